@@ -1,0 +1,144 @@
+//! Drop-behind: a transfer that leaves no pages of its files in the page cache.
+
+use crate::end::End;
+use crate::endpoint::Endpoint;
+use crate::sys::{Errno, Kernel, Result, WriteOut};
+
+/// How far the dropping lags behind the moving. Two windows are dirty at the most: one that the disk is writing, one that
+/// is being filled.
+const WINDOW: u64 = 8 << 20;
+
+/// What has been moved and not yet dropped, on both sides.
+///
+/// Only clean pages can be dropped. So each window of the sink is first sent to the disk, without waiting; when the next
+/// one is full, the first is waited for and dropped. Pages that still lie in somebody's pipe stay until they are read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DropBehind {
+    source: Option<Trail>,
+    sink: Option<Trail>,
+}
+
+/// One side's pages: `start..dropped` are gone, `dropped..sent` are on their way to the disk.
+#[derive(Clone, Copy, Debug)]
+struct Trail {
+    start: u64,
+    dropped: u64,
+    sent: u64,
+}
+
+impl DropBehind {
+    /// Drop-behind for those of the two that have pages and a known position.
+    pub(crate) fn new(source: &End<'_>, sink: &End<'_>) -> Self {
+        Self {
+            source: Trail::of(source),
+            sink: Trail::of(sink),
+        }
+    }
+
+    /// Sends and drops what lies a window or more behind.
+    ///
+    /// # Errors
+    ///
+    /// `EIO`, `ENOSPC` or `EDQUOT` when the disk could not take what the sink had accepted. Page caches that cannot be
+    /// told what to do are left alone.
+    pub(crate) fn advance<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        source: &End<'_>,
+        sink: &End<'_>,
+    ) -> Result<()> {
+        if let (Some(trail), Some(position)) = (&mut self.source, source.position())
+            && position >= trail.dropped + WINDOW
+        {
+            trail.drop_up_to(kernel, source, position);
+        }
+        if let (Some(trail), Some(position)) = (&mut self.sink, sink.position())
+            && position >= trail.sent + WINDOW
+        {
+            let sent = trail.sent;
+            write_out(kernel, sink, sent, position, WriteOut::Start)?;
+            write_out(kernel, sink, trail.dropped, sent, WriteOut::Finish)?;
+            trail.drop_up_to(kernel, sink, sent);
+            trail.sent = position;
+        }
+        Ok(())
+    }
+
+    /// Waits for what is left and drops all of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`DropBehind::advance`].
+    pub(crate) fn finish<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        source: &End<'_>,
+        sink: &End<'_>,
+    ) -> Result<()> {
+        if let (Some(trail), Some(position)) = (&mut self.source, source.position()) {
+            trail.drop_all(kernel, source, position);
+        }
+        if let (Some(trail), Some(position)) = (&mut self.sink, sink.position()) {
+            write_out(kernel, sink, trail.dropped, position, WriteOut::Finish)?;
+            trail.drop_all(kernel, sink, position);
+        }
+        Ok(())
+    }
+}
+
+impl Trail {
+    fn of(end: &End<'_>) -> Option<Self> {
+        let start = end
+            .position()
+            .filter(|_| Endpoint::is_seekable(&end.endpoint))?;
+        Some(Self {
+            start,
+            dropped: start,
+            sent: start,
+        })
+    }
+
+    /// Advice may be refused, and nothing depends on it.
+    fn drop_up_to<K: Kernel>(&mut self, kernel: &K, end: &End<'_>, position: u64) {
+        if position > self.dropped {
+            let _ = kernel.drop_pages(end.fd, self.dropped, position - self.dropped);
+            self.dropped = position;
+        }
+    }
+
+    /// A page, or a folio of many, that straddles two windows was kept by both; seen from the start it lies inside.
+    fn drop_all<K: Kernel>(&mut self, kernel: &K, end: &End<'_>, position: u64) {
+        let reaches_end = end.endpoint.size.is_none_or(|size| position >= size);
+        let len = if reaches_end {
+            0
+        } else {
+            position.saturating_sub(self.start)
+        };
+        let is_nothing = position == self.start;
+        if !is_nothing {
+            let _ = kernel.drop_pages(end.fd, self.start, len);
+        }
+        self.dropped = position;
+    }
+}
+
+/// Sends `from..to` of the sink to the disk.
+fn write_out<K: Kernel>(
+    kernel: &K,
+    sink: &End<'_>,
+    from: u64,
+    to: u64,
+    how: WriteOut,
+) -> Result<()> {
+    if from >= to {
+        return Ok(());
+    }
+    loop {
+        match kernel.write_out(sink.fd, from, to - from, how) {
+            Err(Errno::INTR) => {}
+            Err(errno @ (Errno::IO | Errno::NOSPC | Errno::DQUOT)) => return Err(errno),
+            // Done; or `EINVAL`, `ESPIPE`, `ENOSYS`: no page cache of that kind here.
+            _ => return Ok(()),
+        }
+    }
+}

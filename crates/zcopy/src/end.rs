@@ -1,0 +1,79 @@
+//! One end of a transfer under way: the descriptor, what it is, and where it stands.
+
+use std::os::fd::BorrowedFd;
+
+use crate::endpoint::Endpoint;
+use crate::sys::{Kernel, Result, SeekFrom};
+
+/// The source or the sink of a transfer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct End<'fd> {
+    pub(crate) fd: BorrowedFd<'fd>,
+    pub(crate) endpoint: Endpoint,
+    /// Whether the caller gave an offset: then calls name it, and the descriptor's cursor is not moved.
+    is_positional: bool,
+    /// Where the next byte is, if that is known: the caller's offset, or the cursor once surveyed.
+    position: Option<u64>,
+}
+
+impl<'fd> End<'fd> {
+    pub(crate) fn new(fd: BorrowedFd<'fd>, endpoint: Endpoint, offset: Option<u64>) -> Self {
+        let cursor = if endpoint.append {
+            None
+        } else {
+            endpoint.cursor
+        };
+        Self {
+            fd,
+            endpoint,
+            is_positional: offset.is_some(),
+            position: offset.or(cursor),
+        }
+    }
+
+    /// The descriptor, and the offset to name in a call: none if the cursor is to be used.
+    pub(crate) fn at(&self) -> (BorrowedFd<'fd>, Option<u64>) {
+        (self.fd, self.position.filter(|_| self.is_positional))
+    }
+
+    /// Where the next byte is, if that is known without asking.
+    pub(crate) fn position(&self) -> Option<u64> {
+        self.position
+    }
+
+    /// Notes that a call moved `n` bytes here.
+    pub(crate) fn advance(&mut self, n: u64) {
+        self.position = self.position.map(|position| position + n);
+    }
+
+    /// Steps over `n` bytes without a call that moves them, as after a clone or over a hole.
+    pub(crate) fn skip<K: Kernel>(&mut self, kernel: &K, n: u64) -> Result<()> {
+        if !self.is_positional {
+            let n = i64::try_from(n).map_err(|_| crate::sys::Errno::OVERFLOW)?;
+            kernel.seek(self.fd, SeekFrom::Current(n))?;
+        }
+        self.advance(n);
+        Ok(())
+    }
+
+    /// Goes back over `n` bytes that were read and could not be delivered. False if this end cannot go back.
+    pub(crate) fn rewind<K: Kernel>(&mut self, kernel: &K, n: u64) -> bool {
+        if self.is_positional {
+            return true;
+        }
+        let Ok(back) = i64::try_from(n) else {
+            return false;
+        };
+        self.endpoint.is_seekable() && kernel.seek(self.fd, SeekFrom::Current(-back)).is_ok()
+    }
+
+    /// The most that one call may ask here without running past the largest offset there is.
+    pub(crate) fn clamp(&self, len: u64) -> u64 {
+        match self.position {
+            Some(position) if self.is_positional => {
+                len.min((i64::MAX as u64).saturating_sub(position))
+            }
+            _ => len,
+        }
+    }
+}

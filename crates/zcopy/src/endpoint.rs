@@ -1,0 +1,246 @@
+//! What a descriptor is: the facts the plan is made from.
+
+use std::fmt;
+use std::os::fd::BorrowedFd;
+
+use crate::sys::{FileType, Kernel, OFlags, Result, SealFlags, SeekFrom, SocketType};
+
+/// One end of a transfer, as the kernel describes it.
+///
+/// [`Endpoint::of`] costs two calls, so that a transfer of one byte stays cheap. [`Endpoint::survey`] learns the rest,
+/// for transfers that are long enough to repay it.
+#[derive(Clone, Copy, Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "facts that the kernel gives one by one"
+)]
+pub(crate) struct Endpoint {
+    pub(crate) kind: Kind,
+    /// Which file it is: the file system and the file in it.
+    pub(crate) identity: (u64, u64),
+    /// Bytes from the first to the last, where the kernel knows: regular files that do not claim to be empty, and block
+    /// devices once surveyed. Files in `/proc` claim 0 and are not.
+    pub(crate) size: Option<u64>,
+    /// Bytes the file system has allocated to a regular file.
+    pub(crate) allocated: u64,
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    /// `O_APPEND`: every write goes to the end, and no offload is allowed.
+    pub(crate) append: bool,
+    pub(crate) nonblocking: bool,
+    /// Where the cursor stands, once surveyed.
+    pub(crate) cursor: Option<u64>,
+    pub(crate) file_system: FileSystem,
+    /// No one can change the file's bytes any more: a sealed memfd, or a file on a read-only image.
+    pub(crate) immutable: bool,
+}
+
+/// The kinds of descriptor that the plan tells apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Regular,
+    Directory,
+    Pipe,
+    Stream,
+    /// Datagram and sequential-packet sockets: one read is one message.
+    Datagram,
+    Block,
+    /// `/dev/null`.
+    Null,
+    /// `/dev/zero`, `/dev/full`, `/dev/random`, `/dev/urandom`.
+    Memory(Memory),
+    Terminal,
+    /// Any other character device, an epoll or event descriptor: only trying tells what it can do.
+    Other,
+}
+
+/// The memory devices (major 1) that have bytes to give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Memory {
+    Zero,
+    Full,
+    Random,
+}
+
+/// The file systems that the plan treats differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileSystem {
+    /// Not asked.
+    Unknown,
+    Ext4,
+    Tmpfs,
+    Btrfs,
+    Xfs,
+    /// Read-only by construction: `squashfs`, `erofs`, `iso9660`, `cramfs`, `romfs`.
+    Image,
+    Other,
+}
+
+impl Endpoint {
+    /// Asks the kernel what `fd` is: `fstat(2)`, then `fcntl(F_GETFL)` or, for a socket, `getsockopt(SO_TYPE)`.
+    ///
+    /// A socket is always open for reading and writing and ignores `O_APPEND`; whether it blocks shows by its `EAGAIN`.
+    pub(crate) fn of<K: Kernel>(kernel: &K, fd: BorrowedFd<'_>) -> Result<Self> {
+        let status = kernel.fstat(fd)?;
+        let mut endpoint = Self {
+            kind: Kind::Other,
+            identity: (status.device, status.inode),
+            size: None,
+            allocated: status.allocated,
+            readable: true,
+            writable: true,
+            append: false,
+            nonblocking: false,
+            cursor: None,
+            file_system: FileSystem::Unknown,
+            immutable: false,
+        };
+        if status.file_type == FileType::Socket {
+            endpoint.kind = match kernel.socket_type(fd)? {
+                SocketType::STREAM => Kind::Stream,
+                _ => Kind::Datagram,
+            };
+            return Ok(endpoint);
+        }
+        let flags = kernel.status_flags(fd)?;
+        let access = flags & OFlags::RWMODE;
+        endpoint.readable = access != OFlags::WRONLY && !flags.contains(OFlags::PATH);
+        endpoint.writable = access != OFlags::RDONLY && !flags.contains(OFlags::PATH);
+        endpoint.append = flags.contains(OFlags::APPEND);
+        endpoint.nonblocking = flags.contains(OFlags::NONBLOCK);
+        endpoint.kind = match status.file_type {
+            FileType::RegularFile => Kind::Regular,
+            FileType::Directory => Kind::Directory,
+            FileType::Fifo => Kind::Pipe,
+            FileType::BlockDevice => Kind::Block,
+            FileType::CharacterDevice => Kind::of_character_device(status.names_device),
+            _ => Kind::Other,
+        };
+        if endpoint.kind == Kind::Regular && status.size > 0 {
+            endpoint.size = Some(status.size);
+        }
+        if endpoint.kind == Kind::Block {
+            // Two nodes, in two directories, can name one device.
+            endpoint.identity = (u64::MAX, status.names_device);
+        }
+        Ok(endpoint)
+    }
+
+    /// Learns what a longer transfer can use: the cursor, the file system, a device's size, and whether a regular file
+    /// can still change.
+    pub(crate) fn survey<K: Kernel>(&mut self, kernel: &K, fd: BorrowedFd<'_>) -> Result<()> {
+        if self.is_seekable() {
+            self.cursor = kernel.seek(fd, SeekFrom::Current(0)).ok();
+        }
+        match self.kind {
+            Kind::Regular => {
+                self.file_system = FileSystem::of_magic(kernel.file_system(fd)?);
+                self.immutable = self.file_system == FileSystem::Image
+                    || self.file_system == FileSystem::Tmpfs
+                        && kernel
+                            .seals(fd)
+                            .is_ok_and(|seals| seals.contains(SealFlags::WRITE));
+            }
+            Kind::Block => self.size = kernel.device_size(fd).ok(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whether positions mean anything: an offset can be given, and a cursor can be put back.
+    pub(crate) fn is_seekable(&self) -> bool {
+        matches!(self.kind, Kind::Regular | Kind::Block)
+    }
+
+    /// Whether its bytes come from the page cache of a file that somebody can still write to.
+    pub(crate) fn is_mutable_file(&self) -> bool {
+        self.is_seekable() && !self.immutable
+    }
+
+    /// Whether a call on it can sleep until somebody else acts.
+    pub(crate) fn can_block(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Pipe | Kind::Stream | Kind::Datagram | Kind::Terminal | Kind::Other
+        )
+    }
+
+    /// Whether both are the same file, pipe or device.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.identity == other.identity
+    }
+
+    /// Whether blocks could be shared between files of these two.
+    ///
+    /// Subvolumes of one btrfs have device numbers of their own, so two files on btrfs are given the chance; `EXDEV`
+    /// tells if they were two file systems after all.
+    pub(crate) fn shares_file_system(&self, other: &Self) -> bool {
+        self.identity.0 == other.identity.0
+            || self.file_system == FileSystem::Btrfs && other.file_system == FileSystem::Btrfs
+    }
+}
+
+impl Kind {
+    /// Tells character devices apart by their number, as listed in the kernel's `devices.txt`; asking costs a call.
+    fn of_character_device(number: u64) -> Self {
+        match (rustix::fs::major(number), rustix::fs::minor(number)) {
+            (1, 3) => Kind::Null,
+            (1, 5) => Kind::Memory(Memory::Zero),
+            (1, 7) => Kind::Memory(Memory::Full),
+            (1, 8 | 9) => Kind::Memory(Memory::Random),
+            // Consoles and serial lines, `/dev/tty` and `/dev/ptmx`, both ends of old and new pseudo-terminals.
+            (2..=5 | 128..=143 | 188 | 204 | 229, _) => Kind::Terminal,
+            _ => Kind::Other,
+        }
+    }
+}
+
+impl FileSystem {
+    /// The numbers of `<linux/magic.h>`.
+    fn of_magic(magic: u64) -> Self {
+        match magic {
+            0xef53 => FileSystem::Ext4,
+            0x0102_1994 => FileSystem::Tmpfs,
+            0x9123_683e => FileSystem::Btrfs,
+            0x5846_5342 => FileSystem::Xfs,
+            0x7371_7368 | 0xe0f5_e1e2 | 0x9660 | 0x28cd_3d45 | 0x7275 => FileSystem::Image,
+            _ => FileSystem::Other,
+        }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            Kind::Regular => "regular file",
+            Kind::Directory => "directory",
+            Kind::Pipe => "pipe",
+            Kind::Stream => "stream socket",
+            Kind::Datagram => "datagram socket",
+            Kind::Block => "block device",
+            Kind::Null => "/dev/null",
+            Kind::Memory(Memory::Zero) => "/dev/zero",
+            Kind::Memory(Memory::Full) => "/dev/full",
+            Kind::Memory(Memory::Random) => "/dev/urandom",
+            Kind::Terminal => "terminal",
+            Kind::Other => "other device",
+        };
+        f.write_str(kind)?;
+        let file_system = match self.file_system {
+            FileSystem::Ext4 => " on ext4",
+            FileSystem::Tmpfs => " on tmpfs",
+            FileSystem::Btrfs => " on btrfs",
+            FileSystem::Xfs => " on xfs",
+            FileSystem::Image => " on a read-only image",
+            FileSystem::Unknown | FileSystem::Other => "",
+        };
+        f.write_str(file_system)?;
+        if self.append {
+            f.write_str(", appending")?;
+        }
+        if let Some(size) = self.size {
+            write!(f, ", {size} bytes")?;
+        }
+        Ok(())
+    }
+}

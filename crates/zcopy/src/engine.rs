@@ -1,0 +1,476 @@
+//! The only loop: step, fall back, limit, observe, stop.
+//!
+//! [`Engine::advance`] takes one step and says what came of it; it never sleeps. [`Engine::run`] is the driver that blocks:
+//! it waits (`wait.rs`) where a step could not go on, and tidies up at the end (`finish.rs`). A driver that awaits instead
+//! of sleeping would call the same `advance`.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use crate::buffer::{self, Buffer};
+use crate::cache::DropBehind;
+use crate::end::End;
+use crate::endpoint::{Endpoint, Kind};
+use crate::error::{Error, Failure};
+use crate::fault::{Cause, Fault, Side};
+use crate::options::{Cache, Options, Sparse};
+use crate::pipe;
+use crate::plan::{self, Plan};
+use crate::progress::Progress;
+use crate::rate::Bucket;
+use crate::report::{Attempt, Ended, Report};
+use crate::route::{Ask, Inspector, Route};
+use crate::sparse::{Extents, Holes, Segment};
+use crate::strategy::{self, Step, Strategy};
+use crate::sys::{Errno, Kernel, Patience};
+
+mod finish;
+mod wait;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) type Observer<'a> = Box<dyn FnMut(&Progress) -> ControlFlow<()> + 'a>;
+
+/// So many times in a row may a side poll as ready and then block all the same, before the strategy is taken to be at
+/// fault. Somebody else at the same pipe can cause a few.
+const FALSE_STARTS: u32 = 8;
+
+/// A transfer under way.
+pub(crate) struct Engine<'a, K> {
+    kernel: K,
+    options: Options,
+    plan: Plan,
+    route: Route<'a>,
+    /// The plan's strategy whose turn it is.
+    strategy: Strategy,
+    phase: Phase,
+    extents: Option<Extents>,
+    drop_behind: Option<DropBehind>,
+    pace: Option<Bucket>,
+    observer: Option<Observer<'a>>,
+    /// What an observer is told to expect.
+    total: Option<u64>,
+    /// Bytes that the sink has accepted.
+    bytes: u64,
+    attempts: Vec<Attempt>,
+    grown_source: Option<usize>,
+    grown_sink: Option<usize>,
+    may_grow: bool,
+    false_starts: u32,
+    /// When the observer was last called; kept for the tick alone.
+    observed_at: Duration,
+}
+
+/// What decides between read and write and the plan's strategy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Read and write, until a read fills its buffer and shows that there is more than a message.
+    Opening,
+    Main,
+}
+
+/// What a step means for the transfer as a whole.
+enum Advance {
+    /// It goes on; the observer may want to know.
+    On,
+    /// It goes on by another strategy; nothing moved.
+    Again,
+    /// It waits for this side.
+    Blocked(Side),
+    Ended(Ended),
+}
+
+impl<'a, K: Kernel> Engine<'a, K> {
+    /// A transfer from `source` to `sink` that goes by `plan`.
+    pub(crate) fn new(
+        kernel: K,
+        source: End<'a>,
+        sink: End<'a>,
+        plan: Plan,
+        options: Options,
+        observer: Option<Observer<'a>>,
+        inspect: Option<Inspector<'a>>,
+    ) -> Self {
+        let is_between_files =
+            source.endpoint.kind == Kind::Regular && sink.endpoint.kind == Kind::Regular;
+        let has_holes = is_between_files
+            && options.sparse == Sparse::Keep
+            && source.position().is_some()
+            && source
+                .endpoint
+                .size
+                .is_some_and(|size| source.endpoint.allocated < size);
+        // Bytes that are looked at pass through the buffer, and there a hole shows as zeros.
+        let detect = options.sparse == Sparse::Detect || has_holes && options.inspected;
+        let holes = if sink.endpoint.kind == Kind::Regular && sink.position().is_some() {
+            Holes::new(sink.endpoint.size.unwrap_or(0), detect)
+        } else {
+            Holes::default()
+        };
+        let needs_clock = options.rate_limit.is_some() || options.tick.is_some();
+        let now = if needs_clock {
+            kernel.now()
+        } else {
+            Duration::ZERO
+        };
+        Self {
+            strategy: plan.strategy(),
+            phase: if plan.starts_buffered() {
+                Phase::Opening
+            } else {
+                Phase::Main
+            },
+            extents: (has_holes && !options.inspected).then(Extents::default),
+            drop_behind: (options.cache == Cache::DropBehind)
+                .then(|| DropBehind::new(&source, &sink)),
+            pace: options.rate_limit.map(|rate| Bucket::new(rate.get(), now)),
+            total: plan::remaining(&source.endpoint, &options),
+            bytes: 0,
+            attempts: Vec::with_capacity(Strategy::ALL.len()),
+            grown_source: None,
+            grown_sink: None,
+            may_grow: options.grow_pipes,
+            false_starts: 0,
+            observed_at: now,
+            route: Route {
+                source,
+                sink,
+                buffer: Buffer::default(),
+                pipe: None,
+                holes,
+                inspect,
+                calls: 0,
+            },
+            kernel,
+            options,
+            plan,
+            observer,
+        }
+    }
+
+    /// Moves everything, sleeping where the descriptors make it sleep.
+    pub(crate) fn run(mut self) -> Result<Report, Error> {
+        let outcome = self.drive();
+        self.finish(outcome)
+    }
+
+    fn drive(&mut self) -> Result<Ended, Failure> {
+        loop {
+            let left = self
+                .options
+                .limit
+                .map_or(u64::MAX, |limit| limit - self.bytes);
+            if left == 0 {
+                return Ok(Ended::Limit);
+            }
+            let max = match self.allowance(left)? {
+                ControlFlow::Continue(max) => max,
+                ControlFlow::Break(()) => return Ok(Ended::Stopped),
+            };
+            if self.wait_before_step()?.is_break() {
+                return Ok(Ended::Stopped);
+            }
+            let watched = match self.advance(max, left)? {
+                Advance::On => self.observe(None),
+                Advance::Again => ControlFlow::Continue(()),
+                Advance::Blocked(side) => self.wait_after(side)?,
+                Advance::Ended(ended) => return Ok(ended),
+            };
+            if watched.is_break() {
+                return Ok(Ended::Stopped);
+            }
+        }
+    }
+
+    /// Takes one step of at most `max` bytes, and changes to another strategy if that one cannot go on.
+    fn advance(&mut self, max: u64, remaining: u64) -> Result<Advance, Failure> {
+        self.grow_pipes();
+        let strategy = self.current();
+        let is_forced = plan::forced(&self.options).is_some();
+        let ask = Ask {
+            max: self.bounded(max),
+            remaining,
+            patience: self.patience(),
+        };
+        let calls = self.route.calls;
+        let step = self.step(strategy, ask);
+        let calls = self.route.calls - calls;
+        let attempt = self.attempt(strategy);
+        attempt.calls += calls;
+        match step {
+            Ok(Step::Moved(n)) => {
+                attempt.bytes += n;
+                self.moved(n)?;
+                Ok(Advance::On)
+            }
+            Ok(Step::Interrupted) => Ok(Advance::On),
+            Ok(Step::Blocked(side)) => Ok(Advance::Blocked(side)),
+            Ok(Step::Limit) => Ok(Advance::Ended(Ended::Limit)),
+            Ok(Step::Eof) => self.end_of_file(strategy),
+            Ok(Step::Unsupported(cause)) => self.fall_back(strategy, cause),
+            Err(fault) => {
+                let has_moved = attempt.bytes > 0;
+                let errno = fault.cause.errno();
+                let is_final =
+                    has_moved || errno.is_none_or(|errno| strategy.fails_for_good(errno));
+                if is_final || is_forced {
+                    attempt.cause = Some(fault.cause);
+                    return Err(self.with_side(fault).into());
+                }
+                self.fall_back(strategy, fault.cause)
+            }
+        }
+    }
+
+    /// The strategy for this step: the plan's, unless read and write have to finish what another left in flight, or
+    /// open the transfer.
+    fn current(&self) -> Strategy {
+        let has_residue = match self.strategy {
+            Strategy::SplicePipe => !self.route.buffer.is_empty(),
+            _ => self.route.in_flight() > 0,
+        };
+        if has_residue || self.phase == Phase::Opening {
+            Strategy::Buffered
+        } else {
+            self.strategy
+        }
+    }
+
+    /// One step of the strategy, or over a hole.
+    fn step(&mut self, strategy: Strategy, mut ask: Ask) -> Result<Step, Fault> {
+        if let Some(extents) = &mut self.extents
+            && strategy != Strategy::Reflink
+            && self.route.in_flight() == 0
+        {
+            match extents.next(&self.kernel, &self.route.source) {
+                Ok(Segment::Data(len)) => ask.max = ask.max.min(len),
+                Ok(Segment::Hole(len)) => return self.step_over_hole(len.min(ask.max)),
+                Ok(Segment::End) => return Ok(Step::Eof),
+                Ok(Segment::Unknown) => self.extents = None,
+                Err(Errno::INTR) => return Ok(Step::Interrupted),
+                Err(errno) => return Err(Fault::new("lseek", Side::Source, errno)),
+            }
+        }
+        strategy::step(strategy, &self.kernel, &mut self.route, &ask)
+    }
+
+    /// Leaves a hole in the sink. Where it cannot have one, the source's zeros are moved like any other bytes.
+    fn step_over_hole(&mut self, len: u64) -> Result<Step, Fault> {
+        match self
+            .route
+            .holes
+            .make(&self.kernel, &mut self.route.sink, len)
+        {
+            Ok(true) => match self.route.source.skip(&self.kernel, len) {
+                Ok(()) => Ok(Step::Moved(len)),
+                Err(errno) => Err(Fault::new("lseek", Side::Source, errno)),
+            },
+            Ok(false) => {
+                self.extents = None;
+                Ok(Step::Moved(0))
+            }
+            Err(Errno::INTR) => Ok(Step::Interrupted),
+            Err(errno) => Err(Fault::new("lseek", Side::Sink, errno)),
+        }
+    }
+
+    /// Accounts for bytes that the sink has accepted.
+    fn moved(&mut self, n: u64) -> Result<(), Failure> {
+        self.bytes += n;
+        if n > 0 {
+            self.false_starts = 0;
+        }
+        if let Some(pace) = &mut self.pace {
+            pace.spend(n);
+        }
+        if self.phase == Phase::Opening
+            && self.route.in_flight() == 0
+            && self.route.buffer.was_filled()
+        {
+            self.phase = Phase::Main;
+        }
+        if let Some(drop_behind) = &mut self.drop_behind {
+            let (source, sink) = (&self.route.source, &self.route.sink);
+            drop_behind
+                .advance(&self.kernel, source, sink)
+                .map_err(|errno| Fault::new("sync_file_range", Side::Sink, errno))?;
+        }
+        Ok(())
+    }
+
+    /// Goes on with the next strategy of the plan, from where this one stands. What it left in flight is moved first, by
+    /// read and write.
+    fn fall_back(&mut self, from: Strategy, cause: Cause) -> Result<Advance, Failure> {
+        self.attempt(from).cause = Some(cause);
+        if plan::forced(&self.options).is_some() {
+            let failure = Failure::unsuitable(from, "the kernel refuses it");
+            return Err(failure.caused_by(cause));
+        }
+        let Some(next) = self.plan.after(from) else {
+            return Err(Failure::unsuitable(from, "and nothing is left to try").caused_by(cause));
+        };
+        self.strategy = next;
+        self.false_starts = 0;
+        Ok(Advance::Again)
+    }
+
+    /// Believes the end of file of a pipe, a stream, or a read. Anything else may have been a file that hides its size, so
+    /// that a read has the last word.
+    fn end_of_file(&mut self, strategy: Strategy) -> Result<Advance, Failure> {
+        let is_certain = strategy == Strategy::Buffered
+            || matches!(self.route.source.endpoint.kind, Kind::Pipe | Kind::Stream);
+        if is_certain {
+            return Ok(Advance::Ended(Ended::Eof));
+        }
+        if plan::forced(&self.options).is_none() {
+            self.strategy = Strategy::Buffered;
+            self.extents = None;
+            return Ok(Advance::Again);
+        }
+        if self.source_has_more() {
+            return Err(Failure::unsuitable(
+                strategy,
+                "it stopped before the end of the source",
+            ));
+        }
+        Ok(Advance::Ended(Ended::Eof))
+    }
+
+    /// Adds what a call that speaks of both ends does not say: which of them failed.
+    fn with_side(&self, fault: Fault) -> Fault {
+        let (Side::Neither, Some(errno)) = (fault.side, fault.cause.errno()) else {
+            return fault;
+        };
+        let side = match errno {
+            Errno::NOSPC
+            | Errno::DQUOT
+            | Errno::FBIG
+            | Errno::PIPE
+            | Errno::CONNRESET
+            | Errno::NOTCONN
+            | Errno::TIMEDOUT => Side::Sink,
+            Errno::NOMEM => Side::Neither,
+            _ if self.source_is_readable() => Side::Sink,
+            _ => Side::Source,
+        };
+        Fault { side, ..fault }
+    }
+
+    /// Enlarges the caller's pipes, once, when the transfer is known to be long.
+    ///
+    /// Between two pipes it is the number of turns that the processes take which costs, and the smaller pipe sets it.
+    fn grow_pipes(&mut self) {
+        let is_long = self.bytes >= plan::SMALL || self.total.is_some_and(|n| n > plan::SMALL);
+        if !(self.may_grow && is_long) {
+            return;
+        }
+        self.may_grow = false;
+        let grow = |end: &End<'_>| match end.endpoint.kind {
+            Kind::Pipe => pipe::grow(&self.kernel, end.fd),
+            _ => None,
+        };
+        (self.grown_source, self.grown_sink) = (grow(&self.route.source), grow(&self.route.sink));
+    }
+
+    /// What may be asked of the coming step so that it is prompt.
+    fn bounded(&self, max: u64) -> u64 {
+        let sink = &self.route.sink;
+        let is_confirming = self.strategy == Strategy::Buffered && self.bytes > 0;
+        if self.patience() == Patience::NoWait && sink.endpoint.kind == Kind::Stream {
+            // A stream socket that polls as writable has a third of its buffer free (`sk_stream_is_writeable`), so that a
+            // quarter goes in without sleeping, though the call cannot be told not to.
+            let quarter = self
+                .kernel
+                .send_buffer_size(sink.fd)
+                .map_or(4096, |size| size / 4);
+            return max.min(quarter.max(4096) as u64);
+        }
+        if is_confirming
+            && self
+                .attempts
+                .iter()
+                .all(|a| a.strategy != Strategy::Buffered)
+        {
+            return max.min(buffer::SMALL as u64);
+        }
+        max
+    }
+
+    /// Whether calls may sleep: not if somebody wants to be told the time meanwhile.
+    fn patience(&self) -> Patience {
+        if self.options.tick.is_some() {
+            Patience::NoWait
+        } else {
+            Patience::Block
+        }
+    }
+
+    fn observe(&mut self, blocked: Option<Side>) -> ControlFlow<()> {
+        if self.options.tick.is_some() {
+            self.observed_at = self.kernel.now();
+        }
+        let strategy = self.current();
+        let Some(observer) = &mut self.observer else {
+            return ControlFlow::Continue(());
+        };
+        observer(&Progress {
+            bytes: self.bytes,
+            total: self.total,
+            strategy,
+            blocked,
+        })
+    }
+
+    /// The record of one strategy. There is room for all of them.
+    fn attempt(&mut self, strategy: Strategy) -> &mut Attempt {
+        let found = self
+            .attempts
+            .iter()
+            .position(|attempt| attempt.strategy == strategy);
+        let index = found.unwrap_or_else(|| {
+            self.attempts.push(Attempt {
+                strategy,
+                bytes: 0,
+                calls: 0,
+                cause: None,
+            });
+            self.attempts.len() - 1
+        });
+        &mut self.attempts[index]
+    }
+}
+
+/// Classifies both descriptors, refuses what cannot work, and plans. Touches nothing.
+pub(crate) fn prepare<K: Kernel>(
+    kernel: &K,
+    (source, sink): (std::os::fd::BorrowedFd<'_>, std::os::fd::BorrowedFd<'_>),
+    options: &Options,
+) -> Result<(Endpoint, Endpoint, Plan), Failure> {
+    let examined = |side, found: Result<_, _>| {
+        found.map_err(|errno| Failure::refused(side, errno, "it cannot be examined"))
+    };
+    let mut from = examined(Side::Source, Endpoint::of(kernel, source))?;
+    let mut to = examined(Side::Sink, Endpoint::of(kernel, sink))?;
+    if deserves_survey(&from, &to, options) {
+        examined(Side::Source, from.survey(kernel, source).map(|()| from))?;
+        examined(Side::Sink, to.survey(kernel, sink).map(|()| to))?;
+    }
+    crate::preflight::check(&from, &to, options)?;
+    let plan = plan::plan(&from, &to, options)?;
+    Ok((from, to, plan))
+}
+
+/// Whether the transfer is long enough, or particular enough, to repay a closer look at its ends.
+fn deserves_survey(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
+    let is_long = match source.kind {
+        Kind::Regular => source.size.is_some(),
+        kind => kind == Kind::Block,
+    } && plan::remaining(source, options).is_none_or(|left| left > plan::SMALL);
+    is_long
+        || source.is_same(sink)
+        || options.stable
+        || options.cache == Cache::DropBehind
+        || options.sparse == Sparse::Detect
+        || plan::forced(options).is_some()
+}

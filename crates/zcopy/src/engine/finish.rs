@@ -1,0 +1,119 @@
+//! The end of a transfer: nothing in flight is lost, the last hole has its length, and the report is made.
+
+use super::Engine;
+use crate::end::End;
+use crate::error::{Error, Failure};
+use crate::fault::{Fault, Side};
+use crate::plan;
+use crate::report::{Ended, Report};
+use crate::sys::{Errno, Kernel, Patience, SeekFrom};
+
+impl<K: Kernel> Engine<'_, K> {
+    /// Puts both ends in order, and says what was done.
+    pub(super) fn finish(mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
+        let undelivered = self.hand_back();
+        let tidied = self.finish_holes().and_then(|()| self.finish_cache());
+        // The first failure is the one that counts.
+        let outcome = outcome.and_then(|ended| tidied.map(|()| ended).map_err(Failure::from));
+        let (source, sink) = (&self.route.source.endpoint, &self.route.sink.endpoint);
+        let shared_pages = self
+            .attempts
+            .iter()
+            .any(|attempt| attempt.bytes > 0 && plan::shares_pages(attempt.strategy, source, sink));
+        let report = Report {
+            bytes: self.bytes,
+            ended: outcome.as_ref().map_or(Ended::Failed, |ended| *ended),
+            first_choice: self.plan.strategy(),
+            attempts: self.attempts,
+            hole_bytes: self.route.holes.bytes,
+            shared_pages,
+            grown_source: self.grown_source,
+            grown_sink: self.grown_sink,
+            undelivered,
+        };
+        match outcome {
+            Ok(_) => Ok(report),
+            Err(failure) => Err(Error::new(failure, report)),
+        }
+    }
+
+    /// Gives the source back what the sink did not take: by going back over it where that can be done, otherwise as bytes.
+    fn hand_back(&mut self) -> Vec<u8> {
+        let in_flight = self.route.in_flight();
+        if in_flight == 0 || self.route.source.rewind(&self.kernel, in_flight) {
+            return Vec::new();
+        }
+        let mut bytes = self.route.buffer.pending().to_vec();
+        if let Some(pipe) = &self.route.pipe {
+            let mut filled = bytes.len();
+            bytes.resize(in_flight as usize, 0);
+            while filled < bytes.len() {
+                // The pipe holds them, so that the read neither sleeps nor fails; a signal may come all the same.
+                match self
+                    .kernel
+                    .read(pipe.reader(), None, &mut bytes[filled..], Patience::Block)
+                {
+                    Ok(0) => break,
+                    Ok(n) => filled += n,
+                    Err(Errno::INTR | Errno::AGAIN) => {}
+                    Err(_) => break,
+                }
+            }
+            bytes.truncate(filled);
+        }
+        bytes
+    }
+
+    /// Gives the sink its length if it ends in a hole. If that fails, the hole was not delivered after all.
+    fn finish_holes(&mut self) -> Result<(), Fault> {
+        let Err(errno) = self.route.holes.finish(&self.kernel, &self.route.sink) else {
+            return Ok(());
+        };
+        if let (Some(position), Ok(status)) = (
+            self.route.sink.position(),
+            self.kernel.fstat(self.route.sink.fd),
+        ) {
+            let missing = position
+                .saturating_sub(status.size)
+                .min(self.route.holes.bytes);
+            self.bytes -= missing;
+            self.route.holes.bytes -= missing;
+            self.route.source.rewind(&self.kernel, missing);
+            self.route.sink.rewind(&self.kernel, missing);
+        }
+        Err(Fault::new("ftruncate", Side::Sink, errno))
+    }
+
+    fn finish_cache(&mut self) -> Result<(), Fault> {
+        let Some(drop_behind) = &mut self.drop_behind else {
+            return Ok(());
+        };
+        drop_behind
+            .finish(&self.kernel, &self.route.source, &self.route.sink)
+            .map_err(|errno| Fault::new("sync_file_range", Side::Sink, errno))
+    }
+
+    /// Whether a byte can be read from a file where the transfer stands. The cursor is left alone.
+    pub(super) fn source_has_more(&self) -> bool {
+        self.peek().is_ok_and(|n| n > 0)
+    }
+
+    /// Whether reading from the source fails where the transfer stands.
+    pub(super) fn source_is_readable(&self) -> bool {
+        self.peek().is_ok()
+    }
+
+    /// Reads one byte of a file at the transfer's position; 0 of anything that has no positions.
+    fn peek(&self) -> Result<usize, Errno> {
+        let source: &End<'_> = &self.route.source;
+        let position = match source.position() {
+            Some(position) => position,
+            None if source.endpoint.is_seekable() => {
+                self.kernel.seek(source.fd, SeekFrom::Current(0))?
+            }
+            None => return Ok(0),
+        };
+        self.kernel
+            .read(source.fd, Some(position), &mut [0], Patience::Block)
+    }
+}

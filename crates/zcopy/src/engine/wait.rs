@@ -1,0 +1,193 @@
+//! Where the blocking driver sleeps: for a side that is not ready, and for the pace.
+
+use std::ops::ControlFlow;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use super::{Engine, FALSE_STARTS};
+use crate::endpoint::Kind;
+use crate::error::Failure;
+use crate::fault::{Cause, Fault, Side};
+use crate::strategy::Strategy;
+use crate::sys::{Errno, Kernel, OFlags, Patience, PollFd, PollFlags};
+
+/// What a strategy that blocks on ready descriptors is given between two tries, once nothing else is left to try.
+const LULL: Duration = Duration::from_millis(1);
+
+impl<K: Kernel> Engine<'_, K> {
+    /// How many bytes the pace allows now, after waiting until it allows some. Bytes in flight have been allowed already.
+    pub(super) fn allowance(&mut self, left: u64) -> Result<ControlFlow<(), u64>, Failure> {
+        loop {
+            let in_flight = self.route.in_flight();
+            let Some(pace) = self.pace.as_mut().filter(|_| in_flight == 0) else {
+                return Ok(ControlFlow::Continue(left));
+            };
+            match pace.allow(self.kernel.now(), left) {
+                Ok(allowed) => return Ok(ControlFlow::Continue(left.min(allowed))),
+                Err(pause) => {
+                    if self.pause(pause).is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// With a tick, waits until neither side can make the coming step sleep.
+    ///
+    /// Without one, descriptors in blocking mode are left to block in the call itself, which saves this call.
+    pub(super) fn wait_before_step(&mut self) -> Result<ControlFlow<()>, Failure> {
+        if self.patience() == Patience::Block {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let needs_source = self.route.in_flight() == 0 && self.route.source.endpoint.can_block();
+        let needs_sink = self.route.sink.endpoint.can_block();
+        self.wait_for(needs_source, needs_sink)
+    }
+
+    /// Waits for the side that a step found not ready.
+    pub(super) fn wait_after(&mut self, side: Side) -> Result<ControlFlow<()>, Failure> {
+        if let Some(timed_out) = self.timed_out_in_call(side) {
+            return Err(timed_out.into());
+        }
+        self.false_starts += 1;
+        if self.false_starts > FALSE_STARTS {
+            let strategy = self.current();
+            let can_change =
+                strategy != Strategy::Buffered && crate::plan::forced(&self.options).is_none();
+            if can_change {
+                self.fall_back(strategy, Cause::Errno(Errno::AGAIN))?;
+                return Ok(ControlFlow::Continue(()));
+            }
+            if self.pause(LULL).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        match side {
+            Side::Source => self.wait_for(true, false),
+            Side::Sink => self.wait_for(false, true),
+            Side::Neither => self.wait_for(true, true),
+        }
+    }
+
+    /// Waits until each of the wanted sides has been ready once, and observes at every tick meanwhile.
+    fn wait_for(&mut self, mut source: bool, mut sink: bool) -> Result<ControlFlow<()>, Failure> {
+        let since = if self.options.tick.is_some() {
+            self.kernel.now()
+        } else {
+            Duration::ZERO
+        };
+        while source || sink {
+            let from = PollFd::from_borrowed_fd(self.route.source.fd, PollFlags::IN);
+            let to = PollFd::from_borrowed_fd(self.route.sink.fd, PollFlags::OUT);
+            let mut fds = [from, to];
+            let wanted = match (source, sink) {
+                (true, true) => &mut fds[..],
+                (true, false) => &mut fds[..1],
+                _ => &mut fds[1..],
+            };
+            let timeout = self.until_tick();
+            match self.kernel.poll(wanted, timeout) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(Fault::new("poll", Side::Neither, errno).into()),
+            }
+            // Errors and hang-ups count as ready: the call will say which it is.
+            source &= fds[0].revents().is_empty();
+            sink &= fds[1].revents().is_empty();
+            if !(source || sink) {
+                break;
+            }
+            let side = match (source, sink) {
+                (true, false) => Side::Source,
+                (false, true) => Side::Sink,
+                _ => Side::Neither,
+            };
+            if self.until_tick().is_some_and(|left| left.is_zero())
+                && self.observe(Some(side)).is_break()
+            {
+                return Ok(ControlFlow::Break(()));
+            }
+            if let Some(timed_out) = self.timed_out_since(since, source, sink) {
+                return Err(timed_out.into());
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Sleeps, and observes at every tick meanwhile.
+    fn pause(&mut self, pause: Duration) -> ControlFlow<()> {
+        let end = self.kernel.now() + pause;
+        loop {
+            let now = self.kernel.now();
+            let left = end.saturating_sub(now);
+            if left.is_zero() {
+                return ControlFlow::Continue(());
+            }
+            let timeout = self.until_tick().map_or(left, |tick| tick.min(left));
+            // Whatever ends the sleep, the clock decides.
+            let _ = self.kernel.poll(&mut [], Some(timeout));
+            if self.until_tick().is_some_and(|left| left.is_zero()) {
+                self.observe(Some(Side::Neither))?;
+            }
+        }
+    }
+
+    /// The time left until the observer is due; zero if it is.
+    fn until_tick(&self) -> Option<Duration> {
+        let tick = self.options.tick?;
+        Some((self.observed_at + tick).saturating_sub(self.kernel.now()))
+    }
+
+    /// `EAGAIN` from a socket that blocks is its own `SO_RCVTIMEO` or `SO_SNDTIMEO`: an answer, not a reason to try again.
+    fn timed_out_in_call(&self, side: Side) -> Option<Fault> {
+        if self.patience() == Patience::NoWait {
+            return None;
+        }
+        let is_patient_socket = |end: &crate::end::End<'_>| {
+            matches!(end.endpoint.kind, Kind::Stream | Kind::Datagram) && self.blocks(end.fd)
+        };
+        let (source, sink) = (&self.route.source, &self.route.sink);
+        let culprit = match side {
+            Side::Source => is_patient_socket(source).then_some(Side::Source)?,
+            Side::Sink => is_patient_socket(sink).then_some(Side::Sink)?,
+            // One end of a direct splice is a pipe. If that one does not block either, it may be the pipe that is not ready.
+            Side::Neither if is_patient_socket(source) && self.blocks(sink.fd) => Side::Source,
+            Side::Neither if is_patient_socket(sink) && self.blocks(source.fd) => Side::Sink,
+            Side::Neither => return None,
+        };
+        Some(timed_out(culprit))
+    }
+
+    /// The same for a wait by poll, which knows nothing of a socket's time-outs.
+    fn timed_out_since(&self, since: Duration, source: bool, sink: bool) -> Option<Fault> {
+        self.options.tick?;
+        let waited = self.kernel.now().saturating_sub(since);
+        let is_over = |end: &crate::end::End<'_>, is_source: bool| {
+            let timeout = match end.endpoint.kind {
+                Kind::Stream | Kind::Datagram => self.kernel.socket_timeout(end.fd, is_source),
+                _ => Ok(None),
+            };
+            matches!(timeout, Ok(Some(timeout)) if waited >= timeout) && self.blocks(end.fd)
+        };
+        if source && is_over(&self.route.source, true) {
+            return Some(timed_out(Side::Source));
+        }
+        (sink && is_over(&self.route.sink, false)).then(|| timed_out(Side::Sink))
+    }
+
+    /// Whether a descriptor is in blocking mode at this moment.
+    fn blocks(&self, fd: BorrowedFd<'_>) -> bool {
+        self.kernel
+            .status_flags(fd)
+            .is_ok_and(|flags| !flags.contains(OFlags::NONBLOCK))
+    }
+}
+
+fn timed_out(side: Side) -> Fault {
+    let call = if side == Side::Source {
+        "read"
+    } else {
+        "write"
+    };
+    Fault::new(call, side, Errno::AGAIN)
+}

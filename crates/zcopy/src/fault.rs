@@ -1,0 +1,78 @@
+//! What one refused call means: which side, and why.
+
+use std::io;
+
+use crate::sys::Errno;
+
+/// One side of a transfer.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy::{Side, Transfer};
+///
+/// let directory = std::fs::File::open("/")?;
+/// let sink = std::fs::File::create("/dev/null")?;
+/// let error = Transfer::new(&directory, &sink).run().unwrap_err();
+/// assert_eq!(error.side(), Side::Source);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// Where the bytes come from.
+    Source,
+    /// Where the bytes go.
+    Sink,
+    /// Not one side alone: the pair, or what the transfer itself needs.
+    Neither,
+}
+
+/// Why a call moved nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The kernel's error number.
+    Errno(Errno),
+    /// It claimed success and moved nothing, where there was something to move.
+    Nothing,
+}
+
+/// A call that failed for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// The call's name, as `man 2` has it.
+    pub(crate) call: &'static str,
+    pub(crate) side: Side,
+    pub(crate) cause: Cause,
+}
+
+impl Fault {
+    pub(crate) fn new(call: &'static str, side: Side, errno: Errno) -> Self {
+        Self {
+            call,
+            side,
+            cause: Cause::Errno(errno),
+        }
+    }
+}
+
+impl Cause {
+    pub(crate) fn errno(self) -> Option<Errno> {
+        match self {
+            Cause::Errno(errno) => Some(errno),
+            Cause::Nothing => None,
+        }
+    }
+
+    pub(crate) fn to_io_error(self) -> io::Error {
+        match self {
+            Cause::Errno(errno) => errno.into(),
+            Cause::Nothing => io::Error::new(io::ErrorKind::WriteZero, "the call moved nothing"),
+        }
+    }
+}
+
+impl From<Errno> for Cause {
+    fn from(errno: Errno) -> Self {
+        Cause::Errno(errno)
+    }
+}

@@ -1,0 +1,147 @@
+//! Moves bytes between any two file descriptors by the best route the Linux kernel offers, says which route it took and
+//! why, and loses nothing when something fails.
+//!
+//! # One line
+//!
+//! [`copy`] moves everything from one descriptor to another. Files, pipes, sockets, devices: anything that has a
+//! descriptor will do.
+//!
+//! ```
+//! # use std::io::Write;
+//! # let (source, mut writer) = std::io::pipe()?;
+//! # writer.write_all(b"hello")?;
+//! # drop(writer);
+//! # let sink = std::fs::File::create("/dev/null")?;
+//! let bytes = zcopy::copy(&source, &sink)?;
+//! assert_eq!(bytes, 5);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! # What happened
+//!
+//! [`Transfer`] is the same with options, and its [`Report`] tells what was done.
+//!
+//! ```
+//! # use zcopy::{Ended, Transfer};
+//! # let source = std::fs::File::open("/dev/zero")?;
+//! # let sink = std::fs::File::create("/dev/null")?;
+//! let report = Transfer::new(&source, &sink).limit(64 << 20).run()?;
+//! assert_eq!(report.bytes(), 64 << 20);
+//! assert_eq!(report.ended(), Ended::Limit);
+//! println!("{report}");
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! # What would happen
+//!
+//! The route is chosen from what the descriptors are. [`Transfer::plan`] says which, and why, and touches nothing:
+//! every [`Strategy`] has its line, chosen, held in reserve, or skipped.
+//!
+//! ```
+//! # use zcopy::{Strategy, Transfer};
+//! # let source = std::fs::File::open("/dev/zero")?;
+//! # let sink = std::fs::File::create("/dev/null")?;
+//! let plan = Transfer::new(&source, &sink).plan()?;
+//! assert_eq!(plan.strategy(), Strategy::SplicePipe);
+//! println!("{plan}");
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! # Watching it
+//!
+//! An observer is called after every step and, with a [`tick`](Transfer::tick), also while nothing moves. It can stop the
+//! transfer.
+//!
+//! ```
+//! # use std::ops::ControlFlow;
+//! # use std::time::Duration;
+//! # use zcopy::Transfer;
+//! # let source = std::fs::File::open("/dev/zero")?;
+//! # let sink = std::fs::File::create("/dev/null")?;
+//! let report = Transfer::new(&source, &sink)
+//!     .tick(Duration::from_millis(100))
+//!     .observe(|progress| {
+//!         eprint!("\r{} bytes", progress.bytes());
+//!         if progress.bytes() < 10 << 20 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+//!     })
+//!     .run()?;
+//! assert!(report.bytes() >= 10 << 20);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! # When something fails
+//!
+//! An [`Error`] says which call failed, on which side, and how many bytes the sink had accepted. Bytes that had been taken
+//! from the source by then are not lost: a file is rewound over them, and what came from a pipe or socket is
+//! [handed back](Error::undelivered).
+//!
+//! ```
+//! # use std::io::Write;
+//! # use zcopy::Side;
+//! let (source, mut writer) = std::io::pipe()?;
+//! writer.write_all(b"hello")?;
+//! let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
+//!
+//! let error = zcopy::copy(&source, &full).unwrap_err();
+//! assert_eq!((error.side(), error.bytes()), (Side::Sink, 0));
+//! assert_eq!(error.undelivered(), b"hello");
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! # Page sharing
+//!
+//! From a file into a pipe or socket the kernel passes the page cache's own pages. It is what makes this fast, and it means
+//! that **a later write to the file can change bytes that were already moved and not yet read**. Where that matters, ask for
+//! [`stable(true)`](Transfer::stable). Plan and report say whether pages are shared. What an offload saves is the copy through
+//! user space; the kernel may still copy on its own account.
+//!
+//! # Signals
+//!
+//! `SIGPIPE` and `SIGXFSZ` are the process's own affair: see [`Transfer`].
+//!
+//! # Promises
+//!
+//! 1. The bytes reported are the bytes the sink accepted, whatever happened.
+//! 2. The strategy changes the speed, nothing else.
+//! 3. Falling back is invisible and exact.
+//! 4. Nothing surprising happens to the caller's descriptors.
+//! 5. Blocking and non-blocking descriptors both work.
+//! 6. No single call takes long, so that watching and stopping are prompt.
+//! 7. It is never slower than read and write.
+//! 8. Page sharing is never silent.
+
+mod transfer;
+
+mod engine;
+mod plan;
+mod preflight;
+
+mod error;
+mod options;
+mod progress;
+mod report;
+
+mod strategy;
+
+mod cache;
+mod rate;
+mod route;
+mod sparse;
+
+mod buffer;
+mod end;
+mod endpoint;
+mod fault;
+mod pipe;
+mod sys;
+
+pub use transfer::{Transfer, copy};
+
+pub use options::{Cache, Reflink, Sparse};
+pub use plan::{Candidate, Plan, Verdict};
+pub use progress::Progress;
+pub use report::{Attempt, Ended, Report};
+pub use strategy::Strategy;
+
+pub use error::{Error, Result};
+pub use fault::Side;

@@ -1,0 +1,124 @@
+//! What the caller asked for.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use crate::strategy::Strategy;
+
+/// Whether two files may come to share their blocks.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy::{Reflink, Transfer};
+///
+/// let source = std::fs::File::open("/proc/version")?;
+/// let sink = std::fs::File::create("/dev/null")?;
+/// let error = Transfer::new(&source, &sink).reflink(Reflink::Always).run().unwrap_err();
+/// assert!(error.is_unsuitable(), "a device has no blocks to share");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reflink {
+    /// Where the file system can.
+    #[default]
+    Auto,
+    /// Blocks are shared, or the transfer fails.
+    Always,
+    /// The sink gets blocks of its own: neither by an ioctl nor by `copy_file_range`, which may share silently.
+    Never,
+}
+
+/// What becomes of holes.
+///
+/// # Examples
+///
+/// ```
+/// use std::os::unix::fs::MetadataExt;
+/// use zcopy::{Sparse, Transfer};
+///
+/// let dir = std::env::temp_dir();
+/// let path = dir.join(format!("zcopy-doc-sparse-{}", std::process::id()));
+/// let zeros = std::fs::File::open("/dev/zero")?;
+/// let sink = std::fs::File::create(&path)?;
+/// Transfer::new(&zeros, &sink).limit(1 << 20).sparse(Sparse::Detect).run()?;
+/// let metadata = sink.metadata()?;
+/// assert_eq!((metadata.len(), metadata.blocks()), (1 << 20, 0));
+/// std::fs::remove_file(path)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Sparse {
+    /// Between regular files a hole stays a hole; elsewhere it is read as zeros.
+    #[default]
+    Keep,
+    /// Holes are written as zeros, so that every block of the sink is allocated.
+    Fill,
+    /// Blocks of 4 KiB that are all zeros become holes, whatever the source. The bytes take the route through user space.
+    Detect,
+}
+
+/// What becomes of the page cache.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy::{Cache, Transfer};
+///
+/// let path = std::env::temp_dir().join(format!("zcopy-doc-cache-{}", std::process::id()));
+/// let zeros = std::fs::File::open("/dev/zero")?;
+/// let sink = std::fs::File::create(&path)?;
+/// let report = Transfer::new(&zeros, &sink).limit(1 << 20).cache(Cache::DropBehind).run()?;
+/// assert_eq!(report.bytes(), 1 << 20);
+/// std::fs::remove_file(path)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Cache {
+    /// Left to the kernel.
+    #[default]
+    Keep,
+    /// No pages of either file stay behind. The sink's bytes are on their way to the disk when the transfer ends, which is
+    /// not the same as `fsync(2)`: neither its metadata nor the disk's own cache is flushed.
+    DropBehind,
+}
+
+/// Everything a transfer can be told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Options {
+    pub(crate) limit: Option<u64>,
+    pub(crate) source_offset: Option<u64>,
+    pub(crate) sink_offset: Option<u64>,
+    pub(crate) stable: bool,
+    pub(crate) strategy: Option<Strategy>,
+    pub(crate) reflink: Reflink,
+    pub(crate) sparse: Sparse,
+    pub(crate) cache: Cache,
+    pub(crate) grow_pipes: bool,
+    pub(crate) rate_limit: Option<NonZeroU64>,
+    pub(crate) tick: Option<Duration>,
+    /// Whether somebody looks at the bytes.
+    pub(crate) inspected: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            limit: None,
+            source_offset: None,
+            sink_offset: None,
+            stable: false,
+            strategy: None,
+            reflink: Reflink::default(),
+            sparse: Sparse::default(),
+            cache: Cache::default(),
+            grow_pipes: true,
+            rate_limit: None,
+            tick: None,
+            inspected: false,
+        }
+    }
+}

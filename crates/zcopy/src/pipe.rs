@@ -1,0 +1,76 @@
+//! Pipes: the private one between two ends, and the size of the caller's.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::sys::{Errno, Kernel, Result};
+
+/// What is asked for, and what an unprivileged user may have (`/proc/sys/fs/pipe-max-size`).
+const WANTED: usize = 1 << 20;
+
+/// The least that is worth having: the kernel's own default, below which read and write are faster. A user over the
+/// budget (`/proc/sys/fs/pipe-user-pages-soft`) is given pipes of one or two pages.
+const WORTH_HAVING: usize = 64 << 10;
+
+/// The private pipe of one transfer.
+///
+/// It is filled only when it is empty: then a fill that fails is the source's doing, and a drain that fails the sink's.
+/// It is closed with the transfer and never passed on, so that nothing left in it can reach another one.
+#[derive(Debug)]
+pub(crate) struct Pipe {
+    reader: OwnedFd,
+    writer: OwnedFd,
+    /// Bytes that fit if every slot holds a full page.
+    pub(crate) capacity: usize,
+    /// Bytes that came from the source and are not yet in the sink.
+    pub(crate) in_flight: u64,
+}
+
+impl Pipe {
+    /// Opens a pipe as large as the user's budget allows.
+    ///
+    /// # Errors
+    ///
+    /// `EMFILE` or `ENFILE` when there is no descriptor to be had, `ENOBUFS` when the budget leaves less than the 64 KiB
+    /// that make a pipe worth its calls.
+    pub(crate) fn open<K: Kernel>(kernel: &K) -> Result<Self> {
+        let (reader, writer) = kernel.pipe()?;
+        let capacity = match grow(kernel, writer.as_fd()) {
+            Some(granted) => granted,
+            None => kernel.pipe_capacity(writer.as_fd())?,
+        };
+        if capacity < WORTH_HAVING {
+            return Err(Errno::NOBUFS);
+        }
+        Ok(Self {
+            reader,
+            writer,
+            capacity,
+            in_flight: 0,
+        })
+    }
+
+    pub(crate) fn reader(&self) -> BorrowedFd<'_> {
+        self.reader.as_fd()
+    }
+
+    pub(crate) fn writer(&self) -> BorrowedFd<'_> {
+        self.writer.as_fd()
+    }
+}
+
+/// Enlarges a pipe to 1 MiB or as near as the user's budget allows, and returns the new capacity in bytes.
+///
+/// `None` if it was no smaller already, or may not grow. It never shrinks.
+pub(crate) fn grow<K: Kernel>(kernel: &K, pipe: BorrowedFd<'_>) -> Option<usize> {
+    let current = kernel.pipe_capacity(pipe).ok()?;
+    let mut wanted = WANTED;
+    while wanted > current {
+        match kernel.set_pipe_capacity(pipe, wanted) {
+            Ok(granted) => return Some(granted),
+            // Over `pipe-max-size` or over the user's pages: a smaller one may still be allowed.
+            Err(Errno::PERM | Errno::NOMEM) => wanted /= 2,
+            Err(_) => return None,
+        }
+    }
+    None
+}

@@ -1,0 +1,532 @@
+//! Which strategies serve a pair, in which order, and why. A pure function of the two endpoints and the options.
+
+use std::fmt;
+
+use crate::endpoint::{Endpoint, FileSystem, Kind, Memory};
+use crate::error::Failure;
+use crate::options::{Options, Reflink, Sparse};
+use crate::strategy::Strategy;
+
+/// Up to this size read and write are faster than any offload: what preparing one costs is more than it saves. GNU cat
+/// draws the same line.
+pub(crate) const SMALL: u64 = 32 << 10;
+
+/// What a transfer would do: every strategy, chosen or skipped, each with its reason.
+///
+/// Its `Display` is what the tools print for `--explain`: one strategy a line.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy::{Strategy, Transfer, Verdict};
+///
+/// let (reader, _writer) = std::io::pipe()?;
+/// let sink = std::fs::File::create("/dev/null")?;
+/// let plan = Transfer::new(&reader, &sink).plan()?;
+/// assert_eq!(plan.strategy(), Strategy::Splice);
+/// assert!(!plan.shares_pages());
+///
+/// let skipped = plan.candidates().iter().find(|c| c.strategy() == Strategy::Reflink);
+/// assert!(skipped.is_some_and(|c| c.verdict() == Verdict::Skipped));
+/// assert!(plan.to_string().starts_with("pipe -> /dev/null\n  chosen   splice"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Plan {
+    candidates: [Candidate; 6],
+    source: Endpoint,
+    sink: Endpoint,
+    starts_buffered: bool,
+}
+
+/// One strategy's place in a [`Plan`].
+///
+/// # Examples
+///
+/// ```
+/// use zcopy::{Transfer, Verdict};
+///
+/// let source = std::fs::File::open("/proc/version")?;
+/// let sink = std::fs::File::create("/dev/null")?;
+/// let plan = Transfer::new(&source, &sink).plan()?;
+/// let first = &plan.candidates()[0];
+/// assert_eq!(first.verdict(), Verdict::Chosen);
+/// assert_eq!(first.strategy(), plan.strategy());
+/// assert!(first.reason().contains("size"), "files in /proc claim to be empty");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate {
+    strategy: Strategy,
+    verdict: Verdict,
+    reason: &'static str,
+}
+
+/// What the plan makes of a strategy.
+///
+/// # Examples
+///
+/// See [`Candidate`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// It comes first.
+    Chosen,
+    /// It takes over if those before it cannot go on.
+    Reserve,
+    /// It is not used for this pair.
+    Skipped,
+}
+
+/// How well a strategy suits a pair.
+#[derive(Clone, Copy, Debug)]
+enum Fit {
+    Good(&'static str),
+    /// It would work, and something else is better: used only if the caller insists.
+    Poor(&'static str),
+    Not(&'static str),
+}
+
+/// Plans a transfer.
+///
+/// # Errors
+///
+/// If the caller insists on a strategy that cannot serve this pair.
+pub(crate) fn plan(source: &Endpoint, sink: &Endpoint, options: &Options) -> Result<Plan, Failure> {
+    let order = order(source, sink);
+    let mut candidates = order.map(|strategy| {
+        let (verdict, reason) = match fit(strategy, source, sink, options) {
+            Fit::Good(reason) => (Verdict::Reserve, reason),
+            Fit::Poor(reason) | Fit::Not(reason) => (Verdict::Skipped, reason),
+        };
+        Candidate {
+            strategy,
+            verdict,
+            reason,
+        }
+    });
+    if let Some(forced) = forced(options) {
+        insist(&mut candidates, forced, source, sink, options)?;
+    }
+    // Stable: those in use keep their order, the skipped come last.
+    candidates.sort_by_key(|candidate| candidate.verdict == Verdict::Skipped);
+    candidates[0].verdict = Verdict::Chosen;
+    let starts_buffered = source.kind == Kind::Stream
+        && forced(options).is_none()
+        && candidates[0].strategy != Strategy::Buffered;
+    Ok(Plan {
+        candidates,
+        source: *source,
+        sink: *sink,
+        starts_buffered,
+    })
+}
+
+/// The bytes that are left to move, if the source's size tells.
+pub(crate) fn remaining(source: &Endpoint, options: &Options) -> Option<u64> {
+    let position = options.source_offset.or(source.cursor).unwrap_or(0);
+    let left = source.size.map(|size| size.saturating_sub(position));
+    match (left, options.limit) {
+        (Some(left), Some(limit)) => Some(left.min(limit)),
+        (left, limit) => left.or(limit),
+    }
+}
+
+/// The strategy that the caller insists on.
+pub(crate) fn forced(options: &Options) -> Option<Strategy> {
+    let always = (options.reflink == Reflink::Always).then_some(Strategy::Reflink);
+    options.strategy.or(always)
+}
+
+/// Skips every candidate but one.
+fn insist(
+    candidates: &mut [Candidate; 6],
+    forced: Strategy,
+    source: &Endpoint,
+    sink: &Endpoint,
+    options: &Options,
+) -> Result<(), Failure> {
+    if options.reflink == Reflink::Always && forced != Strategy::Reflink {
+        let reason = "blocks are to be shared, always, and only a reflink does that";
+        return Err(Failure::unsuitable(forced, reason));
+    }
+    if let Fit::Not(reason) = fit(forced, source, sink, options) {
+        return Err(Failure::unsuitable(forced, reason));
+    }
+    for candidate in candidates {
+        (candidate.verdict, candidate.reason) = if candidate.strategy == forced {
+            (Verdict::Reserve, "it was asked for")
+        } else {
+            (Verdict::Skipped, "another strategy was asked for")
+        };
+    }
+    Ok(())
+}
+
+/// The order of trial for a pair. What is measured stands in the README's table and in `benches/strategies.rs`.
+fn order(source: &Endpoint, sink: &Endpoint) -> [Strategy; 6] {
+    use Strategy::{Buffered, CopyFileRange, Reflink, Sendfile, Splice, SplicePipe};
+    match (source.kind, sink.kind) {
+        (Kind::Regular, Kind::Regular) if source.file_system == FileSystem::Tmpfs => [
+            Reflink,
+            SplicePipe,
+            Sendfile,
+            CopyFileRange,
+            Splice,
+            Buffered,
+        ],
+        (Kind::Regular | Kind::Block, Kind::Regular | Kind::Block) => [
+            Reflink,
+            CopyFileRange,
+            Sendfile,
+            SplicePipe,
+            Splice,
+            Buffered,
+        ],
+        (Kind::Pipe, _) => [
+            Reflink,
+            CopyFileRange,
+            Splice,
+            SplicePipe,
+            Sendfile,
+            Buffered,
+        ],
+        (_, Kind::Stream) => [
+            Reflink,
+            CopyFileRange,
+            Sendfile,
+            SplicePipe,
+            Splice,
+            Buffered,
+        ],
+        _ => [
+            Reflink,
+            CopyFileRange,
+            SplicePipe,
+            Splice,
+            Sendfile,
+            Buffered,
+        ],
+    }
+}
+
+/// How well one strategy suits a pair, and why.
+fn fit(strategy: Strategy, source: &Endpoint, sink: &Endpoint, options: &Options) -> Fit {
+    if strategy == Strategy::Buffered {
+        return Fit::Good(why_buffered(source, sink, options));
+    }
+    if options.inspected {
+        return Fit::Not("the bytes are inspected, so that they must pass through user space");
+    }
+    if options.sparse == Sparse::Detect && sink.kind == Kind::Regular && !sink.append {
+        return Fit::Not("zeros are looked for, so that the bytes must pass through user space");
+    }
+    if sink.append {
+        return Fit::Not("the sink appends, where the kernel offers no offload");
+    }
+    if source.kind == Kind::Datagram || sink.kind == Kind::Datagram {
+        return Fit::Not("only read and write keep the boundaries of messages");
+    }
+    let kernel_can = match strategy {
+        Strategy::Reflink => fit_reflink(source, sink, options),
+        Strategy::CopyFileRange => fit_copy_file_range(source, sink, options),
+        Strategy::Sendfile => fit_sendfile(source, sink, options),
+        Strategy::Splice => fit_splice(source, sink),
+        Strategy::SplicePipe | Strategy::Buffered => fit_splice_pipe(source, sink),
+    };
+    if matches!(kernel_can, Fit::Not(_)) {
+        return kernel_can;
+    }
+    if options.stable && shares_pages(strategy, source, sink) {
+        return Fit::Not(
+            "it would share the file's pages with the sink's reader, and stable forbids it",
+        );
+    }
+    match why_read_and_write(source, sink, options) {
+        Some(reason) => Fit::Poor(reason),
+        None => kernel_can,
+    }
+}
+
+/// What makes read and write the first choice for a pair that an offload could serve.
+fn why_read_and_write(
+    source: &Endpoint,
+    sink: &Endpoint,
+    options: &Options,
+) -> Option<&'static str> {
+    match (source.kind, sink.kind) {
+        (Kind::Terminal, _) | (_, Kind::Terminal) => {
+            Some("a terminal's bytes are few, and each is looked at anyway")
+        }
+        (Kind::Other, _) | (_, Kind::Other) => {
+            Some("what this device does with a splice is not known")
+        }
+        _ if remaining(source, options).is_some_and(|left| left <= SMALL) => {
+            Some("at most 32 KiB are left, which read and write move faster")
+        }
+        (Kind::Regular, _) if source.size.is_none() => {
+            Some("the source claims size 0, which is only true if a read says so")
+        }
+        _ => None,
+    }
+}
+
+fn why_buffered(source: &Endpoint, sink: &Endpoint, options: &Options) -> &'static str {
+    if options.inspected {
+        "the bytes are inspected on the way"
+    } else if options.sparse == Sparse::Detect && sink.kind == Kind::Regular {
+        "zeros are looked for on the way"
+    } else if sink.append {
+        "the sink appends"
+    } else if source.kind == Kind::Datagram || sink.kind == Kind::Datagram {
+        "one read and one write a message"
+    } else {
+        why_read_and_write(source, sink, options).unwrap_or("read and write serve every pair")
+    }
+}
+
+fn fit_reflink(source: &Endpoint, sink: &Endpoint, options: &Options) -> Fit {
+    if source.kind != Kind::Regular || sink.kind != Kind::Regular {
+        return Fit::Not("both ends must be regular files");
+    }
+    if options.reflink == Reflink::Never {
+        return Fit::Not("the sink is to have blocks of its own");
+    }
+    if options.sparse == Sparse::Fill {
+        return Fit::Not("holes are to be filled, and a clone keeps them");
+    }
+    if !source.shares_file_system(sink) {
+        return Fit::Not("the files are on two file systems");
+    }
+    if matches!(source.file_system, FileSystem::Ext4 | FileSystem::Tmpfs) {
+        return Fit::Not("this file system cannot share blocks");
+    }
+    if options.rate_limit.is_some() {
+        return Fit::Poor("a clone has no rate that could be limited");
+    }
+    Fit::Good("the files come to share their blocks and no data moves, where the file system can")
+}
+
+fn fit_copy_file_range(source: &Endpoint, sink: &Endpoint, options: &Options) -> Fit {
+    if source.kind != Kind::Regular || sink.kind != Kind::Regular {
+        return Fit::Not("both ends must be regular files");
+    }
+    if options.reflink == Reflink::Never {
+        return Fit::Not("it may share blocks, and the sink is to have its own");
+    }
+    if options.sparse == Sparse::Fill {
+        return Fit::Not("holes are to be filled, and it may keep them");
+    }
+    if !source.shares_file_system(sink) {
+        return Fit::Not("the files are on two file systems");
+    }
+    Fit::Good("the file system copies within itself, or shares blocks")
+}
+
+fn fit_sendfile(source: &Endpoint, sink: &Endpoint, options: &Options) -> Fit {
+    match source.kind {
+        Kind::Regular | Kind::Block | Kind::Memory(_) | Kind::Other => {}
+        Kind::Null => return Fit::Not("/dev/null has nothing to send"),
+        _ => return Fit::Not("the source is no file"),
+    }
+    if options.sink_offset.is_some() {
+        return Fit::Not("the call knows no offset for the sink");
+    }
+    if sink.kind == Kind::Memory(Memory::Full) {
+        return Fit::Not("/dev/full takes writes alone");
+    }
+    match sink.kind {
+        Kind::Stream => {
+            Fit::Good("the file's pages go to the socket, without a copy through user space")
+        }
+        Kind::Pipe => {
+            Fit::Good("the file's pages go to the pipe, without a copy through user space")
+        }
+        _ => Fit::Good("the kernel copies from the source's pages"),
+    }
+}
+
+fn fit_splice(source: &Endpoint, sink: &Endpoint) -> Fit {
+    if source.kind != Kind::Pipe && sink.kind != Kind::Pipe {
+        return Fit::Not("neither end is a pipe");
+    }
+    fit_both_splices(source, sink).unwrap_or(match (source.kind, sink.kind) {
+        (Kind::Pipe, Kind::Pipe) => Fit::Good("the pipe's pages change hands, without a copy"),
+        (Kind::Pipe, _) => Fit::Good("straight out of the pipe, without a copy through user space"),
+        _ => Fit::Good("straight into the pipe, without a copy through user space"),
+    })
+}
+
+fn fit_splice_pipe(source: &Endpoint, sink: &Endpoint) -> Fit {
+    fit_both_splices(source, sink).unwrap_or(Fit::Good(
+        "through a private pipe, without a copy through user space",
+    ))
+}
+
+/// What rules out a splice at either end.
+fn fit_both_splices(source: &Endpoint, sink: &Endpoint) -> Option<Fit> {
+    match (source.kind, sink.kind) {
+        (Kind::Null, _) => Some(Fit::Not("/dev/null cannot be spliced from")),
+        (_, Kind::Memory(Memory::Full)) => Some(Fit::Not("/dev/full takes writes alone")),
+        _ => None,
+    }
+}
+
+/// Whether a strategy hands pages that can still change to somebody who reads them later.
+pub(crate) fn shares_pages(strategy: Strategy, source: &Endpoint, sink: &Endpoint) -> bool {
+    matches!(
+        strategy,
+        Strategy::Sendfile | Strategy::Splice | Strategy::SplicePipe
+    ) && source.is_mutable_file()
+        && matches!(sink.kind, Kind::Pipe | Kind::Stream | Kind::Datagram)
+}
+
+impl Plan {
+    /// The strategy that comes first.
+    ///
+    /// # Examples
+    ///
+    /// See [`Plan`].
+    #[must_use]
+    pub fn strategy(&self) -> Strategy {
+        self.candidates[0].strategy
+    }
+
+    /// Every strategy: the chosen one, those in reserve in the order of trial, then the skipped ones.
+    ///
+    /// # Examples
+    ///
+    /// See [`Plan`] and [`Candidate`].
+    #[must_use]
+    pub fn candidates(&self) -> &[Candidate] {
+        &self.candidates
+    }
+
+    /// Whether pages of the source file are handed to a pipe or socket, where a later write to the file can still change
+    /// them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::Transfer;
+    ///
+    /// let path = std::env::temp_dir().join(format!("zcopy-doc-plan-{}", std::process::id()));
+    /// std::fs::write(&path, [7; 60_000])?;
+    /// let source = std::fs::File::open(&path)?;
+    /// let (_reader, sink) = std::io::pipe()?;
+    /// assert!(Transfer::new(&source, &sink).plan()?.shares_pages());
+    /// assert!(!Transfer::new(&source, &sink).stable(true).plan()?.shares_pages());
+    /// std::fs::remove_file(path)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn shares_pages(&self) -> bool {
+        shares_pages(self.strategy(), &self.source, &self.sink)
+    }
+
+    /// Whether the first bytes are moved by read and write all the same, until 32 KiB arrive at once.
+    ///
+    /// A socket's traffic may be a few short messages, for which preparing an offload costs more than it saves.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::os::unix::net::UnixStream;
+    /// use zcopy::{Strategy, Transfer};
+    ///
+    /// let (_client, server) = UnixStream::pair()?;
+    /// let sink = std::fs::File::create("/dev/null")?;
+    /// let plan = Transfer::new(&server, &sink).plan()?;
+    /// assert_eq!(plan.strategy(), Strategy::SplicePipe);
+    /// assert!(plan.starts_buffered());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn starts_buffered(&self) -> bool {
+        self.starts_buffered
+    }
+
+    /// The strategy that takes over when `strategy` cannot go on.
+    pub(crate) fn after(&self, strategy: Strategy) -> Option<Strategy> {
+        let mut later = self
+            .candidates
+            .iter()
+            .skip_while(|candidate| candidate.strategy != strategy);
+        later.next();
+        later
+            .next()
+            .filter(|next| next.verdict == Verdict::Reserve)
+            .map(|next| next.strategy)
+    }
+}
+
+impl Candidate {
+    /// The strategy.
+    ///
+    /// # Examples
+    ///
+    /// See [`Candidate`].
+    #[must_use]
+    pub fn strategy(&self) -> Strategy {
+        self.strategy
+    }
+
+    /// Whether it is used.
+    ///
+    /// # Examples
+    ///
+    /// See [`Candidate`].
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+
+    /// Why, in words for people.
+    ///
+    /// # Examples
+    ///
+    /// See [`Candidate`].
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        self.reason
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} -> {}", self.source, self.sink)?;
+        for candidate in &self.candidates {
+            write!(f, "\n  {candidate}")?;
+        }
+        if self.starts_buffered {
+            write!(f, "\nstart: read and write, until 32 KiB arrive at once")?;
+        }
+        if self.shares_pages() {
+            write!(
+                f,
+                "\npages: shared with the source file until the sink's reader has taken them"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:<7}  {:<15}  {}",
+            self.verdict, self.strategy, self.reason
+        )
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Verdict::Chosen => "chosen",
+            Verdict::Reserve => "reserve",
+            Verdict::Skipped => "skipped",
+        })
+    }
+}

@@ -1,0 +1,172 @@
+//! Bad input, told before anything moves. A pure function of the two endpoints and the options.
+
+use crate::endpoint::{Endpoint, Kind};
+use crate::error::Failure;
+use crate::fault::Side;
+use crate::options::Options;
+use crate::strategy::Strategy;
+use crate::sys::Errno;
+
+/// Refuses what cannot work, or would do harm.
+pub(crate) fn check(source: &Endpoint, sink: &Endpoint, options: &Options) -> Result<(), Failure> {
+    check_mode(
+        source,
+        Side::Source,
+        source.readable,
+        "it is not open for reading",
+    )?;
+    check_mode(
+        sink,
+        Side::Sink,
+        sink.writable,
+        "it is not open for writing",
+    )?;
+    check_offset(source, Side::Source, options.source_offset)?;
+    check_offset(sink, Side::Sink, options.sink_offset)?;
+    if options.sink_offset.is_some() && sink.append {
+        let reason = "it appends, so that an offset would be ignored";
+        return Err(Failure::refused(Side::Sink, Errno::INVAL, reason));
+    }
+    if source.is_same(sink) {
+        check_same(source, sink, options)?;
+    }
+    Ok(())
+}
+
+fn check_mode(
+    end: &Endpoint,
+    side: Side,
+    is_open_for_it: bool,
+    reason: &'static str,
+) -> Result<(), Failure> {
+    if end.kind == Kind::Directory {
+        return Err(Failure::refused(side, Errno::ISDIR, "it is a directory"));
+    }
+    if !is_open_for_it {
+        return Err(Failure::refused(side, Errno::BADF, reason));
+    }
+    Ok(())
+}
+
+fn check_offset(end: &Endpoint, side: Side, offset: Option<u64>) -> Result<(), Failure> {
+    match offset {
+        Some(_) if !end.is_seekable() => {
+            let reason = "it has no positions, so that no offset can be given";
+            Err(Failure::refused(side, Errno::SPIPE, reason))
+        }
+        Some(offset) if i64::try_from(offset).is_err() => {
+            let reason = "its offset is beyond the largest there is";
+            Err(Failure::refused(side, Errno::INVAL, reason))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Both ends are the same file, device or pipe. A socket may answer itself; a terminal too.
+fn check_same(source: &Endpoint, sink: &Endpoint, options: &Options) -> Result<(), Failure> {
+    match source.kind {
+        Kind::Pipe => {
+            let reason = "both ends are the same pipe, which would feed itself for ever";
+            Err(Failure::refused(Side::Neither, Errno::INVAL, reason))
+        }
+        Kind::Regular | Kind::Block if overlaps(source, sink, options) => {
+            let reason = "source and sink overlap in the same file";
+            Err(Failure::refused(Side::Neither, Errno::INVAL, reason))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether bytes would be written where they are still to be read.
+///
+/// A sink behind the source extends what the source can read, so that only a limit bounds the transfer. A sink in front
+/// of the source is refused too, though reading and writing in order would be well defined; who wants that asks for
+/// [`Strategy::Buffered`].
+fn overlaps(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
+    let size = source.size.unwrap_or(0);
+    let from = options.source_offset.or(source.cursor).unwrap_or(0);
+    let to = if sink.append {
+        size
+    } else {
+        options.sink_offset.or(sink.cursor).unwrap_or(0)
+    };
+    let limit = options.limit.unwrap_or(u64::MAX);
+    if to < from {
+        let len = limit.min(size.saturating_sub(from));
+        return to.saturating_add(len) > from && options.strategy != Some(Strategy::Buffered);
+    }
+    let is_empty = from >= size || limit == 0;
+    let is_in_place = to == from && options.strategy == Some(Strategy::Buffered);
+    !is_empty && !is_in_place && from.saturating_add(limit) > to
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::FileSystem;
+
+    fn file(cursor: u64) -> Endpoint {
+        Endpoint {
+            kind: Kind::Regular,
+            identity: (1, 1),
+            size: Some(100),
+            allocated: 100,
+            readable: true,
+            writable: true,
+            append: false,
+            nonblocking: false,
+            cursor: Some(cursor),
+            file_system: FileSystem::Ext4,
+            immutable: false,
+        }
+    }
+
+    fn refuses(from: u64, to: u64, limit: Option<u64>) -> bool {
+        let options = Options {
+            limit,
+            ..Options::default()
+        };
+        check(&file(from), &file(to), &options).is_err()
+    }
+
+    #[test]
+    fn ranges_that_overlap_are_refused() {
+        assert!(refuses(0, 50, None));
+        assert!(refuses(0, 0, None));
+        assert!(refuses(0, 50, Some(51)));
+        assert!(refuses(50, 40, None));
+    }
+
+    #[test]
+    fn ranges_side_by_side_are_not() {
+        assert!(!refuses(0, 50, Some(50)));
+        assert!(
+            !refuses(50, 0, None),
+            "the 50 bytes before the source hold its 50 bytes"
+        );
+        assert!(!refuses(60, 0, Some(60)));
+        assert!(!refuses(100, 100, None), "nothing is left to read");
+    }
+
+    #[test]
+    fn a_file_is_not_appended_to_itself() {
+        assert!(refuses(0, 100, None), "it would grow for ever");
+        assert!(
+            refuses(50, 100, Some(51)),
+            "the last byte would be the first one written"
+        );
+        assert!(!refuses(0, 100, Some(100)));
+    }
+
+    #[test]
+    fn shifting_down_in_order_is_allowed_when_it_is_asked_for() {
+        let strategy = Some(Strategy::Buffered);
+        let options = Options {
+            strategy,
+            ..Options::default()
+        };
+        assert!(check(&file(50), &file(40), &options).is_ok());
+        assert!(check(&file(50), &file(50), &options).is_ok());
+        assert!(check(&file(50), &file(51), &options).is_err());
+    }
+}

@@ -1,0 +1,127 @@
+//! What an observer sees while a transfer runs.
+
+use crate::fault::Side;
+use crate::strategy::Strategy;
+
+/// A transfer under way.
+///
+/// # Examples
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use zcopy::Transfer;
+///
+/// let zeros = std::fs::File::open("/dev/zero")?;
+/// let sink = std::fs::File::create("/dev/null")?;
+/// let mut seen = Vec::new();
+/// let report = Transfer::new(&zeros, &sink)
+///     .limit(3 << 20)
+///     .observe(|progress| {
+///         seen.push(progress.bytes());
+///         ControlFlow::Continue(())
+///     })
+///     .run()?;
+/// assert_eq!(report.bytes(), 3 << 20);
+/// assert_eq!(seen.last(), Some(&(3 << 20)));
+/// assert!(seen.is_sorted());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    pub(crate) bytes: u64,
+    pub(crate) total: Option<u64>,
+    pub(crate) strategy: Strategy,
+    pub(crate) blocked: Option<Side>,
+}
+
+impl Progress {
+    /// Bytes that the sink has accepted, holes included.
+    ///
+    /// # Examples
+    ///
+    /// See [`Progress`].
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Bytes that the whole transfer will come to, as far as that can be known: the rest of a file or block device when the
+    /// transfer began, or the limit if that is less.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use zcopy::Transfer;
+    ///
+    /// let zeros = std::fs::File::open("/dev/zero")?;
+    /// let sink = std::fs::File::create("/dev/null")?;
+    /// let mut total = None;
+    /// Transfer::new(&zeros, &sink)
+    ///     .limit(1000)
+    ///     .observe(|progress| {
+    ///         total = progress.total();
+    ///         ControlFlow::Continue(())
+    ///     })
+    ///     .run()?;
+    /// assert_eq!(total, Some(1000));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn total(&self) -> Option<u64> {
+        self.total
+    }
+
+    /// The strategy in use.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use zcopy::{Strategy, Transfer};
+    ///
+    /// let status = std::fs::File::open("/proc/self/status")?;
+    /// let sink = std::fs::File::create("/dev/null")?;
+    /// Transfer::new(&status, &sink)
+    ///     .observe(|progress| {
+    ///         assert_eq!(progress.strategy(), Strategy::Buffered);
+    ///         ControlFlow::Continue(())
+    ///     })
+    ///     .run()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn strategy(&self) -> Strategy {
+        self.strategy
+    }
+
+    /// The side that the transfer is waiting for, if it is.
+    ///
+    /// Only a transfer with a [`tick`](crate::Transfer::tick) is observed while it waits. [`Side::Neither`] means that the
+    /// kernel does not say which side, or that a rate limit holds the transfer back.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use std::time::Duration;
+    /// use zcopy::{Ended, Side, Transfer};
+    ///
+    /// // Nothing is ever written to this pipe.
+    /// let (reader, _writer) = std::io::pipe()?;
+    /// let sink = std::fs::File::create("/dev/null")?;
+    /// let report = Transfer::new(&reader, &sink)
+    ///     .tick(Duration::from_millis(1))
+    ///     .observe(|progress| {
+    ///         assert_eq!(progress.blocked(), Some(Side::Source));
+    ///         ControlFlow::Break(())
+    ///     })
+    ///     .run()?;
+    /// assert_eq!(report.ended(), Ended::Stopped);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn blocked(&self) -> Option<Side> {
+        self.blocked
+    }
+}

@@ -1,0 +1,350 @@
+//! What a transfer came to.
+
+use std::fmt;
+use std::io;
+
+use crate::fault::Cause;
+use crate::strategy::Strategy;
+
+/// How a transfer ended.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy::{Ended, Transfer};
+///
+/// let zeros = std::fs::File::open("/dev/zero")?;
+/// let sink = std::fs::File::create("/dev/null")?;
+/// let report = Transfer::new(&zeros, &sink).limit(10).run()?;
+/// assert_eq!(report.ended(), Ended::Limit);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Ended {
+    /// The source ended.
+    Eof,
+    /// The limit was reached, or the next message would exceed it.
+    Limit,
+    /// The observer said so.
+    Stopped,
+    /// A call failed. Only the report inside an [`Error`](crate::Error) ends so.
+    Failed,
+}
+
+/// What a transfer did: how many bytes, by which strategies, and how it ended.
+///
+/// Its `Display` is what the tools print for `--explain`.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy::{Ended, Strategy, Transfer};
+///
+/// let (reader, mut writer) = std::io::pipe()?;
+/// std::io::Write::write_all(&mut writer, b"hello")?;
+/// drop(writer);
+/// let sink = std::fs::File::create("/dev/null")?;
+///
+/// let report = Transfer::new(&reader, &sink).run()?;
+/// assert_eq!(report.bytes(), 5);
+/// assert_eq!(report.ended(), Ended::Eof);
+/// assert_eq!(report.attempts().len(), 1);
+/// assert!(report.to_string().starts_with("5 bytes by "));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Report {
+    pub(crate) bytes: u64,
+    pub(crate) ended: Ended,
+    /// What would have moved the bytes, had there been any.
+    pub(crate) first_choice: Strategy,
+    pub(crate) attempts: Vec<Attempt>,
+    pub(crate) hole_bytes: u64,
+    pub(crate) shared_pages: bool,
+    pub(crate) grown_source: Option<usize>,
+    pub(crate) grown_sink: Option<usize>,
+    pub(crate) undelivered: Vec<u8>,
+}
+
+impl Report {
+    /// Bytes that the sink accepted, holes included.
+    ///
+    /// # Examples
+    ///
+    /// See [`Report`].
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// How the transfer ended.
+    ///
+    /// # Examples
+    ///
+    /// See [`Report`].
+    #[must_use]
+    pub fn ended(&self) -> Ended {
+        self.ended
+    }
+
+    /// The strategy that moved the most bytes; of a transfer without bytes, the plan's choice.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::{Strategy, Transfer};
+    ///
+    /// let (reader, mut writer) = std::io::pipe()?;
+    /// std::io::Write::write_all(&mut writer, b"hello")?;
+    /// drop(writer);
+    /// let (_keep, sink) = std::io::pipe()?;
+    /// assert_eq!(Transfer::new(&reader, &sink).run()?.strategy(), Strategy::Splice);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn strategy(&self) -> Strategy {
+        let moved = self.attempts.iter().filter(|attempt| attempt.bytes > 0);
+        // Of two that moved the same, the first is named.
+        let most = moved.reduce(|most, next| if next.bytes > most.bytes { next } else { most });
+        most.map_or(self.first_choice, |attempt| attempt.strategy)
+    }
+
+    /// Every strategy that was used or tried, in the order of its first step.
+    ///
+    /// # Examples
+    ///
+    /// See [`Attempt`].
+    #[must_use]
+    pub fn attempts(&self) -> &[Attempt] {
+        &self.attempts
+    }
+
+    /// Bytes that became holes in the sink instead of being written.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::{Sparse, Transfer};
+    ///
+    /// let path = std::env::temp_dir().join(format!("zcopy-doc-holes-{}", std::process::id()));
+    /// let zeros = std::fs::File::open("/dev/zero")?;
+    /// let sink = std::fs::File::create(&path)?;
+    /// let report = Transfer::new(&zeros, &sink).limit(1 << 20).sparse(Sparse::Detect).run()?;
+    /// assert_eq!(report.hole_bytes(), 1 << 20);
+    /// std::fs::remove_file(path)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn hole_bytes(&self) -> u64 {
+        self.hole_bytes
+    }
+
+    /// Whether pages of the source file were passed to a pipe or socket, where a later write to the file could still
+    /// change them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::Transfer;
+    ///
+    /// let path = std::env::temp_dir().join(format!("zcopy-doc-shared-{}", std::process::id()));
+    /// std::fs::write(&path, [7; 60_000])?;
+    /// let (_reader, writer) = std::io::pipe()?;
+    ///
+    /// let source = std::fs::File::open(&path)?;
+    /// assert!(Transfer::new(&source, &writer).source_offset(0).limit(33_000).run()?.shared_pages());
+    ///
+    /// let (_reader, writer) = std::io::pipe()?;
+    /// let report = Transfer::new(&source, &writer).stable(true).run()?;
+    /// assert!(!report.shared_pages());
+    /// std::fs::remove_file(path)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn shared_pages(&self) -> bool {
+        self.shared_pages
+    }
+
+    /// The new capacity in bytes of the caller's source pipe, if it was enlarged.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::Transfer;
+    ///
+    /// let (source, mut writer) = std::io::pipe()?;
+    /// std::io::Write::write_all(&mut writer, b"hello")?;
+    /// drop(writer);
+    /// let sink = std::fs::File::create("/dev/null")?;
+    /// assert_eq!(Transfer::new(&source, &sink).run()?.grown_source(), None, "it is short");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn grown_source(&self) -> Option<usize> {
+        self.grown_source
+    }
+
+    /// The new capacity in bytes of the caller's sink pipe, if it was enlarged.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::Transfer;
+    ///
+    /// let (_reader, writer) = std::io::pipe()?;
+    /// let source = std::fs::File::open("/proc/version")?;
+    /// assert_eq!(Transfer::new(&source, &writer).run()?.grown_sink(), None, "it is short");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn grown_sink(&self) -> Option<usize> {
+        self.grown_sink
+    }
+
+    /// Bytes that were taken from a source that cannot be rewound and that the sink did not get, because the transfer was
+    /// stopped or failed in between. They come before whatever the source still holds.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::Transfer;
+    ///
+    /// let (reader, mut writer) = std::io::pipe()?;
+    /// std::io::Write::write_all(&mut writer, b"hello")?;
+    /// drop(writer);
+    /// let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
+    ///
+    /// let error = Transfer::new(&reader, &full).run().unwrap_err();
+    /// assert_eq!(error.report().undelivered(), b"hello");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn undelivered(&self) -> &[u8] {
+        &self.undelivered
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ended = match self.ended {
+            Ended::Eof => "to the end of the source",
+            Ended::Limit => "up to the limit",
+            Ended::Stopped => "until it was stopped",
+            Ended::Failed => "until it failed",
+        };
+        write!(f, "{} bytes by {}, {ended}", self.bytes, self.strategy())?;
+        for attempt in &self.attempts {
+            write!(f, "\n  {attempt}")?;
+        }
+        if self.hole_bytes > 0 {
+            write!(
+                f,
+                "\nholes: {} bytes of the sink were left unwritten",
+                self.hole_bytes
+            )?;
+        }
+        for (end, grown) in [("source", self.grown_source), ("sink", self.grown_sink)] {
+            if let Some(capacity) = grown {
+                write!(f, "\npipe: the {end} was enlarged to {capacity} bytes")?;
+            }
+        }
+        if self.shared_pages {
+            write!(
+                f,
+                "\npages: shared with the source file until the sink's reader has taken them"
+            )?;
+        }
+        if !self.undelivered.is_empty() {
+            write!(
+                f,
+                "\nundelivered: {} bytes are handed back",
+                self.undelivered.len()
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// What one strategy did in a transfer.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy::{Strategy, Transfer};
+///
+/// let status = std::fs::File::open("/proc/self/status")?;
+/// let sink = std::fs::File::create("/dev/null")?;
+/// let report = Transfer::new(&status, &sink).run()?;
+/// let [attempt] = report.attempts() else { panic!("one strategy was enough") };
+/// assert_eq!(attempt.strategy(), Strategy::Buffered);
+/// assert_eq!(attempt.bytes(), report.bytes());
+/// assert_eq!(attempt.calls(), 3, "a read, a write, and the read that finds the end");
+/// assert!(attempt.error().is_none());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt {
+    pub(crate) strategy: Strategy,
+    pub(crate) bytes: u64,
+    pub(crate) calls: u64,
+    pub(crate) cause: Option<Cause>,
+}
+
+impl Attempt {
+    /// The strategy.
+    ///
+    /// # Examples
+    ///
+    /// See [`Attempt`].
+    #[must_use]
+    pub fn strategy(&self) -> Strategy {
+        self.strategy
+    }
+
+    /// Bytes that the sink accepted from it.
+    ///
+    /// # Examples
+    ///
+    /// See [`Attempt`].
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// System calls it made to move bytes.
+    ///
+    /// # Examples
+    ///
+    /// See [`Attempt`].
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// What made the transfer go on with another strategy, or fail.
+    ///
+    /// # Examples
+    ///
+    /// See [`Attempt`].
+    #[must_use]
+    pub fn error(&self) -> Option<io::Error> {
+        self.cause.map(Cause::to_io_error)
+    }
+}
+
+impl fmt::Display for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (bytes, calls) = (self.bytes, self.calls);
+        let plural = if calls == 1 { "" } else { "s" };
+        write!(
+            f,
+            "{:<15}  {bytes:>13} bytes in {calls} call{plural}",
+            self.strategy
+        )?;
+        match self.error() {
+            Some(error) => write!(f, ", ended by: {error}"),
+            None => Ok(()),
+        }
+    }
+}

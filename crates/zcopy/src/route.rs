@@ -1,0 +1,56 @@
+//! The way between two ends: the ends themselves, and what is in flight between them.
+
+use crate::buffer::Buffer;
+use crate::end::End;
+use crate::pipe::Pipe;
+use crate::sparse::Holes;
+use crate::sys::Patience;
+
+/// What sees every byte on its way.
+pub(crate) type Inspector<'a> = Box<dyn FnMut(&[u8]) + 'a>;
+
+/// Everything that a step works on.
+///
+/// At any moment the bytes that have left the source and are not in the sink are those in `buffer`, then those in
+/// `pipe`, in that order.
+pub(crate) struct Route<'a> {
+    pub(crate) source: End<'a>,
+    pub(crate) sink: End<'a>,
+    pub(crate) buffer: Buffer,
+    pub(crate) pipe: Option<Pipe>,
+    pub(crate) holes: Holes,
+    pub(crate) inspect: Option<Inspector<'a>>,
+    /// System calls made to move bytes.
+    pub(crate) calls: u64,
+}
+
+/// What the engine asks of one step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask {
+    /// The most to take from the source, at least 1.
+    pub(crate) max: u64,
+    /// What the limit leaves of the whole transfer: a message that is longer may not be taken.
+    pub(crate) remaining: u64,
+    pub(crate) patience: Patience,
+}
+
+impl Route<'_> {
+    /// Bytes in the private pipe.
+    pub(crate) fn in_pipe(&self) -> u64 {
+        self.pipe.as_ref().map_or(0, |pipe| pipe.in_flight)
+    }
+
+    /// Bytes that have left the source and are not in the sink.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.buffer.pending().len() as u64 + self.in_pipe()
+    }
+}
+
+impl Ask {
+    /// The most to take from the source in one call of at most `bound` bytes, given where both ends stand.
+    pub(crate) fn len(&self, route: &Route<'_>, bound: u64) -> usize {
+        let len = route.sink.clamp(route.source.clamp(self.max.min(bound)));
+        // At the largest offset there is, one byte is asked for all the same: the kernel says what is wrong.
+        len.max(1) as usize
+    }
+}

@@ -1,0 +1,122 @@
+//! The ways to move bytes, one system call each, and what a step of any of them can answer.
+
+use std::fmt;
+
+use crate::fault::{Cause, Fault, Side};
+use crate::route::{Ask, Route};
+use crate::sys::{Errno, Kernel};
+
+mod buffered;
+mod copy_file_range;
+mod reflink;
+mod sendfile;
+mod splice;
+mod splice_pipe;
+
+/// A way to move bytes from one descriptor to another, named after its system call.
+///
+/// The strategy changes how fast a transfer is, and nothing else: bytes, counts, cursors and errors are the same.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy::{Strategy, Transfer};
+///
+/// let source = std::fs::File::open("/proc/version")?;
+/// let sink = std::fs::File::create("/dev/null")?;
+/// let report = Transfer::new(&source, &sink).strategy(Strategy::Splice).run();
+/// assert!(report.is_err(), "splice needs a pipe at one end");
+///
+/// let report = Transfer::new(&source, &sink).strategy(Strategy::Buffered).run()?;
+/// assert_eq!(report.strategy(), Strategy::Buffered);
+/// assert_eq!(report.strategy().to_string(), "buffered");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Strategy {
+    /// `ioctl(FICLONE)` and `ioctl(FICLONERANGE)`: two files share their blocks until one is written to.
+    Reflink,
+    /// `copy_file_range(2)`: the file system copies between two files of its own, or shares blocks.
+    CopyFileRange,
+    /// `sendfile(2)`: from a file to anything.
+    Sendfile,
+    /// `splice(2)` where one end is a pipe already.
+    Splice,
+    /// `splice(2)` twice, through a private pipe.
+    SplicePipe,
+    /// `read(2)` and `write(2)` with one buffer of 256 KiB. It serves every pair.
+    Buffered,
+}
+
+impl Strategy {
+    /// Every strategy, the most specialised first.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Reflink,
+        Self::CopyFileRange,
+        Self::Sendfile,
+        Self::Splice,
+        Self::SplicePipe,
+        Self::Buffered,
+    ];
+
+    /// Whether a failure before this strategy moved its first byte is the transfer's own, rather than a sign that the
+    /// pair needs another strategy.
+    ///
+    /// No room, no memory and no peer stay so whoever asks. `EIO` too, except from `copy_file_range`, which returns it
+    /// on CIFS for pairs that read and write serve well (gnulib, golang/go#42334).
+    pub(crate) fn fails_for_good(self, errno: Errno) -> bool {
+        match errno {
+            Errno::NOSPC | Errno::DQUOT | Errno::NOMEM | Errno::PIPE | Errno::CONNRESET => true,
+            Errno::IO => self != Self::CopyFileRange,
+            _ => self == Self::Buffered,
+        }
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Reflink => "reflink",
+            Self::CopyFileRange => "copy_file_range",
+            Self::Sendfile => "sendfile",
+            Self::Splice => "splice",
+            Self::SplicePipe => "splice_pipe",
+            Self::Buffered => "buffered",
+        })
+    }
+}
+
+/// What one step came to. A step never sleeps on its own account and never polls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The sink accepted this many bytes. Some may still be in flight; the next step goes on with those.
+    Moved(u64),
+    /// The call says that the source has ended.
+    Eof,
+    /// The next message is longer than the limit allows; it stays in the source.
+    Limit,
+    /// Nothing moves until this side is ready; [`Side::Neither`] when the call does not say which.
+    Blocked(Side),
+    /// A signal came; nothing happened.
+    Interrupted,
+    /// This pair cannot be served this way. Nothing more moves by it, and nothing is lost.
+    Unsupported(Cause),
+}
+
+/// Takes one step by the given strategy.
+pub(crate) fn step<K: Kernel>(
+    strategy: Strategy,
+    kernel: &K,
+    route: &mut Route<'_>,
+    ask: &Ask,
+) -> Result<Step, Fault> {
+    match strategy {
+        Strategy::Reflink => reflink::step(kernel, route, ask),
+        Strategy::CopyFileRange => copy_file_range::step(kernel, route, ask),
+        Strategy::Sendfile => sendfile::step(kernel, route, ask),
+        Strategy::Splice => splice::step(kernel, route, ask),
+        Strategy::SplicePipe => splice_pipe::step(kernel, route, ask),
+        Strategy::Buffered => buffered::step(kernel, route, ask),
+    }
+}

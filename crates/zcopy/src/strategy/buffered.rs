@@ -1,0 +1,163 @@
+//! `read(2)` and `write(2)` through one buffer: the route that serves every pair, and the judge of every other.
+
+use crate::buffer::{FULL, SMALL};
+use crate::endpoint::Kind;
+use crate::fault::{Cause, Fault, Side};
+use crate::route::{Ask, Route};
+use crate::sparse::{self, Run};
+use crate::strategy::Step;
+use crate::sys::{Errno, Kernel, Patience, Result as Called};
+
+/// What a pipe or terminal that polls as writable takes without sleeping: `PIPE_BUF`.
+const ATOMIC: usize = 4096;
+
+/// Reads once, if nothing is in flight, and writes once.
+///
+/// What another strategy left in the private pipe is read from there before anything more is read from the source. What
+/// the sink did not take stays in the buffer for the next step. A message of a datagram or seqpacket socket is read
+/// whole and written whole.
+///
+/// # Errors
+///
+/// Never [`Step::Unsupported`]: here every errno is final and speaks of the side it came from. A write that takes 0 of
+/// some bytes is final too. A message longer than 256 KiB is refused with `EMSGSIZE` and stays in the source.
+///
+/// # Kernel notes
+///
+/// A read of 0 is end of file for every kind of source; a datagram socket says it with an empty message.
+/// A read from `/proc` or a terminal is short long before the end, so that only 0 counts.
+///
+/// # References
+/// - [read(2)](https://man7.org/linux/man-pages/man2/read.2.html)
+/// - [write(2)](https://man7.org/linux/man-pages/man2/write.2.html)
+/// - [GNU coreutils, ioblksize.h](https://git.savannah.gnu.org/cgit/coreutils.git/tree/src/ioblksize.h)
+pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
+    if route.buffer.is_empty()
+        && let Some(answer) = fill(kernel, route, ask)?
+    {
+        return Ok(answer);
+    }
+    drain(kernel, route, ask.patience)
+}
+
+/// Reads once into the empty buffer. An answer means that there is nothing to write.
+fn fill<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Option<Step>, Fault> {
+    let in_pipe = route.in_pipe();
+    let source = &route.source.endpoint;
+    if in_pipe == 0 && source.kind == Kind::Datagram {
+        match kernel.next_datagram(route.source.fd) {
+            Ok(len) if len > FULL => return Err(Fault::new("recv", Side::Source, Errno::MSGSIZE)),
+            Ok(len) if len as u64 > ask.remaining => return Ok(Some(Step::Limit)),
+            Ok(_) => route.buffer.reserve(FULL),
+            Err(errno) => return stopped("recv", Side::Source, errno).map(Some),
+        }
+    } else {
+        let expected = match source.size {
+            _ if route.buffer.was_filled() => u64::MAX,
+            size => size.unwrap_or(0).max(in_pipe),
+        };
+        route.buffer.reserve(ask.max.min(expected) as usize);
+    }
+    let len = match (route.source.endpoint.kind, route.sink.endpoint.kind) {
+        (Kind::Datagram, _) => FULL,
+        // 32 KiB fit one datagram of every family.
+        (_, Kind::Datagram) => ask.len(route, SMALL as u64),
+        _ => ask.len(route, FULL as u64),
+    };
+    route.calls += 1;
+    let read = match &mut route.pipe {
+        Some(pipe) if pipe.in_flight > 0 => {
+            let len = len.min(in_pipe as usize);
+            let room = route.buffer.room(len);
+            kernel
+                .read(pipe.reader(), None, room, Patience::Block)
+                .inspect(|n| {
+                    pipe.in_flight -= *n as u64;
+                })
+        }
+        _ => {
+            let (fd, offset) = route.source.at();
+            // An engine that may not sleep has polled: what a read finds then, it returns.
+            kernel
+                .read(fd, offset, route.buffer.room(len), Patience::Block)
+                .inspect(|n| {
+                    route.source.advance(*n as u64);
+                })
+        }
+    };
+    match read {
+        Ok(0) if in_pipe > 0 => Err(Fault {
+            call: "read",
+            side: Side::Neither,
+            cause: Cause::Nothing,
+        }),
+        Ok(0) => Ok(Some(Step::Eof)),
+        Ok(n) => {
+            route.buffer.fill(n);
+            Ok(None)
+        }
+        Err(errno) => stopped("read", Side::Source, errno).map(Some),
+    }
+}
+
+/// Writes once from the buffer, or makes a hole instead of writing zeros.
+fn drain<K: Kernel>(kernel: &K, route: &mut Route<'_>, patience: Patience) -> Result<Step, Fault> {
+    let pending = match sparse::leading_run(route.buffer.pending(), &route.holes, &route.sink) {
+        Run::Zeros(n) => match route.holes.make(kernel, &mut route.sink, n as u64) {
+            Ok(true) => return Ok(delivered(route, n)),
+            Ok(false) => &route.buffer.pending()[..n],
+            Err(errno) => return stopped("lseek", Side::Sink, errno),
+        },
+        Run::Data(n) => &route.buffer.pending()[..n],
+    };
+    route.calls += 1;
+    let (fd, offset) = route.sink.at();
+    let pending = &pending[..route.sink.clamp(pending.len() as u64).max(1) as usize];
+    match write(kernel, fd, offset, pending, patience) {
+        Ok(0) => Err(Fault {
+            call: "write",
+            side: Side::Sink,
+            cause: Cause::Nothing,
+        }),
+        Ok(n) => {
+            route.sink.advance(n as u64);
+            Ok(delivered(route, n))
+        }
+        Err(errno) => stopped("write", Side::Sink, errno),
+    }
+}
+
+/// Writes without sleeping if asked to, in small pieces where the kernel offers no other way.
+fn write<K: Kernel>(
+    kernel: &K,
+    fd: std::os::fd::BorrowedFd<'_>,
+    offset: Option<u64>,
+    pending: &[u8],
+    patience: Patience,
+) -> Called<usize> {
+    match kernel.write(fd, offset, pending, patience) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) if patience == Patience::NoWait => {
+            let piece = &pending[..pending.len().min(ATOMIC)];
+            kernel.write(fd, offset, piece, Patience::Block)
+        }
+        written => written,
+    }
+}
+
+/// Accounts for `n` bytes that the sink has, and shows them to whoever inspects.
+fn delivered(route: &mut Route<'_>, n: usize) -> Step {
+    let bytes = route.buffer.take(n);
+    if let Some(inspect) = &mut route.inspect {
+        inspect(bytes);
+    }
+    Step::Moved(n as u64)
+}
+
+/// What an errno means here: wait, try again, or the end.
+fn stopped(call: &'static str, side: Side, errno: Errno) -> Result<Step, Fault> {
+    match errno {
+        Errno::INTR => Ok(Step::Interrupted),
+        Errno::AGAIN => Ok(Step::Blocked(side)),
+        errno => Err(Fault::new(call, side, errno)),
+    }
+}

@@ -1,0 +1,75 @@
+//! `sendfile(2)`: from a file to anything.
+
+use crate::fault::{Fault, Side};
+use crate::route::{Ask, Route};
+use crate::strategy::Step;
+use crate::sys::{Errno, Kernel};
+
+/// Between two files one call may be long; see `copy_file_range`.
+const BOUND_FILE: u64 = 64 << 20;
+
+/// Less than 1 MiB costs throughput on sockets; much more and one call, even a non-blocking one, can run for seconds
+/// while the peer keeps draining (M. Kellermann on LKML, September 2023: 10.7 s).
+const BOUND: u64 = 4 << 20;
+
+/// Moves up to 64 MiB from a file to a file, or up to 4 MiB to a pipe, socket or device.
+///
+/// A short count is normal. The source must have a page cache or a `splice_read` of its own: regular files, block and
+/// memory devices, some of `/proc`. The sink can be anything that takes a write, except in append mode.
+///
+/// # Errors
+///
+/// [`Step::Unsupported`], with nothing moved, on
+/// - `EINVAL`: the source is a pipe, socket or terminal, or one of the files in `/proc` without `splice_read`; or the
+///   sink appends, or is `/dev/full`, whose `ENOSPC` only a write shows;
+/// - `ENOSYS`, `EPERM`, `EOPNOTSUPP`, `EXDEV`, `EBADF`: a seccomp filter or a file system that does not do it;
+/// - `EOVERFLOW`: the range ends past the largest offset; `buffered` moves what still fits.
+///
+/// Every other errno is final once bytes have moved.
+///
+/// # Kernel notes
+///
+/// The source's `O_NONBLOCK` is ignored, so that `EAGAIN` always means the sink. A 0 before the expected end means that
+/// the source was truncated; the engine confirms it by a read. Into a pipe or socket the page cache's own pages are
+/// passed: see the crate's words on page sharing.
+///
+/// # References
+/// - [sendfile(2)](https://man7.org/linux/man-pages/man2/sendfile.2.html)
+pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
+    let (sink, None) = route.sink.at() else {
+        // The call has no offset for the sink.
+        return Ok(Step::Unsupported(Errno::SPIPE.into()));
+    };
+    let bound = if route.sink.endpoint.is_seekable() {
+        BOUND_FILE
+    } else {
+        BOUND
+    };
+    let len = ask.len(route, bound);
+    route.calls += 1;
+    match kernel.sendfile(sink, route.source.at(), len) {
+        Ok(0) => Ok(Step::Eof),
+        Ok(n) => {
+            route.source.advance(n as u64);
+            route.sink.advance(n as u64);
+            Ok(Step::Moved(n as u64))
+        }
+        Err(Errno::INTR) => Ok(Step::Interrupted),
+        Err(Errno::AGAIN) => Ok(Step::Blocked(Side::Sink)),
+        Err(errno) if is_unsupported(errno) => Ok(Step::Unsupported(errno.into())),
+        Err(errno) => Err(Fault::new("sendfile", Side::Neither, errno)),
+    }
+}
+
+fn is_unsupported(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::INVAL
+            | Errno::NOSYS
+            | Errno::PERM
+            | Errno::OPNOTSUPP
+            | Errno::XDEV
+            | Errno::BADF
+            | Errno::OVERFLOW
+    )
+}

@@ -1,0 +1,87 @@
+//! `splice(2)` where one end is a pipe already.
+
+use crate::endpoint::Kind;
+use crate::fault::{Fault, Side};
+use crate::route::{Ask, Route};
+use crate::strategy::Step;
+use crate::sys::{Errno, Kernel, Patience, SpliceFlags};
+
+/// No pipe of an unprivileged user holds more in full pages; slots of several pages may.
+const BOUND: u64 = 4 << 20;
+
+/// Moves up to 4 MiB out of a pipe, or into one, or between two.
+///
+/// A short count is normal: a pipe has slots, not bytes, and is full when every slot is used, however little is in each.
+///
+/// # Errors
+///
+/// [`Step::Unsupported`], with nothing moved, on
+/// - `EINVAL`: neither end is a pipe, or the other end takes no splice: an appending file, `/dev/full`, a device;
+/// - `ENOSYS`, `EPERM`, `EOPNOTSUPP`, `EXDEV`, `EBADF`: a seccomp filter or a file system that does not do it;
+/// - `EOVERFLOW`: the range ends past the largest offset; `buffered` moves what still fits.
+///
+/// Every other errno is final once bytes have moved, and speaks of the end that is not a pipe; of two pipes only the
+/// sink can fail. `ESPIPE` is never asked for: the engine refuses offsets on pipes.
+///
+/// # Kernel notes
+///
+/// `EAGAIN` does not say which side. `SPLICE_F_NONBLOCK` speaks of the pipes alone: a socket or terminal obeys its own
+/// `O_NONBLOCK`. `SPLICE_F_MOVE` has done nothing since 2.6.21; `SPLICE_F_MORE` delays the tail of a burst by up to
+/// 200 ms. Neither is used.
+///
+/// # References
+/// - [splice(2)](https://man7.org/linux/man-pages/man2/splice.2.html)
+pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
+    let len = ask.len(route, BOUND);
+    let flags = match ask.patience {
+        Patience::Block => SpliceFlags::empty(),
+        Patience::NoWait => SpliceFlags::NONBLOCK,
+    };
+    route.calls += 1;
+    match kernel.splice(route.source.at(), route.sink.at(), len, flags) {
+        Ok(0) => Ok(Step::Eof),
+        Ok(n) => {
+            route.source.advance(n as u64);
+            route.sink.advance(n as u64);
+            Ok(Step::Moved(n as u64))
+        }
+        Err(Errno::INTR) => Ok(Step::Interrupted),
+        Err(Errno::AGAIN) => Ok(Step::Blocked(blocked_side(route))),
+        Err(errno) if is_unsupported(errno) => Ok(Step::Unsupported(errno.into())),
+        Err(errno) => Err(Fault::new("splice", failing_side(route, errno), errno)),
+    }
+}
+
+/// A file is always ready, so that the pipe is not.
+fn blocked_side(route: &Route<'_>) -> Side {
+    if route.source.endpoint.is_seekable() {
+        Side::Sink
+    } else if route.sink.endpoint.is_seekable() {
+        Side::Source
+    } else {
+        Side::Neither
+    }
+}
+
+/// Reading a pipe cannot fail; of a pipe that is written to, `EPIPE` says that its readers have gone.
+fn failing_side(route: &Route<'_>, errno: Errno) -> Side {
+    if route.source.endpoint.kind == Kind::Pipe || errno == Errno::PIPE {
+        Side::Sink
+    } else {
+        Side::Source
+    }
+}
+
+/// Shared with the private pipe's route, which makes the same call.
+pub(super) fn is_unsupported(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::INVAL
+            | Errno::NOSYS
+            | Errno::PERM
+            | Errno::OPNOTSUPP
+            | Errno::XDEV
+            | Errno::BADF
+            | Errno::OVERFLOW
+    )
+}

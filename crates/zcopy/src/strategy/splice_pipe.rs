@@ -1,0 +1,98 @@
+//! `splice(2)` twice, through a private pipe.
+
+use crate::fault::{Cause, Fault, Side};
+use crate::pipe::Pipe;
+use crate::route::{Ask, Route};
+use crate::strategy::{Step, splice::is_unsupported};
+use crate::sys::{Errno, Kernel, Patience, SpliceFlags};
+
+/// Fills the empty private pipe from the source, up to its capacity, then drains it once into the sink.
+///
+/// Whatever the sink did not take stays in the pipe for the next step. Because the pipe is empty whenever it is filled,
+/// the kernel's answers are unambiguous: filling speaks of the source, draining of the sink.
+///
+/// # Errors
+///
+/// [`Step::Unsupported`], with what is in flight left in the pipe, on
+/// - `EINVAL`: that end takes no splice: an appending file, `/dev/full`, `/dev/null` as a source, a device;
+/// - `ENOSYS`, `EPERM`, `EOPNOTSUPP`, `EXDEV`, `EBADF`: a seccomp filter or a file system that does not do it;
+/// - `EOVERFLOW`: the range ends past the largest offset; `buffered` moves what still fits;
+/// - any errno of opening the pipe: no descriptor, or no budget for a pipe worth having;
+/// - a drain that returns 0 though the pipe holds bytes: `buffered` asks the sink in plain words.
+///
+/// Every other errno is final once bytes have moved.
+///
+/// # Kernel notes
+///
+/// A 0 from filling is not surely the end of a special file; the engine confirms it by a read. Neither call can sleep on
+/// the private pipe. On the caller's own ends `SPLICE_F_NONBLOCK` helps where they are pipes; a socket or terminal obeys
+/// its own `O_NONBLOCK`, and the engine waits before it asks.
+///
+/// # References
+/// - [splice(2)](https://man7.org/linux/man-pages/man2/splice.2.html)
+/// - [pipe(7), on capacity](https://man7.org/linux/man-pages/man7/pipe.7.html)
+pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
+    if route.in_pipe() == 0
+        && let Some(answer) = fill(kernel, route, ask)?
+    {
+        return Ok(answer);
+    }
+    drain(kernel, route, ask)
+}
+
+/// Takes bytes from the source into the empty pipe. An answer means that there is nothing to drain.
+fn fill<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Option<Step>, Fault> {
+    let mut pipe = match route.pipe.take().map_or_else(|| Pipe::open(kernel), Ok) {
+        Ok(pipe) => pipe,
+        Err(errno) => return Ok(Some(Step::Unsupported(errno.into()))),
+    };
+    let len = ask.len(route, pipe.capacity as u64);
+    route.calls += 1;
+    let filled = kernel.splice(route.source.at(), (pipe.writer(), None), len, flags(ask));
+    let answer = match filled {
+        Ok(0) => Ok(Some(Step::Eof)),
+        Ok(n) => {
+            pipe.in_flight = n as u64;
+            route.source.advance(n as u64);
+            Ok(None)
+        }
+        Err(Errno::INTR) => Ok(Some(Step::Interrupted)),
+        Err(Errno::AGAIN) => Ok(Some(Step::Blocked(Side::Source))),
+        Err(errno) if is_unsupported(errno) => Ok(Some(Step::Unsupported(errno.into()))),
+        Err(errno) => Err(Fault::new("splice", Side::Source, errno)),
+    };
+    route.pipe = Some(pipe);
+    answer
+}
+
+/// Gives the sink as much as it takes in one call.
+fn drain<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
+    let Some(pipe) = &mut route.pipe else {
+        return Ok(Step::Moved(0));
+    };
+    let len = match ask.patience {
+        Patience::Block => pipe.in_flight,
+        Patience::NoWait => pipe.in_flight.min(ask.max),
+    };
+    let len = route.sink.clamp(len).max(1) as usize;
+    route.calls += 1;
+    match kernel.splice((pipe.reader(), None), route.sink.at(), len, flags(ask)) {
+        Ok(0) => Ok(Step::Unsupported(Cause::Nothing)),
+        Ok(n) => {
+            pipe.in_flight -= n as u64;
+            route.sink.advance(n as u64);
+            Ok(Step::Moved(n as u64))
+        }
+        Err(Errno::INTR) => Ok(Step::Interrupted),
+        Err(Errno::AGAIN) => Ok(Step::Blocked(Side::Sink)),
+        Err(errno) if is_unsupported(errno) => Ok(Step::Unsupported(errno.into())),
+        Err(errno) => Err(Fault::new("splice", Side::Sink, errno)),
+    }
+}
+
+fn flags(ask: &Ask) -> SpliceFlags {
+    match ask.patience {
+        Patience::Block => SpliceFlags::empty(),
+        Patience::NoWait => SpliceFlags::NONBLOCK,
+    }
+}

@@ -1,0 +1,362 @@
+//! The seam to the kernel: the calls this crate makes, and nothing else.
+//!
+//! [`Kernel`] names them, [`Linux`] makes them through rustix, and the tests script them. This is the only file where
+//! `unsafe` may stand: for the ioctls and the one call that rustix does not offer.
+//!
+//! Every method is one system call, without retries: an interrupted call returns [`Errno::INTR`] and the engine decides.
+
+#![allow(unsafe_code, reason = "three calls that rustix lacks; see each block")]
+
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::Timespec;
+use rustix::fs::FallocateFlags;
+use rustix::io::{IoSlice, IoSliceMut, ReadWriteFlags};
+use rustix::ioctl::{Getter, Opcode, Setter, ioctl, opcode};
+use rustix::net::RecvFlags;
+use rustix::net::sockopt::Timeout;
+
+pub(crate) use rustix::event::{PollFd, PollFlags};
+pub(crate) use rustix::fs::{FileType, OFlags, SealFlags, SeekFrom};
+pub(crate) use rustix::io::Errno;
+pub(crate) use rustix::net::SocketType;
+pub(crate) use rustix::pipe::SpliceFlags;
+
+/// What one call answers.
+pub(crate) type Result<T> = std::result::Result<T, Errno>;
+
+/// What `fstat(2)` says of a descriptor, as far as this crate asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Status {
+    pub(crate) file_type: FileType,
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    /// The device a device node stands for.
+    pub(crate) names_device: u64,
+    pub(crate) size: u64,
+    /// Bytes allocated: `st_blocks` in units of 512.
+    pub(crate) allocated: u64,
+}
+
+/// Whether a call may sleep on a descriptor that is in blocking mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// It may.
+    Block,
+    /// It may not, where the kernel can be told so for one call.
+    NoWait,
+}
+
+/// How much of the write-out of dirty pages a call waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WriteOut {
+    /// Starts it.
+    Start,
+    /// Starts it and waits until the pages are clean.
+    Finish,
+}
+
+/// Every system call this crate makes.
+///
+/// A `None` offset means the descriptor's own cursor, which the call then advances.
+pub(crate) trait Kernel {
+    // What a descriptor is.
+
+    fn fstat(&self, fd: BorrowedFd<'_>) -> Result<Status>;
+    fn status_flags(&self, fd: BorrowedFd<'_>) -> Result<OFlags>;
+    fn socket_type(&self, fd: BorrowedFd<'_>) -> Result<SocketType>;
+    /// The magic number of the file system it stands on.
+    fn file_system(&self, fd: BorrowedFd<'_>) -> Result<u64>;
+    /// The size of a block device in bytes.
+    fn device_size(&self, fd: BorrowedFd<'_>) -> Result<u64>;
+    fn seals(&self, fd: BorrowedFd<'_>) -> Result<SealFlags>;
+    fn send_buffer_size(&self, fd: BorrowedFd<'_>) -> Result<usize>;
+    /// `SO_RCVTIMEO` of a source, `SO_SNDTIMEO` of a sink.
+    fn socket_timeout(&self, fd: BorrowedFd<'_>, receiving: bool) -> Result<Option<Duration>>;
+
+    // Moving bytes.
+
+    fn read(
+        &self,
+        fd: BorrowedFd<'_>,
+        offset: Option<u64>,
+        buffer: &mut [u8],
+        patience: Patience,
+    ) -> Result<usize>;
+    fn write(
+        &self,
+        fd: BorrowedFd<'_>,
+        offset: Option<u64>,
+        bytes: &[u8],
+        patience: Patience,
+    ) -> Result<usize>;
+    /// The length of the datagram that the next `read` would take, which may be longer than any buffer.
+    fn next_datagram(&self, fd: BorrowedFd<'_>) -> Result<usize>;
+    fn splice(
+        &self,
+        source: (BorrowedFd<'_>, Option<u64>),
+        sink: (BorrowedFd<'_>, Option<u64>),
+        len: usize,
+        flags: SpliceFlags,
+    ) -> Result<usize>;
+    fn sendfile(
+        &self,
+        sink: BorrowedFd<'_>,
+        source: (BorrowedFd<'_>, Option<u64>),
+        len: usize,
+    ) -> Result<usize>;
+    fn copy_file_range(
+        &self,
+        source: (BorrowedFd<'_>, Option<u64>),
+        sink: (BorrowedFd<'_>, Option<u64>),
+        len: usize,
+    ) -> Result<usize>;
+    /// `FICLONE`: the sink becomes a clone of the whole source.
+    fn clone_file(&self, source: BorrowedFd<'_>, sink: BorrowedFd<'_>) -> Result<()>;
+    /// `FICLONERANGE`.
+    fn clone_range(
+        &self,
+        source: (BorrowedFd<'_>, u64),
+        sink: (BorrowedFd<'_>, u64),
+        len: u64,
+    ) -> Result<()>;
+
+    // Pipes.
+
+    fn pipe(&self) -> Result<(OwnedFd, OwnedFd)>;
+    fn pipe_capacity(&self, fd: BorrowedFd<'_>) -> Result<usize>;
+    fn set_pipe_capacity(&self, fd: BorrowedFd<'_>, bytes: usize) -> Result<usize>;
+
+    // Positions, holes and the page cache.
+
+    fn seek(&self, fd: BorrowedFd<'_>, to: SeekFrom) -> Result<u64>;
+    fn truncate(&self, fd: BorrowedFd<'_>, len: u64) -> Result<()>;
+    fn punch_hole(&self, fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()>;
+    fn write_out(&self, fd: BorrowedFd<'_>, offset: u64, len: u64, how: WriteOut) -> Result<()>;
+    /// `POSIX_FADV_DONTNEED`; a length of 0 means to the end of the file.
+    fn drop_pages(&self, fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()>;
+
+    // Time.
+
+    /// Waits for one of the descriptors, or for the time to pass (`None`: for ever).
+    fn poll(&self, fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> Result<usize>;
+    /// A monotonic clock, counted from anywhere.
+    fn now(&self) -> Duration;
+}
+
+/// The running kernel.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Linux;
+
+impl Kernel for Linux {
+    fn fstat(&self, fd: BorrowedFd<'_>) -> Result<Status> {
+        let stat = rustix::fs::fstat(fd)?;
+        Ok(Status {
+            file_type: FileType::from_raw_mode(stat.st_mode),
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            names_device: stat.st_rdev,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            allocated: u64::try_from(stat.st_blocks).unwrap_or(0) * 512,
+        })
+    }
+
+    fn status_flags(&self, fd: BorrowedFd<'_>) -> Result<OFlags> {
+        rustix::fs::fcntl_getfl(fd)
+    }
+
+    fn socket_type(&self, fd: BorrowedFd<'_>) -> Result<SocketType> {
+        rustix::net::sockopt::socket_type(fd)
+    }
+
+    fn file_system(&self, fd: BorrowedFd<'_>) -> Result<u64> {
+        let magic = rustix::fs::fstatfs(fd)?.f_type;
+        // Magic numbers have 32 bits; 32-bit machines hold them in a signed word.
+        Ok(u64::try_from(magic & 0xffff_ffff).unwrap_or(0))
+    }
+
+    fn device_size(&self, fd: BorrowedFd<'_>) -> Result<u64> {
+        // <linux/fs.h> defines it with `size_t` in the number, though a u64 is written.
+        const BLKGETSIZE64: Opcode = opcode::read::<usize>(0x12, 114);
+        // SAFETY: the opcode is valid and the kernel writes one u64 through the pointer, on every architecture.
+        unsafe { ioctl(fd, Getter::<BLKGETSIZE64, u64>::new()) }
+    }
+
+    fn seals(&self, fd: BorrowedFd<'_>) -> Result<SealFlags> {
+        rustix::fs::fcntl_get_seals(fd)
+    }
+
+    fn send_buffer_size(&self, fd: BorrowedFd<'_>) -> Result<usize> {
+        rustix::net::sockopt::socket_send_buffer_size(fd)
+    }
+
+    fn socket_timeout(&self, fd: BorrowedFd<'_>, receiving: bool) -> Result<Option<Duration>> {
+        let which = if receiving {
+            Timeout::Recv
+        } else {
+            Timeout::Send
+        };
+        rustix::net::sockopt::socket_timeout(fd, which)
+    }
+
+    fn read(
+        &self,
+        fd: BorrowedFd<'_>,
+        offset: Option<u64>,
+        buffer: &mut [u8],
+        patience: Patience,
+    ) -> Result<usize> {
+        match (offset, patience) {
+            (Some(offset), _) => rustix::io::pread(fd, buffer, offset),
+            (None, Patience::Block) => rustix::io::read(fd, buffer),
+            (None, Patience::NoWait) => {
+                let buffer = &mut [IoSliceMut::new(buffer)];
+                rustix::io::preadv2(fd, buffer, u64::MAX, ReadWriteFlags::NOWAIT)
+            }
+        }
+    }
+
+    fn write(
+        &self,
+        fd: BorrowedFd<'_>,
+        offset: Option<u64>,
+        bytes: &[u8],
+        patience: Patience,
+    ) -> Result<usize> {
+        match (offset, patience) {
+            (Some(offset), _) => rustix::io::pwrite(fd, bytes, offset),
+            (None, Patience::Block) => rustix::io::write(fd, bytes),
+            (None, Patience::NoWait) => {
+                let bytes = &[IoSlice::new(bytes)];
+                rustix::io::pwritev2(fd, bytes, u64::MAX, ReadWriteFlags::NOWAIT)
+            }
+        }
+    }
+
+    fn next_datagram(&self, fd: BorrowedFd<'_>) -> Result<usize> {
+        let flags = RecvFlags::PEEK | RecvFlags::TRUNC;
+        rustix::net::recv(fd, &mut [0_u8; 1], flags).map(|(_, len)| len)
+    }
+
+    fn splice(
+        &self,
+        (source, mut source_offset): (BorrowedFd<'_>, Option<u64>),
+        (sink, mut sink_offset): (BorrowedFd<'_>, Option<u64>),
+        len: usize,
+        flags: SpliceFlags,
+    ) -> Result<usize> {
+        let (source_offset, sink_offset) = (source_offset.as_mut(), sink_offset.as_mut());
+        rustix::pipe::splice(source, source_offset, sink, sink_offset, len, flags)
+    }
+
+    fn sendfile(
+        &self,
+        sink: BorrowedFd<'_>,
+        (source, mut offset): (BorrowedFd<'_>, Option<u64>),
+        len: usize,
+    ) -> Result<usize> {
+        rustix::fs::sendfile(sink, source, offset.as_mut(), len)
+    }
+
+    fn copy_file_range(
+        &self,
+        (source, mut source_offset): (BorrowedFd<'_>, Option<u64>),
+        (sink, mut sink_offset): (BorrowedFd<'_>, Option<u64>),
+        len: usize,
+    ) -> Result<usize> {
+        let (source_offset, sink_offset) = (source_offset.as_mut(), sink_offset.as_mut());
+        rustix::fs::copy_file_range(source, source_offset, sink, sink_offset, len)
+    }
+
+    fn clone_file(&self, source: BorrowedFd<'_>, sink: BorrowedFd<'_>) -> Result<()> {
+        rustix::fs::ioctl_ficlone(sink, source)
+    }
+
+    fn clone_range(
+        &self,
+        (source, source_offset): (BorrowedFd<'_>, u64),
+        (sink, sink_offset): (BorrowedFd<'_>, u64),
+        len: u64,
+    ) -> Result<()> {
+        /// `struct file_clone_range` of <linux/fs.h>.
+        #[repr(C)]
+        struct FileCloneRange {
+            src_fd: i64,
+            src_offset: u64,
+            src_length: u64,
+            dest_offset: u64,
+        }
+        const FICLONERANGE: Opcode = opcode::write::<FileCloneRange>(0x94, 13);
+        let range = FileCloneRange {
+            src_fd: i64::from(source.as_raw_fd()),
+            src_offset: source_offset,
+            src_length: len,
+            dest_offset: sink_offset,
+        };
+        // SAFETY: the opcode takes a pointer to this very struct and only reads it; `source` is open for the call.
+        unsafe { ioctl(sink, Setter::<FICLONERANGE, FileCloneRange>::new(range)) }
+    }
+
+    fn pipe(&self) -> Result<(OwnedFd, OwnedFd)> {
+        rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+    }
+
+    fn pipe_capacity(&self, fd: BorrowedFd<'_>) -> Result<usize> {
+        rustix::pipe::fcntl_getpipe_size(fd)
+    }
+
+    fn set_pipe_capacity(&self, fd: BorrowedFd<'_>, bytes: usize) -> Result<usize> {
+        rustix::pipe::fcntl_setpipe_size(fd, bytes)
+    }
+
+    fn seek(&self, fd: BorrowedFd<'_>, to: SeekFrom) -> Result<u64> {
+        rustix::fs::seek(fd, to)
+    }
+
+    fn truncate(&self, fd: BorrowedFd<'_>, len: u64) -> Result<()> {
+        rustix::fs::ftruncate(fd, len)
+    }
+
+    fn punch_hole(&self, fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()> {
+        let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        rustix::fs::fallocate(fd, mode, offset, len)
+    }
+
+    fn write_out(&self, fd: BorrowedFd<'_>, offset: u64, len: u64, how: WriteOut) -> Result<()> {
+        const WAIT_BEFORE: u32 = 1;
+        const WRITE: u32 = 2;
+        const WAIT_AFTER: u32 = 4;
+        unsafe extern "C" {
+            // Offsets are `off64_t` in glibc and in musl, whatever the width of a word.
+            fn sync_file_range(fd: i32, offset: i64, nbytes: i64, flags: u32) -> i32;
+        }
+        let flags = match how {
+            WriteOut::Start => WRITE,
+            WriteOut::Finish => WAIT_BEFORE | WRITE | WAIT_AFTER,
+        };
+        let offset = i64::try_from(offset).map_err(|_| Errno::INVAL)?;
+        let len = i64::try_from(len).map_err(|_| Errno::INVAL)?;
+        // SAFETY: the call takes no pointers, and the descriptor is open while it is borrowed.
+        match unsafe { sync_file_range(fd.as_raw_fd(), offset, len, flags) } {
+            0 => Ok(()),
+            _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+        }
+    }
+
+    fn drop_pages(&self, fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()> {
+        let len = std::num::NonZeroU64::new(len);
+        rustix::fs::fadvise(fd, offset, len, rustix::fs::Advice::DontNeed)
+    }
+
+    fn poll(&self, fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> Result<usize> {
+        // A time too long for the kernel is as good as for ever.
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        rustix::event::poll(fds, timeout.as_ref())
+    }
+
+    fn now(&self) -> Duration {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        Duration::try_from(now).unwrap_or_default()
+    }
+}

@@ -1,0 +1,463 @@
+//! The front door: [`Transfer`] takes the options and hands over to the engine.
+
+use std::num::NonZeroU64;
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use crate::end::End;
+use crate::engine::{self, Engine, Observer};
+use crate::error::{Error, Failure, Result};
+use crate::options::{Cache, Options, Reflink, Sparse};
+use crate::plan::Plan;
+use crate::progress::Progress;
+use crate::report::{Ended, Report};
+use crate::route::Inspector;
+use crate::strategy::Strategy;
+use crate::sys::Linux;
+
+/// Moves the bytes of one descriptor to another by the best route the kernel offers.
+///
+/// Both ends are borrowed and stay the caller's: nothing is closed, and no flag is changed. Without offsets the bytes go
+/// from the source's cursor to the sink's, and both cursors end behind the last byte that arrived.
+///
+/// [`run`](Self::run) returns when the source has ended, the limit is reached, the observer says so, or something failed.
+///
+/// # Examples
+///
+/// ```
+/// use std::io::{Read, Write};
+/// use zcopy::{Ended, Transfer};
+///
+/// let (mut reader, writer) = std::io::pipe()?;
+/// let source = std::fs::File::open("/proc/version")?;
+///
+/// let report = Transfer::new(&source, &writer).limit(5).run()?;
+/// assert_eq!((report.bytes(), report.ended()), (5, Ended::Limit));
+///
+/// let mut word = [0; 5];
+/// reader.read_exact(&mut word)?;
+/// assert_eq!(&word, b"Linux");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Kernel notes
+///
+/// Writing to a pipe or socket whose reader has gone raises `SIGPIPE`, and writing to a file beyond `RLIMIT_FSIZE` raises
+/// `SIGXFSZ`. No call that moves bytes inside the kernel can suppress them; a program that ignores them (Rust programs
+/// ignore `SIGPIPE`) gets `EPIPE` and `EFBIG` instead.
+#[must_use = "a transfer does nothing until it is run"]
+pub struct Transfer<'a> {
+    source: BorrowedFd<'a>,
+    sink: BorrowedFd<'a>,
+    options: Options,
+    observer: Option<Observer<'a>>,
+    inspect: Option<Inspector<'a>>,
+}
+
+impl<'a> Transfer<'a> {
+    /// A transfer from `source` to `sink`, of everything the source has.
+    ///
+    /// # Examples
+    ///
+    /// See [`Transfer`].
+    pub fn new<Source: AsFd + ?Sized, Sink: AsFd + ?Sized>(
+        source: &'a Source,
+        sink: &'a Sink,
+    ) -> Self {
+        Self {
+            source: source.as_fd(),
+            sink: sink.as_fd(),
+            options: Options::default(),
+            observer: None,
+            inspect: None,
+        }
+    }
+
+    /// Moves at most `bytes` bytes. The source is never read beyond them.
+    ///
+    /// A message of a datagram socket is moved whole or, if it is longer than what is left, not at all.
+    ///
+    /// # Examples
+    ///
+    /// See [`Transfer`].
+    pub fn limit(mut self, bytes: u64) -> Self {
+        self.options.limit = Some(bytes);
+        self
+    }
+
+    /// Reads from this position, in bytes, and leaves the source's cursor where it is.
+    ///
+    /// # Errors
+    ///
+    /// [`run`](Self::run) refuses an offset on anything but a regular file or block device (`ESPIPE`), and one beyond 2⁶³−1
+    /// (`EINVAL`).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::io::{Seek, Write};
+    /// use zcopy::Transfer;
+    ///
+    /// let path = std::env::temp_dir().join(format!("zcopy-doc-offset-{}", std::process::id()));
+    /// std::fs::write(&path, "hello world")?;
+    /// let mut source = std::fs::File::open(&path)?;
+    /// let (mut reader, writer) = std::io::pipe()?;
+    ///
+    /// Transfer::new(&source, &writer).source_offset(6).run()?;
+    /// drop(writer);
+    /// assert_eq!(std::io::read_to_string(&mut reader)?, "world");
+    /// assert_eq!(source.stream_position()?, 0);
+    /// std::fs::remove_file(path)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn source_offset(mut self, bytes: u64) -> Self {
+        self.options.source_offset = Some(bytes);
+        self
+    }
+
+    /// Writes from this position, in bytes, and leaves the sink's cursor where it is.
+    ///
+    /// # Errors
+    ///
+    /// As [`source_offset`](Self::source_offset); also on a sink opened with `O_APPEND` (`EINVAL`), where Linux would ignore
+    /// the offset.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::io::{Seek, Write};
+    /// use zcopy::Transfer;
+    ///
+    /// let path = std::env::temp_dir().join(format!("zcopy-doc-to-{}", std::process::id()));
+    /// std::fs::write(&path, "hello world")?;
+    /// let sink = std::fs::OpenOptions::new().write(true).open(&path)?;
+    /// let (reader, mut writer) = std::io::pipe()?;
+    /// writer.write_all(b"there")?;
+    /// drop(writer);
+    ///
+    /// Transfer::new(&reader, &sink).sink_offset(6).run()?;
+    /// assert_eq!(std::fs::read_to_string(&path)?, "hello there");
+    /// std::fs::remove_file(path)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn sink_offset(mut self, bytes: u64) -> Self {
+        self.options.sink_offset = Some(bytes);
+        self
+    }
+
+    /// Refuses every strategy that lets a later write to the source file change bytes that have been moved already.
+    ///
+    /// By default a file's pages are passed to a pipe or socket as they are, which is what makes it fast. Until the reader
+    /// has taken them they are still the file's, and who writes to the file meanwhile writes to them. With `stable(true)` the
+    /// bytes are copied, unless the source cannot change: a sealed memfd, a socket, a file on a read-only image.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::io::Read;
+    /// use std::os::unix::fs::FileExt;
+    /// use zcopy::Transfer;
+    ///
+    /// let path = std::env::temp_dir().join(format!("zcopy-doc-stable-{}", std::process::id()));
+    /// std::fs::write(&path, [b'a'; 40_000])?;
+    /// let file = std::fs::OpenOptions::new().read(true).write(true).open(&path)?;
+    /// let (mut reader, writer) = std::io::pipe()?;
+    ///
+    /// Transfer::new(&file, &writer).stable(true).run()?;
+    /// file.write_all_at(b"b", 0)?;
+    ///
+    /// let mut first = [0];
+    /// reader.read_exact(&mut first)?;
+    /// assert_eq!(&first, b"a");
+    /// std::fs::remove_file(path)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn stable(mut self, stable: bool) -> Self {
+        self.options.stable = stable;
+        self
+    }
+
+    /// Insists on one strategy. If it cannot serve the pair the transfer fails instead of going another way.
+    ///
+    /// # Errors
+    ///
+    /// [`run`](Self::run) fails with an error that [`is_unsuitable`](Error::is_unsuitable).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::{Strategy, Transfer};
+    ///
+    /// let zeros = std::fs::File::open("/dev/zero")?;
+    /// let sink = std::fs::File::create("/dev/null")?;
+    /// let transfer = Transfer::new(&zeros, &sink).limit(1 << 20).strategy(Strategy::Sendfile);
+    /// assert_eq!(transfer.run()?.strategy(), Strategy::Sendfile);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.options.strategy = Some(strategy);
+        self
+    }
+
+    /// Whether two files may come to share their blocks. Default: [`Reflink::Auto`].
+    ///
+    /// # Examples
+    ///
+    /// See [`Reflink`].
+    pub fn reflink(mut self, reflink: Reflink) -> Self {
+        self.options.reflink = reflink;
+        self
+    }
+
+    /// What becomes of holes. Default: [`Sparse::Keep`].
+    ///
+    /// Files of at most 32 KiB are not searched for holes.
+    ///
+    /// # Examples
+    ///
+    /// See [`Sparse`].
+    pub fn sparse(mut self, sparse: Sparse) -> Self {
+        self.options.sparse = sparse;
+        self
+    }
+
+    /// What becomes of the page cache. Default: [`Cache::Keep`].
+    ///
+    /// # Examples
+    ///
+    /// See [`Cache`].
+    pub fn cache(mut self, cache: Cache) -> Self {
+        self.options.cache = cache;
+        self
+    }
+
+    /// Whether the caller's own pipes may be enlarged, the source as well as the sink. Default: true.
+    ///
+    /// A pipe of 1 MiB instead of 64 KiB makes a file several times as fast to pass through it, and so it is with two pipes if
+    /// both are that large: what is saved are the turns between the processes. Each is enlarged once, when more than 32 KiB are
+    /// known to come or have come, within the user's budget, and never shrunk; the
+    /// [report](Report::grown_sink) says so.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::Transfer;
+    ///
+    /// let zeros = std::fs::File::open("/dev/zero")?;
+    /// let (_reader, sink) = std::io::pipe()?;
+    /// let report = Transfer::new(&zeros, &sink).limit(40_000).grow_pipes(false).run()?;
+    /// assert_eq!(report.grown_sink(), None);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn grow_pipes(mut self, grow: bool) -> Self {
+        self.options.grow_pipes = grow;
+        self
+    }
+
+    /// Moves at most this many bytes per second, with bursts of at most a tenth of a second's worth. 0 is taken for 1.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// use zcopy::Transfer;
+    ///
+    /// let zeros = std::fs::File::open("/dev/zero")?;
+    /// let sink = std::fs::File::create("/dev/null")?;
+    /// let start = Instant::now();
+    /// Transfer::new(&zeros, &sink).limit(100_000).rate_limit(1_000_000).run()?;
+    /// assert!(start.elapsed() >= Duration::from_millis(95));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn rate_limit(mut self, bytes_per_second: u64) -> Self {
+        self.options.rate_limit = NonZeroU64::new(bytes_per_second.max(1));
+        self
+    }
+
+    /// Calls the observer at least this often, also while the transfer is blocked.
+    ///
+    /// Without it a transfer on descriptors in blocking mode sleeps in the kernel until bytes arrive, and nobody is told.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use std::time::Duration;
+    /// use zcopy::{Ended, Transfer};
+    ///
+    /// // Nobody ever writes to this pipe.
+    /// let (reader, _writer) = std::io::pipe()?;
+    /// let sink = std::fs::File::create("/dev/null")?;
+    /// let mut ticks = 0;
+    /// let report = Transfer::new(&reader, &sink)
+    ///     .tick(Duration::from_millis(1))
+    ///     .observe(|_| {
+    ///         ticks += 1;
+    ///         if ticks < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    ///     })
+    ///     .run()?;
+    /// assert_eq!(report.ended(), Ended::Stopped);
+    /// assert_eq!(ticks, 3);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Kernel notes
+    ///
+    /// Before each call both sides are polled, so that the call itself does not sleep. A disk that is slow to answer is not
+    /// covered: no call can be told not to wait for it. Two processes that write to one terminal or socket can make each
+    /// other wait between the poll and the write.
+    pub fn tick(mut self, tick: Duration) -> Self {
+        self.options.tick = Some(tick);
+        self
+    }
+
+    /// Calls `observer` after every step. [`ControlFlow::Break`] stops the transfer cleanly, with everything accounted for.
+    ///
+    /// A step moves at most a few MiB on pipes and sockets and 64 MiB between files, unless a whole file is cloned at once.
+    ///
+    /// # Panics
+    ///
+    /// If the observer panics, the panic goes on to the caller of [`run`](Self::run); bytes that are in flight at that moment
+    /// are lost.
+    ///
+    /// # Examples
+    ///
+    /// See [`Progress`].
+    pub fn observe(mut self, observer: impl FnMut(&Progress) -> ControlFlow<()> + 'a) -> Self {
+        self.observer = Some(Box::new(observer));
+        self
+    }
+
+    /// Shows every byte that the sink accepted to `inspect`, once and in order.
+    ///
+    /// The bytes then have to pass through user space, and the plan says so. Holes are shown as zeros.
+    ///
+    /// # Panics
+    ///
+    /// As [`observe`](Self::observe).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::{Strategy, Transfer};
+    ///
+    /// let zeros = std::fs::File::open("/dev/zero")?;
+    /// let sink = std::fs::File::create("/dev/null")?;
+    /// let mut seen = 0;
+    /// let report = Transfer::new(&zeros, &sink)
+    ///     .limit(1 << 20)
+    ///     .inspect(|bytes| seen += bytes.len() as u64)
+    ///     .run()?;
+    /// assert_eq!(seen, report.bytes());
+    /// assert_eq!(report.strategy(), Strategy::Buffered);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn inspect(mut self, inspect: impl FnMut(&[u8]) + 'a) -> Self {
+        self.options.inspected = true;
+        self.inspect = Some(Box::new(inspect));
+        self
+    }
+
+    /// What [`run`](Self::run) would do. Nothing is touched.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run), for everything that is known before anything moves.
+    ///
+    /// # Examples
+    ///
+    /// See [`Plan`].
+    pub fn plan(&self) -> Result<Plan> {
+        let prepared = engine::prepare(&Linux, (self.source, self.sink), &self.options);
+        prepared
+            .map(|(_, _, plan)| plan)
+            .map_err(before_anything_moved)
+    }
+
+    /// Moves the bytes.
+    ///
+    /// Descriptors in non-blocking mode are waited for by `poll(2)`; interrupted calls are made again. A socket whose own
+    /// `SO_RCVTIMEO` or `SO_SNDTIMEO` expires ends the transfer with an error of kind
+    /// [`WouldBlock`](std::io::ErrorKind::WouldBlock).
+    ///
+    /// # Errors
+    ///
+    /// Before anything moved: a directory (`EISDIR`), a descriptor that is open the wrong way (`EBADF`), an offset where there
+    /// are none (`ESPIPE`), the same pipe or overlapping ranges of the same file at both ends (`EINVAL`), a strategy that
+    /// cannot serve the pair. Later: whatever the kernel says, with the side it speaks of, the bytes that arrived, and those
+    /// that were read and did not.
+    ///
+    /// # Examples
+    ///
+    /// See [`Transfer`], [`Report`] and [`Error`].
+    pub fn run(self) -> Result<Report> {
+        let prepared = engine::prepare(&Linux, (self.source, self.sink), &self.options);
+        let (source, sink, plan) = prepared.map_err(before_anything_moved)?;
+        let source = End::new(self.source, source, self.options.source_offset);
+        let sink = End::new(self.sink, sink, self.options.sink_offset);
+        Engine::new(
+            Linux,
+            source,
+            sink,
+            plan,
+            self.options,
+            self.observer,
+            self.inspect,
+        )
+        .run()
+    }
+}
+
+impl std::fmt::Debug for Transfer<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transfer")
+            .field("source", &self.source)
+            .field("sink", &self.sink)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Moves everything from `source` to `sink` and returns how many bytes that were.
+///
+/// The shortest form of [`Transfer`].
+///
+/// # Errors
+///
+/// As [`Transfer::run`].
+///
+/// # Examples
+///
+/// ```
+/// let (reader, mut writer) = std::io::pipe()?;
+/// std::io::Write::write_all(&mut writer, b"hello")?;
+/// drop(writer);
+/// let sink = std::fs::File::create("/dev/null")?;
+/// assert_eq!(zcopy::copy(&reader, &sink)?, 5);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn copy<Source: AsFd + ?Sized, Sink: AsFd + ?Sized>(
+    source: &Source,
+    sink: &Sink,
+) -> Result<u64> {
+    Ok(Transfer::new(source, sink).run()?.bytes())
+}
+
+/// An error about a transfer that has done nothing.
+fn before_anything_moved(failure: Failure) -> Error {
+    Error::new(
+        failure,
+        Report {
+            bytes: 0,
+            ended: Ended::Failed,
+            first_choice: Strategy::Buffered,
+            attempts: Vec::new(),
+            hole_bytes: 0,
+            shared_pages: false,
+            grown_source: None,
+            grown_sink: None,
+            undelivered: Vec::new(),
+        },
+    )
+}

@@ -1,0 +1,1 @@
+//! Transfers on the real kernel.
