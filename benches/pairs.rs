@@ -181,11 +181,7 @@ impl Pair {
         drop((source, sink));
         feeder.join().expect("the writer");
         let arrived = drainer.join().expect("the reader");
-        assert!(
-            drained.is_none_or(|drained| drained == bytes),
-            "{}",
-            self.name
-        );
+        assert!(arrived.is_none_or(|n| n == bytes), "{}", self.name);
         elapsed
     }
 }
