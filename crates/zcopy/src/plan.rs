@@ -26,12 +26,12 @@ const SHORT: u64 = 256 << 10;
 /// let (reader, _writer) = std::io::pipe()?;
 /// let sink = std::fs::File::create("/dev/null")?;
 /// let plan = Transfer::new(&reader, &sink).plan()?;
-/// assert_eq!(plan.strategy(), Strategy::Splice);
+/// assert_eq!(plan.strategy(), Strategy::SplicePipe);
 /// assert!(!plan.shares_pages());
 ///
 /// let skipped = plan.candidates().iter().find(|c| c.strategy() == Strategy::Reflink);
 /// assert!(skipped.is_some_and(|c| c.verdict() == Verdict::Skipped));
-/// assert!(plan.to_string().starts_with("pipe -> /dev/null\n  chosen   splice"));
+/// assert!(plan.to_string().starts_with("pipe -> /dev/null\n  chosen   splice_pipe"));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -114,9 +114,9 @@ pub(crate) fn plan(source: &Endpoint, sink: &Endpoint, options: &Options) -> Res
     // Stable: those in use keep their order, the skipped come last.
     candidates.sort_by_key(|candidate| candidate.verdict == Verdict::Skipped);
     candidates[0].verdict = Verdict::Chosen;
-    let starts_buffered = source.kind == Kind::Stream
+    let starts_buffered = matches!(source.kind, Kind::Pipe | Kind::Stream)
         && forced(options).is_none()
-        && candidates[0].strategy != Strategy::Buffered;
+        && candidates[0].strategy == Strategy::SplicePipe;
     Ok(Plan {
         candidates,
         source: *source,
@@ -166,72 +166,54 @@ fn insist(
     Ok(())
 }
 
-/// The order of trial for a pair. What is measured stands in the README's table and in `benches/strategies.rs`.
+/// The order of trial for a pair. What is measured stands in the README's table and in `benches/ratios.rs`.
 ///
 /// A private pipe of 1 MiB moves most at a time: between two files it is ahead of `copy_file_range` and `sendfile`, which
-/// move 64 KiB at a time inside the kernel. But it has to be made first, which short transfers do not repay.
+/// move 64 KiB at a time inside the kernel, and between two pipes it keeps both neighbours from waiting for each other. But
+/// it has to be made first, which short transfers do not repay.
 fn order(source: &Endpoint, sink: &Endpoint, options: &Options) -> [Strategy; 6] {
     use Strategy::{Buffered, CopyFileRange, Reflink, Sendfile, Splice, SplicePipe};
+    const UNPREPARED: [Strategy; 6] = [
+        Reflink,
+        CopyFileRange,
+        Splice,
+        Sendfile,
+        SplicePipe,
+        Buffered,
+    ];
+    const BY_FILE_SYSTEM: [Strategy; 6] = [
+        Reflink,
+        CopyFileRange,
+        SplicePipe,
+        Sendfile,
+        Splice,
+        Buffered,
+    ];
+    const BY_PRIVATE_PIPE: [Strategy; 6] = [
+        Reflink,
+        SplicePipe,
+        CopyFileRange,
+        Splice,
+        Sendfile,
+        Buffered,
+    ];
+    const BY_SENDFILE: [Strategy; 6] = [
+        Reflink,
+        Sendfile,
+        SplicePipe,
+        CopyFileRange,
+        Splice,
+        Buffered,
+    ];
+
     let is_short = remaining(source, options).is_some_and(|left| left <= SHORT);
     let is_local = matches!(source.file_system, FileSystem::Ext4 | FileSystem::Tmpfs);
     match (source.kind, sink.kind) {
-        (Kind::Regular, Kind::Regular) if is_local && !is_short => [
-            Reflink,
-            SplicePipe,
-            CopyFileRange,
-            Sendfile,
-            Splice,
-            Buffered,
-        ],
-        // Elsewhere a server may do the copying, or blocks be shared.
-        (Kind::Regular, Kind::Regular) if !is_short => [
-            Reflink,
-            CopyFileRange,
-            SplicePipe,
-            Sendfile,
-            Splice,
-            Buffered,
-        ],
-        (_, Kind::Pipe) if is_short => [
-            Reflink,
-            CopyFileRange,
-            Splice,
-            Sendfile,
-            SplicePipe,
-            Buffered,
-        ],
-        (Kind::Pipe, Kind::Pipe) => [
-            Reflink,
-            CopyFileRange,
-            Splice,
-            SplicePipe,
-            Sendfile,
-            Buffered,
-        ],
-        (_, Kind::Stream) => [
-            Reflink,
-            CopyFileRange,
-            Sendfile,
-            SplicePipe,
-            Splice,
-            Buffered,
-        ],
-        _ if is_short => [
-            Reflink,
-            CopyFileRange,
-            Sendfile,
-            SplicePipe,
-            Splice,
-            Buffered,
-        ],
-        _ => [
-            Reflink,
-            CopyFileRange,
-            SplicePipe,
-            Splice,
-            Sendfile,
-            Buffered,
-        ],
+        _ if is_short => UNPREPARED,
+        // A server may do the copying, or blocks be shared.
+        (Kind::Regular, Kind::Regular) if !is_local => BY_FILE_SYSTEM,
+        (Kind::Regular | Kind::Block, Kind::Stream) => BY_SENDFILE,
+        _ => BY_PRIVATE_PIPE,
     }
 }
 
@@ -451,7 +433,7 @@ impl Plan {
 
     /// Whether the first bytes are moved by read and write all the same, until 32 KiB arrive at once.
     ///
-    /// A socket's traffic may be a few short messages, for which preparing an offload costs more than it saves.
+    /// The traffic of a pipe or socket may be a few short messages, for which a private pipe costs more than it saves.
     ///
     /// # Examples
     ///
