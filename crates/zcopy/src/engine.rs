@@ -384,7 +384,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
                 .kernel
                 .send_buffer_size(sink.fd)
                 .map_or(4096, |size| size / 4);
-            return max.min(quarter.max(4096) as u64);
+            return max.min(quarter.clamp(4096, 1 << 20) as u64);
         }
         if is_confirming
             && self
@@ -470,6 +470,7 @@ fn deserves_survey(source: &Endpoint, sink: &Endpoint, options: &Options) -> boo
     is_long
         || source.is_same(sink)
         || options.stable
+        || options.observed
         || options.cache == Cache::DropBehind
         || options.sparse == Sparse::Detect
         || plan::forced(options).is_some()

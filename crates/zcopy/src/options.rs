@@ -88,6 +88,7 @@ pub enum Cache {
 
 /// Everything a transfer can be told.
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "builder switches")]
 pub(crate) struct Options {
     pub(crate) limit: Option<u64>,
     pub(crate) source_offset: Option<u64>,
@@ -102,6 +103,8 @@ pub(crate) struct Options {
     pub(crate) tick: Option<Duration>,
     /// Whether somebody looks at the bytes.
     pub(crate) inspected: bool,
+    /// Whether somebody watches the count.
+    pub(crate) observed: bool,
 }
 
 impl Default for Options {
@@ -119,6 +122,7 @@ impl Default for Options {
             rate_limit: None,
             tick: None,
             inspected: false,
+            observed: false,
         }
     }
 }

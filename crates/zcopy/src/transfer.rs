@@ -325,6 +325,7 @@ impl<'a> Transfer<'a> {
     ///
     /// See [`Progress`].
     pub fn observe(mut self, observer: impl FnMut(&Progress) -> ControlFlow<()> + 'a) -> Self {
+        self.options.observed = true;
         self.observer = Some(Box::new(observer));
         self
     }

@@ -1,7 +1,6 @@
 //! Where the blocking driver sleeps: for a side that is not ready, and for the pace.
 
 use std::ops::ControlFlow;
-use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use super::{Engine, FALSE_STARTS};
@@ -107,8 +106,10 @@ impl<K: Kernel> Engine<'_, K> {
             {
                 return Ok(ControlFlow::Break(()));
             }
-            if let Some(timed_out) = self.timed_out_since(since, source, sink) {
-                return Err(timed_out.into());
+            for (waits, side) in [(source, Side::Source), (sink, Side::Sink)] {
+                if waits && let Some(timed_out) = self.timed_out_since(since, side) {
+                    return Err(timed_out.into());
+                }
             }
         }
         Ok(ControlFlow::Continue(()))
@@ -139,47 +140,61 @@ impl<K: Kernel> Engine<'_, K> {
     }
 
     /// `EAGAIN` from a socket that blocks is its own `SO_RCVTIMEO` or `SO_SNDTIMEO`: an answer, not a reason to try again.
-    fn timed_out_in_call(&self, side: Side) -> Option<Fault> {
+    fn timed_out_in_call(&mut self, side: Side) -> Option<Fault> {
         if self.patience() == Patience::NoWait {
             return None;
         }
-        let is_patient_socket = |end: &crate::end::End<'_>| {
-            matches!(end.endpoint.kind, Kind::Stream | Kind::Datagram) && self.blocks(end.fd)
-        };
-        let (source, sink) = (&self.route.source, &self.route.sink);
+        let mut is_patient_socket = |side| self.is_socket(side) && self.blocks(side);
         let culprit = match side {
-            Side::Source => is_patient_socket(source).then_some(Side::Source)?,
-            Side::Sink => is_patient_socket(sink).then_some(Side::Sink)?,
-            // One end of a direct splice is a pipe. If that one does not block either, it may be the pipe that is not ready.
-            Side::Neither if is_patient_socket(source) && self.blocks(sink.fd) => Side::Source,
-            Side::Neither if is_patient_socket(sink) && self.blocks(source.fd) => Side::Sink,
-            Side::Neither => return None,
+            Side::Neither if is_patient_socket(Side::Source) => Side::Source,
+            Side::Neither => Side::Sink,
+            side => side,
         };
-        Some(timed_out(culprit))
+        if !is_patient_socket(culprit) {
+            return None;
+        }
+        // Of a direct splice the other end is a pipe, and if that does not block, it may be the one that is not ready.
+        let other = if culprit == Side::Source {
+            Side::Sink
+        } else {
+            Side::Source
+        };
+        (side != Side::Neither || self.blocks(other)).then(|| timed_out(culprit))
     }
 
     /// The same for a wait by poll, which knows nothing of a socket's time-outs.
-    fn timed_out_since(&self, since: Duration, source: bool, sink: bool) -> Option<Fault> {
-        self.options.tick?;
-        let waited = self.kernel.now().saturating_sub(since);
-        let is_over = |end: &crate::end::End<'_>, is_source: bool| {
-            let timeout = match end.endpoint.kind {
-                Kind::Stream | Kind::Datagram => self.kernel.socket_timeout(end.fd, is_source),
-                _ => Ok(None),
-            };
-            matches!(timeout, Ok(Some(timeout)) if waited >= timeout) && self.blocks(end.fd)
-        };
-        if source && is_over(&self.route.source, true) {
-            return Some(timed_out(Side::Source));
+    fn timed_out_since(&mut self, since: Duration, side: Side) -> Option<Fault> {
+        if self.options.tick.is_none() || !self.is_socket(side) {
+            return None;
         }
-        (sink && is_over(&self.route.sink, false)).then(|| timed_out(Side::Sink))
+        let (fd, is_source) = match side {
+            Side::Source => (self.route.source.fd, true),
+            _ => (self.route.sink.fd, false),
+        };
+        let timeout = self.kernel.socket_timeout(fd, is_source).ok()??;
+        let waited = self.kernel.now().saturating_sub(since);
+        (waited >= timeout && self.blocks(side)).then(|| timed_out(side))
     }
 
-    /// Whether a descriptor is in blocking mode at this moment.
-    fn blocks(&self, fd: BorrowedFd<'_>) -> bool {
-        self.kernel
-            .status_flags(fd)
-            .is_ok_and(|flags| !flags.contains(OFlags::NONBLOCK))
+    /// Whether an end is in blocking mode. Of a socket this is asked when it first matters.
+    fn blocks(&mut self, side: Side) -> bool {
+        let end = match side {
+            Side::Source => &mut self.route.source,
+            _ => &mut self.route.sink,
+        };
+        if !end.endpoint.nonblocking {
+            let flags = self.kernel.status_flags(end.fd);
+            end.endpoint.nonblocking = flags.is_ok_and(|flags| flags.contains(OFlags::NONBLOCK));
+        }
+        !end.endpoint.nonblocking
+    }
+
+    fn is_socket(&self, side: Side) -> bool {
+        let end = match side {
+            Side::Source => &self.route.source,
+            _ => &self.route.sink,
+        };
+        matches!(end.endpoint.kind, Kind::Stream | Kind::Datagram)
     }
 }
 
