@@ -1,1 +1,17 @@
-//! Transfers on the real kernel.
+//! Transfers on the real kernel: every pair of descriptors by every strategy, and every promise.
+//!
+//! What this machine cannot do is skipped aloud; with `ZCOPY_REQUIRE=all` a skip fails. EINTR, short counts and refusals
+//! that no real kernel gives on demand are scripted in the crate itself (`engine/tests.rs`).
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that panics has failed, and says where"
+)]
+
+mod every_pair;
+
+mod ends;
+mod files;
+mod mounts;
+mod skip;

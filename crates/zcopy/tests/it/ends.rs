@@ -1,0 +1,61 @@
+//! The descriptors under test: every kind of source, fed with known bytes, and every kind of sink, with whoever reads
+//! behind it.
+
+mod sink;
+mod source;
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::pty::OpenptFlags;
+
+pub(crate) use sink::{Sink, SinkKind};
+pub(crate) use source::{Source, SourceKind};
+
+/// Reader and writer of a pipe of 64 KiB.
+pub(crate) fn pipe() -> (OwnedFd, OwnedFd) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    (reader.into(), writer.into())
+}
+
+/// Reader and writer of a named pipe.
+pub(crate) fn fifo() -> (OwnedFd, OwnedFd) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("fifo");
+    let mode = Mode::RUSR | Mode::WUSR;
+    rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();
+    let open = |flags| rustix::fs::open(&path, flags | OFlags::CLOEXEC, Mode::empty()).unwrap();
+    // Opening one side waits for the other.
+    let reader = open(OFlags::RDONLY | OFlags::NONBLOCK);
+    let writer = open(OFlags::WRONLY);
+    rustix::fs::fcntl_setfl(&reader, OFlags::empty()).unwrap();
+    (reader, writer)
+}
+
+/// Two ends of a TCP connection over the loopback device.
+pub(crate) fn tcp() -> (OwnedFd, OwnedFd) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let here = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (there, _) = listener.accept().unwrap();
+    (here.into(), there.into())
+}
+
+/// Two connected unix sockets.
+pub(crate) fn unix(socket_type: SocketType) -> (OwnedFd, OwnedFd) {
+    let flags = SocketFlags::CLOEXEC;
+    rustix::net::socketpair(AddressFamily::UNIX, socket_type, flags, None).unwrap()
+}
+
+/// Master and slave of a pseudo-terminal in raw mode.
+pub(crate) fn terminal() -> (OwnedFd, OwnedFd) {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let master = rustix::pty::openpt(flags).unwrap();
+    rustix::pty::unlockpt(&master).unwrap();
+    let slave = rustix::pty::ioctl_tiocgptpeer(&master, flags).unwrap();
+    let mut termios = rustix::termios::tcgetattr(&slave).unwrap();
+    termios.make_raw();
+    let now = rustix::termios::OptionalActions::Now;
+    rustix::termios::tcsetattr(&slave, now, &termios).unwrap();
+    (master, slave)
+}

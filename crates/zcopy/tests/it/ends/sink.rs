@@ -1,0 +1,175 @@
+//! Sinks.
+
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::sync::{MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use rustix::fs::{MemfdFlags, OFlags};
+use rustix::net::SocketType;
+
+use super::{fifo, pipe, tcp, terminal, unix};
+use crate::files::{self, contents, file_in, read_to_end, reopen};
+use crate::mounts::{Device, Fs};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SinkKind {
+    Regular(Fs),
+    /// On ext4, with [`HEAD`] in it already.
+    Append,
+    Memfd,
+    Pipe,
+    Fifo,
+    Tcp,
+    UnixStream,
+    Null,
+    Terminal,
+    Block,
+}
+
+/// What an appending sink holds before.
+const HEAD: &[u8] = b"here already";
+
+/// A sink, and whoever reads what goes into it.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    pub(crate) kind: SinkKind,
+    pub(crate) fd: OwnedFd,
+    /// The same file, to look at it.
+    file: Option<File>,
+    reader: Option<JoinHandle<Vec<u8>>>,
+    _device: Option<MutexGuard<'static, File>>,
+}
+
+impl SinkKind {
+    pub(crate) const ALL: [Self; 13] = [
+        Self::Regular(Fs::Ext4),
+        Self::Regular(Fs::Tmpfs),
+        Self::Regular(Fs::Btrfs),
+        Self::Regular(Fs::Xfs),
+        Self::Append,
+        Self::Memfd,
+        Self::Pipe,
+        Self::Fifo,
+        Self::Tcp,
+        Self::UnixStream,
+        Self::Null,
+        Self::Terminal,
+        Self::Block,
+    ];
+
+    pub(crate) fn is_pipe(self) -> bool {
+        matches!(self, Self::Pipe | Self::Fifo)
+    }
+
+    pub(crate) fn has_cursor(self) -> bool {
+        use SinkKind as S;
+        matches!(self, S::Regular(_) | S::Append | S::Memfd | S::Block)
+    }
+}
+
+impl Sink {
+    /// An empty sink. None, said aloud, where this machine has no such sink.
+    pub(crate) fn new(kind: SinkKind) -> Option<Self> {
+        use SinkKind as S;
+        Some(match kind {
+            S::Regular(fs) => {
+                let file = file_in(&fs.dir()?, b"");
+                let fd = reopen(&file, OFlags::WRONLY);
+                Self {
+                    file: Some(file),
+                    ..Self::around(kind, fd)
+                }
+            }
+            S::Append => {
+                let file = file_in(&Fs::Ext4.dir()?, HEAD);
+                let fd = reopen(&file, OFlags::WRONLY | OFlags::APPEND);
+                Self {
+                    file: Some(file),
+                    ..Self::around(kind, fd)
+                }
+            }
+            S::Memfd => {
+                let memfd = rustix::fs::memfd_create("zcopy", MemfdFlags::CLOEXEC).unwrap();
+                let file = File::from(memfd.try_clone().unwrap());
+                Self {
+                    file: Some(file),
+                    ..Self::around(kind, memfd)
+                }
+            }
+            S::Pipe => Self::read_behind(kind, pipe()),
+            S::Fifo => Self::read_behind(kind, fifo()),
+            S::Tcp => Self::read_behind(kind, tcp()),
+            S::UnixStream => Self::read_behind(kind, unix(SocketType::STREAM)),
+            S::Null => {
+                let null = File::options().write(true).open("/dev/null").unwrap();
+                Self::around(kind, null.into())
+            }
+            S::Terminal => Self::read_behind(kind, terminal()),
+            S::Block => {
+                let device = Device::ForSink
+                    .get()?
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                let file = device.try_clone().unwrap();
+                let fd = reopen(&*device, OFlags::WRONLY);
+                Self {
+                    file: Some(file),
+                    _device: Some(device),
+                    ..Self::around(kind, fd)
+                }
+            }
+        })
+    }
+
+    fn around(kind: SinkKind, fd: OwnedFd) -> Self {
+        Self {
+            kind,
+            fd,
+            file: None,
+            reader: None,
+            _device: None,
+        }
+    }
+
+    /// A sink whose other side is read to the end.
+    fn read_behind(kind: SinkKind, (reader, fd): (OwnedFd, OwnedFd)) -> Self {
+        let reader = std::thread::spawn(move || read_to_end(reader.as_fd()));
+        Self {
+            reader: Some(reader),
+            ..Self::around(kind, fd)
+        }
+    }
+
+    /// Where the cursor stands, counted from where it stood.
+    pub(crate) fn cursor(&self) -> Option<u64> {
+        self.kind.has_cursor().then(|| files::cursor(&self.fd))
+    }
+
+    /// What arrived. Of a device its first `n` bytes, of `/dev/null` nothing.
+    pub(crate) fn into_bytes(self, n: u64) -> Option<Vec<u8>> {
+        let Self {
+            kind,
+            fd,
+            file,
+            reader,
+            _device,
+        } = self;
+        drop(fd);
+        if let Some(reader) = reader {
+            return Some(reader.join().unwrap());
+        }
+        let file = file?;
+        if kind == SinkKind::Block {
+            let mut bytes = vec![0; usize::try_from(n).unwrap()];
+            file.read_exact_at(&mut bytes, 0).unwrap();
+            return Some(bytes);
+        }
+        let bytes = contents(&file);
+        Some(match kind {
+            SinkKind::Append => bytes.strip_prefix(HEAD).unwrap().to_vec(),
+            _ => bytes,
+        })
+    }
+}

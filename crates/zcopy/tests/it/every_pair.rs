@@ -1,0 +1,304 @@
+//! Every source kind, to every sink kind, at every interesting length, by the plan and by every strategy by name, compared
+//! with what a plain loop of read and write does.
+
+use std::os::fd::AsFd;
+
+use zcopy::{Ended, Strategy, Transfer};
+
+use crate::ends::{Sink, SinkKind, Source, SourceKind};
+use crate::files::{assert_same, pattern, write_all};
+use crate::mounts::Fs;
+
+/// The default capacity of a pipe.
+const PIPE: usize = 64 << 10;
+/// Up to here the plan is free to read and write, whatever the pair.
+const SMALL: usize = 32 << 10;
+const LARGE: usize = (3 << 20) + 7;
+
+const LENGTHS: [usize; 12] = [
+    0,
+    1,
+    4095,
+    4096,
+    4097,
+    SMALL - 1,
+    SMALL,
+    SMALL + 1,
+    PIPE - 1,
+    PIPE,
+    PIPE + 1,
+    LARGE,
+];
+
+const STRATEGIES: [Strategy; 6] = [
+    Strategy::Reflink,
+    Strategy::CopyFileRange,
+    Strategy::Sendfile,
+    Strategy::Splice,
+    Strategy::SplicePipe,
+    Strategy::Buffered,
+];
+
+macro_rules! every_pair {
+    ($($name:ident: $kind:expr;)*) => {$(
+        #[test]
+        fn $name() {
+            to_every_sink($kind);
+        }
+    )*};
+}
+
+every_pair! {
+    from_a_file_on_ext4: SourceKind::Regular(Fs::Ext4);
+    from_a_file_on_tmpfs: SourceKind::Regular(Fs::Tmpfs);
+    from_a_file_on_btrfs: SourceKind::Regular(Fs::Btrfs);
+    from_a_file_on_xfs: SourceKind::Regular(Fs::Xfs);
+    from_proc_version: SourceKind::ProcVersion;
+    from_proc_self_status: SourceKind::ProcStatus;
+    from_a_sysfs_file: SourceKind::Sysfs;
+    from_a_memfd: SourceKind::Memfd;
+    from_a_sealed_memfd: SourceKind::SealedMemfd;
+    from_a_pipe: SourceKind::Pipe;
+    from_a_fifo: SourceKind::Fifo;
+    from_tcp: SourceKind::Tcp;
+    from_a_unix_stream: SourceKind::UnixStream;
+    from_unix_datagrams: SourceKind::UnixDatagram;
+    from_unix_seqpackets: SourceKind::UnixSeqpacket;
+    from_a_terminal: SourceKind::Terminal;
+    from_dev_zero: SourceKind::Zero;
+    from_dev_urandom: SourceKind::Random;
+    from_a_block_device: SourceKind::Block;
+}
+
+/// The strategies that serve a pair: what the kernel offers, written down, so that a strategy that stops serving a pair it
+/// should serve does not go unnoticed.
+fn serves(strategy: Strategy, from: SourceKind, to: SinkKind) -> bool {
+    use SourceKind as S;
+    let keeps_boundaries = matches!(from, S::UnixDatagram | S::UnixSeqpacket);
+    if strategy != Strategy::Buffered && (keeps_boundaries || to == SinkKind::Append) {
+        return false;
+    }
+    match strategy {
+        Strategy::Reflink => match (from, to) {
+            (S::Regular(a), SinkKind::Regular(b)) => a == b && matches!(a, Fs::Btrfs | Fs::Xfs),
+            _ => false,
+        },
+        Strategy::CopyFileRange => match (from, to) {
+            (S::Regular(a), SinkKind::Regular(b)) => a == b,
+            (S::Memfd | S::SealedMemfd, SinkKind::Memfd) => true,
+            _ => false,
+        },
+        Strategy::Sendfile => matches!(
+            from,
+            S::Regular(_)
+                | S::Memfd
+                | S::SealedMemfd
+                | S::ProcVersion
+                | S::Sysfs
+                | S::Zero
+                | S::Random
+                | S::Block
+        ),
+        Strategy::Splice => (from.is_pipe() || to.is_pipe()) && from != S::ProcStatus,
+        Strategy::SplicePipe => from != S::ProcStatus,
+        Strategy::Buffered => true,
+        _ => unreachable!("{strategy} has no row"),
+    }
+}
+
+/// A pair for which the plan must not read and write once there is much to move.
+fn deserves_offload(from: SourceKind, to: SinkKind) -> bool {
+    use SourceKind as S;
+    let by_messages = matches!(from, S::UnixDatagram | S::UnixSeqpacket);
+    let sizeless = from.has_own_bytes();
+    let terminal = from == S::Terminal || to == SinkKind::Terminal;
+    !(by_messages || sizeless || terminal || to == SinkKind::Append)
+}
+
+fn to_every_sink(from: SourceKind) {
+    let lengths: &[usize] = match from {
+        _ if from.has_own_bytes() => &[LARGE],
+        _ => &LENGTHS,
+    };
+    for to in SinkKind::ALL {
+        for &len in lengths {
+            // A terminal takes 4 KiB at a time, each with a turn of the scheduler: enough is enough.
+            let has_terminal = from == SourceKind::Terminal || to == SinkKind::Terminal;
+            if !(has_terminal && !from.has_own_bytes() && len > PIPE + 1) {
+                case(from, to, &pattern(len));
+            }
+        }
+    }
+}
+
+/// What became of one transfer.
+struct Outcome {
+    count: u64,
+    ended: Ended,
+    arrived: Option<Vec<u8>>,
+    source_cursor: Option<u64>,
+    sink_cursor: Option<u64>,
+}
+
+/// One pair, one length, every way.
+fn case(from: SourceKind, to: SinkKind, bytes: &[u8]) {
+    let Some(expected) = run(from, to, bytes, read_and_write) else {
+        return;
+    };
+    for strategy in STRATEGIES {
+        let what = format!("{from:?} to {to:?}, {} bytes, {strategy}", bytes.len());
+        if !serves(strategy, from, to) {
+            refuses(from, to, bytes, strategy, &what);
+            continue;
+        }
+        let found = run(from, to, bytes, |source, sink| {
+            let transfer = transfer(source, sink).strategy(strategy);
+            let report = transfer
+                .run()
+                .unwrap_or_else(|error| panic!("{what}: {error:#}"));
+            assert_eq!(report.strategy(), strategy, "{what}");
+            assert!(report.attempts().len() <= 1, "{what}:\n{report}");
+            (report.bytes(), report.ended())
+        });
+        expected.assert_matched_by(&found.unwrap(), from, &what);
+    }
+    let what = format!("{from:?} to {to:?}, {} bytes, by the plan", bytes.len());
+    let found = run(from, to, bytes, |source, sink| {
+        let plan = transfer(source, sink).plan().unwrap();
+        let report = transfer(source, sink)
+            .run()
+            .unwrap_or_else(|error| panic!("{what}: {error:#}"));
+        assert_planned(from, to, bytes.len(), plan.strategy(), &what);
+        let strategy = report.strategy();
+        let starts_small = plan.starts_buffered() && bytes.len() <= PIPE + 1;
+        if !(starts_small && strategy == Strategy::Buffered) {
+            assert_eq!(strategy, plan.strategy(), "{what}:\n{plan}\n{report}");
+        }
+        (report.bytes(), report.ended())
+    });
+    expected.assert_matched_by(&found.unwrap(), from, &what);
+}
+
+/// The plan chooses what serves the pair, and an offload where there is much to move.
+fn assert_planned(from: SourceKind, to: SinkKind, len: usize, chosen: Strategy, what: &str) {
+    assert!(serves(chosen, from, to), "{what}: {chosen}");
+    if len == LARGE && deserves_offload(from, to) {
+        assert_ne!(chosen, Strategy::Buffered, "{what}");
+    }
+    if !deserves_offload(from, to) {
+        assert_eq!(chosen, Strategy::Buffered, "{what}");
+    }
+    let knows_size = matches!(from, SourceKind::Regular(_)) || from == SourceKind::Memfd;
+    if knows_size && len <= SMALL {
+        assert_eq!(chosen, Strategy::Buffered, "{what}");
+    }
+}
+
+/// A strategy that cannot serve the pair says so and touches nothing.
+fn refuses(from: SourceKind, to: SinkKind, bytes: &[u8], strategy: Strategy, what: &str) {
+    let source = Source::new(from, bytes).unwrap();
+    let sink = Sink::new(to).unwrap();
+    if source.limit == Some(0) {
+        return;
+    }
+    let error = transfer(&source, &sink)
+        .strategy(strategy)
+        .run()
+        .expect_err(what);
+    assert!(error.is_unsuitable(), "{what}: {error:#}");
+    assert_eq!(error.side(), zcopy::Side::Neither, "{what}");
+    assert_eq!((error.bytes(), error.undelivered()), (0, &[][..]), "{what}");
+    assert_eq!(source.cursor().unwrap_or(0), 0, "{what}");
+    let arrived = sink.into_bytes(0).unwrap_or_default();
+    assert!(arrived.is_empty(), "{what}: {} bytes", arrived.len());
+    let untouched = source.into_rest();
+    if !(from.has_own_bytes() || matches!(from, SourceKind::Zero | SourceKind::Random)) {
+        assert_same(&untouched, bytes, what);
+    }
+}
+
+fn transfer<'a>(source: &'a Source, sink: &'a Sink) -> Transfer<'a> {
+    let transfer = Transfer::new(&source.fd, &sink.fd);
+    match source.limit {
+        Some(limit) => transfer.limit(limit),
+        None => transfer,
+    }
+}
+
+/// Runs one transfer on fresh ends. None where this machine has no such pair.
+fn run(
+    from: SourceKind,
+    to: SinkKind,
+    bytes: &[u8],
+    transfer: impl FnOnce(&Source, &Sink) -> (u64, Ended),
+) -> Option<Outcome> {
+    let source = Source::new(from, bytes)?;
+    let sink = Sink::new(to)?;
+    let (count, ended) = transfer(&source, &sink);
+    Some(Outcome {
+        count,
+        ended,
+        source_cursor: source.cursor(),
+        sink_cursor: sink.cursor(),
+        arrived: sink.into_bytes(count),
+    })
+}
+
+/// The oracle: what any program would do.
+fn read_and_write(source: &Source, sink: &Sink) -> (u64, Ended) {
+    let mut buffer = vec![0; 64 << 10];
+    let mut count = 0;
+    loop {
+        let left = source.limit.map_or(u64::MAX, |limit| limit - count);
+        if left == 0 {
+            return (count, Ended::Limit);
+        }
+        let len = buffer
+            .len()
+            .min(usize::try_from(left).unwrap_or(usize::MAX));
+        let n = rustix::io::read(&source.fd, &mut buffer[..len]).unwrap();
+        if n == 0 {
+            return (count, Ended::Eof);
+        }
+        assert!(write_all(sink.fd.as_fd(), &buffer[..n]));
+        count += n as u64;
+    }
+}
+
+impl Outcome {
+    #[track_caller]
+    fn assert_matched_by(&self, found: &Self, from: SourceKind, what: &str) {
+        assert_eq!(found.ended, self.ended, "{what}");
+        match (&self.arrived, &found.arrived) {
+            (Some(expected), Some(arrived)) => match from {
+                SourceKind::Random => assert_random(arrived, self.count, what),
+                SourceKind::ProcStatus => {
+                    assert_eq!(field_names(arrived), field_names(expected), "{what}");
+                    assert_eq!(arrived.len() as u64, found.count, "{what}");
+                    return;
+                }
+                _ => assert_same(arrived, expected, what),
+            },
+            (expected, arrived) => assert_eq!(expected.is_some(), arrived.is_some(), "{what}"),
+        }
+        if from != SourceKind::ProcStatus {
+            assert_eq!(found.count, self.count, "{what}");
+            assert_eq!(found.source_cursor, self.source_cursor, "{what}");
+            assert_eq!(found.sink_cursor, self.sink_cursor, "{what}");
+        }
+    }
+}
+
+#[track_caller]
+fn assert_random(bytes: &[u8], count: u64, what: &str) {
+    assert_eq!(bytes.len() as u64, count, "{what}");
+    let longest_run = bytes.chunk_by(|a, b| a == b).map(<[u8]>::len).max();
+    assert!(longest_run.unwrap_or(0) < 16, "{what}: not random");
+}
+
+/// The numbers in `/proc/self/status` change from read to read; what they are called does not.
+fn field_names(status: &[u8]) -> Vec<String> {
+    let status = std::str::from_utf8(status).unwrap();
+    let names = status.lines().map(|line| line.split(':').next());
+    names.map(|name| name.unwrap().to_owned()).collect()
+}

@@ -1,0 +1,90 @@
+//! Files and bytes.
+
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, SeekFrom};
+
+/// Bytes that tell where they come from: no two words of eight are the same, and none is all zeros.
+pub(crate) fn pattern(len: usize) -> Vec<u8> {
+    let words = (0_u64..).flat_map(|n| (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_ne_bytes());
+    words.take(len).collect()
+}
+
+/// A nameless file in a directory, with these bytes, open for both, its cursor at 0.
+pub(crate) fn file_in(dir: &Path, bytes: &[u8]) -> File {
+    let file = tempfile::tempfile_in(dir).unwrap();
+    file.write_all_at(bytes, 0).unwrap();
+    file
+}
+
+/// A nameless file wherever scratch files go.
+pub(crate) fn file(bytes: &[u8]) -> File {
+    file_in(&std::env::temp_dir(), bytes)
+}
+
+/// Opens the same file again, with a cursor and flags of its own.
+pub(crate) fn reopen(fd: &impl AsFd, flags: OFlags) -> OwnedFd {
+    let path = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
+    rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()).unwrap()
+}
+
+/// Everything in a file, whatever its cursor.
+pub(crate) fn contents(file: &File) -> Vec<u8> {
+    let mut bytes = vec![0; usize::try_from(file.metadata().unwrap().len()).unwrap()];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
+/// Bytes that the file system has allocated to a file.
+pub(crate) fn allocated(file: &File) -> u64 {
+    file.metadata().unwrap().blocks() * 512
+}
+
+pub(crate) fn cursor(fd: impl AsFd) -> u64 {
+    rustix::fs::seek(fd, SeekFrom::Current(0)).unwrap()
+}
+
+pub(crate) fn set_cursor(fd: impl AsFd, position: u64) {
+    rustix::fs::seek(fd, SeekFrom::Start(position)).unwrap();
+}
+
+/// Reads to the end, and tells a failure from it by panicking.
+pub(crate) fn read_to_end(fd: BorrowedFd<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut buffer = vec![0; 256 << 10];
+    loop {
+        match rustix::io::read(fd, &mut buffer) {
+            Ok(0) => return bytes,
+            Ok(n) => bytes.extend_from_slice(&buffer[..n]),
+            Err(rustix::io::Errno::INTR) => {}
+            // A terminal says so when the other side is closed.
+            Err(rustix::io::Errno::IO) if rustix::termios::isatty(fd) => return bytes,
+            Err(errno) => panic!("{errno}"),
+        }
+    }
+}
+
+/// Writes everything; false if the reader has gone.
+pub(crate) fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> bool {
+    while !bytes.is_empty() {
+        match rustix::io::write(fd, bytes) {
+            Ok(n) => bytes = &bytes[n..],
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+/// Compares long byte strings without printing them.
+#[track_caller]
+pub(crate) fn assert_same(found: &[u8], expected: &[u8], what: &str) {
+    if found != expected {
+        let at = found.iter().zip(expected).position(|(a, b)| a != b);
+        let (found, expected) = (found.len(), expected.len());
+        panic!("{what}: {found} bytes for {expected}, the first difference at {at:?}");
+    }
+}

@@ -1,0 +1,146 @@
+//! File systems and block devices made for the tests, in images of their own.
+//!
+//! A file system is mounted, its root opened, and the mount detached at once: it lives as long as the descriptor, and
+//! however the process ends, nothing is left behind. Its files are reached through `/proc/self/fd`.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{LazyLock, Mutex};
+
+use tempfile::TempDir;
+
+use crate::skip::{has_program, skip};
+
+/// The file systems that the crate treats differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fs {
+    Ext4,
+    Tmpfs,
+    Btrfs,
+    Xfs,
+}
+
+impl Fs {
+    pub(crate) const ALL: [Self; 4] = [Self::Ext4, Self::Tmpfs, Self::Btrfs, Self::Xfs];
+
+    /// Where to make files on it; none, said aloud, if this machine has no such file system.
+    pub(crate) fn dir(self) -> Option<PathBuf> {
+        static EXT4: LazyLock<Option<Root>> = LazyLock::new(|| loop_mount("ext4", 256));
+        static BTRFS: LazyLock<Option<Root>> = LazyLock::new(|| loop_mount("btrfs", 192));
+        static XFS: LazyLock<Option<Root>> = LazyLock::new(|| loop_mount("xfs", 320));
+        static TMPFS: LazyLock<Option<Root>> = LazyLock::new(|| mount_tmpfs(0));
+        let root: &'static Option<Root> = match self {
+            Self::Ext4 => &EXT4,
+            Self::Tmpfs => &TMPFS,
+            Self::Btrfs => &BTRFS,
+            Self::Xfs => &XFS,
+        };
+        if root.is_none() {
+            skip(&format!("{self:?} cannot be mounted here"));
+        }
+        root.as_ref().map(Root::dir)
+    }
+}
+
+/// The root directory of a file system that nobody else can see.
+#[derive(Debug)]
+pub(crate) struct Root(File);
+
+impl Root {
+    pub(crate) fn dir(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+    }
+}
+
+/// A tmpfs of at most so many MiB (0: half the memory).
+pub(crate) fn mount_tmpfs(mib: u64) -> Option<Root> {
+    let dir = TempDir::new().unwrap();
+    let size = format!("size={mib}m");
+    mount(dir, &["-t", "tmpfs", "-o", &size, "none"])
+}
+
+/// A file system of so many MiB in a sparse image.
+pub(crate) fn loop_mount(name: &str, mib: u64) -> Option<Root> {
+    let mkfs = format!("mkfs.{name}");
+    if !has_program(&mkfs) {
+        return None;
+    }
+    let dir = TempDir::new().unwrap();
+    let image = image(mib);
+    // mkfs.xfs and mkfs.btrfs say -f, mkfs.ext4 -F, to work on a plain file without asking.
+    let force = if name == "ext4" { "-F" } else { "-f" };
+    if !succeeds(Command::new(mkfs).args(["-q", force]).arg(image.path())) {
+        return None;
+    }
+    let image = image.path().to_str().unwrap().to_owned();
+    mount(dir, &["-t", name, "-o", "loop", &image])
+}
+
+fn mount(dir: TempDir, arguments: &[&str]) -> Option<Root> {
+    if !succeeds(Command::new("mount").args(arguments).arg(dir.path())) {
+        return None;
+    }
+    let root = File::open(dir.path()).unwrap();
+    assert!(succeeds(Command::new("umount").arg("-l").arg(dir.path())));
+    Some(Root(root))
+}
+
+/// A block device of 8 MiB; one for sources and one for sinks, so that a transfer can hold both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Device {
+    ForSource,
+    ForSink,
+}
+
+impl Device {
+    /// The device, for one test at a time.
+    pub(crate) fn get(self) -> Option<&'static Mutex<File>> {
+        static SOURCE: LazyLock<Option<Mutex<File>>> = LazyLock::new(loop_device);
+        static SINK: LazyLock<Option<Mutex<File>>> = LazyLock::new(loop_device);
+        let device: &'static Option<_> = match self {
+            Self::ForSource => &SOURCE,
+            Self::ForSink => &SINK,
+        };
+        if device.is_none() {
+            skip("a loop device cannot be made here");
+        }
+        device.as_ref()
+    }
+}
+
+fn loop_device() -> Option<Mutex<File>> {
+    let image = image(8);
+    let made = Command::new("losetup")
+        .args(["--find", "--show"])
+        .arg(image.path())
+        .output();
+    let made = made.ok().filter(|output| output.status.success())?;
+    let path = String::from_utf8(made.stdout).unwrap();
+    let path = Path::new(path.trim());
+    let device = OpenOptions::new().read(true).write(true).open(path);
+    // It stays until the last descriptor is closed.
+    assert!(succeeds(Command::new("losetup").arg("--detach").arg(path)));
+    Some(Mutex::new(device.unwrap()))
+}
+
+fn image(mib: u64) -> tempfile::NamedTempFile {
+    let image = tempfile::NamedTempFile::new().unwrap();
+    image.as_file().set_len(mib << 20).unwrap();
+    image
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    match command.output() {
+        Ok(output) if output.status.success() => true,
+        Ok(output) => {
+            eprintln!("{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+            false
+        }
+        Err(error) => {
+            eprintln!("{command:?}: {error}");
+            false
+        }
+    }
+}
