@@ -1,7 +1,8 @@
 //! The pairs of descriptors that the benchmarks move bytes between, and the ways to move them.
 //!
-//! Sources are warm in the page cache, targets are fresh. Peers (the writer of a source pipe, the reader of a sink) are
-//! threads of this process. What is timed is the transfer alone: from the call until it returns.
+//! Sources are warm in the page cache, targets are fresh. Peers (the writer of a source pipe, the
+//! reader of a sink) are threads of this process. What is timed is the transfer alone: from the
+//! call until it returns.
 
 #![allow(
     clippy::expect_used,
@@ -374,8 +375,8 @@ impl Sink {
 
 /// A connection over loopback that loses nothing.
 ///
-/// Pacing (`bbr`) and a receive buffer that overflows and has half the bytes sent twice (`ss -ti`) would be measured
-/// otherwise, and hide the sender.
+/// Pacing (`bbr`) and a receive buffer that overflows and has half the bytes sent twice (`ss -ti`)
+/// would be measured otherwise, and hide the sender.
 fn tcp_pair() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     sockopt::set_socket_recv_buffer_size(&listener, 8 * MIB).expect("a receive buffer");
@@ -434,7 +435,8 @@ fn splice_all(from: &impl AsFd) -> u64 {
     }
 }
 
-/// The sizes to measure: 64 KiB, 1 MiB, 64 MiB and 1 GiB, or those in `ZCOPY_BENCH_SIZES` (`64KiB,1MiB`).
+/// The sizes to measure: 64 KiB, 1 MiB, 64 MiB and 1 GiB, or those in `ZCOPY_BENCH_SIZES`
+/// (`64KiB,1MiB`).
 ///
 /// # Panics
 ///

@@ -1,8 +1,9 @@
 //! The same pairs, measured in turns: what counts is the ratio between two ways in one run.
 //!
-//! Prints a table: for each pair and size the median throughput of every mover with its spread, and the plan's throughput
-//! as a ratio to the best single strategy, to `buffered` and to `std::io::copy`. `ZCOPY_BENCH_SIZES` and `ZCOPY_BENCH_TURNS`
-//! (default 9) say how much; arguments choose pairs by a part of their name.
+//! Prints a table: for each pair and size the median throughput of every mover with its spread, and
+//! the plan's throughput as a ratio to the best single strategy, to `buffered` and to
+//! `std::io::copy`. `ZCOPY_BENCH_SIZES` and `ZCOPY_BENCH_TURNS` (default 9) say how much; arguments
+//! choose pairs by a part of their name.
 
 #![allow(
     clippy::cast_precision_loss,
@@ -40,7 +41,8 @@ fn main() {
 /// The sorted times of each mover, taken in turns.
 fn measure(pair: &Pair, files: &Files, bytes: u64, turns: u32) -> Vec<(Mover, Vec<Duration>)> {
     let mut times: Vec<_> = pair.movers().map(|mover| (mover, Vec::new())).collect();
-    // Short transfers are repeated within a turn, so that one turn lasts about as long as 64 MiB take.
+    // Short transfers are repeated within a turn, so that one turn lasts about as long as 64 MiB
+    // take.
     let repeats = (64 << 20) / bytes.clamp(1 << 20, 64 << 20);
     for turn in 0..=turns {
         for (mover, times) in &mut times {

@@ -1,7 +1,8 @@
 //! Every strategy on every pair, and the standard library beside them.
 //!
-//! `cargo bench --bench strategies -- file_to_pipe/64MiB` for one of them; `ZCOPY_BENCH_SIZES=64KiB,1MiB` for other sizes.
-//! Criterion measures one after the other; for ratios on a noisy machine see `ratios`.
+//! `cargo bench --bench strategies -- file_to_pipe/64MiB` for one of them;
+//! `ZCOPY_BENCH_SIZES=64KiB,1MiB` for other sizes. Criterion measures one after the other; for
+//! ratios on a noisy machine see `ratios`.
 
 #![allow(missing_docs, reason = "criterion's macros write public items")]
 

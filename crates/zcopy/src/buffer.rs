@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-/// The best block over eleven machines, as GNU coreutils measured; larger ones fall out of the second-level cache
-/// (`ioblksize.h`).
+/// The best block over eleven machines, as GNU coreutils measured; larger ones fall out of the
+/// second-level cache (`ioblksize.h`).
 pub(crate) const FULL: usize = 256 << 10;
 
-/// What a transfer of unknown length starts with: enough for one message or a small file, and below the size from which
-/// the allocator asks the kernel for memory.
+/// What a transfer of unknown length starts with: enough for one message or a small file, and below
+/// the size from which the allocator asks the kernel for memory.
 pub(crate) const SMALL: usize = 32 << 10;
 
 /// Bytes read from the source, some of them perhaps not yet written to the sink.
@@ -22,8 +22,9 @@ pub(crate) struct Buffer {
 impl Buffer {
     /// Makes room for `len` bytes, at most [`FULL`].
     ///
-    /// A fresh page costs more than moving what it holds, so that there are no more than are needed; and a buffer that turns
-    /// out too small is replaced by a full one, so that a transfer allocates at most twice.
+    /// A fresh page costs more than moving what it holds, so that there are no more than are
+    /// needed; and a buffer that turns out too small is replaced by a full one, so that a transfer
+    /// allocates at most twice.
     pub(crate) fn reserve(&mut self, len: usize) {
         debug_assert!(self.is_empty(), "bytes in flight would be lost");
         let len = match self.bytes.len() {

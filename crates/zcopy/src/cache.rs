@@ -4,14 +4,15 @@ use crate::end::End;
 use crate::endpoint::Endpoint;
 use crate::sys::{Errno, Kernel, Result, WriteOut};
 
-/// How far the dropping lags behind the moving. Two windows are dirty at the most: one that the disk is writing, one that
-/// is being filled.
+/// How far the dropping lags behind the moving. Two windows are dirty at the most: one that the
+/// disk is writing, one that is being filled.
 const WINDOW: u64 = 8 << 20;
 
 /// What has been moved and not yet dropped, on both sides.
 ///
-/// Only clean pages can be dropped. So each window of the sink is first sent to the disk, without waiting; when the next
-/// one is full, the first is waited for and dropped. Pages that still lie in somebody's pipe stay until they are read.
+/// Only clean pages can be dropped. So each window of the sink is first sent to the disk, without
+/// waiting; when the next one is full, the first is waited for and dropped. Pages that still lie in
+/// somebody's pipe stay until they are read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DropBehind {
     source: Option<Trail>,
@@ -39,8 +40,8 @@ impl DropBehind {
     ///
     /// # Errors
     ///
-    /// `EIO`, `ENOSPC` or `EDQUOT` when the disk could not take what the sink had accepted. Page caches that cannot be
-    /// told what to do are left alone.
+    /// `EIO`, `ENOSPC` or `EDQUOT` when the disk could not take what the sink had accepted. Page
+    /// caches that cannot be told what to do are left alone.
     pub(crate) fn advance<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -106,7 +107,8 @@ impl Trail {
         }
     }
 
-    /// A page, or a folio of many, that straddles two windows was kept by both; seen from the start it lies inside.
+    /// A page, or a folio of many, that straddles two windows was kept by both; seen from the start
+    /// it lies inside.
     fn drop_all<K: Kernel>(&mut self, kernel: &K, end: &End<'_>, position: u64) {
         let reaches_end = end.endpoint.size.is_none_or(|size| position >= size);
         let len = if reaches_end {

@@ -10,7 +10,8 @@ use crate::sys::{Kernel, Result, SeekFrom};
 pub(crate) struct End<'fd> {
     pub(crate) fd: BorrowedFd<'fd>,
     pub(crate) endpoint: Endpoint,
-    /// Whether the caller gave an offset: then calls name it, and the descriptor's cursor is not moved.
+    /// Whether the caller gave an offset: then calls name it, and the descriptor's cursor is not
+    /// moved.
     is_positional: bool,
     /// Where the next byte is, if that is known: the caller's offset, or the cursor once surveyed.
     position: Option<u64>,
@@ -56,7 +57,8 @@ impl<'fd> End<'fd> {
         Ok(())
     }
 
-    /// Goes back over `n` bytes that were read and could not be delivered. False if this end cannot go back.
+    /// Goes back over `n` bytes that were read and could not be delivered. False if this end cannot
+    /// go back.
     pub(crate) fn rewind<K: Kernel>(&mut self, kernel: &K, n: u64) -> bool {
         if self.is_positional {
             return true;

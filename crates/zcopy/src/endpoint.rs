@@ -7,8 +7,8 @@ use crate::sys::{FileType, Kernel, OFlags, Result, SealFlags, SeekFrom, SocketTy
 
 /// One end of a transfer, as the kernel describes it.
 ///
-/// [`Endpoint::of`] costs two calls, so that a transfer of one byte stays cheap. [`Endpoint::survey`] learns the rest,
-/// for transfers that are long enough to repay it.
+/// [`Endpoint::of`] costs two calls, so that a transfer of one byte stays cheap.
+/// [`Endpoint::survey`] learns the rest, for transfers that are long enough to repay it.
 #[derive(Clone, Copy, Debug)]
 #[allow(
     clippy::struct_excessive_bools,
@@ -18,8 +18,8 @@ pub(crate) struct Endpoint {
     pub(crate) kind: Kind,
     /// Which file it is: the file system and the file in it.
     pub(crate) identity: (u64, u64),
-    /// Bytes from the first to the last, where the kernel knows: regular files that do not claim to be empty, and block
-    /// devices once surveyed. Files in `/proc` claim 0 and are not.
+    /// Bytes from the first to the last, where the kernel knows: regular files that do not claim to
+    /// be empty, and block devices once surveyed. Files in `/proc` claim 0 and are not.
     pub(crate) size: Option<u64>,
     /// Bytes the file system has allocated to a regular file.
     pub(crate) allocated: u64,
@@ -77,9 +77,11 @@ pub(crate) enum FileSystem {
 }
 
 impl Endpoint {
-    /// Asks the kernel what `fd` is: `fstat(2)`, then `fcntl(F_GETFL)` or, for a socket, `getsockopt(SO_TYPE)`.
+    /// Asks the kernel what `fd` is: `fstat(2)`, then `fcntl(F_GETFL)` or, for a socket,
+    /// `getsockopt(SO_TYPE)`.
     ///
-    /// A socket is always open for reading and writing and ignores `O_APPEND`; whether it blocks shows by its `EAGAIN`.
+    /// A socket is always open for reading and writing and ignores `O_APPEND`; whether it blocks
+    /// shows by its `EAGAIN`.
     pub(crate) fn of<K: Kernel>(kernel: &K, fd: BorrowedFd<'_>) -> Result<Self> {
         let status = kernel.fstat(fd)?;
         let mut endpoint = Self {
@@ -126,8 +128,8 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// Learns what a longer transfer can use: the cursor, the file system, a device's size, and whether a regular file
-    /// can still change.
+    /// Learns what a longer transfer can use: the cursor, the file system, a device's size, and
+    /// whether a regular file can still change.
     pub(crate) fn survey<K: Kernel>(&mut self, kernel: &K, fd: BorrowedFd<'_>) -> Result<()> {
         if self.is_seekable() {
             self.cursor = kernel.seek(fd, SeekFrom::Current(0)).ok();
@@ -172,8 +174,8 @@ impl Endpoint {
 
     /// Whether blocks could be shared between files of these two.
     ///
-    /// Subvolumes of one btrfs have device numbers of their own, so two files on btrfs are given the chance; `EXDEV`
-    /// tells if they were two file systems after all.
+    /// Subvolumes of one btrfs have device numbers of their own, so two files on btrfs are given
+    /// the chance; `EXDEV` tells if they were two file systems after all.
     pub(crate) fn shares_file_system(&self, other: &Self) -> bool {
         self.identity.0 == other.identity.0
             || self.file_system == FileSystem::Btrfs && other.file_system == FileSystem::Btrfs
@@ -181,14 +183,16 @@ impl Endpoint {
 }
 
 impl Kind {
-    /// Tells character devices apart by their number, as listed in the kernel's `devices.txt`; asking costs a call.
+    /// Tells character devices apart by their number, as listed in the kernel's `devices.txt`;
+    /// asking costs a call.
     fn of_character_device(number: u64) -> Self {
         match (rustix::fs::major(number), rustix::fs::minor(number)) {
             (1, 3) => Kind::Null,
             (1, 5) => Kind::Memory(Memory::Zero),
             (1, 7) => Kind::Memory(Memory::Full),
             (1, 8 | 9) => Kind::Memory(Memory::Random),
-            // Consoles and serial lines, `/dev/tty` and `/dev/ptmx`, both ends of old and new pseudo-terminals.
+            // Consoles and serial lines, `/dev/tty` and `/dev/ptmx`, both ends of old and new
+            // pseudo-terminals.
             (2..=5 | 128..=143 | 188 | 204 | 229, _) => Kind::Terminal,
             _ => Kind::Other,
         }

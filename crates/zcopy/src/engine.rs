@@ -1,8 +1,8 @@
 //! The only loop: step, fall back, limit, observe, stop.
 //!
-//! [`Engine::advance`] takes one step and says what came of it; it never sleeps. [`Engine::run`] is the driver that blocks:
-//! it waits (`wait.rs`) where a step could not go on, and tidies up at the end (`finish.rs`). A driver that awaits instead
-//! of sleeping would call the same `advance`.
+//! [`Engine::advance`] takes one step and says what came of it; it never sleeps. [`Engine::run`] is
+//! the driver that blocks: it waits (`wait.rs`) where a step could not go on, and tidies up at the
+//! end (`finish.rs`). A driver that awaits instead of sleeping would call the same `advance`.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use std::time::Duration;
 use crate::buffer::{self, Buffer};
 use crate::cache::DropBehind;
 use crate::end::End;
-use crate::endpoint::{Endpoint, Kind};
+use crate::endpoint::Kind;
 use crate::error::{Error, Failure};
-use crate::fault::{Cause, Fault, Side};
+use crate::fault::{Fault, Side};
 use crate::options::{Cache, Options, Sparse};
 use crate::pipe;
 use crate::plan::{self, Plan};
@@ -24,16 +24,20 @@ use crate::sparse::{Extents, Holes, Segment};
 use crate::strategy::{self, Step, Strategy};
 use crate::sys::{Errno, Kernel, Patience};
 
+mod fall_back;
 mod finish;
+mod prepare;
 mod wait;
+
+pub(crate) use prepare::prepare;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) type Observer<'a> = Box<dyn FnMut(&Progress) -> ControlFlow<()> + 'a>;
 
-/// So many times in a row may a side poll as ready and then block all the same, before the strategy is taken to be at
-/// fault. Somebody else at the same pipe can cause a few.
+/// So many times in a row may a side poll as ready and then block all the same, before the strategy
+/// is taken to be at fault. Somebody else at the same pipe can cause a few.
 const FALSE_STARTS: u32 = 8;
 
 /// A transfer under way.
@@ -183,7 +187,8 @@ impl<'a, K: Kernel> Engine<'a, K> {
         }
     }
 
-    /// Takes one step of at most `max` bytes, and changes to another strategy if that one cannot go on.
+    /// Takes one step of at most `max` bytes, and changes to another strategy if that one cannot go
+    /// on.
     fn advance(&mut self, max: u64, remaining: u64) -> Result<Advance, Failure> {
         self.grow_pipes();
         let strategy = self.current();
@@ -223,8 +228,8 @@ impl<'a, K: Kernel> Engine<'a, K> {
         }
     }
 
-    /// The strategy for this step: the plan's, unless read and write have to finish what another left in flight, or
-    /// open the transfer.
+    /// The strategy for this step: the plan's, unless read and write have to finish what another
+    /// left in flight, or open the transfer.
     fn current(&self) -> Strategy {
         let has_residue = match self.strategy {
             Strategy::SplicePipe => !self.route.buffer.is_empty(),
@@ -255,7 +260,8 @@ impl<'a, K: Kernel> Engine<'a, K> {
         strategy::step(strategy, &self.kernel, &mut self.route, &ask)
     }
 
-    /// Leaves a hole in the sink. Where it cannot have one, the source's zeros are moved like any other bytes.
+    /// Leaves a hole in the sink. Where it cannot have one, the source's zeros are moved like any
+    /// other bytes.
     fn step_over_hole(&mut self, len: u64) -> Result<Step, Fault> {
         match self
             .route
@@ -299,67 +305,10 @@ impl<'a, K: Kernel> Engine<'a, K> {
         Ok(())
     }
 
-    /// Goes on with the next strategy of the plan, from where this one stands. What it left in flight is moved first, by
-    /// read and write.
-    fn fall_back(&mut self, from: Strategy, cause: Cause) -> Result<Advance, Failure> {
-        self.attempt(from).cause = Some(cause);
-        if plan::forced(&self.options).is_some() {
-            let failure = Failure::unsuitable(from, "the kernel refuses it");
-            return Err(failure.caused_by(cause));
-        }
-        let Some(next) = self.plan.after(from) else {
-            return Err(Failure::unsuitable(from, "and nothing is left to try").caused_by(cause));
-        };
-        self.strategy = next;
-        self.false_starts = 0;
-        Ok(Advance::Again)
-    }
-
-    /// Believes the end of file of a pipe, a stream, or a read. Anything else may have been a file that hides its size, so
-    /// that a read has the last word.
-    fn end_of_file(&mut self, strategy: Strategy) -> Result<Advance, Failure> {
-        let is_certain = strategy == Strategy::Buffered
-            || matches!(self.route.source.endpoint.kind, Kind::Pipe | Kind::Stream);
-        if is_certain {
-            return Ok(Advance::Ended(Ended::Eof));
-        }
-        if plan::forced(&self.options).is_none() {
-            self.strategy = Strategy::Buffered;
-            self.extents = None;
-            return Ok(Advance::Again);
-        }
-        if self.source_has_more() {
-            return Err(Failure::unsuitable(
-                strategy,
-                "it stopped before the end of the source",
-            ));
-        }
-        Ok(Advance::Ended(Ended::Eof))
-    }
-
-    /// Adds what a call that speaks of both ends does not say: which of them failed.
-    fn with_side(&self, fault: Fault) -> Fault {
-        let (Side::Neither, Some(errno)) = (fault.side, fault.cause.errno()) else {
-            return fault;
-        };
-        let side = match errno {
-            Errno::NOSPC
-            | Errno::DQUOT
-            | Errno::FBIG
-            | Errno::PIPE
-            | Errno::CONNRESET
-            | Errno::NOTCONN
-            | Errno::TIMEDOUT => Side::Sink,
-            Errno::NOMEM => Side::Neither,
-            _ if self.source_is_readable() => Side::Sink,
-            _ => Side::Source,
-        };
-        Fault { side, ..fault }
-    }
-
     /// Enlarges the caller's pipes, once, when the transfer is known to be long.
     ///
-    /// Between two pipes it is the number of turns that the processes take which costs, and the smaller pipe sets it.
+    /// Between two pipes it is the number of turns that the processes take which costs, and the
+    /// smaller pipe sets it.
     fn grow_pipes(&mut self) {
         let is_long = self.bytes >= plan::SMALL || self.total.is_some_and(|n| n > plan::SMALL);
         if !(self.may_grow && is_long) {
@@ -378,8 +327,9 @@ impl<'a, K: Kernel> Engine<'a, K> {
         let sink = &self.route.sink;
         let is_confirming = self.strategy == Strategy::Buffered && self.bytes > 0;
         if self.patience() == Patience::NoWait && sink.endpoint.kind == Kind::Stream {
-            // A stream socket that polls as writable has a third of its buffer free (`sk_stream_is_writeable`), so that a
-            // quarter goes in without sleeping, though the call cannot be told not to.
+            // A stream socket that polls as writable has a third of its buffer free
+            // (`sk_stream_is_writeable`), so that a quarter goes in without sleeping, though the
+            // call cannot be told not to.
             let quarter = self
                 .kernel
                 .send_buffer_size(sink.fd)
@@ -439,39 +389,4 @@ impl<'a, K: Kernel> Engine<'a, K> {
         });
         &mut self.attempts[index]
     }
-}
-
-/// Classifies both descriptors, refuses what cannot work, and plans. Touches nothing.
-pub(crate) fn prepare<K: Kernel>(
-    kernel: &K,
-    (source, sink): (std::os::fd::BorrowedFd<'_>, std::os::fd::BorrowedFd<'_>),
-    options: &Options,
-) -> Result<(Endpoint, Endpoint, Plan), Failure> {
-    let examined = |side, found: Result<_, _>| {
-        found.map_err(|errno| Failure::refused(side, errno, "it cannot be examined"))
-    };
-    let mut from = examined(Side::Source, Endpoint::of(kernel, source))?;
-    let mut to = examined(Side::Sink, Endpoint::of(kernel, sink))?;
-    if deserves_survey(&from, &to, options) {
-        examined(Side::Source, from.survey(kernel, source).map(|()| from))?;
-        examined(Side::Sink, to.survey(kernel, sink).map(|()| to))?;
-    }
-    crate::preflight::check(&from, &to, options)?;
-    let plan = plan::plan(&from, &to, options)?;
-    Ok((from, to, plan))
-}
-
-/// Whether the transfer is long enough, or particular enough, to repay a closer look at its ends.
-fn deserves_survey(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
-    let is_long = match source.kind {
-        Kind::Regular => source.size.is_some(),
-        kind => kind == Kind::Block,
-    } && plan::remaining(source, options).is_none_or(|left| left > plan::SMALL);
-    is_long
-        || source.is_same(sink)
-        || options.stable
-        || options.observed
-        || options.cache == Cache::DropBehind
-        || options.sparse == Sparse::Detect
-        || plan::forced(options).is_some()
 }

@@ -24,8 +24,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// A transfer that failed: in which call, on which side, why, and what was already done.
 ///
-/// `Display` says what failed and after how many bytes; the cause is in [`source`](std::error::Error::source). With `{:#}` it
-/// says both: `write to the sink failed after 65536 bytes: No space left on device (os error 28)`.
+/// `Display` says what failed and after how many bytes; the cause is in
+/// [`source`](std::error::Error::source). With `{:#}` it says both:
+/// `write to the sink failed after 65536 bytes: No space left on device (os error 28)`.
 ///
 /// # Examples
 ///
@@ -118,8 +119,8 @@ impl Error {
         }))
     }
 
-    /// The side that failed. [`Side::Neither`] if no one side did: the pair does not suit the strategy asked for, or the two
-    /// ends overlap.
+    /// The side that failed. [`Side::Neither`] if no one side did: the pair does not suit the
+    /// strategy asked for, or the two ends overlap.
     ///
     /// # Examples
     ///
@@ -186,8 +187,9 @@ impl Error {
         self.0.report.bytes()
     }
 
-    /// Bytes that were taken from a source that cannot be rewound and that the sink did not get. They come before whatever
-    /// the source still holds. A file is rewound instead, and nothing is left here.
+    /// Bytes that were taken from a source that cannot be rewound and that the sink did not get.
+    /// They come before whatever the source still holds. A file is rewound instead, and nothing is
+    /// left here.
     ///
     /// # Examples
     ///
@@ -233,8 +235,8 @@ impl Error {
         &self.0.report
     }
 
-    /// Whether the transfer was refused before anything moved: a directory, a descriptor open the wrong way, an offset where
-    /// there are none, ends that overlap.
+    /// Whether the transfer was refused before anything moved: a directory, a descriptor open the
+    /// wrong way, an offset where there are none, ends that overlap.
     ///
     /// # Examples
     ///

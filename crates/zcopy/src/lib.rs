@@ -1,10 +1,10 @@
-//! Moves bytes between any two file descriptors by the best route the Linux kernel offers, says which route it took and
-//! why, and loses nothing when something fails.
+//! Moves bytes between any two file descriptors by the best route the Linux kernel offers, says
+//! which route it took and why, and loses nothing when something fails.
 //!
 //! # One line
 //!
-//! [`copy`] moves everything from one descriptor to another. Files, pipes, sockets, devices: anything that has a
-//! descriptor will do.
+//! [`copy`] moves everything from one descriptor to another. Files, pipes, sockets, devices:
+//! anything that has a descriptor will do.
 //!
 //! ```
 //! # use std::io::Write;
@@ -34,8 +34,8 @@
 //!
 //! # What would happen
 //!
-//! The route is chosen from what the descriptors are. [`Transfer::plan`] says which, and why, and touches nothing:
-//! every [`Strategy`] has its line, chosen, held in reserve, or skipped.
+//! The route is chosen from what the descriptors are. [`Transfer::plan`] says which, and why, and
+//! touches nothing: every [`Strategy`] has its line, chosen, held in reserve, or skipped.
 //!
 //! ```
 //! # use zcopy::{Strategy, Transfer};
@@ -49,8 +49,8 @@
 //!
 //! # Watching it
 //!
-//! An observer is called after every step and, with a [`tick`](Transfer::tick), also while nothing moves. It can stop the
-//! transfer.
+//! An observer is called after every step and, with a [`tick`](Transfer::tick), also while nothing
+//! moves. It can stop the transfer.
 //!
 //! ```
 //! # use std::ops::ControlFlow;
@@ -71,9 +71,9 @@
 //!
 //! # When something fails
 //!
-//! An [`Error`] says which call failed, on which side, and how many bytes the sink had accepted. Bytes that had been taken
-//! from the source by then are not lost: a file is rewound over them, and what came from a pipe or socket is
-//! [handed back](Error::undelivered).
+//! An [`Error`] says which call failed, on which side, and how many bytes the sink had accepted.
+//! Bytes that had been taken from the source by then are not lost: a file is rewound over them, and
+//! what came from a pipe or socket is [handed back](Error::undelivered).
 //!
 //! ```
 //! # use std::io::Write;
@@ -90,10 +90,11 @@
 //!
 //! # Page sharing
 //!
-//! From a file into a pipe or socket the kernel passes the page cache's own pages. It is what makes this fast, and it means
-//! that **a later write to the file can change bytes that were already moved and not yet read**. Where that matters, ask for
-//! [`stable(true)`](Transfer::stable). Plan and report say whether pages are shared. What an offload saves is the copy through
-//! user space; the kernel may still copy on its own account.
+//! From a file into a pipe or socket the kernel passes the page cache's own pages. It is what makes
+//! this fast, and it means that **a later write to the file can change bytes that were already
+//! moved and not yet read**. Where that matters, ask for [`stable(true)`](Transfer::stable). Plan
+//! and report say whether pages are shared. What an offload saves is the copy through user space;
+//! the kernel may still copy on its own account.
 //!
 //! # Signals
 //!

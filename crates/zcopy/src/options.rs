@@ -26,7 +26,8 @@ pub enum Reflink {
     Auto,
     /// Blocks are shared, or the transfer fails.
     Always,
-    /// The sink gets blocks of its own: neither by an ioctl nor by `copy_file_range`, which may share silently.
+    /// The sink gets blocks of its own: neither by an ioctl nor by `copy_file_range`, which may
+    /// share silently.
     Never,
 }
 
@@ -56,7 +57,8 @@ pub enum Sparse {
     Keep,
     /// Holes are written as zeros, so that every block of the sink is allocated.
     Fill,
-    /// Blocks of 4 KiB that are all zeros become holes, whatever the source. The bytes take the route through user space.
+    /// Blocks of 4 KiB that are all zeros become holes, whatever the source. The bytes take the
+    /// route through user space.
     Detect,
 }
 
@@ -81,8 +83,9 @@ pub enum Cache {
     /// Left to the kernel.
     #[default]
     Keep,
-    /// No pages of either file stay behind. The sink's bytes are on their way to the disk when the transfer ends, which is
-    /// not the same as `fsync(2)`: neither its metadata nor the disk's own cache is flushed.
+    /// No pages of either file stay behind. The sink's bytes are on their way to the disk when the
+    /// transfer ends, which is not the same as `fsync(2)`: neither its metadata nor the disk's own
+    /// cache is flushed.
     DropBehind,
 }
 

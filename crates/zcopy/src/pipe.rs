@@ -7,14 +7,15 @@ use crate::sys::{Errno, Kernel, Result};
 /// What is asked for, and what an unprivileged user may have (`/proc/sys/fs/pipe-max-size`).
 const WANTED: usize = 1 << 20;
 
-/// The least that is worth having: the kernel's own default, below which read and write are faster. A user over the
-/// budget (`/proc/sys/fs/pipe-user-pages-soft`) is given pipes of one or two pages.
+/// The least that is worth having: the kernel's own default, below which read and write are faster.
+/// A user over the budget (`/proc/sys/fs/pipe-user-pages-soft`) is given pipes of one or two pages.
 const WORTH_HAVING: usize = 64 << 10;
 
 /// The private pipe of one transfer.
 ///
-/// It is filled only when it is empty: then a fill that fails is the source's doing, and a drain that fails the sink's.
-/// It is closed with the transfer and never passed on, so that nothing left in it can reach another one.
+/// It is filled only when it is empty: then a fill that fails is the source's doing, and a drain
+/// that fails the sink's. It is closed with the transfer and never passed on, so that nothing left
+/// in it can reach another one.
 #[derive(Debug)]
 pub(crate) struct Pipe {
     reader: OwnedFd,
@@ -30,8 +31,8 @@ impl Pipe {
     ///
     /// # Errors
     ///
-    /// `EMFILE` or `ENFILE` when there is no descriptor to be had, `ENOBUFS` when the budget leaves less than the 64 KiB
-    /// that make a pipe worth its calls.
+    /// `EMFILE` or `ENFILE` when there is no descriptor to be had, `ENOBUFS` when the budget leaves
+    /// less than the 64 KiB that make a pipe worth its calls.
     pub(crate) fn open<K: Kernel>(kernel: &K) -> Result<Self> {
         let (reader, writer) = kernel.pipe()?;
         let capacity = match grow(kernel, writer.as_fd()) {
@@ -58,7 +59,8 @@ impl Pipe {
     }
 }
 
-/// Enlarges a pipe to 1 MiB or as near as the user's budget allows, and returns the new capacity in bytes.
+/// Enlarges a pipe to 1 MiB or as near as the user's budget allows, and returns the new capacity in
+/// bytes.
 ///
 /// `None` if it was no smaller already, or may not grow. It never shrinks.
 pub(crate) fn grow<K: Kernel>(kernel: &K, pipe: BorrowedFd<'_>) -> Option<usize> {

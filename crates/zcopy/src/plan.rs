@@ -1,17 +1,24 @@
-//! Which strategies serve a pair, in which order, and why. A pure function of the two endpoints and the options.
+//! Which strategies serve a pair, in which order, and why. A pure function of the two endpoints and
+//! the options.
 
 use std::fmt;
 
-use crate::endpoint::{Endpoint, FileSystem, Kind, Memory};
+use crate::endpoint::{Endpoint, FileSystem, Kind};
 use crate::error::Failure;
-use crate::options::{Options, Reflink, Sparse};
+use crate::options::{Options, Reflink};
 use crate::strategy::Strategy;
+use fit::{Fit, fit};
 
-/// Up to this size read and write are faster than any offload: what preparing one costs is more than it saves. GNU cat
-/// draws the same line.
+mod fit;
+
+pub(crate) use fit::shares_pages;
+
+/// Up to this size read and write are faster than any offload: what preparing one costs is more
+/// than it saves. GNU cat draws the same line.
 pub(crate) const SMALL: u64 = 32 << 10;
 
-/// Up to this size a private pipe costs more than it saves, beside strategies that need no preparation.
+/// Up to this size a private pipe costs more than it saves, beside strategies that need no
+/// preparation.
 const SHORT: u64 = 256 << 10;
 
 /// What a transfer would do: every strategy, chosen or skipped, each with its reason.
@@ -79,15 +86,6 @@ pub enum Verdict {
     Reserve,
     /// It is not used for this pair.
     Skipped,
-}
-
-/// How well a strategy suits a pair.
-#[derive(Clone, Copy, Debug)]
-enum Fit {
-    Good(&'static str),
-    /// It would work, and something else is better: used only if the caller insists.
-    Poor(&'static str),
-    Not(&'static str),
 }
 
 /// Plans a transfer.
@@ -166,11 +164,13 @@ fn insist(
     Ok(())
 }
 
-/// The order of trial for a pair. What is measured stands in the README's table and in `benches/ratios.rs`.
+/// The order of trial for a pair. What is measured stands in the README's table and in
+/// `benches/ratios.rs`.
 ///
-/// A private pipe of 1 MiB moves most at a time: between two files it is ahead of `copy_file_range` and `sendfile`, which
-/// move 64 KiB at a time inside the kernel, and between two pipes it keeps both neighbours from waiting for each other. But
-/// it has to be made first, which short transfers do not repay.
+/// A private pipe of 1 MiB moves most at a time: between two files it is ahead of `copy_file_range`
+/// and `sendfile`, which move 64 KiB at a time inside the kernel, and between two pipes it keeps
+/// both neighbours from waiting for each other. But it has to be made first, which short transfers
+/// do not repay.
 fn order(source: &Endpoint, sink: &Endpoint, options: &Options) -> [Strategy; 6] {
     use Strategy::{Buffered, CopyFileRange, Reflink, Sendfile, Splice, SplicePipe};
     const UNPREPARED: [Strategy; 6] = [
@@ -217,177 +217,6 @@ fn order(source: &Endpoint, sink: &Endpoint, options: &Options) -> [Strategy; 6]
     }
 }
 
-/// How well one strategy suits a pair, and why.
-fn fit(strategy: Strategy, source: &Endpoint, sink: &Endpoint, options: &Options) -> Fit {
-    if strategy == Strategy::Buffered {
-        return Fit::Good(why_buffered(source, sink, options));
-    }
-    if options.inspected {
-        return Fit::Not("the bytes are inspected, so that they must pass through user space");
-    }
-    if options.sparse == Sparse::Detect && sink.kind == Kind::Regular && !sink.append {
-        return Fit::Not("zeros are looked for, so that the bytes must pass through user space");
-    }
-    if sink.append {
-        return Fit::Not("the sink appends, where the kernel offers no offload");
-    }
-    if source.kind == Kind::Datagram || sink.kind == Kind::Datagram {
-        return Fit::Not("only read and write keep the boundaries of messages");
-    }
-    let kernel_can = match strategy {
-        Strategy::Reflink => fit_reflink(source, sink, options),
-        Strategy::CopyFileRange => fit_copy_file_range(source, sink, options),
-        Strategy::Sendfile => fit_sendfile(source, sink, options),
-        Strategy::Splice => fit_splice(source, sink),
-        Strategy::SplicePipe | Strategy::Buffered => fit_splice_pipe(source, sink),
-    };
-    if matches!(kernel_can, Fit::Not(_)) {
-        return kernel_can;
-    }
-    if options.stable && shares_pages(strategy, source, sink) {
-        return Fit::Not(
-            "it would share the file's pages with the sink's reader, and stable forbids it",
-        );
-    }
-    match why_read_and_write(source, sink, options) {
-        Some(reason) => Fit::Poor(reason),
-        None => kernel_can,
-    }
-}
-
-/// What makes read and write the first choice for a pair that an offload could serve.
-fn why_read_and_write(
-    source: &Endpoint,
-    sink: &Endpoint,
-    options: &Options,
-) -> Option<&'static str> {
-    match (source.kind, sink.kind) {
-        (Kind::Terminal, _) | (_, Kind::Terminal) => {
-            Some("a terminal's bytes are few, and each is looked at anyway")
-        }
-        (Kind::Other, _) | (_, Kind::Other) => {
-            Some("what this device does with a splice is not known")
-        }
-        _ if remaining(source, options).is_some_and(|left| left <= SMALL) => {
-            Some("at most 32 KiB are left, which read and write move faster")
-        }
-        (Kind::Regular, _) if source.size.is_none() => {
-            Some("the source claims size 0, which is only true if a read says so")
-        }
-        _ => None,
-    }
-}
-
-fn why_buffered(source: &Endpoint, sink: &Endpoint, options: &Options) -> &'static str {
-    if options.inspected {
-        "the bytes are inspected on the way"
-    } else if options.sparse == Sparse::Detect && sink.kind == Kind::Regular {
-        "zeros are looked for on the way"
-    } else if sink.append {
-        "the sink appends"
-    } else if source.kind == Kind::Datagram || sink.kind == Kind::Datagram {
-        "one read and one write a message"
-    } else {
-        why_read_and_write(source, sink, options).unwrap_or("read and write serve every pair")
-    }
-}
-
-fn fit_reflink(source: &Endpoint, sink: &Endpoint, options: &Options) -> Fit {
-    if source.kind != Kind::Regular || sink.kind != Kind::Regular {
-        return Fit::Not("both ends must be regular files");
-    }
-    if options.reflink == Reflink::Never {
-        return Fit::Not("the sink is to have blocks of its own");
-    }
-    if options.sparse == Sparse::Fill {
-        return Fit::Not("holes are to be filled, and a clone keeps them");
-    }
-    if !source.shares_file_system(sink) {
-        return Fit::Not("the files are on two file systems");
-    }
-    if matches!(source.file_system, FileSystem::Ext4 | FileSystem::Tmpfs) {
-        return Fit::Not("this file system cannot share blocks");
-    }
-    if options.rate_limit.is_some() {
-        return Fit::Poor("a clone has no rate that could be limited");
-    }
-    Fit::Good("the files come to share their blocks and no data moves, where the file system can")
-}
-
-fn fit_copy_file_range(source: &Endpoint, sink: &Endpoint, options: &Options) -> Fit {
-    if source.kind != Kind::Regular || sink.kind != Kind::Regular {
-        return Fit::Not("both ends must be regular files");
-    }
-    if options.reflink == Reflink::Never {
-        return Fit::Not("it may share blocks, and the sink is to have its own");
-    }
-    if options.sparse == Sparse::Fill {
-        return Fit::Not("holes are to be filled, and it may keep them");
-    }
-    if !source.shares_file_system(sink) {
-        return Fit::Not("the files are on two file systems");
-    }
-    Fit::Good("the file system copies within itself, or shares blocks")
-}
-
-fn fit_sendfile(source: &Endpoint, sink: &Endpoint, options: &Options) -> Fit {
-    match source.kind {
-        Kind::Regular | Kind::Block | Kind::Memory(_) | Kind::Other => {}
-        Kind::Null => return Fit::Not("/dev/null has nothing to send"),
-        _ => return Fit::Not("the source is no file"),
-    }
-    if options.sink_offset.is_some() {
-        return Fit::Not("the call knows no offset for the sink");
-    }
-    if sink.kind == Kind::Memory(Memory::Full) {
-        return Fit::Not("/dev/full takes writes alone");
-    }
-    match sink.kind {
-        Kind::Stream => {
-            Fit::Good("the file's pages go to the socket, without a copy through user space")
-        }
-        Kind::Pipe => {
-            Fit::Good("the file's pages go to the pipe, without a copy through user space")
-        }
-        _ => Fit::Good("the kernel copies from the source's pages"),
-    }
-}
-
-fn fit_splice(source: &Endpoint, sink: &Endpoint) -> Fit {
-    if source.kind != Kind::Pipe && sink.kind != Kind::Pipe {
-        return Fit::Not("neither end is a pipe");
-    }
-    fit_both_splices(source, sink).unwrap_or(match (source.kind, sink.kind) {
-        (Kind::Pipe, Kind::Pipe) => Fit::Good("the pipe's pages change hands, without a copy"),
-        (Kind::Pipe, _) => Fit::Good("straight out of the pipe, without a copy through user space"),
-        _ => Fit::Good("straight into the pipe, without a copy through user space"),
-    })
-}
-
-fn fit_splice_pipe(source: &Endpoint, sink: &Endpoint) -> Fit {
-    fit_both_splices(source, sink).unwrap_or(Fit::Good(
-        "through a private pipe, without a copy through user space",
-    ))
-}
-
-/// What rules out a splice at either end.
-fn fit_both_splices(source: &Endpoint, sink: &Endpoint) -> Option<Fit> {
-    match (source.kind, sink.kind) {
-        (Kind::Null, _) => Some(Fit::Not("/dev/null cannot be spliced from")),
-        (_, Kind::Memory(Memory::Full)) => Some(Fit::Not("/dev/full takes writes alone")),
-        _ => None,
-    }
-}
-
-/// Whether a strategy hands pages that can still change to somebody who reads them later.
-pub(crate) fn shares_pages(strategy: Strategy, source: &Endpoint, sink: &Endpoint) -> bool {
-    matches!(
-        strategy,
-        Strategy::Sendfile | Strategy::Splice | Strategy::SplicePipe
-    ) && source.is_mutable_file()
-        && matches!(sink.kind, Kind::Pipe | Kind::Stream | Kind::Datagram)
-}
-
 impl Plan {
     /// The strategy that comes first.
     ///
@@ -399,7 +228,8 @@ impl Plan {
         self.candidates[0].strategy
     }
 
-    /// Every strategy: the chosen one, those in reserve in the order of trial, then the skipped ones.
+    /// Every strategy: the chosen one, those in reserve in the order of trial, then the skipped
+    /// ones.
     ///
     /// # Examples
     ///
@@ -409,8 +239,8 @@ impl Plan {
         &self.candidates
     }
 
-    /// Whether pages of the source file are handed to a pipe or socket, where a later write to the file can still change
-    /// them.
+    /// Whether pages of the source file are handed to a pipe or socket, where a later write to the
+    /// file can still change them.
     ///
     /// # Examples
     ///
@@ -431,9 +261,11 @@ impl Plan {
         shares_pages(self.strategy(), &self.source, &self.sink)
     }
 
-    /// Whether the first bytes are moved by read and write all the same, until 32 KiB arrive at once.
+    /// Whether the first bytes are moved by read and write all the same, until 32 KiB arrive at
+    /// once.
     ///
-    /// The traffic of a pipe or socket may be a few short messages, for which a private pipe costs more than it saves.
+    /// The traffic of a pipe or socket may be a few short messages, for which a private pipe costs
+    /// more than it saves.
     ///
     /// # Examples
     ///

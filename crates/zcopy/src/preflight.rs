@@ -79,9 +79,9 @@ fn check_same(source: &Endpoint, sink: &Endpoint, options: &Options) -> Result<(
 
 /// Whether bytes would be written where they are still to be read.
 ///
-/// A sink behind the source extends what the source can read, so that only a limit bounds the transfer. A sink in front
-/// of the source is refused too, though reading and writing in order would be well defined; who wants that asks for
-/// [`Strategy::Buffered`].
+/// A sink behind the source extends what the source can read, so that only a limit bounds the
+/// transfer. A sink in front of the source is refused too, though reading and writing in order
+/// would be well defined; who wants that asks for [`Strategy::Buffered`].
 fn overlaps(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
     let size = source.size.unwrap_or(0);
     let from = options.source_offset.or(source.cursor).unwrap_or(0);

@@ -45,8 +45,8 @@ impl Progress {
         self.bytes
     }
 
-    /// Bytes that the whole transfer will come to, as far as that can be known: the rest of a file or block device when the
-    /// transfer began, or the limit if that is less.
+    /// Bytes that the whole transfer will come to, as far as that can be known: the rest of a file
+    /// or block device when the transfer began, or the limit if that is less.
     ///
     /// # Examples
     ///
@@ -97,8 +97,9 @@ impl Progress {
 
     /// The side that the transfer is waiting for, if it is.
     ///
-    /// Only a transfer with a [`tick`](crate::Transfer::tick) is observed while it waits. [`Side::Neither`] means that the
-    /// kernel does not say which side, or that a rate limit holds the transfer back.
+    /// Only a transfer with a [`tick`](crate::Transfer::tick) is observed while it waits.
+    /// [`Side::Neither`] means that the kernel does not say which side, or that a rate limit holds
+    /// the transfer back.
     ///
     /// # Examples
     ///

@@ -6,7 +6,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bucket {
     rate: u64,
-    /// Bytes that may be moved now, in billionths, so that nothing is lost to rounding at low rates.
+    /// Bytes that may be moved now, in billionths, so that nothing is lost to rounding at low
+    /// rates.
     tokens: u128,
     last: Duration,
 }
@@ -23,7 +24,8 @@ impl Bucket {
         }
     }
 
-    /// How many bytes may be moved at the time `now`; at least the quantum, or, if fewer are `wanted`, those.
+    /// How many bytes may be moved at the time `now`; at least the quantum, or, if fewer are
+    /// `wanted`, those.
     ///
     /// # Errors
     ///
@@ -48,7 +50,8 @@ impl Bucket {
         ))
     }
 
-    /// Notes that `n` bytes were moved. More than were allowed (a message is moved whole) count against the future.
+    /// Notes that `n` bytes were moved. More than were allowed (a message is moved whole) count
+    /// against the future.
     pub(crate) fn spend(&mut self, n: u64) {
         self.tokens = self.tokens.saturating_sub(u128::from(n) * BILLION);
     }
@@ -68,7 +71,8 @@ impl Bucket {
 mod tests {
     use super::*;
 
-    /// Moves bytes as fast as the bucket allows until the time is up, each step taking no time at all.
+    /// Moves bytes as fast as the bucket allows until the time is up, each step taking no time at
+    /// all.
     fn moved_in(seconds: u64, rate: u64) -> u64 {
         let end = Duration::from_secs(seconds);
         let (mut now, mut moved) = (Duration::ZERO, 0);

@@ -141,8 +141,8 @@ impl Report {
         self.hole_bytes
     }
 
-    /// Whether pages of the source file were passed to a pipe or socket, where a later write to the file could still
-    /// change them.
+    /// Whether pages of the source file were passed to a pipe or socket, where a later write to the
+    /// file could still change them.
     ///
     /// # Examples
     ///
@@ -203,8 +203,9 @@ impl Report {
         self.grown_sink
     }
 
-    /// Bytes that were taken from a source that cannot be rewound and that the sink did not get, because the transfer was
-    /// stopped or failed in between. They come before whatever the source still holds.
+    /// Bytes that were taken from a source that cannot be rewound and that the sink did not get,
+    /// because the transfer was stopped or failed in between. They come before whatever the source
+    /// still holds.
     ///
     /// # Examples
     ///

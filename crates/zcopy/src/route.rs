@@ -11,8 +11,8 @@ pub(crate) type Inspector<'a> = Box<dyn FnMut(&[u8]) + 'a>;
 
 /// Everything that a step works on.
 ///
-/// At any moment the bytes that have left the source and are not in the sink are those in `buffer`, then those in
-/// `pipe`, in that order.
+/// At any moment the bytes that have left the source and are not in the sink are those in `buffer`,
+/// then those in `pipe`, in that order.
 pub(crate) struct Route<'a> {
     pub(crate) source: End<'a>,
     pub(crate) sink: End<'a>,
@@ -47,10 +47,12 @@ impl Route<'_> {
 }
 
 impl Ask {
-    /// The most to take from the source in one call of at most `bound` bytes, given where both ends stand.
+    /// The most to take from the source in one call of at most `bound` bytes, given where both ends
+    /// stand.
     pub(crate) fn len(&self, route: &Route<'_>, bound: u64) -> usize {
         let len = route.sink.clamp(route.source.clamp(self.max.min(bound)));
-        // At the largest offset there is, one byte is asked for all the same: the kernel says what is wrong.
+        // At the largest offset there is, one byte is asked for all the same: the kernel says what
+        // is wrong.
         len.max(1) as usize
     }
 }

@@ -21,7 +21,8 @@ pub(crate) enum Segment {
 
 /// The data and the holes of a source, one extent at a time.
 ///
-/// Extents may move while they are copied; each is asked for when its turn comes, and every answer makes progress.
+/// Extents may move while they are copied; each is asked for when its turn comes, and every answer
+/// makes progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Extents {
     /// Where the data that is being moved ends.
@@ -33,7 +34,8 @@ impl Extents {
     ///
     /// # Errors
     ///
-    /// `EINVAL` from `SEEK_DATA` is [`Segment::Unknown`]; `ENXIO` is a hole up to the end. Every other errno is final.
+    /// `EINVAL` from `SEEK_DATA` is [`Segment::Unknown`]; `ENXIO` is a hole up to the end. Every
+    /// other errno is final.
     pub(crate) fn next<K: Kernel>(&mut self, kernel: &K, source: &End<'_>) -> Result<Segment> {
         let Some(position) = source.position() else {
             return Ok(Segment::Unknown);
@@ -98,10 +100,11 @@ impl Holes {
         }
     }
 
-    /// Leaves the next `len` bytes of the sink as a hole. False if this sink cannot have one there: the bytes must then be
-    /// written as zeros.
+    /// Leaves the next `len` bytes of the sink as a hole. False if this sink cannot have one there:
+    /// the bytes must then be written as zeros.
     ///
-    /// What the sink already holds there is punched out; past its end there is nothing to do but to step over.
+    /// What the sink already holds there is punched out; past its end there is nothing to do but to
+    /// step over.
     ///
     /// # Errors
     ///

@@ -15,7 +15,8 @@ mod splice_pipe;
 
 /// A way to move bytes from one descriptor to another, named after its system call.
 ///
-/// The strategy changes how fast a transfer is, and nothing else: bytes, counts, cursors and errors are the same.
+/// The strategy changes how fast a transfer is, and nothing else: bytes, counts, cursors and errors
+/// are the same.
 ///
 /// # Examples
 ///
@@ -35,7 +36,8 @@ mod splice_pipe;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// `ioctl(FICLONE)` and `ioctl(FICLONERANGE)`: two files share their blocks until one is written to.
+    /// `ioctl(FICLONE)` and `ioctl(FICLONERANGE)`: two files share their blocks until one is
+    /// written to.
     Reflink,
     /// `copy_file_range(2)`: the file system copies between two files of its own, or shares blocks.
     CopyFileRange,
@@ -60,11 +62,12 @@ impl Strategy {
         Self::Buffered,
     ];
 
-    /// Whether a failure before this strategy moved its first byte is the transfer's own, rather than a sign that the
-    /// pair needs another strategy.
+    /// Whether a failure before this strategy moved its first byte is the transfer's own, rather
+    /// than a sign that the pair needs another strategy.
     ///
-    /// No room, no memory and no peer stay so whoever asks. `EIO` too, except from `copy_file_range`, which returns it
-    /// on CIFS for pairs that read and write serve well (gnulib, golang/go#42334).
+    /// No room, no memory and no peer stay so whoever asks. `EIO` too, except from
+    /// `copy_file_range`, which returns it on CIFS for pairs that read and write serve well
+    /// (gnulib, golang/go#42334).
     pub(crate) fn fails_for_good(self, errno: Errno) -> bool {
         match errno {
             Errno::NOSPC | Errno::DQUOT | Errno::NOMEM | Errno::PIPE | Errno::CONNRESET => true,
@@ -90,7 +93,8 @@ impl fmt::Display for Strategy {
 /// What one step came to. A step never sleeps on its own account and never polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The sink accepted this many bytes. Some may still be in flight; the next step goes on with those.
+    /// The sink accepted this many bytes. Some may still be in flight; the next step goes on with
+    /// those.
     Moved(u64),
     /// The call says that the source has ended.
     Eof,

@@ -1,9 +1,11 @@
 //! The seam to the kernel: the calls this crate makes, and nothing else.
 //!
-//! [`Kernel`] names them, [`Linux`] makes them through rustix, and the tests script them. This is the only file where
-//! `unsafe` may stand: for the ioctls and the one call that rustix does not offer.
+//! [`Kernel`] names them, [`Linux`] makes them through rustix, and the tests script them. This is
+//! the only file where `unsafe` may stand: for the ioctls and the one call that rustix does not
+//! offer.
 //!
-//! Every method is one system call, without retries: an interrupted call returns [`Errno::INTR`] and the engine decides.
+//! Every method is one system call, without retries: an interrupted call returns [`Errno::INTR`]
+//! and the engine decides.
 
 #![allow(unsafe_code, reason = "three calls that rustix lacks; see each block")]
 
@@ -91,7 +93,8 @@ pub(crate) trait Kernel {
         bytes: &[u8],
         patience: Patience,
     ) -> Result<usize>;
-    /// The length of the datagram that the next `read` would take, which may be longer than any buffer.
+    /// The length of the datagram that the next `read` would take, which may be longer than any
+    /// buffer.
     fn next_datagram(&self, fd: BorrowedFd<'_>) -> Result<usize>;
     fn splice(
         &self,
@@ -179,7 +182,8 @@ impl Kernel for Linux {
     fn device_size(&self, fd: BorrowedFd<'_>) -> Result<u64> {
         // <linux/fs.h> defines it with `size_t` in the number, though a u64 is written.
         const BLKGETSIZE64: Opcode = opcode::read::<usize>(0x12, 114);
-        // SAFETY: the opcode is valid and the kernel writes one u64 through the pointer, on every architecture.
+        // SAFETY: the opcode is valid and the kernel writes one u64 through the pointer, on every
+        // architecture.
         unsafe { ioctl(fd, Getter::<BLKGETSIZE64, u64>::new()) }
     }
 
@@ -294,7 +298,8 @@ impl Kernel for Linux {
             src_length: len,
             dest_offset: sink_offset,
         };
-        // SAFETY: the opcode takes a pointer to this very struct and only reads it; `source` is open for the call.
+        // SAFETY: the opcode takes a pointer to this very struct and only reads it; `source` is
+        // open for the call.
         unsafe { ioctl(sink, Setter::<FICLONERANGE, FileCloneRange>::new(range)) }
     }
 

@@ -18,10 +18,12 @@ use crate::sys::Linux;
 
 /// Moves the bytes of one descriptor to another by the best route the kernel offers.
 ///
-/// Both ends are borrowed and stay the caller's: nothing is closed, and no flag is changed. Without offsets the bytes go
-/// from the source's cursor to the sink's, and both cursors end behind the last byte that arrived.
+/// Both ends are borrowed and stay the caller's: nothing is closed, and no flag is changed. Without
+/// offsets the bytes go from the source's cursor to the sink's, and both cursors end behind the
+/// last byte that arrived.
 ///
-/// [`run`](Self::run) returns when the source has ended, the limit is reached, the observer says so, or something failed.
+/// [`run`](Self::run) returns when the source has ended, the limit is reached, the observer says
+/// so, or something failed.
 ///
 /// # Examples
 ///
@@ -43,9 +45,9 @@ use crate::sys::Linux;
 ///
 /// # Kernel notes
 ///
-/// Writing to a pipe or socket whose reader has gone raises `SIGPIPE`, and writing to a file beyond `RLIMIT_FSIZE` raises
-/// `SIGXFSZ`. No call that moves bytes inside the kernel can suppress them; a program that ignores them (Rust programs
-/// ignore `SIGPIPE`) gets `EPIPE` and `EFBIG` instead.
+/// Writing to a pipe or socket whose reader has gone raises `SIGPIPE`, and writing to a file beyond
+/// `RLIMIT_FSIZE` raises `SIGXFSZ`. No call that moves bytes inside the kernel can suppress them; a
+/// program that ignores them (Rust programs ignore `SIGPIPE`) gets `EPIPE` and `EFBIG` instead.
 #[must_use = "a transfer does nothing until it is run"]
 pub struct Transfer<'a> {
     source: BorrowedFd<'a>,
@@ -76,7 +78,8 @@ impl<'a> Transfer<'a> {
 
     /// Moves at most `bytes` bytes. The source is never read beyond them.
     ///
-    /// A message of a datagram socket is moved whole or, if it is longer than what is left, not at all.
+    /// A message of a datagram socket is moved whole or, if it is longer than what is left, not at
+    /// all.
     ///
     /// # Examples
     ///
@@ -90,8 +93,8 @@ impl<'a> Transfer<'a> {
     ///
     /// # Errors
     ///
-    /// [`run`](Self::run) refuses an offset on anything but a regular file or block device (`ESPIPE`), and one beyond 2⁶³−1
-    /// (`EINVAL`).
+    /// [`run`](Self::run) refuses an offset on anything but a regular file or block device
+    /// (`ESPIPE`), and one beyond 2⁶³−1 (`EINVAL`).
     ///
     /// # Examples
     ///
@@ -120,8 +123,8 @@ impl<'a> Transfer<'a> {
     ///
     /// # Errors
     ///
-    /// As [`source_offset`](Self::source_offset); also on a sink opened with `O_APPEND` (`EINVAL`), where Linux would ignore
-    /// the offset.
+    /// As [`source_offset`](Self::source_offset); also on a sink opened with `O_APPEND` (`EINVAL`),
+    /// where Linux would ignore the offset.
     ///
     /// # Examples
     ///
@@ -146,11 +149,13 @@ impl<'a> Transfer<'a> {
         self
     }
 
-    /// Refuses every strategy that lets a later write to the source file change bytes that have been moved already.
+    /// Refuses every strategy that lets a later write to the source file change bytes that have
+    /// been moved already.
     ///
-    /// By default a file's pages are passed to a pipe or socket as they are, which is what makes it fast. Until the reader
-    /// has taken them they are still the file's, and who writes to the file meanwhile writes to them. With `stable(true)` the
-    /// bytes are copied, unless the source cannot change: a sealed memfd, a socket, a file on a read-only image.
+    /// By default a file's pages are passed to a pipe or socket as they are, which is what makes it
+    /// fast. Until the reader has taken them they are still the file's, and who writes to the file
+    /// meanwhile writes to them. With `stable(true)` the bytes are copied, unless the source cannot
+    /// change: a sealed memfd, a socket, a file on a read-only image.
     ///
     /// # Examples
     ///
@@ -178,7 +183,8 @@ impl<'a> Transfer<'a> {
         self
     }
 
-    /// Insists on one strategy. If it cannot serve the pair the transfer fails instead of going another way.
+    /// Insists on one strategy. If it cannot serve the pair the transfer fails instead of going
+    /// another way.
     ///
     /// # Errors
     ///
@@ -232,12 +238,13 @@ impl<'a> Transfer<'a> {
         self
     }
 
-    /// Whether the caller's own pipes may be enlarged, the source as well as the sink. Default: true.
+    /// Whether the caller's own pipes may be enlarged, the source as well as the sink. Default:
+    /// true.
     ///
-    /// A pipe of 1 MiB instead of 64 KiB makes a file several times as fast to pass through it, and so it is with two pipes if
-    /// both are that large: what is saved are the turns between the processes. Each is enlarged once, when more than 32 KiB are
-    /// known to come or have come, within the user's budget, and never shrunk; the
-    /// [report](Report::grown_sink) says so.
+    /// A pipe of 1 MiB instead of 64 KiB makes a file several times as fast to pass through it, and
+    /// so it is with two pipes if both are that large: what is saved are the turns between the
+    /// processes. Each is enlarged once, when more than 32 KiB are known to come or have come,
+    /// within the user's budget, and never shrunk; the [report](Report::grown_sink) says so.
     ///
     /// # Examples
     ///
@@ -255,7 +262,8 @@ impl<'a> Transfer<'a> {
         self
     }
 
-    /// Moves at most this many bytes per second, with bursts of at most a tenth of a second's worth. 0 is taken for 1.
+    /// Moves at most this many bytes per second, with bursts of at most a tenth of a second's
+    /// worth. 0 is taken for 1.
     ///
     /// # Examples
     ///
@@ -277,7 +285,8 @@ impl<'a> Transfer<'a> {
 
     /// Calls the observer at least this often, also while the transfer is blocked.
     ///
-    /// Without it a transfer on descriptors in blocking mode sleeps in the kernel until bytes arrive, and nobody is told.
+    /// Without it a transfer on descriptors in blocking mode sleeps in the kernel until bytes
+    /// arrive, and nobody is told.
     ///
     /// # Examples
     ///
@@ -304,22 +313,24 @@ impl<'a> Transfer<'a> {
     ///
     /// # Kernel notes
     ///
-    /// Before each call both sides are polled, so that the call itself does not sleep. A disk that is slow to answer is not
-    /// covered: no call can be told not to wait for it. Two processes that write to one terminal or socket can make each
-    /// other wait between the poll and the write.
+    /// Before each call both sides are polled, so that the call itself does not sleep. A disk that
+    /// is slow to answer is not covered: no call can be told not to wait for it. Two processes that
+    /// write to one terminal or socket can make each other wait between the poll and the write.
     pub fn tick(mut self, tick: Duration) -> Self {
         self.options.tick = Some(tick);
         self
     }
 
-    /// Calls `observer` after every step. [`ControlFlow::Break`] stops the transfer cleanly, with everything accounted for.
+    /// Calls `observer` after every step. [`ControlFlow::Break`] stops the transfer cleanly, with
+    /// everything accounted for.
     ///
-    /// A step moves at most a few MiB on pipes and sockets and 64 MiB between files, unless a whole file is cloned at once.
+    /// A step moves at most a few MiB on pipes and sockets and 64 MiB between files, unless a whole
+    /// file is cloned at once.
     ///
     /// # Panics
     ///
-    /// If the observer panics, the panic goes on to the caller of [`run`](Self::run); bytes that are in flight at that moment
-    /// are lost.
+    /// If the observer panics, the panic goes on to the caller of [`run`](Self::run); bytes that
+    /// are in flight at that moment are lost.
     ///
     /// # Examples
     ///
@@ -332,7 +343,8 @@ impl<'a> Transfer<'a> {
 
     /// Shows every byte that the sink accepted to `inspect`, once and in order.
     ///
-    /// The bytes then have to pass through user space, and the plan says so. Holes are shown as zeros.
+    /// The bytes then have to pass through user space, and the plan says so. Holes are shown as
+    /// zeros.
     ///
     /// # Panics
     ///
@@ -378,16 +390,17 @@ impl<'a> Transfer<'a> {
 
     /// Moves the bytes.
     ///
-    /// Descriptors in non-blocking mode are waited for by `poll(2)`; interrupted calls are made again. A socket whose own
-    /// `SO_RCVTIMEO` or `SO_SNDTIMEO` expires ends the transfer with an error of kind
-    /// [`WouldBlock`](std::io::ErrorKind::WouldBlock).
+    /// Descriptors in non-blocking mode are waited for by `poll(2)`; interrupted calls are made
+    /// again. A socket whose own `SO_RCVTIMEO` or `SO_SNDTIMEO` expires ends the transfer with an
+    /// error of kind [`WouldBlock`](std::io::ErrorKind::WouldBlock).
     ///
     /// # Errors
     ///
-    /// Before anything moved: a directory (`EISDIR`), a descriptor that is open the wrong way (`EBADF`), an offset where there
-    /// are none (`ESPIPE`), the same pipe or overlapping ranges of the same file at both ends (`EINVAL`), a strategy that
-    /// cannot serve the pair. Later: whatever the kernel says, with the side it speaks of, the bytes that arrived, and those
-    /// that were read and did not.
+    /// Before anything moved: a directory (`EISDIR`), a descriptor that is open the wrong way
+    /// (`EBADF`), an offset where there are none (`ESPIPE`), the same pipe or overlapping ranges of
+    /// the same file at both ends (`EINVAL`), a strategy that cannot serve the pair. Later:
+    /// whatever the kernel says, with the side it speaks of, the bytes that arrived, and those that
+    /// were read and did not.
     ///
     /// # Examples
     ///

@@ -1,12 +1,12 @@
-//! The end of a transfer: nothing in flight is lost, the last hole has its length, and the report is made.
+//! The end of a transfer: nothing in flight is lost, the last hole has its length, and the report
+//! is made.
 
 use super::Engine;
-use crate::end::End;
 use crate::error::{Error, Failure};
 use crate::fault::{Fault, Side};
 use crate::plan;
 use crate::report::{Ended, Report};
-use crate::sys::{Errno, Kernel, Patience, SeekFrom};
+use crate::sys::{Errno, Kernel, Patience};
 
 impl<K: Kernel> Engine<'_, K> {
     /// Puts both ends in order, and says what was done.
@@ -37,7 +37,8 @@ impl<K: Kernel> Engine<'_, K> {
         }
     }
 
-    /// Gives the source back what the sink did not take: by going back over it where that can be done, otherwise as bytes.
+    /// Gives the source back what the sink did not take: by going back over it where that can be
+    /// done, otherwise as bytes.
     fn hand_back(&mut self) -> Vec<u8> {
         let in_flight = self.route.in_flight();
         if in_flight == 0 || self.route.source.rewind(&self.kernel, in_flight) {
@@ -48,7 +49,8 @@ impl<K: Kernel> Engine<'_, K> {
             let mut filled = bytes.len();
             bytes.resize(in_flight as usize, 0);
             while filled < bytes.len() {
-                // The pipe holds them, so that the read neither sleeps nor fails; a signal may come all the same.
+                // The pipe holds them, so that the read neither sleeps nor fails; a signal may come
+                // all the same.
                 match self
                     .kernel
                     .read(pipe.reader(), None, &mut bytes[filled..], Patience::Block)
@@ -64,7 +66,8 @@ impl<K: Kernel> Engine<'_, K> {
         bytes
     }
 
-    /// Gives the sink its length if it ends in a hole. If that fails, the hole was not delivered after all.
+    /// Gives the sink its length if it ends in a hole. If that fails, the hole was not delivered
+    /// after all.
     fn finish_holes(&mut self) -> Result<(), Fault> {
         let Err(errno) = self.route.holes.finish(&self.kernel, &self.route.sink) else {
             return Ok(());
@@ -91,29 +94,5 @@ impl<K: Kernel> Engine<'_, K> {
         drop_behind
             .finish(&self.kernel, &self.route.source, &self.route.sink)
             .map_err(|errno| Fault::new("sync_file_range", Side::Sink, errno))
-    }
-
-    /// Whether a byte can be read from a file where the transfer stands. The cursor is left alone.
-    pub(super) fn source_has_more(&self) -> bool {
-        self.peek().is_ok_and(|n| n > 0)
-    }
-
-    /// Whether reading from the source fails where the transfer stands.
-    pub(super) fn source_is_readable(&self) -> bool {
-        self.peek().is_ok()
-    }
-
-    /// Reads one byte of a file at the transfer's position; 0 of anything that has no positions.
-    fn peek(&self) -> Result<usize, Errno> {
-        let source: &End<'_> = &self.route.source;
-        let position = match source.position() {
-            Some(position) => position,
-            None if source.endpoint.is_seekable() => {
-                self.kernel.seek(source.fd, SeekFrom::Current(0))?
-            }
-            None => return Ok(0),
-        };
-        self.kernel
-            .read(source.fd, Some(position), &mut [0], Patience::Block)
     }
 }

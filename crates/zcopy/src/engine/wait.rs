@@ -10,11 +10,13 @@ use crate::fault::{Cause, Fault, Side};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel, OFlags, Patience, PollFd, PollFlags};
 
-/// What a strategy that blocks on ready descriptors is given between two tries, once nothing else is left to try.
+/// What a strategy that blocks on ready descriptors is given between two tries, once nothing else
+/// is left to try.
 const LULL: Duration = Duration::from_millis(1);
 
 impl<K: Kernel> Engine<'_, K> {
-    /// How many bytes the pace allows now, after waiting until it allows some. Bytes in flight have been allowed already.
+    /// How many bytes the pace allows now, after waiting until it allows some. Bytes in flight have
+    /// been allowed already.
     pub(super) fn allowance(&mut self, left: u64) -> Result<ControlFlow<(), u64>, Failure> {
         loop {
             let in_flight = self.route.in_flight();
@@ -34,7 +36,8 @@ impl<K: Kernel> Engine<'_, K> {
 
     /// With a tick, waits until neither side can make the coming step sleep.
     ///
-    /// Without one, descriptors in blocking mode are left to block in the call itself, which saves this call.
+    /// Without one, descriptors in blocking mode are left to block in the call itself, which saves
+    /// this call.
     pub(super) fn wait_before_step(&mut self) -> Result<ControlFlow<()>, Failure> {
         if self.patience() == Patience::Block {
             return Ok(ControlFlow::Continue(()));
@@ -69,7 +72,8 @@ impl<K: Kernel> Engine<'_, K> {
         }
     }
 
-    /// Waits until each of the wanted sides has been ready once, and observes at every tick meanwhile.
+    /// Waits until each of the wanted sides has been ready once, and observes at every tick
+    /// meanwhile.
     fn wait_for(&mut self, mut source: bool, mut sink: bool) -> Result<ControlFlow<()>, Failure> {
         let since = if self.options.tick.is_some() {
             self.kernel.now()
@@ -139,7 +143,8 @@ impl<K: Kernel> Engine<'_, K> {
         Some((self.observed_at + tick).saturating_sub(self.kernel.now()))
     }
 
-    /// `EAGAIN` from a socket that blocks is its own `SO_RCVTIMEO` or `SO_SNDTIMEO`: an answer, not a reason to try again.
+    /// `EAGAIN` from a socket that blocks is its own `SO_RCVTIMEO` or `SO_SNDTIMEO`: an answer, not
+    /// a reason to try again.
     fn timed_out_in_call(&mut self, side: Side) -> Option<Fault> {
         if self.patience() == Patience::NoWait {
             return None;
@@ -153,7 +158,8 @@ impl<K: Kernel> Engine<'_, K> {
         if !is_patient_socket(culprit) {
             return None;
         }
-        // Of a direct splice the other end is a pipe, and if that does not block, it may be the one that is not ready.
+        // Of a direct splice the other end is a pipe, and if that does not block, it may be the one
+        // that is not ready.
         let other = if culprit == Side::Source {
             Side::Sink
         } else {

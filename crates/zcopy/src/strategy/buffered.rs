@@ -1,4 +1,5 @@
-//! `read(2)` and `write(2)` through one buffer: the route that serves every pair, and the judge of every other.
+//! `read(2)` and `write(2)` through one buffer: the route that serves every pair, and the judge of
+//! every other.
 
 use crate::buffer::{FULL, SMALL};
 use crate::endpoint::Kind;
@@ -13,19 +14,20 @@ const ATOMIC: usize = 4096;
 
 /// Reads once, if nothing is in flight, and writes once.
 ///
-/// What another strategy left in the private pipe is read from there before anything more is read from the source. What
-/// the sink did not take stays in the buffer for the next step. A message of a datagram or seqpacket socket is read
-/// whole and written whole.
+/// What another strategy left in the private pipe is read from there before anything more is read
+/// from the source. What the sink did not take stays in the buffer for the next step. A message of
+/// a datagram or seqpacket socket is read whole and written whole.
 ///
 /// # Errors
 ///
-/// Never [`Step::Unsupported`]: here every errno is final and speaks of the side it came from. A write that takes 0 of
-/// some bytes is final too. A message longer than 256 KiB is refused with `EMSGSIZE` and stays in the source.
+/// Never [`Step::Unsupported`]: here every errno is final and speaks of the side it came from. A
+/// write that takes 0 of some bytes is final too. A message longer than 256 KiB is refused with
+/// `EMSGSIZE` and stays in the source.
 ///
 /// # Kernel notes
 ///
-/// A read of 0 is end of file for every kind of source; a datagram socket says it with an empty message.
-/// A read from `/proc` or a terminal is short long before the end, so that only 0 counts.
+/// A read of 0 is end of file for every kind of source; a datagram socket says it with an empty
+/// message. A read from `/proc` or a terminal is short long before the end, so that only 0 counts.
 ///
 /// # References
 /// - [read(2)](https://man7.org/linux/man-pages/man2/read.2.html)

@@ -5,31 +5,34 @@ use crate::route::{Ask, Route};
 use crate::strategy::Step;
 use crate::sys::{Errno, Kernel, Result as Called};
 
-/// Cloning takes time by the extent, so that a range is cloned in pieces; only a whole file is cloned at once.
+/// Cloning takes time by the extent, so that a range is cloned in pieces; only a whole file is
+/// cloned at once.
 const BOUND: u64 = 64 << 20;
 
-/// The block size of btrfs and xfs as they are made by default. A range that does not fit the file system's real one is
-/// refused by the kernel with `EINVAL`.
+/// The block size of btrfs and xfs as they are made by default. A range that does not fit the file
+/// system's real one is refused by the kernel with `EINVAL`.
 pub(crate) const BLOCK: u64 = 4096;
 
-/// Makes the sink share the source's blocks: the whole file in one call if the sink is empty and nothing limits the
-/// transfer, up to 64 MiB of whole blocks otherwise.
+/// Makes the sink share the source's blocks: the whole file in one call if the sink is empty and
+/// nothing limits the transfer, up to 64 MiB of whole blocks otherwise.
 ///
 /// # Errors
 ///
 /// [`Step::Unsupported`], with nothing cloned, on
 /// - `EOPNOTSUPP`, `ENOTTY`, `ENOSYS`: the file system cannot share blocks;
 /// - `EXDEV`: two file systems;
-/// - `EINVAL`: the range is not made of whole blocks, or the two files differ in a property of their blocks (btrfs
-///   checksums);
-/// - `EPERM`, `EBADF`, `ETXTBSY`: an immutable, appending or running sink, which `buffered` tells apart.
+/// - `EINVAL`: the range is not made of whole blocks, or the two files differ in a property of
+///   their blocks (btrfs checksums);
+/// - `EPERM`, `EBADF`, `ETXTBSY`: an immutable, appending or running sink, which `buffered` tells
+///   apart.
 ///
 /// `EIO`, `ENOMEM`, `ENOSPC`, `EDQUOT` and every other errno are final.
 ///
 /// # Kernel notes
 ///
-/// The ioctl moves no cursor and does not shorten a longer sink. One file system has reported success for a truncated
-/// clone (openzfs#15728), so that the size of the sink is what counts; another strategy goes on from there.
+/// The ioctl moves no cursor and does not shorten a longer sink. One file system has reported
+/// success for a truncated clone (openzfs#15728), so that the size of the sink is what counts;
+/// another strategy goes on from there.
 ///
 /// # References
 /// - [ioctl_ficlonerange(2)](https://man7.org/linux/man-pages/man2/ioctl_ficlonerange.2.html)

@@ -11,23 +11,27 @@ const BOUND: u64 = 4 << 20;
 
 /// Moves up to 4 MiB out of a pipe, or into one, or between two.
 ///
-/// A short count is normal: a pipe has slots, not bytes, and is full when every slot is used, however little is in each.
+/// A short count is normal: a pipe has slots, not bytes, and is full when every slot is used,
+/// however little is in each.
 ///
 /// # Errors
 ///
 /// [`Step::Unsupported`], with nothing moved, on
-/// - `EINVAL`: neither end is a pipe, or the other end takes no splice: an appending file, `/dev/full`, a device;
-/// - `ENOSYS`, `EPERM`, `EOPNOTSUPP`, `EXDEV`, `EBADF`: a seccomp filter or a file system that does not do it;
+/// - `EINVAL`: neither end is a pipe, or the other end takes no splice: an appending file,
+///   `/dev/full`, a device;
+/// - `ENOSYS`, `EPERM`, `EOPNOTSUPP`, `EXDEV`, `EBADF`: a seccomp filter or a file system that does
+///   not do it;
 /// - `EOVERFLOW`: the range ends past the largest offset; `buffered` moves what still fits.
 ///
-/// Every other errno is final once bytes have moved, and speaks of the end that is not a pipe; of two pipes only the
-/// sink can fail. `ESPIPE` is never asked for: the engine refuses offsets on pipes.
+/// Every other errno is final once bytes have moved, and speaks of the end that is not a pipe; of
+/// two pipes only the sink can fail. `ESPIPE` is never asked for: the engine refuses offsets on
+/// pipes.
 ///
 /// # Kernel notes
 ///
-/// `EAGAIN` does not say which side. `SPLICE_F_NONBLOCK` speaks of the pipes alone: a socket or terminal obeys its own
-/// `O_NONBLOCK`. `SPLICE_F_MOVE` has done nothing since 2.6.21; `SPLICE_F_MORE` delays the tail of a burst by up to
-/// 200 ms. Neither is used.
+/// `EAGAIN` does not say which side. `SPLICE_F_NONBLOCK` speaks of the pipes alone: a socket or
+/// terminal obeys its own `O_NONBLOCK`. `SPLICE_F_MOVE` has done nothing since 2.6.21;
+/// `SPLICE_F_MORE` delays the tail of a burst by up to 200 ms. Neither is used.
 ///
 /// # References
 /// - [splice(2)](https://man7.org/linux/man-pages/man2/splice.2.html)
@@ -63,7 +67,8 @@ fn blocked_side(route: &Route<'_>) -> Side {
     }
 }
 
-/// Reading a pipe cannot fail; of a pipe that is written to, `EPIPE` says that its readers have gone.
+/// Reading a pipe cannot fail; of a pipe that is written to, `EPIPE` says that its readers have
+/// gone.
 fn failing_side(route: &Route<'_>, errno: Errno) -> Side {
     if route.source.endpoint.kind == Kind::Pipe || errno == Errno::PIPE {
         Side::Sink

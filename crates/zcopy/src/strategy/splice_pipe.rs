@@ -6,16 +6,20 @@ use crate::route::{Ask, Route};
 use crate::strategy::{Step, splice::is_unsupported};
 use crate::sys::{Errno, Kernel, Patience, SpliceFlags};
 
-/// Fills the empty private pipe from the source, up to its capacity, then drains it once into the sink.
+/// Fills the empty private pipe from the source, up to its capacity, then drains it once into the
+/// sink.
 ///
-/// Whatever the sink did not take stays in the pipe for the next step. Because the pipe is empty whenever it is filled,
-/// the kernel's answers are unambiguous: filling speaks of the source, draining of the sink.
+/// Whatever the sink did not take stays in the pipe for the next step. Because the pipe is empty
+/// whenever it is filled, the kernel's answers are unambiguous: filling speaks of the source,
+/// draining of the sink.
 ///
 /// # Errors
 ///
 /// [`Step::Unsupported`], with what is in flight left in the pipe, on
-/// - `EINVAL`: that end takes no splice: an appending file, `/dev/full`, `/dev/null` as a source, a device;
-/// - `ENOSYS`, `EPERM`, `EOPNOTSUPP`, `EXDEV`, `EBADF`: a seccomp filter or a file system that does not do it;
+/// - `EINVAL`: that end takes no splice: an appending file, `/dev/full`, `/dev/null` as a source, a
+///   device;
+/// - `ENOSYS`, `EPERM`, `EOPNOTSUPP`, `EXDEV`, `EBADF`: a seccomp filter or a file system that does
+///   not do it;
 /// - `EOVERFLOW`: the range ends past the largest offset; `buffered` moves what still fits;
 /// - any errno of opening the pipe: no descriptor, or no budget for a pipe worth having;
 /// - a drain that returns 0 though the pipe holds bytes: `buffered` asks the sink in plain words.
@@ -24,9 +28,10 @@ use crate::sys::{Errno, Kernel, Patience, SpliceFlags};
 ///
 /// # Kernel notes
 ///
-/// A 0 from filling is not surely the end of a special file; the engine confirms it by a read. Neither call can sleep on
-/// the private pipe. On the caller's own ends `SPLICE_F_NONBLOCK` helps where they are pipes; a socket or terminal obeys
-/// its own `O_NONBLOCK`, and the engine waits before it asks.
+/// A 0 from filling is not surely the end of a special file; the engine confirms it by a read.
+/// Neither call can sleep on the private pipe. On the caller's own ends `SPLICE_F_NONBLOCK` helps
+/// where they are pipes; a socket or terminal obeys its own `O_NONBLOCK`, and the engine waits
+/// before it asks.
 ///
 /// # References
 /// - [splice(2)](https://man7.org/linux/man-pages/man2/splice.2.html)

@@ -1,0 +1,95 @@
+//! What to make of a step that did not move: the next strategy, the end, or a side that failed.
+
+use super::{Advance, Engine};
+use crate::end::End;
+use crate::endpoint::Kind;
+use crate::error::Failure;
+use crate::fault::{Cause, Fault, Side};
+use crate::plan;
+use crate::report::Ended;
+use crate::strategy::Strategy;
+use crate::sys::{Errno, Kernel, Patience, SeekFrom};
+
+impl<K: Kernel> Engine<'_, K> {
+    /// Goes on with the next strategy of the plan, from where this one stands. What it left in
+    /// flight is moved first, by read and write.
+    pub(super) fn fall_back(&mut self, from: Strategy, cause: Cause) -> Result<Advance, Failure> {
+        self.attempt(from).cause = Some(cause);
+        if plan::forced(&self.options).is_some() {
+            let failure = Failure::unsuitable(from, "the kernel refuses it");
+            return Err(failure.caused_by(cause));
+        }
+        let Some(next) = self.plan.after(from) else {
+            return Err(Failure::unsuitable(from, "and nothing is left to try").caused_by(cause));
+        };
+        self.strategy = next;
+        self.false_starts = 0;
+        Ok(Advance::Again)
+    }
+
+    /// Believes the end of file of a pipe, a stream, or a read. Anything else may have been a file
+    /// that hides its size, so that a read has the last word.
+    pub(super) fn end_of_file(&mut self, strategy: Strategy) -> Result<Advance, Failure> {
+        let is_certain = strategy == Strategy::Buffered
+            || matches!(self.route.source.endpoint.kind, Kind::Pipe | Kind::Stream);
+        if is_certain {
+            return Ok(Advance::Ended(Ended::Eof));
+        }
+        if plan::forced(&self.options).is_none() {
+            self.strategy = Strategy::Buffered;
+            self.extents = None;
+            return Ok(Advance::Again);
+        }
+        if self.source_has_more() {
+            return Err(Failure::unsuitable(
+                strategy,
+                "it stopped before the end of the source",
+            ));
+        }
+        Ok(Advance::Ended(Ended::Eof))
+    }
+
+    /// Adds what a call that speaks of both ends does not say: which of them failed.
+    pub(super) fn with_side(&self, fault: Fault) -> Fault {
+        let (Side::Neither, Some(errno)) = (fault.side, fault.cause.errno()) else {
+            return fault;
+        };
+        let side = match errno {
+            Errno::NOSPC
+            | Errno::DQUOT
+            | Errno::FBIG
+            | Errno::PIPE
+            | Errno::CONNRESET
+            | Errno::NOTCONN
+            | Errno::TIMEDOUT => Side::Sink,
+            Errno::NOMEM => Side::Neither,
+            _ if self.source_is_readable() => Side::Sink,
+            _ => Side::Source,
+        };
+        Fault { side, ..fault }
+    }
+
+    /// Whether a byte can be read from a file where the transfer stands. The cursor is left alone.
+    fn source_has_more(&self) -> bool {
+        self.peek().is_ok_and(|n| n > 0)
+    }
+
+    /// Whether reading from the source fails where the transfer stands.
+    fn source_is_readable(&self) -> bool {
+        self.peek().is_ok()
+    }
+
+    /// Reads one byte of a file at the transfer's position; 0 of anything that has no positions.
+    fn peek(&self) -> Result<usize, Errno> {
+        let source: &End<'_> = &self.route.source;
+        let position = match source.position() {
+            Some(position) => position,
+            None if source.endpoint.is_seekable() => {
+                self.kernel.seek(source.fd, SeekFrom::Current(0))?
+            }
+            None => return Ok(0),
+        };
+        self.kernel
+            .read(source.fd, Some(position), &mut [0], Patience::Block)
+    }
+}

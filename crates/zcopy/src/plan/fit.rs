@@ -1,0 +1,191 @@
+//! How well each strategy suits a pair of endpoints, and why.
+
+use super::{SMALL, remaining};
+use crate::endpoint::{Endpoint, FileSystem, Kind, Memory};
+use crate::options::{Options, Reflink, Sparse};
+use crate::strategy::Strategy;
+
+/// How well a strategy suits a pair.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Fit {
+    Good(&'static str),
+    /// It would work, and something else is better: used only if the caller insists.
+    Poor(&'static str),
+    Not(&'static str),
+}
+
+/// How well one strategy suits a pair, and why.
+pub(super) fn fit(
+    strategy: Strategy,
+    source: &Endpoint,
+    sink: &Endpoint,
+    options: &Options,
+) -> Fit {
+    if strategy == Strategy::Buffered {
+        return Fit::Good(why_buffered(source, sink, options));
+    }
+    if options.inspected {
+        return Fit::Not("the bytes are inspected, so that they must pass through user space");
+    }
+    if options.sparse == Sparse::Detect && sink.kind == Kind::Regular && !sink.append {
+        return Fit::Not("zeros are looked for, so that the bytes must pass through user space");
+    }
+    if sink.append {
+        return Fit::Not("the sink appends, where the kernel offers no offload");
+    }
+    if source.kind == Kind::Datagram || sink.kind == Kind::Datagram {
+        return Fit::Not("only read and write keep the boundaries of messages");
+    }
+    let kernel_can = match strategy {
+        Strategy::Reflink => fit_reflink(source, sink, options),
+        Strategy::CopyFileRange => fit_copy_file_range(source, sink, options),
+        Strategy::Sendfile => fit_sendfile(source, sink, options),
+        Strategy::Splice => fit_splice(source, sink),
+        Strategy::SplicePipe | Strategy::Buffered => fit_splice_pipe(source, sink),
+    };
+    if matches!(kernel_can, Fit::Not(_)) {
+        return kernel_can;
+    }
+    if options.stable && shares_pages(strategy, source, sink) {
+        return Fit::Not(
+            "it would share the file's pages with the sink's reader, and stable forbids it",
+        );
+    }
+    match why_read_and_write(source, sink, options) {
+        Some(reason) => Fit::Poor(reason),
+        None => kernel_can,
+    }
+}
+
+/// What makes read and write the first choice for a pair that an offload could serve.
+fn why_read_and_write(
+    source: &Endpoint,
+    sink: &Endpoint,
+    options: &Options,
+) -> Option<&'static str> {
+    match (source.kind, sink.kind) {
+        (Kind::Terminal, _) | (_, Kind::Terminal) => {
+            Some("a terminal's bytes are few, and each is looked at anyway")
+        }
+        (Kind::Other, _) | (_, Kind::Other) => {
+            Some("what this device does with a splice is not known")
+        }
+        _ if remaining(source, options).is_some_and(|left| left <= SMALL) => {
+            Some("at most 32 KiB are left, which read and write move faster")
+        }
+        (Kind::Regular, _) if source.size.is_none() => {
+            Some("the source claims size 0, which is only true if a read says so")
+        }
+        _ => None,
+    }
+}
+
+fn why_buffered(source: &Endpoint, sink: &Endpoint, options: &Options) -> &'static str {
+    if options.inspected {
+        "the bytes are inspected on the way"
+    } else if options.sparse == Sparse::Detect && sink.kind == Kind::Regular {
+        "zeros are looked for on the way"
+    } else if sink.append {
+        "the sink appends"
+    } else if source.kind == Kind::Datagram || sink.kind == Kind::Datagram {
+        "one read and one write a message"
+    } else {
+        why_read_and_write(source, sink, options).unwrap_or("read and write serve every pair")
+    }
+}
+
+fn fit_reflink(source: &Endpoint, sink: &Endpoint, options: &Options) -> Fit {
+    if source.kind != Kind::Regular || sink.kind != Kind::Regular {
+        return Fit::Not("both ends must be regular files");
+    }
+    if options.reflink == Reflink::Never {
+        return Fit::Not("the sink is to have blocks of its own");
+    }
+    if options.sparse == Sparse::Fill {
+        return Fit::Not("holes are to be filled, and a clone keeps them");
+    }
+    if !source.shares_file_system(sink) {
+        return Fit::Not("the files are on two file systems");
+    }
+    if matches!(source.file_system, FileSystem::Ext4 | FileSystem::Tmpfs) {
+        return Fit::Not("this file system cannot share blocks");
+    }
+    if options.rate_limit.is_some() {
+        return Fit::Poor("a clone has no rate that could be limited");
+    }
+    Fit::Good("the files come to share their blocks and no data moves, where the file system can")
+}
+
+fn fit_copy_file_range(source: &Endpoint, sink: &Endpoint, options: &Options) -> Fit {
+    if source.kind != Kind::Regular || sink.kind != Kind::Regular {
+        return Fit::Not("both ends must be regular files");
+    }
+    if options.reflink == Reflink::Never {
+        return Fit::Not("it may share blocks, and the sink is to have its own");
+    }
+    if options.sparse == Sparse::Fill {
+        return Fit::Not("holes are to be filled, and it may keep them");
+    }
+    if !source.shares_file_system(sink) {
+        return Fit::Not("the files are on two file systems");
+    }
+    Fit::Good("the file system copies within itself, or shares blocks")
+}
+
+fn fit_sendfile(source: &Endpoint, sink: &Endpoint, options: &Options) -> Fit {
+    match source.kind {
+        Kind::Regular | Kind::Block | Kind::Memory(_) | Kind::Other => {}
+        Kind::Null => return Fit::Not("/dev/null has nothing to send"),
+        _ => return Fit::Not("the source is no file"),
+    }
+    if options.sink_offset.is_some() {
+        return Fit::Not("the call knows no offset for the sink");
+    }
+    if sink.kind == Kind::Memory(Memory::Full) {
+        return Fit::Not("/dev/full takes writes alone");
+    }
+    match sink.kind {
+        Kind::Stream => {
+            Fit::Good("the file's pages go to the socket, without a copy through user space")
+        }
+        Kind::Pipe => {
+            Fit::Good("the file's pages go to the pipe, without a copy through user space")
+        }
+        _ => Fit::Good("the kernel copies from the source's pages"),
+    }
+}
+
+fn fit_splice(source: &Endpoint, sink: &Endpoint) -> Fit {
+    if source.kind != Kind::Pipe && sink.kind != Kind::Pipe {
+        return Fit::Not("neither end is a pipe");
+    }
+    fit_both_splices(source, sink).unwrap_or(match (source.kind, sink.kind) {
+        (Kind::Pipe, Kind::Pipe) => Fit::Good("the pipe's pages change hands, without a copy"),
+        (Kind::Pipe, _) => Fit::Good("straight out of the pipe, without a copy through user space"),
+        _ => Fit::Good("straight into the pipe, without a copy through user space"),
+    })
+}
+
+fn fit_splice_pipe(source: &Endpoint, sink: &Endpoint) -> Fit {
+    fit_both_splices(source, sink).unwrap_or(Fit::Good(
+        "through a private pipe, without a copy through user space",
+    ))
+}
+
+/// What rules out a splice at either end.
+fn fit_both_splices(source: &Endpoint, sink: &Endpoint) -> Option<Fit> {
+    match (source.kind, sink.kind) {
+        (Kind::Null, _) => Some(Fit::Not("/dev/null cannot be spliced from")),
+        (_, Kind::Memory(Memory::Full)) => Some(Fit::Not("/dev/full takes writes alone")),
+        _ => None,
+    }
+}
+
+/// Whether a strategy hands pages that can still change to somebody who reads them later.
+pub(crate) fn shares_pages(strategy: Strategy, source: &Endpoint, sink: &Endpoint) -> bool {
+    matches!(
+        strategy,
+        Strategy::Sendfile | Strategy::Splice | Strategy::SplicePipe
+    ) && source.is_mutable_file()
+        && matches!(sink.kind, Kind::Pipe | Kind::Stream | Kind::Datagram)
+}
