@@ -159,6 +159,10 @@ impl Endpoint {
         self.is_seekable() && !self.immutable
     }
 
+    pub(crate) fn is_socket(&self) -> bool {
+        matches!(self.kind, Kind::Stream | Kind::Datagram)
+    }
+
     /// Whether a call on it can sleep until somebody else acts.
     pub(crate) fn can_block(&self) -> bool {
         matches!(

@@ -216,11 +216,8 @@ impl<'a, K: Kernel> Engine<'a, K> {
             Ok(Step::Unsupported(cause)) => self.fall_back(strategy, cause),
             Err(fault) => {
                 let has_moved = attempt.bytes > 0;
-                let errno = fault.cause.errno();
-                let is_final =
-                    has_moved || errno.is_none_or(|errno| strategy.fails_for_good(errno));
-                if is_final || is_forced {
-                    attempt.cause = Some(fault.cause);
+                if has_moved || is_forced || self.is_final(strategy, &fault) {
+                    self.attempt(strategy).cause = Some(fault.cause);
                     return Err(self.with_side(fault).into());
                 }
                 self.fall_back(strategy, fault.cause)

@@ -146,3 +146,8 @@ pub use strategy::Strategy;
 
 pub use error::{Error, Result};
 pub use fault::Side;
+
+/// The README's own example, so that it works when it is pasted.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -49,6 +49,18 @@ impl<K: Kernel> Engine<'_, K> {
         Ok(Advance::Ended(Ended::Eof))
     }
 
+    /// Whether a strategy that fails before it moved anything fails the transfer, rather than give
+    /// way to the next one.
+    ///
+    /// A socket tells an error once: the next call would take it for the end of the stream, and
+    /// bytes that never came would not be missed.
+    pub(super) fn is_final(&self, strategy: Strategy, fault: &Fault) -> bool {
+        let meets_socket =
+            self.route.source.endpoint.is_socket() || self.route.sink.endpoint.is_socket();
+        let errno = fault.cause.errno();
+        meets_socket || errno.is_none_or(|errno| strategy.fails_for_good(errno))
+    }
+
     /// Adds what a call that speaks of both ends does not say: which of them failed.
     pub(super) fn with_side(&self, fault: Fault) -> Fault {
         let (Side::Neither, Some(errno)) = (fault.side, fault.cause.errno()) else {

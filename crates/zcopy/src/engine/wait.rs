@@ -4,7 +4,6 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::{Engine, FALSE_STARTS};
-use crate::endpoint::Kind;
 use crate::error::Failure;
 use crate::fault::{Cause, Fault, Side};
 use crate::strategy::Strategy;
@@ -200,7 +199,7 @@ impl<K: Kernel> Engine<'_, K> {
             Side::Source => &self.route.source,
             _ => &self.route.sink,
         };
-        matches!(end.endpoint.kind, Kind::Stream | Kind::Datagram)
+        end.endpoint.is_socket()
     }
 }
 
