@@ -1,8 +1,6 @@
 //! Every source kind, to every sink kind, at every interesting length, by the plan and by every strategy by name, compared
 //! with what a plain loop of read and write does.
 
-use std::os::fd::AsFd;
-
 use zcopy::{Ended, Strategy, Transfer};
 
 use crate::ends::{Sink, SinkKind, Source, SourceKind};
@@ -13,7 +11,7 @@ use crate::mounts::Fs;
 const PIPE: usize = 64 << 10;
 /// Up to here the plan is free to read and write, whatever the pair.
 const SMALL: usize = 32 << 10;
-const LARGE: usize = (3 << 20) + 7;
+pub(crate) const LARGE: usize = (3 << 20) + 7;
 
 const LENGTHS: [usize; 12] = [
     0,
@@ -30,7 +28,7 @@ const LENGTHS: [usize; 12] = [
     LARGE,
 ];
 
-const STRATEGIES: [Strategy; 6] = [
+pub(crate) const STRATEGIES: [Strategy; 6] = [
     Strategy::Reflink,
     Strategy::CopyFileRange,
     Strategy::Sendfile,
@@ -260,7 +258,7 @@ fn read_and_write(source: &Source, sink: &Sink) -> (u64, Ended) {
         if n == 0 {
             return (count, Ended::Eof);
         }
-        assert!(write_all(sink.fd.as_fd(), &buffer[..n]));
+        assert!(write_all(&sink.fd, &buffer[..n]));
         count += n as u64;
     }
 }

@@ -1,7 +1,7 @@
 //! Files and bytes.
 
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
@@ -9,8 +9,14 @@ use rustix::fs::{Mode, OFlags, SeekFrom};
 
 /// Bytes that tell where they come from: no two words of eight are the same, and none is all zeros.
 pub(crate) fn pattern(len: usize) -> Vec<u8> {
-    let words = (0_u64..).flat_map(|n| (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_ne_bytes());
-    words.take(len).collect()
+    let mut bytes = Vec::with_capacity(len + 8);
+    let mut word = 0_u64;
+    while bytes.len() < len {
+        word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        bytes.extend_from_slice(&word.to_ne_bytes());
+    }
+    bytes.truncate(len);
+    bytes
 }
 
 /// A nameless file in a directory, with these bytes, open for both, its cursor at 0.
@@ -52,7 +58,7 @@ pub(crate) fn set_cursor(fd: impl AsFd, position: u64) {
 }
 
 /// Reads to the end, and tells a failure from it by panicking.
-pub(crate) fn read_to_end(fd: BorrowedFd<'_>) -> Vec<u8> {
+pub(crate) fn read_to_end(fd: &impl AsFd) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut buffer = vec![0; 256 << 10];
     loop {
@@ -68,7 +74,7 @@ pub(crate) fn read_to_end(fd: BorrowedFd<'_>) -> Vec<u8> {
 }
 
 /// Writes everything; false if the reader has gone.
-pub(crate) fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> bool {
+pub(crate) fn write_all(fd: &impl AsFd, mut bytes: &[u8]) -> bool {
     while !bytes.is_empty() {
         match rustix::io::write(fd, bytes) {
             Ok(n) => bytes = &bytes[n..],

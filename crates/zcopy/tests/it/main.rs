@@ -11,6 +11,11 @@
 
 mod every_pair;
 
+mod promises;
+
+mod economy;
+
+mod child;
 mod ends;
 mod files;
 mod mounts;

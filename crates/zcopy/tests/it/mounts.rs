@@ -28,7 +28,7 @@ impl Fs {
     /// Where to make files on it; none, said aloud, if this machine has no such file system.
     pub(crate) fn dir(self) -> Option<PathBuf> {
         static EXT4: LazyLock<Option<Root>> = LazyLock::new(|| loop_mount("ext4", 256));
-        static BTRFS: LazyLock<Option<Root>> = LazyLock::new(|| loop_mount("btrfs", 192));
+        static BTRFS: LazyLock<Option<Root>> = LazyLock::new(|| loop_mount("btrfs", 512));
         static XFS: LazyLock<Option<Root>> = LazyLock::new(|| loop_mount("xfs", 320));
         static TMPFS: LazyLock<Option<Root>> = LazyLock::new(|| mount_tmpfs(0));
         let root: &'static Option<Root> = match self {

@@ -1,7 +1,7 @@
 //! Sinks.
 
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::sync::{MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -135,7 +135,7 @@ impl Sink {
 
     /// A sink whose other side is read to the end.
     fn read_behind(kind: SinkKind, (reader, fd): (OwnedFd, OwnedFd)) -> Self {
-        let reader = std::thread::spawn(move || read_to_end(reader.as_fd()));
+        let reader = std::thread::spawn(move || read_to_end(&reader));
         Self {
             reader: Some(reader),
             ..Self::around(kind, fd)

@@ -1,7 +1,7 @@
 //! Sources.
 
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::sync::{MutexGuard, PoisonError};
 
@@ -167,11 +167,11 @@ impl Source {
         at_once: usize,
     ) -> Self {
         let (first, rest) = bytes.split_at(at_once.min(bytes.len()));
-        assert!(write_all(writer.as_fd(), first));
+        assert!(write_all(&writer, first));
         let rest = rest.to_vec();
         if !rest.is_empty() {
             // If nobody takes the rest, closing the source ends the thread.
-            std::thread::spawn(move || write_all(writer.as_fd(), &rest));
+            std::thread::spawn(move || write_all(&writer, &rest));
         }
         Self::around(kind, fd)
     }
@@ -203,7 +203,7 @@ impl Source {
     /// Reads what is left, which is what nobody took.
     pub(crate) fn into_rest(self) -> Vec<u8> {
         let Some(limit) = self.limit else {
-            return read_to_end(self.fd.as_fd());
+            return read_to_end(&self.fd);
         };
         // There is no end; but so many there are.
         let mut rest = vec![0; usize::try_from(limit).unwrap()];

@@ -1,0 +1,108 @@
+//! What a short transfer costs: counted by `strace`.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+
+use crate::child::{BEGIN, Child, END};
+use crate::ends::{pipe, tcp};
+use crate::files::{contents, file, write_all};
+use crate::skip::has_program;
+
+/// Calls that move bytes, or find that there are no more.
+const MOVES: [&str; 9] = [
+    "read",
+    "pread64",
+    "recvfrom",
+    "write",
+    "pwrite64",
+    "splice",
+    "sendfile",
+    "copy_file_range",
+    "pwritev2",
+];
+
+macro_rules! one_byte_costs_at_most_four_calls_more {
+    ($($name:ident: $source:expr => $sink:expr;)*) => {$(
+        #[test]
+        fn $name() {
+            one_byte($source, $sink);
+        }
+    )*};
+}
+
+one_byte_costs_at_most_four_calls_more! {
+    one_byte_from_file_to_file_costs_at_most_four_calls_more: from_file() => to_file();
+    one_byte_from_file_to_pipe_costs_at_most_four_calls_more: from_file() => to_pipe();
+    one_byte_from_file_to_tcp_costs_at_most_four_calls_more: from_file() => to_tcp();
+    one_byte_from_pipe_to_pipe_costs_at_most_four_calls_more: from_pipe() => to_pipe();
+    one_byte_from_pipe_to_file_costs_at_most_four_calls_more: from_pipe() => to_file();
+    one_byte_from_tcp_to_tcp_costs_at_most_four_calls_more: from_tcp() => to_tcp();
+}
+
+fn from_file() -> OwnedFd {
+    file(b"x").into()
+}
+
+fn from_pipe() -> OwnedFd {
+    let (reader, writer) = pipe();
+    assert!(write_all(&writer, b"x"));
+    reader
+}
+
+fn from_tcp() -> OwnedFd {
+    let (here, there) = tcp();
+    assert!(write_all(&there, b"x"));
+    here
+}
+
+/// The sink, and where what went into it can be read.
+type SinkAndBack = (OwnedFd, OwnedFd);
+
+fn to_file() -> SinkAndBack {
+    let file = file(b"");
+    (file.try_clone().unwrap().into(), file.into())
+}
+
+fn to_pipe() -> SinkAndBack {
+    let (reader, writer) = pipe();
+    (writer, reader)
+}
+
+fn to_tcp() -> SinkAndBack {
+    tcp()
+}
+
+fn one_byte(source: OwnedFd, (sink, back): SinkAndBack) {
+    if !has_program("strace") {
+        return;
+    }
+    let trace = tempfile::NamedTempFile::new().unwrap();
+    let told = Child::traced_to(trace.path()).run(source, sink).unwrap();
+    assert_eq!((told.bytes, told.outcome), (1, Ok(())));
+    assert_eq!(told.strategy, "buffered");
+    let back = File::from(back);
+    let arrived = if back.metadata().unwrap().is_file() {
+        contents(&back)
+    } else {
+        let mut byte = vec![0];
+        assert_eq!(rustix::io::read(&back, &mut byte), Ok(1));
+        byte
+    };
+    assert_eq!(arrived, b"x");
+
+    let trace = std::fs::read_to_string(trace.path()).unwrap();
+    let inside = trace
+        .lines()
+        .skip_while(|line| !line.contains(BEGIN))
+        .skip(1);
+    let calls: Vec<_> = inside
+        .take_while(|line| !line.contains(END))
+        .map(|line| line.split_whitespace().nth(1).unwrap())
+        .map(|call| call.split('(').next().unwrap())
+        .collect();
+    let (moves, others): (Vec<_>, Vec<_>) =
+        calls.into_iter().partition(|call| MOVES.contains(call));
+    assert!(moves.len() >= 2, "{moves:?} {others:?}");
+    assert!(moves.len() <= 3, "{moves:?} {others:?}");
+    assert!(others.len() <= 4, "{moves:?} {others:?}");
+}

@@ -1,0 +1,46 @@
+//! The promises that the crate's page makes, each by its number.
+//!
+//! Number 7, never slower than read and write, is kept by `benches/ratios.rs`: a test that times is a test that fails.
+
+mod exact_count;
+mod fallback;
+mod file_size_limit;
+mod full_disk;
+mod no_surprise;
+mod page_sharing;
+mod same_outcome;
+mod steps;
+mod waiting;
+
+pub(crate) use no_surprise::leave_no_descriptor_open;
+
+use zcopy::{Error, Strategy};
+
+use crate::ends::Source;
+use crate::every_pair::STRATEGIES;
+use crate::files::assert_same;
+
+/// By the plan, and by every strategy by name.
+fn every_way() -> impl Iterator<Item = Option<Strategy>> {
+    STRATEGIES.into_iter().map(Some).chain([None])
+}
+
+/// After a failure, what arrived, what was handed back and what is left in the source are what the source had, in order.
+#[track_caller]
+fn assert_nothing_lost(error: &Error, source: Source, arrived: &[u8], bytes: &[u8], what: &str) {
+    assert_eq!(error.bytes(), arrived.len() as u64, "{what}: {error:#}");
+    assert_same(arrived, &bytes[..arrived.len()], what);
+    assert_rest(error, source, bytes, what);
+}
+
+/// The same where nobody knows what arrived but the error.
+#[track_caller]
+fn assert_rest(error: &Error, source: Source, bytes: &[u8], what: &str) {
+    if let Some(cursor) = source.cursor() {
+        assert_eq!(cursor, error.bytes(), "{what}: {error:#}");
+        assert_eq!(error.undelivered(), b"", "{what}: a file is rewound");
+    }
+    let rest = [error.undelivered(), &source.into_rest()].concat();
+    let accepted = usize::try_from(error.bytes()).unwrap();
+    assert_same(&rest, &bytes[accepted..], what);
+}

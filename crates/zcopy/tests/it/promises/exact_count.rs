@@ -1,0 +1,312 @@
+//! 1. The bytes reported are the bytes the sink accepted, whatever happened.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use zcopy::{Ended, Side, Strategy, Transfer};
+
+use super::{assert_nothing_lost, assert_rest, every_way};
+use crate::ends::{Source, SourceKind, pipe, tcp};
+use crate::every_pair::LARGE;
+use crate::files::{contents, file, pattern};
+use crate::mounts::Fs;
+
+/// A source of every sort: that goes back and that cannot, a pipe and not.
+const SOURCES: [SourceKind; 5] = [
+    SourceKind::Regular(Fs::Ext4),
+    SourceKind::SealedMemfd,
+    SourceKind::Pipe,
+    SourceKind::Tcp,
+    SourceKind::UnixStream,
+];
+
+/// Whether a strategy can take bytes from this source to a pipe or socket.
+fn serves(strategy: Option<Strategy>, from: SourceKind, to_pipe: bool) -> bool {
+    match strategy {
+        Some(Strategy::Reflink | Strategy::CopyFileRange) => false,
+        Some(Strategy::Sendfile) => from.has_cursor(),
+        Some(Strategy::Splice) => to_pipe || from.is_pipe(),
+        _ => true,
+    }
+}
+
+#[test]
+fn promise_1_a_full_device_accepts_nothing() {
+    let bytes = pattern(300_000);
+    for from in SOURCES {
+        for way in every_way() {
+            let what = format!("{from:?}, {way:?}");
+            let Some(source) = Source::new(from, &bytes) else {
+                continue;
+            };
+            let full = File::options().write(true).open("/dev/full").unwrap();
+            let mut transfer = Transfer::new(&source.fd, &full);
+            if let Some(strategy) = way {
+                transfer = transfer.strategy(strategy);
+            }
+            let error = transfer.run().unwrap_err();
+            if matches!(way, None | Some(Strategy::Buffered)) {
+                assert_eq!(error.side(), Side::Sink, "{what}");
+                assert_eq!(error.raw_os_error(), Some(Errno::NOSPC.raw_os_error()));
+                assert_eq!(error.report().strategy(), Strategy::Buffered, "{what}");
+            } else {
+                assert!(error.is_unsuitable(), "{what}: {error:#}");
+            }
+            assert_nothing_lost(&error, source, b"", &bytes, &what);
+        }
+    }
+}
+
+/// The reader takes what every step brought, and goes away after so many.
+#[test]
+fn promise_1_a_pipe_that_is_closed_after_any_step_is_counted_to_the_byte() {
+    let bytes = pattern(LARGE);
+    for from in SOURCES {
+        for way in every_way().filter(|way| serves(*way, from, true)) {
+            for steps in 0..3 {
+                let what = format!("{from:?}, {way:?}, closed after {steps} steps");
+                let Some(source) = Source::new(from, &bytes) else {
+                    continue;
+                };
+                let (reader, sink) = pipe();
+                // So that any one step fits, and none sleeps.
+                rustix::pipe::fcntl_setpipe_size(&sink, 1 << 20).unwrap();
+                let arrived = RefCell::new(Vec::new());
+                let reader = RefCell::new((steps > 0).then_some(reader));
+                let seen = RefCell::new(0);
+                let mut transfer = Transfer::new(&source.fd, &sink).observe(|progress| {
+                    take_what_is_there(reader.borrow().as_ref(), &mut arrived.borrow_mut());
+                    assert_eq!(progress.bytes(), arrived.borrow().len() as u64);
+                    *seen.borrow_mut() += 1;
+                    if *seen.borrow() == steps {
+                        reader.borrow_mut().take();
+                    }
+                    ControlFlow::Continue(())
+                });
+                if let Some(strategy) = way {
+                    transfer = transfer.strategy(strategy);
+                }
+                let error = transfer.run().expect_err(&what);
+                assert_eq!(error.side(), Side::Sink, "{what}: {error:#}");
+                let errno = Some(Errno::PIPE.raw_os_error());
+                assert_eq!(error.raw_os_error(), errno, "{what}");
+                let last = error.report().attempts().last().unwrap();
+                assert_eq!(last.strategy(), way.unwrap_or(last.strategy()), "{what}");
+                assert_nothing_lost(&error, source, &arrived.borrow(), &bytes, &what);
+            }
+        }
+    }
+}
+
+fn take_what_is_there(reader: Option<&OwnedFd>, arrived: &mut Vec<u8>) {
+    let Some(reader) = reader else {
+        panic!("a step after the pipe was closed");
+    };
+    let there = usize::try_from(rustix::io::ioctl_fionread(reader).unwrap()).unwrap();
+    let mut bytes = vec![0; there];
+    assert_eq!(rustix::io::read(reader, &mut bytes), Ok(there));
+    arrived.extend(bytes);
+}
+
+/// The transfer sleeps in a call when the reader goes away.
+#[test]
+fn promise_1_a_pipe_that_is_closed_during_a_call_is_counted_to_the_byte() {
+    closed_during_a_call(true, |taken| {
+        let (reader, sink) = pipe();
+        std::thread::spawn(move || take(&reader, taken));
+        sink
+    });
+}
+
+#[test]
+fn promise_1_a_connection_that_is_reset_is_counted_to_the_byte() {
+    closed_during_a_call(false, |taken| {
+        let (peer, sink) = tcp();
+        rustix::net::sockopt::set_socket_linger(&peer, Some(Duration::ZERO)).unwrap();
+        std::thread::spawn(move || take(&peer, taken));
+        sink
+    });
+}
+
+fn closed_during_a_call(to_pipe: bool, sink: impl Fn(usize) -> OwnedFd) {
+    // More than the buffers of the kernel hold.
+    let bytes = pattern(24 << 20);
+    for from in [
+        SourceKind::Regular(Fs::Tmpfs),
+        SourceKind::Pipe,
+        SourceKind::UnixStream,
+    ] {
+        for way in every_way().filter(|way| serves(*way, from, to_pipe)) {
+            for taken in [0, 100_000] {
+                let what = format!("{from:?}, {way:?}, closed after {taken} bytes");
+                let Some(source) = Source::new(from, &bytes) else {
+                    continue;
+                };
+                let sink = sink(taken);
+                let mut transfer = Transfer::new(&source.fd, &sink);
+                if let Some(strategy) = way {
+                    transfer = transfer.strategy(strategy);
+                }
+                let error = transfer.run().expect_err(&what);
+                assert_eq!(error.side(), Side::Sink, "{what}: {error:#}");
+                let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+                let is_gone = matches!(errno, Some(Errno::PIPE | Errno::CONNRESET));
+                assert!(is_gone, "{what}: {error:#}");
+                assert!(error.bytes() >= taken as u64, "{what}: {error:#}");
+                let last = error.report().attempts().last().unwrap();
+                assert_eq!(last.strategy(), way.unwrap_or(last.strategy()), "{what}");
+                assert_rest(&error, source, &bytes, &what);
+            }
+        }
+    }
+}
+
+fn take(reader: &OwnedFd, mut n: usize) {
+    let mut buffer = vec![0; 64 << 10];
+    while n > 0 {
+        let len = buffer.len().min(n);
+        n -= rustix::io::read(reader, &mut buffer[..len]).unwrap();
+    }
+}
+
+#[test]
+fn promise_1_a_source_that_is_reset_is_counted_to_the_byte() {
+    let bytes = pattern(40_000);
+    for way in [None, Some(Strategy::Buffered), Some(Strategy::SplicePipe)] {
+        let (peer, source) = tcp();
+        assert!(crate::files::write_all(&peer, &bytes));
+        rustix::net::sockopt::set_socket_linger(&peer, Some(Duration::ZERO)).unwrap();
+        let peer = RefCell::new(Some(peer));
+        let sink = file(b"");
+        let mut transfer = Transfer::new(&source, &sink).observe(|_| {
+            peer.borrow_mut().take();
+            ControlFlow::Continue(())
+        });
+        if let Some(strategy) = way {
+            transfer = transfer.strategy(strategy);
+        }
+        let error = transfer.run().unwrap_err();
+        assert_eq!(error.side(), Side::Source, "{way:?}: {error:#}");
+        assert_eq!(
+            error.raw_os_error(),
+            Some(Errno::CONNRESET.raw_os_error()),
+            "{way:?}"
+        );
+        let arrived = contents(&sink);
+        assert_eq!(error.bytes(), arrived.len() as u64, "{way:?}");
+        assert!(
+            bytes.starts_with(&arrived) && !arrived.is_empty(),
+            "{way:?}"
+        );
+        assert_eq!(error.undelivered(), b"", "{way:?}");
+    }
+}
+
+/// Between two reads the source is cut, above or below where the transfer stands, or grows: what counts is the file at
+/// the time, as for any reader.
+#[test]
+fn promise_1_a_source_that_changes_its_length_is_moved_as_it_is() {
+    const LEN: u64 = 10 << 20;
+    let bytes = pattern(2 * usize::try_from(LEN).unwrap());
+    let before = usize::try_from(LEN).unwrap();
+    for way in every_way().filter(|way| {
+        // These take all of it at once, or nothing.
+        !matches!(way, Some(Strategy::Reflink | Strategy::CopyFileRange))
+    }) {
+        for (new_len, what) in [
+            (LEN - 12_345, "cut"),
+            (1, "cut short"),
+            (LEN + 54_321, "grown"),
+        ] {
+            let what = format!("{way:?}, {what}");
+            let source = file(&bytes[..before]);
+            let (reader, sink) = pipe();
+            let reader = std::thread::spawn(move || crate::files::read_to_end(&reader));
+            let mut seen = 0;
+            let mut at_change = 0;
+            let mut transfer = Transfer::new(&source, &sink).observe(|progress| {
+                seen += 1;
+                if seen == 1 {
+                    at_change = progress.bytes();
+                    source.set_len(new_len).unwrap();
+                    if new_len > LEN {
+                        let grown = usize::try_from(new_len).unwrap();
+                        std::os::unix::fs::FileExt::write_all_at(
+                            &source,
+                            &bytes[before..grown],
+                            LEN,
+                        )
+                        .unwrap();
+                    }
+                }
+                ControlFlow::Continue(())
+            });
+            if let Some(strategy) = way {
+                transfer = transfer.strategy(strategy);
+            }
+            let report = transfer.run().unwrap();
+            assert_eq!(report.ended(), Ended::Eof, "{what}");
+            assert_eq!(
+                report.strategy(),
+                way.unwrap_or(report.strategy()),
+                "{what}"
+            );
+            if way.is_none() {
+                assert_ne!(report.strategy(), Strategy::Buffered, "{what}");
+            }
+            drop(sink);
+            let arrived = reader.join().unwrap();
+            assert_eq!(report.bytes(), arrived.len() as u64, "{what}");
+            // Bytes in flight through a private pipe or buffer when the file was cut had been read.
+            let in_flight = 1 << 20;
+            let expected = new_len.max(at_change);
+            assert!(report.bytes() >= expected, "{what}: {}", report.bytes());
+            assert!(
+                report.bytes() <= expected + in_flight,
+                "{what}: {}",
+                report.bytes()
+            );
+        }
+    }
+}
+
+#[test]
+fn promise_1_cursors_end_behind_the_last_byte_that_arrived() {
+    let bytes = pattern(LARGE);
+    for way in every_way() {
+        let (Some(dir), len) = (Fs::Xfs.dir(), bytes.len() as u64) else {
+            return;
+        };
+        let source = crate::files::file_in(&dir, &bytes);
+        let sink = crate::files::file_in(&dir, b"");
+        if way == Some(Strategy::Splice) {
+            continue;
+        }
+        crate::files::set_cursor(&source, 8192);
+        crate::files::set_cursor(&sink, 4096);
+        let mut transfer = Transfer::new(&source, &sink).limit(1 << 20);
+        if let Some(strategy) = way {
+            transfer = transfer.strategy(strategy);
+        }
+        let report = transfer.run().unwrap();
+        assert_eq!((report.bytes(), report.ended()), (1 << 20, Ended::Limit));
+        assert_eq!(report.strategy(), way.unwrap_or(report.strategy()));
+        assert_eq!(
+            crate::files::cursor(source.as_fd()),
+            8192 + (1 << 20),
+            "{way:?}"
+        );
+        assert_eq!(
+            crate::files::cursor(sink.as_fd()),
+            4096 + (1 << 20),
+            "{way:?}"
+        );
+        assert!(len > 8192 + (1 << 20));
+        let expected = [&[0; 4096], &bytes[8192..8192 + (1 << 20)]].concat();
+        crate::files::assert_same(&contents(&sink), &expected, "between two files");
+    }
+}

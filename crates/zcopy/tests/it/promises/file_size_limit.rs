@@ -1,0 +1,76 @@
+//! 1. again, for `RLIMIT_FSIZE`, which only a process of its own can bear.
+
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+use zcopy::Strategy;
+
+use super::every_way;
+use crate::child::Child;
+use crate::ends::{Source, SourceKind};
+use crate::files::{assert_same, contents, file_in, pattern};
+use crate::mounts::Fs;
+
+/// In the middle of a page, and of the largest step of most strategies.
+const LIMIT: u64 = (1 << 20) + 1000;
+
+#[test]
+fn promise_1_a_file_size_limit_is_reached_to_the_byte() {
+    let bytes = pattern(3 << 20);
+    for from in [
+        SourceKind::Regular(Fs::Ext4),
+        SourceKind::Regular(Fs::Tmpfs),
+        SourceKind::Pipe,
+        SourceKind::Tcp,
+    ] {
+        for way in every_way() {
+            if serves(way, from) {
+                limited(from, way, &bytes);
+            }
+        }
+    }
+}
+
+/// To a sink on ext4.
+fn serves(way: Option<Strategy>, from: SourceKind) -> bool {
+    match way {
+        Some(Strategy::Reflink) => false,
+        Some(Strategy::CopyFileRange) => from == SourceKind::Regular(Fs::Ext4),
+        Some(Strategy::Sendfile) => from.has_cursor(),
+        Some(Strategy::Splice) => from.is_pipe(),
+        _ => true,
+    }
+}
+
+fn limited(from: SourceKind, way: Option<Strategy>, bytes: &[u8]) {
+    let what = format!("{from:?}, {way:?}");
+    let (Some(source), Some(dir)) = (Source::new(from, bytes), Fs::Ext4.dir()) else {
+        return;
+    };
+    let sink = file_in(&dir, b"");
+    let child = Child::that_ignores_xfsz().strategy(way).file_size(LIMIT);
+    let give = |fd: std::io::Result<OwnedFd>| fd.unwrap();
+    let told = child
+        .run(
+            give(source.fd.try_clone()),
+            give(sink.try_clone().map(OwnedFd::from)),
+        )
+        .unwrap();
+    let errno = Errno::FBIG.raw_os_error();
+    assert_eq!(
+        told.outcome,
+        Err(("sink".to_owned(), errno)),
+        "{what}: {told:?}"
+    );
+    assert_eq!(told.bytes, LIMIT, "{what}");
+    if let Some(strategy) = way {
+        assert_eq!(told.strategy, strategy.to_string(), "{what}");
+    }
+    let arrived = contents(&sink);
+    assert_eq!(arrived.len() as u64, LIMIT, "{what}");
+    if let Some(cursor) = source.cursor() {
+        assert_eq!(cursor, LIMIT, "{what}");
+    }
+    let all = [&arrived[..], &told.undelivered, &source.into_rest()].concat();
+    assert_same(&all, bytes, &what);
+}

@@ -1,0 +1,96 @@
+//! 1. again, for file systems of 8 MiB.
+
+use std::fs::File;
+use std::path::Path;
+
+use rustix::io::Errno;
+use zcopy::{Side, Strategy, Transfer};
+
+use super::{assert_nothing_lost, every_way};
+use crate::ends::{Source, SourceKind};
+use crate::files::{contents, file_in, pattern};
+use crate::mounts::{Fs, loop_mount, mount_tmpfs};
+use crate::skip::skip;
+
+#[test]
+fn promise_1_a_full_disk_loses_no_count() {
+    let small = [("tmpfs", mount_tmpfs(8)), ("ext4", loop_mount("ext4", 8))];
+    for (name, root) in small {
+        let Some(root) = root else {
+            skip(&format!("a small {name} cannot be mounted here"));
+            continue;
+        };
+        overfill(name, &root.dir());
+        copy_within(name, &root.dir());
+    }
+}
+
+/// 12 MiB from elsewhere.
+fn overfill(name: &str, dir: &Path) {
+    let bytes = pattern(12 << 20);
+    for from in [
+        SourceKind::Regular(Fs::Ext4),
+        SourceKind::Memfd,
+        SourceKind::Pipe,
+        SourceKind::UnixStream,
+    ] {
+        for way in every_way() {
+            let is_served = match way {
+                Some(Strategy::Reflink | Strategy::CopyFileRange) => false,
+                Some(Strategy::Sendfile) => from.has_cursor(),
+                Some(Strategy::Splice) => from.is_pipe(),
+                _ => true,
+            };
+            if !is_served {
+                continue;
+            }
+            if let Some(source) = Source::new(from, &bytes) {
+                let sink = file_in(dir, b"");
+                let what = format!("{from:?} to {name}, {way:?}");
+                fails_for_want_of_room(source, &sink, way, &bytes, &what);
+            }
+        }
+    }
+}
+
+/// 5 MiB of a disk that then has less than 3 left.
+fn copy_within(name: &str, dir: &Path) {
+    let bytes = pattern(5 << 20);
+    for way in every_way() {
+        if matches!(way, Some(Strategy::Reflink | Strategy::Splice)) {
+            continue;
+        }
+        let Some(mut source) = Source::new(SourceKind::Memfd, b"") else {
+            continue;
+        };
+        source.fd = file_in(dir, &bytes).into();
+        let sink = file_in(dir, b"");
+        let what = format!("within {name}, {way:?}");
+        fails_for_want_of_room(source, &sink, way, &bytes, &what);
+    }
+}
+
+fn fails_for_want_of_room(
+    source: Source,
+    sink: &File,
+    way: Option<Strategy>,
+    bytes: &[u8],
+    what: &str,
+) {
+    let mut transfer = Transfer::new(&source.fd, sink);
+    if let Some(strategy) = way {
+        transfer = transfer.strategy(strategy);
+    }
+    let error = transfer.run().expect_err(what);
+    assert_eq!(error.side(), Side::Sink, "{what}: {error:#}");
+    let errno = Some(Errno::NOSPC.raw_os_error());
+    assert_eq!(error.raw_os_error(), errno, "{what}: {error:#}");
+    let strategy = error.report().strategy();
+    assert_eq!(strategy, way.unwrap_or(strategy), "{what}");
+    if way.is_none() {
+        assert_ne!(strategy, Strategy::Buffered, "{what}");
+    }
+    let arrived = contents(sink);
+    assert!(!arrived.is_empty(), "{what}");
+    assert_nothing_lost(&error, source, &arrived, bytes, what);
+}

@@ -1,0 +1,145 @@
+//! 8. Page sharing is never silent.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::OFlags;
+use zcopy::{Strategy, Transfer};
+
+use super::every_way;
+use crate::ends::{Sink, SinkKind, Source, SourceKind, pipe, unix};
+use crate::files::{file_in, reopen};
+use crate::mounts::Fs;
+
+const LEN: usize = 60_000;
+
+/// A file full of `a`, moved into a pipe, overwritten with `b`, and then read.
+fn read_after_write(file: &File, transfer: impl FnOnce(&File, &std::os::fd::OwnedFd)) -> Vec<u8> {
+    let (reader, sink) = pipe();
+    transfer(file, &sink);
+    file.write_all_at(&[b'b'; LEN], 0).unwrap();
+    drop(sink);
+    crate::files::read_to_end(&reader)
+}
+
+fn all(bytes: &[u8], byte: u8) -> bool {
+    bytes.len() == LEN && bytes.iter().all(|found| *found == byte)
+}
+
+#[test]
+fn promise_8_stable_keeps_the_old_bytes_and_the_default_says_what_it_does() {
+    for fs in Fs::ALL {
+        let Some(dir) = fs.dir() else {
+            continue;
+        };
+        let file = file_in(&dir, &[b'a'; LEN]);
+        let read = read_after_write(&file, |file, sink| {
+            let transfer = || Transfer::new(file, sink).stable(true);
+            let plan = transfer().plan().unwrap();
+            assert!(!plan.shares_pages(), "{fs:?}");
+            let report = transfer().run().unwrap();
+            assert!(!report.shared_pages(), "{fs:?}");
+            assert_eq!(report.strategy(), Strategy::Buffered, "{fs:?}");
+            assert_eq!(report.bytes(), LEN as u64);
+        });
+        assert!(all(&read, b'a'), "{fs:?}: the old bytes");
+
+        for way in every_way() {
+            if matches!(way, Some(Strategy::Reflink | Strategy::CopyFileRange)) {
+                continue;
+            }
+            let file = file_in(&dir, &[b'a'; LEN]);
+            let mut shared = false;
+            let read = read_after_write(&file, |file, sink| {
+                let transfer = || match way {
+                    Some(strategy) => Transfer::new(file, sink).strategy(strategy),
+                    None => Transfer::new(file, sink),
+                };
+                let plan = transfer().plan().unwrap();
+                let report = transfer().run().unwrap();
+                shared = report.shared_pages();
+                assert_eq!(report.strategy(), plan.strategy(), "{fs:?}");
+                assert_eq!(plan.shares_pages(), shared, "{fs:?}, {way:?}");
+                assert_eq!(shared, way != Some(Strategy::Buffered), "{fs:?}, {way:?}");
+                let plan_says_so = plan.to_string().contains("pages: shared");
+                let report_says_so = report.to_string().contains("pages: shared");
+                assert_eq!((plan_says_so, report_says_so), (shared, shared));
+            });
+            // Some kernels copy all the same; what may not be is new bytes without a word.
+            let is_new = all(&read, b'b');
+            assert!(is_new || all(&read, b'a'), "{fs:?}, {way:?}: a mixture");
+            assert!(shared || !is_new, "{fs:?}, {way:?}: new bytes, in silence");
+        }
+    }
+}
+
+#[test]
+fn promise_8_stable_refuses_a_strategy_that_shares() {
+    let file = crate::files::file(&[b'a'; LEN]);
+    let (_reader, to_pipe) = pipe();
+    let (_peer, to_socket) = unix(rustix::net::SocketType::STREAM);
+    for strategy in [Strategy::Sendfile, Strategy::SplicePipe, Strategy::Splice] {
+        for sink in [&to_pipe, &to_socket] {
+            let transfer = Transfer::new(&file, sink).stable(true).strategy(strategy);
+            let error = transfer.run().unwrap_err();
+            assert!(error.is_unsuitable(), "{strategy}: {error:#}");
+            assert_eq!(error.bytes(), 0);
+        }
+    }
+}
+
+#[test]
+fn promise_8_stable_leaves_the_offload_to_what_cannot_change() {
+    // A socket's first bytes are read and written, whoever asks.
+    let bytes = crate::files::pattern(crate::every_pair::LARGE);
+    for from in [SourceKind::SealedMemfd, SourceKind::UnixStream] {
+        let source = Source::new(from, &bytes).unwrap();
+        let sink = Sink::new(SinkKind::Pipe).unwrap();
+        let transfer = Transfer::new(&source.fd, &sink.fd).stable(true);
+        let report = transfer.run().unwrap();
+        assert_ne!(report.strategy(), Strategy::Buffered, "{from:?}");
+        assert!(!report.shared_pages());
+        let arrived = sink.into_bytes(0).unwrap();
+        crate::files::assert_same(&arrived, &bytes, "stable, and offloaded");
+    }
+}
+
+/// Into a file the kernel copies, so that nothing is shared.
+#[test]
+fn promise_8_between_files_nothing_is_shared_in_the_page_cache() {
+    let source = crate::files::file(&[b'a'; LEN]);
+    for way in every_way() {
+        if matches!(way, Some(Strategy::Reflink | Strategy::Splice)) {
+            continue;
+        }
+        let sink = file_in(&std::env::temp_dir(), b"");
+        let mut transfer = Transfer::new(&source, &sink).source_offset(0).stable(true);
+        if let Some(strategy) = way.filter(|way| *way != Strategy::Sendfile) {
+            transfer = transfer.strategy(strategy);
+        }
+        let report = transfer.run().unwrap();
+        assert!(!report.shared_pages());
+        assert_ne!(report.strategy(), Strategy::Splice);
+        if way.is_none() {
+            assert_ne!(
+                report.strategy(),
+                Strategy::Buffered,
+                "stable costs nothing here"
+            );
+        }
+        source.write_all_at(&[b'b'; LEN], 0).unwrap();
+        assert!(all(&crate::files::contents(&sink), b'a'), "{way:?}");
+        source.write_all_at(&[b'a'; LEN], 0).unwrap();
+    }
+}
+
+/// A descriptor that cannot write does not make the file unchangeable.
+#[test]
+fn promise_8_a_read_only_descriptor_is_shared_all_the_same() {
+    let file = crate::files::file(&[b'a'; LEN]);
+    let reader = reopen(&file, OFlags::RDONLY);
+    let (_reader, sink) = pipe();
+    let transfer = || Transfer::new(&reader, &sink);
+    assert!(transfer().plan().unwrap().shares_pages());
+    assert!(!transfer().stable(true).plan().unwrap().shares_pages());
+}

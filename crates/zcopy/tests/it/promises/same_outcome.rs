@@ -1,0 +1,124 @@
+//! 2. The strategy changes the speed, nothing else: here for what fails. `every_pair` is the proof for what does not.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType};
+use zcopy::{Side, Strategy, Transfer};
+
+use super::every_way;
+use crate::ends::{Source, SourceKind, pipe};
+use crate::every_pair::LARGE;
+use crate::files::{contents, file, pattern};
+
+fn memfd(bytes: &[u8], seals: SealFlags) -> File {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let memfd = File::from(rustix::fs::memfd_create("zcopy", flags).unwrap());
+    std::os::unix::fs::FileExt::write_all_at(&memfd, bytes, 0).unwrap();
+    rustix::fs::fcntl_add_seals(&memfd, seals).unwrap();
+    memfd
+}
+
+/// `EPERM` is a reason to try the next strategy, until nothing but read and write is left.
+#[test]
+fn promise_2_a_sink_that_may_not_be_written_says_so_by_every_way() {
+    let source = file(&pattern(LARGE));
+    for way in every_way() {
+        let sink = memfd(b"", SealFlags::WRITE);
+        let mut transfer = Transfer::new(&source, &sink).source_offset(0);
+        if let Some(strategy) = way {
+            transfer = transfer.strategy(strategy);
+        }
+        let error = transfer.run().unwrap_err();
+        assert_eq!(error.bytes(), 0);
+        match way {
+            None | Some(Strategy::Buffered) => {
+                assert_eq!(error.side(), Side::Sink, "{error:#}");
+                assert_eq!(error.raw_os_error(), Some(Errno::PERM.raw_os_error()));
+            }
+            Some(_) => assert!(error.is_unsuitable(), "{way:?}: {error:#}"),
+        }
+    }
+}
+
+/// The same in the middle of the transfer.
+#[test]
+fn promise_2_a_sink_that_may_not_grow_says_so_by_every_way() {
+    const ROOM: usize = 1 << 20;
+    let bytes = pattern(LARGE);
+    for from in [SourceKind::Memfd, SourceKind::Pipe, SourceKind::UnixStream] {
+        for way in every_way() {
+            let is_served = match way {
+                Some(Strategy::Reflink) => false,
+                Some(Strategy::CopyFileRange | Strategy::Sendfile) => from.has_cursor(),
+                Some(Strategy::Splice) => from.is_pipe(),
+                _ => true,
+            };
+            if !is_served {
+                continue;
+            }
+            let what = format!("{from:?}, {way:?}");
+            let source = Source::new(from, &bytes).unwrap();
+            let sink = memfd(&vec![0; ROOM], SealFlags::GROW);
+            let mut transfer = Transfer::new(&source.fd, &sink);
+            if let Some(strategy) = way {
+                transfer = transfer.strategy(strategy);
+            }
+            let error = transfer.run().unwrap_err();
+            assert_eq!(error.side(), Side::Sink, "{what}: {error:#}");
+            let errno = Some(Errno::PERM.raw_os_error());
+            assert_eq!(error.raw_os_error(), errno, "{what}");
+            let strategy = error.report().strategy();
+            assert_eq!(strategy, way.unwrap_or(strategy), "{what}");
+            super::assert_nothing_lost(&error, source, &contents(&sink), &bytes, &what);
+        }
+    }
+}
+
+#[test]
+fn promise_2_a_socket_without_a_peer_says_so_by_every_way() {
+    let socket = || -> OwnedFd {
+        rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap()
+    };
+    for way in [
+        None,
+        Some(Strategy::Splice),
+        Some(Strategy::SplicePipe),
+        Some(Strategy::Buffered),
+    ] {
+        let source = socket();
+        let (_reader, sink) = pipe();
+        let mut transfer = Transfer::new(&source, &sink);
+        if let Some(strategy) = way {
+            transfer = transfer.strategy(strategy);
+        }
+        let error = transfer.run().unwrap_err();
+        assert_eq!((error.side(), error.bytes()), (Side::Source, 0), "{way:?}");
+        let errno = Some(Errno::NOTCONN.raw_os_error());
+        assert_eq!(error.raw_os_error(), errno, "{way:?}");
+
+        let sink = socket();
+        let source = Source::new(SourceKind::Pipe, b"hello").unwrap();
+        let mut transfer = Transfer::new(&source.fd, &sink);
+        if let Some(strategy) = way {
+            transfer = transfer.strategy(strategy);
+        }
+        let error = transfer.run().unwrap_err();
+        assert_eq!(error.side(), Side::Sink, "{way:?}");
+        assert_eq!(error.raw_os_error(), Some(Errno::PIPE.raw_os_error()));
+        super::assert_nothing_lost(&error, source, b"", b"hello", "no peer");
+    }
+}
+
+#[test]
+fn promise_2_a_source_that_cannot_be_read_says_so() {
+    // Nothing is mapped at address 0.
+    let source = File::open("/proc/self/mem").unwrap();
+    let sink = file(b"");
+    let error = zcopy::copy(&source, &sink).unwrap_err();
+    assert_eq!((error.side(), error.bytes()), (Side::Source, 0));
+    assert_eq!(error.raw_os_error(), Some(Errno::IO.raw_os_error()));
+    assert_eq!(error.report().strategy(), Strategy::Buffered);
+}

@@ -1,0 +1,172 @@
+//! 6. No single call takes long, so that watching and stopping are prompt.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::ops::ControlFlow;
+
+use zcopy::{Ended, Strategy, Transfer};
+
+use super::every_way;
+use crate::ends::{Source, SourceKind, pipe};
+use crate::every_pair::LARGE;
+use crate::files::{assert_same, contents, file_in, pattern, read_to_end};
+use crate::mounts::Fs;
+
+#[test]
+fn promise_6_no_step_to_a_device_moves_more_than_4_mib() {
+    let zeros = File::open("/dev/zero").unwrap();
+    let null = File::options().write(true).open("/dev/null").unwrap();
+    let memfd = Source::new(SourceKind::Memfd, &vec![1; 64 << 20]).unwrap();
+    for way in [
+        None,
+        Some(Strategy::Sendfile),
+        Some(Strategy::SplicePipe),
+        Some(Strategy::Buffered),
+    ] {
+        let transfer = Transfer::new(&zeros, &null).limit(64 << 20);
+        assert_steps(transfer, way, 4 << 20);
+        let transfer = Transfer::new(&memfd.fd, &null).source_offset(0);
+        assert_steps(transfer, way, 4 << 20);
+    }
+}
+
+#[test]
+fn promise_6_no_step_to_a_pipe_moves_more_than_4_mib() {
+    let memfd = Source::new(SourceKind::Memfd, &vec![1; 64 << 20]).unwrap();
+    for way in [
+        None,
+        Some(Strategy::Sendfile),
+        Some(Strategy::Splice),
+        Some(Strategy::SplicePipe),
+        Some(Strategy::Buffered),
+    ] {
+        let (reader, sink) = pipe();
+        let reader = std::thread::spawn(move || read_to_end(&reader).len());
+        let transfer = Transfer::new(&memfd.fd, &sink).source_offset(0);
+        assert_steps(transfer, way, 4 << 20);
+        drop(sink);
+        assert_eq!(reader.join().unwrap(), 64 << 20);
+    }
+}
+
+#[test]
+fn promise_6_no_step_between_files_moves_more_than_64_mib() {
+    for fs in [Fs::Tmpfs, Fs::Btrfs] {
+        let Some(dir) = fs.dir() else {
+            continue;
+        };
+        // Data, not holes, which no call moves.
+        let source = file_in(&dir, &vec![1; 140 << 20]);
+        for way in every_way().filter(|way| match way {
+            Some(Strategy::Splice) => false,
+            Some(Strategy::Reflink) => fs == Fs::Btrfs,
+            Some(Strategy::CopyFileRange) | None => true,
+            Some(_) => fs == Fs::Tmpfs,
+        }) {
+            let sink = file_in(&dir, b"");
+            // A limit keeps the whole from being cloned at once.
+            let transfer = Transfer::new(&source, &sink).source_offset(0);
+            assert_steps(transfer.limit(139 << 20), way, 64 << 20);
+        }
+    }
+}
+
+fn assert_steps(mut transfer: Transfer<'_>, way: Option<Strategy>, bound: u64) {
+    if let Some(strategy) = way {
+        transfer = transfer.strategy(strategy);
+    }
+    let mut before = 0;
+    let mut most = 0;
+    let observed = transfer.observe(|progress| {
+        most = most.max(progress.bytes() - before);
+        before = progress.bytes();
+        ControlFlow::Continue(())
+    });
+    let report = observed.run().unwrap();
+    assert!(report.bytes() > 2 * bound, "{report}");
+    assert!(most <= bound, "{most} bytes in one step\n{report}");
+    assert_eq!(before, report.bytes(), "the last step is observed too");
+}
+
+#[test]
+fn promise_6_break_stops_after_the_step_with_everything_accounted_for() {
+    let bytes = pattern(LARGE);
+    for from in [
+        SourceKind::Memfd,
+        SourceKind::Pipe,
+        SourceKind::Tcp,
+        SourceKind::UnixStream,
+    ] {
+        for way in every_way() {
+            let is_served = match way {
+                Some(Strategy::Reflink | Strategy::CopyFileRange) => false,
+                Some(Strategy::Sendfile) => from.has_cursor(),
+                _ => true,
+            };
+            if !is_served {
+                continue;
+            }
+            for stop_at in [1, 2] {
+                let what = format!("{from:?}, {way:?}, step {stop_at}");
+                let source = Source::new(from, &bytes).unwrap();
+                // The pipe has no reader: what a step brought is taken by the observer, or stays in it.
+                let (reader, sink) = pipe();
+                rustix::pipe::fcntl_setpipe_size(&sink, 1 << 20).unwrap();
+                let arrived = RefCell::new(Vec::new());
+                let take = || {
+                    let there = rustix::io::ioctl_fionread(&reader).unwrap();
+                    let mut bytes = vec![0; usize::try_from(there).unwrap()];
+                    rustix::io::read(&reader, &mut bytes).unwrap();
+                    arrived.borrow_mut().extend(bytes);
+                };
+                let mut steps = 0;
+                let mut transfer = Transfer::new(&source.fd, &sink).observe(|_| {
+                    take();
+                    steps += 1;
+                    if steps == stop_at {
+                        ControlFlow::Break(())
+                    } else {
+                        ControlFlow::Continue(())
+                    }
+                });
+                if let Some(strategy) = way {
+                    transfer = transfer.strategy(strategy);
+                }
+                let report = transfer.run().unwrap();
+                assert_eq!(steps, stop_at, "{what}");
+                assert_eq!(report.ended(), Ended::Stopped, "{what}");
+                assert_eq!(report.strategy(), way.unwrap_or(report.strategy()));
+                let arrived = arrived.into_inner();
+                assert_eq!(report.bytes(), arrived.len() as u64, "{what}");
+                if let Some(cursor) = source.cursor() {
+                    assert_eq!(cursor, report.bytes(), "{what}");
+                }
+                let rest = source.into_rest();
+                let all = [&arrived[..], report.undelivered(), &rest].concat();
+                assert_same(&all, &bytes, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn promise_6_a_rate_limit_holds_to_the_byte_and_between_short_steps() {
+    let bytes = pattern(200_000);
+    let source = Source::new(SourceKind::Memfd, &bytes).unwrap();
+    let sink = crate::files::file(b"");
+    let mut most = 0;
+    let mut before = 0;
+    let report = Transfer::new(&source.fd, &sink)
+        .rate_limit(1_000_000)
+        .observe(|progress| {
+            most = most.max(progress.bytes() - before);
+            before = progress.bytes();
+            ControlFlow::Continue(())
+        })
+        .run()
+        .unwrap();
+    assert_eq!((report.bytes(), report.ended()), (200_000, Ended::Eof));
+    assert_eq!(report.strategy(), report.attempts()[0].strategy());
+    assert!(most <= 100_000, "a burst is a tenth of a second's worth");
+    assert_same(&contents(&sink), &bytes, "at a rate");
+}

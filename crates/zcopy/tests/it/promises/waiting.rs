@@ -1,0 +1,299 @@
+//! 5. Blocking and non-blocking descriptors both work: no spin, no stall.
+//!
+//! That `EINTR` is retried is scripted in the crate itself: a signal handler cannot be had without `unsafe`.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::pipe::fcntl_setpipe_size;
+use zcopy::{Ended, Side, Strategy, Transfer};
+
+use super::every_way;
+use crate::ends::{Sink, SinkKind, Source, SourceKind, pipe, tcp};
+use crate::files::{assert_same, pattern, write_all};
+use crate::mounts::Fs;
+
+const SOURCES: [SourceKind; 5] = [
+    SourceKind::Pipe,
+    SourceKind::Tcp,
+    SourceKind::UnixStream,
+    SourceKind::Memfd,
+    SourceKind::UnixSeqpacket,
+];
+const SINKS: [SinkKind; 4] = [
+    SinkKind::Pipe,
+    SinkKind::Tcp,
+    SinkKind::UnixStream,
+    SinkKind::Regular(Fs::Tmpfs),
+];
+
+fn serves(way: Option<Strategy>, from: SourceKind, to: SinkKind) -> bool {
+    let keeps_boundaries = from == SourceKind::UnixSeqpacket;
+    match way {
+        Some(Strategy::Reflink | Strategy::CopyFileRange) => false,
+        Some(Strategy::Sendfile) => from.has_cursor(),
+        Some(Strategy::Splice) => !keeps_boundaries && (from.is_pipe() || to.is_pipe()),
+        Some(Strategy::SplicePipe) => !keeps_boundaries,
+        _ => true,
+    }
+}
+
+#[test]
+fn promise_5_both_modes_on_both_sides_with_and_without_a_tick() {
+    let bytes = pattern(700_001);
+    let modes = [OFlags::empty(), OFlags::NONBLOCK];
+    for (from, to) in SOURCES
+        .into_iter()
+        .flat_map(|from| SINKS.map(|to| (from, to)))
+    {
+        for way in every_way().filter(|way| serves(*way, from, to)) {
+            for (source_mode, sink_mode) in modes.into_iter().flat_map(|a| modes.map(|b| (a, b))) {
+                for tick in [None, Some(Duration::from_secs(3600))] {
+                    let what = format!(
+                        "{from:?} {source_mode:?} to {to:?} {sink_mode:?}, {way:?}, {tick:?}"
+                    );
+                    let (Some(source), Some(sink)) = (Source::new(from, &bytes), Sink::new(to))
+                    else {
+                        continue;
+                    };
+                    rustix::fs::fcntl_setfl(&source.fd, source_mode).unwrap();
+                    rustix::fs::fcntl_setfl(&sink.fd, sink_mode).unwrap();
+                    let mut transfer = Transfer::new(&source.fd, &sink.fd);
+                    if let Some(strategy) = way {
+                        transfer = transfer.strategy(strategy);
+                    }
+                    if let Some(tick) = tick {
+                        transfer = transfer.tick(tick);
+                    }
+                    let report = transfer
+                        .run()
+                        .unwrap_or_else(|error| panic!("{what}: {error:#}"));
+                    assert_eq!(report.bytes(), bytes.len() as u64, "{what}");
+                    assert_eq!(report.ended(), Ended::Eof, "{what}");
+                    assert_eq!(
+                        report.strategy(),
+                        way.unwrap_or(report.strategy()),
+                        "{what}"
+                    );
+                    assert_same(&sink.into_bytes(0).unwrap(), &bytes, &what);
+                }
+            }
+        }
+    }
+}
+
+/// Bytes come one at a time, each after the one before has arrived: a transfer that asked again and again instead of
+/// waiting would make more calls than bytes need.
+#[test]
+fn promise_5_a_trickle_costs_no_more_calls_than_bytes() {
+    const N: u8 = 50;
+    for way in every_way().filter(|way| serves(*way, SourceKind::Pipe, SinkKind::Pipe)) {
+        let (source, feed) = pipe();
+        let (collect, sink) = pipe();
+        for fd in [&source, &sink] {
+            rustix::fs::fcntl_setfl(fd, OFlags::NONBLOCK).unwrap();
+        }
+        let peer = std::thread::spawn(move || {
+            for n in 0..N {
+                assert!(write_all(&feed, &[n]));
+                let mut byte = [0];
+                assert_eq!(rustix::io::read(&collect, &mut byte), Ok(1));
+                assert_eq!(byte, [n]);
+            }
+            // Between two pipes, a sink without a reader counts for more than a source that has ended.
+            collect
+        });
+        let mut transfer = Transfer::new(&source, &sink);
+        if let Some(strategy) = way {
+            transfer = transfer.strategy(strategy);
+        }
+        let report = transfer.run().unwrap();
+        drop(peer.join().unwrap());
+        assert_eq!(report.bytes(), u64::from(N));
+        assert_eq!(report.strategy(), way.unwrap_or(report.strategy()));
+        let calls: u64 = report.attempts().iter().map(zcopy::Attempt::calls).sum();
+        // One that finds nothing, one that reads, one that writes; the end.
+        assert!(calls <= 3 * u64::from(N) + 3, "{report}");
+    }
+}
+
+#[test]
+fn promise_5_break_while_the_source_is_idle_takes_one_tick() {
+    for to in SINKS {
+        for way in every_way().filter(|way| serves(*way, SourceKind::Pipe, to)) {
+            for mode in [OFlags::empty(), OFlags::NONBLOCK] {
+                let what = format!("to {to:?}, {way:?}, {mode:?}");
+                let (source, _feed) = pipe();
+                rustix::fs::fcntl_setfl(&source, mode).unwrap();
+                let Some(sink) = Sink::new(to) else {
+                    continue;
+                };
+                let ticks = Cell::new(0);
+                let mut transfer = Transfer::new(&source, &sink.fd)
+                    .tick(Duration::from_millis(1))
+                    .observe(|progress| {
+                        ticks.set(ticks.get() + 1);
+                        assert_eq!(progress.bytes(), 0);
+                        assert_ne!(progress.blocked(), None);
+                        assert_ne!(progress.blocked(), Some(Side::Sink));
+                        ControlFlow::Break(())
+                    });
+                if let Some(strategy) = way {
+                    transfer = transfer.strategy(strategy);
+                }
+                let report = transfer.run().unwrap();
+                assert_eq!(report.ended(), Ended::Stopped, "{what}");
+                assert_eq!((report.bytes(), ticks.get()), (0, 1), "{what}");
+                let calls: u64 = report.attempts().iter().map(zcopy::Attempt::calls).sum();
+                assert!(calls <= 1, "{what}: {report}");
+            }
+        }
+    }
+}
+
+/// Nobody reads the sink: the transfer fills it, waits, and is stopped at the first tick. Nothing is lost between.
+#[test]
+fn promise_5_break_while_the_sink_is_full_takes_one_tick() {
+    // A slot of the pipe may hold 32 KiB of a socket's, so that 16 of them hold more than 64 KiB.
+    let bytes = pattern(crate::every_pair::LARGE);
+    for from in SOURCES {
+        for way in every_way().filter(|way| serves(*way, from, SinkKind::Pipe)) {
+            for mode in [OFlags::empty(), OFlags::NONBLOCK] {
+                let what = format!("{from:?}, {way:?}, {mode:?}");
+                let source = Source::new(from, &bytes).unwrap();
+                let (reader, sink) = pipe();
+                rustix::fs::fcntl_setfl(&sink, mode).unwrap();
+                let mut ticks = 0;
+                let mut transfer = Transfer::new(&source.fd, &sink)
+                    .grow_pipes(false)
+                    .tick(Duration::from_millis(1))
+                    .observe(|progress| match progress.blocked() {
+                        // The source may be late, but it comes.
+                        None | Some(Side::Source) => ControlFlow::Continue(()),
+                        Some(_) => {
+                            ticks += 1;
+                            ControlFlow::Break(())
+                        }
+                    });
+                if let Some(strategy) = way {
+                    transfer = transfer.strategy(strategy);
+                }
+                let report = transfer.run().unwrap();
+                assert_eq!(report.ended(), Ended::Stopped, "{what}");
+                assert_eq!(ticks, 1, "{what}");
+                assert_eq!(report.strategy(), way.unwrap_or(report.strategy()));
+                drop(sink);
+                let arrived = crate::files::read_to_end(&reader);
+                assert_eq!(report.bytes(), arrived.len() as u64, "{what}");
+                if let Some(cursor) = source.cursor() {
+                    assert_eq!(cursor, report.bytes(), "{what}");
+                }
+                let undelivered = report.undelivered().to_vec();
+                let rest = source.into_rest();
+                assert_same(&[arrived, undelivered, rest].concat(), &bytes, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn promise_5_pipes_of_one_slot_are_enough() {
+    let bytes = pattern(100_003);
+    for (from, to) in [
+        (SourceKind::Pipe, SinkKind::Pipe),
+        (SourceKind::Memfd, SinkKind::Pipe),
+        (SourceKind::Pipe, SinkKind::Regular(Fs::Tmpfs)),
+        (SourceKind::UnixStream, SinkKind::Pipe),
+        (SourceKind::Pipe, SinkKind::UnixStream),
+    ] {
+        for way in every_way().filter(|way| serves(*way, from, to)) {
+            let what = format!("{from:?} to {to:?}, {way:?}");
+            // The source pipe is made small while it is empty.
+            let (source, feed) = pipe();
+            let plain = Source::new(from, &bytes).unwrap();
+            let Some(sink) = Sink::new(to) else {
+                continue;
+            };
+            let source_fd: &OwnedFd = if from.is_pipe() {
+                assert_eq!(fcntl_setpipe_size(&source, 4096), Ok(4096));
+                let bytes = bytes.clone();
+                std::thread::spawn(move || write_all(&feed, &bytes));
+                &source
+            } else {
+                &plain.fd
+            };
+            if to.is_pipe() {
+                assert_eq!(fcntl_setpipe_size(&sink.fd, 4096), Ok(4096));
+            }
+            let mut transfer = Transfer::new(source_fd, &sink.fd).grow_pipes(false);
+            if let Some(strategy) = way {
+                transfer = transfer.strategy(strategy);
+            }
+            let report = transfer.run().unwrap();
+            assert_eq!(report.bytes(), bytes.len() as u64, "{what}");
+            assert_eq!(
+                report.strategy(),
+                way.unwrap_or(report.strategy()),
+                "{what}"
+            );
+            assert_same(&sink.into_bytes(0).unwrap(), &bytes, &what);
+        }
+    }
+}
+
+/// A time-out that the caller set on the socket is an answer, with or without a tick.
+#[test]
+fn promise_5_the_socket_s_own_time_out_ends_the_transfer() {
+    let null = File::options().write(true).open("/dev/null").unwrap();
+    for way in [None, Some(Strategy::SplicePipe), Some(Strategy::Buffered)] {
+        for tick in [None, Some(Duration::from_millis(1))] {
+            let (_peer, source) = tcp();
+            let soon = Some(Duration::from_millis(5));
+            set_socket_timeout(&source, Timeout::Recv, soon).unwrap();
+            let mut transfer = Transfer::new(&source, &null);
+            if let Some(strategy) = way {
+                transfer = transfer.strategy(strategy);
+            }
+            if let Some(tick) = tick {
+                transfer = transfer.tick(tick);
+            }
+            let error = transfer.run().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::WouldBlock, "{way:?}, {tick:?}");
+            assert_eq!((error.side(), error.bytes()), (Side::Source, 0));
+        }
+    }
+}
+
+/// A datagram is one read and one write, and an empty one is the end.
+#[test]
+fn promise_5_messages_keep_their_boundaries() {
+    use rustix::net::{RecvFlags, SendFlags, SocketType};
+    for socket_type in [SocketType::DGRAM, SocketType::SEQPACKET] {
+        let (feed, source) = crate::ends::unix(socket_type);
+        let (collect, sink) = crate::ends::unix(socket_type);
+        let messages: [&[u8]; 4] = [b"one", b"and", &[7; 5000], b"last"];
+        for message in messages {
+            rustix::net::send(&feed, message, SendFlags::NOSIGNAL).unwrap();
+        }
+        let report = Transfer::new(&source, &sink).limit(5010).run().unwrap();
+        assert_eq!(report.bytes(), 5010);
+        assert_eq!(report.strategy(), Strategy::Buffered);
+        for message in messages {
+            let mut bytes = vec![0; 6000];
+            let (n, _) = rustix::net::recv(&collect, &mut bytes[..], RecvFlags::DONTWAIT).unwrap();
+            assert_eq!(&bytes[..n], message);
+        }
+        // A message that is longer than the limit stays where it is.
+        rustix::net::send(&feed, b"too long", SendFlags::NOSIGNAL).unwrap();
+        let report = Transfer::new(&source, &sink).limit(7).run().unwrap();
+        assert_eq!((report.bytes(), report.ended()), (0, Ended::Limit));
+        let report = Transfer::new(&source, &sink).limit(8).run().unwrap();
+        assert_eq!((report.bytes(), report.ended()), (8, Ended::Limit));
+    }
+}
