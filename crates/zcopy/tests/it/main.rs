@@ -13,6 +13,9 @@ mod every_pair;
 
 mod promises;
 
+mod bad_input;
+mod positions;
+
 mod economy;
 
 mod child;

@@ -1,0 +1,323 @@
+//! Offsets and cursors: windows, files beyond 4 GiB, and the largest position there is.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use rustix::io::Errno;
+use zcopy::{Ended, Side, Strategy, Transfer};
+
+use crate::ends::{Sink, SinkKind};
+use crate::every_pair::STRATEGIES;
+use crate::files::{allocated, assert_same, contents, cursor, file_in, pattern, set_cursor};
+use crate::mounts::Fs;
+
+const MAX: u64 = i64::MAX as u64;
+
+fn every_way() -> impl Iterator<Item = Option<Strategy>> {
+    STRATEGIES.into_iter().map(Some).chain([None])
+}
+
+#[test]
+fn a_window_between_files_moves_no_cursor() {
+    let bytes = pattern(1 << 20);
+    // In the middle of blocks, and whole blocks, which alone can be cloned.
+    for (from, to, len) in [(70_001, 3, 200_003), (65_536, 131_072, 262_144)] {
+        for fs in Fs::ALL {
+            for way in every_way() {
+                let clones = matches!(fs, Fs::Btrfs | Fs::Xfs) && len % 4096 == 0;
+                match way {
+                    // It knows no offset for the sink, or needs a pipe.
+                    Some(Strategy::Sendfile | Strategy::Splice) => continue,
+                    Some(Strategy::Reflink) if !clones => continue,
+                    _ => {}
+                }
+                let Some(dir) = fs.dir() else {
+                    continue;
+                };
+                let what = format!("{fs:?}, {way:?}, {len} bytes");
+                let source = file_in(&dir, &bytes);
+                let sink = file_in(&dir, b"untouched");
+                set_cursor(&source, 5);
+                set_cursor(&sink, 7);
+                let mut transfer = Transfer::new(&source, &sink)
+                    .source_offset(from)
+                    .sink_offset(to)
+                    .limit(len);
+                if let Some(strategy) = way {
+                    transfer = transfer.strategy(strategy);
+                }
+                let report = transfer
+                    .run()
+                    .unwrap_or_else(|error| panic!("{what}: {error:#}"));
+                assert_eq!(
+                    (report.bytes(), report.ended()),
+                    (len, Ended::Limit),
+                    "{what}"
+                );
+                assert_eq!(
+                    report.strategy(),
+                    way.unwrap_or(report.strategy()),
+                    "{what}"
+                );
+                if way.is_none() {
+                    assert_ne!(report.strategy(), Strategy::Buffered, "{what}\n{report}");
+                }
+                assert_eq!((cursor(&source), cursor(&sink)), (5, 7), "{what}");
+                let [from, to, len] = [from, to, len].map(|n| usize::try_from(n).unwrap());
+                let mut expected = vec![0; to.max(9) + len];
+                expected[..9].copy_from_slice(b"untouched");
+                expected.truncate((to + len).max(9));
+                expected[to..to + len].copy_from_slice(&bytes[from..from + len]);
+                assert_same(&contents(&sink), &expected, &what);
+            }
+        }
+    }
+}
+
+/// A sparse file of a little over 4 GiB, with a word on either side of every limit of 31 and 32 bits.
+fn large(fs: Fs) -> Option<(File, Vec<(u64, Vec<u8>)>)> {
+    let file = file_in(&fs.dir()?, b"");
+    file.set_len((1 << 32) + 10_000).unwrap();
+    let limits = [1 << 31, 1 << 32].into_iter();
+    let places = limits.flat_map(|limit: u64| [limit - 1, limit, limit + 1]);
+    let marks = places.enumerate().map(|(n, place)| {
+        let mark = vec![u8::try_from(n).unwrap() + 1];
+        file.write_all_at(&mark, place).unwrap();
+        (place, mark)
+    });
+    let marks = marks.collect();
+    Some((file, marks))
+}
+
+#[test]
+fn a_file_beyond_4_gib_is_moved_whole_and_keeps_its_holes() {
+    for fs in Fs::ALL {
+        let Some((source, marks)) = large(fs) else {
+            continue;
+        };
+        let len = source.metadata().unwrap().len();
+        for way in every_way() {
+            match way {
+                Some(Strategy::Splice) => continue,
+                Some(Strategy::Reflink) if !matches!(fs, Fs::Btrfs | Fs::Xfs) => continue,
+                _ => {}
+            }
+            let what = format!("{fs:?}, {way:?}");
+            let sink = file_in(&fs.dir().unwrap(), b"");
+            set_cursor(&source, 0);
+            let mut transfer = Transfer::new(&source, &sink);
+            if let Some(strategy) = way {
+                transfer = transfer.strategy(strategy);
+            }
+            let report = transfer
+                .run()
+                .unwrap_or_else(|error| panic!("{what}: {error:#}"));
+            assert_eq!(
+                (report.bytes(), report.ended()),
+                (len, Ended::Eof),
+                "{what}"
+            );
+            let moved_data = |strategy| {
+                let mut attempts = report.attempts().iter();
+                attempts.any(|attempt| attempt.strategy() == strategy && attempt.bytes() > 0)
+            };
+            assert!(way.is_none_or(moved_data), "{what}\n{report}");
+            if way.is_none() {
+                assert_ne!(report.strategy(), Strategy::Buffered, "{what}");
+            }
+            assert_eq!(sink.metadata().unwrap().len(), len, "{what}");
+            assert_eq!((cursor(&source), cursor(&sink)), (len, len), "{what}");
+            for (place, mark) in &marks {
+                let mut found = [0];
+                sink.read_exact_at(&mut found, *place).unwrap();
+                assert_eq!(&found[..], mark, "{what}, at {place}");
+                sink.read_exact_at(&mut found, place + 2).unwrap();
+                let next = marks.iter().find(|(other, _)| *other == place + 2);
+                assert_eq!(
+                    &found[..],
+                    next.map_or(&[0][..], |(_, mark)| mark),
+                    "{what}"
+                );
+            }
+            let few = 1 << 20;
+            assert!(
+                allocated(&sink) <= few,
+                "{what}: {} allocated",
+                allocated(&sink)
+            );
+        }
+    }
+}
+
+#[test]
+fn windows_around_31_and_32_bits_arrive_in_a_pipe() {
+    let Some((source, marks)) = large(Fs::Tmpfs) else {
+        return;
+    };
+    // Beyond 32 KiB, so that the plan offloads.
+    let len = 50_000;
+    for (limit, first) in [(1_u64 << 31, 0), (1 << 32, 3)] {
+        for way in every_way() {
+            if matches!(way, Some(Strategy::Reflink | Strategy::CopyFileRange)) {
+                continue;
+            }
+            let what = format!("{way:?} at {limit}");
+            let sink = Sink::new(SinkKind::Pipe).unwrap();
+            let offset = limit - 45_000;
+            let mut transfer = Transfer::new(&source, &sink.fd)
+                .source_offset(offset)
+                .limit(len);
+            if let Some(strategy) = way {
+                transfer = transfer.strategy(strategy);
+            }
+            let report = transfer.run().unwrap();
+            assert_eq!(
+                (report.bytes(), report.ended()),
+                (len, Ended::Limit),
+                "{what}"
+            );
+            assert_eq!(
+                report.strategy(),
+                way.unwrap_or(report.strategy()),
+                "{what}"
+            );
+            if way.is_none() {
+                assert_ne!(report.strategy(), Strategy::Buffered, "{what}");
+            }
+            let mut expected = vec![0; 50_000];
+            for (place, mark) in &marks[first..first + 3] {
+                expected[usize::try_from(place - offset).unwrap()] = mark[0];
+            }
+            assert_same(&sink.into_bytes(0).unwrap(), &expected, &what);
+        }
+    }
+}
+
+#[test]
+fn more_than_4_gib_are_counted() {
+    const MANY: u64 = (1 << 32) + 3;
+    let zeros = File::open("/dev/zero").unwrap();
+    let null = File::options().write(true).open("/dev/null").unwrap();
+    for way in [None, Some(Strategy::Sendfile), Some(Strategy::Buffered)] {
+        let mut transfer = Transfer::new(&zeros, &null).limit(MANY);
+        if let Some(strategy) = way {
+            transfer = transfer.strategy(strategy);
+        }
+        let report = transfer.run().unwrap();
+        assert_eq!((report.bytes(), report.ended()), (MANY, Ended::Limit));
+        assert_eq!(report.strategy(), way.unwrap_or(Strategy::SplicePipe));
+    }
+}
+
+/// What a plain read or write says there.
+fn said(result: rustix::io::Result<usize>) -> Option<i32> {
+    result.err().map(Errno::raw_os_error)
+}
+
+#[test]
+fn a_source_at_the_largest_position_is_answered_as_read_is() {
+    // The others do not go that far.
+    for fs in [Fs::Tmpfs, Fs::Btrfs, Fs::Xfs] {
+        let Some(dir) = fs.dir() else {
+            continue;
+        };
+        let source = file_in(&dir, &pattern(40_000));
+        for position in [MAX - 5, MAX - 1, MAX] {
+            let one = rustix::io::pread(&source, &mut [0; 1], position);
+            for way in every_way() {
+                if matches!(way, Some(Strategy::Reflink | Strategy::Splice)) {
+                    continue;
+                }
+                let what = format!("{fs:?}, {way:?}, {}", MAX - position);
+                let sink = file_in(&dir, b"");
+                let mut transfer = Transfer::new(&source, &sink).source_offset(position);
+                if let Some(strategy) = way {
+                    transfer = transfer.strategy(strategy);
+                }
+                match transfer.run() {
+                    Ok(report) => {
+                        assert_eq!((report.bytes(), report.ended()), (0, Ended::Eof), "{what}");
+                        assert_eq!(said(one), None, "{what}");
+                    }
+                    Err(error) if error.is_unsuitable() => {
+                        assert!(said(one).is_some() && way.is_some(), "{what}: {error:#}");
+                    }
+                    Err(error) => {
+                        assert_eq!(error.side(), Side::Source, "{what}: {error:#}");
+                        assert_eq!(error.raw_os_error(), said(one), "{what}");
+                    }
+                }
+                assert_eq!(contents(&sink), b"", "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sink_at_the_largest_position_takes_what_fits() {
+    let bytes = pattern(40_000);
+    let Some(dir) = Fs::Tmpfs.dir() else {
+        return;
+    };
+    let source = file_in(&dir, &bytes);
+    for room in [0, 1, 5, 4096] {
+        let position = MAX - room;
+        for way in every_way() {
+            if matches!(
+                way,
+                Some(Strategy::Reflink | Strategy::Splice | Strategy::Sendfile)
+            ) {
+                continue;
+            }
+            let what = format!("{way:?}, room for {room}");
+            let sink = file_in(&dir, b"");
+            let mut transfer = Transfer::new(&source, &sink)
+                .source_offset(0)
+                .sink_offset(position);
+            if let Some(strategy) = way {
+                transfer = transfer.strategy(strategy);
+            }
+            let error = transfer.run().expect_err(&what);
+            assert_eq!(error.bytes(), room, "{what}: {error:#}");
+            if !error.is_unsuitable() {
+                assert_eq!(error.side(), Side::Sink, "{what}: {error:#}");
+                let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+                let is_too_far = matches!(errno, Some(Errno::FBIG | Errno::INVAL));
+                assert!(is_too_far, "{what}: {error:#}");
+            } else {
+                assert!(way.is_some_and(|way| way != Strategy::Buffered), "{what}");
+            }
+            let mut found = vec![0; usize::try_from(room).unwrap()];
+            sink.read_exact_at(&mut found, position).unwrap();
+            assert_same(&found, &bytes[..found.len()], &what);
+        }
+    }
+}
+
+/// The same by cursors, for the plan and for read and write.
+#[test]
+fn a_cursor_at_the_largest_position_loses_no_count() {
+    let bytes = pattern(40_000);
+    let Some(dir) = Fs::Tmpfs.dir() else {
+        return;
+    };
+    for room in [0, 1, 5, 4096] {
+        for way in [None, Some(Strategy::Buffered)] {
+            let what = format!("{way:?}, room for {room}");
+            let (source, sink) = (file_in(&dir, &bytes), file_in(&dir, b""));
+            set_cursor(&sink, MAX - room);
+            let mut transfer = Transfer::new(&source, &sink);
+            if let Some(strategy) = way {
+                transfer = transfer.strategy(strategy);
+            }
+            let error = transfer.run().expect_err(&what);
+            assert_eq!(error.side(), Side::Sink, "{what}: {error:#}");
+            assert!(error.bytes() <= room, "{what}: {error:#}");
+            assert_eq!(cursor(&source), error.bytes(), "{what}");
+            assert_eq!(cursor(&sink), MAX - room + error.bytes(), "{what}");
+            let mut found = vec![0; usize::try_from(error.bytes()).unwrap()];
+            sink.read_exact_at(&mut found, MAX - room).unwrap();
+            assert_same(&found, &bytes[..found.len()], &what);
+        }
+    }
+}
