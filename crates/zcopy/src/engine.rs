@@ -66,11 +66,13 @@ pub(crate) struct Engine<'a, K> {
     observed_at: Duration,
 }
 
-/// What decides between read and write and the plan's strategy.
+/// How far a transfer has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Read and write, until a read fills its buffer and shows that there is more than a message.
-    Opening,
+    /// By this strategy, which needs no preparation, until the stream turns out to be more than a few
+    /// messages.
+    Opening(Strategy),
+    /// By the plan's.
     Main,
 }
 
@@ -120,11 +122,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
         };
         Self {
             strategy: plan.strategy(),
-            phase: if plan.starts_buffered() {
-                Phase::Opening
-            } else {
-                Phase::Main
-            },
+            phase: plan.opening().map_or(Phase::Main, Phase::Opening),
             extents: (has_holes && !options.inspected).then(Extents::default),
             drop_behind: (options.cache == Cache::DropBehind)
                 .then(|| DropBehind::new(&source, &sink)),
@@ -232,10 +230,10 @@ impl<'a, K: Kernel> Engine<'a, K> {
             Strategy::SplicePipe => !self.route.buffer.is_empty(),
             _ => self.route.in_flight() > 0,
         };
-        if has_residue || self.phase == Phase::Opening {
-            Strategy::Buffered
-        } else {
-            self.strategy
+        match self.phase {
+            _ if has_residue => Strategy::Buffered,
+            Phase::Opening(strategy) => strategy,
+            Phase::Main => self.strategy,
         }
     }
 
@@ -287,10 +285,8 @@ impl<'a, K: Kernel> Engine<'a, K> {
         if let Some(pace) = &mut self.pace {
             pace.spend(n);
         }
-        if self.phase == Phase::Opening
-            && self.route.in_flight() == 0
-            && self.route.buffer.was_filled()
-        {
+        let is_bulk = self.bytes >= plan::OPENING && n >= plan::SMALL;
+        if is_bulk && self.route.in_flight() == 0 {
             self.phase = Phase::Main;
         }
         if let Some(drop_behind) = &mut self.drop_behind {

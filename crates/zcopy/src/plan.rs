@@ -17,6 +17,10 @@ pub(crate) use fit::shares_pages;
 /// than it saves. GNU cat draws the same line.
 pub(crate) const SMALL: u64 = 32 << 10;
 
+/// So much of a stream of unknown length is moved without preparation before a step of [`SMALL`] bytes
+/// or more shows that a private pipe will pay.
+pub(crate) const OPENING: u64 = 128 << 10;
+
 /// Up to this size a private pipe costs more than it saves, beside strategies that need no
 /// preparation.
 const SHORT: u64 = 256 << 10;
@@ -46,7 +50,7 @@ pub struct Plan {
     candidates: [Candidate; 6],
     source: Endpoint,
     sink: Endpoint,
-    starts_buffered: bool,
+    opening: Option<Strategy>,
 }
 
 /// One strategy's place in a [`Plan`].
@@ -112,14 +116,17 @@ pub(crate) fn plan(source: &Endpoint, sink: &Endpoint, options: &Options) -> Res
     // Stable: those in use keep their order, the skipped come last.
     candidates.sort_by_key(|candidate| candidate.verdict == Verdict::Skipped);
     candidates[0].verdict = Verdict::Chosen;
-    let starts_buffered = matches!(source.kind, Kind::Pipe | Kind::Stream)
-        && forced(options).is_none()
-        && candidates[0].strategy == Strategy::SplicePipe;
+    let opening = match source.kind {
+        _ if forced(options).is_some() || candidates[0].strategy != Strategy::SplicePipe => None,
+        Kind::Pipe => Some(Strategy::Splice),
+        Kind::Stream => Some(Strategy::Buffered),
+        _ => None,
+    };
     Ok(Plan {
         candidates,
         source: *source,
         sink: *sink,
-        starts_buffered,
+        opening,
     })
 }
 
@@ -261,11 +268,9 @@ impl Plan {
         shares_pages(self.strategy(), &self.source, &self.sink)
     }
 
-    /// Whether the first bytes are moved by read and write all the same, until 32 KiB arrive at
-    /// once.
+    /// What moves the first 128 KiB of a pipe or stream socket, and more until 32 KiB arrive at once.
     ///
-    /// The traffic of a pipe or socket may be a few short messages, for which a private pipe costs
-    /// more than it saves.
+    /// Its traffic may be a few short messages, for which a private pipe costs more than it saves.
     ///
     /// # Examples
     ///
@@ -277,12 +282,12 @@ impl Plan {
     /// let sink = std::fs::File::create("/dev/null")?;
     /// let plan = Transfer::new(&server, &sink).plan()?;
     /// assert_eq!(plan.strategy(), Strategy::SplicePipe);
-    /// assert!(plan.starts_buffered());
+    /// assert_eq!(plan.opening(), Some(Strategy::Buffered));
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]
-    pub fn starts_buffered(&self) -> bool {
-        self.starts_buffered
+    pub fn opening(&self) -> Option<Strategy> {
+        self.opening
     }
 
     /// The strategy that takes over when `strategy` cannot go on.
@@ -337,8 +342,11 @@ impl fmt::Display for Plan {
         for candidate in &self.candidates {
             write!(f, "\n  {candidate}")?;
         }
-        if self.starts_buffered {
-            write!(f, "\nstart: read and write, until 32 KiB arrive at once")?;
+        if let Some(opening) = self.opening {
+            write!(
+                f,
+                "\nopening: {opening}, for 128 KiB and until 32 KiB arrive at once"
+            )?;
         }
         if self.shares_pages() {
             write!(

@@ -100,7 +100,7 @@ impl Report {
     /// drop(writer);
     /// let (_keep, sink) = std::io::pipe()?;
     /// let report = Transfer::new(&reader, &sink).run()?;
-    /// assert_eq!(report.strategy(), Strategy::Buffered, "five bytes need no offload");
+    /// assert_eq!(report.strategy(), Strategy::Splice);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]

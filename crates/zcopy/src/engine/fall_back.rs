@@ -1,6 +1,6 @@
 //! What to make of a step that did not move: the next strategy, the end, or a side that failed.
 
-use super::{Advance, Engine};
+use super::{Advance, Engine, Phase};
 use crate::end::End;
 use crate::endpoint::Kind;
 use crate::error::Failure;
@@ -23,6 +23,7 @@ impl<K: Kernel> Engine<'_, K> {
             return Err(Failure::unsuitable(from, "and nothing is left to try").caused_by(cause));
         };
         self.strategy = next;
+        self.phase = Phase::Main;
         self.false_starts = 0;
         Ok(Advance::Again)
     }

@@ -168,8 +168,8 @@ fn case(from: SourceKind, to: SinkKind, bytes: &[u8]) {
             .unwrap_or_else(|error| panic!("{what}: {error:#}"));
         assert_planned(from, to, bytes.len(), plan.strategy(), &what);
         let strategy = report.strategy();
-        let starts_small = plan.starts_buffered() && bytes.len() <= PIPE + 1;
-        if !(starts_small && strategy == Strategy::Buffered) {
+        let starts_small = bytes.len() <= 4 * PIPE;
+        if !(starts_small && Some(strategy) == plan.opening()) {
             assert_eq!(strategy, plan.strategy(), "{what}:\n{plan}\n{report}");
         }
         (report.bytes(), report.ended())
