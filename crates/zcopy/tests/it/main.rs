@@ -16,7 +16,12 @@ mod promises;
 mod bad_input;
 mod positions;
 
+mod cache;
+mod sharing_blocks;
+mod sparse;
+
 mod economy;
+mod words;
 
 mod child;
 mod ends;

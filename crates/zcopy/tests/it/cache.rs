@@ -1,0 +1,96 @@
+//! Drop-behind leaves no pages of either file.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::process::Command;
+
+use zcopy::{Cache, Ended, Strategy, Transfer};
+
+use crate::every_pair::STRATEGIES;
+use crate::files::{assert_same, contents, file_in, pattern};
+use crate::mounts::Fs;
+use crate::skip::has_program;
+
+/// Whole pages: `fincore` does not see the last one of a file that ends in the middle of it.
+const LEN: usize = (32 << 20) + (12 << 10);
+
+/// Bytes of a file that are in the page cache.
+fn cached(file: &File) -> u64 {
+    let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+    let fincore = Command::new("fincore")
+        .args(["--bytes", "--noheadings", "--output", "RES", &path])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(fincore.stdout).unwrap();
+    said.trim().parse().unwrap()
+}
+
+#[test]
+fn drop_behind_leaves_no_pages_by_any_strategy() {
+    let (true, Some(dir)) = (has_program("fincore"), Fs::Ext4.dir()) else {
+        return;
+    };
+    let bytes = pattern(LEN);
+    let named = STRATEGIES.into_iter().map(Some);
+    let ways = named.filter(|way| !matches!(way, Some(Strategy::Reflink | Strategy::Splice)));
+    for way in ways.chain([None]) {
+        let source = file_in(&dir, &bytes);
+        // Dirty pages cannot be dropped; they are not this transfer's.
+        source.sync_all().unwrap();
+        assert!(
+            cached(&source) >= LEN as u64,
+            "the test begins with a full cache"
+        );
+        let sink = file_in(&dir, b"");
+        let mut transfer = Transfer::new(&source, &sink).cache(Cache::DropBehind);
+        if let Some(strategy) = way {
+            transfer = transfer.strategy(strategy);
+        }
+        let report = transfer.run().unwrap();
+        assert_eq!((report.bytes(), report.ended()), (LEN as u64, Ended::Eof));
+        assert_eq!(report.strategy(), way.unwrap_or(report.strategy()));
+        assert_eq!((cached(&source), cached(&sink)), (0, 0), "{way:?}");
+        assert_same(&contents(&sink), &bytes, "read back from the disk");
+    }
+}
+
+#[test]
+fn drop_behind_works_by_offsets_and_into_pipes() {
+    let (true, Some(dir)) = (has_program("fincore"), Fs::Ext4.dir()) else {
+        return;
+    };
+    let bytes = pattern(LEN);
+    let source = file_in(&dir, &bytes);
+    source.sync_all().unwrap();
+    let sink = file_in(&dir, b"");
+    let report = Transfer::new(&source, &sink)
+        .source_offset(0)
+        .sink_offset(0)
+        .cache(Cache::DropBehind)
+        .run()
+        .unwrap();
+    assert_eq!(report.bytes(), LEN as u64);
+    assert_ne!(report.strategy(), Strategy::Buffered);
+    assert_eq!((cached(&source), cached(&sink)), (0, 0));
+
+    let pipe = crate::ends::Sink::new(crate::ends::SinkKind::Pipe).unwrap();
+    let transfer = Transfer::new(&source, &pipe.fd).source_offset(0);
+    let report = transfer.cache(Cache::DropBehind).run().unwrap();
+    assert_eq!(report.bytes(), LEN as u64);
+    // What still lay in the pipe at the end stays until it is read.
+    assert!(cached(&source) <= 4 << 20, "{}", cached(&source));
+    assert_same(&pipe.into_bytes(0).unwrap(), &bytes, "a pipe");
+}
+
+#[test]
+fn keep_keeps() {
+    let (true, Some(dir)) = (has_program("fincore"), Fs::Ext4.dir()) else {
+        return;
+    };
+    let source = file_in(&dir, &pattern(LEN));
+    let sink = file_in(&dir, b"");
+    let report = Transfer::new(&source, &sink).run().unwrap();
+    assert_eq!(report.bytes(), LEN as u64);
+    assert_ne!(report.strategy(), Strategy::Buffered);
+    assert!(cached(&source) >= LEN as u64 && cached(&sink) >= LEN as u64);
+}

@@ -1,0 +1,315 @@
+//! Holes: kept, filled, made.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use zcopy::{Ended, Sparse, Strategy, Transfer};
+
+use crate::ends::{Sink, SinkKind, Source, SourceKind};
+use crate::every_pair::STRATEGIES;
+use crate::files::{allocated, assert_same, contents, cursor, file_in, pattern, set_cursor};
+use crate::mounts::Fs;
+
+const MIB: usize = 1 << 20;
+/// Where these count blocks exactly. Others have metadata of their own in `st_blocks`.
+const COUNTED: [Fs; 2] = [Fs::Tmpfs, Fs::Ext4];
+
+/// Which of four MiB are data.
+const LAYOUTS: [[bool; 4]; 6] = [
+    [false, true, false, true],
+    [true, false, true, false],
+    [true, false, false, true],
+    [false, false, false, true],
+    [true, false, false, false],
+    [false, false, false, false],
+];
+
+/// A file of data and holes, and its bytes.
+fn sparse(fs: Fs, layout: [bool; 4]) -> Option<(File, Vec<u8>)> {
+    let file = file_in(&fs.dir()?, b"");
+    let data = pattern(MIB);
+    let mut bytes = vec![0; layout.len() * MIB];
+    file.set_len(bytes.len() as u64).unwrap();
+    for (n, _) in layout.iter().enumerate().filter(|(_, is_data)| **is_data) {
+        file.write_all_at(&data, (n * MIB) as u64).unwrap();
+        bytes[n * MIB..][..MIB].copy_from_slice(&data);
+    }
+    Some((file, bytes))
+}
+
+fn holes(layout: [bool; 4]) -> u64 {
+    (layout.iter().filter(|is_data| !**is_data).count() * MIB) as u64
+}
+
+fn every_way() -> impl Iterator<Item = Option<Strategy>> {
+    STRATEGIES.into_iter().map(Some).chain([None])
+}
+
+/// The ways from file to file on ext4 or tmpfs.
+fn ways_between_files() -> impl Iterator<Item = Option<Strategy>> {
+    every_way().filter(|way| !matches!(way, Some(Strategy::Reflink | Strategy::Splice)))
+}
+
+#[test]
+fn keep_keeps_holes_wherever_they_are_by_every_strategy() {
+    for (fs, to) in COUNTED
+        .into_iter()
+        .flat_map(|fs| COUNTED.map(|to| (fs, to)))
+    {
+        for (layout, way) in ways_between_files().flat_map(|way| LAYOUTS.map(|it| (it, way))) {
+            if fs != to && way == Some(Strategy::CopyFileRange) {
+                continue;
+            }
+            let what = format!("{fs:?} to {to:?}, {layout:?}, {way:?}");
+            let (Some((source, bytes)), Some(dir)) = (sparse(fs, layout), to.dir()) else {
+                continue;
+            };
+            let sink = file_in(&dir, b"");
+            let mut transfer = Transfer::new(&source, &sink);
+            if let Some(strategy) = way {
+                transfer = transfer.strategy(strategy);
+            }
+            let report = transfer
+                .run()
+                .unwrap_or_else(|error| panic!("{what}: {error:#}"));
+            let len = bytes.len() as u64;
+            assert_eq!(
+                (report.bytes(), report.ended()),
+                (len, Ended::Eof),
+                "{what}"
+            );
+            assert_eq!(report.hole_bytes(), holes(layout), "{what}");
+            assert_same(&contents(&sink), &bytes, &what);
+            assert_eq!(allocated(&sink), len - holes(layout), "{what}");
+            assert_eq!((cursor(&source), cursor(&sink)), (len, len), "{what}");
+            assert_eq!(
+                report.strategy(),
+                way.unwrap_or(report.strategy()),
+                "{what}"
+            );
+        }
+    }
+}
+
+/// What the sink held where the source has a hole is gone, and its blocks are free.
+#[test]
+fn keep_punches_holes_into_what_the_sink_held() {
+    for (fs, layout) in COUNTED
+        .into_iter()
+        .flat_map(|fs| LAYOUTS.map(|it| (fs, it)))
+    {
+        for way in ways_between_files() {
+            // Longer than the source, as long, and ending in a hole of it.
+            for held in [5 * MIB, 4 * MIB, 3 * MIB + 5000] {
+                let what = format!("{fs:?}, {layout:?}, {way:?} over {held} bytes");
+                let (Some((source, mut bytes)), Some(dir)) = (sparse(fs, layout), fs.dir()) else {
+                    continue;
+                };
+                let sink = file_in(&dir, &vec![0xff; held]);
+                let mut transfer = Transfer::new(&source, &sink);
+                if let Some(strategy) = way {
+                    transfer = transfer.strategy(strategy);
+                }
+                let report = transfer.run().unwrap();
+                assert_eq!(report.bytes(), 4 * MIB as u64, "{what}");
+                assert_eq!(report.hole_bytes(), holes(layout), "{what}");
+                let tail = held.saturating_sub(bytes.len());
+                bytes.extend(vec![0xff; tail]);
+                assert_same(&contents(&sink), &bytes, &what);
+                // The block in which the sink ended keeps its place.
+                let expected = bytes.len() as u64 - holes(layout);
+                let found = allocated(&sink);
+                assert!(
+                    (expected..=expected + 4096).contains(&found),
+                    "{what}: {found}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn keep_counts_from_the_cursors_and_stops_at_the_limit() {
+    let layout = [false, true, false, false];
+    for way in ways_between_files() {
+        let Some((source, bytes)) = sparse(Fs::Tmpfs, layout) else {
+            return;
+        };
+        let sink = file_in(&Fs::Tmpfs.dir().unwrap(), b"");
+        set_cursor(&source, 4096);
+        set_cursor(&sink, 8192);
+        let limit = 3 * MIB - 8192;
+        let mut transfer = Transfer::new(&source, &sink).limit(limit as u64);
+        if let Some(strategy) = way {
+            transfer = transfer.strategy(strategy);
+        }
+        let report = transfer.run().unwrap();
+        assert_eq!(
+            (report.bytes(), report.ended()),
+            (limit as u64, Ended::Limit)
+        );
+        assert_eq!(report.strategy(), way.unwrap_or(report.strategy()));
+        let expected = [&[0; 8192], &bytes[4096..4096 + limit]].concat();
+        assert_same(&contents(&sink), &expected, "a window that ends in a hole");
+        assert_eq!(allocated(&sink), MIB as u64, "{way:?}");
+        assert_eq!(cursor(&source), (4096 + limit) as u64);
+        assert_eq!(cursor(&sink), (8192 + limit) as u64);
+    }
+}
+
+#[test]
+fn keep_reads_holes_as_zeros_where_the_sink_has_none() {
+    for to in [SinkKind::Pipe, SinkKind::Append, SinkKind::Tcp] {
+        let (Some((source, bytes)), Some(sink)) = (sparse(Fs::Tmpfs, LAYOUTS[0]), Sink::new(to))
+        else {
+            continue;
+        };
+        let report = Transfer::new(&source, &sink.fd).run().unwrap();
+        assert_eq!((report.bytes(), report.hole_bytes()), (4 * MIB as u64, 0));
+        let by_offload = report.strategy() != Strategy::Buffered;
+        assert_eq!(by_offload, to != SinkKind::Append);
+        assert_same(&sink.into_bytes(0).unwrap(), &bytes, "zeros");
+    }
+}
+
+#[test]
+fn fill_allocates_every_block() {
+    for (fs, layout) in COUNTED
+        .into_iter()
+        .flat_map(|fs| LAYOUTS.map(|it| (fs, it)))
+    {
+        for way in ways_between_files().filter(|way| *way != Some(Strategy::CopyFileRange)) {
+            let what = format!("{fs:?}, {layout:?}, {way:?}");
+            let (Some((source, bytes)), Some(dir)) = (sparse(fs, layout), fs.dir()) else {
+                continue;
+            };
+            let sink = file_in(&dir, b"");
+            let mut transfer = Transfer::new(&source, &sink).sparse(Sparse::Fill);
+            if let Some(strategy) = way {
+                transfer = transfer.strategy(strategy);
+            }
+            let report = transfer.run().unwrap();
+            assert_eq!(
+                (report.bytes(), report.hole_bytes()),
+                (4 * MIB as u64, 0),
+                "{what}"
+            );
+            assert_eq!(
+                report.strategy(),
+                way.unwrap_or(report.strategy()),
+                "{what}"
+            );
+            assert_ne!(
+                report.strategy(),
+                Strategy::CopyFileRange,
+                "it may keep holes"
+            );
+            assert_same(&contents(&sink), &bytes, &what);
+            assert_eq!(allocated(&sink), 4 * MIB as u64, "{what}");
+        }
+    }
+}
+
+/// On btrfs and xfs a clone would keep the holes.
+#[test]
+fn fill_does_not_clone() {
+    for fs in [Fs::Btrfs, Fs::Xfs] {
+        let Some((source, bytes)) = sparse(fs, LAYOUTS[0]) else {
+            continue;
+        };
+        let sink = file_in(&fs.dir().unwrap(), b"");
+        let transfer = Transfer::new(&source, &sink).sparse(Sparse::Fill);
+        let report = transfer.run().unwrap();
+        let clones = [Strategy::Reflink, Strategy::CopyFileRange];
+        assert!(!clones.contains(&report.strategy()), "{report}");
+        assert_same(&contents(&sink), &bytes, "filled");
+        assert!(allocated(&sink) >= 4 * MIB as u64);
+    }
+}
+
+#[test]
+fn detect_makes_holes_of_zeros_whatever_the_source() {
+    for (fs, layout) in COUNTED
+        .into_iter()
+        .flat_map(|fs| LAYOUTS.map(|it| (fs, it)))
+    {
+        let Some((_, bytes)) = sparse(fs, layout) else {
+            continue;
+        };
+        for from in [
+            SourceKind::Regular(fs),
+            SourceKind::Memfd,
+            SourceKind::Pipe,
+            SourceKind::Tcp,
+            SourceKind::Block,
+        ] {
+            for held in [0, 2 * MIB + 100] {
+                let what = format!("{from:?} to {fs:?}, {layout:?}, over {held} bytes");
+                let Some(source) = Source::new(from, &bytes) else {
+                    continue;
+                };
+                let sink = file_in(&fs.dir().unwrap(), &vec![0xff; held]);
+                let mut transfer = Transfer::new(&source.fd, &sink).sparse(Sparse::Detect);
+                if let Some(limit) = source.limit {
+                    transfer = transfer.limit(limit);
+                }
+                let report = transfer.run().unwrap();
+                assert_eq!(report.bytes(), bytes.len() as u64, "{what}");
+                assert_eq!(report.strategy(), Strategy::Buffered, "{what}");
+                assert_eq!(cursor(&sink), bytes.len() as u64, "{what}");
+                assert_same(&contents(&sink), &bytes, &what);
+                // Short reads of pipes and sockets can split a block of zeros, which is then written.
+                if source.cursor().is_some() {
+                    assert_eq!(report.hole_bytes(), holes(layout), "{what}");
+                    // The block in which the sink ended keeps its place.
+                    let expected = bytes.len() as u64 - holes(layout);
+                    let found = allocated(&sink);
+                    assert!(
+                        (expected..=expected + 4096).contains(&found),
+                        "{what}: {found}"
+                    );
+                } else {
+                    assert!(report.hole_bytes() <= holes(layout), "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn detect_appends_zeros_as_zeros() {
+    let source = Source::new(SourceKind::Memfd, &vec![0; MIB]).unwrap();
+    let Some(sink) = Sink::new(SinkKind::Append) else {
+        return;
+    };
+    let transfer = Transfer::new(&source.fd, &sink.fd).sparse(Sparse::Detect);
+    let report = transfer.run().unwrap();
+    assert_eq!((report.bytes(), report.hole_bytes()), (MIB as u64, 0));
+    assert_same(&sink.into_bytes(0).unwrap(), &vec![0; MIB], "appended");
+}
+
+#[test]
+fn inspect_sees_holes_as_zeros_and_leaves_them() {
+    for sparse_option in [Sparse::Keep, Sparse::Fill, Sparse::Detect] {
+        let Some((source, bytes)) = sparse(Fs::Tmpfs, LAYOUTS[0]) else {
+            return;
+        };
+        let sink = file_in(&Fs::Tmpfs.dir().unwrap(), b"");
+        let mut seen = Vec::new();
+        let report = Transfer::new(&source, &sink)
+            .sparse(sparse_option)
+            .inspect(|bytes| seen.extend_from_slice(bytes))
+            .run()
+            .unwrap();
+        assert_eq!(report.bytes(), bytes.len() as u64);
+        assert_eq!(report.strategy(), Strategy::Buffered);
+        assert_same(&seen, &bytes, "inspected");
+        assert_same(&contents(&sink), &bytes, "arrived");
+        let expected = match sparse_option {
+            Sparse::Fill => 0,
+            _ => holes(LAYOUTS[0]),
+        };
+        assert_eq!(report.hole_bytes(), expected, "{sparse_option:?}");
+        assert_eq!(allocated(&sink), bytes.len() as u64 - expected);
+    }
+}

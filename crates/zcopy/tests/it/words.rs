@@ -1,0 +1,188 @@
+//! What plans, reports and errors look like: aligned, one strategy a line.
+
+use std::fs::File;
+
+use zcopy::{Strategy, Transfer, Verdict};
+
+use crate::ends::pipe;
+use crate::files::{contents, file_in, pattern, write_all};
+use crate::mounts::Fs;
+
+/// The column in which the reasons, or the counts, begin.
+fn assert_aligned(text: &str) {
+    for line in text.lines().filter(|line| line.starts_with("  ")) {
+        let (verdict, rest) = line[2..].split_at(9);
+        let (strategy, reason) = rest.split_at(17);
+        assert!(verdict.ends_with("  "), "{text}");
+        assert!(
+            strategy.ends_with("  ") && !strategy.starts_with(' '),
+            "{text}"
+        );
+        assert!(!reason.starts_with(' ') && !reason.is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn a_plan_has_a_line_for_every_strategy_with_its_reason() {
+    let Some(dir) = Fs::Ext4.dir() else {
+        return;
+    };
+    let source = file_in(&dir, &pattern(1 << 20));
+    let (reader, sink) = pipe();
+    let null = File::options().write(true).open("/dev/null").unwrap();
+    let to_null: std::os::fd::OwnedFd = null.into();
+    for sink in [&sink, &to_null] {
+        let plan = Transfer::new(&source, sink).plan().unwrap();
+        let text = plan.to_string();
+        assert_aligned(&text);
+        let lines: Vec<_> = text.lines().filter(|line| line.starts_with("  ")).collect();
+        assert_eq!(lines.len(), plan.candidates().len());
+        for (line, candidate) in lines.iter().zip(plan.candidates()) {
+            let verdict = match candidate.verdict() {
+                Verdict::Chosen => "chosen",
+                Verdict::Reserve => "reserve",
+                _ => "skipped",
+            };
+            let expected = format!(
+                "  {verdict:<7}  {:<15}  {}",
+                candidate.strategy().to_string(),
+                candidate.reason()
+            );
+            assert_eq!(*line, expected);
+        }
+        let chosen = plan
+            .candidates()
+            .iter()
+            .filter(|it| it.verdict() == Verdict::Chosen);
+        assert_eq!(chosen.count(), 1);
+    }
+    drop(reader);
+}
+
+#[test]
+fn the_plan_of_a_forced_strategy_reads() {
+    let source = File::open("/dev/zero").unwrap();
+    let sink = File::options().write(true).open("/dev/null").unwrap();
+    let transfer = Transfer::new(&source, &sink).limit(1 << 20);
+    let plan = transfer.strategy(Strategy::Sendfile).plan().unwrap();
+    let text = plan.to_string();
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("/dev/zero -> /dev/null"));
+    assert_eq!(
+        lines.next(),
+        Some("  chosen   sendfile         it was asked for")
+    );
+    for line in lines {
+        assert!(line.starts_with("  skipped  "), "{text}");
+        assert!(line.ends_with("  another strategy was asked for"), "{text}");
+    }
+    assert_aligned(&text);
+}
+
+#[test]
+fn a_report_has_a_line_for_every_attempt() {
+    let source = File::open("/dev/zero").unwrap();
+    let sink = File::options().write(true).open("/dev/null").unwrap();
+    let report = Transfer::new(&source, &sink)
+        .limit(1 << 20)
+        .strategy(Strategy::Buffered)
+        .run()
+        .unwrap();
+    let [attempt] = report.attempts() else {
+        panic!("one was enough: {report}");
+    };
+    let calls = attempt.calls();
+    assert_eq!(
+        report.to_string(),
+        format!(
+            "1048576 bytes by buffered, up to the limit\n  \
+             buffered               1048576 bytes in {calls} calls"
+        )
+    );
+    assert!(calls >= 8, "256 KiB at a time: {calls}");
+}
+
+#[test]
+fn a_report_tells_of_a_fall_back_of_pages_and_of_what_is_handed_back() {
+    let (source, writer) = pipe();
+    assert!(write_all(&writer, b"hello"));
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let error = Transfer::new(&source, &full).run().unwrap_err();
+    assert_eq!(error.to_string(), "write to the sink failed after 0 bytes");
+    assert_eq!(
+        format!("{error:#}"),
+        "write to the sink failed after 0 bytes: No space left on device (os error 28)"
+    );
+    assert_eq!(
+        error.report().to_string(),
+        "0 bytes by buffered, until it failed\n  \
+         buffered                     0 bytes in 2 calls, \
+         ended by: No space left on device (os error 28)\n\
+         undelivered: 5 bytes are handed back"
+    );
+
+    let file = crate::files::file(&pattern(60_000));
+    let (_reader, sink) = pipe();
+    let report = Transfer::new(&file, &sink).run().unwrap();
+    let last = report.to_string();
+    let last = last.lines().last().unwrap();
+    assert_eq!(
+        last,
+        "pages: shared with the source file until the sink's reader has taken them"
+    );
+    assert!(report.shared_pages() && report.strategy() != Strategy::Buffered);
+}
+
+/// Errors keep their kind and their facts on the way through `std::io`.
+#[test]
+fn an_error_survives_being_an_io_error() {
+    let (source, writer) = pipe();
+    assert!(write_all(&writer, b"hello"));
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let error = zcopy::copy(&source, &full).unwrap_err();
+    assert_eq!(error.report().strategy(), Strategy::Buffered);
+    let error = std::io::Error::from(error);
+    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+    let inner = error.get_ref().unwrap().downcast_ref::<zcopy::Error>();
+    assert_eq!(inner.unwrap().undelivered(), b"hello");
+}
+
+#[test]
+fn what_inspect_sees_is_what_the_sink_accepted() {
+    let bytes = pattern(700_000);
+    let source = crate::files::file(&bytes);
+    let sink = crate::files::file(b"");
+    let mut seen = Vec::new();
+    let transfer = Transfer::new(&source, &sink);
+    let transfer = transfer.inspect(|bytes| seen.extend_from_slice(bytes));
+    let plan = transfer.plan().unwrap();
+    assert_eq!(plan.strategy(), Strategy::Buffered);
+    assert!(plan.candidates()[0].reason().contains("inspected"));
+    let report = transfer.run().unwrap();
+    assert_eq!(report.bytes(), 700_000);
+    assert_eq!(report.strategy(), Strategy::Buffered);
+    crate::files::assert_same(&seen, &contents(&sink), "seen");
+    crate::files::assert_same(&seen, &bytes, "seen");
+}
+
+/// Of a failed transfer, only what arrived.
+#[test]
+fn inspect_does_not_see_what_did_not_arrive() {
+    let bytes = pattern(700_000);
+    let source = crate::files::file(&bytes);
+    let (reader, sink) = pipe();
+    rustix::pipe::fcntl_setpipe_size(&sink, 1 << 20).unwrap();
+    let reader = std::cell::RefCell::new(Some(reader));
+    let mut seen = Vec::new();
+    let transfer = Transfer::new(&source, &sink)
+        .inspect(|bytes| seen.extend_from_slice(bytes))
+        .observe(|_| {
+            reader.borrow_mut().take();
+            std::ops::ControlFlow::Continue(())
+        });
+    let error = transfer.run().unwrap_err();
+    assert_eq!(error.side(), zcopy::Side::Sink);
+    assert_eq!(error.report().strategy(), Strategy::Buffered);
+    assert_eq!(error.bytes(), seen.len() as u64);
+    assert!(bytes.starts_with(&seen) && !seen.is_empty());
+}
