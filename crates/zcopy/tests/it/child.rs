@@ -4,6 +4,7 @@
 //! descriptor 0 and its sink descriptor 2; what became of it is told on descriptor 1, between what the harness prints.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -181,11 +182,13 @@ fn in_a_child() {
         None => "",
     };
     let errno = done.as_ref().err().and_then(zcopy::Error::raw_os_error);
-    let hex: String = report
+    let hex = report
         .undelivered()
         .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+        .fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        });
     let attempts = report.attempts().iter().map(|attempt| {
         let errno = attempt.error().and_then(|error| error.raw_os_error());
         format!("{}:{}", attempt.strategy(), errno.unwrap_or(0))

@@ -58,7 +58,7 @@ impl Root {
 pub(crate) fn mount_tmpfs(mib: u64) -> Option<Root> {
     let dir = TempDir::new().unwrap();
     let size = format!("size={mib}m");
-    mount(dir, &["-t", "tmpfs", "-o", &size, "none"])
+    mount(&dir, &["-t", "tmpfs", "-o", &size, "none"])
 }
 
 /// A file system of so many MiB in a sparse image.
@@ -75,10 +75,10 @@ pub(crate) fn loop_mount(name: &str, mib: u64) -> Option<Root> {
         return None;
     }
     let image = image.path().to_str().unwrap().to_owned();
-    mount(dir, &["-t", name, "-o", "loop", &image])
+    mount(&dir, &["-t", name, "-o", "loop", &image])
 }
 
-fn mount(dir: TempDir, arguments: &[&str]) -> Option<Root> {
+fn mount(dir: &TempDir, arguments: &[&str]) -> Option<Root> {
     if !succeeds(Command::new("mount").args(arguments).arg(dir.path())) {
         return None;
     }

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -12,7 +13,7 @@ use zcopy::{Ended, Side, Strategy, Transfer};
 use super::{assert_nothing_lost, assert_rest, every_way};
 use crate::ends::{Source, SourceKind, pipe, tcp};
 use crate::every_pair::LARGE;
-use crate::files::{contents, file, pattern};
+use crate::files::{contents, file, file_in, pattern};
 use crate::mounts::Fs;
 
 /// A source of every sort: that goes back and that cannot, a pipe and not.
@@ -235,12 +236,7 @@ fn promise_1_a_source_that_changes_its_length_is_moved_as_it_is() {
                     source.set_len(new_len).unwrap();
                     if new_len > LEN {
                         let grown = usize::try_from(new_len).unwrap();
-                        std::os::unix::fs::FileExt::write_all_at(
-                            &source,
-                            &bytes[before..grown],
-                            LEN,
-                        )
-                        .unwrap();
+                        source.write_all_at(&bytes[before..grown], LEN).unwrap();
                     }
                 }
                 ControlFlow::Continue(())
@@ -274,6 +270,54 @@ fn promise_1_a_source_that_changes_its_length_is_moved_as_it_is() {
     }
 }
 
+/// The same between files, extent by extent, which gives every strategy a second step.
+#[test]
+fn promise_1_a_sparse_source_that_changes_its_length_is_moved_as_it_is() {
+    const MIB: u64 = 1 << 20;
+    let data = pattern(1 << 20);
+    for way in every_way().filter(|way| {
+        // One has no steps between files of 4 MiB, the other needs a pipe.
+        !matches!(way, Some(Strategy::Reflink | Strategy::Splice))
+    }) {
+        for new_len in [2 * MIB + 5000, MIB, 5 * MIB] {
+            let what = format!("{way:?}, 4 MiB become {new_len} bytes");
+            let Some(dir) = Fs::Tmpfs.dir() else {
+                return;
+            };
+            let (source, sink) = (file_in(&dir, &data), file_in(&dir, b""));
+            source.write_all_at(&data, 2 * MIB).unwrap();
+            source.set_len(4 * MIB).unwrap();
+            let mut is_first = true;
+            let mut transfer = Transfer::new(&source, &sink).observe(|progress| {
+                if is_first {
+                    assert!(progress.bytes() <= MIB);
+                    source.set_len(new_len).unwrap();
+                    if new_len > 4 * MIB {
+                        source.write_all_at(&data, 4 * MIB).unwrap();
+                    }
+                    is_first = false;
+                }
+                ControlFlow::Continue(())
+            });
+            if let Some(strategy) = way {
+                transfer = transfer.strategy(strategy);
+            }
+            let report = transfer
+                .run()
+                .unwrap_or_else(|error| panic!("{what}: {error:#}"));
+            assert_eq!(report.ended(), Ended::Eof, "{what}");
+            assert_eq!(report.bytes(), new_len, "{what}\n{report}");
+            let mut moved = report
+                .attempts()
+                .iter()
+                .filter(|attempt| attempt.bytes() > 0);
+            let by_name = way.is_none_or(|way| moved.all(|attempt| attempt.strategy() == way));
+            assert!(by_name, "{what}\n{report}");
+            crate::files::assert_same(&contents(&sink), &contents(&source), &what);
+        }
+    }
+}
+
 #[test]
 fn promise_1_cursors_end_behind_the_last_byte_that_arrived() {
     let bytes = pattern(LARGE);
@@ -281,8 +325,8 @@ fn promise_1_cursors_end_behind_the_last_byte_that_arrived() {
         let (Some(dir), len) = (Fs::Xfs.dir(), bytes.len() as u64) else {
             return;
         };
-        let source = crate::files::file_in(&dir, &bytes);
-        let sink = crate::files::file_in(&dir, b"");
+        let source = file_in(&dir, &bytes);
+        let sink = file_in(&dir, b"");
         if way == Some(Strategy::Splice) {
             continue;
         }

@@ -33,7 +33,8 @@ const SINKS: [SinkKind; 6] = [
 
 #[test]
 fn promise_4_no_flag_is_changed() {
-    let bytes = pattern(100_000);
+    // So many that a stream goes beyond its opening.
+    let bytes = pattern(LARGE);
     for (from, to) in SOURCES
         .into_iter()
         .flat_map(|from| SINKS.map(|to| (from, to)))
@@ -52,19 +53,19 @@ fn promise_4_no_flag_is_changed() {
                     (flags(&source.fd), flags(&sink.fd))
                 };
                 let before = flags();
-                let mut transfer = Transfer::new(&source.fd, &sink.fd).limit(100_000);
+                let mut transfer = Transfer::new(&source.fd, &sink.fd).limit(LARGE as u64);
                 if let Some(tick) = tick {
                     transfer = transfer.tick(tick);
                 }
                 let report = transfer
                     .run()
                     .unwrap_or_else(|error| panic!("{what}: {error:#}"));
-                assert_eq!(report.bytes(), 100_000, "{what}");
+                assert_eq!(report.bytes(), LARGE as u64, "{what}");
                 let by_offload = report.strategy() != Strategy::Buffered;
                 assert_eq!(by_offload, to != SinkKind::Append, "{what}\n{report}");
                 assert_eq!(flags(), before, "{what}");
                 if from != SourceKind::Zero {
-                    assert_same(&sink.into_bytes(100_000).unwrap(), &bytes, &what);
+                    assert_same(&sink.into_bytes(LARGE as u64).unwrap(), &bytes, &what);
                 }
             }
         }

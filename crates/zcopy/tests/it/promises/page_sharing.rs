@@ -17,7 +17,7 @@ const LEN: usize = 60_000;
 fn read_after_write(file: &File, transfer: impl FnOnce(&File, &std::os::fd::OwnedFd)) -> Vec<u8> {
     let (reader, sink) = pipe();
     transfer(file, &sink);
-    file.write_all_at(&[b'b'; LEN], 0).unwrap();
+    file.write_all_at(&vec![b'b'; LEN], 0).unwrap();
     drop(sink);
     crate::files::read_to_end(&reader)
 }
@@ -32,7 +32,7 @@ fn promise_8_stable_keeps_the_old_bytes_and_the_default_says_what_it_does() {
         let Some(dir) = fs.dir() else {
             continue;
         };
-        let file = file_in(&dir, &[b'a'; LEN]);
+        let file = file_in(&dir, &vec![b'a'; LEN]);
         let read = read_after_write(&file, |file, sink| {
             let transfer = || Transfer::new(file, sink).stable(true);
             let plan = transfer().plan().unwrap();
@@ -48,7 +48,7 @@ fn promise_8_stable_keeps_the_old_bytes_and_the_default_says_what_it_does() {
             if matches!(way, Some(Strategy::Reflink | Strategy::CopyFileRange)) {
                 continue;
             }
-            let file = file_in(&dir, &[b'a'; LEN]);
+            let file = file_in(&dir, &vec![b'a'; LEN]);
             let mut shared = false;
             let read = read_after_write(&file, |file, sink| {
                 let transfer = || match way {
@@ -75,7 +75,7 @@ fn promise_8_stable_keeps_the_old_bytes_and_the_default_says_what_it_does() {
 
 #[test]
 fn promise_8_stable_refuses_a_strategy_that_shares() {
-    let file = crate::files::file(&[b'a'; LEN]);
+    let file = crate::files::file(&vec![b'a'; LEN]);
     let (_reader, to_pipe) = pipe();
     let (_peer, to_socket) = unix(rustix::net::SocketType::STREAM);
     for strategy in [Strategy::Sendfile, Strategy::SplicePipe, Strategy::Splice] {
@@ -107,7 +107,7 @@ fn promise_8_stable_leaves_the_offload_to_what_cannot_change() {
 /// Into a file the kernel copies, so that nothing is shared.
 #[test]
 fn promise_8_between_files_nothing_is_shared_in_the_page_cache() {
-    let source = crate::files::file(&[b'a'; LEN]);
+    let source = crate::files::file(&vec![b'a'; LEN]);
     for way in every_way() {
         if matches!(way, Some(Strategy::Reflink | Strategy::Splice)) {
             continue;
@@ -127,16 +127,16 @@ fn promise_8_between_files_nothing_is_shared_in_the_page_cache() {
                 "stable costs nothing here"
             );
         }
-        source.write_all_at(&[b'b'; LEN], 0).unwrap();
+        source.write_all_at(&vec![b'b'; LEN], 0).unwrap();
         assert!(all(&crate::files::contents(&sink), b'a'), "{way:?}");
-        source.write_all_at(&[b'a'; LEN], 0).unwrap();
+        source.write_all_at(&vec![b'a'; LEN], 0).unwrap();
     }
 }
 
 /// A descriptor that cannot write does not make the file unchangeable.
 #[test]
 fn promise_8_a_read_only_descriptor_is_shared_all_the_same() {
-    let file = crate::files::file(&[b'a'; LEN]);
+    let file = crate::files::file(&vec![b'a'; LEN]);
     let reader = reopen(&file, OFlags::RDONLY);
     let (_reader, sink) = pipe();
     let transfer = || Transfer::new(&reader, &sink);

@@ -88,6 +88,46 @@ fn promise_5_both_modes_on_both_sides_with_and_without_a_tick() {
     }
 }
 
+/// A terminal cannot be told not to wait for a single call, so that it is asked for little at a time.
+#[test]
+fn promise_5_terminals_in_both_modes_with_and_without_a_tick() {
+    let bytes = pattern(30_000);
+    for (from, to) in [
+        (SourceKind::Terminal, SinkKind::Pipe),
+        (SourceKind::Pipe, SinkKind::Terminal),
+        (SourceKind::Terminal, SinkKind::Terminal),
+    ] {
+        for way in [None, Some(Strategy::SplicePipe), Some(Strategy::Buffered)] {
+            for mode in [OFlags::empty(), OFlags::NONBLOCK] {
+                for tick in [None, Some(Duration::from_secs(3600))] {
+                    let what = format!("{from:?} to {to:?}, {way:?}, {mode:?}, {tick:?}");
+                    let source = Source::new(from, &bytes).unwrap();
+                    let sink = Sink::new(to).unwrap();
+                    rustix::fs::fcntl_setfl(&source.fd, mode).unwrap();
+                    rustix::fs::fcntl_setfl(&sink.fd, mode).unwrap();
+                    let mut transfer = Transfer::new(&source.fd, &sink.fd).limit(30_000);
+                    if let Some(strategy) = way {
+                        transfer = transfer.strategy(strategy);
+                    }
+                    if let Some(tick) = tick {
+                        transfer = transfer.tick(tick);
+                    }
+                    let report = transfer
+                        .run()
+                        .unwrap_or_else(|error| panic!("{what}: {error:#}"));
+                    assert_eq!(report.bytes(), 30_000, "{what}");
+                    assert_eq!(
+                        report.strategy(),
+                        way.unwrap_or(Strategy::Buffered),
+                        "{what}"
+                    );
+                    assert_same(&sink.into_bytes(0).unwrap(), &bytes, &what);
+                }
+            }
+        }
+    }
+}
+
 /// Bytes come one at a time, each after the one before has arrived: a transfer that asked again and again instead of
 /// waiting would make more calls than bytes need.
 #[test]
