@@ -88,6 +88,64 @@ fn promise_5_both_modes_on_both_sides_with_and_without_a_tick() {
     }
 }
 
+/// A file is always ready: a tick is no reason to write to it in pieces.
+#[test]
+fn promise_5_a_tick_costs_no_calls_between_files() {
+    let bytes = pattern(crate::every_pair::LARGE);
+    let calls = |tick| {
+        let source = Source::new(SourceKind::Memfd, &bytes)?;
+        let sink = Sink::new(SinkKind::Regular(Fs::Ext4))?;
+        let transfer = Transfer::new(&source.fd, &sink.fd).strategy(Strategy::Buffered);
+        let transfer = match tick {
+            Some(tick) => transfer.tick(tick),
+            None => transfer,
+        };
+        let report = transfer.run().unwrap();
+        assert_eq!(report.strategy(), Strategy::Buffered);
+        assert_same(&sink.into_bytes(0).unwrap(), &bytes, "buffered");
+        Some(report.attempts()[0].calls())
+    };
+    if let (Some(with), Some(without)) = (calls(Some(Duration::from_secs(3600))), calls(None)) {
+        assert!(
+            with <= 2 * without,
+            "{with} calls with a tick, {without} without"
+        );
+    }
+}
+
+/// A tick does not keep a stream from its offload.
+#[test]
+fn promise_5_a_tick_changes_no_strategy() {
+    let bytes = pattern(crate::every_pair::LARGE);
+    for (from, to) in [
+        (SourceKind::Tcp, SinkKind::Regular(Fs::Ext4)),
+        (SourceKind::Tcp, SinkKind::Tcp),
+        (SourceKind::Pipe, SinkKind::Pipe),
+        (SourceKind::UnixStream, SinkKind::Pipe),
+        (SourceKind::Memfd, SinkKind::Tcp),
+        (SourceKind::Memfd, SinkKind::Regular(Fs::Ext4)),
+    ] {
+        let strategies = [None, Some(Duration::from_secs(3600))].map(|tick| {
+            let source = Source::new(from, &bytes)?;
+            let sink = Sink::new(to)?;
+            let transfer = Transfer::new(&source.fd, &sink.fd);
+            let transfer = match tick {
+                Some(tick) => transfer.tick(tick),
+                None => transfer,
+            };
+            let report = transfer.run().unwrap();
+            assert_same(&sink.into_bytes(0).unwrap(), &bytes, "a tick");
+            Some(report.strategy())
+        });
+        assert_eq!(strategies[0], strategies[1], "{from:?} to {to:?}");
+        assert_ne!(
+            strategies[0],
+            Some(Strategy::Buffered),
+            "{from:?} to {to:?}"
+        );
+    }
+}
+
 /// A terminal cannot be told not to wait for a single call, so that it is asked for little at a time.
 #[test]
 fn promise_5_terminals_in_both_modes_with_and_without_a_tick() {
