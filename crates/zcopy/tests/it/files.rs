@@ -60,14 +60,20 @@ pub(crate) fn set_cursor(fd: impl AsFd, position: u64) {
 /// Reads to the end, and tells a failure from it by panicking.
 pub(crate) fn read_to_end(fd: &impl AsFd) -> Vec<u8> {
     let mut bytes = Vec::new();
+    read_each(fd, |read| bytes.extend_from_slice(read));
+    bytes
+}
+
+/// The same, read by read.
+pub(crate) fn read_each(fd: &impl AsFd, mut each: impl FnMut(&[u8])) {
     let mut buffer = vec![0; 256 << 10];
     loop {
         match rustix::io::read(fd, &mut buffer) {
-            Ok(0) => return bytes,
-            Ok(n) => bytes.extend_from_slice(&buffer[..n]),
+            Ok(0) => return,
+            Ok(n) => each(&buffer[..n]),
             Err(rustix::io::Errno::INTR) => {}
             // A terminal says so when the other side is closed.
-            Err(rustix::io::Errno::IO) if rustix::termios::isatty(fd) => return bytes,
+            Err(rustix::io::Errno::IO) if rustix::termios::isatty(fd) => return,
             Err(errno) => panic!("{errno}"),
         }
     }

@@ -3,14 +3,15 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
+use std::sync::mpsc::{self, Receiver};
 use std::sync::{MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rustix::fs::{MemfdFlags, OFlags};
 use rustix::net::SocketType;
 
 use super::{fifo, pipe, tcp, terminal, unix};
-use crate::files::{self, contents, file_in, read_to_end, reopen};
+use crate::files::{self, contents, file_in, read_each, reopen};
 use crate::mounts::{Device, Fs};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub(crate) struct Sink {
     pub(crate) fd: OwnedFd,
     /// The same file, to look at it.
     file: Option<File>,
-    reader: Option<JoinHandle<Vec<u8>>>,
+    reader: Option<Receiver<Vec<u8>>>,
     _device: Option<MutexGuard<'static, File>>,
 }
 
@@ -135,9 +136,13 @@ impl Sink {
 
     /// A sink whose other side is read to the end.
     fn read_behind(kind: SinkKind, (reader, fd): (OwnedFd, OwnedFd)) -> Self {
-        let reader = std::thread::spawn(move || read_to_end(&reader));
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            // Nobody waits for the bytes of a test that has failed.
+            read_each(&reader, |read| drop(sender.send(read.to_vec())));
+        });
         Self {
-            reader: Some(reader),
+            reader: Some(receiver),
             ..Self::around(kind, fd)
         }
     }
@@ -147,7 +152,7 @@ impl Sink {
         self.kind.has_cursor().then(|| files::cursor(&self.fd))
     }
 
-    /// What arrived. Of a device its first `n` bytes, of `/dev/null` nothing.
+    /// What arrived, of which `n` bytes are known to. Of a device those, of `/dev/null` nothing.
     pub(crate) fn into_bytes(self, n: u64) -> Option<Vec<u8>> {
         let Self {
             kind,
@@ -156,9 +161,23 @@ impl Sink {
             reader,
             _device,
         } = self;
+        let mut bytes = Vec::new();
+        if let Some(reader) = &reader
+            && kind == SinkKind::Terminal
+        {
+            // Closing a terminal discards what its other side has no room for.
+            let late = Duration::from_secs(10);
+            while (bytes.len() as u64) < n {
+                let Ok(read) = reader.recv_timeout(late) else {
+                    break;
+                };
+                bytes.extend(read);
+            }
+        }
         drop(fd);
         if let Some(reader) = reader {
-            return Some(reader.join().unwrap());
+            bytes.extend(reader.into_iter().flatten());
+            return Some(bytes);
         }
         let file = file?;
         if kind == SinkKind::Block {

@@ -179,7 +179,7 @@ fn promise_5_terminals_in_both_modes_with_and_without_a_tick() {
                         way.unwrap_or(Strategy::Buffered),
                         "{what}"
                     );
-                    assert_same(&sink.into_bytes(0).unwrap(), &bytes, &what);
+                    assert_same(&sink.into_bytes(30_000).unwrap(), &bytes, &what);
                 }
             }
         }
