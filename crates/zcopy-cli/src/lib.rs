@@ -1,1 +1,18 @@
-//! What the tools share.
+//! The tools `zc-*`: what one has to itself, and what they share.
+//!
+//! A program in `bin/` parses, builds, runs and reports, each by one line. Bytes are moved by
+//! [`zcopy::Transfer`] and by nothing else.
+//!
+//! - [`cat`]: what `zc-cat` does.
+//! - [`args`]: arguments, and usage errors as GNU words them.
+//! - [`exit`]: error messages, signals, and how a tool ends.
+//! - [`quote`]: names in messages, quoted as GNU quotes them.
+//! - [`sys`]: what needs `unsafe`.
+
+pub mod cat;
+
+pub mod args;
+pub mod exit;
+pub mod quote;
+
+pub mod sys;

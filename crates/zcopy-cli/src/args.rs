@@ -1,0 +1,115 @@
+//! Arguments: what every tool takes, and usage errors as GNU words them.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgAction, Args, Parser};
+
+use crate::exit;
+
+/// What every tool takes.
+#[derive(Debug, Args)]
+pub struct Common {
+    /// Print how each input is going to be moved, and how it was, to standard error
+    #[arg(long)]
+    pub explain: bool,
+
+    /// Print this help, and exit
+    #[arg(long, action = ArgAction::HelpShort)]
+    help: Option<bool>,
+
+    /// Print the version, and exit
+    #[arg(long, action = ArgAction::Version)]
+    version: Option<bool>,
+}
+
+/// Parses the command line as GNU tools do: long options may be shortened and repeated, and
+/// options may follow operands, except where `POSIXLY_CORRECT` is set.
+///
+/// # Errors
+///
+/// The status to end with, when everything has been said: 0 after `--help` and `--version`, 1
+/// after a usage error or if the help could not be written.
+pub fn parse<T: Parser>() -> Result<T, ExitCode> {
+    let mut command = T::command()
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .infer_long_args(true)
+        .args_override_self(true)
+        .bin_name(exit::program().to_string_lossy());
+    if std::env::var_os("POSIXLY_CORRECT").is_some() {
+        command = command.mut_args(|arg| {
+            let is_operand = arg.is_positional();
+            arg.trailing_var_arg(is_operand)
+        });
+    }
+    command
+        .try_get_matches()
+        .and_then(|mut matches| T::from_arg_matches_mut(&mut matches))
+        .map_err(|error| answer(&error))
+}
+
+/// Answers a command line that asks for nothing else to be done.
+fn answer(error: &clap::Error) -> ExitCode {
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    ) {
+        return match print(&error.render().to_string()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                exit::complain(&error);
+                ExitCode::FAILURE
+            }
+        };
+    }
+    exit::say(&usage_error(error));
+    exit::refer_to_help();
+    ExitCode::FAILURE
+}
+
+/// What is wrong with the command line, in the words of `getopt_long(3)`.
+fn usage_error(error: &clap::Error) -> String {
+    let argument = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(argument)) => argument.as_str(),
+        _ => "",
+    };
+    // The letter `-` in a bundle comes as `--`.
+    let long = argument.strip_prefix("--").filter(|name| !name.is_empty());
+    match (error.kind(), long, argument.chars().nth(1)) {
+        (ErrorKind::UnknownArgument, Some(_), _) => {
+            format!("unrecognized option '{}'", as_given(argument))
+        }
+        (ErrorKind::UnknownArgument, None, Some(letter)) => format!("invalid option -- '{letter}'"),
+        (ErrorKind::TooManyValues, Some(_), _) => {
+            format!("option '{argument}' doesn't allow an argument")
+        }
+        _ => {
+            let rendered = error.render().to_string();
+            let line = rendered.lines().next().unwrap_or_default();
+            line.trim_start_matches("error: ").to_owned()
+        }
+    }
+}
+
+/// The argument with the value that was given after `=`, which clap leaves out.
+fn as_given(argument: &str) -> String {
+    std::env::args_os()
+        .map(|given| given.to_string_lossy().into_owned())
+        .find(|given| given.split('=').next() == Some(argument))
+        .unwrap_or_else(|| argument.to_owned())
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    let stdout = rustix::stdio::stdout();
+    let mut left = text.as_bytes();
+    // Not by `std::io::stdout`, to which a closed descriptor is as good as `/dev/null`.
+    while !left.is_empty() {
+        let n = rustix::io::retry_on_intr(|| rustix::io::write(stdout, left))
+            .map_err(std::io::Error::from)
+            .context("write error")?;
+        left = &left[n..];
+    }
+    Ok(())
+}

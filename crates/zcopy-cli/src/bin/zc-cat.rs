@@ -1,0 +1,22 @@
+//! `zc-cat`: concatenates files to standard output, by the best route the kernel offers.
+
+use std::process::ExitCode;
+
+use zcopy_cli::cat::{self, Outcome};
+use zcopy_cli::{args, exit};
+
+fn main() -> ExitCode {
+    exit::prepare();
+    let args = match args::parse::<cat::Args>() {
+        Ok(args) => args,
+        Err(status) => return status,
+    };
+    match cat::run(&args) {
+        Ok(Outcome::Complete) => ExitCode::SUCCESS,
+        Ok(Outcome::Incomplete) => ExitCode::FAILURE,
+        Err(error) => {
+            exit::complain(&error);
+            ExitCode::FAILURE
+        }
+    }
+}

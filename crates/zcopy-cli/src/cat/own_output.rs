@@ -1,0 +1,37 @@
+//! What comes of it when an operand is the very file that standard output goes to.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::{OFlags, SeekFrom};
+
+/// How a file is read and written at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Relation {
+    /// It is read at or behind where it is written, so that no byte is read twice.
+    Shifting,
+    /// What is written would be read, and written again, until the disk is full.
+    Growing,
+}
+
+/// Compares where `input` is read with where `output` is written, as GNU cat does. Both are the same
+/// file, or the same pipe, which has no positions.
+pub(super) fn relation(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<Relation> {
+    let Ok(reads_at) = rustix::fs::seek(input, SeekFrom::Current(0)) else {
+        return Ok(Relation::Growing);
+    };
+    let appends = rustix::fs::fcntl_getfl(output)?.contains(OFlags::APPEND);
+    let writes_at = rustix::fs::seek(
+        output,
+        if appends {
+            SeekFrom::End(0)
+        } else {
+            SeekFrom::Current(0)
+        },
+    )?;
+    Ok(if reads_at < writes_at {
+        Relation::Growing
+    } else {
+        Relation::Shifting
+    })
+}

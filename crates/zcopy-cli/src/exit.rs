@@ -1,0 +1,76 @@
+//! How a tool speaks of errors, treats signals, and ends.
+
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+
+use crate::sys;
+
+/// To be called first in every tool: undoes what Rust's runtime did to signals and standard
+/// descriptors, and has a file that grows too large reported like any other error.
+pub fn prepare() {
+    sys::as_the_parent_left_it();
+    sys::ignore_sigxfsz();
+}
+
+/// The name that the program was called by, without directories, as it stands before its messages.
+#[must_use]
+pub fn program() -> OsString {
+    let called = std::env::args_os().next().unwrap_or_default();
+    Path::new(&called)
+        .file_name()
+        .map_or_else(|| "zcopy".into(), Into::into)
+}
+
+/// Says on standard error what failed, in one line: `zc-cat: NAME: CAUSE`.
+///
+/// Where standard error takes nothing, the exit status has to do.
+pub fn complain(error: &anyhow::Error) {
+    let chain: Vec<String> = error.chain().map(worded).collect();
+    say(&chain.join(": "));
+}
+
+/// Says on standard error, after the program's name, what is the matter.
+pub fn say(line: &str) {
+    let mut message = program().into_vec();
+    message.extend_from_slice(b": ");
+    message.extend_from_slice(line.as_bytes());
+    put(message);
+}
+
+/// Says where the usage is told, which GNU tools do after a usage error.
+pub fn refer_to_help() {
+    let program = program().into_vec();
+    put([b"Try '", &program[..], b" --help' for more information."].concat());
+}
+
+/// Writes a line to standard error, at once, so that the lines of two processes do not mix.
+fn put(mut line: Vec<u8>) {
+    line.push(b'\n');
+    // Whoever closed standard error wants to hear nothing.
+    let _ = io::stderr().write_all(&line);
+}
+
+/// The error in the kernel's words, without the number that Rust adds.
+fn worded(error: &(dyn std::error::Error + 'static)) -> String {
+    let worded = error.to_string();
+    let number = error
+        .downcast_ref::<io::Error>()
+        .and_then(io::Error::raw_os_error);
+    match number {
+        Some(number) => worded
+            .trim_end_matches(&format!(" (os error {number})"))
+            .to_owned(),
+        None => worded,
+    }
+}
+
+/// The kernel's error behind a failed transfer, to be named by whoever knows the operand.
+#[must_use]
+pub fn cause(error: &zcopy::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(number) => io::Error::from_raw_os_error(number),
+        None => io::Error::new(error.kind(), format!("{error:#}")),
+    }
+}

@@ -1,0 +1,140 @@
+//! Names in messages, quoted as GNU quotes them: not at all if a shell would read them as they are,
+//! otherwise so that they can be pasted back into one.
+//!
+//! This is gnulib's `shell-escape` style with the colon quoted too, which ends names in messages.
+//! The crates for this quote otherwise: `os_display` writes `$'a\nb'` where GNU writes
+//! `'a'$'\n''b'`.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt;
+
+use crate::sys;
+
+/// A name as GNU tools show it in a message.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy_cli::quote::quoted;
+///
+/// assert_eq!(quoted("plain.txt".as_ref()), "plain.txt");
+/// assert_eq!(quoted("two words".as_ref()), "'two words'");
+/// assert_eq!(quoted("it's".as_ref()), "\"it's\"");
+/// assert_eq!(quoted("a\nb".as_ref()), "'a'$'\\n''b'");
+/// ```
+#[must_use]
+pub fn quoted(name: &OsStr) -> String {
+    let pieces = pieces(name.as_bytes());
+    if !needs_quotes(&pieces) {
+        return pieces.into_iter().filter_map(Piece::character).collect();
+    }
+    let has_apostrophe = pieces.contains(&Piece::Printable('\''));
+    let rest = match &pieces[..] {
+        [Piece::Printable('#' | '~'), rest @ ..] => rest,
+        pieces => pieces,
+    };
+    if has_apostrophe && rest.iter().copied().all(is_safe_in_double_quotes) {
+        let name: String = pieces.into_iter().filter_map(Piece::character).collect();
+        return format!("\"{name}\"");
+    }
+    in_single_quotes(&pieces)
+}
+
+/// A part of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Piece {
+    /// Shown as it is.
+    Printable(char),
+    /// Shown by its number, or by its letter.
+    Escaped(u8),
+}
+
+impl Piece {
+    fn character(self) -> Option<char> {
+        match self {
+            Piece::Printable(character) => Some(character),
+            Piece::Escaped(_) => None,
+        }
+    }
+}
+
+fn pieces(name: &[u8]) -> Vec<Piece> {
+    let mut pieces = Vec::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if sys::is_printable(character) {
+                pieces.push(Piece::Printable(character));
+            } else {
+                let mut bytes = [0; 4];
+                let bytes = character.encode_utf8(&mut bytes).bytes();
+                pieces.extend(bytes.map(Piece::Escaped));
+            }
+        }
+        pieces.extend(chunk.invalid().iter().copied().map(Piece::Escaped));
+    }
+    pieces
+}
+
+/// Whether a shell, or the reader of a message, would take the name for something else.
+fn needs_quotes(pieces: &[Piece]) -> bool {
+    match pieces {
+        [] | [Piece::Printable('{' | '}')] | [Piece::Printable('#' | '~'), ..] => true,
+        pieces => pieces.iter().any(|piece| match piece {
+            Piece::Escaped(_) => true,
+            Piece::Printable(character) => " !\"$&()*;<=>[^`|'?\\:".contains(*character),
+        }),
+    }
+}
+
+/// What gnulib puts between double quotes when there is an apostrophe: what means the same there, in
+/// C too. Before it may stand a `#` or a `~`.
+fn is_safe_in_double_quotes(piece: Piece) -> bool {
+    match piece {
+        Piece::Printable(character) if character.is_ascii() => {
+            character.is_ascii_alphanumeric() || " %+,-./:@]_'".contains(character)
+        }
+        Piece::Printable(_) => true,
+        Piece::Escaped(_) => false,
+    }
+}
+
+fn in_single_quotes(pieces: &[Piece]) -> String {
+    let mut quoted = String::from("'");
+    let mut is_escaping = false;
+    for piece in pieces {
+        let is_escape = matches!(piece, Piece::Escaped(_));
+        match (is_escaping, is_escape) {
+            (false, true) => quoted.push_str("'$'"),
+            (true, false) if *piece != Piece::Printable('\'') => quoted.push_str("''"),
+            _ => {}
+        }
+        is_escaping = is_escape;
+        match piece {
+            Piece::Printable('\'') => quoted.push_str(r"'\''"),
+            Piece::Printable(character) => quoted.push(*character),
+            Piece::Escaped(byte) => push_escape(&mut quoted, *byte),
+        }
+    }
+    quoted.push('\'');
+    quoted
+}
+
+fn push_escape(quoted: &mut String, byte: u8) {
+    let letter = match byte {
+        0x07 => 'a',
+        0x08 => 'b',
+        b'\t' => 't',
+        b'\n' => 'n',
+        0x0b => 'v',
+        0x0c => 'f',
+        b'\r' => 'r',
+        _ => {
+            // Writing to a string cannot fail.
+            let _ = write!(quoted, "\\{byte:03o}");
+            return;
+        }
+    };
+    quoted.push('\\');
+    quoted.push(letter);
+}

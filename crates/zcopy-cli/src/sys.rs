@@ -1,0 +1,144 @@
+//! What a tool needs of the C library: the state its parent left it, and the locale's opinion of a
+//! character.
+//!
+//! Rust's runtime changes three things before `main`: it ignores `SIGPIPE`, it opens `/dev/null` in
+//! place of standard descriptors that are closed, and it forgets what was there. A function in
+//! `.init_array` runs earlier and takes note, so that [`as_the_parent_left_it`] can undo it.
+
+#![allow(
+    unsafe_code,
+    reason = "the one file of this crate that calls C; every block says why it is sound"
+)]
+
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// The bits of [`INHERITED`].
+const STDIN_IS_CLOSED: u8 = 1;
+const STDOUT_IS_CLOSED: u8 = 2;
+const SIGPIPE_IS_IGNORED: u8 = 4;
+
+/// What the process was born with.
+static INHERITED: AtomicU8 = AtomicU8::new(0);
+
+/// The loader calls every function in this section before `main`, and so before Rust's runtime.
+// SAFETY: the section holds pointers to functions that may take no arguments and return nothing,
+// and this is one.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = take_note;
+
+extern "C" fn take_note() {
+    let mut inherited = 0;
+    for (fd, bit) in [
+        (libc::STDIN_FILENO, STDIN_IS_CLOSED),
+        (libc::STDOUT_FILENO, STDOUT_IS_CLOSED),
+    ] {
+        // SAFETY: asking for a descriptor's flags touches no memory.
+        if unsafe { libc::fcntl(fd, libc::F_GETFD) } == -1 {
+            inherited |= bit;
+        }
+    }
+    // SAFETY: all zeros is a value of this plain struct.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: no new action is given, and the old one goes to a struct that outlives the call.
+    let answer = unsafe { libc::sigaction(libc::SIGPIPE, std::ptr::null(), &raw mut action) };
+    if answer == 0 && action.sa_sigaction == libc::SIG_IGN {
+        inherited |= SIGPIPE_IS_IGNORED;
+    }
+    INHERITED.store(inherited, Ordering::Relaxed);
+}
+
+/// Undoes what Rust's runtime did before `main`: closes standard input and output again if they
+/// were closed, and lets `SIGPIPE` end the process unless the parent had it ignored.
+///
+/// Standard error is left open on `/dev/null`, so that no file comes to stand there and gets the
+/// messages.
+///
+/// To be called first, while nothing has been opened.
+pub fn as_the_parent_left_it() {
+    // The use keeps the function in the program whatever the linker makes of the section.
+    std::hint::black_box(&BEFORE_MAIN);
+    let inherited = INHERITED.load(Ordering::Relaxed);
+    for (fd, bit) in [
+        (libc::STDIN_FILENO, STDIN_IS_CLOSED),
+        (libc::STDOUT_FILENO, STDOUT_IS_CLOSED),
+    ] {
+        if inherited & bit != 0 {
+            // It was closed to begin with: nothing is lost if this fails.
+            let _ = close(fd);
+        }
+    }
+    if inherited & SIGPIPE_IS_IGNORED == 0 {
+        // SAFETY: the default action runs no code of this process.
+        unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    }
+}
+
+/// Makes a write beyond `RLIMIT_FSIZE` fail with `EFBIG` instead of ending the process.
+pub fn ignore_sigxfsz() {
+    // SAFETY: ignoring a signal runs no code of this process.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
+/// Closes standard input, which nothing may read afterwards.
+///
+/// # Errors
+///
+/// What `close(2)` says: on some file systems, that an earlier call failed.
+pub fn close_stdin() -> io::Result<()> {
+    close(libc::STDIN_FILENO)
+}
+
+/// Closes standard output, to which nothing may be written afterwards.
+///
+/// # Errors
+///
+/// What `close(2)` says. Over a network that can be the first word of a write that failed.
+pub fn close_stdout() -> io::Result<()> {
+    close(libc::STDOUT_FILENO)
+}
+
+fn close(fd: RawFd) -> io::Result<()> {
+    // SAFETY: only the standard descriptors come here. Nobody in the process owns them, and the
+    // callers promise not to use them again.
+    match unsafe { libc::close(fd) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Whether the user's locale can print this character.
+///
+/// Of the locales only those in UTF-8 are asked; in any other, ASCII alone counts as printable.
+#[must_use]
+pub fn is_printable(character: char) -> bool {
+    // Of <wctype.h>, and not in the `libc` crate.
+    unsafe extern "C" {
+        fn iswprint(character: libc::c_uint) -> libc::c_int;
+    }
+    if character.is_ascii() {
+        return !character.is_ascii_control();
+    }
+    // SAFETY: the function takes any value of `wint_t`, and on Linux that is a Unicode scalar.
+    locale_is_utf8() && unsafe { iswprint(character.into()) } != 0
+}
+
+/// Whether the user's locale is in UTF-8. The locale is loaded when this is first asked, which most
+/// runs of a tool never do.
+fn locale_is_utf8() -> bool {
+    static IS_UTF8: OnceLock<bool> = OnceLock::new();
+    *IS_UTF8.get_or_init(|| {
+        // SAFETY: the string ends in NUL, and the tools have one thread, which is here, so that
+        // nothing else reads the locale meanwhile.
+        let locale = unsafe { libc::setlocale(libc::LC_CTYPE, c"".as_ptr()) };
+        if locale.is_null() {
+            return false;
+        }
+        // SAFETY: the answer is a string that stays until the locale is set again, which nobody does.
+        let codeset = unsafe { std::ffi::CStr::from_ptr(libc::nl_langinfo(libc::CODESET)) };
+        codeset == c"UTF-8"
+    })
+}
