@@ -27,11 +27,14 @@ impl Buffer {
     /// allocates at most twice.
     pub(crate) fn reserve(&mut self, len: usize) {
         debug_assert!(self.is_empty(), "bytes in flight would be lost");
+        let len = len.min(FULL);
         let len = match self.bytes.len() {
-            0 => len.clamp(SMALL, FULL),
+            0 => len.max(SMALL),
             had if had < len => FULL,
             _ => return,
         };
+        // The old one goes first: there is never more than one.
+        self.bytes = Vec::new();
         self.bytes = vec![0; len];
     }
 

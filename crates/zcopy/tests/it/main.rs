@@ -21,6 +21,7 @@ mod sharing_blocks;
 mod sparse;
 
 mod economy;
+mod memory;
 mod words;
 
 mod child;

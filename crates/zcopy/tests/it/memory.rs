@@ -1,0 +1,55 @@
+//! What a transfer allocates: a buffer and the record of its attempts, once.
+
+use std::fs::File;
+use std::io::{Write, pipe};
+use std::thread;
+
+use allocation_counter::measure;
+use zcopy::{Strategy, Transfer};
+
+/// Room for the records, the boxes of a report, and the like.
+const SMALL_CHANGE: u64 = 4096;
+const BUFFER: u64 = 256 << 10;
+
+/// Moves `bytes` zeros through `strategy` and returns how often and how much was allocated.
+fn allocated(strategy: Strategy, bytes: u64) -> (u64, u64) {
+    let zeros = File::open("/dev/zero").unwrap();
+    let sink = File::create("/dev/null").unwrap();
+    let info = measure(|| {
+        let report = Transfer::new(&zeros, &sink)
+            .limit(bytes)
+            .strategy(strategy)
+            .run()
+            .unwrap();
+        assert_eq!((report.bytes(), report.strategy()), (bytes, strategy));
+    });
+    (info.count_total, info.bytes_max)
+}
+
+#[test]
+fn a_step_allocates_nothing() {
+    for strategy in [Strategy::Sendfile, Strategy::SplicePipe, Strategy::Buffered] {
+        let (few, _) = allocated(strategy, 1 << 20);
+        let (many, most) = allocated(strategy, 256 << 20);
+        assert_eq!(few, many, "{strategy}: 256 times the bytes");
+        assert!(most <= BUFFER + SMALL_CHANGE, "{strategy}: {most} bytes");
+    }
+}
+
+#[test]
+fn a_stream_allocates_one_small_and_one_full_buffer_at_most() {
+    let (reader, mut writer) = pipe().unwrap();
+    let sink = File::create("/dev/null").unwrap();
+    let feeder = thread::spawn(move || writer.write_all(&vec![7; 16 << 20]).unwrap());
+    let info = measure(|| {
+        let report = Transfer::new(&reader, &sink).inspect(|_| ()).run().unwrap();
+        assert_eq!(report.strategy(), Strategy::Buffered);
+    });
+    feeder.join().unwrap();
+    assert!(info.count_total < 16, "{} allocations", info.count_total);
+    assert!(
+        info.bytes_max <= BUFFER + SMALL_CHANGE,
+        "{} bytes",
+        info.bytes_max
+    );
+}
