@@ -1,0 +1,56 @@
+//! At a terminal.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::process::Stdio;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use crate::child::{end_of, read_exactly, zc_cat};
+
+/// Both ends of a new terminal: the keyboard and screen, and what programs see.
+fn terminal() -> (File, OwnedFd) {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let user = openpt(flags).unwrap();
+    grantpt(&user).unwrap();
+    unlockpt(&user).unwrap();
+    let name = ptsname(&user, Vec::new()).unwrap();
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    (
+        File::from(user),
+        rustix::fs::open(name, flags, Mode::empty()).unwrap(),
+    )
+}
+
+const CONTROL_D: &[u8] = b"\x04";
+
+#[test]
+fn each_line_appears_when_it_is_typed_and_one_control_d_ends_it() {
+    let (mut user, tty) = terminal();
+    let mut child = zc_cat().stdin(tty).stdout(Stdio::piped()).spawn().unwrap();
+    let stdout: OwnedFd = child.stdout.take().unwrap().into();
+    for line in [&b"one\n"[..], b"two\n"] {
+        user.write_all(line).unwrap();
+        let appeared = read_exactly(File::from(stdout.try_clone().unwrap()), line.len());
+        assert_eq!(appeared, line);
+    }
+    user.write_all(CONTROL_D).unwrap();
+    assert!(end_of(child).success());
+}
+
+#[test]
+fn each_dash_takes_one_control_d() {
+    let (mut user, tty) = terminal();
+    let mut child = zc_cat()
+        .args(["-", "-"])
+        .stdin(tty)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stdout: OwnedFd = child.stdout.take().unwrap().into();
+    user.write_all(b"one\n\x04two\n\x04").unwrap();
+    assert_eq!(read_exactly(File::from(stdout), 8), b"one\ntwo\n");
+    assert!(end_of(child).success());
+}

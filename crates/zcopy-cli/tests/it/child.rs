@@ -1,0 +1,48 @@
+//! A tool that runs beside the test.
+
+use std::io::{self, Read};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// How long something may take that takes no time unless it hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// `zc-cat`, still without arguments.
+pub(crate) fn zc_cat() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zc-cat"));
+    command
+        .env("LC_ALL", "C.UTF-8")
+        .env_remove("POSIXLY_CORRECT");
+    command
+}
+
+/// Waits for the end, and fails rather than hang.
+#[track_caller]
+pub(crate) fn end_of(mut child: Child) -> ExitStatus {
+    let pid = rustix::process::Pid::from_child(&child);
+    let (done, ended) = mpsc::channel();
+    let waiter = thread::spawn(move || done.send(child.wait()));
+    let Ok(status) = ended.recv_timeout(PATIENCE) else {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        let _ = waiter.join();
+        panic!("it does not end");
+    };
+    status.unwrap()
+}
+
+/// Reads exactly `n` bytes, and fails rather than hang.
+#[track_caller]
+pub(crate) fn read_exactly(mut from: impl Read + Send + 'static, n: usize) -> Vec<u8> {
+    let (done, bytes) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = vec![0; n];
+        let read: io::Result<()> = from.read_exact(&mut bytes);
+        done.send(read.map(|()| bytes))
+    });
+    bytes
+        .recv_timeout(PATIENCE)
+        .expect("the bytes do not come")
+        .unwrap()
+}

@@ -1,0 +1,15 @@
+//! The tools, run as a user runs them, and compared with the programs they stand in for.
+//!
+//! What this machine cannot do is skipped aloud; with `ZCOPY_REQUIRE=all` a skip fails.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that panics has failed, and says where"
+)]
+
+mod cat;
+
+mod child;
+mod script;
+mod skip;
