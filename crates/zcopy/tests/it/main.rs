@@ -11,6 +11,8 @@
 
 mod every_pair;
 
+mod examples;
+
 mod promises;
 
 mod bad_input;
