@@ -42,8 +42,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             ControlFlow::Continue(())
         })
         .run()?;
-    // What an older, longer file had beyond is not part of the copy.
-    sink.set_len(report.bytes())?;
+    if sink.metadata()?.is_file() {
+        // What an older, longer file had beyond is not part of the copy.
+        sink.set_len(report.bytes())?;
+    }
 
     if has_terminal {
         eprintln!();

@@ -30,7 +30,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let report = Transfer::new(&source, &sink)
         .inspect(|bytes| hash.update(bytes))
         .run()?;
-    sink.set_len(report.bytes())?;
+    if sink.metadata()?.is_file() {
+        sink.set_len(report.bytes())?;
+    }
 
     for byte in hash.finalize() {
         print!("{byte:02x}");
