@@ -1,14 +1,21 @@
 //! What this machine cannot do.
 
+use std::collections::HashSet;
 use std::io::Write;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// Says that part of a test is left out, past the harness, which hides what passing tests print.
+/// Says that part of a test is left out: once, and past the harness, which hides what passing tests print.
 ///
 /// # Panics
 ///
 /// With `ZCOPY_REQUIRE=all`, where nothing may be left out.
 pub(crate) fn skip(reason: &str) {
-    let _ = writeln!(std::io::stderr(), "SKIPPED: {reason}");
+    static SAID: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    if said.insert(reason.to_owned()) {
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {reason}");
+    }
+    drop(said);
     let requires_all = std::env::var_os("ZCOPY_REQUIRE").is_some_and(|value| value == "all");
     assert!(
         !requires_all,
