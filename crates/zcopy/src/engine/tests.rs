@@ -1,1 +1,104 @@
-//! Scripted faults.
+//! The engine against a kernel that does on demand what a real one does rarely.
+//!
+//! [`kernel`] is that kernel, [`objects`] what its descriptors stand for, and [`script`] its whims.
+//! In [`properties`] random transfers ([`world`]) run into random trouble; the other tests have a
+//! script each.
+
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test that panics fails"
+)]
+
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, OwnedFd};
+
+use super::{Engine, prepare};
+use crate::end::End;
+use crate::error::{Error, Failure};
+use crate::options::Options;
+use crate::progress::Progress;
+use crate::report::Report;
+use crate::strategy::Strategy;
+use crate::sys::Errno;
+
+mod properties;
+
+mod economy;
+mod errnos;
+mod holes;
+mod waiting;
+
+mod draw;
+mod world;
+
+mod calls;
+mod channel;
+mod kernel;
+mod objects;
+mod polling;
+mod script;
+mod seam;
+
+use kernel::Scripted;
+
+/// What came of a transfer.
+#[derive(Debug)]
+enum Outcome {
+    /// It was not even begun.
+    Refused(#[allow(dead_code, reason = "printed when a test fails")] Failure),
+    Ran(Result<Report, Error>),
+}
+
+/// Runs a transfer in the scripted kernel, as `Transfer::run` does in the real one.
+fn transfer_watched(
+    kernel: &Scripted,
+    (source, sink): (&OwnedFd, &OwnedFd),
+    options: Options,
+    observe: impl FnMut(&Progress) -> ControlFlow<()>,
+    inspect: impl FnMut(&[u8]),
+) -> Outcome {
+    let fds = (source.as_fd(), sink.as_fd());
+    let (from, to, plan) = match prepare(&kernel, fds, &options) {
+        Ok(prepared) => prepared,
+        Err(failure) => return Outcome::Refused(failure),
+    };
+    let source = End::new(fds.0, from, options.source_offset);
+    let sink = End::new(fds.1, to, options.sink_offset);
+    let observer: Option<super::Observer<'_>> = if options.observed {
+        Some(Box::new(observe))
+    } else {
+        None
+    };
+    let inspector: Option<crate::route::Inspector<'_>> = if options.inspected {
+        Some(Box::new(inspect))
+    } else {
+        None
+    };
+    Outcome::Ran(Engine::new(kernel, source, sink, plan, options, observer, inspector).run())
+}
+
+/// The same, with nobody looking on.
+fn transfer(
+    kernel: &Scripted,
+    (source, sink): (&OwnedFd, &OwnedFd),
+    options: Options,
+) -> Result<Report, Error> {
+    let observe = |_: &Progress| ControlFlow::Continue(());
+    match transfer_watched(kernel, (source, sink), options, observe, |_| {}) {
+        Outcome::Ran(result) => result,
+        Outcome::Refused(failure) => panic!("{failure:?}"),
+    }
+}
+
+/// Every strategy that was tried, with the bytes it moved and the errno that ended it.
+fn attempts(report: &Report) -> Vec<(Strategy, u64, Option<Errno>)> {
+    let attempts = report.attempts().iter();
+    attempts
+        .map(|attempt| {
+            let errno = attempt.error().and_then(|error| error.raw_os_error());
+            let errno = errno.map(Errno::from_raw_os_error);
+            (attempt.strategy(), attempt.bytes(), errno)
+        })
+        .collect()
+}

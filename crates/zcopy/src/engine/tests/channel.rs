@@ -1,0 +1,201 @@
+//! Pipes and sockets, and whoever is at their other end.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::objects::{BLOCK, Found};
+use crate::sys::Errno;
+
+/// A pipe, or one direction of a stream socket. It moves when somebody waits for it.
+#[derive(Debug)]
+pub(super) struct Channel {
+    pub(super) queue: Vec<u8>,
+    pub(super) capacity: usize,
+    pub(super) is_stream: bool,
+    pub(super) peer: Peer,
+    pub(super) timing: Timing,
+    /// After how many bytes it fails. A stream's failure is told once; then it has ended.
+    pub(super) breaks: Option<(u64, Errno)>,
+    pub(super) has_told: bool,
+    /// Bytes that the transfer has taken or put so far.
+    pub(super) passed: u64,
+}
+
+/// Whoever is at the other end of a channel.
+#[derive(Debug)]
+pub(super) enum Peer {
+    /// Nobody: a private pipe.
+    Nobody,
+    /// Feeds these bytes, in chunks of these sizes and then as much as fits, and closes.
+    Feeds {
+        rest: Vec<u8>,
+        chunks: VecDeque<usize>,
+        has_closed: bool,
+    },
+    /// Takes chunks of these sizes, and then everything.
+    Takes {
+        taken: Vec<u8>,
+        chunks: VecDeque<usize>,
+    },
+}
+
+/// A datagram or seqpacket socket.
+#[derive(Debug, Default)]
+pub(super) struct Messages {
+    pub(super) queue: VecDeque<Vec<u8>>,
+    /// What a feeding peer has yet to send; none of a taking one.
+    pub(super) rest: Option<VecDeque<Vec<u8>>>,
+    pub(super) has_closed: bool,
+    pub(super) taken: Vec<Vec<u8>>,
+    pub(super) timing: Timing,
+}
+
+/// When a peer moves.
+#[derive(Debug, Default)]
+pub(super) struct Timing {
+    pub(super) delays: VecDeque<Duration>,
+    /// When the peer, being waited for, will move.
+    pub(super) due: Option<Duration>,
+    /// Nothing is to be had before, whatever the peer does.
+    pub(super) stalled_until: Duration,
+    /// `SO_RCVTIMEO` or `SO_SNDTIMEO`.
+    pub(super) timeout: Option<Duration>,
+}
+
+impl Channel {
+    pub(super) fn new(capacity: usize, is_stream: bool, peer: Peer) -> Self {
+        Self {
+            queue: Vec::new(),
+            capacity,
+            is_stream,
+            peer,
+            timing: Timing::default(),
+            breaks: None,
+            has_told: false,
+            passed: 0,
+        }
+    }
+
+    pub(super) fn broken(&self) -> Option<Errno> {
+        self.breaks
+            .filter(|(after, _)| self.passed >= *after)
+            .map(|(_, errno)| errno)
+    }
+
+    /// What passes before it breaks. A pipe's reader goes away between two calls.
+    pub(super) fn until_break(&self) -> usize {
+        if !self.is_stream {
+            return usize::MAX;
+        }
+        let (after, _) = self.breaks.unwrap_or((u64::MAX, Errno::IO));
+        usize::try_from(after - self.passed.min(after)).unwrap_or(usize::MAX)
+    }
+
+    pub(super) fn readable(&self) -> Found {
+        if let Some(errno) = self.broken() {
+            return if self.has_told {
+                Found::End
+            } else {
+                Found::Failed(errno)
+            };
+        }
+        match (self.queue.len().min(self.until_break()), &self.peer) {
+            (
+                0,
+                Peer::Feeds {
+                    has_closed: true, ..
+                },
+            ) => Found::End,
+            (0, _) => Found::Later,
+            (n, _) => Found::Some(n),
+        }
+    }
+
+    pub(super) fn writable(&self) -> Found {
+        match self.broken() {
+            Some(_) if self.has_told && self.is_stream => return Found::Failed(Errno::PIPE),
+            Some(errno) => return Found::Failed(errno),
+            None => {}
+        }
+        match (self.capacity - self.queue.len()).min(self.until_break()) {
+            0 => Found::Later,
+            n => Found::Some(n),
+        }
+    }
+
+    /// What a splice into it finds: a pipe takes pages, and a page needs a slot.
+    pub(super) fn has_slot(&self) -> bool {
+        self.is_stream || self.capacity - self.queue.len() >= BLOCK || self.broken().is_some()
+    }
+
+    /// A third of a socket's buffer must be free (`sk_stream_is_writeable`), a slot of a pipe.
+    pub(super) fn polls_as_writable(&self) -> bool {
+        let free = self.capacity - self.queue.len();
+        let has_room = if self.is_stream {
+            free * 3 >= self.capacity
+        } else {
+            free >= BLOCK
+        };
+        has_room || self.broken().is_some()
+    }
+
+    /// The peer does the next thing that it has to do.
+    pub(super) fn stir(&mut self) {
+        let free = self.capacity - self.queue.len();
+        match &mut self.peer {
+            Peer::Nobody => panic!("a private pipe is waited for"),
+            Peer::Feeds {
+                rest,
+                chunks,
+                has_closed,
+            } => {
+                if rest.is_empty() {
+                    *has_closed = true;
+                    return;
+                }
+                let n = chunks.pop_front().unwrap_or(usize::MAX).max(1);
+                let n = n.min(free).min(rest.len());
+                self.queue.append(&mut take_front(rest, n));
+            }
+            Peer::Takes { taken, chunks } => {
+                let n = chunks.pop_front().unwrap_or(usize::MAX).max(1);
+                let n = n.min(self.queue.len());
+                taken.append(&mut take_front(&mut self.queue, n));
+            }
+        }
+    }
+}
+
+impl Messages {
+    /// A socket whose peer sends these messages and closes.
+    pub(super) fn feeding(messages: &[Vec<u8>]) -> Self {
+        Self {
+            rest: Some(messages.iter().cloned().collect()),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn readable(&self) -> Found {
+        match self.queue.front() {
+            Some(message) => Found::Some(message.len()),
+            None if self.has_closed => Found::End,
+            None => Found::Later,
+        }
+    }
+
+    pub(super) fn stir(&mut self) {
+        match &mut self.rest {
+            Some(rest) => match rest.pop_front() {
+                Some(message) => self.queue.push_back(message),
+                None => self.has_closed = true,
+            },
+            None => self.taken.extend(self.queue.drain(..)),
+        }
+    }
+}
+
+/// The first `n` bytes, taken away.
+pub(super) fn take_front(bytes: &mut Vec<u8>, n: usize) -> Vec<u8> {
+    let rest = bytes.split_off(n);
+    std::mem::replace(bytes, rest)
+}

@@ -1,0 +1,156 @@
+//! What a transfer spends: calls, pipes and memory.
+
+use super::kernel::Scripted;
+use super::objects::{File, Object, patterned};
+use super::script::{Call, Twist};
+use super::{attempts, transfer};
+use crate::options::Options;
+use crate::plan;
+use crate::strategy::Strategy;
+use crate::sys::{Errno, OFlags};
+
+fn capacity(kernel: &Scripted, fd: &std::os::fd::OwnedFd) -> usize {
+    kernel.with(fd, |object| match object {
+        Object::Channel(channel) => channel.capacity,
+        _ => 0,
+    })
+}
+
+#[test]
+fn short_messages_of_a_stream_stay_with_read_and_write() {
+    let kernel = Scripted::default();
+    let source = Object::feeding(true, &patterned(200_000), &[1000; 200]);
+    let source = kernel.source(source, OFlags::empty());
+    let sink = kernel.sink(Object::taking(true), OFlags::empty());
+    let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+    assert_eq!(attempts(&report), [(Strategy::Buffered, 200_000, None)]);
+    assert!(kernel.answers(Call::Pipe).is_empty());
+}
+
+#[test]
+fn a_stream_that_fills_its_buffer_is_upgraded_to_the_private_pipe() {
+    for is_stream in [true, false] {
+        let kernel = Scripted::default();
+        let source = Object::feeding(is_stream, &patterned(600_000), &[64 << 10; 10]);
+        let source = kernel.source(source, OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+        let attempts = attempts(&report);
+        let opening = if is_stream {
+            Strategy::Buffered
+        } else {
+            Strategy::Splice
+        };
+        assert_eq!(attempts[0].0, opening);
+        assert!(
+            (plan::SMALL..300_000).contains(&attempts[0].1),
+            "{attempts:?}"
+        );
+        assert_eq!(attempts[1].0, Strategy::SplicePipe);
+        assert_eq!(attempts[0].1 + attempts[1].1, 600_000);
+    }
+}
+
+#[test]
+fn pipes_grow_only_when_the_transfer_is_long() {
+    for (len, grown) in [(10_000, 64 << 10), (600_000, 1 << 20)] {
+        let kernel = Scripted::default();
+        let source = kernel.source(
+            Object::feeding(false, &patterned(len), &[]),
+            OFlags::empty(),
+        );
+        let sink = kernel.sink(Object::taking(false), OFlags::empty());
+        transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+        assert_eq!(capacity(&kernel, &source), grown);
+        assert_eq!(capacity(&kernel, &sink), grown);
+    }
+}
+
+#[test]
+fn pipes_grow_as_far_as_the_budget_allows_and_never_shrink() {
+    for (before, max, twists, after) in [
+        (64 << 10, 256 << 10, vec![], 256 << 10),
+        (64 << 10, 4096, vec![], 64 << 10),
+        (2 << 20, 1 << 20, vec![], 2 << 20),
+        (
+            64 << 10,
+            1 << 20,
+            vec![Twist::Fails(Errno::PERM)],
+            512 << 10,
+        ),
+        (64 << 10, 1 << 20, vec![Twist::Fails(Errno::BUSY)], 64 << 10),
+    ] {
+        let kernel = Scripted::default();
+        kernel.state.borrow_mut().pipe_max = max;
+        let source = kernel.source(Object::file(&patterned(600_000)), OFlags::empty());
+        let mut sink = Object::taking(false);
+        if let Object::Channel(channel) = &mut sink {
+            channel.capacity = before;
+        }
+        let sink = kernel.sink(sink, OFlags::empty());
+        kernel.twist(Call::SetPipeCapacity, &twists);
+        let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+        assert_eq!(capacity(&kernel, &sink), after);
+        assert_eq!(
+            report.grown_sink(),
+            Some(after).filter(|after| *after != before)
+        );
+        assert_eq!(report.bytes(), 600_000);
+    }
+}
+
+#[test]
+fn pipes_do_not_grow_unasked() {
+    let kernel = Scripted::default();
+    let source = kernel.source(Object::file(&patterned(600_000)), OFlags::empty());
+    let sink = kernel.sink(Object::taking(false), OFlags::empty());
+    let options = Options {
+        grow_pipes: false,
+        ..Options::default()
+    };
+    let report = transfer(&kernel, (&source, &sink), options).unwrap();
+    assert_eq!(
+        (report.grown_sink(), capacity(&kernel, &sink)),
+        (None, 64 << 10)
+    );
+}
+
+/// Another buffer for each step would cost its pages each time.
+#[test]
+fn a_transfer_allocates_at_most_two_buffers() {
+    let mut lying = File::holding(&patterned(1_000_000));
+    lying.claims = Some(0);
+    for source in [
+        Object::file(&patterned(1_000_000)),
+        Object::File(lying),
+        Object::feeding(true, &patterned(1_000_000), &[]),
+    ] {
+        let kernel = Scripted::default();
+        let source = kernel.source(source, OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        let options = Options {
+            strategy: Some(Strategy::Buffered),
+            ..Options::default()
+        };
+        transfer(&kernel, (&source, &sink), options).unwrap();
+        let n_buffers = kernel.state.borrow().n_buffers;
+        assert!(n_buffers <= 2, "{n_buffers} buffers");
+    }
+}
+
+#[test]
+fn a_short_file_costs_a_read_a_write_and_the_read_that_finds_its_end() {
+    let kernel = Scripted::default();
+    let source = kernel.source(Object::file(&patterned(1)), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+    let log = kernel.state.borrow().log.clone();
+    assert_eq!(
+        log,
+        [
+            (Call::Read, Ok(1)),
+            (Call::Write, Ok(1)),
+            (Call::Read, Ok(0))
+        ]
+    );
+}

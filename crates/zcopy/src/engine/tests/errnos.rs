@@ -1,0 +1,349 @@
+//! The tables of errnos, row by row.
+
+use std::os::fd::OwnedFd;
+
+use super::kernel::Scripted;
+use super::objects::{File, Object, patterned};
+use super::script::{Call, Twist};
+use super::{attempts, transfer};
+use crate::fault::Side;
+use crate::options::Options;
+use crate::report::Ended;
+use crate::strategy::Strategy;
+use crate::sys::{Errno, OFlags};
+
+/// Too long for read and write alone, too short for a private pipe to come first.
+const SHORT: usize = 200_000;
+/// Long enough for the private pipe to come first.
+const LONG: usize = 600_000;
+
+/// A kernel with two files on one ext4, the second one empty.
+fn two_files(len: usize) -> (Scripted, OwnedFd, OwnedFd) {
+    let kernel = Scripted::default();
+    let source = kernel.source(Object::file(&patterned(len)), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    (kernel, source, sink)
+}
+
+/// For every strategy: a pair for which the plan puts it first, and the call it makes.
+fn pairs() -> [(Strategy, Call, usize, Object); 4] {
+    [
+        (
+            Strategy::CopyFileRange,
+            Call::CopyFileRange,
+            SHORT,
+            Object::file(&[]),
+        ),
+        (Strategy::SplicePipe, Call::Splice, LONG, Object::file(&[])),
+        (Strategy::Splice, Call::Splice, SHORT, Object::taking(false)),
+        (
+            Strategy::Sendfile,
+            Call::Sendfile,
+            LONG,
+            Object::taking(true),
+        ),
+    ]
+}
+
+#[test]
+fn before_the_first_byte_a_refusal_means_the_next_strategy() {
+    for nth in 0..8 {
+        for (strategy, call, len, sink) in pairs() {
+            let (kernel, source, _) = two_files(len);
+            let sink = kernel.sink(sink, OFlags::empty());
+            kernel.twist(call, &[Twist::Refused(nth)]);
+            let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+            let errno = call.refusal(nth);
+            assert_eq!(attempts(&report)[0], (strategy, 0, errno));
+            assert_ne!(report.strategy(), strategy);
+            assert_eq!(report.ended(), Ended::Eof);
+            assert!(
+                kernel.contents(&sink) == patterned(len),
+                "{strategy} {errno:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn before_the_first_byte_copy_file_range_may_fail_as_it_likes() {
+    for errno in [Errno::IO, Errno::NOENT, Errno::ACCESS, Errno::TXTBSY] {
+        let (kernel, source, sink) = two_files(SHORT);
+        kernel.twist(Call::CopyFileRange, &[Twist::Fails(errno)]);
+        let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+        assert_eq!(
+            attempts(&report)[0],
+            (Strategy::CopyFileRange, 0, Some(errno))
+        );
+        assert!(kernel.contents(&sink) == patterned(SHORT), "{errno:?}");
+    }
+}
+
+#[test]
+fn after_progress_a_refusal_continues_in_place_with_the_next_strategy() {
+    for nth in 0..8 {
+        for (strategy, call, len, sink) in pairs() {
+            let (kernel, source, _) = two_files(len);
+            let sink = kernel.sink(sink, OFlags::empty());
+            let moved = match strategy {
+                // Filling, draining; and what is left in the private pipe stays to be drained.
+                Strategy::SplicePipe => vec![Twist::Short(5000), Twist::Short(3000)],
+                _ => vec![Twist::Short(3000)],
+            };
+            kernel.twist(call, &moved);
+            kernel.twist(call, &[Twist::Refused(nth)]);
+            let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+            let attempts = attempts(&report);
+            assert_eq!(attempts[0], (strategy, 3000, call.refusal(nth)));
+            let total: u64 = attempts.iter().map(|(_, bytes, _)| bytes).sum();
+            assert_eq!(total, len as u64, "nothing is moved twice");
+            assert!(kernel.contents(&sink) == patterned(len), "{strategy}");
+            assert_eq!(kernel.cursor(&source), len as u64);
+        }
+    }
+}
+
+#[test]
+fn after_progress_any_other_errno_is_final() {
+    for (strategy, call, len, sink) in pairs() {
+        let (kernel, source, _) = two_files(len);
+        let sink = kernel.sink(sink, OFlags::empty());
+        let moved = match strategy {
+            Strategy::SplicePipe => vec![Twist::Short(3000), Twist::Straight],
+            _ => vec![Twist::Short(3000)],
+        };
+        kernel.twist(call, &moved);
+        kernel.twist(call, &[Twist::Fails(Errno::IO)]);
+        let error = transfer(&kernel, (&source, &sink), Options::default()).unwrap_err();
+        assert_eq!(
+            attempts(error.report()),
+            [(strategy, 3000, Some(Errno::IO))]
+        );
+        assert_eq!(error.bytes(), 3000);
+        assert_eq!(kernel.cursor(&source), 3000);
+    }
+}
+
+#[test]
+fn no_space_is_never_retried_away() {
+    for room in [0, 10_000] {
+        for (strategy, len) in [
+            (Strategy::CopyFileRange, SHORT),
+            (Strategy::SplicePipe, LONG),
+        ] {
+            for errno in [Errno::NOSPC, Errno::DQUOT] {
+                let (kernel, source, _) = two_files(len);
+                let mut file = File::holding(&[]);
+                file.bad = Some((room, errno));
+                let sink = kernel.sink(Object::File(file), OFlags::empty());
+                let error = transfer(&kernel, (&source, &sink), Options::default()).unwrap_err();
+                assert_eq!(attempts(error.report()), [(strategy, room, Some(errno))]);
+                assert_eq!((error.side(), error.bytes()), (Side::Sink, room));
+                assert_eq!(error.raw_os_error(), Some(errno.raw_os_error()));
+                assert_eq!(kernel.cursor(&source), room);
+                assert!(kernel.contents(&sink) == patterned(room as usize));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_source_that_fails_is_named_though_the_call_speaks_of_both_ends() {
+    for errno in [Errno::IO, Errno::TIMEDOUT] {
+        for (strategy, _, len, sink) in pairs() {
+            let (kernel, ..) = two_files(0);
+            let mut file = File::holding(&patterned(len));
+            file.bad = Some((10_000, errno));
+            let source = kernel.source(Object::File(file), OFlags::empty());
+            let sink = kernel.sink(sink, OFlags::empty());
+            let error = transfer(&kernel, (&source, &sink), Options::default()).unwrap_err();
+            assert_eq!(
+                (error.side(), error.bytes()),
+                (Side::Source, 10_000),
+                "{strategy} {errno}"
+            );
+            assert_eq!(error.raw_os_error(), Some(errno.raw_os_error()));
+        }
+    }
+}
+
+/// A socket tells its error once and then ends: another strategy would have taken that for the end
+/// of the source.
+#[test]
+fn a_sockets_first_error_is_not_taken_for_its_end() {
+    for after in [0, 10_000, 300_000] {
+        let kernel = Scripted::default();
+        let mut source = Object::feeding(true, &patterned(LONG), &[]);
+        if let Object::Channel(channel) = &mut source {
+            channel.breaks = Some((after, Errno::TIMEDOUT));
+        }
+        let source = kernel.source(source, OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        let error = transfer(&kernel, (&source, &sink), Options::default()).unwrap_err();
+        assert_eq!((error.side(), error.bytes()), (Side::Source, after));
+        assert_eq!(error.raw_os_error(), Some(Errno::TIMEDOUT.raw_os_error()));
+    }
+}
+
+#[test]
+fn residue_in_the_private_pipe_is_drained_by_read_and_write_when_the_sink_refuses_splice() {
+    for refusal in [Twist::Refused(0), Twist::Nothing] {
+        let (kernel, source, sink) = two_files(LONG);
+        kernel.twist(
+            Call::Splice,
+            &[Twist::Short(50_000), Twist::Short(20_000), refusal],
+        );
+        let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+        let attempts = attempts(&report);
+        assert_eq!(
+            (attempts[0].0, attempts[0].1),
+            (Strategy::SplicePipe, 20_000)
+        );
+        // The read of a file never asks for the 30,000 bytes that are left in the pipe.
+        let reads = kernel.answers(Call::Read);
+        assert_eq!(reads[0], Ok(30_000));
+        assert!(kernel.contents(&sink) == patterned(LONG));
+    }
+}
+
+#[test]
+fn residue_is_rewound_over_when_the_sink_fails_for_good() {
+    let (kernel, source, _) = two_files(LONG);
+    let mut file = File::holding(&[]);
+    file.bad = Some((20_000, Errno::NOSPC));
+    let sink = kernel.sink(Object::File(file), OFlags::empty());
+    let error = transfer(&kernel, (&source, &sink), Options::default()).unwrap_err();
+    assert_eq!((error.bytes(), error.undelivered().len()), (20_000, 0));
+    assert_eq!(kernel.cursor(&source), 20_000);
+}
+
+#[test]
+fn residue_of_a_stream_is_handed_back_through_any_number_of_signals() {
+    let kernel = Scripted::default();
+    let source = kernel.source(
+        Object::feeding(true, &patterned(LONG), &[]),
+        OFlags::empty(),
+    );
+    let mut file = File::holding(&[]);
+    file.bad = Some((400_000, Errno::NOSPC));
+    let sink = kernel.sink(Object::File(file), OFlags::empty());
+    // Reads of the source come first, then those of the private pipe.
+    kernel.twist(Call::Read, &[Twist::Straight; 3]);
+    kernel.twist(Call::Read, &[Twist::Interrupted; 20]);
+    kernel.twist(Call::Read, &[Twist::Short(1); 20]);
+    let error = transfer(&kernel, (&source, &sink), Options::default()).unwrap_err();
+    let (n, back) = (error.bytes() as usize, error.undelivered());
+    let data = patterned(LONG);
+    assert_eq!((error.side(), n), (Side::Sink, 400_000));
+    assert!(!back.is_empty() && back == &data[n..n + back.len()]);
+    assert!(kernel.contents(&source) == data[n + back.len()..]);
+}
+
+#[test]
+fn without_descriptors_for_a_private_pipe_another_strategy_takes_over() {
+    for (twist, errno) in [
+        (Twist::Fails(Errno::MFILE), Errno::MFILE),
+        (Twist::Fails(Errno::NFILE), Errno::NFILE),
+    ] {
+        let (kernel, source, sink) = two_files(LONG);
+        kernel.twist(Call::Pipe, &[twist]);
+        let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+        assert_eq!(attempts(&report)[0], (Strategy::SplicePipe, 0, Some(errno)));
+        assert!(kernel.contents(&sink) == patterned(LONG));
+    }
+}
+
+#[test]
+fn a_private_pipe_of_one_page_is_not_used() {
+    let (kernel, source, sink) = two_files(LONG);
+    kernel.state.borrow_mut().pipe_capacity = 4096;
+    kernel.state.borrow_mut().pipe_max = 4096;
+    let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+    assert_eq!(
+        attempts(&report)[0],
+        (Strategy::SplicePipe, 0, Some(Errno::NOBUFS))
+    );
+    assert!(kernel.answers(Call::Splice).is_empty());
+    assert!(kernel.contents(&sink) == patterned(LONG));
+}
+
+#[test]
+fn a_first_0_is_confirmed_by_a_read() {
+    for (strategy, call, len, sink) in pairs() {
+        let (kernel, source, _) = two_files(len);
+        let sink = kernel.sink(sink, OFlags::empty());
+        kernel.twist(call, &[Twist::Nothing]);
+        let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+        assert_eq!(report.strategy(), Strategy::Buffered);
+        assert!(kernel.contents(&sink) == patterned(len), "{strategy}");
+    }
+}
+
+#[test]
+fn a_strategy_that_was_asked_for_and_stops_early_is_an_error_not_an_end() {
+    for signals in [0, 3] {
+        for (strategy, call, len, sink) in pairs() {
+            let (kernel, source, _) = two_files(len);
+            let sink = kernel.sink(sink, OFlags::empty());
+            kernel.twist(call, &[Twist::Nothing]);
+            kernel.twist(Call::Read, &vec![Twist::Interrupted; signals]);
+            let options = Options {
+                strategy: Some(strategy),
+                ..Options::default()
+            };
+            let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
+            assert!(error.is_unsuitable(), "{strategy}, {signals} signals");
+        }
+    }
+}
+
+/// A splice out of a pipe returns 0 at the pipe's end, and also when what it goes to has taken
+/// nothing.
+#[test]
+fn a_sink_that_takes_nothing_is_not_taken_for_the_end_of_a_pipe() {
+    for strategy in [None, Some(Strategy::Splice)] {
+        let kernel = Scripted::default();
+        let source = Object::feeding(false, &patterned(SHORT), &[]);
+        let source = kernel.source(source, OFlags::empty());
+        let sink = kernel.sink(Object::Null(Vec::new()), OFlags::empty());
+        // The pipe has bytes by then.
+        kernel.twist(Call::Splice, &[Twist::Short(10), Twist::Nothing]);
+        let options = Options {
+            strategy,
+            ..Options::default()
+        };
+        match transfer(&kernel, (&source, &sink), options) {
+            Ok(report) => assert_eq!(report.bytes(), SHORT as u64, "{strategy:?}"),
+            Err(error) => assert!(error.is_unsuitable() && strategy.is_some(), "{error:#}"),
+        }
+    }
+}
+
+#[test]
+fn a_write_that_takes_nothing_is_an_error() {
+    let (kernel, source, sink) = two_files(1000);
+    kernel.twist(Call::Write, &[Twist::Nothing]);
+    let error = transfer(&kernel, (&source, &sink), Options::default()).unwrap_err();
+    assert_eq!((error.side(), error.bytes()), (Side::Sink, 0));
+    assert_eq!(error.kind(), std::io::ErrorKind::WriteZero);
+    assert_eq!(kernel.cursor(&source), 0);
+}
+
+/// `ENODATA` of a bad sector, told by the read that tells a source that has ended from one that has
+/// failed.
+#[test]
+fn a_source_that_cannot_be_read_has_not_ended() {
+    let mut file = File::holding(&patterned(SHORT));
+    file.bad = Some((100, Errno::NODATA));
+    let kernel = Scripted::default();
+    let source = kernel.source(Object::File(file), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    kernel.twist(Call::CopyFileRange, &[Twist::Straight, Twist::Nothing]);
+    let options = Options {
+        strategy: Some(Strategy::CopyFileRange),
+        ..Options::default()
+    };
+    let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
+    assert_eq!(error.bytes(), 100);
+    assert_eq!(error.side(), Side::Source);
+}

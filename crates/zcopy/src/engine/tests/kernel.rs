@@ -1,0 +1,246 @@
+//! A kernel in memory: it does what Linux does, and what a script tells it to.
+//!
+//! Every descriptor is a real one, of `/dev/null`, and serves as a token for a simulated object.
+//! Time is simulated too: nothing but waiting takes any. The kernel itself watches for what no
+//! transfer may do: ask for nothing, sleep in a call although a tick was asked for, wait for ever,
+//! wait without having been told to, shrink a pipe, or spin.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use super::objects::Object;
+use super::script::{Call, Script, Twist};
+use crate::fault::Side;
+use crate::sys::{Errno, OFlags, Result};
+
+/// The scripted kernel. [`Kernel`] is implemented for a reference to it, so that a test can look
+/// into it afterwards.
+#[derive(Debug, Default)]
+pub(super) struct Scripted {
+    pub(super) state: RefCell<State>,
+}
+
+/// When the simulated clock starts.
+const START: Duration = Duration::from_secs(1000);
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) descriptors: HashMap<RawFd, Descriptor>,
+    pub(super) objects: Vec<Object>,
+    pub(super) script: Script,
+    pub(super) clock: Duration,
+    /// Whether a call may sleep: not with a tick.
+    pub(super) may_sleep: bool,
+    /// Whether `RWF_NOWAIT` is known to pipes and sockets.
+    pub(super) knows_nowait: bool,
+    /// The capacity of a new pipe, and the largest that one may be given.
+    pub(super) pipe_capacity: usize,
+    pub(super) pipe_max: usize,
+    /// `EIO` when dirty pages are written out.
+    pub(super) disk_fails: bool,
+    /// More calls than this are a spin.
+    pub(super) max_calls: usize,
+    /// The calls that a script can twist, and what they answered.
+    pub(super) log: Vec<(Call, Result<usize>)>,
+    /// Failures that objects told, and the side that they stand on.
+    pub(super) told: Vec<(Side, Errno)>,
+    /// How often the buffer that is read into was another one than before.
+    pub(super) n_buffers: usize,
+    pub(super) last_buffer: usize,
+    /// What peers have done.
+    pub(super) n_events: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Descriptor {
+    pub(super) object: usize,
+    pub(super) cursor: u64,
+    pub(super) flags: OFlags,
+    pub(super) side: Side,
+}
+
+/// One end of a call that moves bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At {
+    pub(super) fd: RawFd,
+    pub(super) object: usize,
+    pub(super) offset: Option<u64>,
+    pub(super) may_wait: bool,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            descriptors: HashMap::new(),
+            objects: Vec::new(),
+            script: Script::default(),
+            clock: START,
+            may_sleep: true,
+            knows_nowait: true,
+            pipe_capacity: 64 << 10,
+            pipe_max: 1 << 20,
+            disk_fails: false,
+            max_calls: 100_000,
+            log: Vec::new(),
+            told: Vec::new(),
+            n_buffers: 0,
+            last_buffer: 0,
+            n_events: 0,
+        }
+    }
+}
+
+/// A token: a descriptor of its own.
+pub(super) fn token() -> OwnedFd {
+    let null = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/null");
+    null.expect("every Linux has it").into()
+}
+
+impl Scripted {
+    pub(super) fn source(&self, object: Object, flags: OFlags) -> OwnedFd {
+        let mut state = self.state.borrow_mut();
+        state.open(object, flags | OFlags::RDONLY, Side::Source)
+    }
+
+    pub(super) fn sink(&self, object: Object, flags: OFlags) -> OwnedFd {
+        let mut state = self.state.borrow_mut();
+        state.open(object, flags | OFlags::WRONLY, Side::Sink)
+    }
+
+    /// The simulated time that has passed.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.state.borrow().clock.saturating_sub(START)
+    }
+
+    /// Twists the next calls of one kind.
+    pub(super) fn twist(&self, call: Call, twists: &[Twist]) {
+        self.state.borrow_mut().script.at(call, twists);
+    }
+
+    pub(super) fn set_cursor(&self, fd: &OwnedFd, to: u64) {
+        self.state
+            .borrow_mut()
+            .descriptor_mut(fd.as_raw_fd())
+            .cursor = to;
+    }
+
+    pub(super) fn cursor(&self, fd: &OwnedFd) -> u64 {
+        self.state.borrow().descriptor(fd.as_raw_fd()).cursor
+    }
+
+    pub(super) fn with<T>(&self, fd: &OwnedFd, look: impl FnOnce(&Object) -> T) -> T {
+        let state = self.state.borrow();
+        look(&state.objects[state.descriptor(fd.as_raw_fd()).object])
+    }
+
+    pub(super) fn contents(&self, fd: &OwnedFd) -> Vec<u8> {
+        self.with(fd, Object::contents)
+    }
+
+    /// The answers to one kind of call.
+    pub(super) fn answers(&self, call: Call) -> Vec<Result<usize>> {
+        let state = self.state.borrow();
+        let those = state.log.iter().filter(|(which, _)| *which == call);
+        those.map(|(_, answer)| *answer).collect()
+    }
+}
+
+impl State {
+    pub(super) fn open(&mut self, object: Object, flags: OFlags, side: Side) -> OwnedFd {
+        self.objects.push(object);
+        self.name(self.objects.len() - 1, flags, side)
+    }
+
+    pub(super) fn name(&mut self, object: usize, flags: OFlags, side: Side) -> OwnedFd {
+        let fd = token();
+        let descriptor = Descriptor {
+            object,
+            cursor: 0,
+            flags,
+            side,
+        };
+        // The number may be that of a private pipe that has been closed.
+        self.descriptors.insert(fd.as_raw_fd(), descriptor);
+        fd
+    }
+
+    pub(super) fn descriptor(&self, fd: RawFd) -> &Descriptor {
+        self.descriptors
+            .get(&fd)
+            .expect("a descriptor of this kernel")
+    }
+
+    pub(super) fn descriptor_mut(&mut self, fd: RawFd) -> &mut Descriptor {
+        let found = self.descriptors.get_mut(&fd);
+        found.expect("a descriptor of this kernel")
+    }
+
+    pub(super) fn object(&mut self, fd: BorrowedFd<'_>) -> &mut Object {
+        let object = self.descriptor(fd.as_raw_fd()).object;
+        &mut self.objects[object]
+    }
+
+    pub(super) fn is_nonblocking(&self, fd: RawFd) -> bool {
+        self.descriptor(fd).flags.contains(OFlags::NONBLOCK)
+    }
+
+    pub(super) fn is_pipe(&self, fd: RawFd) -> bool {
+        match &self.objects[self.descriptor(fd).object] {
+            Object::Channel(channel) => !channel.is_stream,
+            _ => false,
+        }
+    }
+
+    /// A message is moved whole.
+    pub(super) fn is_message(&self, at: At) -> bool {
+        matches!(self.objects[at.object], Object::Messages(_))
+    }
+
+    pub(super) fn appends(&self, fd: RawFd) -> bool {
+        self.descriptor(fd).flags.contains(OFlags::APPEND)
+    }
+
+    pub(super) fn at(&self, (fd, offset): (BorrowedFd<'_>, Option<u64>), may_wait: bool) -> At {
+        let fd = fd.as_raw_fd();
+        At {
+            fd,
+            object: self.descriptor(fd).object,
+            offset,
+            may_wait,
+        }
+    }
+
+    pub(super) fn position(&self, at: At) -> u64 {
+        if self.appends(at.fd) {
+            return match &self.objects[at.object] {
+                Object::File(file) => file.bytes.len() as u64,
+                _ => 0,
+            };
+        }
+        at.offset.unwrap_or_else(|| self.descriptor(at.fd).cursor)
+    }
+
+    /// Moves the call's own offset or the descriptor's cursor over `n` bytes.
+    pub(super) fn passed(&mut self, at: &mut At, position: u64, n: usize) {
+        let next = position + n as u64;
+        match &mut at.offset {
+            Some(offset) => *offset = next,
+            None => self.descriptor_mut(at.fd).cursor = next,
+        }
+    }
+
+    /// Lets everything happen whose time has come.
+    pub(super) fn settle(&mut self) {
+        for object in &mut self.objects {
+            let had = object.timing().and_then(|timing| timing.due);
+            object.settle(self.clock);
+            let has = object.timing().and_then(|timing| timing.due);
+            self.n_events += usize::from(had != has);
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! What the scripted kernel's descriptors stand for.
+
+use std::collections::VecDeque;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use super::channel::{Channel, Messages, Peer, Timing, take_front};
+use crate::sys::Errno;
+
+/// The grain of holes, and a pipe's slot.
+pub(super) const BLOCK: usize = 4096;
+
+/// One thing that bytes come from or go to.
+#[derive(Debug)]
+pub(super) enum Object {
+    File(File),
+    Channel(Channel),
+    Messages(Messages),
+    Null(Vec<u8>),
+    /// Endless, and not to be rewound: `/dev/urandom`, with bytes that [`pattern`] foretells.
+    /// Counts those taken.
+    Random(u64),
+}
+
+/// What a call finds at an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// So many bytes can be taken, or so much room is left.
+    Some(usize),
+    End,
+    /// Nothing for now.
+    Later,
+    Failed(Errno),
+}
+
+/// A regular file or block device.
+#[derive(Debug, Default)]
+pub(super) struct File {
+    pub(super) bytes: Vec<u8>,
+    /// Which blocks hold data; the others are holes.
+    pub(super) has_data: Vec<bool>,
+    /// The size it claims, if that is not the true one.
+    pub(super) claims: Option<u64>,
+    pub(super) is_block_device: bool,
+    pub(super) device: u64,
+    pub(super) magic: u64,
+    /// Where reads of it, or writes to it, begin to fail.
+    pub(super) bad: Option<(u64, Errno)>,
+    /// Bytes that somebody appends to it the moment it is cloned.
+    pub(super) grows_when_cloned: usize,
+}
+
+/// The byte at a place of every source: never 0, so that a hole cannot be taken for data.
+pub(super) fn pattern(place: u64) -> u8 {
+    let mixed = place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    (mixed % 255) as u8 + 1
+}
+
+/// The first `len` bytes of the pattern.
+pub(super) fn patterned(len: usize) -> Vec<u8> {
+    static PATTERN: OnceLock<Vec<u8>> = OnceLock::new();
+    let all = PATTERN.get_or_init(|| (0..1 << 20).map(pattern).collect());
+    all[..len].to_vec()
+}
+
+impl File {
+    pub(super) fn holding(bytes: &[u8]) -> Self {
+        Self {
+            bytes: bytes.to_vec(),
+            has_data: vec![true; bytes.len().div_ceil(BLOCK)],
+            device: 1,
+            magic: 0xef53,
+            ..Self::default()
+        }
+    }
+
+    /// The same with every block of zeros a hole.
+    pub(super) fn sparse(bytes: &[u8]) -> Self {
+        let mut file = Self::holding(bytes);
+        for (block, has_data) in bytes.chunks(BLOCK).zip(&mut file.has_data) {
+            *has_data = block.iter().any(|byte| *byte != 0);
+        }
+        file
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.claims.unwrap_or(self.bytes.len() as u64)
+    }
+
+    pub(super) fn allocated(&self) -> u64 {
+        (self.has_data.iter().filter(|has| **has).count() * BLOCK) as u64
+    }
+
+    fn found(&self, position: u64, end: u64) -> Found {
+        let end = match self.bad {
+            Some((bad, errno)) if position >= bad && position < end => return Found::Failed(errno),
+            Some((bad, _)) => end.min(bad.max(position)),
+            None => end,
+        };
+        match end.saturating_sub(position) {
+            0 => Found::End,
+            n => Found::Some(usize::try_from(n).unwrap_or(usize::MAX)),
+        }
+    }
+
+    pub(super) fn put(&mut self, position: u64, bytes: &[u8]) {
+        let range = position as usize..position as usize + bytes.len();
+        self.resize(self.bytes.len().max(range.end));
+        self.bytes[range.clone()].copy_from_slice(bytes);
+        for block in range.start / BLOCK..range.end.div_ceil(BLOCK) {
+            self.has_data[block] = true;
+        }
+    }
+
+    pub(super) fn resize(&mut self, len: usize) {
+        self.bytes.resize(len, 0);
+        self.has_data.resize(len.div_ceil(BLOCK), false);
+    }
+
+    pub(super) fn punch(&mut self, position: usize, len: usize) {
+        let end = (position + len).min(self.bytes.len());
+        self.bytes[position.min(end)..end].fill(0);
+        for block in position.div_ceil(BLOCK)..end / BLOCK {
+            self.has_data[block] = false;
+        }
+    }
+
+    /// The first place at or after `position` that holds data, or does not.
+    pub(super) fn seek_extent(&self, position: u64, data: bool) -> Result<u64, Errno> {
+        let size = self.size();
+        if position >= size {
+            return Err(Errno::NXIO);
+        }
+        let first = position as usize / BLOCK;
+        let blocks = first..(size as usize).div_ceil(BLOCK);
+        let found = blocks
+            .into_iter()
+            // What is claimed and does not exist is no hole.
+            .find(|block| self.has_data.get(*block).copied().unwrap_or(true) == data);
+        match found {
+            Some(block) => Ok(position.max((block * BLOCK) as u64)),
+            None if data => Err(Errno::NXIO),
+            None => Ok(size),
+        }
+    }
+}
+
+impl Object {
+    /// A regular file on ext4.
+    pub(super) fn file(bytes: &[u8]) -> Self {
+        Object::File(File::holding(bytes))
+    }
+
+    /// The reading end of a pipe, or a stream socket, whose peer sends these bytes in chunks.
+    pub(super) fn feeding(is_stream: bool, bytes: &[u8], chunks: &[usize]) -> Self {
+        let peer = Peer::Feeds {
+            rest: bytes.to_vec(),
+            chunks: chunks.iter().copied().collect(),
+            has_closed: false,
+        };
+        Object::Channel(Channel::new(64 << 10, is_stream, peer))
+    }
+
+    /// The writing end of a pipe, or a stream socket, of 64 KiB, whose peer takes everything.
+    pub(super) fn taking(is_stream: bool) -> Self {
+        let peer = Peer::Takes {
+            taken: Vec::new(),
+            chunks: VecDeque::new(),
+        };
+        Object::Channel(Channel::new(64 << 10, is_stream, peer))
+    }
+
+    /// The same, whose peer takes so long for each move.
+    pub(super) fn slowly(mut self, delay: Duration) -> Self {
+        if let Some(timing) = self.timing_mut() {
+            timing.delays = std::iter::repeat_n(delay, 1000).collect();
+        }
+        self
+    }
+
+    /// The same, with a `SO_RCVTIMEO` or `SO_SNDTIMEO`.
+    pub(super) fn timing_out(mut self, after: Duration) -> Self {
+        if let Some(timing) = self.timing_mut() {
+            timing.timeout = Some(after);
+        }
+        self
+    }
+}
+
+impl Object {
+    pub(super) fn readable(&self, position: u64, now: Duration) -> Found {
+        if self
+            .timing()
+            .is_some_and(|timing| timing.stalled_until > now)
+        {
+            return Found::Later;
+        }
+        match self {
+            Object::File(file) => file.found(position, file.bytes.len() as u64),
+            Object::Channel(channel) => channel.readable(),
+            Object::Messages(messages) => messages.readable(),
+            Object::Null(_) => Found::End,
+            Object::Random(_) => Found::Some(usize::MAX),
+        }
+    }
+
+    pub(super) fn writable(&self, position: u64, now: Duration) -> Found {
+        if self
+            .timing()
+            .is_some_and(|timing| timing.stalled_until > now)
+        {
+            return Found::Later;
+        }
+        match self {
+            Object::File(file) => file.found(position, i64::MAX as u64),
+            Object::Channel(channel) => channel.writable(),
+            // Two messages fill it.
+            Object::Messages(messages) if messages.queue.len() >= 2 => Found::Later,
+            Object::Messages(_) | Object::Null(_) | Object::Random(_) => Found::Some(usize::MAX),
+        }
+    }
+
+    /// As `writable`, for a call that hands over pages.
+    pub(super) fn spliceable(&self, position: u64, now: Duration) -> Found {
+        match self {
+            Object::Channel(channel) if !channel.has_slot() => Found::Later,
+            _ => self.writable(position, now),
+        }
+    }
+
+    pub(super) fn polls_as_writable(&self, now: Duration) -> bool {
+        match self {
+            Object::Channel(channel) => {
+                channel.timing.stalled_until <= now && channel.polls_as_writable()
+            }
+            _ => self.writable(0, now) != Found::Later,
+        }
+    }
+
+    pub(super) fn take(&mut self, position: u64, n: usize) -> Vec<u8> {
+        match self {
+            Object::File(file) => file.bytes[position as usize..][..n].to_vec(),
+            Object::Channel(channel) => {
+                channel.passed += n as u64;
+                take_front(&mut channel.queue, n)
+            }
+            Object::Messages(messages) => {
+                let mut message = messages.queue.pop_front().expect("it was found");
+                message.truncate(n);
+                message
+            }
+            Object::Random(taken) => {
+                let (from, to) = (*taken as usize, *taken as usize + n);
+                *taken = to as u64;
+                patterned(to).split_off(from)
+            }
+            Object::Null(_) => Vec::new(),
+        }
+    }
+
+    pub(super) fn put(&mut self, position: u64, bytes: &[u8]) {
+        match self {
+            Object::File(file) => file.put(position, bytes),
+            Object::Channel(channel) => {
+                channel.passed += bytes.len() as u64;
+                channel.queue.extend_from_slice(bytes);
+            }
+            Object::Messages(messages) => messages.queue.push_back(bytes.to_vec()),
+            Object::Null(taken) => taken.extend_from_slice(bytes),
+            Object::Random(_) => {}
+        }
+    }
+
+    /// Notes that a failure was told.
+    pub(super) fn told(&mut self) {
+        if let Object::Channel(channel) = self {
+            channel.has_told = true;
+        }
+    }
+
+    pub(super) fn timing(&self) -> Option<&Timing> {
+        match self {
+            Object::Channel(channel) => Some(&channel.timing),
+            Object::Messages(messages) => Some(&messages.timing),
+            _ => None,
+        }
+    }
+
+    pub(super) fn timing_mut(&mut self) -> Option<&mut Timing> {
+        match self {
+            Object::Channel(channel) => Some(&mut channel.timing),
+            Object::Messages(messages) => Some(&mut messages.timing),
+            _ => None,
+        }
+    }
+
+    /// When something will happen here, given that somebody waits for it.
+    pub(super) fn next_event(&mut self, now: Duration) -> Option<Duration> {
+        let is_private = matches!(
+            self,
+            Object::Channel(Channel {
+                peer: Peer::Nobody,
+                ..
+            })
+        );
+        let timing = self.timing_mut()?;
+        if timing.stalled_until > now {
+            return Some(timing.stalled_until);
+        }
+        if is_private {
+            return None;
+        }
+        let delays = &mut timing.delays;
+        let due = *timing
+            .due
+            .get_or_insert_with(|| now + delays.pop_front().unwrap_or(Duration::from_millis(1)));
+        Some(due)
+    }
+
+    /// Lets the peer move if its time has come.
+    pub(super) fn settle(&mut self, now: Duration) {
+        let Some(timing) = self
+            .timing_mut()
+            .filter(|t| t.due.is_some_and(|due| due <= now))
+        else {
+            return;
+        };
+        timing.due = None;
+        match self {
+            Object::Channel(channel) => channel.stir(),
+            Object::Messages(messages) => messages.stir(),
+            _ => {}
+        }
+    }
+
+    /// Everything that has arrived here, whether or not a peer has taken it yet.
+    pub(super) fn contents(&self) -> Vec<u8> {
+        match self {
+            Object::File(file) => file.bytes.clone(),
+            Object::Channel(channel) => match &channel.peer {
+                Peer::Takes { taken, .. } => [&taken[..], &channel.queue].concat(),
+                Peer::Feeds { rest, .. } => [&channel.queue[..], rest].concat(),
+                Peer::Nobody => channel.queue.clone(),
+            },
+            Object::Messages(messages) => {
+                let rest = messages.rest.iter().flatten();
+                let taken = messages.taken.iter().chain(&messages.queue);
+                taken.chain(rest).cloned().collect::<Vec<_>>().concat()
+            }
+            Object::Null(taken) => taken.clone(),
+            Object::Random(_) => Vec::new(),
+        }
+    }
+}

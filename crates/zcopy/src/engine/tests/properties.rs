@@ -1,0 +1,337 @@
+//! What holds of every transfer, whatever the kernel does to it.
+
+use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestError, TestRunner};
+
+use super::draw::worlds;
+use super::objects::Object;
+use super::script::Call;
+use super::world::{Kind, World};
+use super::{Outcome, Scripted, transfer_watched};
+use crate::error::Error;
+use crate::fault::Side;
+use crate::plan;
+use crate::report::{Ended, Report};
+use crate::sys::Errno;
+
+/// Enough to meet every pair and option; the environment can ask for more.
+const CASES: u32 = 3000;
+
+#[test]
+fn bytes_consumed_are_bytes_delivered_and_bytes_handed_back_in_order_and_never_twice() {
+    let mut config = Config {
+        // A failure becomes a test of its own, with a name that says what went wrong.
+        failure_persistence: None,
+        ..Config::default()
+    };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = CASES;
+    }
+    let outcome = TestRunner::new(config).run(&worlds(), |world| check(&world));
+    match outcome {
+        Ok(()) => {}
+        Err(TestError::Fail(why, world)) => panic!("{why}\n{world:#?}"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// What a run has shown to those who look on.
+#[derive(Default)]
+struct Seen {
+    inspected: Vec<u8>,
+    counts: Vec<u64>,
+    times: Vec<Duration>,
+    has_broken: bool,
+}
+
+/// Runs one transfer, and judges it.
+pub(super) fn check(world: &World) -> Result<(), TestCaseError> {
+    let (kernel, source, sink) = world.kernel();
+    let capacities = [&source, &sink].map(|fd| capacity(&kernel, fd));
+    let mut seen = Seen::default();
+    let outcome = run(world, &kernel, (&source, &sink), &mut seen);
+    let judge = Judge {
+        world,
+        kernel: &kernel,
+        source: &source,
+        sink: &sink,
+        seen: &seen,
+    };
+    let report = match &outcome {
+        Ok(report) => report,
+        Err(None) => return judge.nothing_happened(),
+        Err(Some(error)) => error.report(),
+    };
+    judge.bytes_are_conserved(report)?;
+    judge.the_sink_holds_them(report)?;
+    judge.the_watchers_saw_them(report)?;
+    match &outcome {
+        Ok(report) => judge.the_end_is_true(report)?,
+        Err(Some(error)) => judge.the_error_is_true(error)?,
+        Err(None) => {}
+    }
+    for (before, fd) in capacities.into_iter().zip([&source, &sink]) {
+        let after = capacity(&kernel, fd);
+        prop_assert!(after >= before, "a pipe has shrunk");
+        prop_assert!(
+            after == before || world.wishes.grow_pipes,
+            "a pipe has grown unasked"
+        );
+    }
+    Ok(())
+}
+
+/// An error of `None` is a plan that was refused.
+fn run(
+    world: &World,
+    kernel: &Scripted,
+    ends: (&OwnedFd, &OwnedFd),
+    seen: &mut Seen,
+) -> Result<Report, Option<Error>> {
+    let Seen {
+        inspected,
+        counts,
+        times,
+        has_broken,
+    } = seen;
+    let inspect = |bytes: &[u8]| inspected.extend_from_slice(bytes);
+    let observe = |progress: &crate::Progress| {
+        counts.push(progress.bytes());
+        times.push(kernel.elapsed());
+        if world.wishes.break_at.is_some_and(|at| counts.len() > at) {
+            *has_broken = true;
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    };
+    let options = world.options();
+    match transfer_watched(kernel, ends, options, observe, inspect) {
+        Outcome::Ran(result) => result.map_err(Some),
+        Outcome::Refused(_) => Err(None),
+    }
+}
+
+fn capacity(kernel: &Scripted, fd: &OwnedFd) -> usize {
+    kernel.with(fd, |object| match object {
+        Object::Channel(channel) => channel.capacity,
+        _ => 0,
+    })
+}
+
+struct Judge<'a> {
+    world: &'a World,
+    kernel: &'a Scripted,
+    source: &'a OwnedFd,
+    sink: &'a OwnedFd,
+    seen: &'a Seen,
+}
+
+impl Judge<'_> {
+    /// What there is to move.
+    fn data(&self) -> Vec<u8> {
+        let bytes = self.world.source.bytes();
+        let start = (self.world.source_start() as usize).min(bytes.len());
+        bytes[start..].to_vec()
+    }
+
+    /// Only a strategy that was insisted on can be refused, and then nothing is touched.
+    fn nothing_happened(&self) -> Result<(), TestCaseError> {
+        prop_assert!(plan::forced(&self.world.options()).is_some());
+        prop_assert!(self.kernel.state.borrow().log.is_empty());
+        Ok(())
+    }
+
+    fn bytes_are_conserved(&self, report: &Report) -> Result<(), TestCaseError> {
+        let data = self.data();
+        let (n, back) = (report.bytes() as usize, report.undelivered());
+        prop_assert!(
+            n + back.len() <= data.len(),
+            "{} bytes of {}",
+            n + back.len(),
+            data.len()
+        );
+        prop_assert!(
+            back == &data[n..n + back.len()],
+            "what is handed back is something else"
+        );
+        let source = &self.world.source;
+        let left = self.kernel.contents(self.source);
+        let consumed = match source.kind {
+            Kind::File | Kind::Block => {
+                prop_assert!(back.is_empty(), "a file is rewound instead");
+                let expected = if source.is_positional {
+                    77
+                } else {
+                    source.start + n as u64
+                };
+                prop_assert_eq!(
+                    self.kernel.cursor(self.source),
+                    expected,
+                    "the source's cursor"
+                );
+                return Ok(());
+            }
+            Kind::Device => self.kernel.with(self.source, |object| match object {
+                Object::Random(taken) => *taken as usize,
+                _ => unreachable!(),
+            }),
+            Kind::Pipe | Kind::Stream | Kind::Messages => data.len() - left.len(),
+        };
+        prop_assert_eq!(consumed, n + back.len(), "bytes consumed");
+        if source.kind != Kind::Device {
+            prop_assert!(left == data[consumed..], "the source was stirred");
+        }
+        if source.kind != Kind::Messages
+            && let Some(limit) = self.world.wishes.limit
+        {
+            prop_assert!(
+                consumed as u64 <= limit,
+                "more was taken than the limit allows"
+            );
+        }
+        Ok(())
+    }
+
+    fn the_sink_holds_them(&self, report: &Report) -> Result<(), TestCaseError> {
+        let data = self.data();
+        let (n, sink) = (report.bytes() as usize, &self.world.sink);
+        let holds = self.kernel.contents(self.sink);
+        let mut expected = match sink.kind {
+            Kind::File | Kind::Block => sink.bytes(),
+            _ => Vec::new(),
+        };
+        let start = self.world.sink_start() as usize;
+        if n > 0 {
+            expected.resize(expected.len().max(start + n), 0);
+            expected[start..start + n].copy_from_slice(&data[..n]);
+        }
+        prop_assert_eq!(
+            holds.len(),
+            expected.len(),
+            "the sink's length, for {} bytes",
+            n
+        );
+        if holds != expected {
+            let wrong = holds.iter().zip(&expected).position(|(a, b)| a != b);
+            prop_assert!(false, "the first wrong byte in the sink is {wrong:?}");
+        }
+        if sink.is_file() {
+            let expected = match n {
+                _ if sink.is_positional => 77,
+                0 => sink.start,
+                n => start as u64 + n as u64,
+            };
+            prop_assert_eq!(self.kernel.cursor(self.sink), expected, "the sink's cursor");
+        }
+        if sink.kind == Kind::Messages && self.world.source.kind == Kind::Messages {
+            let arrived = self.kernel.with(self.sink, |object| match object {
+                Object::Messages(messages) => messages
+                    .taken
+                    .iter()
+                    .chain(&messages.queue)
+                    .cloned()
+                    .collect(),
+                _ => Vec::new(),
+            });
+            prop_assert!(
+                self.world.source.messages().starts_with(&arrived),
+                "boundaries"
+            );
+        }
+        Ok(())
+    }
+
+    fn the_watchers_saw_them(&self, report: &Report) -> Result<(), TestCaseError> {
+        let (n, seen) = (report.bytes(), self.seen);
+        if self.world.wishes.inspected {
+            let truncated = self.kernel.answers(Call::Truncate);
+            let has_length = truncated.last().is_none_or(Result::is_ok);
+            let data = self.data();
+            prop_assert!(
+                seen.inspected.starts_with(&data[..n as usize]),
+                "inspected bytes"
+            );
+            // The zeros of a trailing hole have been seen before it turns out that it cannot be.
+            prop_assert!(
+                seen.inspected.len() as u64 == n || !has_length,
+                "inspected bytes"
+            );
+        }
+        prop_assert!(seen.counts.is_sorted());
+        let now = self.kernel.elapsed();
+        if let Some(tick) = self.world.wishes.tick {
+            let tick = Duration::from_millis(tick);
+            let times = [Duration::ZERO]
+                .into_iter()
+                .chain(seen.times.iter().copied())
+                .chain([now]);
+            let times: Vec<_> = times.collect();
+            let gap = times
+                .windows(2)
+                .map(|pair| pair[1].saturating_sub(pair[0]))
+                .max();
+            prop_assert!(gap <= Some(tick), "{gap:?} without a tick");
+        }
+        if let Some(rate) = self.world.rate()
+            && self.world.source.kind != Kind::Messages
+        {
+            let allowed = now.as_nanos() * u128::from(rate);
+            prop_assert!(
+                u128::from(n) * 1_000_000_000 <= allowed,
+                "faster than its rate"
+            );
+        }
+        Ok(())
+    }
+
+    fn the_end_is_true(&self, report: &Report) -> Result<(), TestCaseError> {
+        let (n, limit) = (report.bytes(), self.world.wishes.limit);
+        let len = self.data().len() as u64;
+        match report.ended() {
+            Ended::Eof => {
+                prop_assert_eq!(n, len, "the end came early");
+                prop_assert!(limit.is_none_or(|limit| n <= limit));
+            }
+            Ended::Limit if self.world.source.kind == Kind::Messages => {
+                prop_assert!(limit.is_some_and(|limit| n <= limit));
+            }
+            Ended::Limit => prop_assert_eq!(Some(n), limit),
+            Ended::Stopped => prop_assert!(self.seen.has_broken, "nobody stopped it"),
+            Ended::Failed => prop_assert!(false, "a success that failed"),
+        }
+        let told = &self.kernel.state.borrow().told;
+        let is_stopped = report.ended() == Ended::Stopped;
+        prop_assert!(told.is_empty() || is_stopped, "{told:?} was not reported");
+        Ok(())
+    }
+
+    fn the_error_is_true(&self, error: &Error) -> Result<(), TestCaseError> {
+        prop_assert!(!error.is_refused());
+        let state = self.kernel.state.borrow();
+        if error.is_unsuitable() {
+            let forced = plan::forced(&self.world.options());
+            prop_assert!(forced.is_some(), "{error:#}");
+            return Ok(());
+        }
+        let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+        let is_true = match (error.side(), errno) {
+            (_, Some(Errno::INTR)) => false,
+            (Side::Sink, None) => state.log.contains(&(Call::Write, Ok(0))),
+            (Side::Source, Some(Errno::AGAIN)) => self.world.source.timeout.is_some(),
+            (Side::Sink, Some(Errno::AGAIN)) => self.world.sink.timeout.is_some(),
+            (side, Some(errno)) => state.told.contains(&(side, errno)),
+            (_, None) => false,
+        };
+        prop_assert!(
+            is_true,
+            "{error:#} on {:?}, but told was {:?}",
+            error.side(),
+            state.told
+        );
+        Ok(())
+    }
+}

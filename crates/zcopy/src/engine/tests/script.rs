@@ -1,0 +1,123 @@
+//! What the scripted kernel does that a healthy one rarely does.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::sys::Errno;
+
+/// The calls that a script can twist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Call {
+    Read,
+    Write,
+    NextDatagram,
+    Splice,
+    Sendfile,
+    CopyFileRange,
+    CloneFile,
+    CloneRange,
+    Pipe,
+    SetPipeCapacity,
+    SeekExtent,
+    PunchHole,
+    Truncate,
+    WriteOut,
+    Poll,
+}
+
+/// One departure from the easy course of a call. A twist that a real kernel could not take at that
+/// call is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Twist {
+    /// None.
+    Straight,
+    /// It moves no more than this many bytes.
+    Short(usize),
+    /// `EINTR`.
+    Interrupted,
+    /// `EAGAIN`, and the side is not ready for this many milliseconds.
+    Stalled(u64),
+    /// `EAGAIN`, though the side polls as ready.
+    FalseStart,
+    /// Success, and nothing moved.
+    Nothing,
+    /// An errno that says "not this way", the n-th of those that this call has.
+    Refused(usize),
+    /// Exactly this errno.
+    Fails(Errno),
+}
+
+/// The twists to come.
+#[derive(Debug, Default)]
+pub(super) struct Script {
+    /// For whatever call comes next.
+    any: VecDeque<Twist>,
+    /// For the next calls of one kind. These go first.
+    by_call: HashMap<Call, VecDeque<Twist>>,
+}
+
+impl Script {
+    pub(super) fn of(twists: &[Twist]) -> Self {
+        Self {
+            any: twists.iter().copied().collect(),
+            by_call: HashMap::new(),
+        }
+    }
+
+    pub(super) fn at(&mut self, call: Call, twists: &[Twist]) {
+        self.by_call.entry(call).or_default().extend(twists);
+    }
+
+    pub(super) fn next(&mut self, call: Call) -> Twist {
+        let own = self.by_call.get_mut(&call).and_then(VecDeque::pop_front);
+        own.or_else(|| self.any.pop_front())
+            .unwrap_or(Twist::Straight)
+    }
+}
+
+impl Call {
+    /// The n-th of the errnos by which a real kernel refuses this call to a pair that read and
+    /// write can serve.
+    pub(super) fn refusal(self, n: usize) -> Option<Errno> {
+        const SPLICE: &[Errno] = &[
+            Errno::INVAL,
+            Errno::NOSYS,
+            Errno::PERM,
+            Errno::OPNOTSUPP,
+            Errno::XDEV,
+            Errno::BADF,
+            Errno::OVERFLOW,
+        ];
+        const COPY_FILE_RANGE: &[Errno] = &[
+            Errno::XDEV,
+            Errno::INVAL,
+            Errno::OPNOTSUPP,
+            Errno::NOSYS,
+            Errno::PERM,
+            Errno::BADF,
+            Errno::OVERFLOW,
+            Errno::FBIG,
+        ];
+        const CLONE: &[Errno] = &[
+            Errno::OPNOTSUPP,
+            Errno::NOTTY,
+            Errno::NOSYS,
+            Errno::XDEV,
+            Errno::INVAL,
+            Errno::PERM,
+            Errno::TXTBSY,
+        ];
+        let errnos = match self {
+            Call::Splice | Call::Sendfile => SPLICE,
+            Call::CopyFileRange => COPY_FILE_RANGE,
+            Call::CloneFile | Call::CloneRange => CLONE,
+            Call::Pipe => &[Errno::MFILE, Errno::NFILE],
+            Call::SetPipeCapacity => &[Errno::PERM, Errno::NOMEM, Errno::BUSY],
+            Call::SeekExtent => &[Errno::INVAL],
+            Call::PunchHole => &[Errno::OPNOTSUPP, Errno::NOSYS],
+            Call::WriteOut => &[Errno::INVAL, Errno::SPIPE, Errno::NOSYS],
+            Call::Truncate => &[Errno::FBIG, Errno::IO, Errno::PERM],
+            Call::Read | Call::Write | Call::NextDatagram | Call::Poll => return None,
+        };
+        Some(errnos[n % errnos.len()])
+    }
+}

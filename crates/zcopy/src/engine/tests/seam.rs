@@ -1,0 +1,306 @@
+//! The scripted kernel at the crate's seam.
+
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use super::channel::{Channel, Peer};
+use super::kernel::Scripted;
+use super::objects::Object;
+use super::script::Call;
+use crate::fault::Side;
+use crate::sys::{
+    Errno, FileType, Kernel, OFlags, Patience, PollFd, Result, SealFlags, SeekFrom, SocketType,
+    SpliceFlags, Status, WriteOut,
+};
+
+impl Kernel for &Scripted {
+    fn fstat(&self, fd: BorrowedFd<'_>) -> Result<Status> {
+        let state = self.state.borrow();
+        let object = state.descriptor(fd.as_raw_fd()).object;
+        let mut status = Status {
+            file_type: FileType::CharacterDevice,
+            device: 0,
+            inode: object as u64,
+            names_device: 0,
+            size: 0,
+            allocated: 0,
+        };
+        match &state.objects[object] {
+            Object::File(file) if file.is_block_device => {
+                status.file_type = FileType::BlockDevice;
+                status.names_device = rustix::fs::makedev(8, object as u32);
+            }
+            Object::File(file) => {
+                status.file_type = FileType::RegularFile;
+                status.device = file.device;
+                status.size = file.size();
+                status.allocated = file.allocated();
+            }
+            Object::Channel(channel) if !channel.is_stream => status.file_type = FileType::Fifo,
+            Object::Channel(_) | Object::Messages(_) => status.file_type = FileType::Socket,
+            Object::Null(_) => status.names_device = rustix::fs::makedev(1, 3),
+            Object::Random(_) => status.names_device = rustix::fs::makedev(1, 9),
+        }
+        Ok(status)
+    }
+
+    fn status_flags(&self, fd: BorrowedFd<'_>) -> Result<OFlags> {
+        Ok(self.state.borrow().descriptor(fd.as_raw_fd()).flags)
+    }
+
+    fn socket_type(&self, fd: BorrowedFd<'_>) -> Result<SocketType> {
+        match self.state.borrow_mut().object(fd) {
+            Object::Channel(channel) if channel.is_stream => Ok(SocketType::STREAM),
+            Object::Messages(_) => Ok(SocketType::SEQPACKET),
+            _ => Err(Errno::NOTSOCK),
+        }
+    }
+
+    fn file_system(&self, fd: BorrowedFd<'_>) -> Result<u64> {
+        match self.state.borrow_mut().object(fd) {
+            Object::File(file) => Ok(file.magic),
+            _ => Ok(0),
+        }
+    }
+
+    fn device_size(&self, fd: BorrowedFd<'_>) -> Result<u64> {
+        match self.state.borrow_mut().object(fd) {
+            Object::File(file) if file.is_block_device => Ok(file.bytes.len() as u64),
+            _ => Err(Errno::NOTTY),
+        }
+    }
+
+    fn seals(&self, _: BorrowedFd<'_>) -> Result<SealFlags> {
+        Err(Errno::INVAL)
+    }
+
+    fn send_buffer_size(&self, fd: BorrowedFd<'_>) -> Result<usize> {
+        match self.state.borrow_mut().object(fd) {
+            Object::Channel(channel) if channel.is_stream => Ok(channel.capacity),
+            _ => Err(Errno::NOTSOCK),
+        }
+    }
+
+    fn socket_timeout(&self, fd: BorrowedFd<'_>, _receiving: bool) -> Result<Option<Duration>> {
+        let mut state = self.state.borrow_mut();
+        Ok(state.object(fd).timing().and_then(|timing| timing.timeout))
+    }
+
+    fn read(
+        &self,
+        fd: BorrowedFd<'_>,
+        offset: Option<u64>,
+        buffer: &mut [u8],
+        patience: Patience,
+    ) -> Result<usize> {
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        let may_wait = patience == Patience::Block && !state.is_nonblocking(fd.as_raw_fd());
+        let at = state.at((fd, offset), may_wait);
+        let address = buffer.as_ptr().addr();
+        if buffer.len() > 1 && state.descriptor(fd.as_raw_fd()).side == Side::Source {
+            state.n_buffers += usize::from(address != state.last_buffer);
+            state.last_buffer = address;
+        }
+        let answer = state.read(at, buffer);
+        state.answered(Call::Read, answer, |n| n)
+    }
+
+    fn write(
+        &self,
+        fd: BorrowedFd<'_>,
+        offset: Option<u64>,
+        bytes: &[u8],
+        patience: Patience,
+    ) -> Result<usize> {
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        let is_file = matches!(state.object(fd), Object::File(_));
+        if patience == Patience::NoWait && !state.knows_nowait && !is_file {
+            return state.answered(Call::Write, Err(Errno::OPNOTSUPP), |n| n);
+        }
+        let may_wait = patience == Patience::Block && !state.is_nonblocking(fd.as_raw_fd());
+        let at = state.at((fd, offset), may_wait);
+        let answer = state.write(at, bytes);
+        state.answered(Call::Write, answer, |n| n)
+    }
+
+    fn next_datagram(&self, fd: BorrowedFd<'_>) -> Result<usize> {
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        let at = state.at((fd, None), !state.is_nonblocking(fd.as_raw_fd()));
+        let twist = state.twist(Call::NextDatagram, 1, &[at], false);
+        let found = twist.and_then(|_| state.await_bytes(at, state.clock));
+        let answer = found.map_err(|errno| state.tell(at, errno));
+        state.answered(Call::NextDatagram, answer, |n| n)
+    }
+
+    fn splice(
+        &self,
+        source: (BorrowedFd<'_>, Option<u64>),
+        sink: (BorrowedFd<'_>, Option<u64>),
+        len: usize,
+        flags: SpliceFlags,
+    ) -> Result<usize> {
+        let mut state = self.state.borrow_mut();
+        let answer = state.splice([source, sink], len, flags);
+        state.answered(Call::Splice, answer, |n| n)
+    }
+
+    fn sendfile(
+        &self,
+        sink: BorrowedFd<'_>,
+        source: (BorrowedFd<'_>, Option<u64>),
+        len: usize,
+    ) -> Result<usize> {
+        let mut state = self.state.borrow_mut();
+        let answer = state.sendfile(sink, source, len);
+        state.answered(Call::Sendfile, answer, |n| n)
+    }
+
+    fn copy_file_range(
+        &self,
+        source: (BorrowedFd<'_>, Option<u64>),
+        sink: (BorrowedFd<'_>, Option<u64>),
+        len: usize,
+    ) -> Result<usize> {
+        let mut state = self.state.borrow_mut();
+        let (source, sink) = (state.at(source, false), state.at(sink, false));
+        let answer = state.copy_file_range(source, sink, len);
+        state.answered(Call::CopyFileRange, answer, |n| n)
+    }
+
+    fn clone_file(&self, source: BorrowedFd<'_>, sink: BorrowedFd<'_>) -> Result<()> {
+        let mut state = self.state.borrow_mut();
+        let answer = state.clone(Call::CloneFile, [source, sink], None);
+        state.answered(Call::CloneFile, answer, |()| 0)
+    }
+
+    fn clone_range(
+        &self,
+        source: (BorrowedFd<'_>, u64),
+        sink: (BorrowedFd<'_>, u64),
+        len: u64,
+    ) -> Result<()> {
+        let mut state = self.state.borrow_mut();
+        let range = Some([source.1, sink.1, len]);
+        let answer = state.clone(Call::CloneRange, [source.0, sink.0], range);
+        state.answered(Call::CloneRange, answer, |()| 0)
+    }
+
+    fn pipe(&self) -> Result<(OwnedFd, OwnedFd)> {
+        let mut state = self.state.borrow_mut();
+        if let Err(errno) = state.twist(Call::Pipe, 1, &[], false) {
+            return state
+                .answered(Call::Pipe, Err(errno), |()| 0)
+                .map(|()| unreachable!());
+        }
+        let capacity = state.pipe_capacity;
+        let pipe = Channel::new(capacity, false, Peer::Nobody);
+        let reader = state.open(Object::Channel(pipe), OFlags::RDONLY, Side::Neither);
+        let object = state.descriptor(reader.as_raw_fd()).object;
+        let writer = state.name(object, OFlags::WRONLY, Side::Neither);
+        let _ = state.answered(Call::Pipe, Ok(()), |()| 0);
+        Ok((reader, writer))
+    }
+
+    fn pipe_capacity(&self, fd: BorrowedFd<'_>) -> Result<usize> {
+        match self.state.borrow_mut().object(fd) {
+            Object::Channel(channel) if !channel.is_stream => Ok(channel.capacity),
+            _ => Err(Errno::BADF),
+        }
+    }
+
+    fn set_pipe_capacity(&self, fd: BorrowedFd<'_>, bytes: usize) -> Result<usize> {
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        let max = state.pipe_max;
+        let twist = state.twist(Call::SetPipeCapacity, 1, &[], false);
+        let answer = match (twist, state.object(fd)) {
+            (Err(errno), _) => Err(errno),
+            (_, Object::Channel(channel)) if !channel.is_stream => {
+                assert!(bytes > channel.capacity, "a pipe is to shrink");
+                if bytes <= max {
+                    channel.capacity = bytes;
+                    Ok(bytes)
+                } else {
+                    Err(Errno::PERM)
+                }
+            }
+            _ => Err(Errno::BADF),
+        };
+        state.answered(Call::SetPipeCapacity, answer, |n| n)
+    }
+
+    fn seek(&self, fd: BorrowedFd<'_>, to: SeekFrom) -> Result<u64> {
+        let mut state = self.state.borrow_mut();
+        let cursor = state.descriptor(fd.as_raw_fd()).cursor;
+        let Object::File(file) = state.object(fd) else {
+            return Err(Errno::SPIPE);
+        };
+        let found = match to {
+            SeekFrom::Start(position) => Ok(position),
+            SeekFrom::Current(by) => cursor.checked_add_signed(by).ok_or(Errno::INVAL),
+            SeekFrom::End(by) => file.size().checked_add_signed(by).ok_or(Errno::INVAL),
+            SeekFrom::Data(position) => file.seek_extent(position, true),
+            SeekFrom::Hole(position) => file.seek_extent(position, false),
+        };
+        let found = match to {
+            SeekFrom::Data(_) | SeekFrom::Hole(_) => {
+                let found = state.twist(Call::SeekExtent, 1, &[], false).and(found);
+                state.answered(Call::SeekExtent, found, |n| n as usize)
+            }
+            _ => found,
+        };
+        if let Ok(position) = found {
+            state.descriptor_mut(fd.as_raw_fd()).cursor = position;
+        }
+        found
+    }
+
+    fn truncate(&self, fd: BorrowedFd<'_>, len: u64) -> Result<()> {
+        let mut state = self.state.borrow_mut();
+        let at = state.at((fd, None), true);
+        let answer = state.twist(Call::Truncate, 1, &[], false).map(|_| ());
+        if let (Ok(()), Object::File(file)) = (answer, state.object(fd)) {
+            file.resize(len as usize);
+        }
+        let answer = answer.map_err(|errno| state.tell(at, errno));
+        state.answered(Call::Truncate, answer, |()| 0)
+    }
+
+    fn punch_hole(&self, fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()> {
+        let mut state = self.state.borrow_mut();
+        let answer = state.twist(Call::PunchHole, 1, &[], false).map(|_| ());
+        if let (Ok(()), Object::File(file)) = (answer, state.object(fd)) {
+            file.punch(offset as usize, len as usize);
+        }
+        state.answered(Call::PunchHole, answer, |()| 0)
+    }
+
+    fn write_out(&self, _: BorrowedFd<'_>, _: u64, len: u64, _: WriteOut) -> Result<()> {
+        let mut state = self.state.borrow_mut();
+        let mut answer = state
+            .twist(Call::WriteOut, len as usize, &[], false)
+            .map(|_| ());
+        if answer.is_ok() && state.disk_fails {
+            state.told.push((Side::Sink, Errno::IO));
+            answer = Err(Errno::IO);
+        }
+        state.answered(Call::WriteOut, answer, |()| 0)
+    }
+
+    fn drop_pages(&self, _: BorrowedFd<'_>, _: u64, _: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn poll(&self, fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> Result<usize> {
+        let mut state = self.state.borrow_mut();
+        let answer = state.poll(fds, timeout);
+        state.answered(Call::Poll, answer, |n| n)
+    }
+
+    fn now(&self) -> Duration {
+        self.state.borrow().clock
+    }
+}

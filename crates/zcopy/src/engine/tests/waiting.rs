@@ -1,0 +1,237 @@
+//! Signals, descriptors that are not ready, ticks and rates.
+
+use std::num::NonZeroU64;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use super::channel::Messages;
+use super::kernel::Scripted;
+use super::objects::{Object, patterned};
+use super::script::{Call, Twist};
+use super::{Outcome, attempts, transfer, transfer_watched};
+use crate::fault::Side;
+use crate::options::Options;
+use crate::report::Ended;
+use crate::strategy::Strategy;
+use crate::sys::{Errno, OFlags};
+
+const LONG: usize = 600_000;
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+#[test]
+fn a_storm_of_signals_is_weathered_by_every_call() {
+    const CALLS: [Call; 6] = [
+        Call::Read,
+        Call::Write,
+        Call::Splice,
+        Call::Sendfile,
+        Call::CopyFileRange,
+        Call::Poll,
+    ];
+    for strategy in Strategy::ALL {
+        for sink in [
+            Object::file(&[]),
+            Object::taking(false),
+            Object::taking(true),
+        ] {
+            let kernel = Scripted::default();
+            let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
+            let sink = kernel.sink(sink, OFlags::NONBLOCK);
+            for call in CALLS {
+                kernel.twist(call, &[Twist::Interrupted; 50]);
+            }
+            let options = Options {
+                strategy: Some(strategy),
+                ..Options::default()
+            };
+            let ends = (&source, &sink);
+            match transfer_watched(
+                &kernel,
+                ends,
+                options,
+                |_| ControlFlow::Continue(()),
+                |_| {},
+            ) {
+                Outcome::Ran(result) => assert_eq!(result.unwrap().bytes(), LONG as u64),
+                // Not every strategy serves every pair.
+                Outcome::Refused(_) => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn a_socket_that_times_out_is_an_error_not_a_spin() {
+    for tick in [None, Some(millis(3))] {
+        let options = Options {
+            tick,
+            ..Options::default()
+        };
+        let kernel = Scripted::default();
+        kernel.state.borrow_mut().may_sleep = tick.is_none();
+        kernel.state.borrow_mut().max_calls = 50;
+        let source = Object::feeding(true, &patterned(LONG), &[]);
+        let source = source.slowly(millis(1000)).timing_out(millis(20));
+        let source = kernel.source(source, OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
+        assert_eq!((error.side(), error.bytes()), (Side::Source, 0));
+        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+
+        let kernel = Scripted::default();
+        kernel.state.borrow_mut().may_sleep = tick.is_none();
+        kernel.state.borrow_mut().max_calls = 50;
+        let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
+        let sink = Object::taking(true).slowly(millis(1000));
+        let sink = kernel.sink(sink.timing_out(millis(20)), OFlags::empty());
+        let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
+        assert_eq!(error.side(), Side::Sink, "{error:#}");
+        assert_eq!(error.bytes() as usize, kernel.contents(&sink).len());
+        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+    }
+}
+
+#[test]
+fn false_starts_change_the_strategy_instead_of_spinning() {
+    let kernel = Scripted::default();
+    kernel.state.borrow_mut().max_calls = 100;
+    let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
+    let sink = kernel.sink(Object::taking(false), OFlags::NONBLOCK);
+    kernel.twist(Call::Splice, &[Twist::Straight]);
+    kernel.twist(Call::Splice, &[Twist::FalseStart; 20]);
+    let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+    assert_eq!(
+        attempts(&report)[0],
+        (Strategy::SplicePipe, 0, Some(Errno::AGAIN))
+    );
+    assert!(kernel.contents(&sink) == patterned(LONG));
+}
+
+#[test]
+fn false_starts_of_a_strategy_that_was_asked_for_are_tried_again_at_leisure() {
+    let kernel = Scripted::default();
+    let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
+    let sink = kernel.sink(Object::taking(false), OFlags::NONBLOCK);
+    kernel.twist(Call::Splice, &[Twist::FalseStart; 108]);
+    let options = Options {
+        strategy: Some(Strategy::Splice),
+        ..Options::default()
+    };
+    let report = transfer(&kernel, (&source, &sink), options).unwrap();
+    assert_eq!(report.bytes(), LONG as u64);
+    let took = kernel.elapsed();
+    assert!(took >= millis(100), "a hundred tries within {took:?}");
+}
+
+#[test]
+fn a_tick_observes_while_blocked_and_can_stop() {
+    let kernel = Scripted::default();
+    kernel.state.borrow_mut().may_sleep = false;
+    let source = Object::feeding(false, &patterned(LONG), &[]).slowly(millis(1000));
+    let source = kernel.source(source, OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    let options = Options {
+        tick: Some(millis(10)),
+        observed: true,
+        ..Options::default()
+    };
+    let mut times = Vec::new();
+    let observe = |progress: &crate::Progress| {
+        assert_eq!(
+            (progress.bytes(), progress.blocked()),
+            (0, Some(Side::Source))
+        );
+        times.push(kernel.elapsed());
+        if times.len() < 5 {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    };
+    let outcome = transfer_watched(&kernel, (&source, &sink), options, observe, |_| {});
+    let Outcome::Ran(Ok(report)) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!(report.ended(), Ended::Stopped);
+    assert_eq!(times, [10, 20, 30, 40, 50].map(millis));
+}
+
+#[test]
+fn a_transfer_takes_its_bytes_divided_by_its_rate() {
+    const RATE: u64 = 100_000;
+    let sources = [
+        Object::file(&patterned(LONG)),
+        Object::feeding(false, &patterned(LONG), &[]),
+    ];
+    for source in sources {
+        let kernel = Scripted::default();
+        let source = kernel.source(source.slowly(Duration::ZERO), OFlags::empty());
+        let sink = kernel.sink(
+            Object::taking(false).slowly(Duration::ZERO),
+            OFlags::empty(),
+        );
+        let options = Options {
+            rate_limit: NonZeroU64::new(RATE),
+            limit: Some(LONG as u64),
+            ..Options::default()
+        };
+        let report = transfer(&kernel, (&source, &sink), options).unwrap();
+        assert_eq!(report.bytes(), LONG as u64);
+        let took = kernel.elapsed();
+        let expected = Duration::from_secs(LONG as u64 / RATE);
+        assert!(took >= expected && took < expected + millis(1), "{took:?}");
+    }
+}
+
+/// A message is moved whole, however small the rate: what it took too much, the next ones have to
+/// wait for.
+#[test]
+fn messages_keep_to_the_rate() {
+    const RATE: u64 = 10_000;
+    let kernel = Scripted::default();
+    let messages = vec![vec![7; 5000]; 20];
+    let source = kernel.source(
+        Object::Messages(Messages::feeding(&messages)),
+        OFlags::empty(),
+    );
+    let sink = kernel.sink(Object::Messages(Messages::default()), OFlags::empty());
+    let options = Options {
+        rate_limit: NonZeroU64::new(RATE),
+        ..Options::default()
+    };
+    let report = transfer(&kernel, (&source, &sink), options).unwrap();
+    assert_eq!(report.bytes(), 100_000);
+    let took = kernel.elapsed();
+    assert!(took >= Duration::from_secs(9), "{took:?}");
+}
+
+/// Where `RWF_NOWAIT` is not known a write is made in pieces that cannot sleep; a message has no
+/// pieces.
+#[test]
+fn a_tick_does_not_cut_messages() {
+    let kernel = Scripted::default();
+    kernel.state.borrow_mut().may_sleep = false;
+    kernel.state.borrow_mut().knows_nowait = false;
+    let messages = vec![patterned(10_000); 3];
+    let source = kernel.source(
+        Object::Messages(Messages::feeding(&messages)),
+        OFlags::empty(),
+    );
+    let sink = kernel.sink(Object::Messages(Messages::default()), OFlags::empty());
+    let options = Options {
+        tick: Some(millis(10)),
+        ..Options::default()
+    };
+    let report = transfer(&kernel, (&source, &sink), options).unwrap();
+    assert_eq!(report.bytes(), 30_000);
+    kernel.with(&sink, |object| match object {
+        Object::Messages(sink) => {
+            let lengths: Vec<_> = sink.taken.iter().chain(&sink.queue).map(Vec::len).collect();
+            assert_eq!(lengths, [10_000; 3]);
+        }
+        _ => unreachable!(),
+    });
+}

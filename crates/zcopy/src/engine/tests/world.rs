@@ -1,0 +1,357 @@
+//! Random transfers: what stands at both ends, what is asked for, and what goes wrong.
+
+use std::collections::VecDeque;
+use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use super::channel::{Channel, Messages, Peer};
+use super::kernel::Scripted;
+use super::objects::{BLOCK, File, Object, patterned};
+use super::script::{Script, Twist};
+use crate::options::{Cache, Options, Reflink, Sparse};
+use crate::strategy::Strategy;
+use crate::sys::{Errno, OFlags};
+
+/// One random transfer.
+#[derive(Clone, Debug)]
+pub(super) struct World {
+    pub(super) source: SourceEnd,
+    pub(super) sink: SinkEnd,
+    pub(super) wishes: Wishes,
+    pub(super) trouble: Trouble,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    File,
+    Block,
+    Pipe,
+    Stream,
+    Messages,
+    /// `/dev/urandom` as a source, `/dev/null` as a sink.
+    Device,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct SourceEnd {
+    pub(super) kind: Kind,
+    pub(super) len: usize,
+    /// Where a file is read from.
+    pub(super) start: u64,
+    pub(super) is_positional: bool,
+    pub(super) is_nonblocking: bool,
+    /// Blocks of zeros, which are holes if the file is sparse.
+    pub(super) zeros: Vec<(usize, usize)>,
+    pub(super) is_sparse: bool,
+    /// The size that a file claims, in hundredths of the true one.
+    pub(super) claims: Option<u64>,
+    pub(super) magic: u64,
+    pub(super) chunks: Vec<usize>,
+    pub(super) delays: Vec<u64>,
+    pub(super) timeout: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "drawn one by one")]
+pub(super) struct SinkEnd {
+    pub(super) kind: Kind,
+    /// What a file holds before.
+    pub(super) len: usize,
+    pub(super) start: u64,
+    pub(super) is_positional: bool,
+    pub(super) is_nonblocking: bool,
+    pub(super) appends: bool,
+    pub(super) is_elsewhere: bool,
+    pub(super) capacity: usize,
+    pub(super) chunks: Vec<usize>,
+    pub(super) delays: Vec<u64>,
+    pub(super) timeout: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Wishes {
+    pub(super) limit: Option<u64>,
+    pub(super) stable: bool,
+    pub(super) strategy: Option<Strategy>,
+    pub(super) reflink: Reflink,
+    pub(super) sparse: Sparse,
+    pub(super) cache: Cache,
+    pub(super) grow_pipes: bool,
+    /// Of the source's length, a second.
+    pub(super) rate: Option<u64>,
+    pub(super) tick: Option<u64>,
+    pub(super) inspected: bool,
+    /// At which call the observer breaks off.
+    pub(super) break_at: Option<usize>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Trouble {
+    pub(super) twists: Vec<Twist>,
+    /// Where the source begins to fail, from where the transfer starts.
+    pub(super) source: Option<(u64, Errno)>,
+    pub(super) sink: Option<(u64, Errno)>,
+    pub(super) disk_fails: bool,
+    pub(super) knows_nowait: bool,
+    pub(super) pipe_capacity: usize,
+    pub(super) pipe_max: usize,
+}
+
+impl SourceEnd {
+    pub(super) fn is_file(&self) -> bool {
+        matches!(self.kind, Kind::File | Kind::Block)
+    }
+
+    /// All its bytes, those before the start included.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let mut bytes = patterned(self.len);
+        for (first, n) in &self.zeros {
+            let range = first * BLOCK..(first + n) * BLOCK;
+            let range = range.start.min(self.len)..range.end.min(self.len);
+            if self.kind != Kind::Device {
+                bytes[range].fill(0);
+            }
+        }
+        bytes
+    }
+
+    /// The messages of a socket that has such.
+    pub(super) fn messages(&self) -> Vec<Vec<u8>> {
+        let bytes = self.bytes();
+        let (mut rest, mut messages) = (&bytes[..], Vec::new());
+        let mut sizes = self.chunks.iter().copied();
+        while !rest.is_empty() {
+            let n = sizes.next().unwrap_or(32 << 10).min(rest.len());
+            messages.push(rest[..n].to_vec());
+            rest = &rest[n..];
+        }
+        messages
+    }
+
+    fn object(&self, trouble: &Trouble) -> Object {
+        let bytes = self.bytes();
+        match self.kind {
+            Kind::File | Kind::Block => {
+                let mut file = if self.is_sparse {
+                    File::sparse(&bytes)
+                } else {
+                    File::holding(&bytes)
+                };
+                file.magic = self.magic;
+                file.is_block_device = self.kind == Kind::Block;
+                file.bad = trouble.source.map(|(at, errno)| (self.start + at, errno));
+                if self.kind == Kind::File {
+                    // A hole beyond the true end would be one that can be copied.
+                    let most = if self.is_sparse { 100 } else { 120 };
+                    let claims = self.claims.map(|percent| percent.min(most));
+                    file.claims = claims.map(|percent| self.len as u64 * percent / 100);
+                }
+                Object::File(file)
+            }
+            Kind::Pipe | Kind::Stream => {
+                let peer = Peer::Feeds {
+                    rest: bytes,
+                    chunks: self.chunks.iter().copied().collect(),
+                    has_closed: false,
+                };
+                let is_stream = self.kind == Kind::Stream;
+                let mut channel = Channel::new(64 << 10, is_stream, peer);
+                channel.timing.delays = millis(&self.delays);
+                if is_stream {
+                    channel.timing.timeout = self.timeout.map(Duration::from_millis);
+                    channel.breaks = trouble.source.map(|(at, errno)| (at, socket_errno(errno)));
+                }
+                Object::Channel(channel)
+            }
+            Kind::Messages => {
+                let mut messages = Messages::feeding(&self.messages());
+                messages.timing.delays = millis(&self.delays);
+                messages.timing.timeout = self.timeout.map(Duration::from_millis);
+                Object::Messages(messages)
+            }
+            Kind::Device => Object::Random(0),
+        }
+    }
+}
+
+/// What becomes of an errno that a socket would not know.
+fn socket_errno(errno: Errno) -> Errno {
+    match errno {
+        Errno::IO | Errno::INVAL => Errno::CONNRESET,
+        Errno::STALE => Errno::HOSTUNREACH,
+        _ => Errno::TIMEDOUT,
+    }
+}
+
+fn millis(delays: &[u64]) -> VecDeque<Duration> {
+    delays.iter().copied().map(Duration::from_millis).collect()
+}
+
+impl SinkEnd {
+    pub(super) fn is_file(&self) -> bool {
+        matches!(self.kind, Kind::File | Kind::Block)
+    }
+
+    /// What a file holds before anything is moved.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![b'x'; self.len];
+        bytes.iter_mut().step_by(7).for_each(|byte| *byte = b'y');
+        bytes
+    }
+
+    fn object(&self, source: &SourceEnd, trouble: &Trouble) -> Object {
+        match self.kind {
+            Kind::File | Kind::Block => {
+                let mut file = File::holding(&self.bytes());
+                file.magic = source.magic;
+                file.is_block_device = self.kind == Kind::Block;
+                file.device += u64::from(self.is_elsewhere);
+                let start = if self.appends {
+                    self.len as u64
+                } else {
+                    self.start
+                };
+                file.bad = trouble.sink.map(|(at, errno)| (start + at, errno));
+                Object::File(file)
+            }
+            Kind::Pipe | Kind::Stream => {
+                let peer = Peer::Takes {
+                    taken: Vec::new(),
+                    chunks: self.chunks.iter().copied().collect(),
+                };
+                let is_stream = self.kind == Kind::Stream;
+                let mut channel = Channel::new(self.capacity, is_stream, peer);
+                channel.timing.delays = millis(&self.delays);
+                channel.breaks = trouble.sink.map(|(at, errno)| match errno {
+                    _ if !is_stream => (at, Errno::PIPE),
+                    Errno::NOSPC | Errno::IO => (at, Errno::PIPE),
+                    errno => (at, socket_errno(errno)),
+                });
+                if is_stream {
+                    channel.timing.timeout = self.timeout.map(Duration::from_millis);
+                }
+                Object::Channel(channel)
+            }
+            Kind::Messages => {
+                let mut messages = Messages::default();
+                messages.timing.delays = millis(&self.delays);
+                Object::Messages(messages)
+            }
+            Kind::Device => Object::Null(Vec::new()),
+        }
+    }
+}
+
+impl World {
+    /// The scripted kernel in which it takes place, and both ends.
+    pub(super) fn kernel(&self) -> (Scripted, OwnedFd, OwnedFd) {
+        let kernel = Scripted::default();
+        let flags = |is_nonblocking| {
+            if is_nonblocking {
+                OFlags::NONBLOCK
+            } else {
+                OFlags::empty()
+            }
+        };
+        let source = kernel.source(
+            self.source.object(&self.trouble),
+            flags(self.source.is_nonblocking),
+        );
+        let append = if self.sink.appends {
+            OFlags::APPEND
+        } else {
+            OFlags::empty()
+        };
+        let sink = self.sink.object(&self.source, &self.trouble);
+        let sink = kernel.sink(sink, flags(self.sink.is_nonblocking) | append);
+        // Cursors that are not to be used stand elsewhere.
+        kernel.set_cursor(
+            &source,
+            if self.source.is_positional {
+                77
+            } else {
+                self.source_start()
+            },
+        );
+        kernel.set_cursor(
+            &sink,
+            if self.sink.is_positional {
+                77
+            } else {
+                self.sink.start
+            },
+        );
+        let mut state = kernel.state.borrow_mut();
+        state.script = Script::of(&self.trouble.twists);
+        state.may_sleep = self.wishes.tick.is_none();
+        state.knows_nowait = self.trouble.knows_nowait;
+        state.pipe_capacity = self.trouble.pipe_capacity;
+        state.pipe_max = self.trouble.pipe_max;
+        state.disk_fails = self.trouble.disk_fails;
+        state.max_calls = self.max_calls();
+        drop(state);
+        (kernel, source, sink)
+    }
+
+    pub(super) fn source_start(&self) -> u64 {
+        if self.source.is_file() {
+            self.source.start
+        } else {
+            0
+        }
+    }
+
+    pub(super) fn sink_start(&self) -> u64 {
+        match self.sink.kind {
+            _ if self.sink.appends => self.sink.len as u64,
+            Kind::File | Kind::Block => self.sink.start,
+            _ => 0,
+        }
+    }
+
+    /// Bytes a second.
+    pub(super) fn rate(&self) -> Option<u64> {
+        let len = (self.source.len as u64).max(1);
+        self.wishes.rate.map(|times| times * len)
+    }
+
+    /// A bound that any spin breaks: a few calls for each page, twist, chunk, tick and quantum of
+    /// the rate.
+    fn max_calls(&self) -> usize {
+        let n_pages = self.source.len / BLOCK;
+        let n_chunks = self.source.chunks.len() + self.sink.chunks.len();
+        let stalls = self.trouble.twists.iter().map(|twist| match twist {
+            Twist::Stalled(millis) => *millis,
+            _ => 1,
+        });
+        let delays = self.source.delays.iter().chain(&self.sink.delays);
+        let waits = stalls.chain(delays.copied()).sum::<u64>() as usize;
+        let rate_waits = if self.wishes.rate.is_some() { 1100 } else { 0 };
+        let n_ticks = if self.wishes.tick.is_some() {
+            waits + rate_waits
+        } else {
+            0
+        };
+        100 + 8 * (n_pages + n_chunks + self.trouble.twists.len()) + n_ticks + 2 * rate_waits
+    }
+
+    pub(super) fn options(&self) -> Options {
+        let wishes = &self.wishes;
+        Options {
+            limit: wishes.limit,
+            source_offset: self.source.is_positional.then_some(self.source.start),
+            sink_offset: self.sink.is_positional.then_some(self.sink.start),
+            stable: wishes.stable,
+            strategy: wishes.strategy,
+            reflink: wishes.reflink,
+            sparse: wishes.sparse,
+            cache: wishes.cache,
+            grow_pipes: wishes.grow_pipes,
+            rate_limit: self.rate().and_then(NonZeroU64::new),
+            tick: wishes.tick.map(Duration::from_millis),
+            inspected: wishes.inspected,
+            observed: true,
+        }
+    }
+}
