@@ -190,6 +190,9 @@ impl<'a, K: Kernel> Engine<'a, K> {
     fn advance(&mut self, max: u64, remaining: u64) -> Result<Advance, Failure> {
         self.grow_pipes();
         let strategy = self.current();
+        if self.is_at_known_end(strategy) {
+            return self.end_of_file(strategy);
+        }
         let is_forced = plan::forced(&self.options).is_some();
         let ask = Ask {
             max: self.bounded(max),
@@ -221,6 +224,17 @@ impl<'a, K: Kernel> Engine<'a, K> {
                 self.fall_back(strategy, fault.cause)
             }
         }
+    }
+
+    /// Whether a file's size says that nothing is left. Then a read confirms it, and no offload is
+    /// asked: `splice` and `sendfile` at the end of a file would still blame a pipe whose reader,
+    /// having got everything, has gone.
+    fn is_at_known_end(&self, strategy: Strategy) -> bool {
+        strategy != Strategy::Buffered
+            && self.route.source.endpoint.kind == Kind::Regular
+            && self.total == Some(self.bytes)
+            && self.route.in_flight() == 0
+            && plan::forced(&self.options).is_none()
     }
 
     /// The strategy for this step: the plan's, unless read and write have to finish what another
@@ -285,7 +299,8 @@ impl<'a, K: Kernel> Engine<'a, K> {
         if let Some(pace) = &mut self.pace {
             pace.spend(n);
         }
-        let is_bulk = self.bytes >= plan::OPENING && n >= plan::SMALL;
+        let came_at_once = n >= plan::SMALL || self.route.buffer.was_filled();
+        let is_bulk = self.bytes >= plan::OPENING && came_at_once;
         if is_bulk && self.route.in_flight() == 0 {
             self.phase = Phase::Main;
         }

@@ -118,8 +118,8 @@ pub(crate) fn plan(source: &Endpoint, sink: &Endpoint, options: &Options) -> Res
     candidates[0].verdict = Verdict::Chosen;
     let opening = match source.kind {
         _ if forced(options).is_some() || candidates[0].strategy != Strategy::SplicePipe => None,
-        Kind::Pipe => Some(Strategy::Splice),
-        Kind::Stream => Some(Strategy::Buffered),
+        Kind::Pipe if sink.kind != Kind::Pipe => Some(Strategy::Splice),
+        Kind::Pipe | Kind::Stream => Some(Strategy::Buffered),
         _ => None,
     };
     Ok(Plan {

@@ -98,7 +98,7 @@ impl Report {
     /// let (reader, mut writer) = std::io::pipe()?;
     /// std::io::Write::write_all(&mut writer, b"hello")?;
     /// drop(writer);
-    /// let (_keep, sink) = std::io::pipe()?;
+    /// let sink = std::fs::File::create("/dev/null")?;
     /// let report = Transfer::new(&reader, &sink).run()?;
     /// assert_eq!(report.strategy(), Strategy::Splice);
     /// # Ok::<(), std::io::Error>(())

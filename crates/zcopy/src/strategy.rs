@@ -62,6 +62,17 @@ impl Strategy {
         Self::Buffered,
     ];
 
+    /// The system call that it is.
+    pub(crate) fn call(self) -> &'static str {
+        match self {
+            Self::Reflink => "ioctl_ficlonerange",
+            Self::CopyFileRange => "copy_file_range",
+            Self::Sendfile => "sendfile",
+            Self::Splice | Self::SplicePipe => "splice",
+            Self::Buffered => "read",
+        }
+    }
+
     /// Whether a failure before this strategy moved its first byte is the transfer's own, rather
     /// than a sign that the pair needs another strategy.
     ///

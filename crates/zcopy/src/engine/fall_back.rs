@@ -16,8 +16,7 @@ impl<K: Kernel> Engine<'_, K> {
     pub(super) fn fall_back(&mut self, from: Strategy, cause: Cause) -> Result<Advance, Failure> {
         self.attempt(from).cause = Some(cause);
         if plan::forced(&self.options).is_some() {
-            let failure = Failure::unsuitable(from, "the kernel refuses it");
-            return Err(failure.caused_by(cause));
+            return Err(self.cannot_insist(from, cause));
         }
         let Some(next) = self.plan.after(from) else {
             return Err(Failure::unsuitable(from, "and nothing is left to try").caused_by(cause));
@@ -41,13 +40,27 @@ impl<K: Kernel> Engine<'_, K> {
             self.extents = None;
             return Ok(Advance::Again);
         }
-        if self.source_has_more() {
-            return Err(Failure::unsuitable(
-                strategy,
-                "it stopped before the end of the source",
-            ));
+        match self.peek() {
+            Ok(0) => Ok(Advance::Ended(Ended::Eof)),
+            Ok(_) => {
+                let reason = "it stopped before the end of the source";
+                Err(Failure::unsuitable(strategy, reason))
+            }
+            Err(errno) => Err(Fault::new("read", Side::Source, errno).into()),
         }
-        Ok(Advance::Ended(Ended::Eof))
+    }
+
+    /// Why the strategy that the caller insists on goes no further. Once it has moved bytes it suits
+    /// the pair, and what stops it is one side's doing; but a reflink stops wherever blocks do.
+    fn cannot_insist(&mut self, strategy: Strategy, cause: Cause) -> Failure {
+        let has_moved = self.attempt(strategy).bytes > 0;
+        match cause {
+            Cause::Errno(errno) if has_moved && strategy != Strategy::Reflink => {
+                let fault = Fault::new(strategy.call(), Side::Neither, errno);
+                self.with_side(fault).into()
+            }
+            _ => Failure::unsuitable(strategy, "the kernel refuses it").caused_by(cause),
+        }
     }
 
     /// Whether a strategy that fails before it moved anything fails the transfer, rather than give
@@ -76,23 +89,14 @@ impl<K: Kernel> Engine<'_, K> {
             | Errno::NOTCONN
             | Errno::TIMEDOUT => Side::Sink,
             Errno::NOMEM => Side::Neither,
-            _ if self.source_is_readable() => Side::Sink,
+            _ if self.peek().is_ok() => Side::Sink,
             _ => Side::Source,
         };
         Fault { side, ..fault }
     }
 
-    /// Whether a byte can be read from a file where the transfer stands. The cursor is left alone.
-    fn source_has_more(&self) -> bool {
-        self.peek().is_ok_and(|n| n > 0)
-    }
-
-    /// Whether reading from the source fails where the transfer stands.
-    fn source_is_readable(&self) -> bool {
-        self.peek().is_ok()
-    }
-
-    /// Reads one byte of a file at the transfer's position; 0 of anything that has no positions.
+    /// Reads one byte of a file where the transfer stands, and leaves the cursor alone; 0 bytes of
+    /// anything that has no positions.
     fn peek(&self) -> Result<usize, Errno> {
         let source: &End<'_> = &self.route.source;
         let position = match source.position() {

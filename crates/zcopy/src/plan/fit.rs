@@ -160,7 +160,9 @@ fn fit_splice(source: &Endpoint, sink: &Endpoint) -> Fit {
         return Fit::Not("neither end is a pipe");
     }
     fit_both_splices(source, sink).unwrap_or(match (source.kind, sink.kind) {
-        (Kind::Pipe, Kind::Pipe) => Fit::Good("the pipe's pages change hands, without a copy"),
+        (Kind::Pipe | Kind::Stream, Kind::Pipe) => {
+            Fit::Poor("at the end of the source it would still blame a sink whose reader has gone")
+        }
         (Kind::Pipe, _) => Fit::Good("straight out of the pipe, without a copy through user space"),
         _ => Fit::Good("straight into the pipe, without a copy through user space"),
     })

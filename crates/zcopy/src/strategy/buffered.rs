@@ -39,7 +39,13 @@ pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> R
     {
         return Ok(answer);
     }
-    drain(kernel, route, ask.patience)
+    // A file never makes a write wait for somebody, and not every file system can be told not to.
+    let patience = if route.sink.endpoint.can_block() {
+        ask.patience
+    } else {
+        Patience::Block
+    };
+    drain(kernel, route, patience)
 }
 
 /// Reads once into the empty buffer. An answer means that there is nothing to write.

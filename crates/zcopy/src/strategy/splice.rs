@@ -29,6 +29,10 @@ const BOUND: u64 = 4 << 20;
 ///
 /// # Kernel notes
 ///
+/// Into a pipe whose readers have gone it fails with `EPIPE`, and raises `SIGPIPE`, even at the end of
+/// the source, where there is nothing to write: so the plan does not take it from a stream to a pipe,
+/// and of a file the engine knows the end (`an_empty_source_does_not_blame_a_closed_pipe`).
+///
 /// `EAGAIN` does not say which side. `SPLICE_F_NONBLOCK` speaks of the pipes alone: a socket or
 /// terminal obeys its own `O_NONBLOCK`. `SPLICE_F_MOVE` has done nothing since 2.6.21;
 /// `SPLICE_F_MORE` delays the tail of a burst by up to 200 ms. Neither is used.

@@ -122,3 +122,44 @@ fn promise_2_a_source_that_cannot_be_read_says_so() {
     assert_eq!(error.raw_os_error(), Some(Errno::IO.raw_os_error()));
     assert_eq!(error.report().strategy(), Strategy::Buffered);
 }
+
+#[test]
+fn an_empty_source_does_not_blame_a_closed_pipe() {
+    // Whatever there was has been delivered; the reader may go.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(writer);
+    let (gone, sink) = std::io::pipe().unwrap();
+    drop(gone);
+    let report = Transfer::new(&reader, &sink).run().unwrap();
+    assert_eq!((report.bytes(), report.ended()), (0, zcopy::Ended::Eof));
+}
+
+#[test]
+fn a_file_that_has_been_delivered_does_not_blame_a_closed_pipe() {
+    for len in [40_000, 3 << 20] {
+        let mut source = tempfile::tempfile().unwrap();
+        std::io::Write::write_all(&mut source, &vec![7; len]).unwrap();
+        let (reader, sink) = std::io::pipe().unwrap();
+        let mut reader = Some(reader);
+        let report = Transfer::new(&source, &sink)
+            .source_offset(0)
+            .observe(|progress| {
+                // Takes whatever is there, and leaves when it has everything.
+                let mut taken = vec![0; 2 << 20];
+                if let Some(pipe) = &mut reader {
+                    std::io::Read::read(pipe, &mut taken).unwrap();
+                }
+                if progress.bytes() == len as u64 {
+                    reader = None;
+                }
+                std::ops::ControlFlow::Continue(())
+            })
+            .run()
+            .unwrap();
+        assert_eq!(
+            (report.bytes(), report.ended()),
+            (len as u64, zcopy::Ended::Eof)
+        );
+        assert_ne!(report.strategy(), Strategy::Buffered);
+    }
+}
