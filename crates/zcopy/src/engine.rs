@@ -260,8 +260,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
             match extents.next(&self.kernel, &self.route.source) {
                 Ok(Segment::Data(len)) => ask.max = ask.max.min(len),
                 Ok(Segment::Hole(len)) => return self.step_over_hole(len.min(ask.max)),
-                Ok(Segment::End) => return Ok(Step::Eof),
-                Ok(Segment::Unknown) => self.extents = None,
+                Ok(Segment::End | Segment::Unknown) => self.extents = None,
                 Err(Errno::INTR) => return Ok(Step::Interrupted),
                 Err(errno) => return Err(Fault::new("lseek", Side::Source, errno)),
             }

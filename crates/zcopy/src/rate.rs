@@ -8,11 +8,11 @@ pub(crate) struct Bucket {
     rate: u64,
     /// Bytes that may be moved now, in billionths, so that nothing is lost to rounding at low
     /// rates.
-    tokens: u128,
+    tokens: i128,
     last: Duration,
 }
 
-const BILLION: u128 = 1_000_000_000;
+const BILLION: i128 = 1_000_000_000;
 
 impl Bucket {
     /// A bucket for `rate` bytes per second, empty at the time `now`.
@@ -32,19 +32,20 @@ impl Bucket {
     /// How long to wait until that many may be moved.
     pub(crate) fn allow(&mut self, now: Duration, wanted: u64) -> Result<u64, Duration> {
         let since = now.saturating_sub(self.last).as_nanos();
-        let earned = since.saturating_mul(u128::from(self.rate));
+        let earned =
+            i128::try_from(since.saturating_mul(u128::from(self.rate))).unwrap_or(i128::MAX);
         self.last = now;
         self.tokens = self
             .tokens
             .saturating_add(earned)
-            .min(u128::from(self.burst()) * BILLION);
-        let quantum = u128::from(self.quantum().min(wanted));
+            .min(i128::from(self.burst()) * BILLION);
+        let quantum = i128::from(self.quantum().min(wanted));
         let whole = self.tokens / BILLION;
         if whole >= quantum {
             return Ok(u64::try_from(whole).unwrap_or(u64::MAX));
         }
         let missing = quantum * BILLION - self.tokens;
-        let nanos = missing.div_ceil(u128::from(self.rate));
+        let nanos = missing.unsigned_abs().div_ceil(u128::from(self.rate));
         Err(Duration::from_nanos(
             u64::try_from(nanos).unwrap_or(u64::MAX),
         ))
@@ -53,7 +54,7 @@ impl Bucket {
     /// Notes that `n` bytes were moved. More than were allowed (a message is moved whole) count
     /// against the future.
     pub(crate) fn spend(&mut self, n: u64) {
-        self.tokens = self.tokens.saturating_sub(u128::from(n) * BILLION);
+        self.tokens = self.tokens.saturating_sub(i128::from(n) * BILLION);
     }
 
     /// The most that can be saved up.

@@ -69,6 +69,7 @@ impl Extents {
             Ok(hole) => hole,
             // It was truncated between the two questions.
             Err(Errno::NXIO) => return Ok(Segment::End),
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(Segment::Unknown),
             Err(errno) => return Err(errno),
         };
         if hole <= position {

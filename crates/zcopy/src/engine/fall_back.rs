@@ -1,5 +1,7 @@
 //! What to make of a step that did not move: the next strategy, the end, or a side that failed.
 
+use std::time::Duration;
+
 use super::{Advance, Engine, Phase};
 use crate::end::End;
 use crate::endpoint::Kind;
@@ -8,7 +10,7 @@ use crate::fault::{Cause, Fault, Side};
 use crate::plan;
 use crate::report::Ended;
 use crate::strategy::Strategy;
-use crate::sys::{Errno, Kernel, Patience, SeekFrom};
+use crate::sys::{Errno, Kernel, Patience, PollFd, PollFlags, SeekFrom};
 
 impl<K: Kernel> Engine<'_, K> {
     /// Goes on with the next strategy of the plan, from where this one stands. What it left in
@@ -30,13 +32,20 @@ impl<K: Kernel> Engine<'_, K> {
     /// Believes the end of file of a pipe, a stream, or a read. Anything else may have been a file
     /// that hides its size, so that a read has the last word.
     pub(super) fn end_of_file(&mut self, strategy: Strategy) -> Result<Advance, Failure> {
-        let is_certain = strategy == Strategy::Buffered
-            || matches!(self.route.source.endpoint.kind, Kind::Pipe | Kind::Stream);
+        let source = self.route.source.endpoint.kind;
+        let sink = self.route.sink.endpoint.kind;
+        let is_certain = match strategy {
+            Strategy::Buffered => true,
+            // Out of a pipe, a 0 may mean that the sink took nothing.
+            Strategy::Splice if source == Kind::Pipe => sink == Kind::Pipe,
+            _ => matches!(source, Kind::Pipe | Kind::Stream),
+        };
         if is_certain {
             return Ok(Advance::Ended(Ended::Eof));
         }
         if plan::forced(&self.options).is_none() {
             self.strategy = Strategy::Buffered;
+            self.phase = Phase::Main;
             self.extents = None;
             return Ok(Advance::Again);
         }
@@ -50,12 +59,12 @@ impl<K: Kernel> Engine<'_, K> {
         }
     }
 
-    /// Why the strategy that the caller insists on goes no further. Once it has moved bytes it suits
-    /// the pair, and what stops it is one side's doing; but a reflink stops wherever blocks do.
+    /// Why the strategy that the caller insists on goes no further. Once it has moved bytes, a limit of
+    /// the sink (its size, a seal) is the sink's doing and not the pair's.
     fn cannot_insist(&mut self, strategy: Strategy, cause: Cause) -> Failure {
         let has_moved = self.attempt(strategy).bytes > 0;
         match cause {
-            Cause::Errno(errno) if has_moved && strategy != Strategy::Reflink => {
+            Cause::Errno(errno @ (Errno::FBIG | Errno::PERM)) if has_moved => {
                 let fault = Fault::new(strategy.call(), Side::Neither, errno);
                 self.with_side(fault).into()
             }
@@ -81,13 +90,7 @@ impl<K: Kernel> Engine<'_, K> {
             return fault;
         };
         let side = match errno {
-            Errno::NOSPC
-            | Errno::DQUOT
-            | Errno::FBIG
-            | Errno::PIPE
-            | Errno::CONNRESET
-            | Errno::NOTCONN
-            | Errno::TIMEDOUT => Side::Sink,
+            Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::PIPE => Side::Sink,
             Errno::NOMEM => Side::Neither,
             _ if self.peek().is_ok() => Side::Sink,
             _ => Side::Source,
@@ -104,9 +107,32 @@ impl<K: Kernel> Engine<'_, K> {
             None if source.endpoint.is_seekable() => {
                 self.kernel.seek(source.fd, SeekFrom::Current(0))?
             }
+            None if source.endpoint.kind == Kind::Pipe => return self.peek_pipe(),
             None => return Ok(0),
         };
-        self.kernel
-            .read(source.fd, Some(position), &mut [0], Patience::Block)
+        retried(|| {
+            self.kernel
+                .read(source.fd, Some(position), &mut [0], Patience::Block)
+        })
+    }
+
+    /// 1 if the pipe holds bytes, 0 if it has ended.
+    fn peek_pipe(&self) -> Result<usize, Errno> {
+        let mut fds = [PollFd::from_borrowed_fd(
+            self.route.source.fd,
+            PollFlags::IN,
+        )];
+        retried(|| self.kernel.poll(&mut fds, Some(Duration::ZERO)))?;
+        Ok(usize::from(fds[0].revents().contains(PollFlags::IN)))
+    }
+}
+
+/// Makes a call until no signal interrupts it.
+fn retried<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            answer => return answer,
+        }
     }
 }

@@ -11,8 +11,9 @@ use crate::sys::{Errno, Kernel, Patience};
 impl<K: Kernel> Engine<'_, K> {
     /// Puts both ends in order, and says what was done.
     pub(super) fn finish(mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
-        let undelivered = self.hand_back();
-        let tidied = self.finish_holes().and_then(|()| self.finish_cache());
+        let mut undelivered = self.hand_back();
+        let tidied = self.finish_holes(&mut undelivered);
+        let tidied = tidied.and_then(|()| self.finish_cache());
         // The first failure is the one that counts.
         let outcome = outcome.and_then(|ended| tidied.map(|()| ended).map_err(Failure::from));
         let (source, sink) = (&self.route.source.endpoint, &self.route.sink.endpoint);
@@ -67,8 +68,8 @@ impl<K: Kernel> Engine<'_, K> {
     }
 
     /// Gives the sink its length if it ends in a hole. If that fails, the hole was not delivered
-    /// after all.
-    fn finish_holes(&mut self) -> Result<(), Fault> {
+    /// after all: its zeros are given back, before whatever else is.
+    fn finish_holes(&mut self, undelivered: &mut Vec<u8>) -> Result<(), Fault> {
         let Err(errno) = self.route.holes.finish(&self.kernel, &self.route.sink) else {
             return Ok(());
         };
@@ -81,7 +82,9 @@ impl<K: Kernel> Engine<'_, K> {
                 .min(self.route.holes.bytes);
             self.bytes -= missing;
             self.route.holes.bytes -= missing;
-            self.route.source.rewind(&self.kernel, missing);
+            if !self.route.source.rewind(&self.kernel, missing) {
+                undelivered.splice(0..0, std::iter::repeat_n(0, missing as usize));
+            }
             self.route.sink.rewind(&self.kernel, missing);
         }
         Err(Fault::new("ftruncate", Side::Sink, errno))

@@ -39,11 +39,12 @@ pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> R
     {
         return Ok(answer);
     }
-    // A file never makes a write wait for somebody, and not every file system can be told not to.
-    let patience = if route.sink.endpoint.can_block() {
-        ask.patience
-    } else {
-        Patience::Block
+    let patience = match &route.sink.endpoint {
+        // A message is written whole or not at all, and goes at once if the socket polls as writable.
+        sink if sink.kind == Kind::Datagram => Patience::Block,
+        // A file never makes a write wait for somebody, and many cannot be told not to.
+        sink if !sink.can_block() => Patience::Block,
+        _ => ask.patience,
     };
     drain(kernel, route, patience)
 }
