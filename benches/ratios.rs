@@ -44,8 +44,11 @@ fn measure(pair: &Pair, files: &Files, bytes: u64, turns: u32) -> Vec<(Mover, Ve
     // Short transfers are repeated within a turn, so that one turn lasts about as long as 64 MiB
     // take.
     let repeats = (64 << 20) / bytes.clamp(1 << 20, 64 << 20);
+    let movers = times.len();
     for turn in 0..=turns {
-        for (mover, times) in &mut times {
+        // Nobody comes first every time: what one leaves dirty, the next one waits for.
+        for index in (0..movers).map(|index| (index + turn as usize) % movers) {
+            let (mover, times) = &mut times[index];
             for _ in 0..repeats {
                 let time = pair.time(files, bytes, *mover);
                 // The first turn warms up.
