@@ -285,6 +285,8 @@ impl<'a> Transfer<'a> {
 
     /// Calls the observer at least this often, also while the transfer is blocked.
     ///
+    /// Less than a millisecond is taken for one.
+    ///
     /// Without it a transfer on descriptors in blocking mode sleeps in the kernel until bytes
     /// arrive, and nobody is told.
     ///
@@ -317,7 +319,7 @@ impl<'a> Transfer<'a> {
     /// is slow to answer is not covered: no call can be told not to wait for it. Two processes that
     /// write to one terminal or socket can make each other wait between the poll and the write.
     pub fn tick(mut self, tick: Duration) -> Self {
-        self.options.tick = Some(tick);
+        self.options.tick = Some(tick.max(Duration::from_millis(1)));
         self
     }
 
