@@ -118,7 +118,7 @@ fn copy(name: &OsStr, stdout: BorrowedFd<'_>, args: &Args) -> Result<(), Trouble
         Side::Sink if error.is_refused() => of_output(Errno::BADF.into()),
         Side::Sink => of_output(exit::cause(&error)),
         Side::Source | Side::Neither if is_pair_refused(&error) => feeds_itself(name),
-        Side::Source | Side::Neither => of_input(exit::cause(&error)),
+        _ => of_input(exit::cause(&error)),
     })
 }
 

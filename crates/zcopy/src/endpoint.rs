@@ -130,23 +130,24 @@ impl Endpoint {
 
     /// Learns what a longer transfer can use: the cursor, the file system, a device's size, and
     /// whether a regular file can still change.
-    pub(crate) fn survey<K: Kernel>(&mut self, kernel: &K, fd: BorrowedFd<'_>) -> Result<()> {
+    pub(crate) fn survey<K: Kernel>(&mut self, kernel: &K, fd: BorrowedFd<'_>) {
         if self.is_seekable() {
             self.cursor = kernel.seek(fd, SeekFrom::Current(0)).ok();
         }
         match self.kind {
             Kind::Regular => {
-                self.file_system = FileSystem::of_magic(kernel.file_system(fd)?);
+                // A sandbox that forbids the question costs speed only.
+                let magic = kernel.file_system(fd);
+                self.file_system = magic.map_or(FileSystem::Other, FileSystem::of_magic);
+                // Against writing alone is not enough: cutting a file short zeroes part of a page.
+                let sealed = SealFlags::WRITE | SealFlags::SHRINK;
                 self.immutable = self.file_system == FileSystem::Image
                     || self.file_system == FileSystem::Tmpfs
-                        && kernel
-                            .seals(fd)
-                            .is_ok_and(|seals| seals.contains(SealFlags::WRITE));
+                        && kernel.seals(fd).is_ok_and(|seals| seals.contains(sealed));
             }
             Kind::Block => self.size = kernel.device_size(fd).ok(),
             _ => {}
         }
-        Ok(())
     }
 
     /// Whether positions mean anything: an offset can be given, and a cursor can be put back.

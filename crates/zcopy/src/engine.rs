@@ -190,10 +190,10 @@ impl<'a, K: Kernel> Engine<'a, K> {
     fn advance(&mut self, max: u64, remaining: u64) -> Result<Advance, Failure> {
         self.grow_pipes();
         let strategy = self.current();
-        if self.is_at_known_end(strategy) {
+        let is_forced = plan::forced(&self.options).is_some();
+        if self.is_at_known_end(strategy) && (!is_forced || self.peek() == Ok(0)) {
             return self.end_of_file(strategy);
         }
-        let is_forced = plan::forced(&self.options).is_some();
         let ask = Ask {
             max: self.bounded(max),
             remaining,
@@ -210,6 +210,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
                 self.moved(n)?;
                 Ok(Advance::On)
             }
+            Ok(Step::Filled) => Ok(Advance::Again),
             Ok(Step::Interrupted) => Ok(Advance::On),
             Ok(Step::Blocked(side)) => Ok(Advance::Blocked(side)),
             Ok(Step::Limit) => Ok(Advance::Ended(Ended::Limit)),
@@ -231,10 +232,9 @@ impl<'a, K: Kernel> Engine<'a, K> {
     /// having got everything, has gone.
     fn is_at_known_end(&self, strategy: Strategy) -> bool {
         strategy != Strategy::Buffered
-            && self.route.source.endpoint.kind == Kind::Regular
+            && self.route.source.endpoint.is_seekable()
             && self.total == Some(self.bytes)
             && self.route.in_flight() == 0
-            && plan::forced(&self.options).is_none()
     }
 
     /// The strategy for this step: the plan's, unless read and write have to finish what another
@@ -285,7 +285,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
                 Ok(Step::Moved(0))
             }
             Err(Errno::INTR) => Ok(Step::Interrupted),
-            Err(errno) => Err(Fault::new("lseek", Side::Sink, errno)),
+            Err(errno) => Err(Fault::new("ftruncate", Side::Sink, errno)),
         }
     }
 

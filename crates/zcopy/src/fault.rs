@@ -18,6 +18,7 @@ use crate::sys::Errno;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Side {
     /// Where the bytes come from.
     Source,

@@ -47,6 +47,12 @@ impl Route<'_> {
 }
 
 impl Ask {
+    /// Whether the sink is waited for only when there is something to give it: an end of the source
+    /// must not wait for a sink that is full.
+    pub(crate) fn waits_between(&self, route: &Route<'_>) -> bool {
+        self.patience == Patience::NoWait && route.sink.endpoint.can_block()
+    }
+
     /// The most to take from the source in one call of at most `bound` bytes, given where both ends
     /// stand.
     pub(crate) fn len(&self, route: &Route<'_>, bound: u64) -> usize {

@@ -6,6 +6,10 @@ use crate::sys::{Errno, Kernel, Result, SeekFrom};
 /// The grain in which zeros are looked for: the block size of nearly every file system.
 const BLOCK: usize = 4096;
 
+/// So long may holes at the front of a sink be counted on before they are given a length: should that
+/// fail, no more than this has to be taken back.
+const TAIL: u64 = 1 << 20;
+
 /// What comes next in a source that has holes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Segment {
@@ -89,6 +93,8 @@ pub(crate) struct Holes {
     sink_size: Option<u64>,
     /// Bytes left as holes so far.
     pub(crate) bytes: u64,
+    /// The stretch of holes at the front that no write and no truncation has given a length yet.
+    tail: (u64, u64),
 }
 
 impl Holes {
@@ -98,6 +104,7 @@ impl Holes {
             detect,
             sink_size: Some(sink_size),
             bytes: 0,
+            tail: (0, 0),
         }
     }
 
@@ -136,7 +143,24 @@ impl Holes {
                 }
             }
         }
-        sink.skip(kernel, len)?;
+        let start = if self.tail.1 == position {
+            self.tail.0
+        } else {
+            position
+        };
+        if end - start >= TAIL {
+            give_length(kernel, sink, end)?;
+        }
+        if sink.skip(kernel, len).is_err() {
+            // Beyond the largest file that there can be; a write says so in the usual words.
+            self.sink_size = None;
+            return Ok(false);
+        }
+        self.tail = if end - start >= TAIL {
+            (end, end)
+        } else {
+            (start, end)
+        };
         self.bytes += len;
         Ok(true)
     }
@@ -146,14 +170,19 @@ impl Holes {
         let Some(position) = sink.position().filter(|_| self.bytes > 0) else {
             return Ok(());
         };
-        if kernel.fstat(sink.fd)?.size >= position {
-            return Ok(());
-        }
-        loop {
-            match kernel.truncate(sink.fd, position) {
-                Err(Errno::INTR) => {}
-                done => return done,
-            }
+        give_length(kernel, sink, position)
+    }
+}
+
+/// Makes the sink at least `len` bytes long.
+fn give_length<K: Kernel>(kernel: &K, sink: &End<'_>, len: u64) -> Result<()> {
+    if kernel.fstat(sink.fd)?.size >= len {
+        return Ok(());
+    }
+    loop {
+        match kernel.truncate(sink.fd, len) {
+            Err(Errno::INTR) => {}
+            done => return done,
         }
     }
 }

@@ -100,7 +100,7 @@ impl<K: Kernel> Engine<'_, K> {
 
     /// Reads one byte of a file where the transfer stands, and leaves the cursor alone; 0 bytes of
     /// anything that has no positions.
-    fn peek(&self) -> Result<usize, Errno> {
+    pub(super) fn peek(&self) -> Result<usize, Errno> {
         let source: &End<'_> = &self.route.source;
         let position = match source.position() {
             Some(position) => position,

@@ -22,8 +22,8 @@ pub(crate) fn prepare<K: Kernel>(
     let mut from = examined(Side::Source, Endpoint::of(kernel, source))?;
     let mut to = examined(Side::Sink, Endpoint::of(kernel, sink))?;
     if deserves_survey(&from, &to, options) {
-        examined(Side::Source, from.survey(kernel, source).map(|()| from))?;
-        examined(Side::Sink, to.survey(kernel, sink).map(|()| to))?;
+        from.survey(kernel, source);
+        to.survey(kernel, sink);
     }
     preflight::check(&from, &to, options)?;
     let plan = plan::plan(&from, &to, options)?;

@@ -41,8 +41,15 @@ impl<K: Kernel> Engine<'_, K> {
         if self.patience() == Patience::Block {
             return Ok(ControlFlow::Continue(()));
         }
-        let needs_source = self.route.in_flight() == 0 && self.route.source.endpoint.can_block();
-        let needs_sink = self.route.sink.endpoint.can_block();
+        let strategy = self.current();
+        if self.is_at_known_end(strategy) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let (source, sink) = (&self.route.source.endpoint, &self.route.sink.endpoint);
+        let is_empty = self.route.in_flight() == 0;
+        let fills_first = matches!(strategy, Strategy::Buffered | Strategy::SplicePipe);
+        let needs_source = is_empty && source.can_block();
+        let needs_sink = sink.can_block() && !(is_empty && fills_first);
         self.wait_for(needs_source, needs_sink)
     }
 
@@ -139,7 +146,8 @@ impl<K: Kernel> Engine<'_, K> {
     /// The time left until the observer is due; zero if it is.
     fn until_tick(&self) -> Option<Duration> {
         let tick = self.options.tick?;
-        Some((self.observed_at + tick).saturating_sub(self.kernel.now()))
+        let since = self.kernel.now().saturating_sub(self.observed_at);
+        Some(tick.saturating_sub(since))
     }
 
     /// `EAGAIN` from a socket that blocks is its own `SO_RCVTIMEO` or `SO_SNDTIMEO`: an answer, not

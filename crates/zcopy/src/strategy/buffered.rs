@@ -34,10 +34,13 @@ const ATOMIC: usize = 4096;
 /// - [write(2)](https://man7.org/linux/man-pages/man2/write.2.html)
 /// - [GNU coreutils, ioblksize.h](https://git.savannah.gnu.org/cgit/coreutils.git/tree/src/ioblksize.h)
 pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
-    if route.buffer.is_empty()
-        && let Some(answer) = fill(kernel, route, ask)?
-    {
-        return Ok(answer);
+    if route.buffer.is_empty() {
+        if let Some(answer) = fill(kernel, route, ask)? {
+            return Ok(answer);
+        }
+        if ask.waits_between(route) {
+            return Ok(Step::Filled);
+        }
     }
     let patience = match &route.sink.endpoint {
         // A message is written whole or not at all, and goes at once if the socket polls as writable.
@@ -63,7 +66,8 @@ fn fill<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Optio
     } else {
         let expected = match source.size {
             _ if route.buffer.was_filled() => u64::MAX,
-            size => size.unwrap_or(0).max(in_pipe),
+            // One more than it has, so that the end does not look like a full buffer.
+            size => size.map_or(0, |size| size.saturating_add(1)).max(in_pipe),
         };
         route.buffer.reserve(ask.max.min(expected) as usize);
     }
@@ -86,7 +90,6 @@ fn fill<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Optio
         }
         _ => {
             let (fd, offset) = route.source.at();
-            // An engine that may not sleep has polled: what a read finds then, it returns.
             kernel
                 .read(fd, offset, route.buffer.room(len), Patience::Block)
                 .inspect(|n| {
@@ -115,7 +118,7 @@ fn drain<K: Kernel>(kernel: &K, route: &mut Route<'_>, patience: Patience) -> Re
         Run::Zeros(n) => match route.holes.make(kernel, &mut route.sink, n as u64) {
             Ok(true) => return Ok(delivered(route, n)),
             Ok(false) => &route.buffer.pending()[..n],
-            Err(errno) => return stopped("lseek", Side::Sink, errno),
+            Err(errno) => return stopped("ftruncate", Side::Sink, errno),
         },
         Run::Data(n) => &route.buffer.pending()[..n],
     };

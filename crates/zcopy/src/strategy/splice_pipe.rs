@@ -37,10 +37,13 @@ use crate::sys::{Errno, Kernel, Patience, SpliceFlags};
 /// - [splice(2)](https://man7.org/linux/man-pages/man2/splice.2.html)
 /// - [pipe(7), on capacity](https://man7.org/linux/man-pages/man7/pipe.7.html)
 pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
-    if route.in_pipe() == 0
-        && let Some(answer) = fill(kernel, route, ask)?
-    {
-        return Ok(answer);
+    if route.in_pipe() == 0 {
+        if let Some(answer) = fill(kernel, route, ask)? {
+            return Ok(answer);
+        }
+        if ask.waits_between(route) {
+            return Ok(Step::Filled);
+        }
     }
     drain(kernel, route, ask)
 }

@@ -178,7 +178,7 @@ fn in_a_child() {
     let side = match done.as_ref().err().map(zcopy::Error::side) {
         Some(Side::Source) => "source",
         Some(Side::Sink) => "sink",
-        Some(Side::Neither) => "neither",
+        Some(_) => "neither",
         None => "",
     };
     let errno = done.as_ref().err().and_then(zcopy::Error::raw_os_error);
