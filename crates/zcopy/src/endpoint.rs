@@ -31,7 +31,8 @@ pub(crate) struct Endpoint {
     /// Where the cursor stands, once surveyed.
     pub(crate) cursor: Option<u64>,
     pub(crate) file_system: FileSystem,
-    /// No one can change the file's bytes any more: a sealed memfd, or a file on a read-only image.
+    /// No one can change the file's bytes any more: a memfd sealed against writing and shrinking, or a
+    /// file on a read-only image.
     pub(crate) immutable: bool,
 }
 

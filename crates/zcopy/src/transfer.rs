@@ -155,7 +155,8 @@ impl<'a> Transfer<'a> {
     /// By default a file's pages are passed to a pipe or socket as they are, which is what makes it
     /// fast. Until the reader has taken them they are still the file's, and who writes to the file
     /// meanwhile writes to them. With `stable(true)` the bytes are copied, unless the source cannot
-    /// change: a sealed memfd, a socket, a file on a read-only image.
+    /// change: a memfd sealed against writing and shrinking, a socket, a file on a
+    /// read-only image.
     ///
     /// # Examples
     ///
@@ -317,7 +318,9 @@ impl<'a> Transfer<'a> {
     ///
     /// Before each call both sides are polled, so that the call itself does not sleep. A disk that
     /// is slow to answer is not covered: no call can be told not to wait for it. Two processes that
-    /// write to one terminal or socket can make each other wait between the poll and the write.
+    /// write to one terminal or socket can make each other wait between the poll and the write, and so
+    /// can a terminal that is stopped in the middle of 4 KiB. A socket's own `SO_RCVTIMEO` or
+    /// `SO_SNDTIMEO` is looked at once a tick.
     pub fn tick(mut self, tick: Duration) -> Self {
         self.options.tick = Some(tick.max(Duration::from_millis(1)));
         self

@@ -110,7 +110,9 @@ fn deserves_offload(from: SourceKind, to: SinkKind) -> bool {
     let by_messages = matches!(from, S::UnixDatagram | S::UnixSeqpacket);
     let sizeless = from.has_own_bytes();
     let terminal = from == S::Terminal || to == SinkKind::Terminal;
-    !(by_messages || sizeless || terminal || to == SinkKind::Append)
+    // A splice has fresh pages made for what these devices make as they are read.
+    let made = matches!(from, S::Zero | S::Random) && !to.is_pipe();
+    !(by_messages || sizeless || terminal || made || to == SinkKind::Append)
 }
 
 fn to_every_sink(from: SourceKind) {
