@@ -143,3 +143,21 @@ fn promise_8_a_read_only_descriptor_is_shared_all_the_same() {
     assert!(transfer().plan().unwrap().shares_pages());
     assert!(!transfer().stable(true).plan().unwrap().shares_pages());
 }
+
+#[test]
+fn promise_8_a_memfd_that_can_be_cut_short_is_not_taken_for_immutable() {
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+    let fd = memfd_create("cut short", MemfdFlags::ALLOW_SEALING).unwrap();
+    let file = File::from(fd);
+    file.write_all_at(&vec![b'a'; LEN], 0).unwrap();
+    // Sealed against writing, and still free to shrink, which zeroes the rest of a page in place.
+    fcntl_add_seals(&file, SealFlags::WRITE).unwrap();
+    let (reader, sink) = pipe();
+    let report = Transfer::new(&file, &sink).stable(true).run().unwrap();
+    assert!(!report.shared_pages());
+    file.set_len(10).unwrap();
+    drop(sink);
+    let read = crate::files::read_to_end(&reader);
+    assert_eq!(read.len(), LEN);
+    assert!(all(&read, b'a'));
+}

@@ -395,3 +395,41 @@ fn promise_5_messages_keep_their_boundaries() {
         assert_eq!((report.bytes(), report.ended()), (8, Ended::Limit));
     }
 }
+
+#[test]
+fn promise_5_a_tick_does_not_wait_for_a_sink_that_nothing_is_left_for() {
+    // The last byte fills the pipe to the brim, and nobody reads it before the transfer is over.
+    let bytes = pattern(64 << 10);
+    for from in [SourceKind::Memfd, SourceKind::Pipe, SourceKind::UnixStream] {
+        let (Some(source), (_reader, sink)) = (Source::new(from, &bytes), pipe()) else {
+            continue;
+        };
+        let mut ticks = 0;
+        let report = Transfer::new(&source.fd, &sink)
+            .grow_pipes(false)
+            .tick(Duration::from_millis(5))
+            .observe(|progress| {
+                ticks += u32::from(progress.blocked() == Some(Side::Sink));
+                // Far more than a source that is merely slow could need.
+                if ticks < 1000 {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            })
+            .run()
+            .unwrap();
+        let done = (report.bytes(), report.ended());
+        assert_eq!(done, (bytes.len() as u64, Ended::Eof), "{from:?}\n{report}");
+    }
+}
+
+#[test]
+fn promise_5_the_longest_tick_is_no_tick() {
+    let zeros = File::open("/dev/zero").unwrap();
+    let (_reader, sink) = pipe();
+    let transfer = Transfer::new(&zeros, &sink)
+        .limit(100_000)
+        .tick(Duration::MAX);
+    assert_eq!(transfer.run().unwrap().bytes(), 100_000);
+}
