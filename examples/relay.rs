@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let joined =
                     client.and_then(|client| join(&client, &TcpStream::connect(upstream)?));
                 if let Err(error) = joined {
-                    eprintln!("relay: {error}");
+                    eprintln!("relay: {error:#}");
                 }
             });
         }

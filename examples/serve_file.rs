@@ -16,16 +16,16 @@ use std::path::Path;
 use zcopy::Transfer;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args_os().skip(1);
     let path = arguments
         .next()
         .ok_or("usage: serve_file FILE [ADDRESS [REQUESTS]]")?;
-    let address = arguments
+    let address = arguments.next().unwrap_or_else(|| "127.0.0.1:8080".into());
+    let requests = arguments
         .next()
-        .unwrap_or_else(|| "127.0.0.1:8080".to_owned());
-    let requests = arguments.next().map_or(Ok(usize::MAX), |n| n.parse())?;
+        .map_or(Ok(usize::MAX), |n| n.to_string_lossy().parse())?;
 
-    let listener = TcpListener::bind(&address)?;
+    let listener = TcpListener::bind(&*address.to_string_lossy())?;
     println!("http://{}/", listener.local_addr()?);
     for client in listener.incoming().take(requests) {
         // One client's trouble is not the next one's.
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             .map_err(Into::into)
             .and_then(|c| answer(&c, Path::new(&path)))
         {
-            eprintln!("serve_file: {error}");
+            eprintln!("serve_file: {error:#}");
         }
     }
     Ok(())

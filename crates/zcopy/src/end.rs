@@ -19,10 +19,10 @@ pub(crate) struct End<'fd> {
 
 impl<'fd> End<'fd> {
     pub(crate) fn new(fd: BorrowedFd<'fd>, endpoint: Endpoint, offset: Option<u64>) -> Self {
-        let cursor = if endpoint.append {
-            None
-        } else {
-            endpoint.cursor
+        let cursor = match endpoint.cursor {
+            // Wherever its cursor is, it is written to at its end.
+            Some(_) if endpoint.append => Some(endpoint.size.unwrap_or(0)),
+            cursor => cursor,
         };
         Self {
             fd,

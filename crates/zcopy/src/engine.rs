@@ -109,7 +109,8 @@ impl<'a, K: Kernel> Engine<'a, K> {
                 .is_some_and(|size| source.endpoint.allocated < size);
         // Bytes that are looked at pass through the buffer, and there a hole shows as zeros.
         let detect = options.sparse == Sparse::Detect || has_holes && options.inspected;
-        let holes = if sink.endpoint.kind == Kind::Regular && sink.position().is_some() {
+        let can_seek = sink.position().is_some() && !sink.endpoint.append;
+        let holes = if sink.endpoint.kind == Kind::Regular && can_seek {
             Holes::new(sink.endpoint.size.unwrap_or(0), detect)
         } else {
             Holes::default()
@@ -317,7 +318,10 @@ impl<'a, K: Kernel> Engine<'a, K> {
     /// Between two pipes it is the number of turns that the processes take which costs, and the
     /// smaller pipe sets it.
     fn grow_pipes(&mut self) {
-        let is_long = self.bytes >= plan::SMALL || self.total.is_some_and(|n| n > plan::SMALL);
+        // A limit says how much may come, and only a size how much will.
+        let is_sized = self.route.source.endpoint.size.is_some();
+        let will_be_long = is_sized && self.total.is_some_and(|n| n > plan::SMALL);
+        let is_long = self.bytes >= plan::SMALL || will_be_long;
         if !(self.may_grow && is_long) {
             return;
         }

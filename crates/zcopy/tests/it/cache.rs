@@ -83,6 +83,27 @@ fn drop_behind_works_by_offsets_and_into_pipes() {
 }
 
 #[test]
+fn drop_behind_works_for_a_sink_that_appends() {
+    let (true, Some(dir)) = (has_program("fincore"), Fs::Ext4.dir()) else {
+        return;
+    };
+    let bytes = pattern(LEN);
+    let source = file_in(&dir, &bytes);
+    source.sync_all().unwrap();
+    let sink = file_in(&dir, &bytes);
+    sink.sync_all().unwrap();
+    let flags = rustix::fs::fcntl_getfl(&sink).unwrap();
+    rustix::fs::fcntl_setfl(&sink, flags | rustix::fs::OFlags::APPEND).unwrap();
+    let report = Transfer::new(&source, &sink)
+        .cache(Cache::DropBehind)
+        .run()
+        .unwrap();
+    assert_eq!((report.bytes(), report.ended()), (LEN as u64, Ended::Eof));
+    // What was in the file before is not this transfer's.
+    assert_eq!((cached(&source), cached(&sink)), (0, LEN as u64));
+}
+
+#[test]
 fn keep_keeps() {
     let (true, Some(dir)) = (has_program("fincore"), Fs::Ext4.dir()) else {
         return;
