@@ -171,6 +171,8 @@ impl<'a, K: Kernel> Engine<'a, K> {
                 ControlFlow::Continue(max) => max,
                 ControlFlow::Break(()) => return Ok(Ended::Stopped),
             };
+            // Before the wait: a pipe that grows may have room at once.
+            self.grow_pipes();
             if self.wait_before_step()?.is_break() {
                 return Ok(Ended::Stopped);
             }
@@ -189,7 +191,6 @@ impl<'a, K: Kernel> Engine<'a, K> {
     /// Takes one step of at most `max` bytes, and changes to another strategy if that one cannot go
     /// on.
     fn advance(&mut self, max: u64, remaining: u64) -> Result<Advance, Failure> {
-        self.grow_pipes();
         let strategy = self.current();
         let is_forced = plan::forced(&self.options).is_some();
         if self.is_at_known_end(strategy) && (!is_forced || self.peek() == Ok(0)) {

@@ -2,7 +2,7 @@
 
 use crate::fault::{Fault, Side};
 use crate::route::{Ask, Route};
-use crate::strategy::Step;
+use crate::strategy::{Step, splice::is_unsupported};
 use crate::sys::{Errno, Kernel};
 
 /// Between two files one call may be long; see `copy_file_range`.
@@ -62,17 +62,4 @@ pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> R
         Err(errno) if is_unsupported(errno) => Ok(Step::Unsupported(errno.into())),
         Err(errno) => Err(Fault::new("sendfile", Side::Neither, errno)),
     }
-}
-
-fn is_unsupported(errno: Errno) -> bool {
-    matches!(
-        errno,
-        Errno::INVAL
-            | Errno::NOSYS
-            | Errno::PERM
-            | Errno::OPNOTSUPP
-            | Errno::XDEV
-            | Errno::BADF
-            | Errno::OVERFLOW
-    )
 }

@@ -81,7 +81,8 @@ fn failing_side(route: &Route<'_>, errno: Errno) -> Side {
     }
 }
 
-/// Shared with the private pipe's route, which makes the same call.
+/// Shared with the private pipe, which makes the same call, and with `sendfile`, which is one inside
+/// the kernel.
 pub(super) fn is_unsupported(errno: Errno) -> bool {
     matches!(
         errno,
