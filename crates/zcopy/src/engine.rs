@@ -5,10 +5,10 @@
 //! end (`finish.rs`). A driver that awaits instead of sleeping would call the same `advance`.
 
 use std::ops::ControlFlow;
-use std::time::Duration;
 
 use crate::buffer::{self, Buffer};
 use crate::cache::DropBehind;
+use crate::clock::Clock;
 use crate::end::End;
 use crate::endpoint::Kind;
 use crate::error::{Error, Failure};
@@ -16,8 +16,7 @@ use crate::fault::{Fault, Side};
 use crate::options::{Cache, Options, Sparse};
 use crate::pipe;
 use crate::plan::{self, Plan};
-use crate::progress::Progress;
-use crate::rate::Bucket;
+use crate::progress::{Observer, Progress};
 use crate::report::{Attempt, Ended, Report};
 use crate::route::{Ask, Inspector, Route};
 use crate::sparse::{Extents, Holes, Segment};
@@ -34,8 +33,6 @@ pub(crate) use prepare::prepare;
 #[cfg(test)]
 mod tests;
 
-pub(crate) type Observer<'a> = Box<dyn FnMut(&Progress) -> ControlFlow<()> + 'a>;
-
 /// So many times in a row may a side poll as ready and then block all the same, before the strategy
 /// is taken to be at fault. Somebody else at the same pipe can cause a few.
 const FALSE_STARTS: u32 = 8;
@@ -51,8 +48,7 @@ pub(crate) struct Engine<'a, K> {
     phase: Phase,
     extents: Option<Extents>,
     drop_behind: Option<DropBehind>,
-    pace: Option<Bucket>,
-    observer: Option<Observer<'a>>,
+    clock: Clock<'a>,
     /// What an observer is told to expect.
     total: Option<u64>,
     /// Bytes that the sink has accepted.
@@ -62,8 +58,6 @@ pub(crate) struct Engine<'a, K> {
     grown_sink: Option<usize>,
     may_grow: bool,
     false_starts: u32,
-    /// When the observer was last called; kept for the tick alone.
-    observed_at: Duration,
 }
 
 /// How far a transfer has come.
@@ -115,19 +109,13 @@ impl<'a, K: Kernel> Engine<'a, K> {
         } else {
             Holes::default()
         };
-        let needs_clock = options.rate_limit.is_some() || options.tick.is_some();
-        let now = if needs_clock {
-            kernel.now()
-        } else {
-            Duration::ZERO
-        };
         Self {
             strategy: plan.strategy(),
             phase: plan.opening().map_or(Phase::Main, Phase::Opening),
             extents: (has_holes && !options.inspected).then(Extents::default),
             drop_behind: (options.cache == Cache::DropBehind)
                 .then(|| DropBehind::new(&source, &sink)),
-            pace: options.rate_limit.map(|rate| Bucket::new(rate.get(), now)),
+            clock: Clock::new(&kernel, &options, observer),
             total: plan::remaining(&source.endpoint, &options),
             bytes: 0,
             attempts: Vec::with_capacity(Strategy::ALL.len()),
@@ -135,7 +123,6 @@ impl<'a, K: Kernel> Engine<'a, K> {
             grown_sink: None,
             may_grow: options.grow_pipes,
             false_starts: 0,
-            observed_at: now,
             route: Route {
                 source,
                 sink,
@@ -148,7 +135,6 @@ impl<'a, K: Kernel> Engine<'a, K> {
             kernel,
             options,
             plan,
-            observer,
         }
     }
 
@@ -167,7 +153,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
             if left == 0 {
                 return Ok(Ended::Limit);
             }
-            let max = match self.allowance(left)? {
+            let max = match self.allowance(left) {
                 ControlFlow::Continue(max) => max,
                 ControlFlow::Break(()) => return Ok(Ended::Stopped),
             };
@@ -297,9 +283,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
         if n > 0 {
             self.false_starts = 0;
         }
-        if let Some(pace) = &mut self.pace {
-            pace.spend(n);
-        }
+        self.clock.spend(n);
         let came_at_once = n >= plan::SMALL || self.route.buffer.was_filled();
         let is_bulk = self.bytes >= plan::OPENING && came_at_once;
         if is_bulk && self.route.in_flight() == 0 {
@@ -361,7 +345,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
 
     /// Whether calls may sleep: not if somebody wants to be told the time meanwhile.
     fn patience(&self) -> Patience {
-        if self.options.tick.is_some() {
+        if self.clock.ticks() {
             Patience::NoWait
         } else {
             Patience::Block
@@ -369,19 +353,17 @@ impl<'a, K: Kernel> Engine<'a, K> {
     }
 
     fn observe(&mut self, blocked: Option<Side>) -> ControlFlow<()> {
-        if self.options.tick.is_some() {
-            self.observed_at = self.kernel.now();
-        }
-        let strategy = self.current();
-        let Some(observer) = &mut self.observer else {
-            return ControlFlow::Continue(());
-        };
-        observer(&Progress {
+        let progress = self.progress(blocked);
+        self.clock.observe(&self.kernel, &progress)
+    }
+
+    fn progress(&self, blocked: Option<Side>) -> Progress {
+        Progress {
             bytes: self.bytes,
             total: self.total,
-            strategy,
+            strategy: self.current(),
             blocked,
-        })
+        }
     }
 
     /// The record of one strategy. There is room for all of them.

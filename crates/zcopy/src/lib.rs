@@ -125,6 +125,7 @@ mod report;
 mod strategy;
 
 mod cache;
+mod clock;
 mod rate;
 mod route;
 mod sparse;

@@ -1,7 +1,12 @@
 //! What an observer sees while a transfer runs.
 
+use std::ops::ControlFlow;
+
 use crate::fault::Side;
 use crate::strategy::Strategy;
+
+/// Whoever watches a transfer.
+pub(crate) type Observer<'a> = Box<dyn FnMut(&Progress) -> ControlFlow<()> + 'a>;
 
 /// A transfer under way.
 ///

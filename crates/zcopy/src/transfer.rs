@@ -6,11 +6,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use crate::end::End;
-use crate::engine::{self, Engine, Observer};
+use crate::engine::{self, Engine};
 use crate::error::{Error, Failure, Result};
 use crate::options::{Cache, Options, Reflink, Sparse};
 use crate::plan::Plan;
-use crate::progress::Progress;
+use crate::progress::{Observer, Progress};
 use crate::report::{Ended, Report};
 use crate::route::Inspector;
 use crate::strategy::Strategy;

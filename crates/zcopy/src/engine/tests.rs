@@ -65,7 +65,7 @@ fn transfer_watched(
     };
     let source = End::new(fds.0, from, options.source_offset);
     let sink = End::new(fds.1, to, options.sink_offset);
-    let observer: Option<super::Observer<'_>> = if options.observed {
+    let observer: Option<crate::progress::Observer<'_>> = if options.observed {
         Some(Box::new(observe))
     } else {
         None

@@ -16,21 +16,12 @@ const LULL: Duration = Duration::from_millis(1);
 impl<K: Kernel> Engine<'_, K> {
     /// How many bytes the pace allows now, after waiting until it allows some. Bytes in flight have
     /// been allowed already.
-    pub(super) fn allowance(&mut self, left: u64) -> Result<ControlFlow<(), u64>, Failure> {
-        loop {
-            let in_flight = self.route.in_flight();
-            let Some(pace) = self.pace.as_mut().filter(|_| in_flight == 0) else {
-                return Ok(ControlFlow::Continue(left));
-            };
-            match pace.allow(self.kernel.now(), left) {
-                Ok(allowed) => return Ok(ControlFlow::Continue(left.min(allowed))),
-                Err(pause) => {
-                    if self.pause(pause).is_break() {
-                        return Ok(ControlFlow::Break(()));
-                    }
-                }
-            }
+    pub(super) fn allowance(&mut self, left: u64) -> ControlFlow<(), u64> {
+        if self.route.in_flight() > 0 {
+            return ControlFlow::Continue(left);
         }
+        let progress = self.progress(Some(Side::Neither));
+        self.clock.allowance(&self.kernel, left, &progress)
     }
 
     /// With a tick, waits until neither side can make the coming step sleep.
@@ -67,7 +58,8 @@ impl<K: Kernel> Engine<'_, K> {
                 self.fall_back(strategy, Cause::Errno(Errno::AGAIN))?;
                 return Ok(ControlFlow::Continue(()));
             }
-            if self.pause(LULL).is_break() {
+            let progress = self.progress(Some(Side::Neither));
+            if self.clock.pause(&self.kernel, LULL, &progress).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -81,11 +73,7 @@ impl<K: Kernel> Engine<'_, K> {
     /// Waits until each of the wanted sides has been ready once, and observes at every tick
     /// meanwhile.
     fn wait_for(&mut self, mut source: bool, mut sink: bool) -> Result<ControlFlow<()>, Failure> {
-        let since = if self.options.tick.is_some() {
-            self.kernel.now()
-        } else {
-            Duration::ZERO
-        };
+        let since = self.clock.start_of_wait(&self.kernel);
         while source || sink {
             let from = PollFd::from_borrowed_fd(self.route.source.fd, PollFlags::IN);
             let to = PollFd::from_borrowed_fd(self.route.sink.fd, PollFlags::OUT);
@@ -95,7 +83,7 @@ impl<K: Kernel> Engine<'_, K> {
                 (true, false) => &mut fds[..1],
                 _ => &mut fds[1..],
             };
-            let timeout = self.until_tick();
+            let timeout = self.clock.until_tick(&self.kernel);
             match self.kernel.poll(wanted, timeout) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(errno) => return Err(Fault::new("poll", Side::Neither, errno).into()),
@@ -111,8 +99,11 @@ impl<K: Kernel> Engine<'_, K> {
                 (false, true) => Side::Sink,
                 _ => Side::Neither,
             };
-            if self.until_tick().is_some_and(|left| left.is_zero())
-                && self.observe(Some(side)).is_break()
+            let progress = self.progress(Some(side));
+            if self
+                .clock
+                .observe_if_due(&self.kernel, &progress)
+                .is_break()
             {
                 return Ok(ControlFlow::Break(()));
             }
@@ -123,31 +114,6 @@ impl<K: Kernel> Engine<'_, K> {
             }
         }
         Ok(ControlFlow::Continue(()))
-    }
-
-    /// Sleeps, and observes at every tick meanwhile.
-    fn pause(&mut self, pause: Duration) -> ControlFlow<()> {
-        let end = self.kernel.now() + pause;
-        loop {
-            let now = self.kernel.now();
-            let left = end.saturating_sub(now);
-            if left.is_zero() {
-                return ControlFlow::Continue(());
-            }
-            let timeout = self.until_tick().map_or(left, |tick| tick.min(left));
-            // Whatever ends the sleep, the clock decides.
-            let _ = self.kernel.poll(&mut [], Some(timeout));
-            if self.until_tick().is_some_and(|left| left.is_zero()) {
-                self.observe(Some(Side::Neither))?;
-            }
-        }
-    }
-
-    /// The time left until the observer is due; zero if it is.
-    fn until_tick(&self) -> Option<Duration> {
-        let tick = self.options.tick?;
-        let since = self.kernel.now().saturating_sub(self.observed_at);
-        Some(tick.saturating_sub(since))
     }
 
     /// `EAGAIN` from a socket that blocks is its own `SO_RCVTIMEO` or `SO_SNDTIMEO`: an answer, not
@@ -177,7 +143,7 @@ impl<K: Kernel> Engine<'_, K> {
 
     /// The same for a wait by poll, which knows nothing of a socket's time-outs.
     fn timed_out_since(&mut self, since: Duration, side: Side) -> Option<Fault> {
-        if self.options.tick.is_none() || !self.is_socket(side) {
+        if !self.clock.ticks() || !self.is_socket(side) {
             return None;
         }
         let (fd, is_source) = match side {
