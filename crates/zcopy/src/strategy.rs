@@ -49,10 +49,13 @@ pub enum Strategy {
     SplicePipe,
     /// `read(2)` and `write(2)` with one buffer of 256 KiB. It serves every pair.
     Buffered,
+    /// `tee(2)`: from one pipe to another without taking anything away. It serves several sinks, and
+    /// patterns that are repeated; never one source and one sink.
+    Tee,
 }
 
 impl Strategy {
-    /// Every strategy, the most specialised first.
+    /// Every strategy that serves one source and one sink, the most specialised first.
     pub(crate) const ALL: [Self; 6] = [
         Self::Reflink,
         Self::CopyFileRange,
@@ -70,6 +73,7 @@ impl Strategy {
             Self::Sendfile => "sendfile",
             Self::Splice | Self::SplicePipe => "splice",
             Self::Buffered => "read",
+            Self::Tee => "tee",
         }
     }
 
@@ -97,6 +101,7 @@ impl fmt::Display for Strategy {
             Self::Splice => "splice",
             Self::SplicePipe => "splice_pipe",
             Self::Buffered => "buffered",
+            Self::Tee => "tee",
         })
     }
 }
@@ -135,5 +140,7 @@ pub(crate) fn step<K: Kernel>(
         Strategy::Splice => splice::step(kernel, route, ask),
         Strategy::SplicePipe => splice_pipe::step(kernel, route, ask),
         Strategy::Buffered => buffered::step(kernel, route, ask),
+        // No plan for one source and one sink names it.
+        Strategy::Tee => Ok(Step::Unsupported(Errno::INVAL.into())),
     }
 }

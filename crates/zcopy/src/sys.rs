@@ -103,6 +103,14 @@ pub(crate) trait Kernel {
         len: usize,
         flags: SpliceFlags,
     ) -> Result<usize>;
+    /// `tee(2)`: the bytes stay in the source pipe.
+    fn tee(
+        &self,
+        source: BorrowedFd<'_>,
+        sink: BorrowedFd<'_>,
+        len: usize,
+        flags: SpliceFlags,
+    ) -> Result<usize>;
     fn sendfile(
         &self,
         sink: BorrowedFd<'_>,
@@ -252,6 +260,16 @@ impl Kernel for Linux {
     ) -> Result<usize> {
         let (source_offset, sink_offset) = (source_offset.as_mut(), sink_offset.as_mut());
         rustix::pipe::splice(source, source_offset, sink, sink_offset, len, flags)
+    }
+
+    fn tee(
+        &self,
+        source: BorrowedFd<'_>,
+        sink: BorrowedFd<'_>,
+        len: usize,
+        flags: SpliceFlags,
+    ) -> Result<usize> {
+        rustix::pipe::tee(source, sink, len, flags)
     }
 
     fn sendfile(

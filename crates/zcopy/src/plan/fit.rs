@@ -24,6 +24,9 @@ pub(super) fn fit(
     if strategy == Strategy::Buffered {
         return Fit::Good(why_buffered(source, sink, options));
     }
+    if strategy == Strategy::Tee {
+        return Fit::Not("there is one sink, and nothing to be kept for another");
+    }
     if options.inspected {
         return Fit::Not("the bytes are inspected, so that they must pass through user space");
     }
@@ -41,7 +44,7 @@ pub(super) fn fit(
         Strategy::CopyFileRange => fit_copy_file_range(source, sink, options),
         Strategy::Sendfile => fit_sendfile(source, sink, options),
         Strategy::Splice => fit_splice(source, sink),
-        Strategy::SplicePipe | Strategy::Buffered => fit_splice_pipe(source, sink),
+        Strategy::SplicePipe | Strategy::Buffered | Strategy::Tee => fit_splice_pipe(source, sink),
     };
     if matches!(kernel_can, Fit::Not(_)) {
         return kernel_can;

@@ -256,6 +256,43 @@ impl State {
         self.carry(source, sink, len, is_to_socket)
     }
 
+    /// The bytes stay where they are. A pipe that is full of little refuses more, so that a short
+    /// count is normal.
+    pub(super) fn tee(
+        &mut self,
+        ends: [BorrowedFd<'_>; 2],
+        len: usize,
+        flags: SpliceFlags,
+    ) -> Result<usize> {
+        let [from, to] = ends.map(|fd| fd.as_raw_fd());
+        let waits = !(flags.contains(SpliceFlags::NONBLOCK)
+            || self.is_nonblocking(from)
+            || self.is_nonblocking(to));
+        let source = self.at((ends[0], None), waits);
+        let mut sink = self.at((ends[1], None), waits);
+        let short = self.twist(Call::Tee, len, &[source, sink], false)?;
+        if !(self.is_pipe(from) && self.is_pipe(to)) || source.object == sink.object {
+            return Err(Errno::INVAL);
+        }
+        let since = self.clock;
+        let found = self.await_bytes(source, since);
+        let found = found.map_err(|errno| self.tell(source, errno))?;
+        if found == 0 {
+            return Ok(0);
+        }
+        let room = self.await_room(sink, since, true);
+        let room = room.map_err(|errno| self.tell(sink, errno))?;
+        let n = found.min(room).min(short.unwrap_or(len));
+        let Object::Channel(channel) = &self.objects[source.object] else {
+            return Err(Errno::INVAL);
+        };
+        let bytes = channel.queue[..n].to_vec();
+        let position = self.position(sink);
+        self.objects[sink.object].put(position, &bytes);
+        self.passed(&mut sink, position, n);
+        Ok(n)
+    }
+
     pub(super) fn sendfile(
         &mut self,
         sink: BorrowedFd<'_>,

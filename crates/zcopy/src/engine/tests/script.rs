@@ -11,6 +11,7 @@ pub(super) enum Call {
     Write,
     NextDatagram,
     Splice,
+    Tee,
     Sendfile,
     CopyFileRange,
     CloneFile,
@@ -107,7 +108,7 @@ impl Call {
             Errno::TXTBSY,
         ];
         let errnos = match self {
-            Call::Splice | Call::Sendfile => SPLICE,
+            Call::Splice | Call::Tee | Call::Sendfile => SPLICE,
             Call::CopyFileRange => COPY_FILE_RANGE,
             Call::CloneFile | Call::CloneRange => CLONE,
             Call::Pipe => &[Errno::MFILE, Errno::NFILE],

@@ -147,6 +147,18 @@ impl Kernel for &Scripted {
         state.answered(Call::Splice, answer, |n| n)
     }
 
+    fn tee(
+        &self,
+        source: BorrowedFd<'_>,
+        sink: BorrowedFd<'_>,
+        len: usize,
+        flags: SpliceFlags,
+    ) -> Result<usize> {
+        let mut state = self.state.borrow_mut();
+        let answer = state.tee([source, sink], len, flags);
+        state.answered(Call::Tee, answer, |n| n)
+    }
+
     fn sendfile(
         &self,
         sink: BorrowedFd<'_>,
