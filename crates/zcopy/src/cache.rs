@@ -19,9 +19,9 @@ pub(crate) struct DropBehind {
     sink: Option<Trail>,
 }
 
-/// One side's pages: `start..dropped` are gone, `dropped..sent` are on their way to the disk.
+/// One end's pages: `start..dropped` are gone, `dropped..sent` are on their way to the disk.
 #[derive(Clone, Copy, Debug)]
-struct Trail {
+pub(crate) struct Trail {
     start: u64,
     dropped: u64,
     sent: u64,
@@ -48,19 +48,11 @@ impl DropBehind {
         source: &End<'_>,
         sink: &End<'_>,
     ) -> Result<()> {
-        if let (Some(trail), Some(position)) = (&mut self.source, source.position())
-            && position >= trail.dropped + WINDOW
-        {
-            trail.drop_up_to(kernel, source, position);
+        if let Some(trail) = &mut self.source {
+            trail.advance_read(kernel, source);
         }
-        if let (Some(trail), Some(position)) = (&mut self.sink, sink.position())
-            && position >= trail.sent + WINDOW
-        {
-            let sent = trail.sent;
-            write_out(kernel, sink, sent, position, WriteOut::Start)?;
-            write_out(kernel, sink, trail.dropped, sent, WriteOut::Finish)?;
-            trail.drop_up_to(kernel, sink, sent);
-            trail.sent = position;
+        if let Some(trail) = &mut self.sink {
+            trail.advance_written(kernel, sink)?;
         }
         Ok(())
     }
@@ -76,19 +68,19 @@ impl DropBehind {
         source: &End<'_>,
         sink: &End<'_>,
     ) -> Result<()> {
-        if let (Some(trail), Some(position)) = (&mut self.source, source.position()) {
-            trail.drop_all(kernel, source, position);
+        if let Some(trail) = &mut self.source {
+            trail.finish_read(kernel, source);
         }
-        if let (Some(trail), Some(position)) = (&mut self.sink, sink.position()) {
-            write_out(kernel, sink, trail.dropped, position, WriteOut::Finish)?;
-            trail.drop_all(kernel, sink, position);
+        if let Some(trail) = &mut self.sink {
+            trail.finish_written(kernel, sink)?;
         }
         Ok(())
     }
 }
 
 impl Trail {
-    fn of(end: &End<'_>) -> Option<Self> {
+    /// None of an end that has no pages, or whose position is not known.
+    pub(crate) fn of(end: &End<'_>) -> Option<Self> {
         let start = end
             .position()
             .filter(|_| Endpoint::is_seekable(&end.endpoint))?;
@@ -97,6 +89,53 @@ impl Trail {
             dropped: start,
             sent: start,
         })
+    }
+
+    /// Drops what was read and lies a window or more behind.
+    pub(crate) fn advance_read<K: Kernel>(&mut self, kernel: &K, source: &End<'_>) {
+        if let Some(position) = source.position()
+            && position >= self.dropped + WINDOW
+        {
+            self.drop_up_to(kernel, source, position);
+        }
+    }
+
+    /// Sends and drops what was written and lies a window or more behind.
+    ///
+    /// # Errors
+    ///
+    /// As [`DropBehind::advance`].
+    pub(crate) fn advance_written<K: Kernel>(&mut self, kernel: &K, sink: &End<'_>) -> Result<()> {
+        if let Some(position) = sink.position()
+            && position >= self.sent + WINDOW
+        {
+            let sent = self.sent;
+            write_out(kernel, sink, sent, position, WriteOut::Start)?;
+            write_out(kernel, sink, self.dropped, sent, WriteOut::Finish)?;
+            self.drop_up_to(kernel, sink, sent);
+            self.sent = position;
+        }
+        Ok(())
+    }
+
+    /// Drops all that was read.
+    pub(crate) fn finish_read<K: Kernel>(&mut self, kernel: &K, source: &End<'_>) {
+        if let Some(position) = source.position() {
+            self.drop_all(kernel, source, position);
+        }
+    }
+
+    /// Waits for what is left of what was written and drops all of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`DropBehind::advance`].
+    pub(crate) fn finish_written<K: Kernel>(&mut self, kernel: &K, sink: &End<'_>) -> Result<()> {
+        if let Some(position) = sink.position() {
+            write_out(kernel, sink, self.dropped, position, WriteOut::Finish)?;
+            self.drop_all(kernel, sink, position);
+        }
+        Ok(())
     }
 
     /// Advice may be refused, and nothing depends on it.

@@ -1,9 +1,10 @@
 //! One end of a transfer under way: the descriptor, what it is, and where it stands.
 
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
-use crate::endpoint::Endpoint;
-use crate::sys::{Kernel, Result, SeekFrom};
+use crate::endpoint::{Endpoint, Kind};
+use crate::sys::{Kernel, OFlags, Patience, PollFd, PollFlags, Result, SeekFrom};
 
 /// The source or the sink of a transfer.
 #[derive(Clone, Copy, Debug)]
@@ -77,5 +78,35 @@ impl<'fd> End<'fd> {
             }
             _ => len,
         }
+    }
+
+    /// The most that one call may be given so that it goes in without sleeping, though the call
+    /// cannot be told not to.
+    ///
+    /// A stream socket that polls as writable has a third of its buffer free
+    /// (`sk_stream_is_writeable`), so that a quarter fits.
+    pub(crate) fn prompt_len<K: Kernel>(&self, kernel: &K, patience: Patience) -> u64 {
+        if patience == Patience::Block || self.endpoint.kind != Kind::Stream {
+            return u64::MAX;
+        }
+        let quarter = kernel
+            .send_buffer_size(self.fd)
+            .map_or(4096, |size| size / 4);
+        quarter.clamp(4096, 1 << 20) as u64
+    }
+
+    /// Whether it polls as writable, or as broken, which the next call will say.
+    pub(crate) fn is_writable<K: Kernel>(&self, kernel: &K) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(self.fd, PollFlags::OUT)];
+        kernel.poll(&mut fds, Some(Duration::ZERO)).is_ok() && !fds[0].revents().is_empty()
+    }
+
+    /// Whether it is in blocking mode. Of a socket this is asked when it first matters.
+    pub(crate) fn blocks<K: Kernel>(&mut self, kernel: &K) -> bool {
+        if !self.endpoint.nonblocking {
+            let flags = kernel.status_flags(self.fd);
+            self.endpoint.nonblocking = flags.is_ok_and(|flags| flags.contains(OFlags::NONBLOCK));
+        }
+        !self.endpoint.nonblocking
     }
 }

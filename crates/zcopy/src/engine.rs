@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::buffer::{self, Buffer};
+use crate::buffer;
 use crate::cache::DropBehind;
 use crate::clock::Clock;
 use crate::end::End;
@@ -124,13 +124,9 @@ impl<'a, K: Kernel> Engine<'a, K> {
             may_grow: options.grow_pipes,
             false_starts: 0,
             route: Route {
-                source,
-                sink,
-                buffer: Buffer::default(),
-                pipe: None,
                 holes,
                 inspect,
-                calls: 0,
+                ..Route::new(source, sink)
             },
             kernel,
             options,
@@ -322,16 +318,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
     fn bounded(&self, max: u64) -> u64 {
         let sink = &self.route.sink;
         let is_confirming = self.strategy == Strategy::Buffered && self.bytes > 0;
-        if self.patience() == Patience::NoWait && sink.endpoint.kind == Kind::Stream {
-            // A stream socket that polls as writable has a third of its buffer free
-            // (`sk_stream_is_writeable`), so that a quarter goes in without sleeping, though the
-            // call cannot be told not to.
-            let quarter = self
-                .kernel
-                .send_buffer_size(sink.fd)
-                .map_or(4096, |size| size / 4);
-            return max.min(quarter.clamp(4096, 1 << 20) as u64);
-        }
+        let max = max.min(sink.prompt_len(&self.kernel, self.patience()));
         if is_confirming
             && self
                 .attempts

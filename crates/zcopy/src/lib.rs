@@ -114,6 +114,7 @@
 mod transfer;
 
 mod engine;
+mod fanout;
 mod plan;
 mod preflight;
 
@@ -139,10 +140,10 @@ mod sys;
 
 pub use transfer::{Transfer, copy};
 
-pub use options::{Cache, Reflink, Sparse};
+pub use options::{Cache, OnSinkError, Reflink, Sparse};
 pub use plan::{Candidate, Plan, Verdict};
 pub use progress::Progress;
-pub use report::{Attempt, Ended, Report};
+pub use report::{Attempt, Ended, Report, SinkReport};
 pub use strategy::Strategy;
 
 pub use error::{Error, Result};

@@ -3,6 +3,7 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
+use crate::report::SinkReport;
 use crate::strategy::Strategy;
 
 /// Whether two files may come to share their blocks.
@@ -89,6 +90,63 @@ pub enum Cache {
     DropBehind,
 }
 
+/// What a transfer to several sinks does when one of them fails.
+///
+/// # Examples
+///
+/// ```
+/// use std::io::{ErrorKind, Write};
+/// use zcopy::{OnSinkError, Transfer};
+///
+/// let (source, mut writer) = std::io::pipe()?;
+/// writer.write_all(b"hello")?;
+/// drop(writer);
+/// let null = std::fs::File::create("/dev/null")?;
+/// let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
+///
+/// // Go on without disks that are full; for anything else, stop.
+/// let mut full_disks = Vec::new();
+/// let report = Transfer::new(&source, &null)
+///     .also_to(&full)
+///     .on_sink_error_with(|sink| match sink.error().map(|error| error.kind()) {
+///         Some(ErrorKind::StorageFull) => {
+///             full_disks.push(sink.index());
+///             OnSinkError::Detach
+///         }
+///         _ => OnSinkError::Stop,
+///     })
+///     .run()?;
+/// assert_eq!(report.bytes(), 5);
+/// assert_eq!(full_disks, [1]);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OnSinkError {
+    /// The transfer fails.
+    #[default]
+    Stop,
+    /// The transfer goes on without that sink; its [report](crate::SinkReport) says what it has got.
+    Detach,
+}
+
+/// Who decides what becomes of a transfer when a sink fails.
+pub(crate) enum SinkPolicy<'a> {
+    Always(OnSinkError),
+    Ask(Box<dyn FnMut(&SinkReport) -> OnSinkError + 'a>),
+}
+
+impl SinkPolicy<'_> {
+    /// Whether the transfer goes on without this sink.
+    pub(crate) fn detaches(&mut self, sink: &SinkReport) -> bool {
+        let decision = match self {
+            SinkPolicy::Always(decision) => *decision,
+            SinkPolicy::Ask(ask) => ask(sink),
+        };
+        decision == OnSinkError::Detach
+    }
+}
+
 /// Everything a transfer can be told.
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "builder switches")]
@@ -104,6 +162,8 @@ pub(crate) struct Options {
     pub(crate) grow_pipes: bool,
     pub(crate) rate_limit: Option<NonZeroU64>,
     pub(crate) tick: Option<Duration>,
+    /// Whether a sink counts as failed as soon as its reader has gone.
+    pub(crate) watch_readers: bool,
     /// Whether somebody looks at the bytes.
     pub(crate) inspected: bool,
     /// Whether somebody watches the count.
@@ -124,6 +184,7 @@ impl Default for Options {
             grow_pipes: true,
             rate_limit: None,
             tick: None,
+            watch_readers: false,
             inspected: false,
             observed: false,
         }

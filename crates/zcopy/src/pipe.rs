@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::sys::{Errno, Kernel, Result};
+use crate::sys::{Errno, Kernel, Patience, Result};
 
 /// What is asked for, and what an unprivileged user may have (`/proc/sys/fs/pipe-max-size`).
 const WANTED: usize = 1 << 20;
@@ -48,6 +48,25 @@ impl Pipe {
             capacity,
             in_flight: 0,
         })
+    }
+
+    /// Takes out everything that is in flight.
+    pub(crate) fn contents<K: Kernel>(&mut self, kernel: &K) -> Vec<u8> {
+        let mut bytes = vec![0; self.in_flight as usize];
+        let mut filled = 0;
+        while filled < bytes.len() {
+            // It holds them, so that the read neither sleeps nor fails; a signal may come all the
+            // same.
+            match kernel.read(self.reader(), None, &mut bytes[filled..], Patience::Block) {
+                Ok(0) => break,
+                Ok(n) => filled += n,
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(_) => break,
+            }
+        }
+        bytes.truncate(filled);
+        self.in_flight = 0;
+        bytes
     }
 
     pub(crate) fn reader(&self) -> BorrowedFd<'_> {

@@ -10,8 +10,10 @@ use crate::strategy::Strategy;
 use fit::{Fit, fit};
 
 mod fit;
+mod several;
 
 pub(crate) use fit::shares_pages;
+pub(crate) use several::plan_several;
 
 /// Up to this size read and write are faster than any offload: what preparing one costs is more
 /// than it saves. GNU cat draws the same line.
@@ -47,9 +49,11 @@ const SHORT: u64 = 256 << 10;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Plan {
-    candidates: [Candidate; 6],
+    candidates: Vec<Candidate>,
     source: Endpoint,
-    sink: Endpoint,
+    sinks: Vec<Endpoint>,
+    /// How each sink is served, if there are several.
+    ways: Vec<Candidate>,
     opening: Option<Strategy>,
 }
 
@@ -123,9 +127,10 @@ pub(crate) fn plan(source: &Endpoint, sink: &Endpoint, options: &Options) -> Res
         _ => None,
     };
     Ok(Plan {
-        candidates,
+        candidates: candidates.to_vec(),
         source: *source,
-        sink: *sink,
+        sinks: vec![*sink],
+        ways: Vec::new(),
         opening,
     })
 }
@@ -148,7 +153,7 @@ pub(crate) fn forced(options: &Options) -> Option<Strategy> {
 
 /// Skips every candidate but one.
 fn insist(
-    candidates: &mut [Candidate; 6],
+    candidates: &mut [Candidate],
     forced: Strategy,
     source: &Endpoint,
     sink: &Endpoint,
@@ -265,7 +270,41 @@ impl Plan {
     /// ```
     #[must_use]
     pub fn shares_pages(&self) -> bool {
-        shares_pages(self.strategy(), &self.source, &self.sink)
+        let ways = self.ways.iter().map(|way| match way.strategy {
+            Strategy::Buffered => Strategy::Buffered,
+            _ => Strategy::Splice,
+        });
+        let mut ways = ways.chain(self.ways.is_empty().then(|| self.strategy()));
+        self.sinks.iter().any(|sink| {
+            let way = ways.next().unwrap_or(Strategy::Buffered);
+            shares_pages(way, &self.source, sink)
+        })
+    }
+
+    /// How each sink is served, if there are several, and why: those of
+    /// [`also_to`](crate::Transfer::also_to) follow the first. With one sink it is empty.
+    ///
+    /// `tee` shares pages with a sink that is a pipe, and `splice_pipe` with a private pipe from
+    /// where they go on; `splice` has one sink take the bytes out when all have their share;
+    /// `buffered` writes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::{Strategy, Transfer};
+    ///
+    /// let (source, _writer) = std::io::pipe()?;
+    /// let (_reader, sink) = std::io::pipe()?;
+    /// let null = std::fs::File::create("/dev/null")?;
+    /// let plan = Transfer::new(&source, &sink).also_to(&null).plan()?;
+    /// assert_eq!(plan.strategy(), Strategy::Tee);
+    /// assert_eq!(plan.sinks()[0].strategy(), Strategy::Tee);
+    /// assert_eq!(plan.sinks()[1].strategy(), Strategy::Splice);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn sinks(&self) -> &[Candidate] {
+        &self.ways
     }
 
     /// What moves the first 128 KiB of a pipe or stream socket, and more until 32 KiB arrive at once.
@@ -338,9 +377,15 @@ impl Candidate {
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} -> {}", self.source, self.sink)?;
+        match &self.sinks[..] {
+            [sink] => write!(f, "{} -> {sink}", self.source)?,
+            sinks => write!(f, "{} -> {} sinks", self.source, sinks.len())?,
+        }
         for candidate in &self.candidates {
             write!(f, "\n  {candidate}")?;
+        }
+        for (way, sink) in self.ways.iter().zip(&self.sinks) {
+            write!(f, "\nto {sink}: {}, because {}", way.strategy, way.reason)?;
         }
         if let Some(opening) = self.opening {
             write!(

@@ -28,6 +28,9 @@ pub enum Ended {
     Limit,
     /// The observer said so.
     Stopped,
+    /// No sink was left: each was detached when it failed. Only a transfer that
+    /// [detaches](crate::OnSinkError::Detach) ends so.
+    NoSink,
     /// A call failed. Only the report inside an [`Error`](crate::Error) ends so.
     Failed,
 }
@@ -60,6 +63,7 @@ pub struct Report {
     /// What would have moved the bytes, had there been any.
     pub(crate) first_choice: Strategy,
     pub(crate) attempts: Vec<Attempt>,
+    pub(crate) sinks: Vec<SinkReport>,
     pub(crate) hole_bytes: u64,
     pub(crate) shared_pages: bool,
     pub(crate) grown_source: Option<usize>,
@@ -68,7 +72,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Bytes that the sink accepted, holes included.
+    /// Bytes that the sink accepted, holes included. Of several sinks, the bytes that every one which
+    /// was not detached has accepted; if all were, those of the last.
     ///
     /// # Examples
     ///
@@ -119,6 +124,17 @@ impl Report {
     #[must_use]
     pub fn attempts(&self) -> &[Attempt] {
         &self.attempts
+    }
+
+    /// What became of each sink, if there are several: those of
+    /// [`also_to`](crate::Transfer::also_to) follow the first. With one sink it is empty.
+    ///
+    /// # Examples
+    ///
+    /// See [`SinkReport`].
+    #[must_use]
+    pub fn sinks(&self) -> &[SinkReport] {
+        &self.sinks
     }
 
     /// Bytes that became holes in the sink instead of being written.
@@ -233,11 +249,15 @@ impl fmt::Display for Report {
             Ended::Eof => "to the end of the source",
             Ended::Limit => "up to the limit",
             Ended::Stopped => "until it was stopped",
+            Ended::NoSink => "until no sink was left",
             Ended::Failed => "until it failed",
         };
         write!(f, "{} bytes by {}, {ended}", self.bytes, self.strategy())?;
         for attempt in &self.attempts {
             write!(f, "\n  {attempt}")?;
+        }
+        for sink in &self.sinks {
+            write!(f, "\n{sink}")?;
         }
         if self.hole_bytes > 0 {
             write!(
@@ -344,6 +364,94 @@ impl fmt::Display for Attempt {
             "{:<15}  {bytes:>13} bytes in {calls} call{plural}",
             self.strategy
         )?;
+        match self.error() {
+            Some(error) => write!(f, ", ended by: {error}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What became of one of several sinks.
+///
+/// # Examples
+///
+/// ```
+/// use std::io::{ErrorKind, Write};
+/// use zcopy::{OnSinkError, Strategy, Transfer};
+///
+/// let (source, mut writer) = std::io::pipe()?;
+/// writer.write_all(b"hello")?;
+/// drop(writer);
+/// let null = std::fs::File::create("/dev/null")?;
+/// let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
+///
+/// let report = Transfer::new(&source, &null)
+///     .also_to(&full)
+///     .on_sink_error(OnSinkError::Detach)
+///     .run()?;
+/// assert_eq!(report.bytes(), 5, "what is left of the sinks has it all");
+/// let [null, full] = report.sinks() else { panic!("there are two") };
+/// assert_eq!((null.bytes(), full.bytes()), (5, 0));
+/// assert!(null.error().is_none());
+/// assert!(full.error().is_some_and(|error| error.kind() == ErrorKind::StorageFull));
+/// assert_eq!(full.strategy(), Strategy::Buffered);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct SinkReport {
+    pub(crate) index: usize,
+    pub(crate) bytes: u64,
+    pub(crate) strategy: Strategy,
+    pub(crate) cause: Option<Cause>,
+}
+
+impl SinkReport {
+    /// Which sink: 0 is the one given to [`Transfer::new`](crate::Transfer::new), and those of
+    /// [`also_to`](crate::Transfer::also_to) follow in their order.
+    ///
+    /// # Examples
+    ///
+    /// See [`OnSinkError`](crate::OnSinkError).
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Bytes that it accepted.
+    ///
+    /// # Examples
+    ///
+    /// See [`SinkReport`].
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// How it was served at the end: see [`Plan::sinks`](crate::Plan::sinks).
+    ///
+    /// # Examples
+    ///
+    /// See [`SinkReport`].
+    #[must_use]
+    pub fn strategy(&self) -> Strategy {
+        self.strategy
+    }
+
+    /// What ended it before the end.
+    ///
+    /// # Examples
+    ///
+    /// See [`SinkReport`].
+    #[must_use]
+    pub fn error(&self) -> Option<io::Error> {
+        self.cause.map(Cause::to_io_error)
+    }
+}
+
+impl fmt::Display for SinkReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (number, bytes) = (self.index + 1, self.bytes);
+        write!(f, "sink {number}: {bytes} bytes by {}", self.strategy)?;
         match self.error() {
             Some(error) => write!(f, ", ended by: {error}"),
             None => Ok(()),

@@ -34,7 +34,20 @@ pub(crate) struct Ask {
     pub(crate) patience: Patience,
 }
 
-impl Route<'_> {
+impl<'a> Route<'a> {
+    /// A way on which nothing is under way, and nobody looks on.
+    pub(crate) fn new(source: End<'a>, sink: End<'a>) -> Self {
+        Self {
+            source,
+            sink,
+            buffer: Buffer::default(),
+            pipe: None,
+            holes: Holes::default(),
+            inspect: None,
+            calls: 0,
+        }
+    }
+
     /// Bytes in the private pipe.
     pub(crate) fn in_pipe(&self) -> u64 {
         self.pipe.as_ref().map_or(0, |pipe| pipe.in_flight)

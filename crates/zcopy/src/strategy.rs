@@ -6,12 +6,13 @@ use crate::fault::{Cause, Fault, Side};
 use crate::route::{Ask, Route};
 use crate::sys::{Errno, Kernel};
 
-mod buffered;
+pub(crate) mod buffered;
 mod copy_file_range;
 mod reflink;
 mod sendfile;
 mod splice;
-mod splice_pipe;
+pub(crate) mod splice_pipe;
+pub(crate) mod tee;
 
 /// A way to move bytes from one descriptor to another, named after its system call.
 ///

@@ -6,7 +6,7 @@ use crate::error::{Error, Failure};
 use crate::fault::{Fault, Side};
 use crate::plan;
 use crate::report::{Ended, Report};
-use crate::sys::{Errno, Kernel, Patience};
+use crate::sys::Kernel;
 
 impl<K: Kernel> Engine<'_, K> {
     /// Puts both ends in order, and says what was done.
@@ -26,6 +26,7 @@ impl<K: Kernel> Engine<'_, K> {
             ended: outcome.as_ref().map_or(Ended::Failed, |ended| *ended),
             first_choice: self.plan.strategy(),
             attempts: self.attempts,
+            sinks: Vec::new(),
             hole_bytes: self.route.holes.bytes,
             shared_pages,
             grown_source: self.grown_source,
@@ -46,23 +47,8 @@ impl<K: Kernel> Engine<'_, K> {
             return Vec::new();
         }
         let mut bytes = self.route.buffer.pending().to_vec();
-        if let Some(pipe) = &self.route.pipe {
-            let mut filled = bytes.len();
-            bytes.resize(in_flight as usize, 0);
-            while filled < bytes.len() {
-                // The pipe holds them, so that the read neither sleeps nor fails; a signal may come
-                // all the same.
-                match self
-                    .kernel
-                    .read(pipe.reader(), None, &mut bytes[filled..], Patience::Block)
-                {
-                    Ok(0) => break,
-                    Ok(n) => filled += n,
-                    Err(Errno::INTR | Errno::AGAIN) => {}
-                    Err(_) => break,
-                }
-            }
-            bytes.truncate(filled);
+        if let Some(pipe) = &mut self.route.pipe {
+            bytes.append(&mut pipe.contents(&self.kernel));
         }
         bytes
     }

@@ -7,7 +7,7 @@ use super::{Engine, FALSE_STARTS};
 use crate::error::Failure;
 use crate::fault::{Cause, Fault, Side};
 use crate::strategy::Strategy;
-use crate::sys::{Errno, Kernel, OFlags, Patience, PollFd, PollFlags};
+use crate::sys::{Errno, Kernel, Patience, PollFd, PollFlags};
 
 /// What a strategy that blocks on ready descriptors is given between two tries, once nothing else
 /// is left to try.
@@ -155,17 +155,12 @@ impl<K: Kernel> Engine<'_, K> {
         (waited >= timeout && self.blocks(side)).then(|| timed_out(side))
     }
 
-    /// Whether an end is in blocking mode. Of a socket this is asked when it first matters.
     fn blocks(&mut self, side: Side) -> bool {
         let end = match side {
             Side::Source => &mut self.route.source,
             _ => &mut self.route.sink,
         };
-        if !end.endpoint.nonblocking {
-            let flags = self.kernel.status_flags(end.fd);
-            end.endpoint.nonblocking = flags.is_ok_and(|flags| flags.contains(OFlags::NONBLOCK));
-        }
-        !end.endpoint.nonblocking
+        end.blocks(&self.kernel)
     }
 
     fn is_socket(&self, side: Side) -> bool {

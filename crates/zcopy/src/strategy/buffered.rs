@@ -2,6 +2,7 @@
 //! every other.
 
 use crate::buffer::{FULL, SMALL};
+use crate::end::End;
 use crate::endpoint::Kind;
 use crate::fault::{Cause, Fault, Side};
 use crate::route::{Ask, Route};
@@ -42,18 +43,15 @@ pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> R
             return Ok(Step::Filled);
         }
     }
-    let patience = match &route.sink.endpoint {
-        // A message is written whole or not at all, and goes at once if the socket polls as writable.
-        sink if sink.kind == Kind::Datagram => Patience::Block,
-        // A file never makes a write wait for somebody, and many cannot be told not to.
-        sink if !sink.can_block() => Patience::Block,
-        _ => ask.patience,
-    };
-    drain(kernel, route, patience)
+    drain(kernel, route, ask.patience)
 }
 
 /// Reads once into the empty buffer. An answer means that there is nothing to write.
-fn fill<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Option<Step>, Fault> {
+pub(crate) fn fill<K: Kernel>(
+    kernel: &K,
+    route: &mut Route<'_>,
+    ask: &Ask,
+) -> Result<Option<Step>, Fault> {
     let in_pipe = route.in_pipe();
     let source = &route.source.endpoint;
     if in_pipe == 0 && source.kind == Kind::Datagram {
@@ -123,17 +121,38 @@ fn drain<K: Kernel>(kernel: &K, route: &mut Route<'_>, patience: Patience) -> Re
         Run::Data(n) => &route.buffer.pending()[..n],
     };
     route.calls += 1;
-    let (fd, offset) = route.sink.at();
-    let pending = &pending[..route.sink.clamp(pending.len() as u64).max(1) as usize];
-    match write(kernel, fd, offset, pending, patience) {
+    let step = pour(kernel, &mut route.sink, pending, patience)?;
+    if let Step::Moved(n) = step {
+        return Ok(delivered(route, n as usize));
+    }
+    Ok(step)
+}
+
+/// Writes once of these bytes.
+pub(crate) fn pour<K: Kernel>(
+    kernel: &K,
+    sink: &mut End<'_>,
+    bytes: &[u8],
+    patience: Patience,
+) -> Result<Step, Fault> {
+    let patience = match &sink.endpoint {
+        // A message is written whole or not at all, and goes at once if the socket polls as writable.
+        sink if sink.kind == Kind::Datagram => Patience::Block,
+        // A file never makes a write wait for somebody, and many cannot be told not to.
+        sink if !sink.can_block() => Patience::Block,
+        _ => patience,
+    };
+    let (fd, offset) = sink.at();
+    let bytes = &bytes[..sink.clamp(bytes.len() as u64).max(1) as usize];
+    match write(kernel, fd, offset, bytes, patience) {
         Ok(0) => Err(Fault {
             call: "write",
             side: Side::Sink,
             cause: Cause::Nothing,
         }),
         Ok(n) => {
-            route.sink.advance(n as u64);
-            Ok(delivered(route, n))
+            sink.advance(n as u64);
+            Ok(Step::Moved(n as u64))
         }
         Err(errno) => stopped("write", Side::Sink, errno),
     }

@@ -1,5 +1,8 @@
 //! `splice(2)` twice, through a private pipe.
 
+use std::os::fd::BorrowedFd;
+
+use crate::end::End;
 use crate::fault::{Cause, Fault, Side};
 use crate::pipe::Pipe;
 use crate::route::{Ask, Route};
@@ -49,14 +52,23 @@ pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> R
 }
 
 /// Takes bytes from the source into the empty pipe. An answer means that there is nothing to drain.
-fn fill<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Option<Step>, Fault> {
+pub(crate) fn fill<K: Kernel>(
+    kernel: &K,
+    route: &mut Route<'_>,
+    ask: &Ask,
+) -> Result<Option<Step>, Fault> {
     let mut pipe = match route.pipe.take().map_or_else(|| Pipe::open(kernel), Ok) {
         Ok(pipe) => pipe,
         Err(errno) => return Ok(Some(Step::Unsupported(errno.into()))),
     };
     let len = ask.len(route, pipe.capacity as u64);
     route.calls += 1;
-    let filled = kernel.splice(route.source.at(), (pipe.writer(), None), len, flags(ask));
+    let filled = kernel.splice(
+        route.source.at(),
+        (pipe.writer(), None),
+        len,
+        flags(ask.patience),
+    );
     let answer = match filled {
         Ok(0) => Ok(Some(Step::Eof)),
         Ok(n) => {
@@ -74,7 +86,11 @@ fn fill<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Optio
 }
 
 /// Gives the sink as much as it takes in one call.
-fn drain<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
+pub(crate) fn drain<K: Kernel>(
+    kernel: &K,
+    route: &mut Route<'_>,
+    ask: &Ask,
+) -> Result<Step, Fault> {
     let Some(pipe) = &mut route.pipe else {
         return Ok(Step::Moved(0));
     };
@@ -82,13 +98,27 @@ fn drain<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step
         Patience::Block => pipe.in_flight,
         Patience::NoWait => pipe.in_flight.min(ask.max),
     };
-    let len = route.sink.clamp(len).max(1) as usize;
     route.calls += 1;
-    match kernel.splice((pipe.reader(), None), route.sink.at(), len, flags(ask)) {
+    let step = pour(kernel, pipe.reader(), &mut route.sink, len, ask.patience);
+    if let Ok(Step::Moved(n)) = step {
+        pipe.in_flight -= n;
+    }
+    step
+}
+
+/// Gives the sink up to `len` of the bytes that a pipe holds.
+pub(crate) fn pour<K: Kernel>(
+    kernel: &K,
+    pipe: BorrowedFd<'_>,
+    sink: &mut End<'_>,
+    len: u64,
+    patience: Patience,
+) -> Result<Step, Fault> {
+    let len = sink.clamp(len).max(1) as usize;
+    match kernel.splice((pipe, None), sink.at(), len, flags(patience)) {
         Ok(0) => Ok(Step::Unsupported(Cause::Nothing)),
         Ok(n) => {
-            pipe.in_flight -= n as u64;
-            route.sink.advance(n as u64);
+            sink.advance(n as u64);
             Ok(Step::Moved(n as u64))
         }
         Err(Errno::INTR) => Ok(Step::Interrupted),
@@ -98,8 +128,8 @@ fn drain<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step
     }
 }
 
-fn flags(ask: &Ask) -> SpliceFlags {
-    match ask.patience {
+fn flags(patience: Patience) -> SpliceFlags {
+    match patience {
         Patience::Block => SpliceFlags::empty(),
         Patience::NoWait => SpliceFlags::NONBLOCK,
     }

@@ -1,0 +1,351 @@
+//! One source, several sinks: every byte is moved once and shared with all.
+//!
+//! Bytes wait in the [`hub`], a pipe, until every sink has them; each sink is a [`branch`]. Sinks
+//! that splice are given a share by `tee(2)`, which copies nothing; when all have it, the last of them
+//! takes the bytes out of the hub. Sinks that must be written to (appending files, terminals) share
+//! one buffer, and then it is the buffer that takes the bytes out. All are served in step: the next
+//! bytes have their turn when every sink has accepted these.
+
+use std::ops::ControlFlow;
+
+use crate::cache::Trail;
+use crate::clock::Clock;
+use crate::end::End;
+use crate::endpoint::Kind;
+use crate::error::{Error, Failure};
+use crate::fault::{Cause, Fault, Side};
+use crate::options::{Cache, Options, SinkPolicy};
+use crate::pipe;
+use crate::plan::{self, Plan};
+use crate::progress::{Observer, Progress};
+use crate::report::{Attempt, Ended, Report};
+use crate::route::{Inspector, Route};
+use crate::strategy::Strategy;
+use crate::sys::{Kernel, Patience, PollFd};
+use branch::Branch;
+use hub::{Form, Hub};
+
+mod branch;
+mod finish;
+mod hub;
+mod prepare;
+mod share;
+mod wait;
+
+pub(crate) use prepare::prepare;
+
+/// No pipe of an unprivileged user holds more in full pages; slots of several pages may.
+const BOUND: u64 = 4 << 20;
+
+/// A transfer to several sinks under way.
+pub(crate) struct Fanout<'a, K> {
+    kernel: K,
+    options: Options,
+    plan: Plan,
+    clock: Clock<'a>,
+    policy: SinkPolicy<'a>,
+    inspect: Option<Inspector<'a>>,
+    hub: Hub<'a>,
+    branches: Vec<Branch<'a>>,
+    /// The sink that was detached last.
+    last: usize,
+    source_trail: Option<Trail>,
+    /// Where the bytes end that are being shared now, once that is known.
+    share_end: Option<u64>,
+    /// Where they must end at the latest.
+    bound: u64,
+    /// The bytes that every sink had accepted when the pace and the inspector were last told.
+    told: u64,
+    total: Option<u64>,
+    by_tee: Attempt,
+    by_writing: Attempt,
+    grown_source: Option<usize>,
+    grown_sink: Option<usize>,
+    may_grow: bool,
+    false_starts: u32,
+    /// Room for what is polled.
+    polled: Vec<PollFd<'a>>,
+}
+
+/// What a step means for the transfer as a whole.
+enum Advance {
+    /// Something moved, or may at once.
+    On,
+    /// Nothing moves until something is ready.
+    Blocked,
+    Ended(Ended),
+}
+
+impl<'a, K: Kernel> Fanout<'a, K> {
+    /// A transfer from `source` to all of `sinks`, the first of which is the caller's main one.
+    pub(crate) fn new(
+        kernel: K,
+        source: End<'a>,
+        sinks: &[End<'a>],
+        plan: Plan,
+        options: Options,
+        (observer, inspect, policy): (Option<Observer<'a>>, Option<Inspector<'a>>, SinkPolicy<'a>),
+    ) -> Self {
+        let drops = options.cache == Cache::DropBehind;
+        let trail = |end: &End<'_>| drops.then(|| Trail::of(end)).flatten();
+        // Whatever is read at once must fit one message, if there is a sink for messages.
+        let written_to = sinks
+            .iter()
+            .find(|sink| sink.endpoint.kind == Kind::Datagram)
+            .unwrap_or(&sinks[0]);
+        let form = match (plan.strategy(), source.endpoint.kind) {
+            (Strategy::Tee, Kind::Pipe) => Form::Source,
+            (Strategy::Tee, _) => Form::Pipe,
+            _ => Form::Buffer,
+        };
+        let attempt = |strategy| Attempt {
+            strategy,
+            bytes: 0,
+            calls: 0,
+            cause: None,
+        };
+        Self {
+            clock: Clock::new(&kernel, &options, observer),
+            policy,
+            inspect,
+            source_trail: trail(&source),
+            hub: Hub {
+                form,
+                route: Route::new(source, *written_to),
+                head: 0,
+            },
+            polled: Vec::with_capacity(sinks.len() + 1),
+            branches: sinks
+                .iter()
+                .zip(plan.sinks())
+                .map(|(sink, way)| Branch::new(source, *sink, way.strategy(), trail(sink)))
+                .collect(),
+            last: 0,
+            share_end: None,
+            bound: 0,
+            told: 0,
+            total: plan::remaining(&source.endpoint, &options),
+            by_tee: attempt(Strategy::Tee),
+            by_writing: attempt(Strategy::Buffered),
+            grown_source: None,
+            grown_sink: None,
+            may_grow: options.grow_pipes,
+            false_starts: 0,
+            kernel,
+            options,
+            plan,
+        }
+    }
+
+    /// Moves everything, sleeping where the descriptors make it sleep.
+    pub(crate) fn run(mut self) -> Result<Report, Error> {
+        let outcome = self.drive();
+        self.finish(outcome)
+    }
+
+    fn drive(&mut self) -> Result<Ended, Failure> {
+        loop {
+            if !self.branches.iter().any(Branch::is_live) {
+                return Ok(Ended::NoSink);
+            }
+            if self.is_even()
+                && let Some(ended) = self.begin()?
+            {
+                return Ok(ended);
+            }
+            let watched = match self.advance()? {
+                Advance::On => self.observe(None),
+                Advance::Blocked => self.wait_after()?,
+                Advance::Ended(ended) => return Ok(ended),
+            };
+            if watched.is_break() {
+                return Ok(Ended::Stopped);
+            }
+        }
+    }
+
+    /// Before more is taken from the source: the limit, the pace, and whether there is anything.
+    fn begin(&mut self) -> Result<Option<Ended>, Failure> {
+        let left = self
+            .options
+            .limit
+            .map_or(u64::MAX, |limit| limit - self.hub.head);
+        if left == 0 {
+            return Ok(Some(Ended::Limit));
+        }
+        let progress = self.progress(Some(Side::Neither));
+        let allowed = match self.clock.allowance(&self.kernel, left, &progress) {
+            ControlFlow::Continue(allowed) => allowed.min(BOUND),
+            ControlFlow::Break(()) => return Ok(Some(Ended::Stopped)),
+        };
+        self.bound = self.hub.head + allowed;
+        self.share_end = None;
+        self.grow_pipes();
+        self.choose_last();
+        self.wait_for_source()
+    }
+
+    /// Does everything that can be done now for every sink, one call each.
+    fn advance(&mut self) -> Result<Advance, Failure> {
+        let calls = self.calls();
+        let is_by_tee = self.hub.form != Form::Buffer;
+        let delivered = self.delivered();
+        let advance = self.serve();
+        let calls = self.calls() - calls;
+        let delivered = self.delivered() - delivered;
+        let attempt = if is_by_tee {
+            &mut self.by_tee
+        } else {
+            &mut self.by_writing
+        };
+        attempt.calls += calls;
+        attempt.bytes += delivered;
+        let advance = advance?;
+        if matches!(advance, Advance::On) {
+            self.moved()?;
+        }
+        Ok(advance)
+    }
+
+    /// Tells the pace, the inspector and the page cache of what every sink has accepted.
+    fn moved(&mut self) -> Result<(), Failure> {
+        let delivered = self.delivered();
+        let n = delivered - self.told;
+        if n > 0 {
+            self.clock.spend(n);
+            self.told = delivered;
+            self.false_starts = 0;
+        }
+        self.retire();
+        if let Some(trail) = &mut self.source_trail {
+            trail.advance_read(&self.kernel, &self.hub.route.source);
+        }
+        for index in 0..self.branches.len() {
+            let Branch { trail, route, .. } = &mut self.branches[index];
+            if let Some(trail) = trail
+                && let Err(errno) = trail.advance_written(&self.kernel, &route.sink)
+            {
+                let fault = Fault::new("sync_file_range", Side::Sink, errno);
+                self.sink_failed(index, fault)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets go of what every sink that is written to has, and shows it to whoever inspects.
+    fn retire(&mut self) {
+        let written = self.branches.iter();
+        let written = written.filter(|b| b.is_live() && b.way == Strategy::Buffered);
+        let written = written.map(|branch| branch.delivered).min();
+        let retired = self.hub.retire(written.unwrap_or(self.hub.head));
+        if let Some(inspect) = self.inspect.as_mut().filter(|_| !retired.is_empty()) {
+            inspect(retired);
+        }
+    }
+
+    /// What becomes of a sink that failed, and with it of the transfer.
+    fn sink_failed(&mut self, index: usize, fault: Fault) -> Result<(), Failure> {
+        let branch = &mut self.branches[index];
+        if !branch.is_live() {
+            return Ok(());
+        }
+        branch.ended = Some(fault.cause);
+        let report = branch.report(index);
+        if !self.policy.detaches(&report) {
+            return Err(fault.into());
+        }
+        branch.is_detached = true;
+        self.last = index;
+        // Should it be the last, what it holds may have to be handed back.
+        if self.branches.iter().any(Branch::is_live) {
+            self.branches[index].route.pipe = None;
+        }
+        Ok(())
+    }
+
+    /// Whether every sink has every byte that has left the source.
+    fn is_even(&self) -> bool {
+        let consumed = self.hub.consumed();
+        let mut live = self.branches.iter().filter(|branch| branch.is_live());
+        self.hub.route.buffer.is_empty()
+            && live.all(|b| b.delivered == consumed && b.taken == consumed)
+    }
+
+    /// The bytes that every sink which is left has accepted; without any, those of the last.
+    fn delivered(&self) -> u64 {
+        let live = self.branches.iter().filter(|branch| branch.is_live());
+        let least = live.map(|branch| branch.delivered).min();
+        least.unwrap_or(self.branches[self.last].delivered)
+    }
+
+    fn calls(&self) -> u64 {
+        let branches = self.branches.iter().map(|branch| branch.route.calls);
+        self.hub.route.calls + branches.sum::<u64>()
+    }
+
+    /// Enlarges the caller's pipes, once, when the transfer is known to be long.
+    fn grow_pipes(&mut self) {
+        let is_sized = self.hub.route.source.endpoint.size.is_some();
+        let will_be_long = is_sized && self.total.is_some_and(|n| n > plan::SMALL);
+        if !self.may_grow || self.hub.head < plan::SMALL && !will_be_long {
+            return;
+        }
+        self.may_grow = false;
+        let grow = |end: &End<'_>| match end.endpoint.kind {
+            Kind::Pipe => pipe::grow(&self.kernel, end.fd),
+            _ => None,
+        };
+        self.grown_source = grow(&self.hub.route.source);
+        for (index, branch) in self.branches.iter().enumerate() {
+            let grown = grow(&branch.route.sink);
+            if index == 0 {
+                self.grown_sink = grown;
+            }
+        }
+    }
+
+    /// Whether calls may sleep: not if somebody wants to be told something meanwhile.
+    fn patience(&self) -> Patience {
+        if self.clock.ticks() || self.options.watch_readers {
+            Patience::NoWait
+        } else {
+            Patience::Block
+        }
+    }
+
+    fn observe(&mut self, blocked: Option<Side>) -> ControlFlow<()> {
+        let progress = self.progress(blocked);
+        self.clock.observe(&self.kernel, &progress)
+    }
+
+    fn progress(&self, blocked: Option<Side>) -> Progress {
+        let strategy = match self.hub.form {
+            Form::Buffer => Strategy::Buffered,
+            Form::Source | Form::Pipe => Strategy::Tee,
+        };
+        Progress {
+            bytes: self.delivered(),
+            total: self.total,
+            strategy,
+            blocked,
+        }
+    }
+
+    /// Goes on by reading and writing alone. Nothing is in flight.
+    fn give_up_tee(&mut self, cause: Option<Cause>) -> Result<Advance, Failure> {
+        if let Some(cause) = cause {
+            self.by_tee.cause = Some(cause);
+            if self.options.strategy == Some(Strategy::Tee) {
+                let failure = Failure::unsuitable(Strategy::Tee, "the kernel refuses it");
+                return Err(failure.caused_by(cause));
+            }
+        }
+        self.hub.form = Form::Buffer;
+        self.hub.route.pipe = None;
+        for branch in &mut self.branches {
+            branch.way = Strategy::Buffered;
+            branch.route.pipe = None;
+        }
+        Ok(Advance::On)
+    }
+}

@@ -1,0 +1,189 @@
+//! A branch: one of several sinks, and how its bytes get there.
+
+use super::hub::Hub;
+use crate::cache::Trail;
+use crate::end::End;
+use crate::endpoint::Kind;
+use crate::fault::{Cause, Fault, Side};
+use crate::pipe::Pipe;
+use crate::report::SinkReport;
+use crate::route::{Ask, Route};
+use crate::strategy::{self, Step, Strategy, buffered, splice_pipe};
+use crate::sys::{Errno, Kernel, Patience};
+
+/// One of several sinks.
+///
+/// What it has been given and has not yet accepted lies in its own private pipe and buffer, or, if it
+/// is written to, in the hub's buffer.
+pub(crate) struct Branch<'a> {
+    /// Its sink and its private pipe. Nothing is taken from the source this way.
+    pub(crate) route: Route<'a>,
+    /// How it is served: by `tee` into the sink, which is a pipe; by `splice_pipe`, out of a private
+    /// pipe that is tee'd into; by `splice` out of the hub, after all of these; or, `buffered`, by
+    /// writing what is in the hub's buffer.
+    pub(crate) way: Strategy,
+    /// Out of its private pipe by splice, or, where the sink refuses that, by read and write.
+    drains_by: Strategy,
+    /// How many bytes of the stream it has been given.
+    pub(crate) taken: u64,
+    /// How many of them its sink has accepted.
+    pub(crate) delivered: u64,
+    /// What ended it before the end.
+    pub(crate) ended: Option<Cause>,
+    /// Whether the transfer goes on without it.
+    pub(crate) is_detached: bool,
+    /// Whether its sink was found not ready.
+    pub(crate) blocked: bool,
+    pub(crate) trail: Option<Trail>,
+}
+
+impl<'a> Branch<'a> {
+    pub(crate) fn new(source: End<'a>, sink: End<'a>, way: Strategy, trail: Option<Trail>) -> Self {
+        Self {
+            route: Route::new(source, sink),
+            way,
+            drains_by: Strategy::SplicePipe,
+            taken: 0,
+            delivered: 0,
+            ended: None,
+            is_detached: false,
+            blocked: false,
+            trail,
+        }
+    }
+
+    pub(crate) fn is_live(&self) -> bool {
+        !self.is_detached
+    }
+
+    /// Whether it is given its bytes by `tee`, before they are taken out of the hub.
+    pub(crate) fn is_shared_with(&self) -> bool {
+        matches!(self.way, Strategy::Tee | Strategy::SplicePipe)
+    }
+
+    /// Has it given its bytes by `tee`, rather than take them out of the hub.
+    pub(crate) fn be_shared_with(&mut self) {
+        self.way = match self.route.sink.endpoint.kind {
+            Kind::Pipe => Strategy::Tee,
+            _ => Strategy::SplicePipe,
+        };
+    }
+
+    /// Whether a call for this sink would go at once. A pipe can be told not to wait; everything
+    /// else is asked first, if nothing may wait.
+    pub(crate) fn is_ready<K: Kernel>(&mut self, kernel: &K, patience: Patience) -> bool {
+        let kind = self.route.sink.endpoint.kind;
+        let is_told = kind == Kind::Pipe && self.way != Strategy::Buffered;
+        let is_ready = patience == Patience::Block
+            || is_told
+            || !self.route.sink.endpoint.can_block()
+            || self.route.sink.is_writable(kernel);
+        self.blocked = !is_ready;
+        is_ready
+    }
+
+    /// Shares up to `len` bytes at the head of the hub with it.
+    pub(crate) fn share<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        hub: &mut Hub<'_>,
+        len: u64,
+        patience: Patience,
+    ) -> Result<Step, Fault> {
+        let step = if self.way == Strategy::Tee {
+            hub.share(kernel, self.route.sink.fd, len, patience)?
+        } else {
+            let pipe = self.route.pipe.take();
+            let pipe = match pipe.map_or_else(|| Pipe::open(kernel), Ok) {
+                Ok(pipe) => self.route.pipe.insert(pipe),
+                Err(errno) => return Ok(Step::Unsupported(errno.into())),
+            };
+            // It is empty: what has no room goes with the next call.
+            hub.share(kernel, pipe.writer(), len, Patience::NoWait)?
+        };
+        if let Step::Moved(n) = step {
+            self.taken += n;
+            match &mut self.route.pipe {
+                Some(pipe) if self.way == Strategy::SplicePipe => pipe.in_flight += n,
+                _ => {
+                    self.delivered += n;
+                    self.route.sink.advance(n);
+                }
+            }
+        }
+        Ok(step)
+    }
+
+    /// Gives the sink what waits in the private pipe, in one call.
+    pub(crate) fn drain<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        patience: Patience,
+    ) -> Result<Step, Fault> {
+        let max = self.route.sink.prompt_len(kernel, patience);
+        let ask = Ask {
+            max,
+            remaining: max,
+            patience,
+        };
+        let step = match self.drains_by {
+            Strategy::SplicePipe => splice_pipe::drain(kernel, &mut self.route, &ask)?,
+            by => strategy::step(by, kernel, &mut self.route, &ask)?,
+        };
+        match step {
+            Step::Moved(n) => self.delivered += n,
+            Step::Unsupported(_) => {
+                self.drains_by = Strategy::Buffered;
+                return Ok(Step::Filled);
+            }
+            _ => {}
+        }
+        Ok(step)
+    }
+
+    /// Writes once from the hub's buffer.
+    pub(crate) fn write<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        hub: &Hub<'_>,
+        patience: Patience,
+    ) -> Result<Step, Fault> {
+        let bytes = hub.buffered_at(self.delivered);
+        let max = self.route.sink.prompt_len(kernel, patience) as usize;
+        let bytes = match self.route.sink.endpoint.kind {
+            Kind::Datagram => bytes,
+            _ => &bytes[..bytes.len().min(max)],
+        };
+        self.route.calls += 1;
+        let step = buffered::pour(kernel, &mut self.route.sink, bytes, patience)?;
+        if let Step::Moved(n) = step {
+            self.delivered += n;
+            self.taken = self.delivered;
+        }
+        Ok(step)
+    }
+
+    /// `EAGAIN` from a socket that blocks is its own `SO_SNDTIMEO`: an answer, not a reason to wait.
+    pub(crate) fn blocked<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        patience: Patience,
+    ) -> Result<(), Fault> {
+        let sink = &mut self.route.sink;
+        if patience == Patience::Block && sink.endpoint.is_socket() && sink.blocks(kernel) {
+            return Err(Fault::new("write", Side::Sink, Errno::AGAIN));
+        }
+        self.blocked = true;
+        Ok(())
+    }
+
+    /// What it came to so far.
+    pub(crate) fn report(&self, index: usize) -> SinkReport {
+        SinkReport {
+            index,
+            bytes: self.delivered,
+            strategy: self.way,
+            cause: self.ended,
+        }
+    }
+}

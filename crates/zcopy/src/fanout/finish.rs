@@ -1,0 +1,96 @@
+//! The end of a fan-out: nothing in flight is lost, and the report is made.
+
+use super::Fanout;
+use super::hub::Form;
+use crate::error::{Error, Failure};
+use crate::fault::{Fault, Side};
+use crate::plan;
+use crate::report::{Ended, Report};
+use crate::strategy::Strategy;
+use crate::sys::Kernel;
+
+impl<K: Kernel> Fanout<'_, K> {
+    /// Puts the source in order, and says what was done.
+    pub(super) fn finish(mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
+        let bytes = self.delivered();
+        if self.branches.iter().any(super::Branch::is_live) {
+            self.retire();
+        }
+        let undelivered = self.hand_back(bytes);
+        let tidied = self.finish_cache();
+        // The first failure is the one that counts.
+        let outcome = outcome.and_then(|ended| tidied.map(|()| ended));
+        let source = self.hub.route.source.endpoint;
+        let shared_pages = self.branches.iter().any(|branch| {
+            branch.delivered > 0
+                && branch.way != Strategy::Buffered
+                && plan::shares_pages(Strategy::Splice, &source, &branch.route.sink.endpoint)
+        });
+        let attempts = [self.by_tee, self.by_writing].into_iter();
+        let attempts = attempts.filter(|a| a.calls > 0 || a.cause.is_some());
+        let branches = self.branches.iter().enumerate();
+        let report = Report {
+            bytes,
+            ended: outcome.as_ref().map_or(Ended::Failed, |ended| *ended),
+            first_choice: self.plan.strategy(),
+            attempts: attempts.collect(),
+            sinks: branches.map(|(index, b)| b.report(index)).collect(),
+            hole_bytes: 0,
+            shared_pages,
+            grown_source: self.grown_source,
+            grown_sink: self.grown_sink,
+            undelivered,
+        };
+        match outcome {
+            Ok(_) => Ok(report),
+            Err(failure) => Err(Error::new(failure, report)),
+        }
+    }
+
+    /// Gives the source back what has left it and not every sink has: by going back over it where
+    /// that can be done, otherwise as bytes.
+    fn hand_back(&mut self, delivered: u64) -> Vec<u8> {
+        let consumed = self.hub.consumed();
+        let missing = consumed.saturating_sub(delivered);
+        if missing == 0 || self.hub.route.source.rewind(&self.kernel, missing) {
+            return Vec::new();
+        }
+        // Whoever is furthest behind holds what it has been given; all that comes after is in the
+        // hub.
+        let mut branches = self.branches.iter();
+        let behind = branches.position(|b| b.is_live() && b.delivered == delivered);
+        let behind = self.branches.get_mut(behind.unwrap_or(self.last));
+        let mut bytes = Vec::new();
+        if let Some(branch) = behind
+            && branch.way == Strategy::SplicePipe
+        {
+            bytes.extend_from_slice(branch.route.buffer.pending());
+            if let Some(pipe) = &mut branch.route.pipe {
+                bytes.append(&mut pipe.contents(&self.kernel));
+            }
+        }
+        if self.hub.form != Form::Source || !self.hub.route.buffer.is_empty() {
+            let from = delivered + bytes.len() as u64;
+            bytes.append(&mut self.hub.remains(&self.kernel, from));
+        }
+        // What is still in the source, which is the hub, was not taken from it.
+        bytes.truncate(missing as usize);
+        bytes
+    }
+
+    fn finish_cache(&mut self) -> Result<(), Failure> {
+        if let Some(trail) = &mut self.source_trail {
+            trail.finish_read(&self.kernel, &self.hub.route.source);
+        }
+        for index in 0..self.branches.len() {
+            let branch = &mut self.branches[index];
+            if let Some(trail) = &mut branch.trail
+                && let Err(errno) = trail.finish_written(&self.kernel, &branch.route.sink)
+            {
+                let fault = Fault::new("sync_file_range", Side::Sink, errno);
+                self.sink_failed(index, fault)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,166 @@
+//! The hub: where bytes wait that some sinks still have to take.
+
+use std::os::fd::BorrowedFd;
+
+use crate::end::End;
+use crate::fault::{Fault, Side};
+use crate::route::{Ask, Route};
+use crate::strategy::{Step, buffered, splice_pipe, tee};
+use crate::sys::{Kernel, Patience};
+
+/// What the bytes wait in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// In the source, which is a pipe itself. What has not been taken out is still the source's.
+    Source,
+    /// In a private pipe.
+    Pipe,
+    /// In the buffer alone: no sink can be served inside the kernel, or the source cannot.
+    Buffer,
+}
+
+/// The source, and what has left it.
+///
+/// At its head a pipe shares bytes with others (`tee`) as often as it is asked; then somebody has to
+/// take them out: the last of the sinks that splice, or the buffer, from which the other sinks are
+/// written to.
+pub(crate) struct Hub<'a> {
+    pub(crate) form: Form,
+    /// The source, the private pipe, and the buffer. Its sink stands for those that are written to.
+    pub(crate) route: Route<'a>,
+    /// How many bytes have been taken out of the pipe, or, without one, out of the source.
+    pub(crate) head: u64,
+}
+
+impl<'a> Hub<'a> {
+    /// How many bytes have left the source.
+    pub(crate) fn consumed(&self) -> u64 {
+        self.head + self.route.in_pipe()
+    }
+
+    /// The pipe that is shared from.
+    pub(crate) fn pipe(&self) -> Option<BorrowedFd<'_>> {
+        match self.form {
+            Form::Source => Some(self.route.source.fd),
+            Form::Pipe => self.route.pipe.as_ref().map(crate::pipe::Pipe::reader),
+            Form::Buffer => None,
+        }
+    }
+
+    /// Where the first byte in the buffer stands in the stream.
+    pub(crate) fn buffered_from(&self) -> u64 {
+        self.head - self.route.buffer.pending().len() as u64
+    }
+
+    /// The bytes in the buffer from a place in the stream on.
+    pub(crate) fn buffered_at(&self, place: u64) -> &[u8] {
+        let pending = self.route.buffer.pending();
+        let skipped = place.saturating_sub(self.buffered_from()) as usize;
+        pending.get(skipped..).unwrap_or_default()
+    }
+
+    /// Splices from the source into the empty private pipe. No answer means that bytes came.
+    pub(crate) fn fill<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        max: u64,
+        patience: Patience,
+    ) -> Result<Option<Step>, Fault> {
+        splice_pipe::fill(kernel, &mut self.route, &ask(max, max, patience))
+    }
+
+    /// Shares up to `len` bytes with a pipe, and leaves them where they are.
+    pub(crate) fn share<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        sink: BorrowedFd<'_>,
+        len: u64,
+        patience: Patience,
+    ) -> Result<Step, Fault> {
+        self.route.calls += 1;
+        match self.pipe() {
+            Some(pipe) => tee::share(kernel, pipe, sink, len, patience),
+            None => Ok(Step::Moved(0)),
+        }
+    }
+
+    /// Takes up to `len` bytes out of the pipe, straight into a sink.
+    pub(crate) fn pour<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        sink: &mut End<'a>,
+        len: u64,
+        patience: Patience,
+    ) -> Result<Step, Fault> {
+        self.route.calls += 1;
+        let Some(pipe) = self.pipe() else {
+            return Ok(Step::Moved(0));
+        };
+        let step = splice_pipe::pour(kernel, pipe, sink, len, patience)?;
+        if let Step::Moved(n) = step {
+            self.took(n);
+        }
+        Ok(step)
+    }
+
+    /// Takes up to `max` bytes out of the pipe, or, without one, out of the source, into the empty
+    /// buffer. No answer means that bytes came.
+    pub(crate) fn copy<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        (max, remaining): (u64, u64),
+        patience: Patience,
+    ) -> Result<Option<Step>, Fault> {
+        let answer = buffered::fill(kernel, &mut self.route, &ask(max, remaining, patience))?;
+        if answer.is_none() {
+            // Out of the private pipe they have been taken already.
+            self.head += self.route.buffer.pending().len() as u64;
+        }
+        Ok(answer)
+    }
+
+    /// Forgets what every sink that is written to has got: all bytes before this place.
+    pub(crate) fn retire(&mut self, place: u64) -> &[u8] {
+        let n = place.min(self.head).saturating_sub(self.buffered_from());
+        self.route.buffer.take(n as usize)
+    }
+
+    /// Notes that `n` bytes were taken out of the pipe.
+    fn took(&mut self, n: u64) {
+        self.head += n;
+        match (self.form, &mut self.route.pipe) {
+            (Form::Pipe, Some(pipe)) => pipe.in_flight -= n,
+            _ => self.route.source.advance(n),
+        }
+    }
+
+    /// The bytes that have left the source from this place on, read out of the buffer and the
+    /// private pipe.
+    pub(crate) fn remains<K: Kernel>(&mut self, kernel: &K, place: u64) -> Vec<u8> {
+        let mut bytes = self.buffered_at(place).to_vec();
+        let skipped = place.saturating_sub(self.head);
+        let in_pipe = match &mut self.route.pipe {
+            Some(pipe) => pipe.contents(kernel),
+            None => Vec::new(),
+        };
+        bytes.extend(in_pipe.into_iter().skip(skipped as usize));
+        bytes
+    }
+}
+
+/// What fell short of an end.
+pub(crate) fn vanished(call: &'static str) -> Fault {
+    Fault {
+        call,
+        side: Side::Source,
+        cause: crate::fault::Cause::Nothing,
+    }
+}
+
+fn ask(max: u64, remaining: u64, patience: Patience) -> Ask {
+    Ask {
+        max: max.max(1),
+        remaining,
+        patience,
+    }
+}

@@ -1,0 +1,43 @@
+//! Before the first step: every descriptor is looked at, and the plan is made.
+
+use std::os::fd::BorrowedFd;
+
+use crate::endpoint::Endpoint;
+use crate::error::Failure;
+use crate::fault::Side;
+use crate::options::{Cache, Options};
+use crate::plan::{self, Plan};
+use crate::preflight;
+use crate::sys::Kernel;
+
+/// Classifies all descriptors, refuses what cannot work, and plans. Touches nothing.
+pub(crate) fn prepare<K: Kernel>(
+    kernel: &K,
+    source: BorrowedFd<'_>,
+    sinks: &[BorrowedFd<'_>],
+    options: &Options,
+) -> Result<(Endpoint, Vec<Endpoint>, Plan), Failure> {
+    let examined = |side, fd| {
+        Endpoint::of(kernel, fd)
+            .map_err(|errno| Failure::refused(side, errno, "it cannot be examined"))
+    };
+    let mut from = examined(Side::Source, source)?;
+    from.survey(kernel, source);
+    let mut ends = Vec::with_capacity(sinks.len());
+    for (index, sink) in sinks.iter().enumerate() {
+        let mut to = examined(Side::Sink, *sink)?;
+        if options.cache == Cache::DropBehind || from.is_same(&to) {
+            to.survey(kernel, *sink);
+        }
+        // An offset is that of the first.
+        let sink_offset = options.sink_offset.filter(|_| index == 0);
+        let options = Options {
+            sink_offset,
+            ..*options
+        };
+        preflight::check(&from, &to, &options)?;
+        ends.push(to);
+    }
+    let plan = plan::plan_several(&from, &ends, options)?;
+    Ok((from, ends, plan))
+}

@@ -1,0 +1,279 @@
+//! One turn of a fan-out: bytes are shared, delivered, and taken out of the hub.
+
+use super::branch::Branch;
+use super::hub::{self, Form};
+use super::{Advance, Fanout};
+use crate::error::Failure;
+use crate::fault::{Cause, Fault, Side};
+use crate::report::Ended;
+use crate::strategy::{Step, Strategy};
+use crate::sys::{Errno, Kernel, Patience};
+
+impl<K: Kernel> Fanout<'_, K> {
+    /// Which sink takes the bytes out of the hub when all others have their share: the last one
+    /// that is no pipe, so that the pipes, which need no pipe of their own, are tee'd into. None if
+    /// some are written to: then the buffer takes the bytes out.
+    pub(super) fn choose_last(&mut self) {
+        if self.hub.form == Form::Buffer {
+            return;
+        }
+        let live = || {
+            self.branches
+                .iter()
+                .enumerate()
+                .filter(|(_, b)| b.is_live())
+        };
+        let some_are_written_to = live().any(|(_, branch)| branch.way == Strategy::Buffered);
+        let last = |way| live().rev().find(|(_, b)| b.way == way).map(|(i, _)| i);
+        let current = last(Strategy::Splice);
+        match current {
+            Some(index) if some_are_written_to => self.branches[index].be_shared_with(),
+            Some(_) => {}
+            None if some_are_written_to => {}
+            None => {
+                let last = last(Strategy::SplicePipe).or_else(|| last(Strategy::Tee));
+                if let Some(index) = last {
+                    self.branches[index].way = Strategy::Splice;
+                }
+            }
+        }
+    }
+
+    /// Serves every sink once.
+    pub(super) fn serve(&mut self) -> Result<Advance, Failure> {
+        let patience = self.patience();
+        if self.hub.form == Form::Pipe && self.is_even() {
+            let max = self.bound - self.hub.head;
+            match self.hub.fill(&self.kernel, max, patience) {
+                Ok(None) => self.share_end = Some(self.hub.consumed()),
+                Ok(Some(step)) => return self.not_filled(step),
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+        let before = self.mark();
+        let mut again = false;
+        for index in 0..self.branches.len() {
+            again |= self.share(index, patience)?;
+            again |= self.drain(index, patience)?;
+        }
+        if let Some(advance) = self.take_out(patience, &mut again)? {
+            return Ok(advance);
+        }
+        if again || self.mark() != before {
+            Ok(Advance::On)
+        } else {
+            Ok(Advance::Blocked)
+        }
+    }
+
+    /// Everything that a step can move, so that any movement shows.
+    fn mark(&self) -> (u64, u64, u64) {
+        let taken = self.branches.iter().map(|branch| branch.taken).sum();
+        let delivered = self.branches.iter().map(|branch| branch.delivered).sum();
+        (self.hub.head, taken, delivered)
+    }
+
+    /// What to make of a source that gave the hub nothing.
+    fn not_filled(&mut self, step: Step) -> Result<Advance, Failure> {
+        match step {
+            Step::Eof if self.hub.route.source.endpoint.is_socket() => {
+                Ok(Advance::Ended(Ended::Eof))
+            }
+            // A file may hide its size: a read has the last word.
+            Step::Eof => self.give_up_tee(None),
+            Step::Unsupported(cause) => self.give_up_tee(Some(cause)),
+            Step::Blocked(_) => self.source_blocked(),
+            _ => Ok(Advance::On),
+        }
+    }
+
+    /// `EAGAIN` from a socket that blocks is its own `SO_RCVTIMEO`.
+    fn source_blocked(&mut self) -> Result<Advance, Failure> {
+        let patience = self.patience();
+        let source = &mut self.hub.route.source;
+        if patience == Patience::Block && source.endpoint.is_socket() && source.blocks(&self.kernel)
+        {
+            return Err(Fault::new("read", Side::Source, Errno::AGAIN).into());
+        }
+        Ok(Advance::Blocked)
+    }
+
+    /// How many bytes at the head of the hub may be shared.
+    fn shareable(&self) -> u64 {
+        match (self.hub.form, self.share_end) {
+            // The first to be served decides.
+            (Form::Source, None) => self.bound - self.hub.head,
+            (Form::Buffer, _) | (_, None) => 0,
+            (_, Some(end)) => end - self.hub.head,
+        }
+    }
+
+    /// Shares the head of the hub with one sink, if it has not got it yet. True if it is worth
+    /// trying again at once.
+    fn share(&mut self, index: usize, patience: Patience) -> Result<bool, Failure> {
+        let len = self.shareable();
+        let branch = &mut self.branches[index];
+        let has_it = branch.taken > self.hub.head || branch.route.in_flight() > 0;
+        if !branch.is_live() || !branch.is_shared_with() || has_it || len == 0 {
+            return Ok(false);
+        }
+        match branch.share(&self.kernel, &mut self.hub, len, patience) {
+            Ok(Step::Moved(_)) => {
+                let end = self.branches[index].taken;
+                self.share_end.get_or_insert(end);
+                Ok(false)
+            }
+            // There were bytes when it was asked: somebody else has read them.
+            Ok(Step::Eof) if self.share_end.is_some() => Err(hub::vanished("tee").into()),
+            Ok(Step::Eof) => Ok(true),
+            Ok(step) => self.not_served(index, step, patience),
+            Err(fault) => self.sink_failed(index, fault).map(|()| true),
+        }
+    }
+
+    /// Gives one sink what waits in its own pipe.
+    fn drain(&mut self, index: usize, patience: Patience) -> Result<bool, Failure> {
+        let branch = &mut self.branches[index];
+        let has_bytes = branch.is_live() && branch.route.in_flight() > 0;
+        if !has_bytes || !branch.is_ready(&self.kernel, patience) {
+            return Ok(false);
+        }
+        match branch.drain(&self.kernel, patience) {
+            Ok(Step::Moved(_)) => Ok(false),
+            Ok(step) => self.not_served(index, step, patience),
+            Err(fault) => self.sink_failed(index, fault).map(|()| true),
+        }
+    }
+
+    /// Takes out of the hub what every other sink has its share of. An answer ends the step.
+    fn take_out(
+        &mut self,
+        patience: Patience,
+        again: &mut bool,
+    ) -> Result<Option<Advance>, Failure> {
+        let shares = self.branches.iter();
+        let shares = shares.filter(|b| b.is_live() && b.is_shared_with());
+        let end = shares.map(|branch| branch.taken).min();
+        let end = end.or(self.share_end).unwrap_or(self.bound);
+        let len = end.saturating_sub(self.hub.head);
+        let live = || self.branches.iter().filter(|branch| branch.is_live());
+        let some_are_written_to = live().any(|branch| branch.way == Strategy::Buffered);
+        let last = self
+            .branches
+            .iter()
+            .position(|branch| branch.is_live() && branch.way == Strategy::Splice);
+        match last {
+            Some(index) if !some_are_written_to => {
+                *again |= self.pour(index, len, patience)?;
+                Ok(None)
+            }
+            // Without a sink that wants them they are thrown away.
+            _ => {
+                if let Some(advance) = self.copy(len, patience, again)? {
+                    return Ok(Some(advance));
+                }
+                for index in 0..self.branches.len() {
+                    *again |= self.write(index, patience)?;
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// Has the last sink take bytes out of the hub.
+    fn pour(&mut self, index: usize, len: u64, patience: Patience) -> Result<bool, Failure> {
+        let branch = &mut self.branches[index];
+        if len == 0 || !branch.is_ready(&self.kernel, patience) {
+            return Ok(false);
+        }
+        let len = len.min(branch.route.sink.prompt_len(&self.kernel, patience));
+        let poured = self
+            .hub
+            .pour(&self.kernel, &mut branch.route.sink, len, patience);
+        match poured {
+            Ok(Step::Moved(_)) => {
+                branch.taken = self.hub.head;
+                branch.delivered = self.hub.head;
+                self.share_end.get_or_insert(self.hub.head);
+                Ok(false)
+            }
+            Ok(step) => self.not_served(index, step, patience),
+            Err(fault) => self.sink_failed(index, fault).map(|()| true),
+        }
+    }
+
+    /// Has the empty buffer take bytes out of the hub, or out of the source.
+    fn copy(
+        &mut self,
+        len: u64,
+        patience: Patience,
+        again: &mut bool,
+    ) -> Result<Option<Advance>, Failure> {
+        if !self.hub.route.buffer.is_empty() || len == 0 {
+            return Ok(None);
+        }
+        let left = self.options.limit.map_or(u64::MAX, |n| n - self.hub.head);
+        match self.hub.copy(&self.kernel, (len, left), patience)? {
+            None => {
+                self.share_end.get_or_insert(self.hub.head);
+                *again = true;
+                Ok(None)
+            }
+            Some(Step::Eof) if self.share_end.is_some() => Err(hub::vanished("read").into()),
+            Some(Step::Eof) => Ok(Some(Advance::Ended(Ended::Eof))),
+            Some(Step::Limit) => Ok(Some(Advance::Ended(Ended::Limit))),
+            Some(Step::Blocked(_)) => self.source_blocked().map(Some),
+            Some(_) => Ok(Some(Advance::On)),
+        }
+    }
+
+    /// Writes once to one sink from the buffer.
+    fn write(&mut self, index: usize, patience: Patience) -> Result<bool, Failure> {
+        let branch = &mut self.branches[index];
+        let is_written_to = branch.is_live()
+            && branch.way == Strategy::Buffered
+            && !self.hub.buffered_at(branch.delivered).is_empty();
+        if !is_written_to || !branch.is_ready(&self.kernel, patience) {
+            return Ok(false);
+        }
+        match branch.write(&self.kernel, &self.hub, patience) {
+            Ok(Step::Moved(_)) => Ok(false),
+            Ok(step) => self.not_served(index, step, patience),
+            Err(fault) => self.sink_failed(index, fault).map(|()| true),
+        }
+    }
+
+    /// What to make of a sink that took nothing.
+    fn not_served(
+        &mut self,
+        index: usize,
+        step: Step,
+        patience: Patience,
+    ) -> Result<bool, Failure> {
+        match step {
+            Step::Blocked(_) => match self.branches[index].blocked(&self.kernel, patience) {
+                Ok(()) => Ok(false),
+                Err(fault) => self.sink_failed(index, fault).map(|()| true),
+            },
+            Step::Unsupported(cause) => self.write_to(index, cause).map(|()| true),
+            _ => Ok(true),
+        }
+    }
+
+    /// Serves a sink from the buffer from now on, because it takes no splice. What it has been given
+    /// it has accepted.
+    fn write_to(&mut self, index: usize, cause: Cause) -> Result<(), Failure> {
+        if self.options.strategy == Some(Strategy::Tee) {
+            let failure = Failure::unsuitable(Strategy::Tee, "the kernel refuses it");
+            return Err(failure.caused_by(cause));
+        }
+        for branch in &mut self.branches {
+            if branch.way == Strategy::Splice {
+                Branch::be_shared_with(branch);
+            }
+        }
+        self.branches[index].way = Strategy::Buffered;
+        self.by_tee.cause.get_or_insert(cause);
+        Ok(())
+    }
+}

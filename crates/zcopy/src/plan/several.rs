@@ -1,0 +1,166 @@
+//! The plan for several sinks: how bytes are shared, and how each sink is served.
+
+use super::{Candidate, Plan, SMALL, Verdict, remaining, shares_pages};
+use crate::endpoint::{Endpoint, Kind, Memory};
+use crate::error::Failure;
+use crate::fault::Side;
+use crate::options::{Options, Reflink, Sparse};
+use crate::strategy::Strategy;
+use crate::sys::Errno;
+
+/// Plans a transfer to several sinks.
+///
+/// # Errors
+///
+/// If the caller insists on what one sink alone can have.
+pub(crate) fn plan_several(
+    source: &Endpoint,
+    sinks: &[Endpoint],
+    options: &Options,
+) -> Result<Plan, Failure> {
+    check(options)?;
+    let mut ways: Vec<Candidate> = sinks
+        .iter()
+        .map(|sink| match why_written_to(source, sink, options) {
+            Some(reason) => chosen(Strategy::Buffered, reason),
+            None if sink.kind == Kind::Pipe => chosen(
+                Strategy::Tee,
+                "it is a pipe, and gets its share of the pages",
+            ),
+            None => chosen(
+                Strategy::SplicePipe,
+                "its share of the pages goes to a private pipe, and from there by splice",
+            ),
+        })
+        .collect();
+    let is_spliced = |way: &Candidate| way.strategy != Strategy::Buffered;
+    let why_not_tee = why_nothing_is_shared(source, options).or_else(|| {
+        let none = !ways.iter().any(is_spliced);
+        none.then_some("every sink must be written to")
+    });
+    let (first, second) = match (options.strategy, why_not_tee) {
+        (Some(Strategy::Tee), Some(reason)) => {
+            return Err(Failure::unsuitable(Strategy::Tee, reason));
+        }
+        (Some(Strategy::Tee), None) => (
+            chosen(Strategy::Tee, "it was asked for"),
+            skipped(Strategy::Buffered, "another strategy was asked for"),
+        ),
+        (Some(Strategy::Buffered), _) => (
+            chosen(Strategy::Buffered, "it was asked for"),
+            skipped(Strategy::Tee, "another strategy was asked for"),
+        ),
+        (_, Some(reason)) => (
+            chosen(Strategy::Buffered, reason),
+            skipped(Strategy::Tee, reason),
+        ),
+        (_, None) => (
+            chosen(
+                Strategy::Tee,
+                "every sink that takes a splice shares the same pages",
+            ),
+            Candidate {
+                verdict: Verdict::Reserve,
+                ..chosen(
+                    Strategy::Buffered,
+                    "one read, and a write for each sink, serve every source",
+                )
+            },
+        ),
+    };
+    if first.strategy == Strategy::Buffered {
+        for way in &mut ways {
+            if is_spliced(way) {
+                *way = chosen(Strategy::Buffered, first.reason);
+            }
+        }
+    } else if ways.iter().all(is_spliced) {
+        let last = |strategy| ways.iter().rposition(|way| way.strategy == strategy);
+        if let Some(index) = last(Strategy::SplicePipe).or_else(|| last(Strategy::Tee)) {
+            ways[index] = chosen(
+                Strategy::Splice,
+                "it takes the bytes themselves, when all others have their share",
+            );
+        }
+    }
+    let others = Strategy::ALL.into_iter();
+    let others = others.filter(|strategy| *strategy != Strategy::Buffered);
+    let others = others.map(|strategy| skipped(strategy, "it serves one sink alone"));
+    Ok(Plan {
+        candidates: [first, second].into_iter().chain(others).collect(),
+        source: *source,
+        sinks: sinks.to_vec(),
+        ways,
+        opening: None,
+    })
+}
+
+/// Refuses what makes no sense for several sinks.
+fn check(options: &Options) -> Result<(), Failure> {
+    if options.reflink == Reflink::Always {
+        let reason = "it serves one sink alone";
+        return Err(Failure::unsuitable(Strategy::Reflink, reason));
+    }
+    if options.sparse == Sparse::Detect {
+        let reason = "zeros are looked for on the way to one sink alone";
+        return Err(Failure::refused(Side::Neither, Errno::INVAL, reason));
+    }
+    match options.strategy {
+        None | Some(Strategy::Tee | Strategy::Buffered) => Ok(()),
+        Some(strategy) => Err(Failure::unsuitable(strategy, "it serves one sink alone")),
+    }
+}
+
+/// What keeps the bytes of a source out of a pipe that could be shared.
+fn why_nothing_is_shared(source: &Endpoint, options: &Options) -> Option<&'static str> {
+    if options.inspected {
+        return Some("the bytes are inspected on the way");
+    }
+    match source.kind {
+        Kind::Datagram => Some("one read is one message"),
+        Kind::Terminal => Some("a terminal's bytes are few"),
+        Kind::Other => Some("what this device does with a splice is not known"),
+        Kind::Null => Some("/dev/null cannot be spliced from"),
+        Kind::Memory(_) => Some("the device makes its bytes as they are read"),
+        _ if remaining(source, options).is_some_and(|left| left <= SMALL) => {
+            Some("at most 32 KiB are left, which read and write move faster")
+        }
+        Kind::Regular if source.size.is_none() => {
+            Some("the source claims size 0, which is only true if a read says so")
+        }
+        _ => None,
+    }
+}
+
+/// What makes it necessary to write to a sink.
+fn why_written_to(source: &Endpoint, sink: &Endpoint, options: &Options) -> Option<&'static str> {
+    if sink.append {
+        return Some("it appends, where the kernel offers no splice");
+    }
+    match sink.kind {
+        Kind::Datagram => Some("one write is one message"),
+        Kind::Terminal => Some("a terminal takes writes alone"),
+        Kind::Memory(Memory::Full) => Some("/dev/full takes writes alone"),
+        Kind::Memory(_) | Kind::Other => Some("what this device does with a splice is not known"),
+        _ if options.stable && shares_pages(Strategy::Splice, source, sink) => {
+            Some("it would share the file's pages with its reader, and stable forbids it")
+        }
+        _ => None,
+    }
+}
+
+fn chosen(strategy: Strategy, reason: &'static str) -> Candidate {
+    Candidate {
+        strategy,
+        verdict: Verdict::Chosen,
+        reason,
+    }
+}
+
+fn skipped(strategy: Strategy, reason: &'static str) -> Candidate {
+    Candidate {
+        strategy,
+        verdict: Verdict::Skipped,
+        reason,
+    }
+}
