@@ -384,8 +384,13 @@ impl fmt::Display for Plan {
         for candidate in &self.candidates {
             write!(f, "\n  {candidate}")?;
         }
-        for (way, sink) in self.ways.iter().zip(&self.sinks) {
-            write!(f, "\nto {sink}: {}, because {}", way.strategy, way.reason)?;
+        for (index, (way, sink)) in self.ways.iter().zip(&self.sinks).enumerate() {
+            let number = index + 1;
+            write!(
+                f,
+                "\nsink {number}, {sink}: {}, because {}",
+                way.strategy, way.reason
+            )?;
         }
         if let Some(opening) = self.opening {
             write!(

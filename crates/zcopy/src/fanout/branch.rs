@@ -28,6 +28,8 @@ pub(crate) struct Branch<'a> {
     pub(crate) taken: u64,
     /// How many of them its sink has accepted.
     pub(crate) delivered: u64,
+    /// Whether it has been given pages, rather than bytes that were written.
+    pub(crate) has_spliced: bool,
     /// What ended it before the end.
     pub(crate) ended: Option<Cause>,
     /// Whether the transfer goes on without it.
@@ -45,6 +47,7 @@ impl<'a> Branch<'a> {
             drains_by: Strategy::SplicePipe,
             taken: 0,
             delivered: 0,
+            has_spliced: false,
             ended: None,
             is_detached: false,
             blocked: false,
@@ -103,6 +106,7 @@ impl<'a> Branch<'a> {
         };
         if let Step::Moved(n) = step {
             self.taken += n;
+            self.has_spliced = true;
             match &mut self.route.pipe {
                 Some(pipe) if self.way == Strategy::SplicePipe => pipe.in_flight += n,
                 _ => {

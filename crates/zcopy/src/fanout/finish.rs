@@ -22,8 +22,7 @@ impl<K: Kernel> Fanout<'_, K> {
         let outcome = outcome.and_then(|ended| tidied.map(|()| ended));
         let source = self.hub.route.source.endpoint;
         let shared_pages = self.branches.iter().any(|branch| {
-            branch.delivered > 0
-                && branch.way != Strategy::Buffered
+            branch.has_spliced
                 && plan::shares_pages(Strategy::Splice, &source, &branch.route.sink.endpoint)
         });
         let attempts = [self.by_tee, self.by_writing].into_iter();

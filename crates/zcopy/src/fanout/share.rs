@@ -79,11 +79,22 @@ impl<K: Kernel> Fanout<'_, K> {
             Step::Eof if self.hub.route.source.endpoint.is_socket() => {
                 Ok(Advance::Ended(Ended::Eof))
             }
-            // A file may hide its size: a read has the last word.
-            Step::Eof => self.give_up_tee(None),
+            Step::Eof => self.confirm_end(),
             Step::Unsupported(cause) => self.give_up_tee(Some(cause)),
             Step::Blocked(_) => self.source_blocked(),
             _ => Ok(Advance::On),
+        }
+    }
+
+    /// A file may hide its size: a read has the last word.
+    fn confirm_end(&mut self) -> Result<Advance, Failure> {
+        let max = self.bound - self.hub.head;
+        let patience = self.patience();
+        match self.hub.copy(&self.kernel, (max, max), patience)? {
+            None => self.give_up_tee(None),
+            Some(Step::Eof) => Ok(Advance::Ended(Ended::Eof)),
+            Some(Step::Blocked(_)) => self.source_blocked(),
+            Some(_) => Ok(Advance::On),
         }
     }
 
@@ -194,6 +205,7 @@ impl<K: Kernel> Fanout<'_, K> {
             Ok(Step::Moved(_)) => {
                 branch.taken = self.hub.head;
                 branch.delivered = self.hub.head;
+                branch.has_spliced = true;
                 self.share_end.get_or_insert(self.hub.head);
                 Ok(false)
             }
