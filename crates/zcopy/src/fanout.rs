@@ -181,8 +181,10 @@ impl<'a, K: Kernel> Fanout<'a, K> {
         self.bound = self.hub.head + allowed;
         self.share_end = None;
         self.grow_pipes();
+        let ended = self.wait_for_source()?;
+        // Only now: a wait may see readers go.
         self.choose_last();
-        self.wait_for_source()
+        Ok(ended)
     }
 
     /// Does everything that can be done now for every sink, one call each.

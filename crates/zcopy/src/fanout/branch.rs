@@ -183,10 +183,14 @@ impl<'a> Branch<'a> {
 
     /// What it came to so far.
     pub(crate) fn report(&self, index: usize) -> SinkReport {
+        let strategy = match self.way {
+            Strategy::SplicePipe => self.drains_by,
+            way => way,
+        };
         SinkReport {
             index,
             bytes: self.delivered,
-            strategy: self.way,
+            strategy,
             cause: self.ended,
         }
     }

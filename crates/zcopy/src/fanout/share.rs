@@ -285,7 +285,6 @@ impl<K: Kernel> Fanout<'_, K> {
             }
         }
         self.branches[index].way = Strategy::Buffered;
-        self.by_tee.cause.get_or_insert(cause);
         Ok(())
     }
 }
