@@ -58,6 +58,7 @@ pub(crate) struct Engine<'a, K> {
     grown_sink: Option<usize>,
     may_grow: bool,
     false_starts: u32,
+    time_outs: wait::TimeOuts,
 }
 
 /// How far a transfer has come.
@@ -123,6 +124,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
             grown_sink: None,
             may_grow: options.grow_pipes,
             false_starts: 0,
+            time_outs: wait::TimeOuts::default(),
             route: Route {
                 source,
                 sink,

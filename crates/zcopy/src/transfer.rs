@@ -319,8 +319,7 @@ impl<'a> Transfer<'a> {
     /// Before each call both sides are polled, so that the call itself does not sleep. A disk that
     /// is slow to answer is not covered: no call can be told not to wait for it. Two processes that
     /// write to one terminal or socket can make each other wait between the poll and the write, and so
-    /// can a terminal that is stopped in the middle of 4 KiB. A socket's own `SO_RCVTIMEO` or
-    /// `SO_SNDTIMEO` is looked at once a tick.
+    /// can a terminal that is stopped in the middle of 4 KiB.
     pub fn tick(mut self, tick: Duration) -> Self {
         self.options.tick = Some(tick.max(Duration::from_millis(1)));
         self

@@ -94,6 +94,54 @@ fn a_socket_that_times_out_is_an_error_not_a_spin() {
     }
 }
 
+/// A tick wakes the transfer to observe, and has no say in when a socket's patience ends.
+#[test]
+fn a_socket_times_out_when_it_says_and_not_at_the_next_tick() {
+    let options = Options {
+        tick: Some(millis(1000)),
+        ..Options::default()
+    };
+    for side in [Side::Source, Side::Sink] {
+        let impatient = |is_impatient: bool, object: Object| {
+            if is_impatient {
+                object.slowly(millis(5000)).timing_out(millis(20))
+            } else {
+                object.slowly(millis(1))
+            }
+        };
+        let kernel = Scripted::default();
+        kernel.state.borrow_mut().may_sleep = false;
+        let source = Object::feeding(true, &patterned(LONG), &[]);
+        let source = impatient(side == Side::Source, source);
+        let source = kernel.source(source, OFlags::empty());
+        let sink = impatient(side == Side::Sink, Object::taking(true));
+        let sink = kernel.sink(sink, OFlags::empty());
+        let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+        assert_eq!(error.side(), side);
+        let took = kernel.elapsed();
+        assert!(took >= millis(20) && took < millis(50), "{took:?}");
+    }
+}
+
+/// `SO_RCVTIMEO` speaks of calls that block. A socket in non-blocking mode makes none.
+#[test]
+fn a_nonblocking_socket_has_no_time_out_and_does_not_spin() {
+    let kernel = Scripted::default();
+    kernel.state.borrow_mut().may_sleep = false;
+    kernel.state.borrow_mut().max_calls = 100;
+    let source = Object::feeding(true, &patterned(1000), &[]);
+    let source = source.slowly(millis(200)).timing_out(millis(20));
+    let source = kernel.source(source, OFlags::NONBLOCK);
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    let options = Options {
+        tick: Some(millis(100)),
+        ..Options::default()
+    };
+    let report = transfer(&kernel, (&source, &sink), options).unwrap();
+    assert_eq!(report.bytes(), 1000);
+}
+
 #[test]
 fn false_starts_change_the_strategy_instead_of_spinning() {
     let kernel = Scripted::default();
