@@ -28,6 +28,9 @@ pub(crate) struct Endpoint {
     /// `O_APPEND`: every write goes to the end, and no offload is allowed.
     pub(crate) append: bool,
     pub(crate) nonblocking: bool,
+    /// A terminal of which another descriptor is another way to the same one. `/dev/ptmx` would make a
+    /// new terminal, and `/dev/tty` may by now mean a different one.
+    pub(crate) can_be_opened_again: bool,
     /// Where the cursor stands, once surveyed.
     pub(crate) cursor: Option<u64>,
     pub(crate) file_system: FileSystem,
@@ -77,6 +80,11 @@ pub(crate) enum FileSystem {
     Other,
 }
 
+/// Pseudo-terminal masters of the BSD kind, which are opened once.
+const OLD_MASTERS: u32 = 2;
+/// `/dev/tty`, `/dev/console` and `/dev/ptmx`, each of which is whatever it stands for when it is opened.
+const NO_TERMINAL_OF_ITS_OWN: u32 = 5;
+
 impl Endpoint {
     /// Asks the kernel what `fd` is: `fstat(2)`, then `fcntl(F_GETFL)` or, for a socket,
     /// `getsockopt(SO_TYPE)`.
@@ -94,6 +102,7 @@ impl Endpoint {
             writable: true,
             append: false,
             nonblocking: false,
+            can_be_opened_again: false,
             cursor: None,
             file_system: FileSystem::Unknown,
             immutable: false,
@@ -119,6 +128,10 @@ impl Endpoint {
             FileType::CharacterDevice => Kind::of_character_device(status.names_device),
             _ => Kind::Other,
         };
+        if endpoint.kind == Kind::Terminal {
+            let major = rustix::fs::major(status.names_device);
+            endpoint.can_be_opened_again = !matches!(major, OLD_MASTERS | NO_TERMINAL_OF_ITS_OWN);
+        }
         if endpoint.kind == Kind::Regular && status.size > 0 {
             endpoint.size = Some(status.size);
         }

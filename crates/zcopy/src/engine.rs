@@ -28,7 +28,7 @@ mod finish;
 mod prepare;
 mod wait;
 
-pub(crate) use prepare::prepare;
+pub(crate) use prepare::{open_again, prepare};
 
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::Timespec;
-use rustix::fs::FallocateFlags;
+use rustix::fs::{FallocateFlags, Mode};
 use rustix::io::{IoSlice, IoSliceMut, ReadWriteFlags};
 use rustix::ioctl::{Getter, Opcode, Setter, ioctl, opcode};
 use rustix::net::RecvFlags;
@@ -74,6 +74,8 @@ pub(crate) trait Kernel {
     fn device_size(&self, fd: BorrowedFd<'_>) -> Result<u64>;
     fn seals(&self, fd: BorrowedFd<'_>) -> Result<SealFlags>;
     fn send_buffer_size(&self, fd: BorrowedFd<'_>) -> Result<usize>;
+    /// Another descriptor of the same file, in non-blocking mode, with a cursor and flags of its own.
+    fn open_again(&self, fd: BorrowedFd<'_>, access: OFlags) -> Result<OwnedFd>;
     /// `SO_RCVTIMEO` of a source, `SO_SNDTIMEO` of a sink.
     fn socket_timeout(&self, fd: BorrowedFd<'_>, receiving: bool) -> Result<Option<Duration>>;
 
@@ -193,6 +195,12 @@ impl Kernel for Linux {
 
     fn send_buffer_size(&self, fd: BorrowedFd<'_>) -> Result<usize> {
         rustix::net::sockopt::socket_send_buffer_size(fd)
+    }
+
+    fn open_again(&self, fd: BorrowedFd<'_>, access: OFlags) -> Result<OwnedFd> {
+        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        let flags = access | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        rustix::fs::open(path, flags, Mode::empty())
     }
 
     fn socket_timeout(&self, fd: BorrowedFd<'_>, receiving: bool) -> Result<Option<Duration>> {

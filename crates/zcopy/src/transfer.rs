@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::end::End;
 use crate::engine::{self, Engine};
 use crate::error::{Error, Failure, Result};
+use crate::fault::Side;
 use crate::options::{Cache, Options, Reflink, Sparse};
 use crate::plan::Plan;
 use crate::progress::{Observer, Progress};
@@ -318,8 +319,13 @@ impl<'a> Transfer<'a> {
     ///
     /// Before each call both sides are polled, so that the call itself does not sleep. A disk that
     /// is slow to answer is not covered: no call can be told not to wait for it. Two processes that
-    /// write to one terminal or socket can make each other wait between the poll and the write, and so
-    /// can a terminal that is stopped in the middle of 4 KiB.
+    /// write to one socket can make each other wait between the poll and the write.
+    ///
+    /// A terminal is opened once more, in non-blocking mode, for as long as the transfer lasts, so that
+    /// one that is stopped (`^S`) or that nobody reads holds nothing up. Where it cannot be opened
+    /// (`/dev/tty`, the master of a pseudo-terminal, another user's terminal, no `/proc`) it is given 256
+    /// bytes after each poll. Those still sleep if the terminal is stopped between the poll and the
+    /// write, or has less room than that, as a serial line may.
     pub fn tick(mut self, tick: Duration) -> Self {
         self.options.tick = Some(tick.max(Duration::from_millis(1)));
         self
@@ -411,9 +417,14 @@ impl<'a> Transfer<'a> {
     /// See [`Transfer`], [`Report`] and [`Error`].
     pub fn run(self) -> Result<Report> {
         let prepared = engine::prepare(&Linux, (self.source, self.sink), &self.options);
-        let (source, sink, plan) = prepared.map_err(before_anything_moved)?;
-        let source = End::new(self.source, source, self.options.source_offset);
-        let sink = End::new(self.sink, sink, self.options.sink_offset);
+        let (mut source, mut sink, plan) = prepared.map_err(before_anything_moved)?;
+        let (from, to) = ((Side::Source, &self.options), (Side::Sink, &self.options));
+        let from = engine::open_again(&Linux, self.source, &mut source, from);
+        let to = engine::open_again(&Linux, self.sink, &mut sink, to);
+        let from = from.as_ref().map_or(self.source, AsFd::as_fd);
+        let to = to.as_ref().map_or(self.sink, AsFd::as_fd);
+        let source = End::new(from, source, self.options.source_offset);
+        let sink = End::new(to, sink, self.options.sink_offset);
         Engine::new(
             Linux,
             source,

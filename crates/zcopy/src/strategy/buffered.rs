@@ -1,6 +1,8 @@
 //! `read(2)` and `write(2)` through one buffer: the route that serves every pair, and the judge of
 //! every other.
 
+use std::os::fd::BorrowedFd;
+
 use crate::buffer::{FULL, SMALL};
 use crate::endpoint::Kind;
 use crate::fault::{Cause, Fault, Side};
@@ -9,8 +11,12 @@ use crate::sparse::{self, Run};
 use crate::strategy::Step;
 use crate::sys::{Errno, Kernel, Patience, Result as Called};
 
-/// What a pipe or terminal that polls as writable takes without sleeping: `PIPE_BUF`.
+/// What a pipe that polls as writable takes without sleeping: `PIPE_BUF`.
 const ATOMIC: usize = 4096;
+
+/// What a pseudo-terminal that polls as writable takes without sleeping: the grain in which it
+/// allocates room (`tty_buffer_alloc`). Serial lines promise no more than a byte.
+const TERMINAL_GRAIN: usize = 256;
 
 /// Reads once, if nothing is in flight, and writes once.
 ///
@@ -125,7 +131,11 @@ fn drain<K: Kernel>(kernel: &K, route: &mut Route<'_>, patience: Patience) -> Re
     route.calls += 1;
     let (fd, offset) = route.sink.at();
     let pending = &pending[..route.sink.clamp(pending.len() as u64).max(1) as usize];
-    match write(kernel, fd, offset, pending, patience) {
+    let piece = match route.sink.endpoint.kind {
+        Kind::Terminal => TERMINAL_GRAIN,
+        _ => ATOMIC,
+    };
+    match write(kernel, (fd, offset), pending, patience, piece) {
         Ok(0) => Err(Fault {
             call: "write",
             side: Side::Sink,
@@ -139,17 +149,17 @@ fn drain<K: Kernel>(kernel: &K, route: &mut Route<'_>, patience: Patience) -> Re
     }
 }
 
-/// Writes without sleeping if asked to, in small pieces where the kernel offers no other way.
+/// Writes without sleeping if asked to, a small piece where the kernel offers no other way.
 fn write<K: Kernel>(
     kernel: &K,
-    fd: std::os::fd::BorrowedFd<'_>,
-    offset: Option<u64>,
+    (fd, offset): (BorrowedFd<'_>, Option<u64>),
     pending: &[u8],
     patience: Patience,
+    piece: usize,
 ) -> Called<usize> {
     match kernel.write(fd, offset, pending, patience) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS) if patience == Patience::NoWait => {
-            let piece = &pending[..pending.len().min(ATOMIC)];
+            let piece = &pending[..pending.len().min(piece)];
             kernel.write(fd, offset, piece, Patience::Block)
         }
         written => written,

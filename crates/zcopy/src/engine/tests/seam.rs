@@ -81,6 +81,10 @@ impl Kernel for &Scripted {
         }
     }
 
+    fn open_again(&self, _: BorrowedFd<'_>, _: OFlags) -> Result<OwnedFd> {
+        Err(Errno::NOENT)
+    }
+
     fn socket_timeout(&self, fd: BorrowedFd<'_>, _receiving: bool) -> Result<Option<Duration>> {
         let mut state = self.state.borrow_mut();
         Ok(state.object(fd).timing().and_then(|timing| timing.timeout))
