@@ -97,7 +97,7 @@ pub(crate) trait Kernel {
     ) -> Result<usize>;
     /// The length of the datagram that the next `read` would take, which may be longer than any
     /// buffer.
-    fn next_datagram(&self, fd: BorrowedFd<'_>) -> Result<usize>;
+    fn next_datagram(&self, fd: BorrowedFd<'_>, patience: Patience) -> Result<usize>;
     fn splice(
         &self,
         source: (BorrowedFd<'_>, Option<u64>),
@@ -246,8 +246,9 @@ impl Kernel for Linux {
         }
     }
 
-    fn next_datagram(&self, fd: BorrowedFd<'_>) -> Result<usize> {
-        let flags = RecvFlags::PEEK | RecvFlags::TRUNC;
+    fn next_datagram(&self, fd: BorrowedFd<'_>, patience: Patience) -> Result<usize> {
+        let mut flags = RecvFlags::PEEK | RecvFlags::TRUNC;
+        flags.set(RecvFlags::DONTWAIT, patience == Patience::NoWait);
         rustix::net::recv(fd, &mut [0_u8; 1], flags).map(|(_, len)| len)
     }
 

@@ -318,8 +318,9 @@ impl<'a> Transfer<'a> {
     /// # Kernel notes
     ///
     /// Before each call both sides are polled, so that the call itself does not sleep. A disk that
-    /// is slow to answer is not covered: no call can be told not to wait for it. Two processes that
-    /// write to one socket can make each other wait between the poll and the write.
+    /// is slow to answer is not covered: no call can be told not to wait for it. Two processes at
+    /// the same end of one named pipe, or of one socket by another strategy than
+    /// [`Buffered`](Strategy::Buffered), can make each other wait between the poll and the call.
     ///
     /// A terminal is opened once more, in non-blocking mode, for as long as the transfer lasts, so that
     /// one that is stopped (`^S`) or that nobody reads holds nothing up. Where it cannot be opened

@@ -1,9 +1,8 @@
 //! `read(2)` and `write(2)` through one buffer: the route that serves every pair, and the judge of
 //! every other.
 
-use std::os::fd::BorrowedFd;
-
 use crate::buffer::{FULL, SMALL};
+use crate::end::End;
 use crate::endpoint::Kind;
 use crate::fault::{Cause, Fault, Side};
 use crate::route::{Ask, Route};
@@ -48,14 +47,7 @@ pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> R
             return Ok(Step::Filled);
         }
     }
-    let patience = match &route.sink.endpoint {
-        // A message is written whole or not at all, and goes at once if the socket polls as writable.
-        sink if sink.kind == Kind::Datagram => Patience::Block,
-        // A file never makes a write wait for somebody, and many cannot be told not to.
-        sink if !sink.can_block() => Patience::Block,
-        _ => ask.patience,
-    };
-    drain(kernel, route, patience)
+    drain(kernel, route, ask)
 }
 
 /// Reads once into the empty buffer. An answer means that there is nothing to write.
@@ -63,7 +55,7 @@ fn fill<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Optio
     let in_pipe = route.in_pipe();
     let source = &route.source.endpoint;
     if in_pipe == 0 && source.kind == Kind::Datagram {
-        match kernel.next_datagram(route.source.fd) {
+        match kernel.next_datagram(route.source.fd, ask.patience) {
             Ok(len) if len > FULL => return Err(Fault::new("recv", Side::Source, Errno::MSGSIZE)),
             Ok(len) if len as u64 > ask.remaining => return Ok(Some(Step::Limit)),
             Ok(_) => route.buffer.reserve(FULL),
@@ -95,12 +87,10 @@ fn fill<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Optio
                 })
         }
         _ => {
-            let (fd, offset) = route.source.at();
-            kernel
-                .read(fd, offset, route.buffer.room(len), Patience::Block)
-                .inspect(|n| {
-                    route.source.advance(*n as u64);
-                })
+            let room = route.buffer.room(len);
+            read(kernel, &mut route.source, room, ask.patience).inspect(|n| {
+                route.source.advance(*n as u64);
+            })
         }
     };
     match read {
@@ -119,7 +109,7 @@ fn fill<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Optio
 }
 
 /// Writes once from the buffer, or makes a hole instead of writing zeros.
-fn drain<K: Kernel>(kernel: &K, route: &mut Route<'_>, patience: Patience) -> Result<Step, Fault> {
+fn drain<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
     let pending = match sparse::leading_run(route.buffer.pending(), &route.holes, &route.sink) {
         Run::Zeros(n) => match route.holes.make(kernel, &mut route.sink, n as u64) {
             Ok(true) => return Ok(delivered(route, n)),
@@ -129,13 +119,8 @@ fn drain<K: Kernel>(kernel: &K, route: &mut Route<'_>, patience: Patience) -> Re
         Run::Data(n) => &route.buffer.pending()[..n],
     };
     route.calls += 1;
-    let (fd, offset) = route.sink.at();
     let pending = &pending[..route.sink.clamp(pending.len() as u64).max(1) as usize];
-    let piece = match route.sink.endpoint.kind {
-        Kind::Terminal => TERMINAL_GRAIN,
-        _ => ATOMIC,
-    };
-    match write(kernel, (fd, offset), pending, patience, piece) {
+    match write(kernel, &mut route.sink, pending, ask.patience) {
         Ok(0) => Err(Fault {
             call: "write",
             side: Side::Sink,
@@ -149,21 +134,57 @@ fn drain<K: Kernel>(kernel: &K, route: &mut Route<'_>, patience: Patience) -> Re
     }
 }
 
-/// Writes without sleeping if asked to, a small piece where the kernel offers no other way.
+/// Reads once. Between the poll and the read another reader may have taken the bytes, so that the call
+/// is told not to wait where the kernel offers that.
+fn read<K: Kernel>(
+    kernel: &K,
+    source: &mut End<'_>,
+    room: &mut [u8],
+    patience: Patience,
+) -> Called<usize> {
+    let (fd, offset) = source.at();
+    if must_be_told(source, patience) {
+        match kernel.read(fd, offset, room, Patience::NoWait) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => source.refuses_nowait = true,
+            read => return read,
+        }
+    }
+    kernel.read(fd, offset, room, Patience::Block)
+}
+
+/// Writes once, and a small piece if that is the only way not to sleep. A message has no pieces: it is
+/// written whole or not at all.
 fn write<K: Kernel>(
     kernel: &K,
-    (fd, offset): (BorrowedFd<'_>, Option<u64>),
+    sink: &mut End<'_>,
     pending: &[u8],
     patience: Patience,
-    piece: usize,
 ) -> Called<usize> {
-    match kernel.write(fd, offset, pending, patience) {
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) if patience == Patience::NoWait => {
-            let piece = &pending[..pending.len().min(piece)];
-            kernel.write(fd, offset, piece, Patience::Block)
+    let (fd, offset) = sink.at();
+    if must_be_told(sink, patience) {
+        match kernel.write(fd, offset, pending, Patience::NoWait) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => sink.refuses_nowait = true,
+            written => return written,
         }
-        written => written,
     }
+    let can_sleep = patience == Patience::NoWait && !sink.endpoint.nonblocking;
+    let piece = match sink.endpoint.kind {
+        Kind::Terminal if can_sleep => TERMINAL_GRAIN,
+        Kind::Pipe | Kind::Stream | Kind::Other if can_sleep => ATOMIC,
+        _ => pending.len(),
+    };
+    kernel.write(
+        fd,
+        offset,
+        &pending[..pending.len().min(piece)],
+        Patience::Block,
+    )
+}
+
+/// A file never makes a call wait for somebody else, and asked not to wait it would refuse what is not in
+/// memory.
+fn must_be_told(end: &End<'_>, patience: Patience) -> bool {
+    patience == Patience::NoWait && end.endpoint.can_block() && !end.refuses_nowait
 }
 
 /// Accounts for `n` bytes that the sink has, and shows them to whoever inspects.

@@ -99,6 +99,9 @@ impl Kernel for &Scripted {
     ) -> Result<usize> {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
+        if patience == Patience::NoWait && !state.knows_nowait {
+            return state.answered(Call::Read, Err(Errno::OPNOTSUPP), |n| n);
+        }
         let may_wait = patience == Patience::Block && !state.is_nonblocking(fd.as_raw_fd());
         let at = state.at((fd, offset), may_wait);
         let address = buffer.as_ptr().addr();
@@ -129,10 +132,11 @@ impl Kernel for &Scripted {
         state.answered(Call::Write, answer, |n| n)
     }
 
-    fn next_datagram(&self, fd: BorrowedFd<'_>) -> Result<usize> {
+    fn next_datagram(&self, fd: BorrowedFd<'_>, patience: Patience) -> Result<usize> {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
-        let at = state.at((fd, None), !state.is_nonblocking(fd.as_raw_fd()));
+        let may_wait = patience == Patience::Block && !state.is_nonblocking(fd.as_raw_fd());
+        let at = state.at((fd, None), may_wait);
         let twist = state.twist(Call::NextDatagram, 1, &[at], false);
         let found = twist.and_then(|_| state.await_bytes(at, state.clock));
         let answer = found.map_err(|errno| state.tell(at, errno));

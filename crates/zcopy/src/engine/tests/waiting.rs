@@ -256,6 +256,57 @@ fn messages_keep_to_the_rate() {
     assert!(took >= Duration::from_secs(9), "{took:?}");
 }
 
+/// Between the poll and the read somebody else has taken the bytes. `SO_RCVTIMEO` and the like aside, a
+/// call that sleeps then would sleep past every tick.
+#[test]
+fn a_tick_does_not_sleep_in_a_read_that_another_reader_has_forestalled() {
+    let messages = vec![patterned(10_000); 3];
+    let sources = [
+        (Call::Read, Object::feeding(false, &patterned(1000), &[])),
+        (Call::Read, Object::feeding(true, &patterned(1000), &[])),
+        (
+            Call::NextDatagram,
+            Object::Messages(Messages::feeding(&messages)),
+        ),
+    ];
+    for (call, source) in sources {
+        let kernel = Scripted::default();
+        kernel.state.borrow_mut().may_sleep = false;
+        let source = kernel.source(source, OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        kernel.twist(call, &[Twist::Stalled(50)]);
+        let options = Options {
+            tick: Some(millis(10)),
+            strategy: Some(Strategy::Buffered),
+            ..Options::default()
+        };
+        transfer(&kernel, (&source, &sink), options).unwrap();
+        assert_eq!(kernel.answers(call)[0], Err(Errno::AGAIN));
+    }
+}
+
+/// The question costs a call; the answer stays the same.
+#[test]
+fn whether_a_call_can_be_told_not_to_wait_is_asked_once() {
+    let kernel = Scripted::default();
+    kernel.state.borrow_mut().may_sleep = false;
+    kernel.state.borrow_mut().knows_nowait = false;
+    let source = Object::feeding(false, &patterned(60_000), &[]);
+    let source = kernel.source(source, OFlags::empty());
+    let sink = kernel.sink(Object::taking(false), OFlags::empty());
+    let options = Options {
+        tick: Some(millis(10)),
+        strategy: Some(Strategy::Buffered),
+        ..Options::default()
+    };
+    transfer(&kernel, (&source, &sink), options).unwrap();
+    for call in [Call::Read, Call::Write] {
+        let answers = kernel.answers(call);
+        let refusals = answers.iter().filter(|it| **it == Err(Errno::OPNOTSUPP));
+        assert_eq!(refusals.count(), 1, "{call:?}");
+    }
+}
+
 /// Where `RWF_NOWAIT` is not known a write is made in pieces that cannot sleep; a message has no
 /// pieces.
 #[test]
