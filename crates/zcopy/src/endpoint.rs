@@ -186,6 +186,12 @@ impl Endpoint {
         )
     }
 
+    /// Whether a read of it can sleep until somebody else acts. Among the files that claim to be empty are
+    /// `/proc/kmsg` and `trace_pipe`; files that cannot be polled answer that they are ready.
+    pub(crate) fn can_starve(&self) -> bool {
+        self.can_block() || self.kind == Kind::Regular && self.size.is_none()
+    }
+
     /// Whether both are the same file, pipe or device.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.kind == other.kind && self.identity == other.identity

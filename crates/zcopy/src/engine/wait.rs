@@ -39,7 +39,7 @@ impl<K: Kernel> Engine<'_, K> {
         let (source, sink) = (&self.route.source.endpoint, &self.route.sink.endpoint);
         let is_empty = self.route.in_flight() == 0;
         let fills_first = matches!(strategy, Strategy::Buffered | Strategy::SplicePipe);
-        let needs_source = is_empty && source.can_block();
+        let needs_source = is_empty && source.can_starve();
         let needs_sink = sink.can_block() && !(is_empty && fills_first);
         self.wait_for(needs_source, needs_sink)
     }
