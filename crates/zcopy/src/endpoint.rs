@@ -28,6 +28,8 @@ pub(crate) struct Endpoint {
     /// `O_APPEND`: every write goes to the end, and no offload is allowed.
     pub(crate) append: bool,
     pub(crate) nonblocking: bool,
+    /// `O_DIRECT` on a file or block device: whole blocks in aligned memory alone.
+    pub(crate) direct: bool,
     /// A terminal of which another descriptor is another way to the same one. `/dev/ptmx` would make a
     /// new terminal, and `/dev/tty` may by now mean a different one.
     pub(crate) can_be_opened_again: bool,
@@ -102,6 +104,7 @@ impl Endpoint {
             writable: true,
             append: false,
             nonblocking: false,
+            direct: false,
             can_be_opened_again: false,
             cursor: None,
             file_system: FileSystem::Unknown,
@@ -128,6 +131,8 @@ impl Endpoint {
             FileType::CharacterDevice => Kind::of_character_device(status.names_device),
             _ => Kind::Other,
         };
+        // Of a pipe the flag means packets.
+        endpoint.direct = flags.contains(OFlags::DIRECT) && endpoint.is_seekable();
         if endpoint.kind == Kind::Terminal {
             let major = rustix::fs::major(status.names_device);
             endpoint.can_be_opened_again = !matches!(major, OLD_MASTERS | NO_TERMINAL_OF_ITS_OWN);

@@ -115,6 +115,7 @@ mod tests {
             writable: true,
             append: false,
             nonblocking: false,
+            direct: false,
             can_be_opened_again: false,
             cursor: Some(cursor),
             file_system: FileSystem::Ext4,

@@ -49,6 +49,10 @@ use crate::sys::Linux;
 /// Writing to a pipe or socket whose reader has gone raises `SIGPIPE`, and writing to a file beyond
 /// `RLIMIT_FSIZE` raises `SIGXFSZ`. No call that moves bytes inside the kernel can suppress them; a
 /// program that ignores them (Rust programs ignore `SIGPIPE`) gets `EPIPE` and `EFBIG` instead.
+///
+/// A source opened with `O_DIRECT` is read in whole blocks of 4 KiB, up to its end or the limit wherever
+/// that is; it has to begin at the start of one. A sink opened with `O_DIRECT` takes whole blocks and
+/// fails with `EINVAL` at anything else: the odd end of a file, or a pipe that brings odd lengths.
 #[must_use = "a transfer does nothing until it is run"]
 pub struct Transfer<'a> {
     source: BorrowedFd<'a>,

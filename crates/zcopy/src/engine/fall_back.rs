@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Advance, Engine, Phase};
+use crate::buffer::ALIGNMENT;
 use crate::end::End;
 use crate::endpoint::Kind;
 use crate::error::Failure;
@@ -98,7 +99,7 @@ impl<K: Kernel> Engine<'_, K> {
         Fault { side, ..fault }
     }
 
-    /// Reads one byte of a file where the transfer stands, and leaves the cursor alone; 0 bytes of
+    /// How much can be read, if only one byte, where the transfer stands; the cursor is left alone. 0 of
     /// anything that has no positions.
     pub(super) fn peek(&self) -> Result<usize, Errno> {
         let source: &End<'_> = &self.route.source;
@@ -110,10 +111,18 @@ impl<K: Kernel> Engine<'_, K> {
             None if source.endpoint.kind == Kind::Pipe => return self.peek_pipe(),
             None => return Ok(0),
         };
-        retried(|| {
-            self.kernel
-                .read(source.fd, Some(position), &mut [0], Patience::Block)
-        })
+        // Of a file opened with `O_DIRECT`, only a block can be read.
+        let (before, len) = if source.endpoint.direct {
+            ((position % ALIGNMENT as u64) as usize, ALIGNMENT)
+        } else {
+            (0, 1)
+        };
+        let mut block = [0; 2 * ALIGNMENT];
+        let start = block.as_ptr().align_offset(ALIGNMENT);
+        let room = &mut block[start..][..len];
+        let from = Some(position - before as u64);
+        let read = retried(|| self.kernel.read(source.fd, from, room, Patience::Block))?;
+        Ok(read.saturating_sub(before))
     }
 
     /// 1 if the pipe holds bytes, 0 if it has ended.

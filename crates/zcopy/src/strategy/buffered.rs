@@ -1,7 +1,7 @@
 //! `read(2)` and `write(2)` through one buffer: the route that serves every pair, and the judge of
 //! every other.
 
-use crate::buffer::{FULL, SMALL};
+use crate::buffer::{self, FULL, SMALL};
 use crate::end::End;
 use crate::endpoint::Kind;
 use crate::fault::{Cause, Fault, Side};
@@ -21,7 +21,9 @@ const TERMINAL_GRAIN: usize = 256;
 ///
 /// What another strategy left in the private pipe is read from there before anything more is read
 /// from the source. What the sink did not take stays in the buffer for the next step. A message of
-/// a datagram or seqpacket socket is read whole and written whole.
+/// a datagram or seqpacket socket is read whole and written whole. A source opened with `O_DIRECT` is read
+/// in whole blocks; what the limit does not want of the last one stays in the buffer, and the source is
+/// rewound over it in the end.
 ///
 /// # Errors
 ///
@@ -58,7 +60,7 @@ fn fill<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Optio
         match kernel.next_datagram(route.source.fd, ask.patience) {
             Ok(len) if len > FULL => return Err(Fault::new("recv", Side::Source, Errno::MSGSIZE)),
             Ok(len) if len as u64 > ask.remaining => return Ok(Some(Step::Limit)),
-            Ok(_) => route.buffer.reserve(FULL),
+            Ok(_) => route.buffer.reserve(FULL, false),
             Err(errno) => return stopped("recv", Side::Source, errno).map(Some),
         }
     } else {
@@ -67,13 +69,20 @@ fn fill<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Optio
             // One more than it has, so that the end does not look like a full buffer.
             size => size.map_or(0, |size| size.saturating_add(1)).max(in_pipe),
         };
-        route.buffer.reserve(ask.max.min(expected) as usize);
+        let len = ask.max.min(expected);
+        let is_aligned = route.source.endpoint.direct || route.sink.endpoint.direct;
+        let len = if is_aligned { whole_blocks(len) } else { len };
+        route.buffer.reserve(len as usize, is_aligned);
     }
     let len = match (route.source.endpoint.kind, route.sink.endpoint.kind) {
         (Kind::Datagram, _) => FULL,
         // 32 KiB fit one datagram of every family.
         (_, Kind::Datagram) => ask.len(route, SMALL as u64),
         _ => ask.len(route, FULL as u64),
+    };
+    let len = match &route.source.endpoint {
+        source if source.direct && in_pipe == 0 => whole_blocks(len as u64) as usize,
+        _ => len,
     };
     route.calls += 1;
     let read = match &mut route.pipe {
@@ -110,7 +119,10 @@ fn fill<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Optio
 
 /// Writes once from the buffer, or makes a hole instead of writing zeros.
 fn drain<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
-    let pending = match sparse::leading_run(route.buffer.pending(), &route.holes, &route.sink) {
+    let pending = route.buffer.pending();
+    // More than the limit allows is there only as a part of a block.
+    let pending = &pending[..ask.remaining.min(pending.len() as u64) as usize];
+    let pending = match sparse::leading_run(pending, &route.holes, &route.sink) {
         Run::Zeros(n) => match route.holes.make(kernel, &mut route.sink, n as u64) {
             Ok(true) => return Ok(delivered(route, n)),
             Ok(false) => &route.buffer.pending()[..n],
@@ -132,6 +144,12 @@ fn drain<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step
         }
         Err(errno) => stopped("write", Side::Sink, errno),
     }
+}
+
+/// As many bytes, and those that complete the last block; the buffer holds all of them.
+fn whole_blocks(len: u64) -> u64 {
+    len.min(FULL as u64)
+        .next_multiple_of(buffer::ALIGNMENT as u64)
 }
 
 /// Reads once. Between the poll and the read another reader may have taken the bytes, so that the call
