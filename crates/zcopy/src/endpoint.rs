@@ -36,6 +36,9 @@ pub(crate) struct Endpoint {
     /// Where the cursor stands, once surveyed.
     pub(crate) cursor: Option<u64>,
     pub(crate) file_system: FileSystem,
+    /// The grain in which its blocks can be shared, in bytes, where `fstatfs(2)` means that: network file
+    /// systems say something else.
+    pub(crate) block_size: Option<u64>,
     /// No one can change the file's bytes any more: a memfd sealed against writing and shrinking, or a
     /// file on a read-only image.
     pub(crate) immutable: bool,
@@ -108,6 +111,7 @@ impl Endpoint {
             can_be_opened_again: false,
             cursor: None,
             file_system: FileSystem::Unknown,
+            block_size: None,
             immutable: false,
         };
         if status.file_type == FileType::Socket {
@@ -156,8 +160,11 @@ impl Endpoint {
         match self.kind {
             Kind::Regular => {
                 // A sandbox that forbids the question costs speed only.
-                let magic = kernel.file_system(fd);
+                let status = kernel.file_system(fd).ok();
+                let magic = status.map(|status| status.magic);
                 self.file_system = magic.map_or(FileSystem::Other, FileSystem::of_magic);
+                let is_known = matches!(self.file_system, FileSystem::Btrfs | FileSystem::Xfs);
+                self.block_size = status.map(|status| status.block_size).filter(|_| is_known);
                 // Against writing alone is not enough: cutting a file short zeroes part of a page.
                 let sealed = SealFlags::WRITE | SealFlags::SHRINK;
                 self.immutable = self.file_system == FileSystem::Image
@@ -202,12 +209,17 @@ impl Endpoint {
         self.kind == other.kind && self.identity == other.identity
     }
 
+    /// Whether both are certainly on one file system.
+    pub(crate) fn shares_file_system(&self, other: &Self) -> bool {
+        self.identity.0 == other.identity.0
+    }
+
     /// Whether blocks could be shared between files of these two.
     ///
     /// Subvolumes of one btrfs have device numbers of their own, so two files on btrfs are given
     /// the chance; `EXDEV` tells if they were two file systems after all.
-    pub(crate) fn shares_file_system(&self, other: &Self) -> bool {
-        self.identity.0 == other.identity.0
+    pub(crate) fn may_share_blocks(&self, other: &Self) -> bool {
+        self.shares_file_system(other)
             || self.file_system == FileSystem::Btrfs && other.file_system == FileSystem::Btrfs
     }
 }

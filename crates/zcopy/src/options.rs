@@ -24,7 +24,9 @@ pub enum Reflink {
     /// Where the file system can.
     #[default]
     Auto,
-    /// Blocks are shared, or the transfer fails.
+    /// Blocks are shared, or the transfer fails: before anything is shared where a limit, an offset or a
+    /// [rate](crate::Transfer::rate_limit) shows that it must. Offsets and limit have to be multiples of
+    /// the file system's block, 4 KiB as a rule.
     Always,
     /// The sink gets blocks of its own: neither by an ioctl nor by `copy_file_range`, which may
     /// share silently.

@@ -161,6 +161,11 @@ fn insist(
     if let Fit::Not(reason) = fit(forced, source, sink, options) {
         return Err(Failure::unsuitable(forced, reason));
     }
+    if forced == Strategy::Reflink && fit::divides_blocks(source, sink, options) {
+        let reason = "offsets and limit must be multiples of the file system's block (4 KiB, as a rule), \
+                      but for an end where both files end";
+        return Err(Failure::unsuitable(forced, reason));
+    }
     for candidate in candidates {
         (candidate.verdict, candidate.reason) = if candidate.strategy == forced {
             (Verdict::Reserve, "it was asked for")

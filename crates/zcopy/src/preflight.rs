@@ -119,6 +119,7 @@ mod tests {
             can_be_opened_again: false,
             cursor: Some(cursor),
             file_system: FileSystem::Ext4,
+            block_size: None,
             immutable: false,
         }
     }

@@ -41,6 +41,13 @@ pub(crate) struct Status {
     pub(crate) allocated: u64,
 }
 
+/// What `fstatfs(2)` says of the file system that a descriptor stands on, as far as this crate asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileSystemStatus {
+    pub(crate) magic: u64,
+    pub(crate) block_size: u64,
+}
+
 /// Whether a call may sleep on a descriptor that is in blocking mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
@@ -68,8 +75,7 @@ pub(crate) trait Kernel {
     fn fstat(&self, fd: BorrowedFd<'_>) -> Result<Status>;
     fn status_flags(&self, fd: BorrowedFd<'_>) -> Result<OFlags>;
     fn socket_type(&self, fd: BorrowedFd<'_>) -> Result<SocketType>;
-    /// The magic number of the file system it stands on.
-    fn file_system(&self, fd: BorrowedFd<'_>) -> Result<u64>;
+    fn file_system(&self, fd: BorrowedFd<'_>) -> Result<FileSystemStatus>;
     /// The size of a block device in bytes.
     fn device_size(&self, fd: BorrowedFd<'_>) -> Result<u64>;
     fn seals(&self, fd: BorrowedFd<'_>) -> Result<SealFlags>;
@@ -175,10 +181,13 @@ impl Kernel for Linux {
         rustix::net::sockopt::socket_type(fd)
     }
 
-    fn file_system(&self, fd: BorrowedFd<'_>) -> Result<u64> {
-        let magic = rustix::fs::fstatfs(fd)?.f_type;
-        // Magic numbers have 32 bits; 32-bit machines hold them in a signed word.
-        Ok(u64::try_from(magic & 0xffff_ffff).unwrap_or(0))
+    fn file_system(&self, fd: BorrowedFd<'_>) -> Result<FileSystemStatus> {
+        let stat = rustix::fs::fstatfs(fd)?;
+        Ok(FileSystemStatus {
+            // Magic numbers have 32 bits; 32-bit machines hold them in a signed word.
+            magic: u64::try_from(stat.f_type & 0xffff_ffff).unwrap_or(0),
+            block_size: u64::try_from(stat.f_bsize).unwrap_or(0),
+        })
     }
 
     fn device_size(&self, fd: BorrowedFd<'_>) -> Result<u64> {

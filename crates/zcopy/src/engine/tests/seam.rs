@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::channel::{Channel, Peer};
 use super::kernel::Scripted;
-use super::objects::Object;
+use super::objects::{BLOCK, Object};
 use super::script::Call;
 use crate::fault::Side;
 use crate::sys::{
-    Errno, FileType, Kernel, OFlags, Patience, PollFd, Result, SealFlags, SeekFrom, SocketType,
-    SpliceFlags, Status, WriteOut,
+    Errno, FileSystemStatus, FileType, Kernel, OFlags, Patience, PollFd, Result, SealFlags,
+    SeekFrom, SocketType, SpliceFlags, Status, WriteOut,
 };
 
 impl Kernel for &Scripted {
@@ -56,11 +56,15 @@ impl Kernel for &Scripted {
         }
     }
 
-    fn file_system(&self, fd: BorrowedFd<'_>) -> Result<u64> {
-        match self.state.borrow_mut().object(fd) {
-            Object::File(file) => Ok(file.magic),
-            _ => Ok(0),
-        }
+    fn file_system(&self, fd: BorrowedFd<'_>) -> Result<FileSystemStatus> {
+        let magic = match self.state.borrow_mut().object(fd) {
+            Object::File(file) => file.magic,
+            _ => 0,
+        };
+        Ok(FileSystemStatus {
+            magic,
+            block_size: BLOCK as u64,
+        })
     }
 
     fn device_size(&self, fd: BorrowedFd<'_>) -> Result<u64> {
