@@ -12,7 +12,7 @@ use crate::fault::Side;
 use crate::options::{Cache, Options, Reflink, Sparse};
 use crate::plan::Plan;
 use crate::progress::{Observer, Progress};
-use crate::report::{Ended, Report};
+use crate::report::{Ended, Report, Undelivered};
 use crate::route::Inspector;
 use crate::strategy::Strategy;
 use crate::sys::Linux;
@@ -41,6 +41,28 @@ use crate::sys::Linux;
 /// let mut word = [0; 5];
 /// reader.read_exact(&mut word)?;
 /// assert_eq!(&word, b"Linux");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Threads
+///
+/// A transfer stays in the thread that it was made in, so that an observer may hold what does not leave
+/// one: a progress bar, a [`Cell`](std::cell::Cell). What it is made from and what comes of it
+/// ([`Report`], [`Error`]) can be sent, so make it where it shall run.
+///
+/// ```
+/// use std::io::Write;
+/// use zcopy::Transfer;
+///
+/// let (reader, mut writer) = std::io::pipe()?;
+/// let sink = std::fs::File::create("/dev/null")?;
+/// let report = std::thread::scope(|scope| {
+///     let copying = scope.spawn(|| Transfer::new(&reader, &sink).run());
+///     writer.write_all(b"hello")?;
+///     drop(writer);
+///     copying.join().expect("it does not panic").map_err(std::io::Error::from)
+/// })?;
+/// assert_eq!(report.bytes(), 5);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
@@ -491,7 +513,7 @@ fn before_anything_moved(failure: Failure) -> Error {
             shared_pages: false,
             grown_source: None,
             grown_sink: None,
-            undelivered: Vec::new(),
+            undelivered: Undelivered::default(),
         },
     )
 }
