@@ -197,6 +197,13 @@ impl<'a, K: Kernel> Engine<'a, K> {
         match step {
             Ok(Step::Moved(n)) => {
                 attempt.bytes += n;
+                self.clock.spend(n);
+                self.moved(n)?;
+                Ok(Advance::On)
+            }
+            // No rate holds back what does not move.
+            Ok(Step::Hole(n)) => {
+                attempt.bytes += n;
                 self.moved(n)?;
                 Ok(Advance::On)
             }
@@ -249,7 +256,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
         {
             match extents.next(&self.kernel, &self.route.source) {
                 Ok(Segment::Data(len)) => ask.max = ask.max.min(len),
-                Ok(Segment::Hole(len)) => return self.step_over_hole(len.min(ask.max)),
+                Ok(Segment::Hole(len)) => return self.step_over_hole(len.min(ask.remaining)),
                 Ok(Segment::End | Segment::Unknown) => self.extents = None,
                 Err(Errno::INTR) => return Ok(Step::Interrupted),
                 Err(errno) => return Err(Fault::new("lseek", Side::Source, errno)),
@@ -267,7 +274,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
             .make(&self.kernel, &mut self.route.sink, len)
         {
             Ok(true) => match self.route.source.skip(&self.kernel, len) {
-                Ok(()) => Ok(Step::Moved(len)),
+                Ok(()) => Ok(Step::Hole(len)),
                 Err(errno) => Err(Fault::new("lseek", Side::Source, errno)),
             },
             Ok(false) => {
@@ -285,7 +292,6 @@ impl<'a, K: Kernel> Engine<'a, K> {
         if n > 0 {
             self.false_starts = 0;
         }
-        self.clock.spend(n);
         let came_at_once = n >= plan::SMALL || self.route.buffer.was_filled();
         let is_bulk = self.bytes >= plan::OPENING && came_at_once;
         if is_bulk && self.route.in_flight() == 0 {

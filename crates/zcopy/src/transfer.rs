@@ -293,6 +293,8 @@ impl<'a> Transfer<'a> {
     /// Moves at most this many bytes per second, with bursts of at most a tenth of a second's
     /// worth. 0 is taken for 1.
     ///
+    /// Holes that are [kept](Sparse::Keep) count as bytes and take no time, as nothing moves.
+    ///
     /// # Examples
     ///
     /// ```
@@ -362,7 +364,8 @@ impl<'a> Transfer<'a> {
     /// everything accounted for.
     ///
     /// A step moves at most a few MiB on pipes and sockets and 64 MiB between files, unless a whole
-    /// file is cloned at once.
+    /// file is cloned at once. A hole is stepped over in pieces, the first of 64 MiB and each of the
+    /// others twice as long as the one before.
     ///
     /// # Panics
     ///
