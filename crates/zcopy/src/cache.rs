@@ -8,6 +8,11 @@ use crate::sys::{Errno, Kernel, Result, WriteOut};
 /// disk is writing, one that is being filled.
 const WINDOW: u64 = 8 << 20;
 
+/// So far beyond where a transfer stops the kernel may have read ahead for it: two of its windows
+/// (`read_ahead_kb`), which are 128 KiB as a rule and 2.5 MiB on some disks. Whoever else reads further
+/// on is left alone.
+const READ_AHEAD: u64 = 8 << 20;
+
 /// What has been moved and not yet dropped, on both sides.
 ///
 /// Only clean pages can be dropped. So each window of the sink is first sent to the disk, without
@@ -77,11 +82,11 @@ impl DropBehind {
         sink: &End<'_>,
     ) -> Result<()> {
         if let (Some(trail), Some(position)) = (&mut self.source, source.position()) {
-            trail.drop_all(kernel, source, position);
+            trail.drop_all(kernel, source, position, READ_AHEAD);
         }
         if let (Some(trail), Some(position)) = (&mut self.sink, sink.position()) {
             write_out(kernel, sink, trail.dropped, position, WriteOut::Finish)?;
-            trail.drop_all(kernel, sink, position);
+            trail.drop_all(kernel, sink, position, 0);
         }
         Ok(())
     }
@@ -109,12 +114,13 @@ impl Trail {
 
     /// A page, or a folio of many, that straddles two windows was kept by both; seen from the start
     /// it lies inside.
-    fn drop_all<K: Kernel>(&mut self, kernel: &K, end: &End<'_>, position: u64) {
-        let reaches_end = end.endpoint.size.is_none_or(|size| position >= size);
+    fn drop_all<K: Kernel>(&mut self, kernel: &K, end: &End<'_>, position: u64, beyond: u64) {
+        let last = position.saturating_add(beyond);
+        let reaches_end = end.endpoint.size.is_none_or(|size| last >= size);
         let len = if reaches_end {
             0
         } else {
-            position.saturating_sub(self.start)
+            last.saturating_sub(self.start)
         };
         let is_nothing = position == self.start;
         if !is_nothing {

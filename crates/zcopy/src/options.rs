@@ -88,7 +88,8 @@ pub enum Cache {
     /// Left to the kernel.
     #[default]
     Keep,
-    /// No pages of either file stay behind. The sink's bytes are on their way to the disk when the
+    /// No pages of either file stay behind, nor what the kernel has read ahead of a transfer that stops
+    /// before the end, but for what the disk is reading at that moment. The sink's bytes are on their way to the disk when the
     /// transfer ends, which is not the same as `fsync(2)`: neither its metadata nor the disk's own
     /// cache is flushed.
     DropBehind,

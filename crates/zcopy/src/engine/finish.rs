@@ -12,6 +12,8 @@ impl<K: Kernel> Engine<'_, K> {
     /// Puts both ends in order, and says what was done.
     pub(super) fn finish(mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
         let mut undelivered = self.hand_back();
+        // What it still holds are the source's own pages, which stay as long as it does.
+        self.route.pipe = None;
         let tidied = self.finish_holes(&mut undelivered);
         let tidied = tidied.and_then(|()| self.finish_cache());
         // The first failure is the one that counts.
