@@ -2,7 +2,7 @@
 
 use crate::end::End;
 use crate::endpoint::Endpoint;
-use crate::sys::{Errno, Kernel, Result, WriteOut};
+use crate::sys::{Errno, Kernel, Result, WriteOut, retried};
 
 /// How far the dropping lags behind the moving. Two windows are dirty at the most: one that the
 /// disk is writing, one that is being filled.
@@ -141,12 +141,9 @@ fn write_out<K: Kernel>(
     if from >= to {
         return Ok(());
     }
-    loop {
-        match kernel.write_out(sink.fd, from, to - from, how) {
-            Err(Errno::INTR) => {}
-            Err(errno @ (Errno::IO | Errno::NOSPC | Errno::DQUOT)) => return Err(errno),
-            // Done; or `EINVAL`, `ESPIPE`, `ENOSYS`: no page cache of that kind here.
-            _ => return Ok(()),
-        }
+    match retried(|| kernel.write_out(sink.fd, from, to - from, how)) {
+        Err(errno @ (Errno::IO | Errno::NOSPC | Errno::DQUOT)) => Err(errno),
+        // Done; or `EINVAL`, `ESPIPE`, `ENOSYS`: no page cache of that kind here.
+        _ => Ok(()),
     }
 }

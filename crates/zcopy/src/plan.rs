@@ -295,8 +295,8 @@ impl Plan {
         self.opening
     }
 
-    /// The strategy that takes over when `strategy` cannot go on.
-    pub(crate) fn after(&self, strategy: Strategy) -> Option<Strategy> {
+    /// The strategy that takes over when `strategy` cannot go on: read and write, if no other does.
+    pub(crate) fn after(&self, strategy: Strategy) -> Strategy {
         let mut later = self
             .candidates
             .iter()
@@ -305,7 +305,7 @@ impl Plan {
         later
             .next()
             .filter(|next| next.verdict == Verdict::Reserve)
-            .map(|next| next.strategy)
+            .map_or(Strategy::Buffered, |next| next.strategy)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Holes: found in the source, made in the sink.
 
 use crate::end::End;
-use crate::sys::{Errno, Kernel, Result, SeekFrom};
+use crate::sys::{Errno, Kernel, Result, SeekFrom, retried};
 
 /// The grain in which zeros are looked for: the block size of nearly every file system.
 const BLOCK: usize = 4096;
@@ -205,12 +205,7 @@ fn give_length<K: Kernel>(kernel: &K, sink: &End<'_>, len: u64) -> Result<()> {
     if kernel.fstat(sink.fd)?.size >= len {
         return Ok(());
     }
-    loop {
-        match kernel.truncate(sink.fd, len) {
-            Err(Errno::INTR) => {}
-            done => return done,
-        }
-    }
+    retried(|| kernel.truncate(sink.fd, len))
 }
 
 /// What the next bytes of the buffer are: whole blocks of zeros, or anything else.

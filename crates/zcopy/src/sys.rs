@@ -28,6 +28,16 @@ pub(crate) use rustix::pipe::SpliceFlags;
 /// What one call answers.
 pub(crate) type Result<T> = std::result::Result<T, Errno>;
 
+/// Makes a call until no signal interrupts it.
+pub(crate) fn retried<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            answer => return answer,
+        }
+    }
+}
+
 /// What `fstat(2)` says of a descriptor, as far as this crate asks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Status {

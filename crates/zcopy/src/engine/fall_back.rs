@@ -11,7 +11,7 @@ use crate::fault::{Cause, Fault, Side};
 use crate::plan;
 use crate::report::Ended;
 use crate::strategy::Strategy;
-use crate::sys::{Errno, Kernel, Patience, PollFd, PollFlags, SeekFrom};
+use crate::sys::{Errno, Kernel, Patience, PollFd, PollFlags, SeekFrom, retried};
 
 impl<K: Kernel> Engine<'_, K> {
     /// Goes on with the next strategy of the plan, from where this one stands. What it left in
@@ -21,10 +21,7 @@ impl<K: Kernel> Engine<'_, K> {
         if plan::forced(&self.options).is_some() {
             return Err(self.cannot_insist(from, cause));
         }
-        let Some(next) = self.plan.after(from) else {
-            return Err(Failure::unsuitable(from, "and nothing is left to try").caused_by(cause));
-        };
-        self.strategy = next;
+        self.strategy = self.plan.after(from);
         self.phase = Phase::Main;
         self.false_starts = 0;
         Ok(Advance::Again)
@@ -133,15 +130,5 @@ impl<K: Kernel> Engine<'_, K> {
         )];
         retried(|| self.kernel.poll(&mut fds, Some(Duration::ZERO)))?;
         Ok(usize::from(fds[0].revents().contains(PollFlags::IN)))
-    }
-}
-
-/// Makes a call until no signal interrupts it.
-fn retried<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
-    loop {
-        match call() {
-            Err(Errno::INTR) => {}
-            answer => return answer,
-        }
     }
 }

@@ -6,7 +6,7 @@ use crate::error::{Error, Failure};
 use crate::fault::{Fault, Side};
 use crate::plan;
 use crate::report::{Ended, Report, Undelivered};
-use crate::sys::{Errno, Kernel, Patience};
+use crate::sys::{Kernel, Patience, retried};
 
 impl<K: Kernel> Engine<'_, K> {
     /// Puts both ends in order, and says what was done.
@@ -52,16 +52,11 @@ impl<K: Kernel> Engine<'_, K> {
             let mut filled = bytes.len();
             bytes.resize(in_flight as usize, 0);
             while filled < bytes.len() {
-                // The pipe holds them, so that the read neither sleeps nor fails; a signal may come
-                // all the same.
-                match self
-                    .kernel
-                    .read(pipe.reader(), None, &mut bytes[filled..], Patience::Block)
-                {
-                    Ok(0) => break,
+                // The pipe holds them, so that the read neither sleeps nor fails.
+                let room = &mut bytes[filled..];
+                match retried(|| self.kernel.read(pipe.reader(), None, room, Patience::Block)) {
+                    Ok(0) | Err(_) => break,
                     Ok(n) => filled += n,
-                    Err(Errno::INTR | Errno::AGAIN) => {}
-                    Err(_) => break,
                 }
             }
             bytes.truncate(filled);
