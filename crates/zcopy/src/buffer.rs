@@ -10,44 +10,54 @@ pub(crate) const FULL: usize = 256 << 10;
 /// the size from which the allocator asks the kernel for memory.
 pub(crate) const SMALL: usize = 32 << 10;
 
+/// What `O_DIRECT` asks of memory, lengths and positions on every disk that there is: a page. Most ask
+/// less, 512.
+pub(crate) const ALIGNMENT: usize = 4096;
+
 /// Bytes read from the source, some of them perhaps not yet written to the sink.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
     bytes: Vec<u8>,
+    /// Where the room begins in `bytes`: further on than 0 only if it has to be aligned.
+    start: usize,
+    len: usize,
+    /// Counted from the start of the room.
     pending: Range<usize>,
     /// Whether the last read filled all of it: there is more where that came from.
     was_filled: bool,
 }
 
 impl Buffer {
-    /// Makes room for `len` bytes, at most [`FULL`].
+    /// Makes room for `len` bytes, at most [`FULL`], in memory that is aligned if `is_aligned` says so.
     ///
     /// A fresh page costs more than moving what it holds, so that there are no more than are
     /// needed; and a buffer that turns out too small is replaced by a full one, so that a transfer
     /// allocates at most twice.
-    pub(crate) fn reserve(&mut self, len: usize) {
+    pub(crate) fn reserve(&mut self, len: usize, is_aligned: bool) {
         debug_assert!(self.is_empty(), "bytes in flight would be lost");
         let len = len.min(FULL);
-        let len = match self.bytes.len() {
+        self.len = match self.len {
             0 => len.max(SMALL),
             had if had < len => FULL,
             _ => return,
         };
+        let alignment = if is_aligned { ALIGNMENT } else { 1 };
         // The old one goes first: there is never more than one.
         self.bytes = Vec::new();
-        self.bytes = vec![0; len];
+        self.bytes = vec![0; self.len + alignment - 1];
+        self.start = self.bytes.as_ptr().align_offset(alignment);
     }
 
     /// The room to read at most `len` bytes into.
     pub(crate) fn room(&mut self, len: usize) -> &mut [u8] {
-        let len = len.min(self.bytes.len());
-        &mut self.bytes[..len]
+        let len = len.min(self.len);
+        &mut self.bytes[self.start..][..len]
     }
 
     /// Says that the first `n` bytes of the room were read.
     pub(crate) fn fill(&mut self, n: usize) {
         self.pending = 0..n;
-        self.was_filled = n == self.bytes.len();
+        self.was_filled = n == self.len;
     }
 
     /// Whether the last read filled all of it.
@@ -56,14 +66,19 @@ impl Buffer {
     }
 
     pub(crate) fn pending(&self) -> &[u8] {
-        &self.bytes[self.pending.clone()]
+        &self.bytes[self.start..][self.pending.clone()]
     }
 
     /// Says that the first `n` pending bytes are in the sink, and returns them.
     pub(crate) fn take(&mut self, n: usize) -> &[u8] {
         let taken = self.pending.start..self.pending.start + n;
         self.pending.start = taken.end;
-        &self.bytes[taken]
+        &self.bytes[self.start..][taken]
+    }
+
+    /// Forgets the last `n` pending bytes.
+    pub(crate) fn cut(&mut self, n: usize) {
+        self.pending.end -= n;
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -2,11 +2,16 @@
 
 use crate::end::End;
 use crate::endpoint::Endpoint;
-use crate::sys::{Errno, Kernel, Result, WriteOut};
+use crate::sys::{Errno, Kernel, Result, WriteOut, retried};
 
 /// How far the dropping lags behind the moving. Two windows are dirty at the most: one that the
 /// disk is writing, one that is being filled.
 const WINDOW: u64 = 8 << 20;
+
+/// So far beyond where a transfer stops the kernel may have read ahead for it: two of its windows
+/// (`read_ahead_kb`), which are 128 KiB as a rule and 2.5 MiB on some disks. Whoever else reads further
+/// on is left alone.
+const READ_AHEAD: u64 = 8 << 20;
 
 /// What has been moved and not yet dropped, on both sides.
 ///
@@ -121,7 +126,7 @@ impl Trail {
     /// Drops all that was read.
     pub(crate) fn finish_read<K: Kernel>(&mut self, kernel: &K, source: &End<'_>) {
         if let Some(position) = source.position() {
-            self.drop_all(kernel, source, position);
+            self.drop_all(kernel, source, position, READ_AHEAD);
         }
     }
 
@@ -133,7 +138,7 @@ impl Trail {
     pub(crate) fn finish_written<K: Kernel>(&mut self, kernel: &K, sink: &End<'_>) -> Result<()> {
         if let Some(position) = sink.position() {
             write_out(kernel, sink, self.dropped, position, WriteOut::Finish)?;
-            self.drop_all(kernel, sink, position);
+            self.drop_all(kernel, sink, position, 0);
         }
         Ok(())
     }
@@ -148,12 +153,13 @@ impl Trail {
 
     /// A page, or a folio of many, that straddles two windows was kept by both; seen from the start
     /// it lies inside.
-    fn drop_all<K: Kernel>(&mut self, kernel: &K, end: &End<'_>, position: u64) {
-        let reaches_end = end.endpoint.size.is_none_or(|size| position >= size);
+    fn drop_all<K: Kernel>(&mut self, kernel: &K, end: &End<'_>, position: u64, beyond: u64) {
+        let last = position.saturating_add(beyond);
+        let reaches_end = end.endpoint.size.is_none_or(|size| last >= size);
         let len = if reaches_end {
             0
         } else {
-            position.saturating_sub(self.start)
+            last.saturating_sub(self.start)
         };
         let is_nothing = position == self.start;
         if !is_nothing {
@@ -174,12 +180,9 @@ fn write_out<K: Kernel>(
     if from >= to {
         return Ok(());
     }
-    loop {
-        match kernel.write_out(sink.fd, from, to - from, how) {
-            Err(Errno::INTR) => {}
-            Err(errno @ (Errno::IO | Errno::NOSPC | Errno::DQUOT)) => return Err(errno),
-            // Done; or `EINVAL`, `ESPIPE`, `ENOSYS`: no page cache of that kind here.
-            _ => return Ok(()),
-        }
+    match retried(|| kernel.write_out(sink.fd, from, to - from, how)) {
+        Err(errno @ (Errno::IO | Errno::NOSPC | Errno::DQUOT)) => Err(errno),
+        // Done; or `EINVAL`, `ESPIPE`, `ENOSYS`: no page cache of that kind here.
+        _ => Ok(()),
     }
 }

@@ -11,6 +11,8 @@ use crate::sys::{Kernel, OFlags, Patience, PollFd, PollFlags, Result, SeekFrom};
 pub(crate) struct End<'fd> {
     pub(crate) fd: BorrowedFd<'fd>,
     pub(crate) endpoint: Endpoint,
+    /// Whether the kernel has said that no single call here can be told not to wait.
+    pub(crate) refuses_nowait: bool,
     /// Whether the caller gave an offset: then calls name it, and the descriptor's cursor is not
     /// moved.
     is_positional: bool,
@@ -28,6 +30,7 @@ impl<'fd> End<'fd> {
         Self {
             fd,
             endpoint,
+            refuses_nowait: false,
             is_positional: offset.is_some(),
             position: offset.or(cursor),
         }

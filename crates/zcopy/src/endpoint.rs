@@ -28,9 +28,17 @@ pub(crate) struct Endpoint {
     /// `O_APPEND`: every write goes to the end, and no offload is allowed.
     pub(crate) append: bool,
     pub(crate) nonblocking: bool,
+    /// `O_DIRECT` on a file or block device: whole blocks in aligned memory alone.
+    pub(crate) direct: bool,
+    /// A terminal of which another descriptor is another way to the same one. `/dev/ptmx` would make a
+    /// new terminal, and `/dev/tty` may by now mean a different one.
+    pub(crate) can_be_opened_again: bool,
     /// Where the cursor stands, once surveyed.
     pub(crate) cursor: Option<u64>,
     pub(crate) file_system: FileSystem,
+    /// The grain in which its blocks can be shared, in bytes, where `fstatfs(2)` means that: network file
+    /// systems say something else.
+    pub(crate) block_size: Option<u64>,
     /// No one can change the file's bytes any more: a memfd sealed against writing and shrinking, or a
     /// file on a read-only image.
     pub(crate) immutable: bool,
@@ -77,6 +85,11 @@ pub(crate) enum FileSystem {
     Other,
 }
 
+/// Pseudo-terminal masters of the BSD kind, which are opened once.
+const OLD_MASTERS: u32 = 2;
+/// `/dev/tty`, `/dev/console` and `/dev/ptmx`, each of which is whatever it stands for when it is opened.
+const NO_TERMINAL_OF_ITS_OWN: u32 = 5;
+
 impl Endpoint {
     /// Asks the kernel what `fd` is: `fstat(2)`, then `fcntl(F_GETFL)` or, for a socket,
     /// `getsockopt(SO_TYPE)`.
@@ -94,8 +107,11 @@ impl Endpoint {
             writable: true,
             append: false,
             nonblocking: false,
+            direct: false,
+            can_be_opened_again: false,
             cursor: None,
             file_system: FileSystem::Unknown,
+            block_size: None,
             immutable: false,
         };
         if status.file_type == FileType::Socket {
@@ -119,6 +135,12 @@ impl Endpoint {
             FileType::CharacterDevice => Kind::of_character_device(status.names_device),
             _ => Kind::Other,
         };
+        // Of a pipe the flag means packets.
+        endpoint.direct = flags.contains(OFlags::DIRECT) && endpoint.is_seekable();
+        if endpoint.kind == Kind::Terminal {
+            let major = rustix::fs::major(status.names_device);
+            endpoint.can_be_opened_again = !matches!(major, OLD_MASTERS | NO_TERMINAL_OF_ITS_OWN);
+        }
         if endpoint.kind == Kind::Regular && status.size > 0 {
             endpoint.size = Some(status.size);
         }
@@ -138,8 +160,11 @@ impl Endpoint {
         match self.kind {
             Kind::Regular => {
                 // A sandbox that forbids the question costs speed only.
-                let magic = kernel.file_system(fd);
+                let status = kernel.file_system(fd).ok();
+                let magic = status.map(|status| status.magic);
                 self.file_system = magic.map_or(FileSystem::Other, FileSystem::of_magic);
+                let is_known = matches!(self.file_system, FileSystem::Btrfs | FileSystem::Xfs);
+                self.block_size = status.map(|status| status.block_size).filter(|_| is_known);
                 // Against writing alone is not enough: cutting a file short zeroes part of a page.
                 let sealed = SealFlags::WRITE | SealFlags::SHRINK;
                 self.immutable = self.file_system == FileSystem::Image
@@ -173,17 +198,28 @@ impl Endpoint {
         )
     }
 
+    /// Whether a read of it can sleep until somebody else acts. Among the files that claim to be empty are
+    /// `/proc/kmsg` and `trace_pipe`; files that cannot be polled answer that they are ready.
+    pub(crate) fn can_starve(&self) -> bool {
+        self.can_block() || self.kind == Kind::Regular && self.size.is_none()
+    }
+
     /// Whether both are the same file, pipe or device.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.kind == other.kind && self.identity == other.identity
+    }
+
+    /// Whether both are certainly on one file system.
+    pub(crate) fn shares_file_system(&self, other: &Self) -> bool {
+        self.identity.0 == other.identity.0
     }
 
     /// Whether blocks could be shared between files of these two.
     ///
     /// Subvolumes of one btrfs have device numbers of their own, so two files on btrfs are given
     /// the chance; `EXDEV` tells if they were two file systems after all.
-    pub(crate) fn shares_file_system(&self, other: &Self) -> bool {
-        self.identity.0 == other.identity.0
+    pub(crate) fn may_share_blocks(&self, other: &Self) -> bool {
+        self.shares_file_system(other)
             || self.file_system == FileSystem::Btrfs && other.file_system == FileSystem::Btrfs
     }
 }

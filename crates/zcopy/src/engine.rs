@@ -28,7 +28,7 @@ mod finish;
 mod prepare;
 mod wait;
 
-pub(crate) use prepare::prepare;
+pub(crate) use prepare::{open_again, prepare};
 
 #[cfg(test)]
 mod tests;
@@ -58,6 +58,7 @@ pub(crate) struct Engine<'a, K> {
     grown_sink: Option<usize>,
     may_grow: bool,
     false_starts: u32,
+    time_outs: wait::TimeOuts,
 }
 
 /// How far a transfer has come.
@@ -123,6 +124,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
             grown_sink: None,
             may_grow: options.grow_pipes,
             false_starts: 0,
+            time_outs: wait::TimeOuts::default(),
             route: Route {
                 holes,
                 inspect,
@@ -191,6 +193,13 @@ impl<'a, K: Kernel> Engine<'a, K> {
         match step {
             Ok(Step::Moved(n)) => {
                 attempt.bytes += n;
+                self.clock.spend(n);
+                self.moved(n)?;
+                Ok(Advance::On)
+            }
+            // No rate holds back what does not move.
+            Ok(Step::Hole(n)) => {
+                attempt.bytes += n;
                 self.moved(n)?;
                 Ok(Advance::On)
             }
@@ -243,7 +252,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
         {
             match extents.next(&self.kernel, &self.route.source) {
                 Ok(Segment::Data(len)) => ask.max = ask.max.min(len),
-                Ok(Segment::Hole(len)) => return self.step_over_hole(len.min(ask.max)),
+                Ok(Segment::Hole(len)) => return self.step_over_hole(len.min(ask.remaining)),
                 Ok(Segment::End | Segment::Unknown) => self.extents = None,
                 Err(Errno::INTR) => return Ok(Step::Interrupted),
                 Err(errno) => return Err(Fault::new("lseek", Side::Source, errno)),
@@ -261,7 +270,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
             .make(&self.kernel, &mut self.route.sink, len)
         {
             Ok(true) => match self.route.source.skip(&self.kernel, len) {
-                Ok(()) => Ok(Step::Moved(len)),
+                Ok(()) => Ok(Step::Hole(len)),
                 Err(errno) => Err(Fault::new("lseek", Side::Source, errno)),
             },
             Ok(false) => {
@@ -279,7 +288,6 @@ impl<'a, K: Kernel> Engine<'a, K> {
         if n > 0 {
             self.false_starts = 0;
         }
-        self.clock.spend(n);
         let came_at_once = n >= plan::SMALL || self.route.buffer.was_filled();
         let is_bulk = self.bytes >= plan::OPENING && came_at_once;
         if is_bulk && self.route.in_flight() == 0 {

@@ -213,7 +213,7 @@ impl Error {
     /// ```
     #[must_use]
     pub fn into_undelivered(self) -> Vec<u8> {
-        self.0.report.undelivered
+        self.0.report.into_undelivered()
     }
 
     /// What was done before the failure.
@@ -233,6 +233,24 @@ impl Error {
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.0.report
+    }
+
+    /// As [`Error::report`], to keep.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (reader, mut writer) = std::io::pipe()?;
+    /// std::io::Write::write_all(&mut writer, b"hello")?;
+    /// let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
+    /// let report = zcopy::copy(&reader, &full).unwrap_err().into_report();
+    /// assert_eq!(report.bytes(), 0);
+    /// assert_eq!(report.into_undelivered(), b"hello");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn into_report(self) -> Report {
+        self.0.report
     }
 
     /// Whether the transfer was refused before anything moved: a directory, a descriptor open the

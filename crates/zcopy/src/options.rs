@@ -25,7 +25,9 @@ pub enum Reflink {
     /// Where the file system can.
     #[default]
     Auto,
-    /// Blocks are shared, or the transfer fails.
+    /// Blocks are shared, or the transfer fails: before anything is shared where a limit, an offset or a
+    /// [rate](crate::Transfer::rate_limit) shows that it must. Offsets and limit have to be multiples of
+    /// the file system's block, 4 KiB as a rule.
     Always,
     /// The sink gets blocks of its own: neither by an ioctl nor by `copy_file_range`, which may
     /// share silently.
@@ -54,6 +56,9 @@ pub enum Reflink {
 #[non_exhaustive]
 pub enum Sparse {
     /// Between regular files a hole stays a hole; elsewhere it is read as zeros.
+    ///
+    /// A sink that appends gets zeros too: a hole at its end could only be made by giving it a length,
+    /// and whoever appended meanwhile would be cut off or written over.
     #[default]
     Keep,
     /// Holes are written as zeros, so that every block of the sink is allocated.
@@ -84,7 +89,8 @@ pub enum Cache {
     /// Left to the kernel.
     #[default]
     Keep,
-    /// No pages of either file stay behind. The sink's bytes are on their way to the disk when the
+    /// No pages of either file stay behind, nor what the kernel has read ahead of a transfer that stops
+    /// before the end, but for what the disk is reading at that moment. The sink's bytes are on their way to the disk when the
     /// transfer ends, which is not the same as `fsync(2)`: neither its metadata nor the disk's own
     /// cache is flushed.
     DropBehind,

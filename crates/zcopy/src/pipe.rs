@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::sys::{Errno, Kernel, Patience, Result};
+use crate::sys::{Errno, Kernel, Patience, Result, retried};
 
 /// What is asked for, and what an unprivileged user may have (`/proc/sys/fs/pipe-max-size`).
 const WANTED: usize = 1 << 20;
@@ -55,13 +55,11 @@ impl Pipe {
         let mut bytes = vec![0; self.in_flight as usize];
         let mut filled = 0;
         while filled < bytes.len() {
-            // It holds them, so that the read neither sleeps nor fails; a signal may come all the
-            // same.
-            match kernel.read(self.reader(), None, &mut bytes[filled..], Patience::Block) {
-                Ok(0) => break,
+            // It holds them, so that the read neither sleeps nor fails.
+            let room = &mut bytes[filled..];
+            match retried(|| kernel.read(self.reader(), None, room, Patience::Block)) {
+                Ok(0) | Err(_) => break,
                 Ok(n) => filled += n,
-                Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(_) => break,
             }
         }
         bytes.truncate(filled);

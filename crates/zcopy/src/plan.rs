@@ -166,6 +166,11 @@ fn insist(
     if let Fit::Not(reason) = fit(forced, source, sink, options) {
         return Err(Failure::unsuitable(forced, reason));
     }
+    if forced == Strategy::Reflink && fit::divides_blocks(source, sink, options) {
+        let reason = "offsets and limit must be multiples of the file system's block (4 KiB, as a rule), \
+                      but for an end where both files end";
+        return Err(Failure::unsuitable(forced, reason));
+    }
     for candidate in candidates {
         (candidate.verdict, candidate.reason) = if candidate.strategy == forced {
             (Verdict::Reserve, "it was asked for")
@@ -329,8 +334,8 @@ impl Plan {
         self.opening
     }
 
-    /// The strategy that takes over when `strategy` cannot go on.
-    pub(crate) fn after(&self, strategy: Strategy) -> Option<Strategy> {
+    /// The strategy that takes over when `strategy` cannot go on: read and write, if no other does.
+    pub(crate) fn after(&self, strategy: Strategy) -> Strategy {
         let mut later = self
             .candidates
             .iter()
@@ -339,7 +344,7 @@ impl Plan {
         later
             .next()
             .filter(|next| next.verdict == Verdict::Reserve)
-            .map(|next| next.strategy)
+            .map_or(Strategy::Buffered, |next| next.strategy)
     }
 }
 

@@ -115,8 +115,11 @@ mod tests {
             writable: true,
             append: false,
             nonblocking: false,
+            direct: false,
+            can_be_opened_again: false,
             cursor: Some(cursor),
             file_system: FileSystem::Ext4,
+            block_size: None,
             immutable: false,
         }
     }

@@ -68,7 +68,17 @@ pub struct Report {
     pub(crate) shared_pages: bool,
     pub(crate) grown_source: Option<usize>,
     pub(crate) grown_sink: Option<usize>,
-    pub(crate) undelivered: Vec<u8>,
+    pub(crate) undelivered: Undelivered,
+}
+
+/// Bytes that may be many and may be secret: debugging prints their number.
+#[derive(Clone, Default)]
+pub(crate) struct Undelivered(pub(crate) Vec<u8>);
+
+impl fmt::Debug for Undelivered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
 }
 
 impl Report {
@@ -239,7 +249,28 @@ impl Report {
     /// ```
     #[must_use]
     pub fn undelivered(&self) -> &[u8] {
-        &self.undelivered
+        &self.undelivered.0
+    }
+
+    /// As [`Report::undelivered`], to keep.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::Transfer;
+    ///
+    /// let (reader, mut writer) = std::io::pipe()?;
+    /// std::io::Write::write_all(&mut writer, b"hello")?;
+    /// let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
+    ///
+    /// let report = Transfer::new(&reader, &full).run().unwrap_err().into_report();
+    /// let undelivered: Vec<u8> = report.into_undelivered();
+    /// assert_eq!(undelivered, b"hello");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn into_undelivered(self) -> Vec<u8> {
+        self.undelivered.0
     }
 }
 
@@ -277,12 +308,9 @@ impl fmt::Display for Report {
                 "\npages: shared with the source file until the sink's reader has taken them"
             )?;
         }
-        if !self.undelivered.is_empty() {
-            write!(
-                f,
-                "\nundelivered: {} bytes are handed back",
-                self.undelivered.len()
-            )?;
+        let undelivered = self.undelivered().len();
+        if undelivered > 0 {
+            write!(f, "\nundelivered: {undelivered} bytes are handed back")?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Holes: found in the source, made in the sink.
 
 use crate::end::End;
-use crate::sys::{Errno, Kernel, Result, SeekFrom};
+use crate::sys::{Errno, Kernel, Result, SeekFrom, retried};
 
 /// The grain in which zeros are looked for: the block size of nearly every file system.
 const BLOCK: usize = 4096;
@@ -10,12 +10,16 @@ const BLOCK: usize = 4096;
 /// fail, no more than this has to be taken back.
 const TAIL: u64 = 1 << 20;
 
+/// The first piece of a hole, as long as the longest step over data between files. Each piece after it is
+/// twice as long: whoever watches hears of the first at once, and the longest hole there is takes 37.
+const FIRST_PIECE: u64 = 64 << 20;
+
 /// What comes next in a source that has holes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Segment {
     /// This many bytes of data.
     Data(u64),
-    /// This many bytes that were never written.
+    /// This many bytes that were never written, which may be a piece of a longer hole.
     Hole(u64),
     /// The file ends here.
     End,
@@ -27,10 +31,21 @@ pub(crate) enum Segment {
 ///
 /// Extents may move while they are copied; each is asked for when its turn comes, and every answer
 /// makes progress.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Extents {
     /// Where the data that is being moved ends.
     data_end: u64,
+    /// The longest that the next piece of a hole may be.
+    piece: u64,
+}
+
+impl Default for Extents {
+    fn default() -> Self {
+        Self {
+            data_end: 0,
+            piece: FIRST_PIECE,
+        }
+    }
 }
 
 impl Extents {
@@ -50,7 +65,18 @@ impl Extents {
         let cursor = kernel.seek(source.fd, SeekFrom::Current(0))?;
         let found = self.find(kernel, source, position);
         kernel.seek(source.fd, SeekFrom::Start(cursor))?;
-        found
+        found.map(|segment| self.piece_of(segment))
+    }
+
+    /// The segment, or the next piece of it if it is a hole.
+    fn piece_of(&mut self, segment: Segment) -> Segment {
+        let Segment::Hole(len) = segment else {
+            self.piece = FIRST_PIECE;
+            return segment;
+        };
+        let piece = len.min(self.piece);
+        self.piece = self.piece.saturating_mul(2);
+        Segment::Hole(piece)
     }
 
     fn find<K: Kernel>(&mut self, kernel: &K, source: &End<'_>, position: u64) -> Result<Segment> {
@@ -179,12 +205,7 @@ fn give_length<K: Kernel>(kernel: &K, sink: &End<'_>, len: u64) -> Result<()> {
     if kernel.fstat(sink.fd)?.size >= len {
         return Ok(());
     }
-    loop {
-        match kernel.truncate(sink.fd, len) {
-            Err(Errno::INTR) => {}
-            done => return done,
-        }
-    }
+    retried(|| kernel.truncate(sink.fd, len))
 }
 
 /// What the next bytes of the buffer are: whole blocks of zeros, or anything else.

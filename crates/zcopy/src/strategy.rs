@@ -113,6 +113,8 @@ pub(crate) enum Step {
     /// The sink accepted this many bytes. Some may still be in flight; the next step goes on with
     /// those.
     Moved(u64),
+    /// The source has a hole of this many bytes here, and now so has the sink. Nothing moved.
+    Hole(u64),
     /// Bytes left the source; the sink has its turn in the next step.
     Filled,
     /// The call says that the source has ended.

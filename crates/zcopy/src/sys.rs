@@ -13,7 +13,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::Timespec;
-use rustix::fs::FallocateFlags;
+use rustix::fs::{FallocateFlags, Mode};
 use rustix::io::{IoSlice, IoSliceMut, ReadWriteFlags};
 use rustix::ioctl::{Getter, Opcode, Setter, ioctl, opcode};
 use rustix::net::RecvFlags;
@@ -28,6 +28,16 @@ pub(crate) use rustix::pipe::SpliceFlags;
 /// What one call answers.
 pub(crate) type Result<T> = std::result::Result<T, Errno>;
 
+/// Makes a call until no signal interrupts it.
+pub(crate) fn retried<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            answer => return answer,
+        }
+    }
+}
+
 /// What `fstat(2)` says of a descriptor, as far as this crate asks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Status {
@@ -39,6 +49,13 @@ pub(crate) struct Status {
     pub(crate) size: u64,
     /// Bytes allocated: `st_blocks` in units of 512.
     pub(crate) allocated: u64,
+}
+
+/// What `fstatfs(2)` says of the file system that a descriptor stands on, as far as this crate asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileSystemStatus {
+    pub(crate) magic: u64,
+    pub(crate) block_size: u64,
 }
 
 /// Whether a call may sleep on a descriptor that is in blocking mode.
@@ -68,12 +85,13 @@ pub(crate) trait Kernel {
     fn fstat(&self, fd: BorrowedFd<'_>) -> Result<Status>;
     fn status_flags(&self, fd: BorrowedFd<'_>) -> Result<OFlags>;
     fn socket_type(&self, fd: BorrowedFd<'_>) -> Result<SocketType>;
-    /// The magic number of the file system it stands on.
-    fn file_system(&self, fd: BorrowedFd<'_>) -> Result<u64>;
+    fn file_system(&self, fd: BorrowedFd<'_>) -> Result<FileSystemStatus>;
     /// The size of a block device in bytes.
     fn device_size(&self, fd: BorrowedFd<'_>) -> Result<u64>;
     fn seals(&self, fd: BorrowedFd<'_>) -> Result<SealFlags>;
     fn send_buffer_size(&self, fd: BorrowedFd<'_>) -> Result<usize>;
+    /// Another descriptor of the same file, in non-blocking mode, with a cursor and flags of its own.
+    fn open_again(&self, fd: BorrowedFd<'_>, access: OFlags) -> Result<OwnedFd>;
     /// `SO_RCVTIMEO` of a source, `SO_SNDTIMEO` of a sink.
     fn socket_timeout(&self, fd: BorrowedFd<'_>, receiving: bool) -> Result<Option<Duration>>;
 
@@ -95,7 +113,7 @@ pub(crate) trait Kernel {
     ) -> Result<usize>;
     /// The length of the datagram that the next `read` would take, which may be longer than any
     /// buffer.
-    fn next_datagram(&self, fd: BorrowedFd<'_>) -> Result<usize>;
+    fn next_datagram(&self, fd: BorrowedFd<'_>, patience: Patience) -> Result<usize>;
     fn splice(
         &self,
         source: (BorrowedFd<'_>, Option<u64>),
@@ -181,10 +199,13 @@ impl Kernel for Linux {
         rustix::net::sockopt::socket_type(fd)
     }
 
-    fn file_system(&self, fd: BorrowedFd<'_>) -> Result<u64> {
-        let magic = rustix::fs::fstatfs(fd)?.f_type;
-        // Magic numbers have 32 bits; 32-bit machines hold them in a signed word.
-        Ok(u64::try_from(magic & 0xffff_ffff).unwrap_or(0))
+    fn file_system(&self, fd: BorrowedFd<'_>) -> Result<FileSystemStatus> {
+        let stat = rustix::fs::fstatfs(fd)?;
+        Ok(FileSystemStatus {
+            // Magic numbers have 32 bits; 32-bit machines hold them in a signed word.
+            magic: u64::try_from(stat.f_type & 0xffff_ffff).unwrap_or(0),
+            block_size: u64::try_from(stat.f_bsize).unwrap_or(0),
+        })
     }
 
     fn device_size(&self, fd: BorrowedFd<'_>) -> Result<u64> {
@@ -201,6 +222,12 @@ impl Kernel for Linux {
 
     fn send_buffer_size(&self, fd: BorrowedFd<'_>) -> Result<usize> {
         rustix::net::sockopt::socket_send_buffer_size(fd)
+    }
+
+    fn open_again(&self, fd: BorrowedFd<'_>, access: OFlags) -> Result<OwnedFd> {
+        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        let flags = access | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        rustix::fs::open(path, flags, Mode::empty())
     }
 
     fn socket_timeout(&self, fd: BorrowedFd<'_>, receiving: bool) -> Result<Option<Duration>> {
@@ -246,8 +273,9 @@ impl Kernel for Linux {
         }
     }
 
-    fn next_datagram(&self, fd: BorrowedFd<'_>) -> Result<usize> {
-        let flags = RecvFlags::PEEK | RecvFlags::TRUNC;
+    fn next_datagram(&self, fd: BorrowedFd<'_>, patience: Patience) -> Result<usize> {
+        let mut flags = RecvFlags::PEEK | RecvFlags::TRUNC;
+        flags.set(RecvFlags::DONTWAIT, patience == Patience::NoWait);
         rustix::net::recv(fd, &mut [0_u8; 1], flags).map(|(_, len)| len)
     }
 

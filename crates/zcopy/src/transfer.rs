@@ -9,10 +9,11 @@ use crate::end::End;
 use crate::engine::{self, Engine};
 use crate::error::{Error, Failure, Result};
 use crate::fanout::{self, Fanout};
+use crate::fault::Side;
 use crate::options::{Cache, OnSinkError, Options, Reflink, SinkPolicy, Sparse};
 use crate::plan::Plan;
 use crate::progress::{Observer, Progress};
-use crate::report::{Ended, Report, SinkReport};
+use crate::report::{Ended, Report, SinkReport, Undelivered};
 use crate::route::Inspector;
 use crate::strategy::Strategy;
 use crate::sys::Linux;
@@ -44,11 +45,37 @@ use crate::sys::Linux;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
+/// # Threads
+///
+/// A transfer stays in the thread that it was made in, so that an observer may hold what does not leave
+/// one: a progress bar, a [`Cell`](std::cell::Cell). What it is made from and what comes of it
+/// ([`Report`], [`Error`]) can be sent, so make it where it shall run.
+///
+/// ```
+/// use std::io::Write;
+/// use zcopy::Transfer;
+///
+/// let (reader, mut writer) = std::io::pipe()?;
+/// let sink = std::fs::File::create("/dev/null")?;
+/// let report = std::thread::scope(|scope| {
+///     let copying = scope.spawn(|| Transfer::new(&reader, &sink).run());
+///     writer.write_all(b"hello")?;
+///     drop(writer);
+///     copying.join().expect("it does not panic").map_err(std::io::Error::from)
+/// })?;
+/// assert_eq!(report.bytes(), 5);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
 /// # Kernel notes
 ///
 /// Writing to a pipe or socket whose reader has gone raises `SIGPIPE`, and writing to a file beyond
 /// `RLIMIT_FSIZE` raises `SIGXFSZ`. No call that moves bytes inside the kernel can suppress them; a
 /// program that ignores them (Rust programs ignore `SIGPIPE`) gets `EPIPE` and `EFBIG` instead.
+///
+/// A source opened with `O_DIRECT` is read in whole blocks of 4 KiB, up to its end or the limit wherever
+/// that is; it has to begin at the start of one. A sink opened with `O_DIRECT` takes whole blocks and
+/// fails with `EINVAL` at anything else: the odd end of a file, or a pipe that brings odd lengths.
 #[must_use = "a transfer does nothing until it is run"]
 pub struct Transfer<'a> {
     source: BorrowedFd<'a>,
@@ -271,6 +298,8 @@ impl<'a> Transfer<'a> {
     /// Moves at most this many bytes per second, with bursts of at most a tenth of a second's
     /// worth. 0 is taken for 1.
     ///
+    /// Holes that are [kept](Sparse::Keep) count as bytes and take no time, as nothing moves.
+    ///
     /// # Examples
     ///
     /// ```
@@ -322,10 +351,15 @@ impl<'a> Transfer<'a> {
     /// # Kernel notes
     ///
     /// Before each call both sides are polled, so that the call itself does not sleep. A disk that
-    /// is slow to answer is not covered: no call can be told not to wait for it. Two processes that
-    /// write to one terminal or socket can make each other wait between the poll and the write, and so
-    /// can a terminal that is stopped in the middle of 4 KiB. A socket's own `SO_RCVTIMEO` or
-    /// `SO_SNDTIMEO` is looked at once a tick.
+    /// is slow to answer is not covered: no call can be told not to wait for it. Two processes at
+    /// the same end of one named pipe, or of one socket by another strategy than
+    /// [`Buffered`](Strategy::Buffered), can make each other wait between the poll and the call.
+    ///
+    /// A terminal is opened once more, in non-blocking mode, for as long as the transfer lasts, so that
+    /// one that is stopped (`^S`) or that nobody reads holds nothing up. Where it cannot be opened
+    /// (`/dev/tty`, the master of a pseudo-terminal, another user's terminal, no `/proc`) it is given 256
+    /// bytes after each poll. Those still sleep if the terminal is stopped between the poll and the
+    /// write, or has less room than that, as a serial line may.
     pub fn tick(mut self, tick: Duration) -> Self {
         self.options.tick = Some(tick.max(Duration::from_millis(1)));
         self
@@ -335,7 +369,8 @@ impl<'a> Transfer<'a> {
     /// everything accounted for.
     ///
     /// A step moves at most a few MiB on pipes and sockets and 64 MiB between files, unless a whole
-    /// file is cloned at once.
+    /// file is cloned at once. A hole is stepped over in pieces, the first of 64 MiB and each of the
+    /// others twice as long as the one before.
     ///
     /// # Panics
     ///
@@ -525,9 +560,14 @@ impl<'a> Transfer<'a> {
             return self.fan_out();
         }
         let prepared = engine::prepare(&Linux, (self.source, self.sink), &self.options);
-        let (source, sink, plan) = prepared.map_err(before_anything_moved)?;
-        let source = End::new(self.source, source, self.options.source_offset);
-        let sink = End::new(self.sink, sink, self.options.sink_offset);
+        let (mut source, mut sink, plan) = prepared.map_err(before_anything_moved)?;
+        let (from, to) = ((Side::Source, &self.options), (Side::Sink, &self.options));
+        let from = engine::open_again(&Linux, self.source, &mut source, from);
+        let to = engine::open_again(&Linux, self.sink, &mut sink, to);
+        let from = from.as_ref().map_or(self.source, AsFd::as_fd);
+        let to = to.as_ref().map_or(self.sink, AsFd::as_fd);
+        let source = End::new(from, source, self.options.source_offset);
+        let sink = End::new(to, sink, self.options.sink_offset);
         Engine::new(
             Linux,
             source,
@@ -617,7 +657,7 @@ fn before_anything_moved(failure: Failure) -> Error {
             shared_pages: false,
             grown_source: None,
             grown_sink: None,
-            undelivered: Vec::new(),
+            undelivered: Undelivered::default(),
         },
     )
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Advance, Engine, Phase};
+use crate::buffer::ALIGNMENT;
 use crate::end::End;
 use crate::endpoint::Kind;
 use crate::error::Failure;
@@ -10,7 +11,7 @@ use crate::fault::{Cause, Fault, Side};
 use crate::plan;
 use crate::report::Ended;
 use crate::strategy::Strategy;
-use crate::sys::{Errno, Kernel, Patience, PollFd, PollFlags, SeekFrom};
+use crate::sys::{Errno, Kernel, Patience, PollFd, PollFlags, SeekFrom, retried};
 
 impl<K: Kernel> Engine<'_, K> {
     /// Goes on with the next strategy of the plan, from where this one stands. What it left in
@@ -20,10 +21,7 @@ impl<K: Kernel> Engine<'_, K> {
         if plan::forced(&self.options).is_some() {
             return Err(self.cannot_insist(from, cause));
         }
-        let Some(next) = self.plan.after(from) else {
-            return Err(Failure::unsuitable(from, "and nothing is left to try").caused_by(cause));
-        };
-        self.strategy = next;
+        self.strategy = self.plan.after(from);
         self.phase = Phase::Main;
         self.false_starts = 0;
         Ok(Advance::Again)
@@ -98,7 +96,7 @@ impl<K: Kernel> Engine<'_, K> {
         Fault { side, ..fault }
     }
 
-    /// Reads one byte of a file where the transfer stands, and leaves the cursor alone; 0 bytes of
+    /// How much can be read, if only one byte, where the transfer stands; the cursor is left alone. 0 of
     /// anything that has no positions.
     pub(super) fn peek(&self) -> Result<usize, Errno> {
         let source: &End<'_> = &self.route.source;
@@ -110,10 +108,18 @@ impl<K: Kernel> Engine<'_, K> {
             None if source.endpoint.kind == Kind::Pipe => return self.peek_pipe(),
             None => return Ok(0),
         };
-        retried(|| {
-            self.kernel
-                .read(source.fd, Some(position), &mut [0], Patience::Block)
-        })
+        // Of a file opened with `O_DIRECT`, only a block can be read.
+        let (before, len) = if source.endpoint.direct {
+            ((position % ALIGNMENT as u64) as usize, ALIGNMENT)
+        } else {
+            (0, 1)
+        };
+        let mut block = [0; 2 * ALIGNMENT];
+        let start = block.as_ptr().align_offset(ALIGNMENT);
+        let room = &mut block[start..][..len];
+        let from = Some(position - before as u64);
+        let read = retried(|| self.kernel.read(source.fd, from, room, Patience::Block))?;
+        Ok(read.saturating_sub(before))
     }
 
     /// 1 if the pipe holds bytes, 0 if it has ended.
@@ -124,15 +130,5 @@ impl<K: Kernel> Engine<'_, K> {
         )];
         retried(|| self.kernel.poll(&mut fds, Some(Duration::ZERO)))?;
         Ok(usize::from(fds[0].revents().contains(PollFlags::IN)))
-    }
-}
-
-/// Makes a call until no signal interrupts it.
-fn retried<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
-    loop {
-        match call() {
-            Err(Errno::INTR) => {}
-            answer => return answer,
-        }
     }
 }

@@ -5,13 +5,15 @@ use super::Engine;
 use crate::error::{Error, Failure};
 use crate::fault::{Fault, Side};
 use crate::plan;
-use crate::report::{Ended, Report};
+use crate::report::{Ended, Report, Undelivered};
 use crate::sys::Kernel;
 
 impl<K: Kernel> Engine<'_, K> {
     /// Puts both ends in order, and says what was done.
     pub(super) fn finish(mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
         let mut undelivered = self.hand_back();
+        // What it still holds are the source's own pages, which stay as long as it does.
+        self.route.pipe = None;
         let tidied = self.finish_holes(&mut undelivered);
         let tidied = tidied.and_then(|()| self.finish_cache());
         // The first failure is the one that counts.
@@ -31,7 +33,7 @@ impl<K: Kernel> Engine<'_, K> {
             shared_pages,
             grown_source: self.grown_source,
             grown_sink: self.grown_sink,
-            undelivered,
+            undelivered: Undelivered(undelivered),
         };
         match outcome {
             Ok(_) => Ok(report),

@@ -1,6 +1,6 @@
 //! Before the first step: both descriptors are looked at, and the plan is made.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::endpoint::{Endpoint, Kind};
 use crate::error::Failure;
@@ -8,7 +8,7 @@ use crate::fault::Side;
 use crate::options::{Cache, Options, Sparse};
 use crate::plan::{self, Plan};
 use crate::preflight;
-use crate::sys::Kernel;
+use crate::sys::{Kernel, OFlags};
 
 /// Classifies both descriptors, refuses what cannot work, and plans. Touches nothing.
 pub(crate) fn prepare<K: Kernel>(
@@ -28,6 +28,34 @@ pub(crate) fn prepare<K: Kernel>(
     preflight::check(&from, &to, options)?;
     let plan = plan::plan(&from, &to, options)?;
     Ok((from, to, plan))
+}
+
+/// A descriptor of the transfer's own, in non-blocking mode, for a terminal that a tick must not be held
+/// up by.
+///
+/// No single call on a terminal can be told not to sleep, and one that polls as writable has room for
+/// an unknown part of what it is given, or is stopped in the middle of it. None if it needs no such
+/// descriptor, or cannot have one: without `/proc`, or where another user owns the terminal.
+pub(crate) fn open_again<K: Kernel>(
+    kernel: &K,
+    fd: BorrowedFd<'_>,
+    endpoint: &mut Endpoint,
+    (side, options): (Side, &Options),
+) -> Option<OwnedFd> {
+    if options.tick.is_none() || endpoint.nonblocking || !endpoint.can_be_opened_again {
+        return None;
+    }
+    let access = match side {
+        Side::Source => OFlags::RDONLY,
+        _ => OFlags::WRONLY,
+    };
+    let own = kernel.open_again(fd, access).ok()?;
+    let found = Endpoint::of(kernel, own.as_fd()).ok()?;
+    if !found.is_same(endpoint) {
+        return None;
+    }
+    endpoint.nonblocking = found.nonblocking;
+    Some(own)
 }
 
 /// Whether the transfer is long enough, or particular enough, to repay a closer look at its ends.

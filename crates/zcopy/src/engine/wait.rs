@@ -39,7 +39,7 @@ impl<K: Kernel> Engine<'_, K> {
         let (source, sink) = (&self.route.source.endpoint, &self.route.sink.endpoint);
         let is_empty = self.route.in_flight() == 0;
         let fills_first = matches!(strategy, Strategy::Buffered | Strategy::SplicePipe);
-        let needs_source = is_empty && source.can_block();
+        let needs_source = is_empty && source.can_starve();
         let needs_sink = sink.can_block() && !(is_empty && fills_first);
         self.wait_for(needs_source, needs_sink)
     }
@@ -75,6 +75,12 @@ impl<K: Kernel> Engine<'_, K> {
     fn wait_for(&mut self, mut source: bool, mut sink: bool) -> Result<ControlFlow<()>, Failure> {
         let since = self.clock.start_of_wait(&self.kernel);
         while source || sink {
+            let timeout = [
+                self.clock.until_tick(&self.kernel),
+                self.until_timed_out(since, Side::Source, source),
+                self.until_timed_out(since, Side::Sink, sink),
+            ];
+            let timeout = timeout.into_iter().flatten().min();
             let from = PollFd::from_borrowed_fd(self.route.source.fd, PollFlags::IN);
             let to = PollFd::from_borrowed_fd(self.route.sink.fd, PollFlags::OUT);
             let mut fds = [from, to];
@@ -83,7 +89,6 @@ impl<K: Kernel> Engine<'_, K> {
                 (true, false) => &mut fds[..1],
                 _ => &mut fds[1..],
             };
-            let timeout = self.clock.until_tick(&self.kernel);
             match self.kernel.poll(wanted, timeout) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(errno) => return Err(Fault::new("poll", Side::Neither, errno).into()),
@@ -108,8 +113,8 @@ impl<K: Kernel> Engine<'_, K> {
                 return Ok(ControlFlow::Break(()));
             }
             for (waits, side) in [(source, Side::Source), (sink, Side::Sink)] {
-                if waits && let Some(timed_out) = self.timed_out_since(since, side) {
-                    return Err(timed_out.into());
+                if self.until_timed_out(since, side, waits) == Some(Duration::ZERO) {
+                    return Err(timed_out(side).into());
                 }
             }
         }
@@ -141,18 +146,31 @@ impl<K: Kernel> Engine<'_, K> {
         (side != Side::Neither || self.blocks(other)).then(|| timed_out(culprit))
     }
 
-    /// The same for a wait by poll, which knows nothing of a socket's time-outs.
-    fn timed_out_since(&mut self, since: Duration, side: Side) -> Option<Fault> {
-        if !self.clock.ticks() || !self.is_socket(side) {
+    /// What is left of a socket's own time-out in a wait that began at `since`. A poll knows nothing of
+    /// it, and takes the place of the call that would have.
+    fn until_timed_out(&mut self, since: Duration, side: Side, waits: bool) -> Option<Duration> {
+        if !(waits && self.clock.ticks() && self.is_socket(side)) {
             return None;
         }
+        let timeout = match *self.time_outs.of(side) {
+            Some(known) => known,
+            None => self.ask_for_time_out(side),
+        };
+        let waited = self.kernel.now().saturating_sub(since);
+        Some(timeout.saturating_sub(waited))
+    }
+
+    fn ask_for_time_out(&mut self, side: Side) -> Duration {
         let (fd, is_source) = match side {
             Side::Source => (self.route.source.fd, true),
             _ => (self.route.sink.fd, false),
         };
-        let timeout = self.kernel.socket_timeout(fd, is_source).ok()??;
-        let waited = self.kernel.now().saturating_sub(since);
-        (waited >= timeout && self.blocks(side)).then(|| timed_out(side))
+        let timeout = self.kernel.socket_timeout(fd, is_source).ok().flatten();
+        let timeout = timeout.filter(|_| self.blocks(side));
+        *self
+            .time_outs
+            .of(side)
+            .insert(timeout.unwrap_or(Duration::MAX))
     }
 
     fn blocks(&mut self, side: Side) -> bool {
@@ -169,6 +187,23 @@ impl<K: Kernel> Engine<'_, K> {
             _ => &self.route.sink,
         };
         end.endpoint.is_socket()
+    }
+}
+
+/// How long the caller lets a blocking socket wait, for ever being [`Duration::MAX`]. The kernel is
+/// asked once, when it first matters.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TimeOuts {
+    source: Option<Duration>,
+    sink: Option<Duration>,
+}
+
+impl TimeOuts {
+    fn of(&mut self, side: Side) -> &mut Option<Duration> {
+        match side {
+            Side::Source => &mut self.source,
+            _ => &mut self.sink,
+        }
     }
 }
 

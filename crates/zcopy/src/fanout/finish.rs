@@ -5,7 +5,7 @@ use super::hub::Form;
 use crate::error::{Error, Failure};
 use crate::fault::{Fault, Side};
 use crate::plan;
-use crate::report::{Ended, Report};
+use crate::report::{Ended, Report, Undelivered};
 use crate::strategy::Strategy;
 use crate::sys::Kernel;
 
@@ -38,7 +38,7 @@ impl<K: Kernel> Fanout<'_, K> {
             shared_pages,
             grown_source: self.grown_source,
             grown_sink: self.grown_sink,
-            undelivered,
+            undelivered: Undelivered(undelivered),
         };
         match outcome {
             Ok(_) => Ok(report),

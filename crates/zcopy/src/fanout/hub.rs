@@ -113,8 +113,14 @@ impl<'a> Hub<'a> {
     ) -> Result<Option<Step>, Fault> {
         let answer = buffered::fill(kernel, &mut self.route, &ask(max, remaining, patience))?;
         if answer.is_none() {
-            // Out of the private pipe they have been taken already.
-            self.head += self.route.buffer.pending().len() as u64;
+            let n = self.route.buffer.pending().len() as u64;
+            self.head += n;
+            // What reads whole blocks may read more than there should be.
+            let surplus = n.saturating_sub(remaining);
+            if surplus > 0 && self.route.source.rewind(kernel, surplus) {
+                self.route.buffer.cut(surplus as usize);
+                self.head -= surplus;
+            }
         }
         Ok(answer)
     }

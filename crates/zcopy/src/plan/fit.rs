@@ -110,14 +110,14 @@ fn fit_reflink(source: &Endpoint, sink: &Endpoint, options: &Options) -> Fit {
     if options.sparse == Sparse::Fill {
         return Fit::Not("holes are to be filled, and a clone keeps them");
     }
-    if !source.shares_file_system(sink) {
+    if !source.may_share_blocks(sink) {
         return Fit::Not("the files are on two file systems");
     }
     if matches!(source.file_system, FileSystem::Ext4 | FileSystem::Tmpfs) {
         return Fit::Not("this file system cannot share blocks");
     }
     if options.rate_limit.is_some() {
-        return Fit::Poor("a clone has no rate that could be limited");
+        return Fit::Not("a clone has no rate that could be limited");
     }
     Fit::Good("the files come to share their blocks and no data moves, where the file system can")
 }
@@ -133,7 +133,11 @@ fn fit_copy_file_range(source: &Endpoint, sink: &Endpoint, options: &Options) ->
         return Fit::Not("holes are to be filled, and it may keep them");
     }
     if !source.shares_file_system(sink) {
-        return Fit::Not("the files are on two file systems");
+        return Fit::Not(if source.may_share_blocks(sink) {
+            "the files may be on two file systems, and between subvolumes a clone does as much"
+        } else {
+            "the files are on two file systems"
+        });
     }
     Fit::Good("the file system copies within itself, or shares blocks")
 }
@@ -200,6 +204,24 @@ fn fit_both_splices(source: &Endpoint, sink: &Endpoint) -> Option<Fit> {
         (_, Kind::Memory(Memory::Full)) => Some(Fit::Not("/dev/full takes writes alone")),
         _ => None,
     }
+}
+
+/// Whether a clone of all that is asked for would divide a block: at either start, or at the end, where
+/// only the end of both files may.
+///
+/// Only told of file systems whose blocks are known. Unless the caller insists, blocks are shared as far
+/// as they go.
+pub(super) fn divides_blocks(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
+    let from = options.source_offset.or(source.cursor);
+    let to = options.sink_offset.or(sink.cursor);
+    let (Some(block), Some(from), Some(to)) = (source.block_size, from, to) else {
+        return false;
+    };
+    let left = source.size.unwrap_or(0).saturating_sub(from);
+    let len = options.limit.map_or(left, |limit| left.min(limit));
+    let ends_both = len == left && to.saturating_add(len) >= sink.size.unwrap_or(0);
+    let is_odd = |n: u64| !n.is_multiple_of(block);
+    len > 0 && (is_odd(from) || is_odd(to) || is_odd(len) && !ends_both)
 }
 
 /// Whether a strategy hands pages that can still change to somebody who reads them later.

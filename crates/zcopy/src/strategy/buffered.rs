@@ -1,7 +1,7 @@
 //! `read(2)` and `write(2)` through one buffer: the route that serves every pair, and the judge of
 //! every other.
 
-use crate::buffer::{FULL, SMALL};
+use crate::buffer::{self, FULL, SMALL};
 use crate::end::End;
 use crate::endpoint::Kind;
 use crate::fault::{Cause, Fault, Side};
@@ -10,14 +10,20 @@ use crate::sparse::{self, Run};
 use crate::strategy::Step;
 use crate::sys::{Errno, Kernel, Patience, Result as Called};
 
-/// What a pipe or terminal that polls as writable takes without sleeping: `PIPE_BUF`.
+/// What a pipe that polls as writable takes without sleeping: `PIPE_BUF`.
 const ATOMIC: usize = 4096;
+
+/// What a pseudo-terminal that polls as writable takes without sleeping: the grain in which it
+/// allocates room (`tty_buffer_alloc`). Serial lines promise no more than a byte.
+const TERMINAL_GRAIN: usize = 256;
 
 /// Reads once, if nothing is in flight, and writes once.
 ///
 /// What another strategy left in the private pipe is read from there before anything more is read
 /// from the source. What the sink did not take stays in the buffer for the next step. A message of
-/// a datagram or seqpacket socket is read whole and written whole.
+/// a datagram or seqpacket socket is read whole and written whole. A source opened with `O_DIRECT` is read
+/// in whole blocks; what the limit does not want of the last one stays in the buffer, and the source is
+/// rewound over it in the end.
 ///
 /// # Errors
 ///
@@ -43,7 +49,7 @@ pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> R
             return Ok(Step::Filled);
         }
     }
-    drain(kernel, route, ask.patience)
+    drain(kernel, route, ask)
 }
 
 /// Reads once into the empty buffer. An answer means that there is nothing to write.
@@ -55,10 +61,10 @@ pub(crate) fn fill<K: Kernel>(
     let in_pipe = route.in_pipe();
     let source = &route.source.endpoint;
     if in_pipe == 0 && source.kind == Kind::Datagram {
-        match kernel.next_datagram(route.source.fd) {
+        match kernel.next_datagram(route.source.fd, ask.patience) {
             Ok(len) if len > FULL => return Err(Fault::new("recv", Side::Source, Errno::MSGSIZE)),
             Ok(len) if len as u64 > ask.remaining => return Ok(Some(Step::Limit)),
-            Ok(_) => route.buffer.reserve(FULL),
+            Ok(_) => route.buffer.reserve(FULL, false),
             Err(errno) => return stopped("recv", Side::Source, errno).map(Some),
         }
     } else {
@@ -67,13 +73,20 @@ pub(crate) fn fill<K: Kernel>(
             // One more than it has, so that the end does not look like a full buffer.
             size => size.map_or(0, |size| size.saturating_add(1)).max(in_pipe),
         };
-        route.buffer.reserve(ask.max.min(expected) as usize);
+        let len = ask.max.min(expected);
+        let is_aligned = route.source.endpoint.direct || route.sink.endpoint.direct;
+        let len = if is_aligned { whole_blocks(len) } else { len };
+        route.buffer.reserve(len as usize, is_aligned);
     }
     let len = match (route.source.endpoint.kind, route.sink.endpoint.kind) {
         (Kind::Datagram, _) => FULL,
         // 32 KiB fit one datagram of every family.
         (_, Kind::Datagram) => ask.len(route, SMALL as u64),
         _ => ask.len(route, FULL as u64),
+    };
+    let len = match &route.source.endpoint {
+        source if source.direct && in_pipe == 0 => whole_blocks(len as u64) as usize,
+        _ => len,
     };
     route.calls += 1;
     let read = match &mut route.pipe {
@@ -87,12 +100,10 @@ pub(crate) fn fill<K: Kernel>(
                 })
         }
         _ => {
-            let (fd, offset) = route.source.at();
-            kernel
-                .read(fd, offset, route.buffer.room(len), Patience::Block)
-                .inspect(|n| {
-                    route.source.advance(*n as u64);
-                })
+            let room = route.buffer.room(len);
+            read(kernel, &mut route.source, room, ask.patience).inspect(|n| {
+                route.source.advance(*n as u64);
+            })
         }
     };
     match read {
@@ -111,8 +122,11 @@ pub(crate) fn fill<K: Kernel>(
 }
 
 /// Writes once from the buffer, or makes a hole instead of writing zeros.
-fn drain<K: Kernel>(kernel: &K, route: &mut Route<'_>, patience: Patience) -> Result<Step, Fault> {
-    let pending = match sparse::leading_run(route.buffer.pending(), &route.holes, &route.sink) {
+fn drain<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
+    let pending = route.buffer.pending();
+    // More than the limit allows is there only as a part of a block.
+    let pending = &pending[..ask.remaining.min(pending.len() as u64) as usize];
+    let pending = match sparse::leading_run(pending, &route.holes, &route.sink) {
         Run::Zeros(n) => match route.holes.make(kernel, &mut route.sink, n as u64) {
             Ok(true) => return Ok(delivered(route, n)),
             Ok(false) => &route.buffer.pending()[..n],
@@ -121,7 +135,7 @@ fn drain<K: Kernel>(kernel: &K, route: &mut Route<'_>, patience: Patience) -> Re
         Run::Data(n) => &route.buffer.pending()[..n],
     };
     route.calls += 1;
-    let step = pour(kernel, &mut route.sink, pending, patience)?;
+    let step = pour(kernel, &mut route.sink, pending, ask.patience)?;
     if let Step::Moved(n) = step {
         return Ok(delivered(route, n as usize));
     }
@@ -135,16 +149,8 @@ pub(crate) fn pour<K: Kernel>(
     bytes: &[u8],
     patience: Patience,
 ) -> Result<Step, Fault> {
-    let patience = match &sink.endpoint {
-        // A message is written whole or not at all, and goes at once if the socket polls as writable.
-        sink if sink.kind == Kind::Datagram => Patience::Block,
-        // A file never makes a write wait for somebody, and many cannot be told not to.
-        sink if !sink.can_block() => Patience::Block,
-        _ => patience,
-    };
-    let (fd, offset) = sink.at();
     let bytes = &bytes[..sink.clamp(bytes.len() as u64).max(1) as usize];
-    match write(kernel, fd, offset, bytes, patience) {
+    match write(kernel, sink, bytes, patience) {
         Ok(0) => Err(Fault {
             call: "write",
             side: Side::Sink,
@@ -158,21 +164,63 @@ pub(crate) fn pour<K: Kernel>(
     }
 }
 
-/// Writes without sleeping if asked to, in small pieces where the kernel offers no other way.
+/// As many bytes, and those that complete the last block; the buffer holds all of them.
+fn whole_blocks(len: u64) -> u64 {
+    len.min(FULL as u64)
+        .next_multiple_of(buffer::ALIGNMENT as u64)
+}
+
+/// Reads once. Between the poll and the read another reader may have taken the bytes, so that the call
+/// is told not to wait where the kernel offers that.
+fn read<K: Kernel>(
+    kernel: &K,
+    source: &mut End<'_>,
+    room: &mut [u8],
+    patience: Patience,
+) -> Called<usize> {
+    let (fd, offset) = source.at();
+    if must_be_told(source, patience) {
+        match kernel.read(fd, offset, room, Patience::NoWait) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => source.refuses_nowait = true,
+            read => return read,
+        }
+    }
+    kernel.read(fd, offset, room, Patience::Block)
+}
+
+/// Writes once, and a small piece if that is the only way not to sleep. A message has no pieces: it is
+/// written whole or not at all.
 fn write<K: Kernel>(
     kernel: &K,
-    fd: std::os::fd::BorrowedFd<'_>,
-    offset: Option<u64>,
+    sink: &mut End<'_>,
     pending: &[u8],
     patience: Patience,
 ) -> Called<usize> {
-    match kernel.write(fd, offset, pending, patience) {
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) if patience == Patience::NoWait => {
-            let piece = &pending[..pending.len().min(ATOMIC)];
-            kernel.write(fd, offset, piece, Patience::Block)
+    let (fd, offset) = sink.at();
+    if must_be_told(sink, patience) {
+        match kernel.write(fd, offset, pending, Patience::NoWait) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => sink.refuses_nowait = true,
+            written => return written,
         }
-        written => written,
     }
+    let can_sleep = patience == Patience::NoWait && !sink.endpoint.nonblocking;
+    let piece = match sink.endpoint.kind {
+        Kind::Terminal if can_sleep => TERMINAL_GRAIN,
+        Kind::Pipe | Kind::Stream | Kind::Other if can_sleep => ATOMIC,
+        _ => pending.len(),
+    };
+    kernel.write(
+        fd,
+        offset,
+        &pending[..pending.len().min(piece)],
+        Patience::Block,
+    )
+}
+
+/// A file never makes a call wait for somebody else, and asked not to wait it would refuse what is not in
+/// memory.
+fn must_be_told(end: &End<'_>, patience: Patience) -> bool {
+    patience == Patience::NoWait && end.endpoint.can_block() && !end.refuses_nowait
 }
 
 /// Accounts for `n` bytes that the sink has, and shows them to whoever inspects.

@@ -9,9 +9,9 @@ use crate::sys::{Errno, Kernel, Result as Called};
 /// cloned at once.
 const BOUND: u64 = 64 << 20;
 
-/// The block size of btrfs and xfs as they are made by default. A range that does not fit the file
-/// system's real one is refused by the kernel with `EINVAL`.
-pub(crate) const BLOCK: u64 = 4096;
+/// The block size of most file systems, taken for that of one which does not tell. A range that does
+/// not fit the real one is refused by the kernel with `EINVAL`.
+const BLOCK: u64 = 4096;
 
 /// Makes the sink share the source's blocks: the whole file in one call if the sink is empty and
 /// nothing limits the transfer, up to 64 MiB of whole blocks otherwise.
@@ -63,7 +63,8 @@ fn clone<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Called<Step
         kernel.fstat(sink)?.size
     } else {
         let max = ask.max.min(BOUND);
-        let len = if left <= max { left } else { max - max % BLOCK };
+        let block = route.source.endpoint.block_size.unwrap_or(BLOCK).max(1);
+        let len = if left <= max { left } else { max - max % block };
         if len == 0 {
             // Less than a block is left.
             return Err(Errno::INVAL);

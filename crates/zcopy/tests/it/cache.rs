@@ -118,3 +118,50 @@ fn keep_keeps() {
     let most = LEN as u64 / 2;
     assert!(cached(&source) >= most && cached(&sink) >= most);
 }
+
+/// Whether it fails, is stopped, or is limited: what the kernel reads ahead for it goes too, here 8 MiB that are there
+/// from the start. A disk that is still reading them cannot be stopped, so that a cold cache would prove nothing.
+#[test]
+fn drop_behind_leaves_no_pages_of_a_transfer_that_did_not_reach_the_end() {
+    let (true, Some(dir)) = (has_program("fincore"), Fs::Ext4.dir()) else {
+        return;
+    };
+    let Some(small) = crate::mounts::mount_tmpfs(8) else {
+        return;
+    };
+    for way in [None, Some(Strategy::Buffered)] {
+        for end in [Ended::Failed, Ended::Limit, Ended::Stopped] {
+            let source = file_in(&dir, &pattern(LEN));
+            source.sync_all().unwrap();
+            let before = cached(&source);
+            let sink = match end {
+                Ended::Failed => file_in(&small.dir(), b""),
+                _ => file_in(&dir, b""),
+            };
+            let mut transfer = Transfer::new(&source, &sink).cache(Cache::DropBehind);
+            if let Some(strategy) = way {
+                transfer = transfer.strategy(strategy);
+            }
+            match end {
+                Ended::Limit => transfer = transfer.limit(9 << 20),
+                Ended::Stopped => {
+                    transfer = transfer.observe(|progress| match progress.bytes() {
+                        0..9_000_000 => std::ops::ControlFlow::Continue(()),
+                        _ => std::ops::ControlFlow::Break(()),
+                    });
+                }
+                _ => {}
+            }
+            let report = transfer.run().unwrap_or_else(zcopy::Error::into_report);
+            assert_eq!(report.ended(), end, "{report}");
+            let gone = before.saturating_sub(cached(&source));
+            let least = report.bytes() + (8 << 20);
+            // Pages come in folios, of which one lies across the edge; the kernel may reclaim others as it likes.
+            let least = least - (1 << 20);
+            assert!(gone >= least, "{way:?}, {end:?}: {gone} gone\n{report}");
+            if end != Ended::Failed {
+                assert_eq!(cached(&sink), 0, "{way:?}, {end:?}: {report}");
+            }
+        }
+    }
+}

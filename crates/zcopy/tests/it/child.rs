@@ -74,6 +74,11 @@ impl Child {
         }
     }
 
+    /// Makes it look for zeros.
+    pub(crate) fn that_detects_holes(self) -> Self {
+        self.order("DETECT", "1".to_owned())
+    }
+
     /// Limits the size of the files it writes.
     pub(crate) fn file_size(self, bytes: u64) -> Self {
         self.order("FSIZE", bytes.to_string())
@@ -155,6 +160,9 @@ fn in_a_child() {
     let mut transfer = Transfer::new(&source, &sink);
     if let Some(name) = order("STRATEGY") {
         transfer = transfer.strategy(strategy(&name));
+    }
+    if order("DETECT").is_some() {
+        transfer = transfer.sparse(zcopy::Sparse::Detect);
     }
     let limit = |resource, name: &str| {
         let maximum = rustix::process::getrlimit(resource).maximum;

@@ -19,6 +19,7 @@ mod bad_input;
 mod positions;
 
 mod cache;
+mod direct;
 mod sharing_blocks;
 mod sparse;
 

@@ -63,6 +63,11 @@ pub(crate) fn mount_tmpfs(mib: u64) -> Option<Root> {
 
 /// A file system of so many MiB in a sparse image.
 pub(crate) fn loop_mount(name: &str, mib: u64) -> Option<Root> {
+    loop_mount_with(name, mib, &[])
+}
+
+/// The same, made in a particular way.
+pub(crate) fn loop_mount_with(name: &str, mib: u64, options: &[&str]) -> Option<Root> {
     let mkfs = format!("mkfs.{name}");
     if !has_program(&mkfs) {
         return None;
@@ -71,7 +76,12 @@ pub(crate) fn loop_mount(name: &str, mib: u64) -> Option<Root> {
     let image = image(mib);
     // mkfs.xfs and mkfs.btrfs say -f, mkfs.ext4 -F, to work on a plain file without asking.
     let force = if name == "ext4" { "-F" } else { "-f" };
-    if !succeeds(Command::new(mkfs).args(["-q", force]).arg(image.path())) {
+    if !succeeds(
+        Command::new(mkfs)
+            .args(["-q", force])
+            .args(options)
+            .arg(image.path()),
+    ) {
         return None;
     }
     let image = image.path().to_str().unwrap().to_owned();

@@ -10,6 +10,7 @@ mod no_surprise;
 mod page_sharing;
 mod same_outcome;
 mod steps;
+mod terminals;
 mod waiting;
 
 pub(crate) use no_surprise::leave_no_descriptor_open;

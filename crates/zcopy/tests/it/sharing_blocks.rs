@@ -150,8 +150,9 @@ fn a_range_that_is_not_whole_blocks_is_copied_or_refused() {
                     Err(error) => {
                         assert_eq!(reflink, Reflink::Always, "{what}: {error:#}");
                         assert!(error.is_unsuitable(), "{what}: {error:#}");
-                        // Whole blocks before an odd end may have been shared.
-                        error.bytes()
+                        assert!(error.to_string().contains("multiple"), "{what}: {error:#}");
+                        assert_eq!(error.bytes(), 0, "{what}: before anything moved");
+                        0
                     }
                 };
                 let [from, to, n] = [from, to, n].map(|n| usize::try_from(n).unwrap());
@@ -161,6 +162,41 @@ fn a_range_that_is_not_whole_blocks_is_copied_or_refused() {
             }
         }
     }
+}
+
+/// A clone that ends within a block may do so only at the end of both files.
+#[test]
+fn an_odd_end_within_a_longer_sink_is_refused_before_anything_is_shared() {
+    let bytes = pattern(LEN);
+    for fs in CLONING {
+        let Some(dir) = fs.dir() else {
+            continue;
+        };
+        let (source, sink) = (file_in(&dir, &bytes), file_in(&dir, &vec![7; LEN + 1]));
+        let transfer = Transfer::new(&source, &sink).reflink(Reflink::Always);
+        let error = transfer.run().unwrap_err();
+        assert!(error.is_unsuitable() && error.bytes() == 0, "{error:#}");
+        assert!(error.to_string().contains("multiple"), "{fs:?}: {error:#}");
+        assert_same(&contents(&sink), &vec![7; LEN + 1], "untouched");
+    }
+}
+
+/// xfs with blocks of 1 KiB shares what 4 KiB would divide.
+#[test]
+fn the_file_system_s_own_blocks_are_what_counts() {
+    let Some(root) = crate::mounts::loop_mount_with("xfs", 320, &["-b", "size=1024"]) else {
+        return;
+    };
+    let bytes = pattern(100 << 10);
+    let (source, sink) = (file_in(&root.dir(), &bytes), file_in(&root.dir(), b""));
+    let transfer = || Transfer::new(&source, &sink).reflink(Reflink::Always);
+    let report = transfer().source_offset(1024).limit(3072).run().unwrap();
+    assert_eq!(
+        (report.strategy(), report.bytes()),
+        (Strategy::Reflink, 3072)
+    );
+    assert_same(&contents(&sink), &bytes[1024..4096], "three blocks");
+    assert!(transfer().limit(512).run().unwrap_err().is_unsuitable());
 }
 
 #[test]
@@ -216,4 +252,56 @@ fn a_limited_rate_is_not_cloned_past() {
         .unwrap();
     assert_ne!(report.strategy(), Strategy::Reflink);
     assert_same(&contents(&sink), &bytes, "at a rate");
+
+    let sink = file_in(&dir, b"");
+    let always = || Transfer::new(&source, &sink).source_offset(0);
+    for transfer in [
+        always().reflink(Reflink::Always),
+        always().strategy(Strategy::Reflink),
+    ] {
+        let error = transfer.rate_limit(10 << 20).run().unwrap_err();
+        assert!(error.is_unsuitable() && error.bytes() == 0, "{error:#}");
+        assert!(error.to_string().contains("rate"), "{error}");
+        assert_eq!(contents(&sink), b"");
+    }
+}
+
+/// Kernels before 5.19 get `copy_file_range` wrong across file systems.
+#[test]
+fn two_file_systems_of_one_kind_are_not_asked_for_copy_file_range() {
+    let (Some(here), Some(there)) = (Fs::Btrfs.dir(), crate::mounts::loop_mount("btrfs", 128))
+    else {
+        return;
+    };
+    let bytes = pattern(LEN);
+    let (source, sink) = (file_in(&here, &bytes), file_in(&there.dir(), b""));
+    let report = Transfer::new(&source, &sink).run().unwrap();
+    assert_same(&contents(&sink), &bytes, "to another btrfs");
+    let mut attempts = report.attempts().iter().map(zcopy::Attempt::strategy);
+    assert!(
+        attempts.all(|way| way != Strategy::CopyFileRange),
+        "{report}"
+    );
+    let transfer = Transfer::new(&source, &sink).strategy(Strategy::CopyFileRange);
+    assert!(transfer.run().unwrap_err().is_unsuitable());
+}
+
+/// Subvolumes have device numbers of their own, and share blocks all the same.
+#[test]
+fn subvolumes_of_one_btrfs_share_blocks() {
+    let (true, Some(dir)) = (has_program("btrfs"), Fs::Btrfs.dir()) else {
+        return;
+    };
+    let name = format!("subvolume-{}", std::process::id());
+    let fd = dir.file_name().unwrap().to_str().unwrap();
+    let seen_by_others = format!("/proc/{}/fd/{fd}/{name}", std::process::id());
+    let mut make = Command::new("btrfs");
+    make.args(["subvolume", "create", &seen_by_others]);
+    assert!(make.output().unwrap().status.success());
+    let bytes = pattern(LEN);
+    let (source, sink) = (file_in(&dir, &bytes), file_in(&dir.join(name), b""));
+    let transfer = Transfer::new(&source, &sink).reflink(Reflink::Always);
+    assert_eq!(transfer.run().unwrap().strategy(), Strategy::Reflink);
+    assert_same(&contents(&sink), &bytes, "to a subvolume");
+    assert_shares(&sink, true, "to a subvolume");
 }

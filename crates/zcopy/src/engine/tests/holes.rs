@@ -78,6 +78,32 @@ fn a_hole_that_cannot_be_punched_is_filled_with_zeros() {
     }
 }
 
+/// A hole of 1 GiB at 1 MiB a second is not waited for: nothing moves.
+#[test]
+fn a_hole_that_is_kept_takes_no_time_at_any_rate() {
+    const RATE: u64 = 8192;
+    let mut bytes = patterned(600_000);
+    bytes[2 * BLOCK..].fill(0);
+    for (sparse, seconds) in [(Sparse::Keep, 1), (Sparse::Fill, 600_000 / RATE)] {
+        let kernel = Scripted::default();
+        let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        let options = Options {
+            sparse,
+            rate_limit: std::num::NonZeroU64::new(RATE),
+            ..Options::default()
+        };
+        let report = transfer(&kernel, (&source, &sink), options).unwrap();
+        assert_eq!(report.bytes(), 600_000);
+        assert!(kernel.contents(&sink) == bytes);
+        let took = kernel.elapsed().as_secs();
+        assert!(
+            (seconds..=seconds + 1).contains(&took),
+            "{sparse:?}: {took} s"
+        );
+    }
+}
+
 /// Files of some FUSE file systems claim a size that is not theirs, and to have no blocks.
 #[test]
 fn the_end_that_extents_claim_is_confirmed_by_a_read() {

@@ -281,7 +281,7 @@ impl Judge<'_> {
         {
             let allowed = now.as_nanos() * u128::from(rate);
             prop_assert!(
-                u128::from(n) * 1_000_000_000 <= allowed,
+                u128::from(n - report.hole_bytes()) * 1_000_000_000 <= allowed,
                 "faster than its rate"
             );
         }

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::channel::{Channel, Peer};
 use super::kernel::Scripted;
-use super::objects::Object;
+use super::objects::{BLOCK, Object};
 use super::script::Call;
 use crate::fault::Side;
 use crate::sys::{
-    Errno, FileType, Kernel, OFlags, Patience, PollFd, Result, SealFlags, SeekFrom, SocketType,
-    SpliceFlags, Status, WriteOut,
+    Errno, FileSystemStatus, FileType, Kernel, OFlags, Patience, PollFd, Result, SealFlags,
+    SeekFrom, SocketType, SpliceFlags, Status, WriteOut,
 };
 
 impl Kernel for &Scripted {
@@ -56,11 +56,15 @@ impl Kernel for &Scripted {
         }
     }
 
-    fn file_system(&self, fd: BorrowedFd<'_>) -> Result<u64> {
-        match self.state.borrow_mut().object(fd) {
-            Object::File(file) => Ok(file.magic),
-            _ => Ok(0),
-        }
+    fn file_system(&self, fd: BorrowedFd<'_>) -> Result<FileSystemStatus> {
+        let magic = match self.state.borrow_mut().object(fd) {
+            Object::File(file) => file.magic,
+            _ => 0,
+        };
+        Ok(FileSystemStatus {
+            magic,
+            block_size: BLOCK as u64,
+        })
     }
 
     fn device_size(&self, fd: BorrowedFd<'_>) -> Result<u64> {
@@ -81,6 +85,10 @@ impl Kernel for &Scripted {
         }
     }
 
+    fn open_again(&self, _: BorrowedFd<'_>, _: OFlags) -> Result<OwnedFd> {
+        Err(Errno::NOENT)
+    }
+
     fn socket_timeout(&self, fd: BorrowedFd<'_>, _receiving: bool) -> Result<Option<Duration>> {
         let mut state = self.state.borrow_mut();
         Ok(state.object(fd).timing().and_then(|timing| timing.timeout))
@@ -95,6 +103,9 @@ impl Kernel for &Scripted {
     ) -> Result<usize> {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
+        if patience == Patience::NoWait && !state.knows_nowait {
+            return state.answered(Call::Read, Err(Errno::OPNOTSUPP), |n| n);
+        }
         let may_wait = patience == Patience::Block && !state.is_nonblocking(fd.as_raw_fd());
         let at = state.at((fd, offset), may_wait);
         let address = buffer.as_ptr().addr();
@@ -125,10 +136,11 @@ impl Kernel for &Scripted {
         state.answered(Call::Write, answer, |n| n)
     }
 
-    fn next_datagram(&self, fd: BorrowedFd<'_>) -> Result<usize> {
+    fn next_datagram(&self, fd: BorrowedFd<'_>, patience: Patience) -> Result<usize> {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
-        let at = state.at((fd, None), !state.is_nonblocking(fd.as_raw_fd()));
+        let may_wait = patience == Patience::Block && !state.is_nonblocking(fd.as_raw_fd());
+        let at = state.at((fd, None), may_wait);
         let twist = state.twist(Call::NextDatagram, 1, &[at], false);
         let found = twist.and_then(|_| state.await_bytes(at, state.clock));
         let answer = found.map_err(|errno| state.tell(at, errno));

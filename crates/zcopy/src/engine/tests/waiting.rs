@@ -94,6 +94,54 @@ fn a_socket_that_times_out_is_an_error_not_a_spin() {
     }
 }
 
+/// A tick wakes the transfer to observe, and has no say in when a socket's patience ends.
+#[test]
+fn a_socket_times_out_when_it_says_and_not_at_the_next_tick() {
+    let options = Options {
+        tick: Some(millis(1000)),
+        ..Options::default()
+    };
+    for side in [Side::Source, Side::Sink] {
+        let impatient = |is_impatient: bool, object: Object| {
+            if is_impatient {
+                object.slowly(millis(5000)).timing_out(millis(20))
+            } else {
+                object.slowly(millis(1))
+            }
+        };
+        let kernel = Scripted::default();
+        kernel.state.borrow_mut().may_sleep = false;
+        let source = Object::feeding(true, &patterned(LONG), &[]);
+        let source = impatient(side == Side::Source, source);
+        let source = kernel.source(source, OFlags::empty());
+        let sink = impatient(side == Side::Sink, Object::taking(true));
+        let sink = kernel.sink(sink, OFlags::empty());
+        let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+        assert_eq!(error.side(), side);
+        let took = kernel.elapsed();
+        assert!(took >= millis(20) && took < millis(50), "{took:?}");
+    }
+}
+
+/// `SO_RCVTIMEO` speaks of calls that block. A socket in non-blocking mode makes none.
+#[test]
+fn a_nonblocking_socket_has_no_time_out_and_does_not_spin() {
+    let kernel = Scripted::default();
+    kernel.state.borrow_mut().may_sleep = false;
+    kernel.state.borrow_mut().max_calls = 100;
+    let source = Object::feeding(true, &patterned(1000), &[]);
+    let source = source.slowly(millis(200)).timing_out(millis(20));
+    let source = kernel.source(source, OFlags::NONBLOCK);
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    let options = Options {
+        tick: Some(millis(100)),
+        ..Options::default()
+    };
+    let report = transfer(&kernel, (&source, &sink), options).unwrap();
+    assert_eq!(report.bytes(), 1000);
+}
+
 #[test]
 fn false_starts_change_the_strategy_instead_of_spinning() {
     let kernel = Scripted::default();
@@ -206,6 +254,57 @@ fn messages_keep_to_the_rate() {
     assert_eq!(report.bytes(), 100_000);
     let took = kernel.elapsed();
     assert!(took >= Duration::from_secs(9), "{took:?}");
+}
+
+/// Between the poll and the read somebody else has taken the bytes. `SO_RCVTIMEO` and the like aside, a
+/// call that sleeps then would sleep past every tick.
+#[test]
+fn a_tick_does_not_sleep_in_a_read_that_another_reader_has_forestalled() {
+    let messages = vec![patterned(10_000); 3];
+    let sources = [
+        (Call::Read, Object::feeding(false, &patterned(1000), &[])),
+        (Call::Read, Object::feeding(true, &patterned(1000), &[])),
+        (
+            Call::NextDatagram,
+            Object::Messages(Messages::feeding(&messages)),
+        ),
+    ];
+    for (call, source) in sources {
+        let kernel = Scripted::default();
+        kernel.state.borrow_mut().may_sleep = false;
+        let source = kernel.source(source, OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        kernel.twist(call, &[Twist::Stalled(50)]);
+        let options = Options {
+            tick: Some(millis(10)),
+            strategy: Some(Strategy::Buffered),
+            ..Options::default()
+        };
+        transfer(&kernel, (&source, &sink), options).unwrap();
+        assert_eq!(kernel.answers(call)[0], Err(Errno::AGAIN));
+    }
+}
+
+/// The question costs a call; the answer stays the same.
+#[test]
+fn whether_a_call_can_be_told_not_to_wait_is_asked_once() {
+    let kernel = Scripted::default();
+    kernel.state.borrow_mut().may_sleep = false;
+    kernel.state.borrow_mut().knows_nowait = false;
+    let source = Object::feeding(false, &patterned(60_000), &[]);
+    let source = kernel.source(source, OFlags::empty());
+    let sink = kernel.sink(Object::taking(false), OFlags::empty());
+    let options = Options {
+        tick: Some(millis(10)),
+        strategy: Some(Strategy::Buffered),
+        ..Options::default()
+    };
+    transfer(&kernel, (&source, &sink), options).unwrap();
+    for call in [Call::Read, Call::Write] {
+        let answers = kernel.answers(call);
+        let refusals = answers.iter().filter(|it| **it == Err(Errno::OPNOTSUPP));
+        assert_eq!(refusals.count(), 1, "{call:?}");
+    }
 }
 
 /// Where `RWF_NOWAIT` is not known a write is made in pieces that cannot sleep; a message has no

@@ -8,7 +8,7 @@ use zcopy::Strategy;
 use super::every_way;
 use crate::child::Child;
 use crate::ends::{Source, SourceKind};
-use crate::files::{assert_same, contents, file_in, pattern};
+use crate::files::{assert_same, contents, cursor, file_in, pattern};
 use crate::mounts::Fs;
 
 /// In the middle of a page, and of the largest step of most strategies.
@@ -27,6 +27,55 @@ fn promise_1_a_file_size_limit_is_reached_to_the_byte() {
             if serves(way, from) {
                 limited(from, way, &bytes);
             }
+        }
+    }
+}
+
+/// Zeros beyond the limit are counted on as a hole for a while before it turns out that the sink cannot be so long: what is
+/// taken back is bounded, and no byte is lost.
+#[test]
+fn promise_1_holes_beyond_a_file_size_limit_are_taken_back() {
+    let zeros = |len| vec![0; len];
+    let layouts = [
+        // Only zeros; zeros up to the end; data after them; a hole that no 1 MiB holds.
+        zeros(3 << 20),
+        [pattern(1 << 20), zeros(300_000)].concat(),
+        [pattern(500_000), zeros(600_000), pattern(100_000)].concat(),
+        [pattern(100_000), zeros(4 << 20), pattern(100_000)].concat(),
+    ];
+    for bytes in layouts {
+        for from in [
+            SourceKind::Regular(Fs::Ext4),
+            SourceKind::Memfd,
+            SourceKind::Pipe,
+            SourceKind::Tcp,
+        ] {
+            let what = format!("{from:?}, {} bytes", bytes.len());
+            let (Some(source), Some(dir)) = (Source::new(from, &bytes), Fs::Ext4.dir()) else {
+                return;
+            };
+            let sink = file_in(&dir, b"");
+            let child = Child::that_ignores_xfsz().that_detects_holes();
+            let ends = [
+                source.fd.try_clone().unwrap(),
+                sink.try_clone().unwrap().into(),
+            ];
+            let [from, to] = ends;
+            let told = child.file_size(LIMIT).run(from, to).unwrap();
+            let errno = Errno::FBIG.raw_os_error();
+            assert_eq!(told.outcome, Err(("sink".to_owned(), errno)), "{what}");
+            assert!(told.bytes <= LIMIT, "{what}: {told:?}");
+            assert_eq!(cursor(&sink), told.bytes, "{what}");
+            // The holes that were counted on, and a buffer.
+            let bound = (1 << 20) + (512 << 10);
+            assert!(told.undelivered.len() <= bound, "{what}");
+            if let Some(cursor) = source.cursor() {
+                assert_eq!(cursor, told.bytes, "{what}");
+            }
+            let arrived = contents(&sink);
+            assert_eq!(arrived.len() as u64, told.bytes, "{what}");
+            let all = [&arrived[..], &told.undelivered, &source.into_rest()].concat();
+            assert_same(&all, &bytes, &what);
         }
     }
 }

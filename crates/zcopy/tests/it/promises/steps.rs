@@ -30,6 +30,45 @@ fn promise_6_no_step_to_a_device_moves_more_than_4_mib() {
     }
 }
 
+/// The longest hole there is would be 2³⁶ steps of 64 MiB.
+#[test]
+fn promise_6_a_hole_is_stepped_over_promptly_and_ends() {
+    let (Some(dir), len) = (Fs::Tmpfs.dir(), 1 << 62) else {
+        return;
+    };
+    let source = file_in(&dir, b"data");
+    source.set_len(len).unwrap();
+    let sink = file_in(&dir, b"");
+    let mut counts = Vec::new();
+    let report = Transfer::new(&source, &sink)
+        .rate_limit(1 << 20)
+        .observe(|progress| {
+            counts.push(progress.bytes());
+            ControlFlow::Continue(())
+        })
+        .run()
+        .unwrap();
+    assert_eq!((report.bytes(), report.ended()), (len, Ended::Eof));
+    assert_eq!(report.hole_bytes(), len - 4096);
+    assert_eq!(sink.metadata().unwrap().len(), len);
+    let steps: Vec<_> = counts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(steps[..3], [64 << 20, 128 << 20, 256 << 20], "{steps:?}");
+    assert!(steps.len() < 64, "{steps:?}");
+
+    // Whoever wants no more is heard between two of them.
+    let sink = file_in(&dir, b"");
+    let report = Transfer::new(&source, &sink)
+        .source_offset(0)
+        .observe(|progress| match progress.bytes() {
+            0..100_000 => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        })
+        .run()
+        .unwrap();
+    assert_eq!(report.ended(), Ended::Stopped);
+    assert_eq!(report.bytes(), (64 << 20) + 4096);
+}
+
 #[test]
 fn promise_6_no_step_to_a_pipe_moves_more_than_4_mib() {
     let memfd = Source::new(SourceKind::Memfd, &vec![1; 64 << 20]).unwrap();

@@ -18,6 +18,7 @@ use super::every_way;
 use crate::ends::{Sink, SinkKind, Source, SourceKind, pipe, tcp};
 use crate::files::{assert_same, pattern, write_all};
 use crate::mounts::Fs;
+use crate::skip::{is_root, skip};
 
 const SOURCES: [SourceKind; 5] = [
     SourceKind::Pipe,
@@ -253,6 +254,29 @@ fn promise_5_break_while_the_source_is_idle_takes_one_tick() {
             }
         }
     }
+}
+
+/// A file that claims to be empty may be a kernel's log, which is waited for like a pipe.
+#[test]
+fn promise_5_break_while_a_file_that_claims_to_be_empty_is_idle() {
+    if !is_root() {
+        return;
+    }
+    let Ok(log) = File::open("/proc/kmsg") else {
+        skip("/proc/kmsg cannot be read here");
+        return;
+    };
+    let null = File::options().write(true).open("/dev/null").unwrap();
+    let transfer = Transfer::new(&log, &null)
+        .tick(Duration::from_millis(1))
+        .observe(|progress| match progress.blocked() {
+            Some(side) => {
+                assert_eq!(side, Side::Source);
+                ControlFlow::Break(())
+            }
+            None => ControlFlow::Continue(()),
+        });
+    assert_eq!(transfer.run().unwrap().ended(), Ended::Stopped);
 }
 
 /// Nobody reads the sink: the transfer fills it, waits, and is stopped at the first tick. Nothing is lost between.

@@ -1,0 +1,128 @@
+//! `O_DIRECT`: the kernel takes whole blocks in aligned memory, or nothing.
+
+use rustix::fs::OFlags;
+use zcopy::{Ended, Side, Strategy, Transfer};
+
+use crate::files::{assert_same, contents, cursor, file, file_in, pattern, reopen, set_cursor};
+use crate::mounts::{Device, Fs};
+
+/// The last block is a small part of one.
+const LEN: usize = (3 << 20) + 777;
+const DIRECT: OFlags = OFlags::DIRECT.union(OFlags::RDWR);
+
+#[test]
+fn a_direct_source_is_read_in_aligned_blocks() {
+    let bytes = pattern(LEN);
+    for fs in Fs::ALL {
+        let Some(dir) = fs.dir() else {
+            continue;
+        };
+        for way in [None, Some(Strategy::Buffered)] {
+            for (limit, end) in [(u64::MAX, Ended::Eof), (1_000_001, Ended::Limit)] {
+                for by_offset in [false, true] {
+                    let what = format!("{fs:?}, {way:?}, {limit} bytes, {by_offset}");
+                    let plain = file_in(&dir, &bytes);
+                    let source = reopen(&plain, DIRECT);
+                    let sink = file(b"");
+                    set_cursor(&source, 4096);
+                    let mut seen = 0;
+                    let mut transfer = Transfer::new(&source, &sink).limit(limit);
+                    if by_offset {
+                        transfer = transfer.source_offset(4096);
+                    }
+                    match way {
+                        Some(strategy) => transfer = transfer.strategy(strategy),
+                        None => transfer = transfer.inspect(|bytes| seen += bytes.len() as u64),
+                    }
+                    let report = transfer
+                        .run()
+                        .unwrap_or_else(|error| panic!("{what}: {error:#}"));
+                    let n = limit.min(LEN as u64 - 4096);
+                    assert_eq!((report.bytes(), report.ended()), (n, end), "{what}");
+                    assert_eq!(seen, if way.is_none() { n } else { 0 }, "{what}");
+                    assert_eq!(report.strategy(), Strategy::Buffered);
+                    let expected = &bytes[4096..4096 + usize::try_from(n).unwrap()];
+                    assert_same(&contents(&sink), expected, &what);
+                    let at = if by_offset { 4096 } else { 4096 + n };
+                    assert_eq!(cursor(&source), at, "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// Whatever the plan begins with, the end of such a file is no block, and read and write are left.
+#[test]
+fn a_direct_source_is_moved_whole_by_the_plan_at_any_rate() {
+    let bytes = pattern(LEN);
+    for fs in Fs::ALL {
+        for rate in [None, Some(100 << 20)] {
+            let Some(dir) = fs.dir() else {
+                continue;
+            };
+            let plain = file_in(&dir, &bytes);
+            let source = reopen(&plain, DIRECT);
+            let sink = file(b"");
+            let mut transfer = Transfer::new(&source, &sink);
+            if let Some(rate) = rate {
+                transfer = transfer.rate_limit(rate);
+            }
+            let report = transfer.run().unwrap();
+            assert_eq!((report.bytes(), report.ended()), (LEN as u64, Ended::Eof));
+            assert_same(&contents(&sink), &bytes, &format!("{fs:?}, {rate:?}"));
+        }
+    }
+}
+
+#[test]
+fn a_direct_block_device_is_read_to_its_end() {
+    let Some(device) = Device::ForSource.get() else {
+        return;
+    };
+    let device = device.lock().unwrap();
+    let expected = {
+        use std::os::unix::fs::FileExt;
+        let mut bytes = vec![0; 8 << 20];
+        device.write_all_at(&pattern(8 << 20), 0).unwrap();
+        device.sync_all().unwrap();
+        device.read_exact_at(&mut bytes, 0).unwrap();
+        bytes
+    };
+    let source = reopen(&*device, OFlags::DIRECT);
+    let sink = file(b"");
+    let transfer = Transfer::new(&source, &sink).strategy(Strategy::Buffered);
+    let report = transfer.run().unwrap();
+    assert_eq!((report.bytes(), report.ended()), (8 << 20, Ended::Eof));
+    assert_same(&contents(&sink), &expected, "the device");
+}
+
+/// A sink cannot be given a part of a block: the blocks before it arrive, and the error says so.
+#[test]
+fn a_direct_sink_takes_whole_blocks_and_is_blamed_for_the_rest() {
+    let Some(dir) = Fs::Ext4.dir() else {
+        return;
+    };
+    for (len, is_whole) in [(1 << 20, true), (LEN, false)] {
+        let bytes = pattern(len);
+        let source = file(&bytes);
+        let plain = file_in(&dir, b"");
+        let sink = reopen(&plain, DIRECT);
+        let transfer = Transfer::new(&source, &sink).strategy(Strategy::Buffered);
+        let n = match transfer.run() {
+            Ok(report) => {
+                assert!(is_whole);
+                assert_eq!(report.strategy(), Strategy::Buffered);
+                report.bytes()
+            }
+            Err(error) => {
+                assert!(!is_whole, "{error:#}");
+                assert_eq!(error.side(), Side::Sink);
+                assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+                error.bytes()
+            }
+        };
+        assert!(n >= len as u64 - 262_144);
+        assert_same(&contents(&plain), &bytes[..usize::try_from(n).unwrap()], "");
+        assert_eq!(cursor(&source), n);
+    }
+}

@@ -1,0 +1,102 @@
+//! 5. again, for terminals: they can be stopped, and no single call can be told not to wait for them.
+
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+use rustix::termios::{Action, tcflow};
+use zcopy::{Ended, Side, Strategy, Transfer};
+
+use crate::ends::terminal;
+use crate::files::{assert_same, file, pattern};
+
+const MILLI: Duration = Duration::from_millis(1);
+/// More than a terminal holds.
+const LEN: usize = 200_000;
+
+/// What has arrived behind a terminal and can be read without waiting.
+fn arrived(fd: BorrowedFd<'_>, mut n: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while n > 0 {
+        let mut room = vec![0; n];
+        // The kernel passes the bytes on in its own time, so that waiting for them is right.
+        let read = rustix::io::read(fd, &mut room).unwrap();
+        bytes.extend_from_slice(&room[..read]);
+        n -= read;
+    }
+    bytes
+}
+
+/// Moves a file to a terminal that nobody reads, until the transfer says that the terminal holds it up.
+fn move_until_full(sink: &OwnedFd, way: Option<Strategy>) -> u64 {
+    let source = file(&pattern(LEN));
+    let mut transfer = Transfer::new(&source, sink)
+        .tick(MILLI)
+        .observe(|progress| match progress.blocked() {
+            Some(side) => {
+                assert_eq!(side, Side::Sink);
+                ControlFlow::Break(())
+            }
+            None => ControlFlow::Continue(()),
+        });
+    if let Some(strategy) = way {
+        transfer = transfer.strategy(strategy);
+    }
+    let report = transfer.run().unwrap();
+    assert_eq!(report.ended(), Ended::Stopped);
+    assert_eq!(crate::files::cursor(&source), report.bytes());
+    report.bytes()
+}
+
+#[test]
+fn promise_5_a_terminal_that_nobody_reads_does_not_hold_up_a_tick() {
+    for way in [None, Some(Strategy::SplicePipe), Some(Strategy::Sendfile)] {
+        let (master, slave) = terminal();
+        let n = move_until_full(&slave, way);
+        let n = usize::try_from(n).unwrap();
+        assert_same(&arrived(master.as_fd(), n), &pattern(n), "to the slave");
+        let flags = rustix::fs::fcntl_getfl(&slave).unwrap();
+        assert!(!flags.contains(OFlags::NONBLOCK), "no flag is changed");
+    }
+}
+
+/// A master cannot be opened a second time.
+#[test]
+fn promise_5_the_master_of_a_terminal_does_not_hold_up_a_tick() {
+    let (master, slave) = terminal();
+    let n = usize::try_from(move_until_full(&master, None)).unwrap();
+    assert_same(&arrived(slave.as_fd(), n), &pattern(n), "to the master");
+}
+
+/// `^S` in the middle, and `^Q` when the transfer says what it waits for.
+#[test]
+fn promise_5_a_terminal_that_is_stopped_does_not_hold_up_a_tick() {
+    let (master, slave) = terminal();
+    let bytes = pattern(LEN);
+    let source = file(&bytes);
+    let (mut is_stopped, mut ticks) = (false, 0);
+    let report = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| arrived(master.as_fd(), LEN));
+        let report = Transfer::new(&source, &slave)
+            .tick(MILLI)
+            .observe(|progress| {
+                if progress.bytes() > LEN as u64 / 2 && !is_stopped {
+                    tcflow(&slave, Action::OOff).unwrap();
+                    is_stopped = true;
+                } else if is_stopped && progress.blocked() == Some(Side::Sink) {
+                    ticks += 1;
+                    if ticks == 3 {
+                        tcflow(&slave, Action::OOn).unwrap();
+                    }
+                }
+                ControlFlow::Continue(())
+            })
+            .run()
+            .unwrap();
+        assert_same(&reader.join().unwrap(), &bytes, "stopped and started");
+        report
+    });
+    assert_eq!(report.bytes(), LEN as u64);
+    assert!(ticks >= 3, "{ticks} ticks while it was stopped");
+}
