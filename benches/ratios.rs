@@ -33,6 +33,9 @@ fn main() {
             wanted.is_empty() || wanted.iter().any(|part| pair.name.contains(part.as_str()))
         };
         for pair in PAIRS.iter().filter(is_wanted) {
+            if !pair.is_possible(&files) {
+                continue;
+            }
             report(pair, &size, bytes, &measure(pair, &files, bytes, turns));
         }
     }

@@ -2,28 +2,39 @@
 //!
 //! `cargo run --release --example copy -- SRC DST`
 
-#![allow(clippy::print_stdout, reason = "the report is for whoever runs it")]
-
-use std::error::Error;
 use std::fs::File;
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, Write, stderr, stdout};
 use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::{Context, bail};
 use zcopy::Transfer;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args_os().skip(1);
-    let (Some(from), Some(to)) = (arguments.next(), arguments.next()) else {
-        return Err("usage: copy SRC DST".into());
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("copy: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<()> {
+    let arguments: Vec<_> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let [from, to] = &arguments[..] else {
+        bail!("usage: copy SRC DST");
     };
-    let source = File::open(&from)?;
+    let source = File::open(from).with_context(|| from.display().to_string())?;
     // Not `File::create`: that would empty the file before it can be seen to be the source itself.
     let sink = File::options()
         .write(true)
         .create(true)
         .truncate(false)
-        .open(&to)?;
+        .open(to)
+        .with_context(|| to.display().to_string())?;
     let has_terminal = stderr().is_terminal();
 
     let report = Transfer::new(&source, &sink)
@@ -41,15 +52,16 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
             ControlFlow::Continue(())
         })
-        .run()?;
-    if sink.metadata()?.is_file() {
-        // What an older, longer file had beyond is not part of the copy.
-        sink.set_len(report.bytes())?;
-    }
-
+        .run();
     if has_terminal {
+        // Whatever comes next, be it an error, begins a line.
         eprintln!();
     }
-    println!("{report}");
-    Ok(())
+    let report = report.with_context(|| format!("{} to {}", from.display(), to.display()))?;
+    // What an older, longer file had beyond is not part of the copy.
+    if sink.metadata().is_ok_and(|sink| sink.is_file()) {
+        sink.set_len(report.bytes())
+            .with_context(|| to.display().to_string())?;
+    }
+    writeln!(stdout(), "{report}").context("standard output")
 }

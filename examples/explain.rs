@@ -2,28 +2,47 @@
 //!
 //! `cargo run --release --example explain -- SRC DST`
 //!
-//! Paths of pipes, terminals and devices will do: `explain /dev/zero /dev/null`, `explain /dev/stdin FILE`.
+//! Both have to exist, for the plan depends on what they are: `touch DST` first. Paths of pipes,
+//! terminals and devices will do: `explain /dev/zero /dev/null`, `explain /dev/stdin FILE`.
 
-#![allow(clippy::print_stdout, reason = "the plan is for whoever runs it")]
-
-use std::error::Error;
 use std::fs::File;
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+use std::process::ExitCode;
 
+use anyhow::{Context, bail};
 use zcopy::Transfer;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args_os().skip(1);
-    let (Some(from), Some(to)) = (arguments.next(), arguments.next()) else {
-        return Err("usage: explain SRC DST".into());
-    };
-    let source = File::open(&from)?;
-    // Opened for writing and not touched.
-    let sink = File::options().write(true).open(&to)?;
-    let transfer = Transfer::new(&source, &sink);
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("explain: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
 
-    println!("{}", transfer.plan()?);
-    println!();
-    println!("and if the source must not change under the reader:");
-    println!("{}", transfer.stable(true).plan()?);
-    Ok(())
+fn run() -> anyhow::Result<()> {
+    let arguments: Vec<_> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let [from, to] = &arguments[..] else {
+        bail!("usage: explain SRC DST");
+    };
+    let source = File::open(from).with_context(|| from.display().to_string())?;
+    // Opened for writing and not touched.
+    let sink = File::options().write(true).open(to);
+    let sink = sink.with_context(|| match to.try_exists() {
+        Ok(false) => format!("{}: a plan needs a DST that exists", to.display()),
+        _ => to.display().to_string(),
+    })?;
+    let pair = || format!("{} to {}", from.display(), to.display());
+
+    let transfer = Transfer::new(&source, &sink);
+    let plan = transfer.plan().with_context(pair)?;
+    let stable = transfer.stable(true).plan().with_context(pair)?;
+    writeln!(
+        stdout(),
+        "{plan}\n\nand if the source must not change under the reader:\n{stable}"
+    )
+    .context("standard output")
 }

@@ -5,27 +5,45 @@
 //! Port 0 takes any. Says where it listens on the first line it prints, and ends after so many
 //! connections, or never.
 
-#![allow(clippy::print_stdout, reason = "it says where it listens")]
-
-use std::error::Error;
+use std::io::{Write, stdout};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::ExitCode;
 use std::thread;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
-    let (Some(listen), Some(upstream)) = (arguments.next(), arguments.next()) else {
-        return Err("usage: relay LISTEN-ADDRESS UPSTREAM-ADDRESS [CONNECTIONS]".into());
-    };
-    let connections = arguments.next().map_or(Ok(usize::MAX), |n| n.parse())?;
+use anyhow::{Context, bail};
 
-    let listener = TcpListener::bind(&listen)?;
-    println!("{}", listener.local_addr()?);
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("relay: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<()> {
+    let arguments: Option<Vec<_>> = std::env::args_os()
+        .skip(1)
+        .map(|argument| argument.into_string().ok())
+        .collect();
+    let (listen, upstream, connections) = match arguments.as_deref() {
+        Some([listen, upstream]) => (listen, upstream, usize::MAX),
+        Some([listen, upstream, connections]) => {
+            let connections = connections.parse().with_context(|| connections.clone())?;
+            (listen, upstream, connections)
+        }
+        _ => bail!("usage: relay LISTEN-ADDRESS UPSTREAM-ADDRESS [CONNECTIONS]"),
+    };
+    let listener = TcpListener::bind(listen).with_context(|| listen.clone())?;
+    writeln!(stdout(), "{}", listener.local_addr()?).context("standard output")?;
     thread::scope(|threads| {
         for client in listener.incoming().take(connections) {
-            let upstream = &upstream;
             threads.spawn(move || {
-                let joined =
-                    client.and_then(|client| join(&client, &TcpStream::connect(upstream)?));
+                let joined = client
+                    .context("accept")
+                    .and_then(|client| join(&client, upstream));
+                // One client's trouble is not the next one's.
                 if let Err(error) = joined {
                     eprintln!("relay: {error:#}");
                 }
@@ -36,19 +54,21 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Moves bytes both ways until both ways have ended.
-fn join(client: &TcpStream, server: &TcpStream) -> std::io::Result<()> {
+fn join(client: &TcpStream, upstream: &str) -> anyhow::Result<()> {
+    let server = &TcpStream::connect(upstream).with_context(|| upstream.to_owned())?;
     thread::scope(|threads| {
         let there = threads.spawn(|| one_way(client, server));
         let back = one_way(server, client);
-        there
+        let there = there
             .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            .and(back)
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        there.context("from the client")?;
+        back.context("to the client")
     })
 }
 
 /// Moves bytes until `from` says that it has no more, and passes that on: the other way stays open.
-fn one_way(from: &TcpStream, to: &TcpStream) -> std::io::Result<()> {
+fn one_way(from: &TcpStream, to: &TcpStream) -> zcopy::Result<()> {
     let moved = zcopy::copy(from, to);
     if moved.is_err() {
         // Nothing can follow what was lost, so that the other way is of no use either.
@@ -56,5 +76,5 @@ fn one_way(from: &TcpStream, to: &TcpStream) -> std::io::Result<()> {
     }
     // The peer may have gone already, and then there is nobody to tell.
     let _ = to.shutdown(Shutdown::Write);
-    moved.map(|_| ()).map_err(Into::into)
+    moved.map(|_| ())
 }

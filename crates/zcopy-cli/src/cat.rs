@@ -113,13 +113,32 @@ fn copy(name: &OsStr, stdout: BorrowedFd<'_>, args: &Args) -> Result<(), Trouble
             }
         }
     }
-    outcome.map_err(|error| match error.side() {
-        // GNU cat learns by writing what is wrong with a descriptor, and is told this.
-        Side::Sink if error.is_refused() => of_output(Errno::BADF.into()),
+    let Err(error) = outcome else {
+        return Ok(());
+    };
+    if error.is_refused() && error.side() == Side::Sink {
+        // GNU cat learns by writing what is wrong with its output: who has nothing to write never does.
+        return match gives_anything(input) {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(of_output(Errno::BADF.into())),
+            Err(error) => Err(of_input(exit::cause(&error))),
+        };
+    }
+    Err(match error.side() {
         Side::Sink => of_output(exit::cause(&error)),
         Side::Source | Side::Neither if is_pair_refused(&error) => feeds_itself(name),
         _ => of_input(exit::cause(&error)),
     })
+}
+
+/// Whether the input has a byte to give, which is spent on the question.
+fn gives_anything(input: BorrowedFd<'_>) -> zcopy::Result<bool> {
+    let Ok(nowhere) = File::options().write(true).open("/dev/null") else {
+        // Without it nobody can tell, and output that cannot be written to is an error.
+        return Ok(true);
+    };
+    let report = Transfer::new(&input, &nowhere).limit(1).run()?;
+    Ok(report.bytes() > 0)
 }
 
 /// Runs a transfer, and explains it if asked to.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use crate::fault::{Cause, Fault, Side};
-use crate::report::Report;
+use crate::report::{Bytes, Report};
 use crate::strategy::Strategy;
 use crate::sys::Errno;
 
@@ -296,7 +296,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0.kind)?;
         if self.call().is_some() || self.bytes() > 0 {
-            write!(f, " after {} bytes", self.bytes())?;
+            write!(f, " after {}", Bytes(self.bytes()))?;
         }
         if f.alternate() {
             write!(f, ": {}", self.0.cause)?;

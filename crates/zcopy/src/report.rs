@@ -60,7 +60,7 @@ pub enum Ended {
 pub struct Report {
     pub(crate) bytes: u64,
     pub(crate) ended: Ended,
-    /// What would have moved the bytes, had there been any.
+    /// What would have moved the bytes, had anything been tried.
     pub(crate) first_choice: Strategy,
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) sinks: Vec<SinkReport>,
@@ -77,7 +77,17 @@ pub(crate) struct Undelivered(pub(crate) Vec<u8>);
 
 impl fmt::Debug for Undelivered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes", self.0.len())
+        fmt::Display::fmt(&Bytes(self.0.len() as u64), f)
+    }
+}
+
+/// `1 byte`, `2 bytes`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bytes(pub(crate) u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} byte{}", self.0, if self.0 == 1 { "" } else { "s" })
     }
 }
 
@@ -103,7 +113,8 @@ impl Report {
         self.ended
     }
 
-    /// The strategy that moved the most bytes; of a transfer without bytes, the plan's choice.
+    /// The [`Strategy`] that moved the most bytes. If none moved any it is the one that was tried last,
+    /// and if none was tried, as with a limit of 0, the plan's choice.
     ///
     /// # Examples
     ///
@@ -123,7 +134,8 @@ impl Report {
         let moved = self.attempts.iter().filter(|attempt| attempt.bytes > 0);
         // Of two that moved the same, the first is named.
         let most = moved.reduce(|most, next| if next.bytes > most.bytes { next } else { most });
-        most.map_or(self.first_choice, |attempt| attempt.strategy)
+        let told = most.or(self.attempts.last());
+        told.map_or(self.first_choice, |attempt| attempt.strategy)
     }
 
     /// Every strategy that was used or tried, in the order of its first step.
@@ -283,19 +295,24 @@ impl fmt::Display for Report {
             Ended::NoSink => "until no sink was left",
             Ended::Failed => "until it failed",
         };
-        write!(f, "{} bytes by {}, {ended}", self.bytes, self.strategy())?;
+        write!(f, "{}", Bytes(self.bytes))?;
+        if !self.attempts.is_empty() {
+            write!(f, " by {}", self.strategy())?;
+        }
+        write!(f, ", {ended}")?;
         for attempt in &self.attempts {
             write!(f, "\n  {attempt}")?;
+        }
+        let last = self.attempts.last();
+        if last.is_some_and(|last| last.bytes == 0) && self.ended == Ended::Eof {
+            write!(f, ", which found the end")?;
         }
         for sink in &self.sinks {
             write!(f, "\n{sink}")?;
         }
         if self.hole_bytes > 0 {
-            write!(
-                f,
-                "\nholes: {} bytes of the sink were left unwritten",
-                self.hole_bytes
-            )?;
+            let holes = Bytes(self.hole_bytes);
+            write!(f, "\nholes: {holes} of the sink left unwritten")?;
         }
         for (end, grown) in [("source", self.grown_source), ("sink", self.grown_sink)] {
             if let Some(capacity) = grown {
@@ -308,9 +325,10 @@ impl fmt::Display for Report {
                 "\npages: shared with the source file until the sink's reader has taken them"
             )?;
         }
-        let undelivered = self.undelivered().len();
-        if undelivered > 0 {
-            write!(f, "\nundelivered: {undelivered} bytes are handed back")?;
+        let undelivered = Bytes(self.undelivered().len() as u64);
+        if undelivered.0 > 0 {
+            let verb = if undelivered.0 == 1 { "is" } else { "are" };
+            write!(f, "\nundelivered: {undelivered} {verb} handed back")?;
         }
         Ok(())
     }
@@ -386,10 +404,11 @@ impl Attempt {
 impl fmt::Display for Attempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (bytes, calls) = (self.bytes, self.calls);
+        let byte = if bytes == 1 { "byte" } else { "bytes" };
         let plural = if calls == 1 { "" } else { "s" };
         write!(
             f,
-            "{:<15}  {bytes:>13} bytes in {calls} call{plural}",
+            "{:<15}  {bytes:>13} {byte} in {calls} call{plural}",
             self.strategy
         )?;
         match self.error() {
@@ -478,8 +497,8 @@ impl SinkReport {
 
 impl fmt::Display for SinkReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (number, bytes) = (self.index + 1, self.bytes);
-        write!(f, "sink {number}: {bytes} bytes by {}", self.strategy)?;
+        let (number, bytes) = (self.index + 1, Bytes(self.bytes));
+        write!(f, "sink {number}: {bytes} by {}", self.strategy)?;
         match self.error() {
             Some(error) => write!(f, ", ended by: {error}"),
             None => Ok(()),

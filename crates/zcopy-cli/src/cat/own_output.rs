@@ -1,4 +1,7 @@
 //! What comes of it when an operand is the very file that standard output goes to.
+//!
+//! GNU cat 9.12 is followed here: it compares positions, so that `cat f 1<> f` rewrites the file in place and
+//! `cat f >> f` is refused. GNU cat 9.1 refuses both.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -14,7 +17,7 @@ pub(super) enum Relation {
     Growing,
 }
 
-/// Compares where `input` is read with where `output` is written, as GNU cat does. Both are the same
+/// Compares where `input` is read with where `output` is written. Both are the same
 /// file, or the same pipe, which has no positions.
 pub(super) fn relation(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<Relation> {
     let Ok(reads_at) = rustix::fs::seek(input, SeekFrom::Current(0)) else {

@@ -12,4 +12,8 @@ mod cat;
 
 mod child;
 mod script;
+
+// What is skipped, and how, is the same for both crates.
+#[allow(dead_code, reason = "the library's tests need more of it")]
+#[path = "../../../zcopy/tests/it/skip.rs"]
 mod skip;

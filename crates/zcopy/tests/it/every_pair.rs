@@ -170,8 +170,10 @@ fn case(from: SourceKind, to: SinkKind, bytes: &[u8]) {
             .unwrap_or_else(|error| panic!("{what}: {error:#}"));
         assert_planned(from, to, bytes.len(), plan.strategy(), &what);
         let strategy = report.strategy();
-        let starts_small = bytes.len() <= 4 * PIPE;
-        if !(starts_small && Some(strategy) == plan.opening()) {
+        let starts_small = bytes.len() <= 4 * PIPE && Some(strategy) == plan.opening();
+        // That there is nothing to move is what a read has the last word on.
+        let is_nothing = report.bytes() == 0 && strategy == Strategy::Buffered;
+        if !(starts_small || is_nothing) {
             assert_eq!(strategy, plan.strategy(), "{what}:\n{plan}\n{report}");
         }
         (report.bytes(), report.ended())

@@ -1,15 +1,14 @@
 //! The programs in `examples/`, run as their first lines say.
 
-use std::fmt::Write as _;
+mod network;
+
+use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use crate::ends::terminal;
@@ -51,20 +50,6 @@ fn successful(output: Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {said}", output.status);
     String::from_utf8(output.stdout).unwrap()
-}
-
-/// The first line that a running example prints.
-fn first_line(child: &mut Child) -> String {
-    let mut line = String::new();
-    let stdout = child.stdout.take().unwrap();
-    BufReader::new(stdout).read_line(&mut line).unwrap();
-    line.trim_end().to_owned()
-}
-
-fn connect(address: &str) -> TcpStream {
-    let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream
 }
 
 #[test]
@@ -144,99 +129,109 @@ fn explain_has_a_line_for_every_strategy_and_moves_nothing() {
 }
 
 #[test]
-fn serve_file_answers_each_request_with_header_and_file() {
-    let Some(mut serve) = example("serve_file") else {
-        return;
-    };
+fn hash_while_copying_prints_what_sha256sum_prints() {
     let (dir, bytes) = scratch();
-    serve
-        .current_dir(&dir)
-        .args(["source", "127.0.0.1:0", "2"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut server = serve.spawn().unwrap();
-    let url = first_line(&mut server);
-    let address = url.trim_start_matches("http://").trim_end_matches('/');
-    for _ in 0..2 {
-        let mut client = connect(address);
-        client
-            .write_all(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
-            .unwrap();
-        let mut answer = Vec::new();
-        client.read_to_end(&mut answer).unwrap();
-        let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
-        let (header, body) = answer.split_at(end.expect("a header") + 4);
-        let header = std::str::from_utf8(header).unwrap();
-        assert!(header.starts_with("HTTP/1.1 200 OK\r\n"), "{header}");
-        assert!(header.contains(&format!("\r\nContent-Length: {LEN}\r\n")));
-        assert_same(body, &bytes, "the body");
+    let names: [&[u8]; 7] = [
+        b"sink",
+        b" * ",
+        b"back\\slash",
+        b"new\nline",
+        b"carriage\rreturn\r",
+        b"\t\x07\x7f\xff",
+        b"\\\n\r\\",
+    ];
+    for name in names.map(OsStr::from_bytes) {
+        let Some(mut hash) = example("hash_while_copying") else {
+            return;
+        };
+        File::create(dir.path().join(name)).unwrap();
+        hash.current_dir(&dir).arg("source").arg(name);
+        let line = hash.output().unwrap();
+        let mut sha256sum = Command::new("sha256sum");
+        let theirs = sha256sum.current_dir(&dir).arg(name).output().unwrap();
+        assert!(line.status.success() && theirs.status.success());
+        assert_eq!(
+            String::from_utf8_lossy(&line.stdout),
+            String::from_utf8_lossy(&theirs.stdout)
+        );
+        assert_eq!(line.stdout, theirs.stdout);
+        assert_same(&fs::read(dir.path().join(name)).unwrap(), &bytes, "copy");
     }
-    let output = server.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stderr.clone()).unwrap();
-    successful(output);
-    let report = format!("{LEN} bytes by sendfile");
-    assert_eq!(said.matches(&report).count(), 2, "{said}");
 }
 
 #[test]
-fn relay_passes_on_the_end_of_one_way_and_keeps_the_other_open() {
-    let Some(mut relay) = example("relay") else {
-        return;
-    };
-    let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
-    relay
-        .arg("127.0.0.1:0")
-        .arg(upstream.local_addr().unwrap().to_string())
-        .arg("1")
-        .stdout(Stdio::piped());
-    let mut relay = relay.spawn().unwrap();
-    let mut client = connect(&first_line(&mut relay));
-
-    let patience = Timespec::try_from(PATIENCE).unwrap();
-    let mut waiting = [PollFd::new(&upstream, PollFlags::IN)];
-    assert_eq!(poll(&mut waiting, Some(&patience)).unwrap(), 1);
-    let (mut server, _) = upstream.accept().unwrap();
-    server.set_read_timeout(Some(PATIENCE)).unwrap();
-
-    let request = pattern(LEN);
-    let sent = request.clone();
-    let sender = std::thread::spawn(move || {
-        client.write_all(&sent).unwrap();
-        client.shutdown(Shutdown::Write).unwrap();
-        client
-    });
-    let mut arrived = Vec::new();
-    // Ends although the client has not closed, because the end of its way is passed on.
-    server.read_to_end(&mut arrived).unwrap();
-    assert_same(&arrived, &request, "the request");
-
-    // Only now is there an answer, on the way that is still open.
-    let answer = pattern(LEN / 2);
-    let sent = answer.clone();
-    let answerer = std::thread::spawn(move || server.write_all(&sent).unwrap());
-    let mut client = sender.join().unwrap();
-    let mut arrived = Vec::new();
-    client.read_to_end(&mut arrived).unwrap();
-    assert_same(&arrived, &answer, "the answer");
-    answerer.join().unwrap();
-    assert!(relay.wait().unwrap().success());
+fn errors_are_a_line_for_people_that_names_the_file() {
+    const MISSING: &str = "missing: No such file or directory (os error 2)";
+    let (dir, _) = scratch();
+    let cases: [(&str, &[&str], &str); 12] = [
+        ("copy", &["missing", "sink"], MISSING),
+        ("copy", &["source"], "usage: copy SRC DST"),
+        (
+            "copy",
+            &["source", "/dev/full"],
+            "source to /dev/full: write to the sink failed after 0 bytes: \
+             No space left on device (os error 28)",
+        ),
+        ("explain", &["missing", "/dev/null"], MISSING),
+        (
+            "explain",
+            &["source", "missing"],
+            "missing: a plan needs a DST that exists: No such file or directory (os error 2)",
+        ),
+        ("explain", &[], "usage: explain SRC DST"),
+        ("hash_while_copying", &["missing", "sink"], MISSING),
+        (
+            "hash_while_copying",
+            &["source", "."],
+            ".: Is a directory (os error 21)",
+        ),
+        ("serve_file", &["missing"], MISSING),
+        ("serve_file", &["."], ".: it is a directory"),
+        (
+            "serve_file",
+            &["source", "nowhere"],
+            "nowhere: invalid socket address",
+        ),
+        (
+            "relay",
+            &["nowhere", "127.0.0.1:1"],
+            "nowhere: invalid socket address",
+        ),
+    ];
+    for (name, arguments, said) in cases {
+        let Some(mut command) = example(name) else {
+            continue;
+        };
+        let output = command.current_dir(&dir).args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{name} {arguments:?}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(stderr, format!("{name}: {said}\n"));
+        assert!(output.stdout.is_empty());
+    }
+    assert!(!dir.path().join("missing").exists());
 }
 
 #[test]
-fn hash_while_copying_prints_what_sha256sum_would() {
-    let Some(mut hash) = example("hash_while_copying") else {
-        return;
-    };
-    let (dir, bytes) = scratch();
-    File::create(dir.path().join("sink")).unwrap();
-    hash.current_dir(&dir).args(["source", "sink"]);
-    let line = successful(hash.output().unwrap());
-    let digest = Sha256::digest(&bytes)
-        .iter()
-        .fold(String::new(), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        });
-    assert_eq!(line, format!("{digest}  sink\n"));
-    assert_same(&fs::read(dir.path().join("sink")).unwrap(), &bytes, "copy");
+fn output_that_takes_nothing_is_an_error_for_people_too() {
+    let (dir, _) = scratch();
+    for (name, sink) in [
+        ("copy", "sink"),
+        ("explain", "/dev/null"),
+        ("hash_while_copying", "sink"),
+    ] {
+        let Some(mut command) = example(name) else {
+            continue;
+        };
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        command
+            .current_dir(&dir)
+            .args(["source", sink])
+            .stdout(full);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{name}");
+        assert_eq!(
+            String::from_utf8(output.stderr).unwrap(),
+            format!("{name}: standard output: No space left on device (os error 28)\n")
+        );
+    }
 }

@@ -25,6 +25,7 @@ mod sparse;
 
 mod economy;
 mod memory;
+mod route_table;
 mod words;
 
 mod child;

@@ -11,7 +11,7 @@ use std::sync::{LazyLock, Mutex};
 
 use tempfile::TempDir;
 
-use crate::skip::{has_program, skip};
+use super::skip::{has_program, skip};
 
 /// The file systems that the crate treats differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -102,6 +102,63 @@ fn a_report_has_a_line_for_every_attempt() {
     assert!(calls >= 8, "256 KiB at a time: {calls}");
 }
 
+/// A headline names what ran, and a call that only found the end says that it did.
+#[test]
+fn the_report_of_a_transfer_that_moved_nothing_names_what_ran() {
+    let null = File::options().write(true).open("/dev/null").unwrap();
+    let (source, writer) = pipe();
+    drop(writer);
+    let transfer = Transfer::new(&source, &null);
+    assert_eq!(transfer.plan().unwrap().strategy(), Strategy::SplicePipe);
+    assert_eq!(
+        transfer.run().unwrap().to_string(),
+        "0 bytes by buffered, to the end of the source\n  \
+         splice                       0 bytes in 1 call\n  \
+         buffered                     0 bytes in 1 call, which found the end"
+    );
+
+    let file = crate::files::file(b"");
+    let report = Transfer::new(&file, &null).run().unwrap();
+    assert_eq!(
+        report.to_string(),
+        "0 bytes by buffered, to the end of the source\n  \
+         buffered                     0 bytes in 1 call, which found the end"
+    );
+
+    let report = Transfer::new(&source, &null).limit(0).run().unwrap();
+    assert_eq!(report.to_string(), "0 bytes, up to the limit");
+    assert_eq!(report.strategy(), Strategy::Buffered, "the plan's choice");
+}
+
+#[test]
+fn an_end_that_a_read_confirms_is_told_from_bytes_that_it_moved() {
+    let source = crate::files::file(&pattern(300_000));
+    let null = File::options().write(true).open("/dev/null").unwrap();
+    let text = Transfer::new(&source, &null).run().unwrap().to_string();
+    let last = "buffered                     0 bytes in 1 call, which found the end";
+    assert_eq!(text.lines().last().unwrap().trim(), last, "{text}");
+}
+
+#[test]
+fn one_byte_is_one_byte() {
+    let (source, writer) = pipe();
+    assert!(write_all(&writer, b"xy"));
+    let null = File::options().write(true).open("/dev/null").unwrap();
+    let report = Transfer::new(&source, &null).limit(1).run().unwrap();
+    assert_eq!(
+        report.to_string(),
+        "1 byte by buffered, up to the limit\n  \
+         buffered                     1 byte in 2 calls"
+    );
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let error = Transfer::new(&source, &full).run().unwrap_err();
+    let text = error.report().to_string();
+    assert!(
+        text.ends_with("\nundelivered: 1 byte is handed back"),
+        "{text}"
+    );
+}
+
 #[test]
 fn a_report_tells_of_a_fall_back_of_pages_and_of_what_is_handed_back() {
     let (source, writer) = pipe();

@@ -60,6 +60,33 @@ fn output_that_is_open_for_reading_is_a_write_error() {
     as_gnu("cat f 1< dir").fails_with(error);
 }
 
+/// Who has nothing to write never learns what is wrong with the output.
+#[test]
+fn output_that_is_open_for_reading_does_not_matter_to_who_writes_nothing() {
+    for script in [
+        "cat empty 1< f",
+        "cat < /dev/null 1< f",
+        "cat empty - empty 1< dir",
+        "printf '' | cat 1< f",
+        "{ read line; cat; } < g 1< f",
+        "cat /dev/null 1< /dev/null",
+    ] {
+        as_gnu(script).succeeds_with("");
+    }
+    let error = "cat: write error: Bad file descriptor\n";
+    as_gnu("cat empty g missing 1< f").fails_with(error);
+    as_gnu("printf x | cat 1< f").fails_with(error);
+    as_gnu("cat /proc/version 1< f").fails_with(error);
+}
+
+#[test]
+fn input_that_cannot_be_read_comes_before_output_that_cannot_be_written() {
+    as_gnu("cat /proc/self/mem 1< f").fails_with("cat: /proc/self/mem: Input/output error\n");
+    as_gnu("cat dir missing empty 1< f")
+        .fails_with("cat: dir: Is a directory\ncat: missing: No such file or directory\n");
+    as_gnu("cat - 0>> g 1< f").fails_with("cat: -: Bad file descriptor\n");
+}
+
 #[test]
 fn input_that_is_open_for_writing_is_a_read_error() {
     as_gnu("cat - f 0>> g").fails_after("hi\n", "cat: -: Bad file descriptor\n");

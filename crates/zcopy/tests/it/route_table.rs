@@ -1,0 +1,303 @@
+//! The README's table "Which route for which pair", held against the plan, row by row.
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::net::SocketType;
+use zcopy::{Candidate, Plan, Sparse, Strategy, Transfer, Verdict};
+
+use crate::ends::{Sink, SinkKind as K, Source, SourceKind as S, pipe, unix};
+use crate::files::{file, pattern};
+use crate::mounts::Fs;
+
+const README: &str = include_str!("../../../../README.md");
+
+/// Sources and sinks, each with each.
+type Pairs = &'static [(&'static [S], &'static [K])];
+
+/// The rows that speak of a pair, whatever the options. Their order is in the README.
+const ROWS: &[(&str, Pairs)] = &[
+    (
+        "file that claims size 0 (`/proc`), `/dev/null`, terminal, datagram socket, unknown device → any",
+        &[(
+            &[S::ProcVersion, S::ProcStatus, S::Terminal, S::UnixDatagram],
+            &K::ALL,
+        )],
+    ),
+    (
+        "any → sink in append mode, `/dev/full`, terminal, datagram socket, unknown device",
+        &[(ANY, &[K::Append, K::Terminal])],
+    ),
+    (
+        "`/dev/zero`, `/dev/urandom` → anything but a pipe",
+        &[(&[S::Zero, S::Random], NO_PIPES)],
+    ),
+    (
+        "regular → regular, within ext4, tmpfs",
+        &[
+            (&[S::Regular(Fs::Ext4)], &[EXT4]),
+            (&[S::Regular(Fs::Tmpfs)], &[TMPFS]),
+            (&[S::Memfd, S::SealedMemfd], &[K::Memfd]),
+        ],
+    ),
+    (
+        "regular → regular, within another file system, which may share blocks or copy by itself",
+        &[
+            (&[S::Regular(Fs::Btrfs)], &[K::Regular(Fs::Btrfs)]),
+            (&[S::Regular(Fs::Xfs)], &[K::Regular(Fs::Xfs)]),
+        ],
+    ),
+    (
+        "regular → regular, two file systems",
+        &[
+            (&[S::Regular(Fs::Ext4)], &[TMPFS, K::Regular(Fs::Btrfs)]),
+            (&[S::Regular(Fs::Xfs)], &[EXT4, K::Regular(Fs::Btrfs)]),
+            (&[S::Regular(Fs::Tmpfs)], &[K::Memfd]),
+        ],
+    ),
+    (
+        "regular, memfd, block device → stream socket",
+        &[(FILES, &[K::Tcp, K::UnixStream])],
+    ),
+    (
+        "regular, memfd, block device, `/dev/zero`, `/dev/urandom` → pipe",
+        &[
+            (FILES, &[K::Pipe, K::Fifo]),
+            (&[S::Zero, S::Random], &[K::Pipe, K::Fifo]),
+        ],
+    ),
+    (
+        "regular, memfd, block device → `/dev/null`, block device; block device → regular",
+        &[
+            (FILES, &[K::Null, K::Block]),
+            (&[S::Block], &[EXT4, K::Memfd]),
+        ],
+    ),
+    (
+        "pipe → pipe, stream socket → any",
+        &[
+            (&[S::Pipe, S::Fifo], &[K::Pipe, K::Fifo]),
+            (&[S::Tcp, S::UnixStream], &[K::Pipe, K::Fifo]),
+            (&[S::Tcp, S::UnixStream], NO_PIPES),
+        ],
+    ),
+    ("pipe → any", &[(&[S::Pipe, S::Fifo], NO_PIPES)]),
+];
+
+const EXT4: K = K::Regular(Fs::Ext4);
+const TMPFS: K = K::Regular(Fs::Tmpfs);
+const FILES: &[S] = &[
+    S::Regular(Fs::Ext4),
+    S::Regular(Fs::Xfs),
+    S::Memfd,
+    S::SealedMemfd,
+    S::Block,
+];
+const ANY: &[S] = &[
+    S::Regular(Fs::Tmpfs),
+    S::Regular(Fs::Btrfs),
+    S::Memfd,
+    S::Pipe,
+    S::Tcp,
+    S::Zero,
+    S::Block,
+];
+/// Sinks that some source reaches without read and write.
+const NO_PIPES: &[K] = &[
+    EXT4,
+    TMPFS,
+    K::Memfd,
+    K::Tcp,
+    K::UnixStream,
+    K::Null,
+    K::Block,
+];
+
+/// The rows that speak of options and lengths. Each has a test of its own.
+const INSPECTED: &str = "any → any, with `inspect`; any → regular, with `Sparse::Detect`";
+const STABLE: &str = "file that can still change → pipe, socket, with `stable(true)`";
+const SMALL: &str = "any → any, at most 32 KiB by size or limit";
+const SHORT: &str = "any of these, at most 256 KiB by size or limit";
+
+/// First and second cell of every row.
+fn table() -> Vec<(&'static str, &'static str)> {
+    let mut lines = README.lines();
+    lines.find(|line| *line == "| source → sink | order |");
+    assert_eq!(lines.next(), Some("|---|---|"));
+    lines
+        .map_while(|line| {
+            line.strip_prefix("| ")?
+                .strip_suffix(" |")?
+                .split_once(" | ")
+        })
+        .collect()
+}
+
+/// The strategies that a row names, with the one that it ends with; and what the transfer begins with.
+fn order(row: &str) -> (Vec<Strategy>, Option<Strategy>) {
+    let table = table();
+    let cell = table.iter().find(|(pair, _)| *pair == row);
+    let (_, cell) = cell.unwrap_or_else(|| panic!("the README has no row: {row}"));
+    let (order, opening) = match cell.split_once("; begins with ") {
+        Some((order, opening)) => (order, Some(named(opening))),
+        None => (*cell, None),
+    };
+    let order = order.trim_start_matches("the same in the order ");
+    let mut order: Vec<_> = order.split(", ").map(named).collect();
+    if order.last() != Some(&Strategy::Buffered) {
+        order.push(Strategy::Buffered);
+    }
+    (order, opening)
+}
+
+fn named(name: &str) -> Strategy {
+    let strategies = crate::every_pair::STRATEGIES;
+    let named = strategies.into_iter().find(|it| it.to_string() == name);
+    named.unwrap_or_else(|| panic!("no strategy is called {name:?}"))
+}
+
+/// What a plan would try, in order, and begin with.
+fn planned(plan: &Plan) -> (Vec<Strategy>, Option<Strategy>) {
+    let candidates = plan.candidates().iter();
+    let used = candidates.filter(|candidate| candidate.verdict() != Verdict::Skipped);
+    (used.map(Candidate::strategy).collect(), plan.opening())
+}
+
+/// The plan for a pair with `len` bytes to move: by the source's size, by a limit where it has none. Only a long stream goes
+/// without either. None, said aloud, where this machine has no such pair.
+fn plan(
+    (from, to): (S, K),
+    len: usize,
+    option: impl for<'a> FnOnce(Transfer<'a>) -> Transfer<'a>,
+) -> Option<Plan> {
+    let source = Source::new(from, &pattern(len))?;
+    let sink = Sink::new(to)?;
+    let mut transfer = option(Transfer::new(&source.fd, &sink.fd));
+    let has_size = matches!(from, S::Regular(_) | S::Memfd | S::SealedMemfd);
+    if source.limit.is_some() || !has_size && len < LONG {
+        transfer = transfer.limit(len as u64);
+    }
+    Some(transfer.plan().unwrap())
+}
+
+/// Longer than what counts as short.
+const LONG: usize = 1 << 20;
+
+fn pairs(pairs: Pairs) -> impl Iterator<Item = (S, K)> {
+    pairs.iter().flat_map(|(sources, sinks)| {
+        sources
+            .iter()
+            .flat_map(|from| sinks.iter().map(|to| (*from, *to)))
+    })
+}
+
+#[test]
+fn the_readme_has_the_rows_that_are_tested() {
+    let mut tested: Vec<_> = ROWS.iter().map(|(row, _)| *row).collect();
+    tested.extend([INSPECTED, STABLE, SMALL, SHORT]);
+    tested.sort_unstable();
+    let mut rows: Vec<_> = table().into_iter().map(|(row, _)| row).collect();
+    rows.sort_unstable();
+    assert_eq!(rows, tested);
+}
+
+#[test]
+fn each_pair_is_planned_as_its_row_says() {
+    for (row, of_row) in ROWS {
+        let expected = order(row);
+        for pair in pairs(of_row) {
+            let Some(plan) = plan(pair, LONG, |it| it) else {
+                continue;
+            };
+            assert_eq!(planned(&plan), expected, "{row}: {pair:?}\n{plan}");
+        }
+    }
+}
+
+#[test]
+fn short_transfers_take_the_same_strategies_in_the_order_of_the_last_row() {
+    let (by_preparation, _) = order(SHORT);
+    for (row, of_row) in ROWS {
+        let (mut expected, _) = order(row);
+        expected.sort_by_key(|it| by_preparation.iter().position(|other| other == it));
+        for pair in pairs(of_row) {
+            for len in [(32 << 10) + 1, 256 << 10] {
+                let Some(plan) = plan(pair, len, |it| it) else {
+                    continue;
+                };
+                let (found, _) = planned(&plan);
+                assert_eq!(found, expected, "{row}: {pair:?}, {len} bytes\n{plan}");
+            }
+        }
+    }
+}
+
+#[test]
+fn small_transfers_are_read_and_written() {
+    let expected = order(SMALL);
+    for (row, of_row) in ROWS {
+        for pair in pairs(of_row) {
+            let Some(plan) = plan(pair, 32 << 10, |it| it) else {
+                continue;
+            };
+            assert_eq!(planned(&plan), expected, "{row}: {pair:?}\n{plan}");
+        }
+    }
+}
+
+#[test]
+fn what_must_pass_through_user_space_is_read_and_written() {
+    let expected = order(INSPECTED);
+    for (row, of_row) in ROWS {
+        for pair in pairs(of_row) {
+            if let Some(plan) = plan(pair, LONG, |it| it.inspect(|_| ())) {
+                assert_eq!(planned(&plan), expected, "{row}: {pair:?}\n{plan}");
+            }
+            if matches!(pair.1, K::Regular(_) | K::Memfd)
+                && let Some(plan) = plan(pair, LONG, |it| it.sparse(Sparse::Detect))
+            {
+                assert_eq!(planned(&plan), expected, "{row}: {pair:?}\n{plan}");
+            }
+        }
+    }
+}
+
+#[test]
+fn stable_reads_and_writes_what_could_change_and_nothing_else() {
+    for (row, of_row) in ROWS {
+        for pair in pairs(of_row) {
+            let can_change = matches!(pair.0, S::Regular(_) | S::Memfd | S::Block);
+            let is_shared = matches!(pair.1, K::Pipe | K::Fifo | K::Tcp | K::UnixStream);
+            let expected = order(if can_change && is_shared { STABLE } else { row });
+            let Some(plan) = plan(pair, LONG, |it| it.stable(true)) else {
+                continue;
+            };
+            assert_eq!(planned(&plan), expected, "{row}: {pair:?}\n{plan}");
+        }
+    }
+}
+
+/// What the first two rows name and no other test has a word for.
+#[test]
+fn odd_descriptors_are_read_and_written() {
+    let source = file(&pattern(LONG));
+    let (reader, writer) = pipe();
+    let (datagrams, _other) = unix(SocketType::DGRAM);
+    let unknown: OwnedFd = eventfd(0, EventfdFlags::empty()).unwrap();
+    let open = |path| File::options().read(true).write(true).open(path).unwrap();
+    let (null, full) = (open("/dev/null"), open("/dev/full"));
+    let pairs: [[BorrowedFd<'_>; 2]; 7] = [
+        [null.as_fd(), writer.as_fd()],
+        [unknown.as_fd(), writer.as_fd()],
+        [source.as_fd(), full.as_fd()],
+        [reader.as_fd(), full.as_fd()],
+        [source.as_fd(), datagrams.as_fd()],
+        [source.as_fd(), unknown.as_fd()],
+        [reader.as_fd(), unknown.as_fd()],
+    ];
+    for [source, sink] in pairs {
+        let plan = Transfer::new(&source, &sink).plan().unwrap();
+        assert_eq!(planned(&plan), (vec![Strategy::Buffered], None), "{plan}");
+    }
+}
