@@ -301,6 +301,7 @@ impl Judge<'_> {
             }
             Ended::Limit => prop_assert_eq!(Some(n), limit),
             Ended::Stopped => prop_assert!(self.seen.has_broken, "nobody stopped it"),
+            Ended::NoSink => prop_assert!(false, "its one sink cannot be detached"),
             Ended::Failed => prop_assert!(false, "a success that failed"),
         }
         let told = &self.kernel.state.borrow().told;

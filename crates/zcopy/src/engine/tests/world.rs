@@ -350,6 +350,7 @@ impl World {
             grow_pipes: wishes.grow_pipes,
             rate_limit: self.rate().and_then(NonZeroU64::new),
             tick: wishes.tick.map(Duration::from_millis),
+            watch_readers: false,
             inspected: wishes.inspected,
             observed: true,
         }
