@@ -236,6 +236,10 @@ impl<'a, K: Kernel> Fanout<'a, K> {
 
     /// Lets go of what every sink that is written to has, and shows it to whoever inspects.
     fn retire(&mut self) {
+        // Without a sink everything is to be handed back.
+        if !self.branches.iter().any(Branch::is_live) {
+            return;
+        }
         let written = self.branches.iter();
         let written = written.filter(|b| b.is_live() && b.way == Strategy::Buffered);
         let written = written.map(|branch| branch.delivered).min();
@@ -265,12 +269,12 @@ impl<'a, K: Kernel> Fanout<'a, K> {
         Ok(())
     }
 
-    /// Whether every sink has every byte that has left the source.
+    /// Whether every sink has every byte that has left the source, and nothing waits in the hub, not
+    /// even what no sink wants any more.
     fn is_even(&self) -> bool {
-        let consumed = self.hub.consumed();
+        let head = self.hub.head;
         let mut live = self.branches.iter().filter(|branch| branch.is_live());
-        self.hub.route.buffer.is_empty()
-            && live.all(|b| b.delivered == consumed && b.taken == consumed)
+        self.hub.route.in_flight() == 0 && live.all(|b| b.delivered == head && b.taken == head)
     }
 
     /// The bytes that every sink which is left has accepted; without any, those of the last.

@@ -13,9 +13,7 @@ impl<K: Kernel> Fanout<'_, K> {
     /// Puts the source in order, and says what was done.
     pub(super) fn finish(mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
         let bytes = self.delivered();
-        if self.branches.iter().any(super::Branch::is_live) {
-            self.retire();
-        }
+        self.retire();
         let undelivered = self.hand_back(bytes);
         let tidied = self.finish_cache();
         // The first failure is the one that counts.
