@@ -303,8 +303,8 @@ impl fmt::Display for Report {
         for attempt in &self.attempts {
             write!(f, "\n  {attempt}")?;
         }
-        let last = self.attempts.last();
-        if last.is_some_and(|last| last.bytes == 0) && self.ended == Ended::Eof {
+        let found_nothing = |last: &Attempt| last.bytes == 0 && last.cause.is_none();
+        if self.ended == Ended::Eof && self.attempts.last().is_some_and(found_nothing) {
             write!(f, ", which found the end")?;
         }
         for sink in &self.sinks {

@@ -68,7 +68,7 @@ impl<K: Kernel> Engine<'_, K> {
             let missing = position
                 .saturating_sub(status.size)
                 .min(self.route.holes.bytes);
-            self.bytes -= missing;
+            self.take_back(missing);
             self.route.holes.bytes -= missing;
             if !self.route.source.rewind(&self.kernel, missing) {
                 undelivered.splice(0..0, std::iter::repeat_n(0, missing as usize));
@@ -76,6 +76,17 @@ impl<K: Kernel> Engine<'_, K> {
             self.route.sink.rewind(&self.kernel, missing);
         }
         Err(Fault::new("ftruncate", Side::Sink, errno))
+    }
+
+    /// Counts the last `n` bytes as not delivered after all.
+    fn take_back(&mut self, n: u64) {
+        self.bytes -= n;
+        let mut left = n;
+        for attempt in self.attempts.iter_mut().rev() {
+            let taken = left.min(attempt.bytes);
+            attempt.bytes -= taken;
+            left -= taken;
+        }
     }
 
     fn finish_cache(&mut self) -> Result<(), Fault> {

@@ -297,6 +297,22 @@ fn a_strategy_that_was_asked_for_and_stops_early_is_an_error_not_an_end() {
     }
 }
 
+/// The strategies stand in the order of their first steps, so that the last one need not be the one that came to the end.
+#[test]
+fn a_strategy_that_was_refused_is_not_said_to_have_found_the_end() {
+    let kernel = Scripted::default();
+    let source = Object::feeding(true, &patterned(LONG), &[]);
+    let source = kernel.source(source, OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    kernel.twist(Call::Splice, &[Twist::Refused(0)]);
+    let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+    let attempts = attempts(&report);
+    assert_eq!(attempts[0], (Strategy::Buffered, LONG as u64, None));
+    assert_eq!((attempts[1].0, attempts[1].1), (Strategy::SplicePipe, 0));
+    let text = report.to_string();
+    assert!(!text.contains("found the end"), "{text}");
+}
+
 /// A splice out of a pipe returns 0 at the pipe's end, and also when what it goes to has taken
 /// nothing.
 #[test]

@@ -36,6 +36,7 @@ fn the_trailing_hole_that_cannot_be_given_its_length_is_not_counted() {
     assert_eq!((error.side(), error.bytes()), (Side::Sink, n));
     assert_eq!(error.call(), Some("ftruncate"));
     assert_eq!(error.report().hole_bytes(), 0);
+    assert_eq!(attempts(error.report()), [(Strategy::Buffered, n, None)]);
     assert_eq!((kernel.cursor(&source), kernel.cursor(&sink)), (n, n));
     assert!(kernel.contents(&sink) == patterned(2 * BLOCK));
 }

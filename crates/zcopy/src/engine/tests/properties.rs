@@ -148,6 +148,9 @@ impl Judge<'_> {
     fn bytes_are_conserved(&self, report: &Report) -> Result<(), TestCaseError> {
         let data = self.data();
         let (n, back) = (report.bytes() as usize, report.undelivered());
+        let attempts = report.attempts().iter();
+        let by_attempts: u64 = attempts.map(crate::report::Attempt::bytes).sum();
+        prop_assert_eq!(by_attempts, report.bytes(), "bytes by strategy");
         prop_assert!(
             n + back.len() <= data.len(),
             "{} bytes of {}",
