@@ -9,8 +9,11 @@ use crate::options::{Options, Reflink};
 use crate::strategy::Strategy;
 use fit::{Fit, fit};
 
+mod candidate;
 mod fit;
 mod several;
+
+pub use candidate::{Candidate, Verdict};
 
 pub(crate) use fit::shares_pages;
 pub(crate) use several::plan_several;
@@ -55,45 +58,6 @@ pub struct Plan {
     /// How each sink is served, if there are several.
     ways: Vec<Candidate>,
     opening: Option<Strategy>,
-}
-
-/// One strategy's place in a [`Plan`].
-///
-/// # Examples
-///
-/// ```
-/// use zcopy::{Transfer, Verdict};
-///
-/// let source = std::fs::File::open("/proc/version")?;
-/// let sink = std::fs::File::create("/dev/null")?;
-/// let plan = Transfer::new(&source, &sink).plan()?;
-/// let first = &plan.candidates()[0];
-/// assert_eq!(first.verdict(), Verdict::Chosen);
-/// assert_eq!(first.strategy(), plan.strategy());
-/// assert!(first.reason().contains("size"), "files in /proc claim to be empty");
-/// # Ok::<(), std::io::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct Candidate {
-    strategy: Strategy,
-    verdict: Verdict,
-    reason: &'static str,
-}
-
-/// What the plan makes of a strategy.
-///
-/// # Examples
-///
-/// See [`Candidate`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Verdict {
-    /// It comes first.
-    Chosen,
-    /// It takes over if those before it cannot go on.
-    Reserve,
-    /// It is not used for this pair.
-    Skipped,
 }
 
 /// Plans a transfer.
@@ -348,38 +312,6 @@ impl Plan {
     }
 }
 
-impl Candidate {
-    /// The strategy.
-    ///
-    /// # Examples
-    ///
-    /// See [`Candidate`].
-    #[must_use]
-    pub fn strategy(&self) -> Strategy {
-        self.strategy
-    }
-
-    /// Whether it is used.
-    ///
-    /// # Examples
-    ///
-    /// See [`Candidate`].
-    #[must_use]
-    pub fn verdict(&self) -> Verdict {
-        self.verdict
-    }
-
-    /// Why, in words for people.
-    ///
-    /// # Examples
-    ///
-    /// See [`Candidate`].
-    #[must_use]
-    pub fn reason(&self) -> &'static str {
-        self.reason
-    }
-}
-
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.sinks[..] {
@@ -410,25 +342,5 @@ impl fmt::Display for Plan {
             )?;
         }
         Ok(())
-    }
-}
-
-impl fmt::Display for Candidate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:<7}  {:<15}  {}",
-            self.verdict, self.strategy, self.reason
-        )
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Verdict::Chosen => "chosen",
-            Verdict::Reserve => "reserve",
-            Verdict::Skipped => "skipped",
-        })
     }
 }

@@ -1,10 +1,14 @@
 //! What a transfer came to.
 
 use std::fmt;
-use std::io;
 
-use crate::fault::Cause;
 use crate::strategy::Strategy;
+
+mod attempt;
+mod sink;
+
+pub use attempt::Attempt;
+pub use sink::SinkReport;
 
 /// How a transfer ended.
 ///
@@ -331,177 +335,5 @@ impl fmt::Display for Report {
             write!(f, "\nundelivered: {undelivered} {verb} handed back")?;
         }
         Ok(())
-    }
-}
-
-/// What one strategy did in a transfer.
-///
-/// # Examples
-///
-/// ```
-/// use zcopy::{Strategy, Transfer};
-///
-/// let status = std::fs::File::open("/proc/self/status")?;
-/// let sink = std::fs::File::create("/dev/null")?;
-/// let report = Transfer::new(&status, &sink).run()?;
-/// let [attempt] = report.attempts() else { panic!("one strategy was enough") };
-/// assert_eq!(attempt.strategy(), Strategy::Buffered);
-/// assert_eq!(attempt.bytes(), report.bytes());
-/// assert_eq!(attempt.calls(), 3, "a read, a write, and the read that finds the end");
-/// assert!(attempt.error().is_none());
-/// # Ok::<(), std::io::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct Attempt {
-    pub(crate) strategy: Strategy,
-    pub(crate) bytes: u64,
-    pub(crate) calls: u64,
-    pub(crate) cause: Option<Cause>,
-}
-
-impl Attempt {
-    /// The strategy.
-    ///
-    /// # Examples
-    ///
-    /// See [`Attempt`].
-    #[must_use]
-    pub fn strategy(&self) -> Strategy {
-        self.strategy
-    }
-
-    /// Bytes that the sink accepted from it.
-    ///
-    /// # Examples
-    ///
-    /// See [`Attempt`].
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// System calls it made to move bytes.
-    ///
-    /// # Examples
-    ///
-    /// See [`Attempt`].
-    #[must_use]
-    pub fn calls(&self) -> u64 {
-        self.calls
-    }
-
-    /// What made the transfer go on with another strategy, or fail.
-    ///
-    /// # Examples
-    ///
-    /// See [`Attempt`].
-    #[must_use]
-    pub fn error(&self) -> Option<io::Error> {
-        self.cause.map(Cause::to_io_error)
-    }
-}
-
-impl fmt::Display for Attempt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (bytes, calls) = (self.bytes, self.calls);
-        let byte = if bytes == 1 { "byte" } else { "bytes" };
-        let plural = if calls == 1 { "" } else { "s" };
-        write!(
-            f,
-            "{:<15}  {bytes:>13} {byte} in {calls} call{plural}",
-            self.strategy
-        )?;
-        match self.error() {
-            Some(error) => write!(f, ", ended by: {error}"),
-            None => Ok(()),
-        }
-    }
-}
-
-/// What became of one of several sinks.
-///
-/// # Examples
-///
-/// ```
-/// use std::io::{ErrorKind, Write};
-/// use zcopy::{OnSinkError, Strategy, Transfer};
-///
-/// let (source, mut writer) = std::io::pipe()?;
-/// writer.write_all(b"hello")?;
-/// drop(writer);
-/// let null = std::fs::File::create("/dev/null")?;
-/// let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
-///
-/// let report = Transfer::new(&source, &null)
-///     .also_to(&full)
-///     .on_sink_error(OnSinkError::Detach)
-///     .run()?;
-/// assert_eq!(report.bytes(), 5, "what is left of the sinks has it all");
-/// let [null, full] = report.sinks() else { panic!("there are two") };
-/// assert_eq!((null.bytes(), full.bytes()), (5, 0));
-/// assert!(null.error().is_none());
-/// assert!(full.error().is_some_and(|error| error.kind() == ErrorKind::StorageFull));
-/// assert_eq!(full.strategy(), Strategy::Buffered);
-/// # Ok::<(), std::io::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct SinkReport {
-    pub(crate) index: usize,
-    pub(crate) bytes: u64,
-    pub(crate) strategy: Strategy,
-    pub(crate) cause: Option<Cause>,
-}
-
-impl SinkReport {
-    /// Which sink: 0 is the one given to [`Transfer::new`](crate::Transfer::new), and those of
-    /// [`also_to`](crate::Transfer::also_to) follow in their order.
-    ///
-    /// # Examples
-    ///
-    /// See [`OnSinkError`](crate::OnSinkError).
-    #[must_use]
-    pub fn index(&self) -> usize {
-        self.index
-    }
-
-    /// Bytes that it accepted.
-    ///
-    /// # Examples
-    ///
-    /// See [`SinkReport`].
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// How it was served at the end: see [`Plan::sinks`](crate::Plan::sinks).
-    ///
-    /// # Examples
-    ///
-    /// See [`SinkReport`].
-    #[must_use]
-    pub fn strategy(&self) -> Strategy {
-        self.strategy
-    }
-
-    /// What ended it before the end.
-    ///
-    /// # Examples
-    ///
-    /// See [`SinkReport`].
-    #[must_use]
-    pub fn error(&self) -> Option<io::Error> {
-        self.cause.map(Cause::to_io_error)
-    }
-}
-
-impl fmt::Display for SinkReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (number, bytes) = (self.index + 1, Bytes(self.bytes));
-        write!(f, "sink {number}: {bytes} by {}", self.strategy)?;
-        match self.error() {
-            Some(error) => write!(f, ", ended by: {error}"),
-            None => Ok(()),
-        }
     }
 }

@@ -34,10 +34,8 @@ pub(crate) fn plan_several(
         })
         .collect();
     let is_spliced = |way: &Candidate| way.strategy != Strategy::Buffered;
-    let why_not_tee = why_nothing_is_shared(source, options).or_else(|| {
-        let none = !ways.iter().any(is_spliced);
-        none.then_some("every sink must be written to")
-    });
+    let why_not_tee =
+        why_nothing_is_shared(source, options).or_else(|| why_sharing_is_for_nothing(sinks, &ways));
     let (first, second) = match (options.strategy, why_not_tee) {
         (Some(Strategy::Tee), Some(reason)) => {
             return Err(Failure::unsuitable(Strategy::Tee, reason));
@@ -127,6 +125,24 @@ fn why_nothing_is_shared(source: &Endpoint, options: &Options) -> Option<&'stati
         }
         Kind::Regular if source.size.is_none() => {
             Some("the source claims size 0, which is only true if a read says so")
+        }
+        _ => None,
+    }
+}
+
+/// What makes sharing not worth while: if some sinks must be written to, the bytes are copied into the
+/// buffer all the same, and to write them to `/dev/null` costs nothing.
+fn why_sharing_is_for_nothing(sinks: &[Endpoint], ways: &[Candidate]) -> Option<&'static str> {
+    let is_written_to = |way: &&Candidate| way.strategy == Strategy::Buffered;
+    let n_written_to = ways.iter().filter(is_written_to).count();
+    let gains = |(sink, way): (&Endpoint, &Candidate)| {
+        way.strategy != Strategy::Buffered && sink.kind != Kind::Null
+    };
+    let nobody_gains = !sinks.iter().zip(ways).any(gains);
+    match n_written_to {
+        n if n == sinks.len() => Some("every sink must be written to"),
+        n if n > 0 && nobody_gains => {
+            Some("some sinks must be written to, and no other gains by a share")
         }
         _ => None,
     }

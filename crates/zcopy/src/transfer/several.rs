@@ -1,0 +1,155 @@
+//! What a [`Transfer`] can be told about several sinks.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use super::{Transfer, before_anything_moved};
+use crate::end::End;
+use crate::engine;
+use crate::error::Result;
+use crate::fanout::{self, Fanout};
+use crate::fault::Side;
+use crate::options::{OnSinkError, SinkPolicy};
+use crate::report::{Report, SinkReport};
+use crate::sys::Linux;
+
+#[cfg(doc)]
+use crate::{Reflink, Sparse, Strategy};
+
+impl<'a> Transfer<'a> {
+    /// Moves the same bytes to one more sink. To be said for each.
+    ///
+    /// Sinks that take a splice share the pages, by `tee(2)`, and nothing is copied for them;
+    /// appending files, terminals and other sinks that must be written to are written to from one
+    /// buffer and do not keep the others from it. The slowest sink sets the pace. What the transfer
+    /// holds is bounded by the number of sinks: a pipe for each at the most, and one buffer.
+    ///
+    /// Holes are moved as zeros, and no blocks are shared. An
+    /// [offset for the sink](Self::sink_offset) is that of the first one.
+    ///
+    /// # Errors
+    ///
+    /// [`run`](Self::run) refuses every strategy but [`Strategy::Tee`] and [`Strategy::Buffered`],
+    /// [`Reflink::Always`] and [`Sparse::Detect`]. What a sink's failure does is told by
+    /// [`on_sink_error`](Self::on_sink_error).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// use zcopy::Transfer;
+    ///
+    /// let (source, mut writer) = std::io::pipe()?;
+    /// writer.write_all(b"hello")?;
+    /// drop(writer);
+    /// let (reader, sink) = std::io::pipe()?;
+    /// let (other_reader, other) = std::io::pipe()?;
+    ///
+    /// let report = Transfer::new(&source, &sink).also_to(&other).run()?;
+    /// assert_eq!(report.bytes(), 5);
+    /// drop((sink, other));
+    /// assert_eq!(std::io::read_to_string(reader)?, "hello");
+    /// assert_eq!(std::io::read_to_string(other_reader)?, "hello");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Kernel notes
+    ///
+    /// A source that is a pipe is shared from directly. Nobody else may read from it meanwhile: what
+    /// somebody takes between the `tee(2)` and the call that takes the bytes out, some sinks would
+    /// have and others not. Where that shows, the transfer fails.
+    ///
+    /// # References
+    /// - [tee(2)](https://man7.org/linux/man-pages/man2/tee.2.html)
+    pub fn also_to<Sink: AsFd + ?Sized>(mut self, sink: &'a Sink) -> Self {
+        self.also_to.push(sink.as_fd());
+        self
+    }
+
+    /// What to do when one of several sinks fails. Default: [`OnSinkError::Stop`].
+    ///
+    /// # Examples
+    ///
+    /// See [`SinkReport`].
+    pub fn on_sink_error(mut self, decision: OnSinkError) -> Self {
+        self.policy = SinkPolicy::Always(decision);
+        self
+    }
+
+    /// The same, decided for each failure when it happens.
+    ///
+    /// # Examples
+    ///
+    /// See [`OnSinkError`].
+    pub fn on_sink_error_with(
+        mut self,
+        decide: impl FnMut(&SinkReport) -> OnSinkError + 'a,
+    ) -> Self {
+        self.policy = SinkPolicy::Ask(Box::new(decide));
+        self
+    }
+
+    /// Whether a pipe or socket whose reader has gone counts as failed at once, rather than when
+    /// there is something to give it. Default: false.
+    ///
+    /// So a transfer that detaches failing sinks ends with its last reader, though its source has
+    /// nothing to say. The error is `EPIPE`, and no signal is raised.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::{Ended, OnSinkError, Transfer};
+    ///
+    /// // Nobody ever writes to this pipe, and nobody reads from the other.
+    /// let (source, _writer) = std::io::pipe()?;
+    /// let (reader, sink) = std::io::pipe()?;
+    /// drop(reader);
+    /// let report = Transfer::new(&source, &sink)
+    ///     .watch_readers(true)
+    ///     .on_sink_error(OnSinkError::Detach)
+    ///     .run()?;
+    /// assert_eq!(report.ended(), Ended::NoSink);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn watch_readers(mut self, watch: bool) -> Self {
+        self.options.watch_readers = watch;
+        self
+    }
+
+    /// Whether there is more to do than one engine does for one sink.
+    pub(super) fn is_fanout(&self) -> bool {
+        let detaches = !matches!(self.policy, SinkPolicy::Always(OnSinkError::Stop));
+        !self.also_to.is_empty() || self.options.watch_readers || detaches
+    }
+
+    pub(super) fn sinks(&self) -> Vec<BorrowedFd<'a>> {
+        let mut sinks = vec![self.sink];
+        sinks.extend(&self.also_to);
+        sinks
+    }
+
+    pub(super) fn fan_out(self) -> Result<Report> {
+        let fds = self.sinks();
+        let prepared = fanout::prepare(&Linux, self.source, &fds, &self.options);
+        let (mut source, mut sinks, plan) = prepared.map_err(before_anything_moved)?;
+        let again = |fd, endpoint: &mut _, side| {
+            engine::open_again(&Linux, fd, endpoint, (side, &self.options))
+        };
+        let from = again(self.source, &mut source, Side::Source);
+        let to = fds.iter().zip(&mut sinks);
+        let to: Vec<_> = to
+            .map(|(fd, endpoint)| again(*fd, endpoint, Side::Sink))
+            .collect();
+        let from = from.as_ref().map_or(self.source, AsFd::as_fd);
+        let source = End::new(from, source, self.options.source_offset);
+        // An offset is that of the first.
+        let offsets = std::iter::once(self.options.sink_offset).chain(std::iter::repeat(None));
+        let fds = fds.iter().zip(&to);
+        let fds = fds.map(|(fd, own)| own.as_ref().map_or(*fd, AsFd::as_fd));
+        let sinks = fds.zip(sinks).zip(offsets);
+        let sinks: Vec<_> = sinks
+            .map(|((fd, endpoint), offset)| End::new(fd, endpoint, offset))
+            .collect();
+        let attendants = (self.observer, self.inspect, self.policy);
+        Fanout::new(Linux, source, &sinks, plan, self.options, attendants).run()
+    }
+}
