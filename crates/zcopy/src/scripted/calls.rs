@@ -32,7 +32,7 @@ impl State {
 
     /// Notes that the caller hears of a failure. One that comes after some bytes waits for the next
     /// call.
-    pub(super) fn tell(&mut self, at: At, errno: Errno) -> Errno {
+    pub(crate) fn tell(&mut self, at: At, errno: Errno) -> Errno {
         if matches!(errno, Errno::AGAIN | Errno::INTR) {
             return errno;
         }
@@ -42,7 +42,7 @@ impl State {
     }
 
     /// Waits until bytes can be taken from here; 0 is the end.
-    pub(super) fn await_bytes(&mut self, at: At, since: Duration) -> Result<usize> {
+    pub(crate) fn await_bytes(&mut self, at: At, since: Duration) -> Result<usize> {
         loop {
             let position = self.position(at);
             match self.objects[at.object].readable(position, self.clock) {
@@ -116,7 +116,7 @@ impl State {
     }
 
     /// What the script has for this call: an answer, or the most that it may move.
-    pub(super) fn twist(
+    pub(crate) fn twist(
         &mut self,
         call: Call,
         len: usize,
@@ -153,7 +153,7 @@ impl State {
     }
 
     /// Writes down what a call answered.
-    pub(super) fn answered<T: Copy>(
+    pub(crate) fn answered<T: Copy>(
         &mut self,
         call: Call,
         answer: Result<T>,
@@ -165,7 +165,7 @@ impl State {
         answer
     }
 
-    pub(super) fn read(&mut self, mut at: At, buffer: &mut [u8]) -> Result<usize> {
+    pub(crate) fn read(&mut self, mut at: At, buffer: &mut [u8]) -> Result<usize> {
         let short = self.twist(Call::Read, buffer.len(), &[at], false)?;
         let found = self.await_bytes(at, self.clock);
         let found = found.map_err(|errno| self.tell(at, errno))?;
@@ -180,7 +180,7 @@ impl State {
         Ok(n)
     }
 
-    pub(super) fn write(&mut self, mut at: At, bytes: &[u8]) -> Result<usize> {
+    pub(crate) fn write(&mut self, mut at: At, bytes: &[u8]) -> Result<usize> {
         let short = self.twist(Call::Write, bytes.len(), &[at], true)?;
         if short == Some(0) {
             return Ok(0);
@@ -212,7 +212,7 @@ impl State {
         Ok(written)
     }
 
-    pub(super) fn splice(
+    pub(crate) fn splice(
         &mut self,
         ends: [(BorrowedFd<'_>, Option<u64>); 2],
         len: usize,
@@ -258,7 +258,7 @@ impl State {
 
     /// The bytes stay where they are. A pipe that is full of little refuses more, so that a short
     /// count is normal.
-    pub(super) fn tee(
+    pub(crate) fn tee(
         &mut self,
         ends: [BorrowedFd<'_>; 2],
         len: usize,
@@ -293,7 +293,7 @@ impl State {
         Ok(n)
     }
 
-    pub(super) fn sendfile(
+    pub(crate) fn sendfile(
         &mut self,
         sink: BorrowedFd<'_>,
         source: (BorrowedFd<'_>, Option<u64>),
@@ -318,7 +318,7 @@ impl State {
         self.carry(source, sink, len, !self.is_pipe(to))
     }
 
-    pub(super) fn copy_file_range(&mut self, source: At, sink: At, len: usize) -> Result<usize> {
+    pub(crate) fn copy_file_range(&mut self, source: At, sink: At, len: usize) -> Result<usize> {
         let short = self.twist(Call::CopyFileRange, len, &[], true)?;
         let (Object::File(from), Object::File(to)) =
             (&self.objects[source.object], &self.objects[sink.object])
@@ -339,7 +339,7 @@ impl State {
     }
 
     /// Clones a range, or (without one) the whole file.
-    pub(super) fn clone(
+    pub(crate) fn clone(
         &mut self,
         call: Call,
         ends: [BorrowedFd<'_>; 2],

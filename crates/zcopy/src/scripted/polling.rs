@@ -38,7 +38,7 @@ impl Polled {
 }
 
 impl State {
-    pub(super) fn poll(
+    pub(crate) fn poll(
         &mut self,
         fds: &mut [PollFd<'_>],
         timeout: Option<Duration>,

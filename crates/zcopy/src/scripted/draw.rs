@@ -9,7 +9,7 @@ use crate::strategy::Strategy as Route;
 use crate::sys::Errno;
 
 /// Every transfer there is, as far as the scripted kernel can act it.
-pub(super) fn worlds() -> impl Strategy<Value = World> {
+pub(crate) fn worlds() -> impl Strategy<Value = World> {
     (source_ends(), sink_ends(), wishes(), troubles()).prop_map(
         |(source, sink, wishes, trouble)| {
             let mut world = World {
