@@ -34,6 +34,9 @@ mod wait;
 
 pub(crate) use prepare::prepare;
 
+#[cfg(test)]
+mod tests;
+
 /// No pipe of an unprivileged user holds more in full pages; slots of several pages may.
 const BOUND: u64 = 4 << 20;
 
@@ -216,7 +219,6 @@ impl<'a, K: Kernel> Fanout<'a, K> {
         if n > 0 {
             self.clock.spend(n);
             self.told = delivered;
-            self.false_starts = 0;
         }
         self.retire();
         if let Some(trail) = &mut self.source_trail {

@@ -64,7 +64,8 @@ impl<K: Kernel> Fanout<'_, K> {
                 return Ok(ControlFlow::Break(()));
             }
         }
-        let waits_for_source = self.is_even();
+        // Though every sink has everything that was taken, one that is full may keep more from coming.
+        let waits_for_source = !self.branches.iter().any(|b| b.is_live() && b.blocked);
         loop {
             self.polled.clear();
             if waits_for_source {
@@ -78,13 +79,16 @@ impl<K: Kernel> Fanout<'_, K> {
                 self.polled.extend(asked);
             }
             let n_wanted = self.polled.len();
+            if n_wanted == 0 {
+                break;
+            }
             self.watch_readers();
             self.poll()?;
             let is_ready = self.polled[..n_wanted]
                 .iter()
                 .any(|asked| !asked.revents().is_empty());
             self.see_readers(n_wanted)?;
-            if is_ready || n_wanted == 0 {
+            if is_ready {
                 break;
             }
             let side = if waits_for_source {
@@ -100,9 +104,6 @@ impl<K: Kernel> Fanout<'_, K> {
             {
                 return Ok(ControlFlow::Break(()));
             }
-        }
-        for branch in &mut self.branches {
-            branch.blocked = false;
         }
         Ok(ControlFlow::Continue(()))
     }

@@ -3,7 +3,7 @@
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-use super::channel::Peer;
+use super::channel::{Channel, Peer};
 use super::kernel::{At, State};
 use super::objects::{BLOCK, Found, Object, pattern};
 use super::script::{Call, Twist};
@@ -37,6 +37,7 @@ impl State {
             return errno;
         }
         self.told.push((self.descriptor(at.fd).side, errno));
+        self.told_at.push((at.fd, errno));
         self.objects[at.object].told();
         errno
     }
@@ -130,9 +131,18 @@ impl State {
             twist @ (Twist::Stalled(_) | Twist::FalseStart) => {
                 let clock = self.clock;
                 let is_peered = |at: &&At| {
+                    let keeps_its_bytes = |channel: &Channel| match channel.peer {
+                        Peer::Nobody => true,
+                        Peer::Feeds { .. } => {
+                            self.is_shared && !channel.is_stream && !channel.queue.is_empty()
+                        }
+                        Peer::Takes { .. } => false,
+                    };
+                    // What has gone is known at once.
                     !at.may_wait
+                        && !self.objects[at.object].is_broken()
                         && !matches!(&self.objects[at.object], Object::Channel(channel)
-                            if matches!(channel.peer, Peer::Nobody))
+                            if keeps_its_bytes(channel))
                 };
                 let Some(at) = ends.iter().find(is_peered).copied() else {
                     return Ok(None);

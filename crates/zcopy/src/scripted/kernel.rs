@@ -46,11 +46,18 @@ pub(crate) struct State {
     pub(crate) log: Vec<(Call, Result<usize>)>,
     /// Failures that objects told, and the side that they stand on.
     pub(crate) told: Vec<(Side, Errno)>,
+    /// The same, and the descriptors that were asked.
+    pub(crate) told_at: Vec<(RawFd, Errno)>,
+    /// Whether the source feeds several sinks. Then it is polled before it is asked, and nobody else
+    /// reads from it: what it has it keeps until it is taken.
+    pub(crate) is_shared: bool,
     /// How often the buffer that is read into was another one than before.
     pub(crate) n_buffers: usize,
     pub(crate) last_buffer: usize,
     /// What peers have done.
     pub(crate) n_events: usize,
+    /// How often nothing but time was waited for.
+    pub(crate) n_naps: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -85,9 +92,12 @@ impl Default for State {
             max_calls: 100_000,
             log: Vec::new(),
             told: Vec::new(),
+            told_at: Vec::new(),
+            is_shared: false,
             n_buffers: 0,
             last_buffer: 0,
             n_events: 0,
+            n_naps: 0,
         }
     }
 }

@@ -228,6 +228,14 @@ impl Object {
         }
     }
 
+    /// Whether whoever was at the other end has gone.
+    pub(crate) fn is_broken(&self) -> bool {
+        match self {
+            Object::Channel(channel) => channel.broken().is_some(),
+            _ => false,
+        }
+    }
+
     pub(crate) fn polls_as_writable(&self, now: Duration) -> bool {
         match self {
             Object::Channel(channel) => {

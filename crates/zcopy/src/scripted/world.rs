@@ -129,7 +129,7 @@ impl SourceEnd {
         messages
     }
 
-    fn object(&self, trouble: &Trouble) -> Object {
+    pub(crate) fn object(&self, trouble: &Trouble) -> Object {
         let bytes = self.bytes();
         match self.kind {
             Kind::File | Kind::Block => {
@@ -200,7 +200,7 @@ impl SinkEnd {
         bytes
     }
 
-    fn object(&self, source: &SourceEnd, trouble: &Trouble) -> Object {
+    pub(crate) fn object(&self, source: &SourceEnd, trouble: &Trouble) -> Object {
         match self.kind {
             Kind::File | Kind::Block => {
                 let mut file = File::holding(&self.bytes());
