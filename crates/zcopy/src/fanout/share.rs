@@ -209,9 +209,9 @@ impl<K: Kernel> Fanout<'_, K> {
             .hub
             .pour(&self.kernel, &mut branch.route.sink, len, patience);
         match poured {
-            Ok(Step::Moved(_)) => {
+            Ok(Step::Moved(n)) => {
                 branch.taken = self.hub.head;
-                branch.delivered = self.hub.head;
+                branch.accepted(n);
                 branch.has_spliced = true;
                 self.share_end.get_or_insert(self.hub.head);
                 Ok(false)
