@@ -7,6 +7,7 @@
 //! bytes have their turn when every sink has accepted these.
 
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use crate::cache::Trail;
 use crate::clock::Clock;
@@ -33,6 +34,9 @@ mod share;
 mod wait;
 
 pub(crate) use prepare::prepare;
+
+#[cfg(test)]
+mod tests;
 
 /// No pipe of an unprivileged user holds more in full pages; slots of several pages may.
 const BOUND: u64 = 4 << 20;
@@ -63,6 +67,8 @@ pub(crate) struct Fanout<'a, K> {
     grown_sink: Option<usize>,
     may_grow: bool,
     false_starts: u32,
+    /// The source's own time-out, once asked for.
+    source_time_out: Option<Duration>,
     /// Room for what is polled.
     polled: Vec<PollFd<'a>>,
 }
@@ -131,6 +137,7 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             grown_sink: None,
             may_grow: options.grow_pipes,
             false_starts: 0,
+            source_time_out: None,
             kernel,
             options,
             plan,
@@ -216,7 +223,6 @@ impl<'a, K: Kernel> Fanout<'a, K> {
         if n > 0 {
             self.clock.spend(n);
             self.told = delivered;
-            self.false_starts = 0;
         }
         self.retire();
         if let Some(trail) = &mut self.source_trail {

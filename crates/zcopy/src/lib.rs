@@ -138,6 +138,9 @@ mod fault;
 mod pipe;
 mod sys;
 
+#[cfg(test)]
+mod scripted;
+
 pub use transfer::{Transfer, copy};
 
 pub use options::{Cache, OnSinkError, Reflink, Sparse};

@@ -1,8 +1,6 @@
-//! The engine against a kernel that does on demand what a real one does rarely.
+//! The engine against a kernel that does on demand what a real one does rarely ([`crate::scripted`]).
 //!
-//! [`kernel`] is that kernel, [`objects`] what its descriptors stand for, and [`script`] its whims.
-//! In [`properties`] random transfers ([`world`]) run into random trouble; the other tests have a
-//! script each.
+//! In [`properties`] random transfers run into random trouble; the other tests have a script each.
 
 #![allow(
     clippy::expect_used,
@@ -19,6 +17,7 @@ use crate::error::{Error, Failure};
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::report::Report;
+use crate::scripted::Scripted;
 use crate::strategy::Strategy;
 use crate::sys::Errno;
 
@@ -28,19 +27,6 @@ mod economy;
 mod errnos;
 mod holes;
 mod waiting;
-
-mod draw;
-mod world;
-
-mod calls;
-mod channel;
-mod kernel;
-mod objects;
-mod polling;
-mod script;
-mod seam;
-
-use kernel::Scripted;
 
 /// What came of a transfer.
 #[derive(Debug)]

@@ -1,6 +1,9 @@
 //! A branch: one of several sinks, and how its bytes get there.
 
+use std::time::Duration;
+
 use super::hub::Hub;
+use super::wait;
 use crate::cache::Trail;
 use crate::end::End;
 use crate::endpoint::Kind;
@@ -36,6 +39,10 @@ pub(crate) struct Branch<'a> {
     pub(crate) is_detached: bool,
     /// Whether its sink was found not ready.
     pub(crate) blocked: bool,
+    /// Since when it has not moved, if it was waited for.
+    pub(crate) blocked_since: Option<Duration>,
+    /// The sink's own time-out, once asked for.
+    time_out: Option<Duration>,
     pub(crate) trail: Option<Trail>,
 }
 
@@ -51,6 +58,8 @@ impl<'a> Branch<'a> {
             ended: None,
             is_detached: false,
             blocked: false,
+            blocked_since: None,
+            time_out: None,
             trail,
         }
     }
@@ -110,7 +119,7 @@ impl<'a> Branch<'a> {
             match &mut self.route.pipe {
                 Some(pipe) if self.way == Strategy::SplicePipe => pipe.in_flight += n,
                 _ => {
-                    self.delivered += n;
+                    self.accepted(n);
                     self.route.sink.advance(n);
                 }
             }
@@ -135,7 +144,7 @@ impl<'a> Branch<'a> {
             by => strategy::step(by, kernel, &mut self.route, &ask)?,
         };
         match step {
-            Step::Moved(n) => self.delivered += n,
+            Step::Moved(n) => self.accepted(n),
             Step::Unsupported(_) => {
                 self.drains_by = Strategy::Buffered;
                 return Ok(Step::Filled);
@@ -161,7 +170,7 @@ impl<'a> Branch<'a> {
         self.route.calls += 1;
         let step = buffered::pour(kernel, &mut self.route.sink, bytes, patience)?;
         if let Step::Moved(n) = step {
-            self.delivered += n;
+            self.accepted(n);
             self.taken = self.delivered;
         }
         Ok(step)
@@ -179,6 +188,22 @@ impl<'a> Branch<'a> {
         }
         self.blocked = true;
         Ok(())
+    }
+
+    /// What is left of the sink's own time-out, `SO_SNDTIMEO`.
+    pub(crate) fn patience<K: Kernel>(&mut self, kernel: &K, now: Duration) -> Duration {
+        let sink = &mut self.route.sink;
+        let time_out = *self
+            .time_out
+            .get_or_insert_with(|| wait::time_out(kernel, sink, Side::Sink));
+        let since = self.blocked_since.unwrap_or(now);
+        time_out.saturating_sub(now.saturating_sub(since))
+    }
+
+    /// Notes that the sink has accepted `n` bytes.
+    pub(crate) fn accepted(&mut self, n: u64) {
+        self.delivered += n;
+        self.blocked_since = None;
     }
 
     /// What it came to so far.

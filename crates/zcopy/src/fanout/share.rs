@@ -42,6 +42,9 @@ impl<K: Kernel> Fanout<'_, K> {
     /// Serves every sink once.
     pub(super) fn serve(&mut self) -> Result<Advance, Failure> {
         let patience = self.patience();
+        for branch in &mut self.branches {
+            branch.blocked = false;
+        }
         if self.hub.form == Form::Pipe && self.is_even() {
             let max = self.bound - self.hub.head;
             match self.hub.fill(&self.kernel, max, patience) {
@@ -59,7 +62,11 @@ impl<K: Kernel> Fanout<'_, K> {
         if let Some(advance) = self.take_out(patience, &mut again)? {
             return Ok(advance);
         }
-        if again || self.mark() != before {
+        let has_moved = self.mark() != before;
+        if has_moved {
+            self.false_starts = 0;
+        }
+        if again || has_moved {
             Ok(Advance::On)
         } else {
             Ok(Advance::Blocked)
@@ -202,9 +209,9 @@ impl<K: Kernel> Fanout<'_, K> {
             .hub
             .pour(&self.kernel, &mut branch.route.sink, len, patience);
         match poured {
-            Ok(Step::Moved(_)) => {
+            Ok(Step::Moved(n)) => {
                 branch.taken = self.hub.head;
-                branch.delivered = self.hub.head;
+                branch.accepted(n);
                 branch.has_spliced = true;
                 self.share_end.get_or_insert(self.hub.head);
                 Ok(false)

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::Fanout;
 use super::hub::Form;
+use crate::end::End;
 use crate::endpoint::Kind;
 use crate::error::Failure;
 use crate::fault::{Fault, Side};
@@ -18,6 +19,9 @@ const FALSE_STARTS: u32 = 8;
 /// The pause.
 const LULL: Duration = Duration::from_millis(1);
 
+/// Longer than anybody waits; what is left of [`Duration::MAX`] is more.
+const FOR_EVER: Duration = Duration::from_secs(u64::MAX / 2);
+
 impl<K: Kernel> Fanout<'_, K> {
     /// Waits until the source has bytes or has ended, where the next call would do so unwatched, or
     /// would speak of a sink though there is nothing to give it.
@@ -29,12 +33,14 @@ impl<K: Kernel> Fanout<'_, K> {
             return Ok(None);
         }
         let source = self.hub.route.source.fd;
+        let since = self.start_of_wait();
         loop {
             self.polled.clear();
             let asked = PollFd::from_borrowed_fd(source, PollFlags::IN);
             self.polled.push(asked);
             self.watch_readers();
-            self.poll()?;
+            let left = self.source_patience(since);
+            self.poll(left)?;
             let found = self.polled[0].revents();
             self.see_readers(1)?;
             if !self.branches.iter().any(super::Branch::is_live) {
@@ -52,6 +58,9 @@ impl<K: Kernel> Fanout<'_, K> {
             if watched.is_break() {
                 return Ok(Some(Ended::Stopped));
             }
+            if self.source_patience(since) == Some(Duration::ZERO) {
+                return Err(Fault::new("read", Side::Source, Errno::AGAIN).into());
+            }
         }
     }
 
@@ -64,7 +73,12 @@ impl<K: Kernel> Fanout<'_, K> {
                 return Ok(ControlFlow::Break(()));
             }
         }
-        let waits_for_source = self.is_even();
+        // Though every sink has everything that was taken, one that is full may keep more from coming.
+        let waits_for_source = !self.branches.iter().any(|b| b.is_live() && b.blocked);
+        let since = self.start_of_wait();
+        for branch in self.branches.iter_mut().filter(|b| b.blocked) {
+            branch.blocked_since.get_or_insert(since);
+        }
         loop {
             self.polled.clear();
             if waits_for_source {
@@ -78,13 +92,21 @@ impl<K: Kernel> Fanout<'_, K> {
                 self.polled.extend(asked);
             }
             let n_wanted = self.polled.len();
+            if n_wanted == 0 {
+                break;
+            }
             self.watch_readers();
-            self.poll()?;
+            let left = if waits_for_source {
+                self.source_patience(since)
+            } else {
+                self.sinks_patience()
+            };
+            self.poll(left)?;
             let is_ready = self.polled[..n_wanted]
                 .iter()
                 .any(|asked| !asked.revents().is_empty());
             self.see_readers(n_wanted)?;
-            if is_ready || n_wanted == 0 {
+            if is_ready {
                 break;
             }
             let side = if waits_for_source {
@@ -100,11 +122,64 @@ impl<K: Kernel> Fanout<'_, K> {
             {
                 return Ok(ControlFlow::Break(()));
             }
-        }
-        for branch in &mut self.branches {
-            branch.blocked = false;
+            if waits_for_source && self.source_patience(since) == Some(Duration::ZERO) {
+                return Err(Fault::new("read", Side::Source, Errno::AGAIN).into());
+            }
+            self.end_those_out_of_patience()?;
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// The time, where a wait by poll takes the place of a call that has a time-out of its own.
+    fn start_of_wait(&self) -> Duration {
+        match self.patience() {
+            Patience::NoWait => self.kernel.now(),
+            Patience::Block => Duration::ZERO,
+        }
+    }
+
+    /// What is left of the source's own time-out in a wait that began at `since`.
+    fn source_patience(&mut self, since: Duration) -> Option<Duration> {
+        if self.patience() == Patience::Block {
+            return None;
+        }
+        let source = &mut self.hub.route.source;
+        let time_out = match self.source_time_out {
+            Some(known) => known,
+            None => *self
+                .source_time_out
+                .insert(time_out(&self.kernel, source, Side::Source)),
+        };
+        Some(time_out.saturating_sub(self.kernel.now().saturating_sub(since)))
+    }
+
+    /// The same for the least patient of the sinks that are waited for.
+    fn sinks_patience(&mut self) -> Option<Duration> {
+        if self.patience() == Patience::Block {
+            return None;
+        }
+        let now = self.kernel.now();
+        let blocked = self.branches.iter_mut();
+        let blocked = blocked.filter(|b| b.is_live() && b.blocked);
+        blocked
+            .map(|branch| branch.patience(&self.kernel, now))
+            .min()
+    }
+
+    /// Ends the sinks whose own time-outs are over.
+    fn end_those_out_of_patience(&mut self) -> Result<(), Failure> {
+        if self.patience() == Patience::Block {
+            return Ok(());
+        }
+        let now = self.kernel.now();
+        for index in 0..self.branches.len() {
+            let branch = &mut self.branches[index];
+            let is_waited_for = branch.is_live() && branch.blocked;
+            if is_waited_for && branch.patience(&self.kernel, now).is_zero() {
+                self.sink_failed(index, Fault::new("write", Side::Sink, Errno::AGAIN))?;
+            }
+        }
+        Ok(())
     }
 
     /// Adds the sinks whose readers may go away, if the caller wants to know at once.
@@ -138,8 +213,11 @@ impl<K: Kernel> Fanout<'_, K> {
         Ok(())
     }
 
-    fn poll(&mut self) -> Result<(), Failure> {
-        let timeout = self.clock.until_tick(&self.kernel);
+    /// Polls until the next tick, or until somebody's patience ends.
+    fn poll(&mut self, left: Option<Duration>) -> Result<(), Failure> {
+        let left = left.filter(|left| *left < FOR_EVER);
+        let timeout = [self.clock.until_tick(&self.kernel), left];
+        let timeout = timeout.into_iter().flatten().min();
         match self.kernel.poll(&mut self.polled, timeout) {
             Ok(_) => Ok(()),
             Err(Errno::INTR) => {
@@ -156,4 +234,15 @@ impl<K: Kernel> Fanout<'_, K> {
 fn is_watched(branch: &super::Branch<'_>) -> bool {
     let kind = branch.route.sink.endpoint.kind;
     branch.is_live() && matches!(kind, Kind::Pipe | Kind::Stream)
+}
+
+/// How long a socket in blocking mode lets its calls wait, for ever being [`Duration::MAX`]. A poll knows
+/// nothing of it.
+pub(super) fn time_out<K: Kernel>(kernel: &K, end: &mut End<'_>, side: Side) -> Duration {
+    if !end.endpoint.is_socket() {
+        return Duration::MAX;
+    }
+    let time_out = kernel.socket_timeout(end.fd, side == Side::Source);
+    let time_out = time_out.ok().flatten().filter(|_| end.blocks(kernel));
+    time_out.unwrap_or(Duration::MAX)
 }

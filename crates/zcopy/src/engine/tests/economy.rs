@@ -1,11 +1,11 @@
 //! What a transfer spends: calls, pipes and memory.
 
-use super::kernel::Scripted;
-use super::objects::{File, Object, patterned};
-use super::script::{Call, Twist};
 use super::{attempts, transfer};
 use crate::options::Options;
 use crate::plan;
+use crate::scripted::kernel::Scripted;
+use crate::scripted::objects::{File, Object, patterned};
+use crate::scripted::script::{Call, Twist};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 

@@ -2,13 +2,13 @@
 
 use std::os::fd::OwnedFd;
 
-use super::kernel::Scripted;
-use super::objects::{File, Object, patterned};
-use super::script::{Call, Twist};
 use super::{attempts, transfer};
 use crate::fault::Side;
 use crate::options::Options;
 use crate::report::Ended;
+use crate::scripted::kernel::Scripted;
+use crate::scripted::objects::{File, Object, patterned};
+use crate::scripted::script::{Call, Twist};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 

@@ -1,11 +1,11 @@
 //! Holes and clones that do not come out as they should.
 
-use super::kernel::Scripted;
-use super::objects::{BLOCK, File, Object, patterned};
-use super::script::{Call, Twist};
 use super::{attempts, transfer};
 use crate::fault::Side;
 use crate::options::{Options, Sparse};
+use crate::scripted::kernel::Scripted;
+use crate::scripted::objects::{BLOCK, File, Object, patterned};
+use crate::scripted::script::{Call, Twist};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 

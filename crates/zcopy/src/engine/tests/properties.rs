@@ -7,15 +7,16 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestError, TestRunner};
 
-use super::draw::worlds;
-use super::objects::Object;
-use super::script::Call;
-use super::world::{Kind, World};
-use super::{Outcome, Scripted, transfer_watched};
+use super::{Outcome, transfer_watched};
 use crate::error::Error;
 use crate::fault::Side;
 use crate::plan;
 use crate::report::{Ended, Report};
+use crate::scripted::Scripted;
+use crate::scripted::draw::worlds;
+use crate::scripted::objects::Object;
+use crate::scripted::script::Call;
+use crate::scripted::world::{Kind, World};
 use crate::sys::Errno;
 
 /// Enough to meet every pair and option; the environment can ask for more.

@@ -4,14 +4,14 @@ use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use super::channel::Messages;
-use super::kernel::Scripted;
-use super::objects::{Object, patterned};
-use super::script::{Call, Twist};
 use super::{Outcome, attempts, transfer, transfer_watched};
 use crate::fault::Side;
 use crate::options::Options;
 use crate::report::Ended;
+use crate::scripted::channel::Messages;
+use crate::scripted::kernel::Scripted;
+use crate::scripted::objects::{Object, patterned};
+use crate::scripted::script::{Call, Twist};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 

@@ -6,7 +6,7 @@ use crate::sys::Errno;
 
 /// The calls that a script can twist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Call {
+pub(crate) enum Call {
     Read,
     Write,
     NextDatagram,
@@ -28,7 +28,7 @@ pub(super) enum Call {
 /// One departure from the easy course of a call. A twist that a real kernel could not take at that
 /// call is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Twist {
+pub(crate) enum Twist {
     /// None.
     Straight,
     /// It moves no more than this many bytes.
@@ -49,7 +49,7 @@ pub(super) enum Twist {
 
 /// The twists to come.
 #[derive(Debug, Default)]
-pub(super) struct Script {
+pub(crate) struct Script {
     /// For whatever call comes next.
     any: VecDeque<Twist>,
     /// For the next calls of one kind. These go first.
@@ -57,18 +57,18 @@ pub(super) struct Script {
 }
 
 impl Script {
-    pub(super) fn of(twists: &[Twist]) -> Self {
+    pub(crate) fn of(twists: &[Twist]) -> Self {
         Self {
             any: twists.iter().copied().collect(),
             by_call: HashMap::new(),
         }
     }
 
-    pub(super) fn at(&mut self, call: Call, twists: &[Twist]) {
+    pub(crate) fn at(&mut self, call: Call, twists: &[Twist]) {
         self.by_call.entry(call).or_default().extend(twists);
     }
 
-    pub(super) fn next(&mut self, call: Call) -> Twist {
+    pub(crate) fn next(&mut self, call: Call) -> Twist {
         let own = self.by_call.get_mut(&call).and_then(VecDeque::pop_front);
         own.or_else(|| self.any.pop_front())
             .unwrap_or(Twist::Straight)
@@ -78,7 +78,7 @@ impl Script {
 impl Call {
     /// The n-th of the errnos by which a real kernel refuses this call to a pair that read and
     /// write can serve.
-    pub(super) fn refusal(self, n: usize) -> Option<Errno> {
+    pub(crate) fn refusal(self, n: usize) -> Option<Errno> {
         const SPLICE: &[Errno] = &[
             Errno::INVAL,
             Errno::NOSYS,

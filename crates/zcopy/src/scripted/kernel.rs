@@ -18,56 +18,63 @@ use crate::sys::{Errno, OFlags, Result};
 /// The scripted kernel. [`Kernel`] is implemented for a reference to it, so that a test can look
 /// into it afterwards.
 #[derive(Debug, Default)]
-pub(super) struct Scripted {
-    pub(super) state: RefCell<State>,
+pub(crate) struct Scripted {
+    pub(crate) state: RefCell<State>,
 }
 
 /// When the simulated clock starts.
 const START: Duration = Duration::from_secs(1000);
 
 #[derive(Debug)]
-pub(super) struct State {
-    pub(super) descriptors: HashMap<RawFd, Descriptor>,
-    pub(super) objects: Vec<Object>,
-    pub(super) script: Script,
-    pub(super) clock: Duration,
+pub(crate) struct State {
+    pub(crate) descriptors: HashMap<RawFd, Descriptor>,
+    pub(crate) objects: Vec<Object>,
+    pub(crate) script: Script,
+    pub(crate) clock: Duration,
     /// Whether a call may sleep: not with a tick.
-    pub(super) may_sleep: bool,
+    pub(crate) may_sleep: bool,
     /// Whether `RWF_NOWAIT` is known to pipes and sockets.
-    pub(super) knows_nowait: bool,
+    pub(crate) knows_nowait: bool,
     /// The capacity of a new pipe, and the largest that one may be given.
-    pub(super) pipe_capacity: usize,
-    pub(super) pipe_max: usize,
+    pub(crate) pipe_capacity: usize,
+    pub(crate) pipe_max: usize,
     /// `EIO` when dirty pages are written out.
-    pub(super) disk_fails: bool,
+    pub(crate) disk_fails: bool,
     /// More calls than this are a spin.
-    pub(super) max_calls: usize,
+    pub(crate) max_calls: usize,
     /// The calls that a script can twist, and what they answered.
-    pub(super) log: Vec<(Call, Result<usize>)>,
+    pub(crate) log: Vec<(Call, Result<usize>)>,
     /// Failures that objects told, and the side that they stand on.
-    pub(super) told: Vec<(Side, Errno)>,
+    pub(crate) told: Vec<(Side, Errno)>,
+    /// The same, and the descriptors that were asked.
+    pub(crate) told_at: Vec<(RawFd, Errno)>,
+    /// Whether the source feeds several sinks. Then it is polled before it is asked, and nobody else
+    /// reads from it: what it has it keeps until it is taken.
+    pub(crate) is_shared: bool,
     /// How often the buffer that is read into was another one than before.
-    pub(super) n_buffers: usize,
-    pub(super) last_buffer: usize,
+    pub(crate) n_buffers: usize,
+    pub(crate) last_buffer: usize,
     /// What peers have done.
-    pub(super) n_events: usize,
+    pub(crate) n_events: usize,
+    /// How often nothing but time was waited for.
+    pub(crate) n_naps: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Descriptor {
-    pub(super) object: usize,
-    pub(super) cursor: u64,
-    pub(super) flags: OFlags,
-    pub(super) side: Side,
+pub(crate) struct Descriptor {
+    pub(crate) object: usize,
+    pub(crate) cursor: u64,
+    pub(crate) flags: OFlags,
+    pub(crate) side: Side,
 }
 
 /// One end of a call that moves bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct At {
-    pub(super) fd: RawFd,
-    pub(super) object: usize,
-    pub(super) offset: Option<u64>,
-    pub(super) may_wait: bool,
+pub(crate) struct At {
+    pub(crate) fd: RawFd,
+    pub(crate) object: usize,
+    pub(crate) offset: Option<u64>,
+    pub(crate) may_wait: bool,
 }
 
 impl Default for State {
@@ -85,15 +92,18 @@ impl Default for State {
             max_calls: 100_000,
             log: Vec::new(),
             told: Vec::new(),
+            told_at: Vec::new(),
+            is_shared: false,
             n_buffers: 0,
             last_buffer: 0,
             n_events: 0,
+            n_naps: 0,
         }
     }
 }
 
 /// A token: a descriptor of its own.
-pub(super) fn token() -> OwnedFd {
+pub(crate) fn token() -> OwnedFd {
     let null = std::fs::File::options()
         .read(true)
         .write(true)
@@ -102,48 +112,48 @@ pub(super) fn token() -> OwnedFd {
 }
 
 impl Scripted {
-    pub(super) fn source(&self, object: Object, flags: OFlags) -> OwnedFd {
+    pub(crate) fn source(&self, object: Object, flags: OFlags) -> OwnedFd {
         let mut state = self.state.borrow_mut();
         state.open(object, flags | OFlags::RDONLY, Side::Source)
     }
 
-    pub(super) fn sink(&self, object: Object, flags: OFlags) -> OwnedFd {
+    pub(crate) fn sink(&self, object: Object, flags: OFlags) -> OwnedFd {
         let mut state = self.state.borrow_mut();
         state.open(object, flags | OFlags::WRONLY, Side::Sink)
     }
 
     /// The simulated time that has passed.
-    pub(super) fn elapsed(&self) -> Duration {
+    pub(crate) fn elapsed(&self) -> Duration {
         self.state.borrow().clock.saturating_sub(START)
     }
 
     /// Twists the next calls of one kind.
-    pub(super) fn twist(&self, call: Call, twists: &[Twist]) {
+    pub(crate) fn twist(&self, call: Call, twists: &[Twist]) {
         self.state.borrow_mut().script.at(call, twists);
     }
 
-    pub(super) fn set_cursor(&self, fd: &OwnedFd, to: u64) {
+    pub(crate) fn set_cursor(&self, fd: &OwnedFd, to: u64) {
         self.state
             .borrow_mut()
             .descriptor_mut(fd.as_raw_fd())
             .cursor = to;
     }
 
-    pub(super) fn cursor(&self, fd: &OwnedFd) -> u64 {
+    pub(crate) fn cursor(&self, fd: &OwnedFd) -> u64 {
         self.state.borrow().descriptor(fd.as_raw_fd()).cursor
     }
 
-    pub(super) fn with<T>(&self, fd: &OwnedFd, look: impl FnOnce(&Object) -> T) -> T {
+    pub(crate) fn with<T>(&self, fd: &OwnedFd, look: impl FnOnce(&Object) -> T) -> T {
         let state = self.state.borrow();
         look(&state.objects[state.descriptor(fd.as_raw_fd()).object])
     }
 
-    pub(super) fn contents(&self, fd: &OwnedFd) -> Vec<u8> {
+    pub(crate) fn contents(&self, fd: &OwnedFd) -> Vec<u8> {
         self.with(fd, Object::contents)
     }
 
     /// The answers to one kind of call.
-    pub(super) fn answers(&self, call: Call) -> Vec<Result<usize>> {
+    pub(crate) fn answers(&self, call: Call) -> Vec<Result<usize>> {
         let state = self.state.borrow();
         let those = state.log.iter().filter(|(which, _)| *which == call);
         those.map(|(_, answer)| *answer).collect()
@@ -151,12 +161,12 @@ impl Scripted {
 }
 
 impl State {
-    pub(super) fn open(&mut self, object: Object, flags: OFlags, side: Side) -> OwnedFd {
+    pub(crate) fn open(&mut self, object: Object, flags: OFlags, side: Side) -> OwnedFd {
         self.objects.push(object);
         self.name(self.objects.len() - 1, flags, side)
     }
 
-    pub(super) fn name(&mut self, object: usize, flags: OFlags, side: Side) -> OwnedFd {
+    pub(crate) fn name(&mut self, object: usize, flags: OFlags, side: Side) -> OwnedFd {
         let fd = token();
         let descriptor = Descriptor {
             object,
@@ -169,27 +179,27 @@ impl State {
         fd
     }
 
-    pub(super) fn descriptor(&self, fd: RawFd) -> &Descriptor {
+    pub(crate) fn descriptor(&self, fd: RawFd) -> &Descriptor {
         self.descriptors
             .get(&fd)
             .expect("a descriptor of this kernel")
     }
 
-    pub(super) fn descriptor_mut(&mut self, fd: RawFd) -> &mut Descriptor {
+    pub(crate) fn descriptor_mut(&mut self, fd: RawFd) -> &mut Descriptor {
         let found = self.descriptors.get_mut(&fd);
         found.expect("a descriptor of this kernel")
     }
 
-    pub(super) fn object(&mut self, fd: BorrowedFd<'_>) -> &mut Object {
+    pub(crate) fn object(&mut self, fd: BorrowedFd<'_>) -> &mut Object {
         let object = self.descriptor(fd.as_raw_fd()).object;
         &mut self.objects[object]
     }
 
-    pub(super) fn is_nonblocking(&self, fd: RawFd) -> bool {
+    pub(crate) fn is_nonblocking(&self, fd: RawFd) -> bool {
         self.descriptor(fd).flags.contains(OFlags::NONBLOCK)
     }
 
-    pub(super) fn is_pipe(&self, fd: RawFd) -> bool {
+    pub(crate) fn is_pipe(&self, fd: RawFd) -> bool {
         match &self.objects[self.descriptor(fd).object] {
             Object::Channel(channel) => !channel.is_stream,
             _ => false,
@@ -197,15 +207,15 @@ impl State {
     }
 
     /// A message is moved whole.
-    pub(super) fn is_message(&self, at: At) -> bool {
+    pub(crate) fn is_message(&self, at: At) -> bool {
         matches!(self.objects[at.object], Object::Messages(_))
     }
 
-    pub(super) fn appends(&self, fd: RawFd) -> bool {
+    pub(crate) fn appends(&self, fd: RawFd) -> bool {
         self.descriptor(fd).flags.contains(OFlags::APPEND)
     }
 
-    pub(super) fn at(&self, (fd, offset): (BorrowedFd<'_>, Option<u64>), may_wait: bool) -> At {
+    pub(crate) fn at(&self, (fd, offset): (BorrowedFd<'_>, Option<u64>), may_wait: bool) -> At {
         let fd = fd.as_raw_fd();
         At {
             fd,
@@ -215,7 +225,7 @@ impl State {
         }
     }
 
-    pub(super) fn position(&self, at: At) -> u64 {
+    pub(crate) fn position(&self, at: At) -> u64 {
         if self.appends(at.fd) {
             return match &self.objects[at.object] {
                 Object::File(file) => file.bytes.len() as u64,
@@ -226,7 +236,7 @@ impl State {
     }
 
     /// Moves the call's own offset or the descriptor's cursor over `n` bytes.
-    pub(super) fn passed(&mut self, at: &mut At, position: u64, n: usize) {
+    pub(crate) fn passed(&mut self, at: &mut At, position: u64, n: usize) {
         let next = position + n as u64;
         match &mut at.offset {
             Some(offset) => *offset = next,
@@ -235,7 +245,7 @@ impl State {
     }
 
     /// Lets everything happen whose time has come.
-    pub(super) fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         for object in &mut self.objects {
             let had = object.timing().and_then(|timing| timing.due);
             object.settle(self.clock);

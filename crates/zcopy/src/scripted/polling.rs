@@ -10,13 +10,15 @@ use super::script::{Call, Twist};
 use crate::fault::Side;
 use crate::sys::{Errno, PollFd, Result};
 
-/// Descriptors of which it is known how they poll.
+/// Descriptors of which it is known how they poll, whatever is asked of them.
 ///
 /// Only the kernel writes the `revents` of a [`PollFd`], so that the real one is asked about these.
 struct Polled {
     ready: OwnedFd,
     idle: OwnedFd,
     hung_up: OwnedFd,
+    /// A pipe that nobody reads.
+    broken: OwnedFd,
     /// Keeps `idle` from hanging up.
     _writer: OwnedFd,
 }
@@ -27,10 +29,12 @@ impl Polled {
         THOSE.get_or_init(|| {
             let (idle, writer) = std::io::pipe().expect("there are descriptors");
             let (hung_up, _) = std::io::pipe().expect("there are descriptors");
+            let (_, broken) = std::io::pipe().expect("there are descriptors");
             Polled {
                 ready: token(),
                 idle: idle.into(),
                 hung_up: hung_up.into(),
+                broken: broken.into(),
                 _writer: writer.into(),
             }
         })
@@ -38,7 +42,7 @@ impl Polled {
 }
 
 impl State {
-    pub(super) fn poll(
+    pub(crate) fn poll(
         &mut self,
         fds: &mut [PollFd<'_>],
         timeout: Option<Duration>,
@@ -48,12 +52,17 @@ impl State {
             Some((_, Err(Errno::AGAIN)))
         );
         assert!(
-            fds.is_empty() || was_told_to || !self.may_sleep || timeout == Some(Duration::ZERO),
+            fds.is_empty()
+                || was_told_to
+                || !self.may_sleep
+                || self.is_shared
+                || timeout == Some(Duration::ZERO),
             "it waits, though nothing has blocked"
         );
         if self.script.next(Call::Poll) == Twist::Interrupted {
             return Err(Errno::INTR);
         }
+        self.n_naps += usize::from(fds.is_empty());
         let deadline = timeout.map(|timeout| self.clock + timeout);
         loop {
             let tokens = Polled::those();
@@ -68,6 +77,7 @@ impl State {
                         Found::End => &tokens.hung_up,
                         Found::Later => &tokens.idle,
                     },
+                    Side::Sink if object.is_broken() => &tokens.broken,
                     Side::Sink if object.polls_as_writable(self.clock) => &tokens.ready,
                     Side::Sink => &tokens.idle,
                     Side::Neither => panic!("it polls the private pipe"),
@@ -78,14 +88,17 @@ impl State {
                 }
                 polled.push(token);
             }
-            let is_idle = |token: &&OwnedFd| token.as_raw_fd() == tokens.idle.as_raw_fd();
             let is_at_once = timeout == Some(Duration::ZERO) && !fds.is_empty();
-            if is_at_once || !polled.iter().all(is_idle) {
-                for (fd, token) in fds.iter_mut().zip(polled) {
-                    fd.set_fd(token);
-                }
-                let now = rustix::event::Timespec::default();
-                return rustix::event::poll(fds, Some(&now));
+            // Whether that is what they are asked for, the real kernel knows.
+            let mut found = fds.to_vec();
+            for (fd, token) in found.iter_mut().zip(polled) {
+                fd.set_fd(token);
+            }
+            let now = rustix::event::Timespec::default();
+            let n_found = rustix::event::poll(&mut found, Some(&now))?;
+            if is_at_once || n_found > 0 {
+                fds.clone_from_slice(&found);
+                return Ok(n_found);
             }
             let until = match (next, deadline) {
                 (Some(next), Some(deadline)) => next.min(deadline),

@@ -302,13 +302,14 @@ impl Kernel for &Scripted {
         state.answered(Call::PunchHole, answer, |()| 0)
     }
 
-    fn write_out(&self, _: BorrowedFd<'_>, _: u64, len: u64, _: WriteOut) -> Result<()> {
+    fn write_out(&self, fd: BorrowedFd<'_>, _: u64, len: u64, _: WriteOut) -> Result<()> {
         let mut state = self.state.borrow_mut();
         let mut answer = state
             .twist(Call::WriteOut, len as usize, &[], false)
             .map(|_| ());
         if answer.is_ok() && state.disk_fails {
             state.told.push((Side::Sink, Errno::IO));
+            state.told_at.push((fd.as_raw_fd(), Errno::IO));
             answer = Err(Errno::IO);
         }
         state.answered(Call::WriteOut, answer, |()| 0)

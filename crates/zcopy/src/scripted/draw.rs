@@ -9,7 +9,7 @@ use crate::strategy::Strategy as Route;
 use crate::sys::Errno;
 
 /// Every transfer there is, as far as the scripted kernel can act it.
-pub(super) fn worlds() -> impl Strategy<Value = World> {
+pub(crate) fn worlds() -> impl Strategy<Value = World> {
     (source_ends(), sink_ends(), wishes(), troubles()).prop_map(
         |(source, sink, wishes, trouble)| {
             let mut world = World {
@@ -65,7 +65,7 @@ fn timeouts() -> impl Strategy<Value = Option<u64>> {
     prop_oneof![6 => Just(None), 1 => (5..30_u64).prop_map(Some)]
 }
 
-fn source_ends() -> impl Strategy<Value = SourceEnd> {
+pub(crate) fn source_ends() -> impl Strategy<Value = SourceEnd> {
     use Kind::{Block, Device, File};
     let magics = prop::sample::select(vec![0xef53, 0x0102_1994, 0x9123_683e, 0x9123_683e, 0]);
     let zeros = prop::collection::vec((0..150_usize, 1..40_usize), 0..4);
@@ -103,7 +103,7 @@ fn source_ends() -> impl Strategy<Value = SourceEnd> {
     )
 }
 
-fn sink_ends() -> impl Strategy<Value = SinkEnd> {
+pub(crate) fn sink_ends() -> impl Strategy<Value = SinkEnd> {
     use Kind::{Block, Device, File};
     let starts = prop_oneof![3 => Just(0), 1 => Just(8192), 1 => 0..100_000_u64];
     let lens = prop_oneof![3 => Just(0), 1 => 0..200_000_usize];
@@ -146,7 +146,7 @@ fn sink_ends() -> impl Strategy<Value = SinkEnd> {
         )
 }
 
-fn wishes() -> impl Strategy<Value = Wishes> {
+pub(crate) fn wishes() -> impl Strategy<Value = Wishes> {
     let rarely =
         |range: std::ops::Range<u64>| prop_oneof![4 => Just(None), 1 => range.prop_map(Some)];
     let strategies = prop_oneof![
@@ -193,7 +193,7 @@ fn wishes() -> impl Strategy<Value = Wishes> {
     )
 }
 
-fn troubles() -> impl Strategy<Value = Trouble> {
+pub(crate) fn troubles() -> impl Strategy<Value = Trouble> {
     let twist = prop_oneof![
         4 => Just(Twist::Straight),
         2 => (1..10_usize).prop_map(Twist::Short),

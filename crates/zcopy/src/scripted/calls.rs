@@ -3,7 +3,7 @@
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-use super::channel::Peer;
+use super::channel::{Channel, Peer};
 use super::kernel::{At, State};
 use super::objects::{BLOCK, Found, Object, pattern};
 use super::script::{Call, Twist};
@@ -32,17 +32,18 @@ impl State {
 
     /// Notes that the caller hears of a failure. One that comes after some bytes waits for the next
     /// call.
-    pub(super) fn tell(&mut self, at: At, errno: Errno) -> Errno {
+    pub(crate) fn tell(&mut self, at: At, errno: Errno) -> Errno {
         if matches!(errno, Errno::AGAIN | Errno::INTR) {
             return errno;
         }
         self.told.push((self.descriptor(at.fd).side, errno));
+        self.told_at.push((at.fd, errno));
         self.objects[at.object].told();
         errno
     }
 
     /// Waits until bytes can be taken from here; 0 is the end.
-    pub(super) fn await_bytes(&mut self, at: At, since: Duration) -> Result<usize> {
+    pub(crate) fn await_bytes(&mut self, at: At, since: Duration) -> Result<usize> {
         loop {
             let position = self.position(at);
             match self.objects[at.object].readable(position, self.clock) {
@@ -116,7 +117,7 @@ impl State {
     }
 
     /// What the script has for this call: an answer, or the most that it may move.
-    pub(super) fn twist(
+    pub(crate) fn twist(
         &mut self,
         call: Call,
         len: usize,
@@ -130,9 +131,18 @@ impl State {
             twist @ (Twist::Stalled(_) | Twist::FalseStart) => {
                 let clock = self.clock;
                 let is_peered = |at: &&At| {
+                    let keeps_its_bytes = |channel: &Channel| match channel.peer {
+                        Peer::Nobody => true,
+                        Peer::Feeds { .. } => {
+                            self.is_shared && !channel.is_stream && !channel.queue.is_empty()
+                        }
+                        Peer::Takes { .. } => false,
+                    };
+                    // What has gone is known at once.
                     !at.may_wait
+                        && !self.objects[at.object].is_broken()
                         && !matches!(&self.objects[at.object], Object::Channel(channel)
-                            if matches!(channel.peer, Peer::Nobody))
+                            if keeps_its_bytes(channel))
                 };
                 let Some(at) = ends.iter().find(is_peered).copied() else {
                     return Ok(None);
@@ -153,7 +163,7 @@ impl State {
     }
 
     /// Writes down what a call answered.
-    pub(super) fn answered<T: Copy>(
+    pub(crate) fn answered<T: Copy>(
         &mut self,
         call: Call,
         answer: Result<T>,
@@ -165,7 +175,7 @@ impl State {
         answer
     }
 
-    pub(super) fn read(&mut self, mut at: At, buffer: &mut [u8]) -> Result<usize> {
+    pub(crate) fn read(&mut self, mut at: At, buffer: &mut [u8]) -> Result<usize> {
         let short = self.twist(Call::Read, buffer.len(), &[at], false)?;
         let found = self.await_bytes(at, self.clock);
         let found = found.map_err(|errno| self.tell(at, errno))?;
@@ -180,7 +190,7 @@ impl State {
         Ok(n)
     }
 
-    pub(super) fn write(&mut self, mut at: At, bytes: &[u8]) -> Result<usize> {
+    pub(crate) fn write(&mut self, mut at: At, bytes: &[u8]) -> Result<usize> {
         let short = self.twist(Call::Write, bytes.len(), &[at], true)?;
         if short == Some(0) {
             return Ok(0);
@@ -212,7 +222,7 @@ impl State {
         Ok(written)
     }
 
-    pub(super) fn splice(
+    pub(crate) fn splice(
         &mut self,
         ends: [(BorrowedFd<'_>, Option<u64>); 2],
         len: usize,
@@ -258,7 +268,7 @@ impl State {
 
     /// The bytes stay where they are. A pipe that is full of little refuses more, so that a short
     /// count is normal.
-    pub(super) fn tee(
+    pub(crate) fn tee(
         &mut self,
         ends: [BorrowedFd<'_>; 2],
         len: usize,
@@ -293,7 +303,7 @@ impl State {
         Ok(n)
     }
 
-    pub(super) fn sendfile(
+    pub(crate) fn sendfile(
         &mut self,
         sink: BorrowedFd<'_>,
         source: (BorrowedFd<'_>, Option<u64>),
@@ -318,7 +328,7 @@ impl State {
         self.carry(source, sink, len, !self.is_pipe(to))
     }
 
-    pub(super) fn copy_file_range(&mut self, source: At, sink: At, len: usize) -> Result<usize> {
+    pub(crate) fn copy_file_range(&mut self, source: At, sink: At, len: usize) -> Result<usize> {
         let short = self.twist(Call::CopyFileRange, len, &[], true)?;
         let (Object::File(from), Object::File(to)) =
             (&self.objects[source.object], &self.objects[sink.object])
@@ -339,7 +349,7 @@ impl State {
     }
 
     /// Clones a range, or (without one) the whole file.
-    pub(super) fn clone(
+    pub(crate) fn clone(
         &mut self,
         call: Call,
         ends: [BorrowedFd<'_>; 2],

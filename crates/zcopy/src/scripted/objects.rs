@@ -8,11 +8,11 @@ use super::channel::{Channel, Messages, Peer, Timing, take_front};
 use crate::sys::Errno;
 
 /// The grain of holes, and a pipe's slot.
-pub(super) const BLOCK: usize = 4096;
+pub(crate) const BLOCK: usize = 4096;
 
 /// One thing that bytes come from or go to.
 #[derive(Debug)]
-pub(super) enum Object {
+pub(crate) enum Object {
     File(File),
     Channel(Channel),
     Messages(Messages),
@@ -24,7 +24,7 @@ pub(super) enum Object {
 
 /// What a call finds at an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(crate) enum Found {
     /// So many bytes can be taken, or so much room is left.
     Some(usize),
     End,
@@ -35,36 +35,36 @@ pub(super) enum Found {
 
 /// A regular file or block device.
 #[derive(Debug, Default)]
-pub(super) struct File {
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct File {
+    pub(crate) bytes: Vec<u8>,
     /// Which blocks hold data; the others are holes.
-    pub(super) has_data: Vec<bool>,
+    pub(crate) has_data: Vec<bool>,
     /// The size it claims, if that is not the true one.
-    pub(super) claims: Option<u64>,
-    pub(super) is_block_device: bool,
-    pub(super) device: u64,
-    pub(super) magic: u64,
+    pub(crate) claims: Option<u64>,
+    pub(crate) is_block_device: bool,
+    pub(crate) device: u64,
+    pub(crate) magic: u64,
     /// Where reads of it, or writes to it, begin to fail.
-    pub(super) bad: Option<(u64, Errno)>,
+    pub(crate) bad: Option<(u64, Errno)>,
     /// Bytes that somebody appends to it the moment it is cloned.
-    pub(super) grows_when_cloned: usize,
+    pub(crate) grows_when_cloned: usize,
 }
 
 /// The byte at a place of every source: never 0, so that a hole cannot be taken for data.
-pub(super) fn pattern(place: u64) -> u8 {
+pub(crate) fn pattern(place: u64) -> u8 {
     let mixed = place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     (mixed % 255) as u8 + 1
 }
 
 /// The first `len` bytes of the pattern.
-pub(super) fn patterned(len: usize) -> Vec<u8> {
+pub(crate) fn patterned(len: usize) -> Vec<u8> {
     static PATTERN: OnceLock<Vec<u8>> = OnceLock::new();
     let all = PATTERN.get_or_init(|| (0..1 << 20).map(pattern).collect());
     all[..len].to_vec()
 }
 
 impl File {
-    pub(super) fn holding(bytes: &[u8]) -> Self {
+    pub(crate) fn holding(bytes: &[u8]) -> Self {
         Self {
             bytes: bytes.to_vec(),
             has_data: vec![true; bytes.len().div_ceil(BLOCK)],
@@ -75,7 +75,7 @@ impl File {
     }
 
     /// The same with every block of zeros a hole.
-    pub(super) fn sparse(bytes: &[u8]) -> Self {
+    pub(crate) fn sparse(bytes: &[u8]) -> Self {
         let mut file = Self::holding(bytes);
         for (block, has_data) in bytes.chunks(BLOCK).zip(&mut file.has_data) {
             *has_data = block.iter().any(|byte| *byte != 0);
@@ -83,11 +83,11 @@ impl File {
         file
     }
 
-    pub(super) fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         self.claims.unwrap_or(self.bytes.len() as u64)
     }
 
-    pub(super) fn allocated(&self) -> u64 {
+    pub(crate) fn allocated(&self) -> u64 {
         (self.has_data.iter().filter(|has| **has).count() * BLOCK) as u64
     }
 
@@ -103,7 +103,7 @@ impl File {
         }
     }
 
-    pub(super) fn put(&mut self, position: u64, bytes: &[u8]) {
+    pub(crate) fn put(&mut self, position: u64, bytes: &[u8]) {
         let range = position as usize..position as usize + bytes.len();
         self.resize(self.bytes.len().max(range.end));
         self.bytes[range.clone()].copy_from_slice(bytes);
@@ -112,12 +112,12 @@ impl File {
         }
     }
 
-    pub(super) fn resize(&mut self, len: usize) {
+    pub(crate) fn resize(&mut self, len: usize) {
         self.bytes.resize(len, 0);
         self.has_data.resize(len.div_ceil(BLOCK), false);
     }
 
-    pub(super) fn punch(&mut self, position: usize, len: usize) {
+    pub(crate) fn punch(&mut self, position: usize, len: usize) {
         let end = (position + len).min(self.bytes.len());
         self.bytes[position.min(end)..end].fill(0);
         for block in position.div_ceil(BLOCK)..end / BLOCK {
@@ -126,7 +126,7 @@ impl File {
     }
 
     /// The first place at or after `position` that holds data, or does not.
-    pub(super) fn seek_extent(&self, position: u64, data: bool) -> Result<u64, Errno> {
+    pub(crate) fn seek_extent(&self, position: u64, data: bool) -> Result<u64, Errno> {
         let size = self.size();
         if position >= size {
             return Err(Errno::NXIO);
@@ -147,12 +147,12 @@ impl File {
 
 impl Object {
     /// A regular file on ext4.
-    pub(super) fn file(bytes: &[u8]) -> Self {
+    pub(crate) fn file(bytes: &[u8]) -> Self {
         Object::File(File::holding(bytes))
     }
 
     /// The reading end of a pipe, or a stream socket, whose peer sends these bytes in chunks.
-    pub(super) fn feeding(is_stream: bool, bytes: &[u8], chunks: &[usize]) -> Self {
+    pub(crate) fn feeding(is_stream: bool, bytes: &[u8], chunks: &[usize]) -> Self {
         let peer = Peer::Feeds {
             rest: bytes.to_vec(),
             chunks: chunks.iter().copied().collect(),
@@ -162,7 +162,7 @@ impl Object {
     }
 
     /// The writing end of a pipe, or a stream socket, of 64 KiB, whose peer takes everything.
-    pub(super) fn taking(is_stream: bool) -> Self {
+    pub(crate) fn taking(is_stream: bool) -> Self {
         let peer = Peer::Takes {
             taken: Vec::new(),
             chunks: VecDeque::new(),
@@ -171,7 +171,7 @@ impl Object {
     }
 
     /// The same, whose peer takes so long for each move.
-    pub(super) fn slowly(mut self, delay: Duration) -> Self {
+    pub(crate) fn slowly(mut self, delay: Duration) -> Self {
         if let Some(timing) = self.timing_mut() {
             timing.delays = std::iter::repeat_n(delay, 1000).collect();
         }
@@ -179,7 +179,7 @@ impl Object {
     }
 
     /// The same, with a `SO_RCVTIMEO` or `SO_SNDTIMEO`.
-    pub(super) fn timing_out(mut self, after: Duration) -> Self {
+    pub(crate) fn timing_out(mut self, after: Duration) -> Self {
         if let Some(timing) = self.timing_mut() {
             timing.timeout = Some(after);
         }
@@ -188,7 +188,7 @@ impl Object {
 }
 
 impl Object {
-    pub(super) fn readable(&self, position: u64, now: Duration) -> Found {
+    pub(crate) fn readable(&self, position: u64, now: Duration) -> Found {
         if self
             .timing()
             .is_some_and(|timing| timing.stalled_until > now)
@@ -204,7 +204,7 @@ impl Object {
         }
     }
 
-    pub(super) fn writable(&self, position: u64, now: Duration) -> Found {
+    pub(crate) fn writable(&self, position: u64, now: Duration) -> Found {
         if self
             .timing()
             .is_some_and(|timing| timing.stalled_until > now)
@@ -221,14 +221,22 @@ impl Object {
     }
 
     /// As `writable`, for a call that hands over pages.
-    pub(super) fn spliceable(&self, position: u64, now: Duration) -> Found {
+    pub(crate) fn spliceable(&self, position: u64, now: Duration) -> Found {
         match self {
             Object::Channel(channel) if !channel.has_slot() => Found::Later,
             _ => self.writable(position, now),
         }
     }
 
-    pub(super) fn polls_as_writable(&self, now: Duration) -> bool {
+    /// Whether whoever was at the other end has gone.
+    pub(crate) fn is_broken(&self) -> bool {
+        match self {
+            Object::Channel(channel) => channel.broken().is_some(),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn polls_as_writable(&self, now: Duration) -> bool {
         match self {
             Object::Channel(channel) => {
                 channel.timing.stalled_until <= now && channel.polls_as_writable()
@@ -237,7 +245,7 @@ impl Object {
         }
     }
 
-    pub(super) fn take(&mut self, position: u64, n: usize) -> Vec<u8> {
+    pub(crate) fn take(&mut self, position: u64, n: usize) -> Vec<u8> {
         match self {
             Object::File(file) => file.bytes[position as usize..][..n].to_vec(),
             Object::Channel(channel) => {
@@ -258,7 +266,7 @@ impl Object {
         }
     }
 
-    pub(super) fn put(&mut self, position: u64, bytes: &[u8]) {
+    pub(crate) fn put(&mut self, position: u64, bytes: &[u8]) {
         match self {
             Object::File(file) => file.put(position, bytes),
             Object::Channel(channel) => {
@@ -272,13 +280,13 @@ impl Object {
     }
 
     /// Notes that a failure was told.
-    pub(super) fn told(&mut self) {
+    pub(crate) fn told(&mut self) {
         if let Object::Channel(channel) = self {
             channel.has_told = true;
         }
     }
 
-    pub(super) fn timing(&self) -> Option<&Timing> {
+    pub(crate) fn timing(&self) -> Option<&Timing> {
         match self {
             Object::Channel(channel) => Some(&channel.timing),
             Object::Messages(messages) => Some(&messages.timing),
@@ -286,7 +294,7 @@ impl Object {
         }
     }
 
-    pub(super) fn timing_mut(&mut self) -> Option<&mut Timing> {
+    pub(crate) fn timing_mut(&mut self) -> Option<&mut Timing> {
         match self {
             Object::Channel(channel) => Some(&mut channel.timing),
             Object::Messages(messages) => Some(&mut messages.timing),
@@ -295,7 +303,7 @@ impl Object {
     }
 
     /// When something will happen here, given that somebody waits for it.
-    pub(super) fn next_event(&mut self, now: Duration) -> Option<Duration> {
+    pub(crate) fn next_event(&mut self, now: Duration) -> Option<Duration> {
         let is_private = matches!(
             self,
             Object::Channel(Channel {
@@ -318,7 +326,7 @@ impl Object {
     }
 
     /// Lets the peer move if its time has come.
-    pub(super) fn settle(&mut self, now: Duration) {
+    pub(crate) fn settle(&mut self, now: Duration) {
         let Some(timing) = self
             .timing_mut()
             .filter(|t| t.due.is_some_and(|due| due <= now))
@@ -334,7 +342,7 @@ impl Object {
     }
 
     /// Everything that has arrived here, whether or not a peer has taken it yet.
-    pub(super) fn contents(&self) -> Vec<u8> {
+    pub(crate) fn contents(&self) -> Vec<u8> {
         match self {
             Object::File(file) => file.bytes.clone(),
             Object::Channel(channel) => match &channel.peer {

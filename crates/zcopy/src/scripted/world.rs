@@ -15,15 +15,15 @@ use crate::sys::{Errno, OFlags};
 
 /// One random transfer.
 #[derive(Clone, Debug)]
-pub(super) struct World {
-    pub(super) source: SourceEnd,
-    pub(super) sink: SinkEnd,
-    pub(super) wishes: Wishes,
-    pub(super) trouble: Trouble,
+pub(crate) struct World {
+    pub(crate) source: SourceEnd,
+    pub(crate) sink: SinkEnd,
+    pub(crate) wishes: Wishes,
+    pub(crate) trouble: Trouble,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     File,
     Block,
     Pipe,
@@ -34,77 +34,77 @@ pub(super) enum Kind {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct SourceEnd {
-    pub(super) kind: Kind,
-    pub(super) len: usize,
+pub(crate) struct SourceEnd {
+    pub(crate) kind: Kind,
+    pub(crate) len: usize,
     /// Where a file is read from.
-    pub(super) start: u64,
-    pub(super) is_positional: bool,
-    pub(super) is_nonblocking: bool,
+    pub(crate) start: u64,
+    pub(crate) is_positional: bool,
+    pub(crate) is_nonblocking: bool,
     /// Blocks of zeros, which are holes if the file is sparse.
-    pub(super) zeros: Vec<(usize, usize)>,
-    pub(super) is_sparse: bool,
+    pub(crate) zeros: Vec<(usize, usize)>,
+    pub(crate) is_sparse: bool,
     /// The size that a file claims, in hundredths of the true one.
-    pub(super) claims: Option<u64>,
-    pub(super) magic: u64,
-    pub(super) chunks: Vec<usize>,
-    pub(super) delays: Vec<u64>,
-    pub(super) timeout: Option<u64>,
+    pub(crate) claims: Option<u64>,
+    pub(crate) magic: u64,
+    pub(crate) chunks: Vec<usize>,
+    pub(crate) delays: Vec<u64>,
+    pub(crate) timeout: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "drawn one by one")]
-pub(super) struct SinkEnd {
-    pub(super) kind: Kind,
+pub(crate) struct SinkEnd {
+    pub(crate) kind: Kind,
     /// What a file holds before.
-    pub(super) len: usize,
-    pub(super) start: u64,
-    pub(super) is_positional: bool,
-    pub(super) is_nonblocking: bool,
-    pub(super) appends: bool,
-    pub(super) is_elsewhere: bool,
-    pub(super) capacity: usize,
-    pub(super) chunks: Vec<usize>,
-    pub(super) delays: Vec<u64>,
-    pub(super) timeout: Option<u64>,
+    pub(crate) len: usize,
+    pub(crate) start: u64,
+    pub(crate) is_positional: bool,
+    pub(crate) is_nonblocking: bool,
+    pub(crate) appends: bool,
+    pub(crate) is_elsewhere: bool,
+    pub(crate) capacity: usize,
+    pub(crate) chunks: Vec<usize>,
+    pub(crate) delays: Vec<u64>,
+    pub(crate) timeout: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Wishes {
-    pub(super) limit: Option<u64>,
-    pub(super) stable: bool,
-    pub(super) strategy: Option<Strategy>,
-    pub(super) reflink: Reflink,
-    pub(super) sparse: Sparse,
-    pub(super) cache: Cache,
-    pub(super) grow_pipes: bool,
+pub(crate) struct Wishes {
+    pub(crate) limit: Option<u64>,
+    pub(crate) stable: bool,
+    pub(crate) strategy: Option<Strategy>,
+    pub(crate) reflink: Reflink,
+    pub(crate) sparse: Sparse,
+    pub(crate) cache: Cache,
+    pub(crate) grow_pipes: bool,
     /// Of the source's length, a second.
-    pub(super) rate: Option<u64>,
-    pub(super) tick: Option<u64>,
-    pub(super) inspected: bool,
+    pub(crate) rate: Option<u64>,
+    pub(crate) tick: Option<u64>,
+    pub(crate) inspected: bool,
     /// At which call the observer breaks off.
-    pub(super) break_at: Option<usize>,
+    pub(crate) break_at: Option<usize>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Trouble {
-    pub(super) twists: Vec<Twist>,
+pub(crate) struct Trouble {
+    pub(crate) twists: Vec<Twist>,
     /// Where the source begins to fail, from where the transfer starts.
-    pub(super) source: Option<(u64, Errno)>,
-    pub(super) sink: Option<(u64, Errno)>,
-    pub(super) disk_fails: bool,
-    pub(super) knows_nowait: bool,
-    pub(super) pipe_capacity: usize,
-    pub(super) pipe_max: usize,
+    pub(crate) source: Option<(u64, Errno)>,
+    pub(crate) sink: Option<(u64, Errno)>,
+    pub(crate) disk_fails: bool,
+    pub(crate) knows_nowait: bool,
+    pub(crate) pipe_capacity: usize,
+    pub(crate) pipe_max: usize,
 }
 
 impl SourceEnd {
-    pub(super) fn is_file(&self) -> bool {
+    pub(crate) fn is_file(&self) -> bool {
         matches!(self.kind, Kind::File | Kind::Block)
     }
 
     /// All its bytes, those before the start included.
-    pub(super) fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = patterned(self.len);
         for (first, n) in &self.zeros {
             let range = first * BLOCK..(first + n) * BLOCK;
@@ -117,7 +117,7 @@ impl SourceEnd {
     }
 
     /// The messages of a socket that has such.
-    pub(super) fn messages(&self) -> Vec<Vec<u8>> {
+    pub(crate) fn messages(&self) -> Vec<Vec<u8>> {
         let bytes = self.bytes();
         let (mut rest, mut messages) = (&bytes[..], Vec::new());
         let mut sizes = self.chunks.iter().copied();
@@ -129,7 +129,7 @@ impl SourceEnd {
         messages
     }
 
-    fn object(&self, trouble: &Trouble) -> Object {
+    pub(crate) fn object(&self, trouble: &Trouble) -> Object {
         let bytes = self.bytes();
         match self.kind {
             Kind::File | Kind::Block => {
@@ -189,18 +189,18 @@ fn millis(delays: &[u64]) -> VecDeque<Duration> {
 }
 
 impl SinkEnd {
-    pub(super) fn is_file(&self) -> bool {
+    pub(crate) fn is_file(&self) -> bool {
         matches!(self.kind, Kind::File | Kind::Block)
     }
 
     /// What a file holds before anything is moved.
-    pub(super) fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = vec![b'x'; self.len];
         bytes.iter_mut().step_by(7).for_each(|byte| *byte = b'y');
         bytes
     }
 
-    fn object(&self, source: &SourceEnd, trouble: &Trouble) -> Object {
+    pub(crate) fn object(&self, source: &SourceEnd, trouble: &Trouble) -> Object {
         match self.kind {
             Kind::File | Kind::Block => {
                 let mut file = File::holding(&self.bytes());
@@ -245,7 +245,7 @@ impl SinkEnd {
 
 impl World {
     /// The scripted kernel in which it takes place, and both ends.
-    pub(super) fn kernel(&self) -> (Scripted, OwnedFd, OwnedFd) {
+    pub(crate) fn kernel(&self) -> (Scripted, OwnedFd, OwnedFd) {
         let kernel = Scripted::default();
         let flags = |is_nonblocking| {
             if is_nonblocking {
@@ -294,7 +294,7 @@ impl World {
         (kernel, source, sink)
     }
 
-    pub(super) fn source_start(&self) -> u64 {
+    pub(crate) fn source_start(&self) -> u64 {
         if self.source.is_file() {
             self.source.start
         } else {
@@ -302,7 +302,7 @@ impl World {
         }
     }
 
-    pub(super) fn sink_start(&self) -> u64 {
+    pub(crate) fn sink_start(&self) -> u64 {
         match self.sink.kind {
             _ if self.sink.appends => self.sink.len as u64,
             Kind::File | Kind::Block => self.sink.start,
@@ -311,7 +311,7 @@ impl World {
     }
 
     /// Bytes a second.
-    pub(super) fn rate(&self) -> Option<u64> {
+    pub(crate) fn rate(&self) -> Option<u64> {
         let len = (self.source.len as u64).max(1);
         self.wishes.rate.map(|times| times * len)
     }
@@ -336,7 +336,7 @@ impl World {
         100 + 8 * (n_pages + n_chunks + self.trouble.twists.len()) + n_ticks + 2 * rate_waits
     }
 
-    pub(super) fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> Options {
         let wishes = &self.wishes;
         Options {
             limit: wishes.limit,

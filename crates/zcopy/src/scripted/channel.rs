@@ -8,22 +8,22 @@ use crate::sys::Errno;
 
 /// A pipe, or one direction of a stream socket. It moves when somebody waits for it.
 #[derive(Debug)]
-pub(super) struct Channel {
-    pub(super) queue: Vec<u8>,
-    pub(super) capacity: usize,
-    pub(super) is_stream: bool,
-    pub(super) peer: Peer,
-    pub(super) timing: Timing,
+pub(crate) struct Channel {
+    pub(crate) queue: Vec<u8>,
+    pub(crate) capacity: usize,
+    pub(crate) is_stream: bool,
+    pub(crate) peer: Peer,
+    pub(crate) timing: Timing,
     /// After how many bytes it fails. A stream's failure is told once; then it has ended.
-    pub(super) breaks: Option<(u64, Errno)>,
-    pub(super) has_told: bool,
+    pub(crate) breaks: Option<(u64, Errno)>,
+    pub(crate) has_told: bool,
     /// Bytes that the transfer has taken or put so far.
-    pub(super) passed: u64,
+    pub(crate) passed: u64,
 }
 
 /// Whoever is at the other end of a channel.
 #[derive(Debug)]
-pub(super) enum Peer {
+pub(crate) enum Peer {
     /// Nobody: a private pipe.
     Nobody,
     /// Feeds these bytes, in chunks of these sizes and then as much as fits, and closes.
@@ -41,29 +41,29 @@ pub(super) enum Peer {
 
 /// A datagram or seqpacket socket.
 #[derive(Debug, Default)]
-pub(super) struct Messages {
-    pub(super) queue: VecDeque<Vec<u8>>,
+pub(crate) struct Messages {
+    pub(crate) queue: VecDeque<Vec<u8>>,
     /// What a feeding peer has yet to send; none of a taking one.
-    pub(super) rest: Option<VecDeque<Vec<u8>>>,
-    pub(super) has_closed: bool,
-    pub(super) taken: Vec<Vec<u8>>,
-    pub(super) timing: Timing,
+    pub(crate) rest: Option<VecDeque<Vec<u8>>>,
+    pub(crate) has_closed: bool,
+    pub(crate) taken: Vec<Vec<u8>>,
+    pub(crate) timing: Timing,
 }
 
 /// When a peer moves.
 #[derive(Debug, Default)]
-pub(super) struct Timing {
-    pub(super) delays: VecDeque<Duration>,
+pub(crate) struct Timing {
+    pub(crate) delays: VecDeque<Duration>,
     /// When the peer, being waited for, will move.
-    pub(super) due: Option<Duration>,
+    pub(crate) due: Option<Duration>,
     /// Nothing is to be had before, whatever the peer does.
-    pub(super) stalled_until: Duration,
+    pub(crate) stalled_until: Duration,
     /// `SO_RCVTIMEO` or `SO_SNDTIMEO`.
-    pub(super) timeout: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
 }
 
 impl Channel {
-    pub(super) fn new(capacity: usize, is_stream: bool, peer: Peer) -> Self {
+    pub(crate) fn new(capacity: usize, is_stream: bool, peer: Peer) -> Self {
         Self {
             queue: Vec::new(),
             capacity,
@@ -76,14 +76,14 @@ impl Channel {
         }
     }
 
-    pub(super) fn broken(&self) -> Option<Errno> {
+    pub(crate) fn broken(&self) -> Option<Errno> {
         self.breaks
             .filter(|(after, _)| self.passed >= *after)
             .map(|(_, errno)| errno)
     }
 
     /// What passes before it breaks. A pipe's reader goes away between two calls.
-    pub(super) fn until_break(&self) -> usize {
+    pub(crate) fn until_break(&self) -> usize {
         if !self.is_stream {
             return usize::MAX;
         }
@@ -91,7 +91,7 @@ impl Channel {
         usize::try_from(after - self.passed.min(after)).unwrap_or(usize::MAX)
     }
 
-    pub(super) fn readable(&self) -> Found {
+    pub(crate) fn readable(&self) -> Found {
         if let Some(errno) = self.broken() {
             return if self.has_told {
                 Found::End
@@ -111,7 +111,7 @@ impl Channel {
         }
     }
 
-    pub(super) fn writable(&self) -> Found {
+    pub(crate) fn writable(&self) -> Found {
         match self.broken() {
             Some(_) if self.has_told && self.is_stream => return Found::Failed(Errno::PIPE),
             Some(errno) => return Found::Failed(errno),
@@ -124,12 +124,12 @@ impl Channel {
     }
 
     /// What a splice into it finds: a pipe takes pages, and a page needs a slot.
-    pub(super) fn has_slot(&self) -> bool {
+    pub(crate) fn has_slot(&self) -> bool {
         self.is_stream || self.capacity - self.queue.len() >= BLOCK || self.broken().is_some()
     }
 
     /// A third of a socket's buffer must be free (`sk_stream_is_writeable`), a slot of a pipe.
-    pub(super) fn polls_as_writable(&self) -> bool {
+    pub(crate) fn polls_as_writable(&self) -> bool {
         let free = self.capacity - self.queue.len();
         let has_room = if self.is_stream {
             free * 3 >= self.capacity
@@ -140,7 +140,7 @@ impl Channel {
     }
 
     /// The peer does the next thing that it has to do.
-    pub(super) fn stir(&mut self) {
+    pub(crate) fn stir(&mut self) {
         let free = self.capacity - self.queue.len();
         match &mut self.peer {
             Peer::Nobody => panic!("a private pipe is waited for"),
@@ -168,14 +168,14 @@ impl Channel {
 
 impl Messages {
     /// A socket whose peer sends these messages and closes.
-    pub(super) fn feeding(messages: &[Vec<u8>]) -> Self {
+    pub(crate) fn feeding(messages: &[Vec<u8>]) -> Self {
         Self {
             rest: Some(messages.iter().cloned().collect()),
             ..Self::default()
         }
     }
 
-    pub(super) fn readable(&self) -> Found {
+    pub(crate) fn readable(&self) -> Found {
         match self.queue.front() {
             Some(message) => Found::Some(message.len()),
             None if self.has_closed => Found::End,
@@ -183,7 +183,7 @@ impl Messages {
         }
     }
 
-    pub(super) fn stir(&mut self) {
+    pub(crate) fn stir(&mut self) {
         match &mut self.rest {
             Some(rest) => match rest.pop_front() {
                 Some(message) => self.queue.push_back(message),
@@ -195,7 +195,7 @@ impl Messages {
 }
 
 /// The first `n` bytes, taken away.
-pub(super) fn take_front(bytes: &mut Vec<u8>, n: usize) -> Vec<u8> {
+pub(crate) fn take_front(bytes: &mut Vec<u8>, n: usize) -> Vec<u8> {
     let rest = bytes.split_off(n);
     std::mem::replace(bytes, rest)
 }

@@ -1,0 +1,376 @@
+//! What holds of every fan-out, whatever the kernel does to it.
+
+use std::ops::ControlFlow;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestError, TestRunner};
+
+use super::world::{Branch, Several, worlds};
+use super::{Attendants, Outcome, fan_out_attended};
+use crate::fault::Side;
+use crate::options::OnSinkError;
+use crate::report::{Ended, Report};
+use crate::scripted::Scripted;
+use crate::scripted::objects::Object;
+use crate::scripted::script::{Call, Twist};
+use crate::scripted::world::Kind;
+use crate::strategy::Strategy as Route;
+use crate::sys::Errno;
+
+/// Enough to meet every kind of sink in every role; the environment can ask for more.
+const CASES: u32 = 1500;
+
+#[test]
+fn every_sink_holds_a_prefix_and_what_some_lack_is_handed_back_once_and_in_order() {
+    let mut config = Config {
+        // A failure becomes a test of its own, with a name that says what went wrong.
+        failure_persistence: None,
+        ..Config::default()
+    };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = CASES;
+    }
+    let outcome = TestRunner::new(config).run(&worlds(), |world| check(&world));
+    match outcome {
+        Ok(()) => {}
+        Err(TestError::Fail(why, world)) => panic!("{why}\n{world:#?}"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// What a run has shown to those who look on.
+#[derive(Default)]
+struct Seen {
+    inspected: Vec<u8>,
+    counts: Vec<u64>,
+    times: Vec<Duration>,
+    has_broken: bool,
+    detached: Vec<usize>,
+}
+
+/// Runs one fan-out, and judges it.
+fn check(world: &Several) -> Result<(), TestCaseError> {
+    let (kernel, source, sinks) = world.kernel();
+    let pipes = || std::iter::once(&source).chain(&sinks);
+    let capacities: Vec<_> = pipes().map(|fd| capacity(&kernel, fd)).collect();
+    let mut seen = Seen::default();
+    let outcome = run(world, &kernel, (&source, &sinks), &mut seen);
+    let judge = Judge {
+        world,
+        kernel: &kernel,
+        source: &source,
+        sinks: &sinks,
+        seen: &seen,
+    };
+    let report = match &outcome {
+        Ok(report) => report,
+        Err(None) => return judge.nothing_happened(),
+        Err(Some(error)) => error.report(),
+    };
+    judge.every_sink_holds_a_prefix(report)?;
+    judge.the_count_is_that_of_the_last(report)?;
+    judge.bytes_are_conserved(report)?;
+    judge.the_watchers_saw_them(report)?;
+    judge.the_end_is_true(&outcome, report)?;
+    judge.the_errors_are_true(&outcome, report)?;
+    for (before, fd) in capacities.into_iter().zip(pipes()) {
+        let after = capacity(&kernel, fd);
+        prop_assert!(after >= before, "a pipe has shrunk");
+        let is_asked = after == before || world.wishes.grow_pipes;
+        prop_assert!(is_asked, "a pipe has grown unasked");
+    }
+    let false_starts = world.trouble.twists.iter();
+    let false_starts = false_starts.filter(|twist| **twist == Twist::FalseStart);
+    let n_naps = kernel.state.borrow().n_naps;
+    let may_nap = world.wishes.rate.is_some() || false_starts.count() > 8;
+    prop_assert!(n_naps == 0 || may_nap, "{} naps instead of a wait", n_naps);
+    let opened = kernel.answers(Call::Pipe);
+    let n_opened = opened.iter().filter(|answer| answer.is_ok()).count();
+    prop_assert!(n_opened <= sinks.len() + 1, "{} pipes", n_opened);
+    Ok(())
+}
+
+fn run(
+    world: &Several,
+    kernel: &Scripted,
+    (source, sinks): (&OwnedFd, &[OwnedFd]),
+    seen: &mut Seen,
+) -> Outcome {
+    let Seen {
+        inspected,
+        counts,
+        times,
+        has_broken,
+        detached,
+    } = seen;
+    let observe = |progress: &crate::Progress| {
+        counts.push(progress.bytes());
+        times.push(kernel.elapsed());
+        if world.wishes.break_at.is_some_and(|at| counts.len() > at) {
+            *has_broken = true;
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    };
+    let decide = |sink: &crate::SinkReport| {
+        if world.sinks[sink.index()].detaches {
+            detached.push(sink.index());
+            return OnSinkError::Detach;
+        }
+        OnSinkError::Stop
+    };
+    let attendants = Attendants {
+        observe: Box::new(observe),
+        inspect: Box::new(|bytes| inspected.extend_from_slice(bytes)),
+        decide: Box::new(decide),
+    };
+    fan_out_attended(kernel, (source, sinks), world.options(), attendants)
+}
+
+fn capacity(kernel: &Scripted, fd: &OwnedFd) -> usize {
+    kernel.with(fd, |object| match object {
+        Object::Channel(channel) => channel.capacity,
+        _ => 0,
+    })
+}
+
+struct Judge<'a> {
+    world: &'a Several,
+    kernel: &'a Scripted,
+    source: &'a OwnedFd,
+    sinks: &'a [OwnedFd],
+    seen: &'a Seen,
+}
+
+impl Judge<'_> {
+    /// Only a strategy that was insisted on can be refused, and then nothing is touched.
+    fn nothing_happened(&self) -> Result<(), TestCaseError> {
+        prop_assert!(self.world.strategy == Some(Route::Tee));
+        prop_assert!(self.kernel.state.borrow().log.is_empty());
+        Ok(())
+    }
+
+    fn every_sink_holds_a_prefix(&self, report: &Report) -> Result<(), TestCaseError> {
+        let data = self.world.data();
+        prop_assert_eq!(report.sinks().len(), self.sinks.len());
+        for (index, (fd, Branch { end, .. })) in
+            self.sinks.iter().zip(&self.world.sinks).enumerate()
+        {
+            let told = &report.sinks()[index];
+            prop_assert_eq!(told.index(), index);
+            let n = told.bytes() as usize;
+            prop_assert!(n <= data.len(), "sink {} took {} bytes", index, n);
+            let mut expected = if end.is_file() {
+                end.bytes()
+            } else {
+                Vec::new()
+            };
+            let start = match end.kind {
+                _ if end.appends => end.len,
+                Kind::File | Kind::Block => end.start as usize,
+                _ => 0,
+            };
+            if n > 0 {
+                expected.resize(expected.len().max(start + n), 0);
+                expected[start..start + n].copy_from_slice(&data[..n]);
+            }
+            let holds = self.kernel.contents(fd);
+            prop_assert_eq!(
+                holds.len(),
+                expected.len(),
+                "sink {}, for {} bytes",
+                index,
+                n
+            );
+            if holds != expected {
+                let wrong = holds.iter().zip(&expected).position(|(a, b)| a != b);
+                prop_assert!(false, "the first wrong byte in sink {index} is {wrong:?}");
+            }
+            if end.is_file() {
+                let expected = match n {
+                    _ if end.is_positional => 77,
+                    0 => end.start,
+                    n => (start + n) as u64,
+                };
+                prop_assert_eq!(
+                    self.kernel.cursor(fd),
+                    expected,
+                    "the cursor of sink {}",
+                    index
+                );
+            }
+            if end.kind == Kind::Messages && self.world.source.kind == Kind::Messages {
+                let arrived = self.kernel.with(fd, |object| match object {
+                    Object::Messages(messages) => {
+                        let all = messages.taken.iter().chain(&messages.queue);
+                        all.cloned().collect()
+                    }
+                    _ => Vec::new(),
+                });
+                prop_assert!(
+                    self.world.source.messages().starts_with(&arrived),
+                    "boundaries"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Of those that are left; if none is, that of the one that was detached last.
+    fn the_count_is_that_of_the_last(&self, report: &Report) -> Result<(), TestCaseError> {
+        let detached = &self.seen.detached;
+        let left = report.sinks().iter();
+        let left = left.filter(|sink| !detached.contains(&sink.index()));
+        let least = left.map(crate::SinkReport::bytes).min();
+        let last = detached.last().map(|index| report.sinks()[*index].bytes());
+        prop_assert_eq!(Some(report.bytes()), least.or(last));
+        let by_attempts = report.attempts().iter().map(crate::Attempt::bytes).sum();
+        prop_assert_eq!(report.bytes(), by_attempts, "{}", report);
+        Ok(())
+    }
+
+    fn bytes_are_conserved(&self, report: &Report) -> Result<(), TestCaseError> {
+        let data = self.world.data();
+        let (n, back) = (report.bytes() as usize, report.undelivered());
+        prop_assert!(n + back.len() <= data.len());
+        let is_next = back == &data[n..n + back.len()];
+        prop_assert!(is_next, "what is handed back is something else");
+        let source = &self.world.source;
+        let left = self.kernel.contents(self.source);
+        let consumed = match source.kind {
+            Kind::File | Kind::Block => {
+                prop_assert!(back.is_empty(), "a file is rewound instead");
+                let expected = match source.is_positional {
+                    true => 77,
+                    false => source.start + n as u64,
+                };
+                let cursor = self.kernel.cursor(self.source);
+                prop_assert_eq!(cursor, expected, "the source's cursor");
+                return Ok(());
+            }
+            Kind::Device => self.kernel.with(self.source, |object| match object {
+                Object::Random(taken) => *taken as usize,
+                _ => unreachable!(),
+            }),
+            Kind::Pipe | Kind::Stream | Kind::Messages => data.len() - left.len(),
+        };
+        prop_assert_eq!(consumed, n + back.len(), "bytes consumed");
+        if source.kind != Kind::Device {
+            prop_assert!(left == data[consumed..], "the source was stirred");
+        }
+        if let Some(limit) = self.world.wishes.limit {
+            let most = report.sinks().iter().map(crate::SinkReport::bytes).max();
+            let most = most.max(Some(consumed as u64));
+            prop_assert!(most <= Some(limit), "more was taken than the limit allows");
+        }
+        Ok(())
+    }
+
+    fn the_watchers_saw_them(&self, report: &Report) -> Result<(), TestCaseError> {
+        let (n, seen) = (report.bytes(), self.seen);
+        if self.world.wishes.inspected {
+            let data = self.world.data();
+            prop_assert_eq!(seen.inspected.len() as u64, n, "inspected bytes");
+            prop_assert!(data.starts_with(&seen.inspected), "inspected bytes");
+        }
+        prop_assert!(seen.counts.is_sorted());
+        let now = self.kernel.elapsed();
+        if let Some(tick) = self.world.wishes.tick {
+            let tick = Duration::from_millis(tick);
+            let times = [Duration::ZERO]
+                .into_iter()
+                .chain(seen.times.iter().copied());
+            let times: Vec<_> = times.chain([now]).collect();
+            let gaps = times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
+            let gap = gaps.max();
+            prop_assert!(gap <= Some(tick), "{gap:?} without a tick");
+        }
+        if let Some(rate) = self.world.rate()
+            && self.world.source.kind != Kind::Messages
+        {
+            let allowed = now.as_nanos() * u128::from(rate);
+            prop_assert!(
+                u128::from(n) * 1_000_000_000 <= allowed,
+                "faster than its rate"
+            );
+        }
+        Ok(())
+    }
+
+    fn the_end_is_true(&self, outcome: &Outcome, report: &Report) -> Result<(), TestCaseError> {
+        let (n, limit) = (report.bytes(), self.world.wishes.limit);
+        prop_assert_eq!(outcome.is_err(), report.ended() == Ended::Failed);
+        let all_are_gone = self.seen.detached.len() == self.sinks.len();
+        match report.ended() {
+            Ended::Eof => {
+                prop_assert_eq!(n, self.world.data().len() as u64, "the end came early");
+                prop_assert!(limit.is_none_or(|limit| n <= limit));
+            }
+            Ended::Limit if self.world.source.kind == Kind::Messages => {
+                prop_assert!(limit.is_some_and(|limit| n <= limit));
+            }
+            Ended::Limit => prop_assert_eq!(Some(n), limit),
+            Ended::Stopped => prop_assert!(self.seen.has_broken, "nobody stopped it"),
+            Ended::NoSink => prop_assert!(all_are_gone, "a sink is left"),
+            Ended::Failed => {}
+        }
+        Ok(())
+    }
+
+    /// Every failure is told by the sink it came from, and by nobody else.
+    fn the_errors_are_true(&self, outcome: &Outcome, report: &Report) -> Result<(), TestCaseError> {
+        let state = self.kernel.state.borrow();
+        let told = |fd: &OwnedFd, errno| state.told_at.contains(&(fd.as_raw_fd(), errno));
+        let failure = outcome.as_ref().err().and_then(Option::as_ref);
+        if let Some(error) = failure {
+            prop_assert!(!error.is_refused());
+            if error.is_unsuitable() {
+                prop_assert!(self.world.strategy == Some(Route::Tee), "{error:#}");
+            } else {
+                let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+                let is_true = match (error.side(), errno) {
+                    (Side::Source, Some(Errno::AGAIN)) => self.world.source.timeout.is_some(),
+                    (Side::Source, Some(errno)) => told(self.source, errno),
+                    (Side::Sink, _) => {
+                        let failed = report.sinks().iter();
+                        let failed = failed.filter(|sink| {
+                            sink.error().is_some() && !self.seen.detached.contains(&sink.index())
+                        });
+                        let errnos = failed.filter_map(|sink| Some(sink.error()?.raw_os_error()));
+                        let errnos: Vec<_> = errnos.collect();
+                        // At the end other disks may fail too.
+                        let is_alone = errnos.len() == 1 || self.world.trouble.disk_fails;
+                        is_alone && errnos.contains(&error.raw_os_error())
+                    }
+                    _ => false,
+                };
+                prop_assert!(is_true, "{error:#}, but told was {:?}", state.told);
+            }
+        }
+        for (index, sink) in report.sinks().iter().enumerate() {
+            let errno = sink.error().map(|error| error.raw_os_error());
+            let Branch { end, .. } = &self.world.sinks[index];
+            let is_true = match errno.map(|errno| errno.map(Errno::from_raw_os_error)) {
+                None => !self.seen.detached.contains(&index),
+                Some(None) => state.log.contains(&(Call::Write, Ok(0))),
+                Some(Some(Errno::AGAIN)) => end.timeout.is_some(),
+                Some(Some(Errno::PIPE)) if self.world.watches => true,
+                Some(Some(errno)) => told(&self.sinks[index], errno),
+            };
+            prop_assert!(is_true, "{sink}, but told was {:?}", state.told_at);
+        }
+        // Nobody's failure is passed over, but for what was tried another way and given up then.
+        let is_over = matches!(report.ended(), Ended::Eof | Ended::Limit);
+        for (fd, errno) in state.told_at.iter().filter(|_| is_over) {
+            let index = self.sinks.iter().position(|sink| sink.as_raw_fd() == *fd);
+            let index = index.ok_or_else(|| TestCaseError::fail("the source failed"))?;
+            let error = report.sinks()[index].error();
+            let is_told =
+                error.is_some_and(|error| error.raw_os_error() == Some(errno.raw_os_error()));
+            prop_assert!(is_told, "{errno} of sink {index} was not reported");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,179 @@
+//! Sinks and sources that are not ready, ticks, signals and time-outs.
+
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use super::{Attendants, fan_out, fan_out_attended};
+use crate::fault::Side;
+use crate::options::{OnSinkError, Options};
+use crate::report::Ended;
+use crate::scripted::Scripted;
+use crate::scripted::objects::{Object, patterned};
+use crate::scripted::script::{Call, Twist};
+use crate::strategy::Strategy;
+use crate::sys::OFlags;
+
+const LONG: usize = 600_000;
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// A pipe or socket that gives `len` bytes.
+fn source(kernel: &Scripted, is_stream: bool, len: usize) -> OwnedFd {
+    let source = Object::feeding(is_stream, &patterned(len), &[]);
+    kernel.source(source, OFlags::empty())
+}
+
+/// Pipes whose readers take so long for each move.
+fn slow_pipes(kernel: &Scripted, n: usize, delay: u64, mode: OFlags) -> Vec<OwnedFd> {
+    let pipe = || Object::taking(false).slowly(millis(delay));
+    (0..n).map(|_| kernel.sink(pipe(), mode)).collect()
+}
+
+/// Of the source it is known that it has bytes: to wait for it would be to spin.
+#[test]
+fn when_every_sink_is_full_it_is_the_sinks_that_are_waited_for() {
+    for n_sinks in [1, 2, 3] {
+        let kernel = Scripted::default();
+        let source = source(&kernel, false, LONG);
+        let sinks = slow_pipes(&kernel, n_sinks, 50, OFlags::NONBLOCK);
+        let report = fan_out(
+            &kernel,
+            (&source, &sinks),
+            Options::default(),
+            OnSinkError::Stop,
+        );
+        assert_eq!(report.unwrap().bytes(), LONG as u64);
+        assert_eq!(kernel.state.borrow().n_naps, 0, "{n_sinks} sinks");
+        // As many turns as a pipe is filled and emptied, in each of which little is asked.
+        let n_turns = LONG / (64 << 10) + 2;
+        let n_calls = kernel.state.borrow().log.len();
+        let most = 8 * n_turns * (n_sinks + 1);
+        assert!(n_calls <= most, "{n_sinks} sinks: {n_calls} calls");
+    }
+}
+
+/// Each of them comes late in its turn, and none of that is a false start.
+#[test]
+fn many_slow_sinks_are_not_given_pauses_on_top() {
+    let kernel = Scripted::default();
+    let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
+    let sinks: Vec<_> = (0..13)
+        .map(|n| {
+            let sink = Object::taking(true).slowly(millis(10 + n));
+            kernel.sink(sink, OFlags::NONBLOCK)
+        })
+        .collect();
+    let report = fan_out(
+        &kernel,
+        (&source, &sinks),
+        Options::default(),
+        OnSinkError::Stop,
+    );
+    assert_eq!(report.unwrap().bytes(), LONG as u64);
+    assert_eq!(kernel.state.borrow().n_naps, 0);
+}
+
+#[test]
+fn a_break_while_every_sink_is_full_takes_one_tick_and_says_so() {
+    for (is_stream, strategy) in [
+        (false, None),
+        (true, None),
+        (false, Some(Strategy::Buffered)),
+        (true, Some(Strategy::Buffered)),
+    ] {
+        let kernel = Scripted::default();
+        kernel.state.borrow_mut().may_sleep = false;
+        let source = source(&kernel, is_stream, LONG);
+        let sinks = slow_pipes(&kernel, 2, 1000, OFlags::empty());
+        let blocked = RefCell::new(Vec::new());
+        let attendants = Attendants {
+            observe: Box::new(|progress| match progress.blocked() {
+                None | Some(Side::Source) => ControlFlow::Continue(()),
+                Some(side) => {
+                    blocked.borrow_mut().push(side);
+                    ControlFlow::Break(())
+                }
+            }),
+            inspect: Box::new(|_| {}),
+            decide: Box::new(|_| OnSinkError::Stop),
+        };
+        let options = Options {
+            tick: Some(millis(5)),
+            grow_pipes: false,
+            observed: true,
+            strategy,
+            ..Options::default()
+        };
+        let report = fan_out_attended(&kernel, (&source, &sinks), options, attendants).unwrap();
+        assert_eq!(report.ended(), Ended::Stopped);
+        assert_eq!(*blocked.borrow(), [Side::Sink], "{is_stream}, {strategy:?}");
+        let took = kernel.elapsed();
+        assert!(took < millis(20), "{took:?}");
+    }
+}
+
+#[test]
+fn a_storm_of_signals_is_weathered_by_every_call() {
+    for strategy in [None, Some(Strategy::Buffered)] {
+        let kernel = Scripted::default();
+        let source = source(&kernel, false, LONG);
+        let sinks = [
+            kernel.sink(Object::taking(false), OFlags::NONBLOCK),
+            kernel.sink(Object::taking(true), OFlags::empty()),
+            kernel.sink(Object::file(&[]), OFlags::APPEND),
+            kernel.sink(Object::file(&[]), OFlags::empty()),
+        ];
+        for call in [Call::Tee, Call::Splice, Call::Read, Call::Write, Call::Poll] {
+            kernel.twist(call, &[Twist::Interrupted; 50]);
+        }
+        let options = Options {
+            strategy,
+            ..Options::default()
+        };
+        fan_out(&kernel, (&source, &sinks), options, OnSinkError::Stop).unwrap();
+        for sink in &sinks {
+            assert!(kernel.contents(sink) == patterned(LONG), "{strategy:?}");
+        }
+    }
+}
+
+/// With and without a tick, and while readers are watched: whatever makes the calls impatient.
+#[test]
+fn a_socket_that_times_out_is_an_error_and_not_a_wait_for_ever() {
+    for (tick, watch_readers) in [(None, false), (Some(millis(3)), false), (None, true)] {
+        for side in [Side::Source, Side::Sink] {
+            let kernel = Scripted::default();
+            kernel.state.borrow_mut().may_sleep = tick.is_none() && !watch_readers;
+            let slow = |is_it: bool, object: Object| {
+                if is_it {
+                    object.slowly(millis(5000)).timing_out(millis(20))
+                } else {
+                    object
+                }
+            };
+            let source = Object::feeding(true, &patterned(LONG), &[]);
+            let source = kernel.source(slow(side == Side::Source, source), OFlags::empty());
+            let sink = slow(side == Side::Sink, Object::taking(true));
+            let sinks = [
+                kernel.sink(sink, OFlags::empty()),
+                kernel.sink(Object::taking(false), OFlags::empty()),
+            ];
+            let options = Options {
+                tick,
+                watch_readers,
+                ..Options::default()
+            };
+            let what = format!("{side:?}, {tick:?}, {watch_readers}");
+            let error = fan_out(&kernel, (&source, &sinks), options, OnSinkError::Stop);
+            let error = error.expect_err(&what);
+            assert_eq!(error.side(), side, "{what}: {error:#}");
+            assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "{what}");
+            let took = kernel.elapsed();
+            assert!(took >= millis(20) && took < millis(50), "{what}: {took:?}");
+        }
+    }
+}

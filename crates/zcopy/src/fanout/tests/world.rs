@@ -1,0 +1,200 @@
+//! Random fan-outs: what stands at all ends, what is asked for, and what goes wrong.
+
+use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use crate::options::Options;
+use crate::scripted::Scripted;
+use crate::scripted::draw::{sink_ends, source_ends, troubles, wishes};
+use crate::scripted::objects::BLOCK;
+use crate::scripted::script::{Script, Twist};
+use crate::scripted::world::{Kind, SinkEnd, SourceEnd, Trouble, Wishes};
+use crate::strategy::Strategy as Route;
+use crate::sys::{Errno, OFlags};
+
+/// One random fan-out.
+#[derive(Clone, Debug)]
+pub(super) struct Several {
+    pub(super) source: SourceEnd,
+    pub(super) sinks: Vec<Branch>,
+    /// Holes, blocks and strategies aside.
+    pub(super) wishes: Wishes,
+    pub(super) strategy: Option<Route>,
+    pub(super) watches: bool,
+    pub(super) trouble: Trouble,
+}
+
+/// One of its sinks.
+#[derive(Clone, Debug)]
+pub(super) struct Branch {
+    pub(super) end: SinkEnd,
+    /// After how many bytes it begins to fail.
+    pub(super) fault: Option<(u64, Errno)>,
+    /// Whether it is then detached.
+    pub(super) detaches: bool,
+}
+
+/// Every fan-out there is, as far as the scripted kernel can act it.
+pub(super) fn worlds() -> impl Strategy<Value = Several> {
+    let strategies = prop_oneof![
+        4 => Just(None),
+        1 => Just(Some(Route::Tee)),
+        1 => Just(Some(Route::Buffered)),
+    ];
+    let sinks = prop::collection::vec(branches(), 1..6);
+    let switches = (strategies, prop::bool::weighted(0.2));
+    (source_ends(), sinks, wishes(), switches, troubles()).prop_map(
+        |(source, sinks, wishes, (strategy, watches), trouble)| {
+            let mut world = Several {
+                source,
+                sinks,
+                wishes,
+                strategy,
+                watches,
+                trouble,
+            };
+            if world.source.kind == Kind::Device {
+                // It has no end.
+                let len = world.source.len as u64;
+                world.wishes.limit = Some(world.wishes.limit.map_or(len, |limit| limit.min(len)));
+            }
+            world.source.is_positional &= world.source.is_file();
+            for (index, sink) in world.sinks.iter_mut().enumerate() {
+                sink.end.is_positional &= index == 0 && sink.end.is_file() && !sink.end.appends;
+                sink.end.appends &= sink.end.kind == Kind::File;
+                sink.end.is_positional &= !sink.end.appends;
+            }
+            world
+        },
+    )
+}
+
+fn branches() -> impl Strategy<Value = Branch> {
+    let errnos = vec![
+        Errno::NOSPC,
+        Errno::DQUOT,
+        Errno::IO,
+        Errno::FBIG,
+        Errno::PERM,
+        Errno::INVAL,
+    ];
+    // At once, in the middle, and at the very end or never.
+    let places = prop_oneof![1 => Just(0), 2 => 1..300_000_u64, 1 => 300_000..600_000_u64];
+    let fault = (places, prop::sample::select(errnos)).prop_map(Some);
+    let faults = prop_oneof![4 => Just(None), 1 => fault];
+    (sink_ends(), faults, prop::bool::weighted(0.7)).prop_map(|(end, fault, detaches)| Branch {
+        end,
+        fault,
+        detaches,
+    })
+}
+
+impl Several {
+    /// The scripted kernel in which it takes place, and all ends.
+    pub(super) fn kernel(&self) -> (Scripted, OwnedFd, Vec<OwnedFd>) {
+        let kernel = Scripted::default();
+        let mode = |is_nonblocking: bool| match is_nonblocking {
+            true => OFlags::NONBLOCK,
+            false => OFlags::empty(),
+        };
+        let object = self.source.object(&self.trouble);
+        let source = kernel.source(object, mode(self.source.is_nonblocking));
+        // Cursors that are not to be used stand elsewhere.
+        let start = if self.source.is_positional {
+            77
+        } else {
+            self.source_start()
+        };
+        kernel.set_cursor(&source, start);
+        let sinks = self.sinks.iter().map(|Branch { end, fault, .. }| {
+            let trouble = Trouble {
+                sink: *fault,
+                ..self.trouble.clone()
+            };
+            let append = match end.appends {
+                true => OFlags::APPEND,
+                false => OFlags::empty(),
+            };
+            let object = end.object(&self.source, &trouble);
+            let sink = kernel.sink(object, mode(end.is_nonblocking) | append);
+            kernel.set_cursor(&sink, if end.is_positional { 77 } else { end.start });
+            sink
+        });
+        let sinks = sinks.collect();
+        let mut state = kernel.state.borrow_mut();
+        state.script = Script::of(&self.trouble.twists);
+        state.may_sleep = self.wishes.tick.is_none() && !self.watches;
+        state.knows_nowait = self.trouble.knows_nowait;
+        state.pipe_capacity = self.trouble.pipe_capacity;
+        state.pipe_max = self.trouble.pipe_max;
+        state.disk_fails = self.trouble.disk_fails;
+        state.max_calls = self.max_calls();
+        drop(state);
+        (kernel, source, sinks)
+    }
+
+    /// What there is to move.
+    pub(super) fn data(&self) -> Vec<u8> {
+        let mut bytes = self.source.bytes();
+        bytes.split_off((self.source_start() as usize).min(bytes.len()))
+    }
+
+    fn source_start(&self) -> u64 {
+        match self.source.is_file() {
+            true => self.source.start,
+            false => 0,
+        }
+    }
+
+    /// Bytes a second.
+    pub(super) fn rate(&self) -> Option<u64> {
+        let len = (self.source.len as u64).max(1);
+        self.wishes.rate.map(|times| times * len)
+    }
+
+    /// A bound that any spin breaks: a few calls for each sink and each page, twist and chunk, and for
+    /// each tick and quantum of the rate.
+    fn max_calls(&self) -> usize {
+        let sinks = || self.sinks.iter().map(|sink| &sink.end);
+        let n_pages = self.source.len / BLOCK;
+        let n_chunks = sinks().map(|end| end.chunks.len()).sum::<usize>();
+        let n_chunks = self.source.chunks.len() + n_chunks;
+        let stalls = self.trouble.twists.iter().map(|twist| match twist {
+            Twist::Stalled(millis) => *millis,
+            _ => 1,
+        });
+        let delays = sinks().flat_map(|end| &end.delays);
+        let delays = self.source.delays.iter().chain(delays);
+        let waits = stalls.chain(delays.copied()).sum::<u64>() as usize;
+        let rate_waits = if self.wishes.rate.is_some() { 1100 } else { 0 };
+        let n_ticks = match self.wishes.tick {
+            Some(_) => waits + rate_waits,
+            None => 0,
+        };
+        let n_turns = n_pages + n_chunks + self.trouble.twists.len();
+        200 + 8 * (self.sinks.len() + 1) * n_turns + n_ticks + 2 * rate_waits
+    }
+
+    pub(super) fn options(&self) -> Options {
+        let wishes = &self.wishes;
+        let first = &self.sinks[0].end;
+        Options {
+            limit: wishes.limit,
+            source_offset: self.source.is_positional.then_some(self.source.start),
+            sink_offset: first.is_positional.then_some(first.start),
+            stable: wishes.stable,
+            strategy: self.strategy,
+            cache: wishes.cache,
+            grow_pipes: wishes.grow_pipes,
+            rate_limit: self.rate().and_then(NonZeroU64::new),
+            tick: wishes.tick.map(Duration::from_millis),
+            watch_readers: self.watches,
+            inspected: wishes.inspected,
+            observed: true,
+            ..Options::default()
+        }
+    }
+}
