@@ -161,8 +161,16 @@ impl<'a, K: Kernel> Fanout<'a, K> {
                 return Ok(ended);
             }
             let watched = match self.advance()? {
-                Advance::On => self.observe(None),
-                Advance::Blocked => self.wait_after()?,
+                Advance::On => {
+                    self.moved()?;
+                    self.observe(None)
+                }
+                Advance::Blocked => {
+                    let watched = self.wait_after()?;
+                    // A sink that is ended by a wait may have been the last to lack something.
+                    self.moved()?;
+                    watched
+                }
                 Advance::Ended(ended) => return Ok(ended),
             };
             if watched.is_break() {
@@ -198,33 +206,30 @@ impl<'a, K: Kernel> Fanout<'a, K> {
     fn advance(&mut self) -> Result<Advance, Failure> {
         let calls = self.calls();
         let is_by_tee = self.hub.form != Form::Buffer;
-        let delivered = self.delivered();
         let advance = self.serve();
         let calls = self.calls() - calls;
-        let delivered = self.delivered() - delivered;
-        let attempt = if is_by_tee {
+        self.attempt(is_by_tee).calls += calls;
+        self.count();
+        advance
+    }
+
+    /// Credits the way in use with what every sink has accepted.
+    fn count(&mut self) {
+        let n = self.delivered() - self.by_tee.bytes - self.by_writing.bytes;
+        let is_by_tee = self.hub.form != Form::Buffer;
+        self.attempt(is_by_tee).bytes += n;
+    }
+
+    fn attempt(&mut self, is_by_tee: bool) -> &mut Attempt {
+        if is_by_tee {
             &mut self.by_tee
         } else {
             &mut self.by_writing
-        };
-        attempt.calls += calls;
-        attempt.bytes += delivered;
-        let advance = advance?;
-        if matches!(advance, Advance::On) {
-            self.moved()?;
         }
-        Ok(advance)
     }
 
-    /// Tells the pace, the inspector and the page cache of what every sink has accepted.
+    /// Tells the page cache, the pace and the inspector of what every sink has accepted.
     fn moved(&mut self) -> Result<(), Failure> {
-        let delivered = self.delivered();
-        let n = delivered - self.told;
-        if n > 0 {
-            self.clock.spend(n);
-            self.told = delivered;
-        }
-        self.retire();
         if let Some(trail) = &mut self.source_trail {
             trail.advance_read(&self.kernel, &self.hub.route.source);
         }
@@ -237,6 +242,11 @@ impl<'a, K: Kernel> Fanout<'a, K> {
                 self.sink_failed(index, fault)?;
             }
         }
+        self.count();
+        let delivered = self.delivered();
+        self.clock.spend(delivered - self.told);
+        self.told = delivered;
+        self.retire();
         Ok(())
     }
 
@@ -260,6 +270,10 @@ impl<'a, K: Kernel> Fanout<'a, K> {
         let branch = &mut self.branches[index];
         if !branch.is_live() {
             return Ok(());
+        }
+        if branch.ended.is_some() {
+            // It has failed the transfer already, and what counts is the first failure.
+            return Err(fault.into());
         }
         branch.ended = Some(fault.cause);
         let report = branch.report(index);

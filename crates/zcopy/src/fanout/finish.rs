@@ -13,6 +13,7 @@ impl<K: Kernel> Fanout<'_, K> {
     /// Puts the source in order, and says what was done.
     pub(super) fn finish(mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
         let bytes = self.delivered();
+        self.count();
         self.retire();
         let undelivered = self.hand_back(bytes);
         let tidied = self.finish_cache();
@@ -79,15 +80,17 @@ impl<K: Kernel> Fanout<'_, K> {
         if let Some(trail) = &mut self.source_trail {
             trail.finish_read(&self.kernel, &self.hub.route.source);
         }
+        let mut outcome = Ok(());
         for index in 0..self.branches.len() {
             let branch = &mut self.branches[index];
             if let Some(trail) = &mut branch.trail
                 && let Err(errno) = trail.finish_written(&self.kernel, &branch.route.sink)
             {
                 let fault = Fault::new("sync_file_range", Side::Sink, errno);
-                self.sink_failed(index, fault)?;
+                let failed = self.sink_failed(index, fault);
+                outcome = outcome.and(failed);
             }
         }
-        Ok(())
+        outcome
     }
 }

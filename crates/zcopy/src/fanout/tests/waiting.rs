@@ -177,3 +177,40 @@ fn a_socket_that_times_out_is_an_error_and_not_a_wait_for_ever() {
         }
     }
 }
+
+/// It was the only one that still lacked something: nothing is waited for after it.
+#[test]
+fn a_socket_that_times_out_is_detached_and_the_rest_goes_on() {
+    for (strategy, is_stream) in [
+        (None, false),
+        (None, true),
+        (Some(Strategy::Buffered), false),
+        (Some(Strategy::Buffered), true),
+    ] {
+        for watch_readers in [false, true] {
+            let kernel = Scripted::default();
+            kernel.state.borrow_mut().may_sleep = !watch_readers;
+            let source = source(&kernel, is_stream, LONG);
+            let slow = Object::taking(true).slowly(millis(5000));
+            let sinks = [
+                kernel.sink(Object::file(&[]), OFlags::empty()),
+                kernel.sink(slow.timing_out(millis(20)), OFlags::empty()),
+                kernel.sink(Object::file(&[]), OFlags::APPEND),
+            ];
+            let options = Options {
+                strategy,
+                watch_readers,
+                ..Options::default()
+            };
+            let what = format!("{strategy:?}, {is_stream}, {watch_readers}");
+            let report = fan_out(&kernel, (&source, &sinks), options, OnSinkError::Detach).unwrap();
+            assert_eq!((report.bytes(), report.ended()), (LONG as u64, Ended::Eof));
+            assert!(kernel.contents(&sinks[0]) == patterned(LONG), "{what}");
+            assert!(kernel.contents(&sinks[2]) == patterned(LONG), "{what}");
+            let error = report.sinks()[1].error().unwrap();
+            assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "{what}");
+            assert_eq!(kernel.state.borrow().n_naps, 0, "{what}");
+            assert!(kernel.elapsed() < millis(100), "{what}");
+        }
+    }
+}
