@@ -27,6 +27,7 @@ mod properties;
 mod economy;
 mod errnos;
 mod holes;
+mod repeating;
 mod waiting;
 
 mod draw;
