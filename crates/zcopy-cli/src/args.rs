@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgAction, Args, Parser};
+use clap::{ArgAction, Args, Command, CommandFactory, Parser};
 
 use crate::exit;
 
@@ -24,6 +24,16 @@ pub struct Common {
     version: Option<bool>,
 }
 
+/// The command line of a tool: what is parsed, and what its manual page and completions are made from.
+#[must_use]
+pub fn command<T: CommandFactory>() -> Command {
+    T::command()
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .infer_long_args(true)
+        .args_override_self(true)
+}
+
 /// Parses the command line as GNU tools do: long options may be shortened and repeated, and
 /// options may follow operands, except where `POSIXLY_CORRECT` is set.
 ///
@@ -32,12 +42,7 @@ pub struct Common {
 /// The status to end with, when everything has been said: 0 after `--help` and `--version`, 1
 /// after a usage error or if the help could not be written.
 pub fn parse<T: Parser>() -> Result<T, ExitCode> {
-    let mut command = T::command()
-        .disable_help_flag(true)
-        .disable_version_flag(true)
-        .infer_long_args(true)
-        .args_override_self(true)
-        .bin_name(exit::program().to_string_lossy());
+    let mut command = command::<T>().bin_name(exit::program().to_string_lossy());
     if std::env::var_os("POSIXLY_CORRECT").is_some() {
         command = command.mut_args(|arg| {
             let is_operand = arg.is_positional();

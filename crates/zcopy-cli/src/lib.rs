@@ -1,15 +1,17 @@
 //! The tools `zc-*`: what one has to itself, and what they share.
 //!
 //! A program in `bin/` parses, builds, runs and reports, each by one line. Bytes are moved by
-//! [`zcopy::Transfer`] and by nothing else.
+//! [`zcopy::Transfer`] and [`zcopy::Repeat`], and by nothing else.
 //!
 //! - [`cat`]: what `zc-cat` does.
+//! - [`yes`]: what `zc-yes` does.
 //! - [`args`]: arguments, and usage errors as GNU words them.
 //! - [`exit`]: error messages, signals, and how a tool ends.
 //! - [`quote`]: names in messages, quoted as GNU quotes them.
 //! - [`sys`]: what needs `unsafe`.
 
 pub mod cat;
+pub mod yes;
 
 pub mod args;
 pub mod exit;

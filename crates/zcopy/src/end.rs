@@ -4,6 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use crate::endpoint::{Endpoint, Kind};
+use crate::fault::Side;
 use crate::sys::{Kernel, OFlags, Patience, PollFd, PollFlags, Result, SeekFrom};
 
 /// The source or the sink of a transfer.
@@ -18,6 +19,9 @@ pub(crate) struct End<'fd> {
     is_positional: bool,
     /// Where the next byte is, if that is known: the caller's offset, or the cursor once surveyed.
     position: Option<u64>,
+    /// How long the caller lets a blocking socket wait, for ever being [`Duration::MAX`]. The kernel
+    /// is asked once, when it first matters.
+    time_out: Option<Duration>,
 }
 
 impl<'fd> End<'fd> {
@@ -33,6 +37,7 @@ impl<'fd> End<'fd> {
             refuses_nowait: false,
             is_positional: offset.is_some(),
             position: offset.or(cursor),
+            time_out: None,
         }
     }
 
@@ -111,5 +116,27 @@ impl<'fd> End<'fd> {
             self.endpoint.nonblocking = flags.is_ok_and(|flags| flags.contains(OFlags::NONBLOCK));
         }
         !self.endpoint.nonblocking
+    }
+
+    /// What is left of a socket's own time-out after a wait of this long. A poll knows nothing of it,
+    /// and takes the place of the call that would have.
+    pub(crate) fn until_timed_out<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        side: Side,
+        waited: Duration,
+    ) -> Option<Duration> {
+        if !self.endpoint.is_socket() {
+            return None;
+        }
+        let time_out = match self.time_out {
+            Some(known) => known,
+            None => {
+                let told = kernel.socket_timeout(self.fd, side == Side::Source);
+                let told = told.ok().flatten().filter(|_| self.blocks(kernel));
+                *self.time_out.insert(told.unwrap_or(Duration::MAX))
+            }
+        };
+        Some(time_out.saturating_sub(waited))
     }
 }

@@ -61,6 +61,8 @@ pub(crate) enum Kind {
     Terminal,
     /// Any other character device, an epoll or event descriptor: only trying tells what it can do.
     Other,
+    /// No descriptor at all: bytes that are repeated.
+    Pattern,
 }
 
 /// The memory devices (major 1) that have bytes to give.
@@ -91,18 +93,13 @@ const OLD_MASTERS: u32 = 2;
 const NO_TERMINAL_OF_ITS_OWN: u32 = 5;
 
 impl Endpoint {
-    /// Asks the kernel what `fd` is: `fstat(2)`, then `fcntl(F_GETFL)` or, for a socket,
-    /// `getsockopt(SO_TYPE)`.
-    ///
-    /// A socket is always open for reading and writing and ignores `O_APPEND`; whether it blocks
-    /// shows by its `EAGAIN`.
-    pub(crate) fn of<K: Kernel>(kernel: &K, fd: BorrowedFd<'_>) -> Result<Self> {
-        let status = kernel.fstat(fd)?;
-        let mut endpoint = Self {
-            kind: Kind::Other,
-            identity: (status.device, status.inode),
+    /// Something of this kind, of which nothing else is known.
+    fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            identity: (0, 0),
             size: None,
-            allocated: status.allocated,
+            allocated: 0,
             readable: true,
             writable: true,
             append: false,
@@ -113,6 +110,28 @@ impl Endpoint {
             file_system: FileSystem::Unknown,
             block_size: None,
             immutable: false,
+        }
+    }
+
+    /// A pattern of so many bytes.
+    pub(crate) fn pattern(len: usize) -> Self {
+        Self {
+            size: Some(len as u64),
+            ..Self::new(Kind::Pattern)
+        }
+    }
+
+    /// Asks the kernel what `fd` is: `fstat(2)`, then `fcntl(F_GETFL)` or, for a socket,
+    /// `getsockopt(SO_TYPE)`.
+    ///
+    /// A socket is always open for reading and writing and ignores `O_APPEND`; whether it blocks
+    /// shows by its `EAGAIN`.
+    pub(crate) fn of<K: Kernel>(kernel: &K, fd: BorrowedFd<'_>) -> Result<Self> {
+        let status = kernel.fstat(fd)?;
+        let mut endpoint = Self {
+            identity: (status.device, status.inode),
+            allocated: status.allocated,
+            ..Self::new(Kind::Other)
         };
         if status.file_type == FileType::Socket {
             endpoint.kind = match kernel.socket_type(fd)? {
@@ -270,6 +289,7 @@ impl fmt::Display for Endpoint {
             Kind::Memory(Memory::Random) => "/dev/urandom",
             Kind::Terminal => "terminal",
             Kind::Other => "other device",
+            Kind::Pattern => "pattern",
         };
         f.write_str(kind)?;
         let file_system = match self.file_system {

@@ -28,14 +28,15 @@ mod finish;
 mod prepare;
 mod wait;
 
-pub(crate) use prepare::{open_again, prepare};
+pub(crate) use prepare::{examine, open_again, prepare};
+pub(crate) use wait::{LULL, timed_out, wait_for};
 
 #[cfg(test)]
 mod tests;
 
 /// So many times in a row may a side poll as ready and then block all the same, before the strategy
 /// is taken to be at fault. Somebody else at the same pipe can cause a few.
-const FALSE_STARTS: u32 = 8;
+pub(crate) const FALSE_STARTS: u32 = 8;
 
 /// A transfer under way.
 pub(crate) struct Engine<'a, K> {
@@ -58,7 +59,6 @@ pub(crate) struct Engine<'a, K> {
     grown_sink: Option<usize>,
     may_grow: bool,
     false_starts: u32,
-    time_outs: wait::TimeOuts,
 }
 
 /// How far a transfer has come.
@@ -124,7 +124,6 @@ impl<'a, K: Kernel> Engine<'a, K> {
             grown_sink: None,
             may_grow: options.grow_pipes,
             false_starts: 0,
-            time_outs: wait::TimeOuts::default(),
             route: Route {
                 holes,
                 inspect,
@@ -368,12 +367,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
             .iter()
             .position(|attempt| attempt.strategy == strategy);
         let index = found.unwrap_or_else(|| {
-            self.attempts.push(Attempt {
-                strategy,
-                bytes: 0,
-                calls: 0,
-                cause: None,
-            });
+            self.attempts.push(Attempt::new(strategy));
             self.attempts.len() - 1
         });
         &mut self.attempts[index]

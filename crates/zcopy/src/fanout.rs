@@ -104,12 +104,6 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             (Strategy::Tee, _) => Form::Pipe,
             _ => Form::Buffer,
         };
-        let attempt = |strategy| Attempt {
-            strategy,
-            bytes: 0,
-            calls: 0,
-            cause: None,
-        };
         Self {
             clock: Clock::new(&kernel, &options, observer),
             policy,
@@ -131,8 +125,8 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             bound: 0,
             told: 0,
             total: plan::remaining(&source.endpoint, &options),
-            by_tee: attempt(Strategy::Tee),
-            by_writing: attempt(Strategy::Buffered),
+            by_tee: Attempt::new(Strategy::Tee),
+            by_writing: Attempt::new(Strategy::Buffered),
             grown_source: None,
             grown_sink: None,
             may_grow: options.grow_pipes,

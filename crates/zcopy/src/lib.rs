@@ -69,6 +69,20 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
+//! # The same for ever
+//!
+//! [`Repeat`] has no source: it gives a sink one pattern over and over, at the speed at which pages
+//! can be shared.
+//!
+//! ```
+//! # use zcopy::Repeat;
+//! let (reader, writer) = std::io::pipe()?;
+//! let report = Repeat::new("y\n").limit(10).run(&writer)?;
+//! drop(writer);
+//! assert_eq!(std::io::read_to_string(reader)?, "y\ny\ny\ny\ny\n");
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
 //! # When something fails
 //!
 //! An [`Error`] says which call failed, on which side, and how many bytes the sink had accepted.
@@ -111,6 +125,7 @@
 //! 7. It is never slower than read and write, beyond noise.
 //! 8. Page sharing is never silent.
 
+mod repeat;
 mod transfer;
 
 mod engine;
@@ -141,6 +156,7 @@ mod sys;
 #[cfg(test)]
 mod scripted;
 
+pub use repeat::Repeat;
 pub use transfer::{Transfer, copy};
 
 pub use options::{Cache, OnSinkError, Reflink, Sparse};

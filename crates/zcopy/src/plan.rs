@@ -11,11 +11,13 @@ use fit::{Fit, fit};
 
 mod candidate;
 mod fit;
+mod repeated;
 mod several;
 
 pub use candidate::{Candidate, Verdict};
 
 pub(crate) use fit::shares_pages;
+pub(crate) use repeated::plan_repeated;
 pub(crate) use several::plan_several;
 
 /// Up to this size read and write are faster than any offload: what preparing one costs is more
@@ -330,10 +332,10 @@ impl fmt::Display for Plan {
             )?;
         }
         if let Some(opening) = self.opening {
-            write!(
-                f,
-                "\nopening: {opening}, for 128 KiB and until 32 KiB arrive at once"
-            )?;
+            write!(f, "\nopening: {opening}, for 128 KiB")?;
+            if self.source.kind != Kind::Pattern {
+                f.write_str(" and until 32 KiB arrive at once")?;
+            }
         }
         if self.shares_pages() {
             write!(

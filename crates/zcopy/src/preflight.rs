@@ -15,12 +15,7 @@ pub(crate) fn check(source: &Endpoint, sink: &Endpoint, options: &Options) -> Re
         source.readable,
         "it is not open for reading",
     )?;
-    check_mode(
-        sink,
-        Side::Sink,
-        sink.writable,
-        "it is not open for writing",
-    )?;
+    check_sink(sink)?;
     check_offset(source, Side::Source, options.source_offset)?;
     check_offset(sink, Side::Sink, options.sink_offset)?;
     if options.sink_offset.is_some() && sink.append {
@@ -31,6 +26,12 @@ pub(crate) fn check(source: &Endpoint, sink: &Endpoint, options: &Options) -> Re
         check_same(source, sink, options)?;
     }
     Ok(())
+}
+
+/// Refuses a sink that cannot be written to, wherever the bytes come from.
+pub(crate) fn check_sink(sink: &Endpoint) -> Result<(), Failure> {
+    let reason = "it is not open for writing";
+    check_mode(sink, Side::Sink, sink.writable, reason)
 }
 
 fn check_mode(

@@ -16,8 +16,8 @@ use rustix::event::Timespec;
 use rustix::fs::{FallocateFlags, Mode};
 use rustix::io::{IoSlice, IoSliceMut, ReadWriteFlags};
 use rustix::ioctl::{Getter, Opcode, Setter, ioctl, opcode};
-use rustix::net::RecvFlags;
 use rustix::net::sockopt::Timeout;
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags};
 
 pub(crate) use rustix::event::{PollFd, PollFlags};
 pub(crate) use rustix::fs::{FileType, OFlags, SealFlags, SeekFrom};
@@ -156,6 +156,11 @@ pub(crate) trait Kernel {
     fn pipe(&self) -> Result<(OwnedFd, OwnedFd)>;
     fn pipe_capacity(&self, fd: BorrowedFd<'_>) -> Result<usize>;
     fn set_pipe_capacity(&self, fd: BorrowedFd<'_>, bytes: usize) -> Result<usize>;
+
+    // Sockets.
+
+    /// Two unix stream sockets, connected to each other, in non-blocking mode.
+    fn socket_pair(&self) -> Result<(OwnedFd, OwnedFd)>;
 
     // Positions, holes and the page cache.
 
@@ -359,6 +364,11 @@ impl Kernel for Linux {
 
     fn set_pipe_capacity(&self, fd: BorrowedFd<'_>, bytes: usize) -> Result<usize> {
         rustix::pipe::fcntl_setpipe_size(fd, bytes)
+    }
+
+    fn socket_pair(&self) -> Result<(OwnedFd, OwnedFd)> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)
     }
 
     fn seek(&self, fd: BorrowedFd<'_>, to: SeekFrom) -> Result<u64> {

@@ -521,7 +521,7 @@ pub fn copy<Source: AsFd + ?Sized, Sink: AsFd + ?Sized>(
 }
 
 /// An error about a transfer that has done nothing.
-fn before_anything_moved(failure: Failure) -> Error {
+pub(crate) fn before_anything_moved(failure: Failure) -> Error {
     Error::new(
         failure,
         Report {

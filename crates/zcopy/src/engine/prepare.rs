@@ -16,11 +16,8 @@ pub(crate) fn prepare<K: Kernel>(
     (source, sink): (BorrowedFd<'_>, BorrowedFd<'_>),
     options: &Options,
 ) -> Result<(Endpoint, Endpoint, Plan), Failure> {
-    let examined = |side, found: Result<_, _>| {
-        found.map_err(|errno| Failure::refused(side, errno, "it cannot be examined"))
-    };
-    let mut from = examined(Side::Source, Endpoint::of(kernel, source))?;
-    let mut to = examined(Side::Sink, Endpoint::of(kernel, sink))?;
+    let mut from = examine(kernel, Side::Source, source)?;
+    let mut to = examine(kernel, Side::Sink, sink)?;
     if deserves_survey(&from, &to, options) {
         from.survey(kernel, source);
         to.survey(kernel, sink);
@@ -28,6 +25,15 @@ pub(crate) fn prepare<K: Kernel>(
     preflight::check(&from, &to, options)?;
     let plan = plan::plan(&from, &to, options)?;
     Ok((from, to, plan))
+}
+
+/// Classifies one descriptor.
+pub(crate) fn examine<K: Kernel>(
+    kernel: &K,
+    side: Side,
+    fd: BorrowedFd<'_>,
+) -> Result<Endpoint, Failure> {
+    Endpoint::of(kernel, fd).map_err(|errno| Failure::refused(side, errno, "it cannot be examined"))
 }
 
 /// A descriptor of the transfer's own, in non-blocking mode, for a terminal that a tick must not be held

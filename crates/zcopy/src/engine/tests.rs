@@ -26,6 +26,7 @@ mod properties;
 mod economy;
 mod errnos;
 mod holes;
+mod repeating;
 mod waiting;
 
 /// What came of a transfer.

@@ -4,14 +4,17 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::{Engine, FALSE_STARTS};
+use crate::clock::Clock;
+use crate::end::End;
 use crate::error::Failure;
 use crate::fault::{Cause, Fault, Side};
+use crate::progress::Progress;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel, Patience, PollFd, PollFlags};
 
 /// What a strategy that blocks on ready descriptors is given between two tries, once nothing else
 /// is left to try.
-const LULL: Duration = Duration::from_millis(1);
+pub(crate) const LULL: Duration = Duration::from_millis(1);
 
 impl<K: Kernel> Engine<'_, K> {
     /// How many bytes the pace allows now, after waiting until it allows some. Bytes in flight have
@@ -72,53 +75,19 @@ impl<K: Kernel> Engine<'_, K> {
 
     /// Waits until each of the wanted sides has been ready once, and observes at every tick
     /// meanwhile.
-    fn wait_for(&mut self, mut source: bool, mut sink: bool) -> Result<ControlFlow<()>, Failure> {
-        let since = self.clock.start_of_wait(&self.kernel);
-        while source || sink {
-            let timeout = [
-                self.clock.until_tick(&self.kernel),
-                self.until_timed_out(since, Side::Source, source),
-                self.until_timed_out(since, Side::Sink, sink),
-            ];
-            let timeout = timeout.into_iter().flatten().min();
-            let from = PollFd::from_borrowed_fd(self.route.source.fd, PollFlags::IN);
-            let to = PollFd::from_borrowed_fd(self.route.sink.fd, PollFlags::OUT);
-            let mut fds = [from, to];
-            let wanted = match (source, sink) {
-                (true, true) => &mut fds[..],
-                (true, false) => &mut fds[..1],
-                _ => &mut fds[1..],
-            };
-            match self.kernel.poll(wanted, timeout) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(errno) => return Err(Fault::new("poll", Side::Neither, errno).into()),
-            }
-            // Errors and hang-ups count as ready: the call will say which it is.
-            source &= fds[0].revents().is_empty();
-            sink &= fds[1].revents().is_empty();
-            if !(source || sink) {
-                break;
-            }
-            let side = match (source, sink) {
-                (true, false) => Side::Source,
-                (false, true) => Side::Sink,
-                _ => Side::Neither,
-            };
-            let progress = self.progress(Some(side));
-            if self
-                .clock
-                .observe_if_due(&self.kernel, &progress)
-                .is_break()
-            {
-                return Ok(ControlFlow::Break(()));
-            }
-            for (waits, side) in [(source, Side::Source), (sink, Side::Sink)] {
-                if self.until_timed_out(since, side, waits) == Some(Duration::ZERO) {
-                    return Err(timed_out(side).into());
-                }
-            }
-        }
-        Ok(ControlFlow::Continue(()))
+    fn wait_for(&mut self, source: bool, sink: bool) -> Result<ControlFlow<()>, Failure> {
+        let progress = self.progress(None);
+        let mut ends = [
+            (Side::Source, &mut self.route.source),
+            (Side::Sink, &mut self.route.sink),
+        ];
+        let wanted = match (source, sink) {
+            (true, true) => &mut ends[..],
+            (true, false) => &mut ends[..1],
+            (false, true) => &mut ends[1..],
+            (false, false) => return Ok(ControlFlow::Continue(())),
+        };
+        wait_for(&self.kernel, &mut self.clock, wanted, progress)
     }
 
     /// `EAGAIN` from a socket that blocks is its own `SO_RCVTIMEO` or `SO_SNDTIMEO`: an answer, not
@@ -146,33 +115,6 @@ impl<K: Kernel> Engine<'_, K> {
         (side != Side::Neither || self.blocks(other)).then(|| timed_out(culprit))
     }
 
-    /// What is left of a socket's own time-out in a wait that began at `since`. A poll knows nothing of
-    /// it, and takes the place of the call that would have.
-    fn until_timed_out(&mut self, since: Duration, side: Side, waits: bool) -> Option<Duration> {
-        if !(waits && self.clock.ticks() && self.is_socket(side)) {
-            return None;
-        }
-        let timeout = match *self.time_outs.of(side) {
-            Some(known) => known,
-            None => self.ask_for_time_out(side),
-        };
-        let waited = self.kernel.now().saturating_sub(since);
-        Some(timeout.saturating_sub(waited))
-    }
-
-    fn ask_for_time_out(&mut self, side: Side) -> Duration {
-        let (fd, is_source) = match side {
-            Side::Source => (self.route.source.fd, true),
-            _ => (self.route.sink.fd, false),
-        };
-        let timeout = self.kernel.socket_timeout(fd, is_source).ok().flatten();
-        let timeout = timeout.filter(|_| self.blocks(side));
-        *self
-            .time_outs
-            .of(side)
-            .insert(timeout.unwrap_or(Duration::MAX))
-    }
-
     fn blocks(&mut self, side: Side) -> bool {
         let end = match side {
             Side::Source => &mut self.route.source,
@@ -190,24 +132,74 @@ impl<K: Kernel> Engine<'_, K> {
     }
 }
 
-/// How long the caller lets a blocking socket wait, for ever being [`Duration::MAX`]. The kernel is
-/// asked once, when it first matters.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct TimeOuts {
-    source: Option<Duration>,
-    sink: Option<Duration>,
-}
-
-impl TimeOuts {
-    fn of(&mut self, side: Side) -> &mut Option<Duration> {
-        match side {
-            Side::Source => &mut self.source,
-            _ => &mut self.sink,
+/// Waits until each of the ends, at most two, has been ready once. The observer is shown `progress` at
+/// every tick meanwhile, and the side that is waited for.
+pub(crate) fn wait_for<K: Kernel>(
+    kernel: &K,
+    clock: &mut Clock<'_>,
+    ends: &mut [(Side, &mut End<'_>)],
+    progress: Progress,
+) -> Result<ControlFlow<()>, Failure> {
+    let since = clock.start_of_wait(kernel);
+    // Those that are not ready yet stand in front.
+    let mut n = ends.len();
+    while n > 0 {
+        let waiting = &mut ends[..n];
+        let mut timeout = clock.until_tick(kernel);
+        if clock.ticks() {
+            let waited = kernel.now().saturating_sub(since);
+            let left = waiting
+                .iter_mut()
+                .filter_map(|(side, end)| end.until_timed_out(kernel, *side, waited));
+            timeout = timeout.into_iter().chain(left).min();
+        }
+        let mut fds = [polled(&waiting[0]), polled(&waiting[n - 1])];
+        match kernel.poll(&mut fds[..n], timeout) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(Fault::new("poll", Side::Neither, errno).into()),
+        }
+        for (index, fd) in fds[..n].iter().enumerate().rev() {
+            // Errors and hang-ups count as ready: the call will say which it is.
+            if !fd.revents().is_empty() {
+                n -= 1;
+                ends.swap(index, n);
+            }
+        }
+        let blocked = match &ends[..n] {
+            [] => break,
+            [(side, _)] => *side,
+            _ => Side::Neither,
+        };
+        let progress = Progress {
+            blocked: Some(blocked),
+            ..progress
+        };
+        if clock.observe_if_due(kernel, &progress).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+        if !clock.ticks() {
+            continue;
+        }
+        let waited = kernel.now().saturating_sub(since);
+        for (side, end) in &mut ends[..n] {
+            if end.until_timed_out(kernel, *side, waited) == Some(Duration::ZERO) {
+                return Err(timed_out(*side).into());
+            }
         }
     }
+    Ok(ControlFlow::Continue(()))
 }
 
-fn timed_out(side: Side) -> Fault {
+fn polled<'fd>((side, end): &(Side, &mut End<'fd>)) -> PollFd<'fd> {
+    let readiness = match side {
+        Side::Source => PollFlags::IN,
+        _ => PollFlags::OUT,
+    };
+    PollFd::from_borrowed_fd(end.fd, readiness)
+}
+
+/// What a socket's own time-out comes to.
+pub(crate) fn timed_out(side: Side) -> Fault {
     let call = if side == Side::Source {
         "read"
     } else {

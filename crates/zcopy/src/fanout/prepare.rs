@@ -3,6 +3,7 @@
 use std::os::fd::BorrowedFd;
 
 use crate::endpoint::Endpoint;
+use crate::engine::examine;
 use crate::error::Failure;
 use crate::fault::Side;
 use crate::options::{Cache, Options};
@@ -17,15 +18,11 @@ pub(crate) fn prepare<K: Kernel>(
     sinks: &[BorrowedFd<'_>],
     options: &Options,
 ) -> Result<(Endpoint, Vec<Endpoint>, Plan), Failure> {
-    let examined = |side, fd| {
-        Endpoint::of(kernel, fd)
-            .map_err(|errno| Failure::refused(side, errno, "it cannot be examined"))
-    };
-    let mut from = examined(Side::Source, source)?;
+    let mut from = examine(kernel, Side::Source, source)?;
     from.survey(kernel, source);
     let mut ends = Vec::with_capacity(sinks.len());
     for (index, sink) in sinks.iter().enumerate() {
-        let mut to = examined(Side::Sink, *sink)?;
+        let mut to = examine(kernel, Side::Sink, *sink)?;
         if options.cache == Cache::DropBehind || from.is_same(&to) {
             to.survey(kernel, *sink);
         }

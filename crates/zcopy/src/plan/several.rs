@@ -117,7 +117,7 @@ fn why_nothing_is_shared(source: &Endpoint, options: &Options) -> Option<&'stati
     match source.kind {
         Kind::Datagram => Some("one read is one message"),
         Kind::Terminal => Some("a terminal's bytes are few"),
-        Kind::Other => Some("what this device does with a splice is not known"),
+        Kind::Other | Kind::Pattern => Some("what this device does with a splice is not known"),
         Kind::Null => Some("/dev/null cannot be spliced from"),
         Kind::Memory(_) => Some("the device makes its bytes as they are read"),
         _ if remaining(source, options).is_some_and(|left| left <= SMALL) => {
@@ -149,7 +149,11 @@ fn why_sharing_is_for_nothing(sinks: &[Endpoint], ways: &[Candidate]) -> Option<
 }
 
 /// What makes it necessary to write to a sink.
-fn why_written_to(source: &Endpoint, sink: &Endpoint, options: &Options) -> Option<&'static str> {
+pub(super) fn why_written_to(
+    source: &Endpoint,
+    sink: &Endpoint,
+    options: &Options,
+) -> Option<&'static str> {
     if sink.append {
         return Some("it appends, where the kernel offers no splice");
     }
@@ -165,7 +169,7 @@ fn why_written_to(source: &Endpoint, sink: &Endpoint, options: &Options) -> Opti
     }
 }
 
-fn chosen(strategy: Strategy, reason: &'static str) -> Candidate {
+pub(super) fn chosen(strategy: Strategy, reason: &'static str) -> Candidate {
     Candidate {
         strategy,
         verdict: Verdict::Chosen,
@@ -173,7 +177,7 @@ fn chosen(strategy: Strategy, reason: &'static str) -> Candidate {
     }
 }
 
-fn skipped(strategy: Strategy, reason: &'static str) -> Candidate {
+pub(super) fn skipped(strategy: Strategy, reason: &'static str) -> Candidate {
     Candidate {
         strategy,
         verdict: Verdict::Skipped,

@@ -32,6 +32,15 @@ pub struct Attempt {
 }
 
 impl Attempt {
+    pub(crate) fn new(strategy: Strategy) -> Self {
+        Self {
+            strategy,
+            bytes: 0,
+            calls: 0,
+            cause: None,
+        }
+    }
+
     /// The strategy.
     ///
     /// # Examples

@@ -256,6 +256,19 @@ impl Kernel for &Scripted {
         state.answered(Call::SetPipeCapacity, answer, |n| n)
     }
 
+    fn socket_pair(&self) -> Result<(OwnedFd, OwnedFd)> {
+        let mut state = self.state.borrow_mut();
+        let twist = state.twist(Call::SocketPair, 1, &[], false).map(|_| ());
+        state.answered(Call::SocketPair, twist, |()| 0)?;
+        // Of the two directions only one is used.
+        let stream = Channel::new(64 << 10, true, Peer::Nobody);
+        let flags = OFlags::RDWR | OFlags::NONBLOCK;
+        let one = state.open(Object::Channel(stream), flags, Side::Neither);
+        let object = state.descriptor(one.as_raw_fd()).object;
+        let other = state.name(object, flags, Side::Neither);
+        Ok((one, other))
+    }
+
     fn seek(&self, fd: BorrowedFd<'_>, to: SeekFrom) -> Result<u64> {
         let mut state = self.state.borrow_mut();
         let cursor = state.descriptor(fd.as_raw_fd()).cursor;

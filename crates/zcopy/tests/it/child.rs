@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
-use zcopy::{Side, Strategy, Transfer};
+use zcopy::{Repeat, Side, Strategy, Transfer};
 
 /// What a child prints its lines with, and what its orders begin with.
 const MARK: &str = "ZCOPY_TEST_";
@@ -100,6 +100,12 @@ impl Child {
         self.order("COUNT", "1".to_owned())
     }
 
+    /// Makes it repeat the first bytes of [`pattern`](crate::files::pattern) instead.
+    pub(crate) fn repeating(self, len: usize, limit: u64) -> Self {
+        let len = self.order("REPEAT", len.to_string());
+        len.order("LIMIT", limit.to_string())
+    }
+
     fn order(mut self, name: &str, value: String) -> Self {
         self.command.env(format!("{MARK}{name}"), value);
         self
@@ -174,9 +180,17 @@ fn in_a_child() {
     limit(Resource::Fsize, "FSIZE");
     limit(Resource::Nofile, "NOFILE");
 
+    let repeated = order("REPEAT").map(|len| {
+        let limit = order("LIMIT").unwrap().parse().unwrap();
+        (crate::files::pattern(len.parse().unwrap()), limit)
+    });
+
     let mark = |path| rustix::fs::access(path, rustix::fs::Access::EXISTS).unwrap_err();
     mark(BEGIN);
-    let done = transfer.run();
+    let done = match &repeated {
+        Some((pattern, limit)) => Repeat::new(pattern).limit(*limit).run(&sink),
+        None => transfer.run(),
+    };
     mark(END);
 
     let report = match &done {

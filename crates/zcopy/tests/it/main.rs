@@ -15,6 +15,8 @@ mod examples;
 
 mod promises;
 
+mod repeat;
+
 mod bad_input;
 mod positions;
 

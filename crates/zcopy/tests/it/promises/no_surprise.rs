@@ -1,11 +1,12 @@
 //! 4. Nothing surprising happens to the caller's descriptors.
 
 use std::fs::File;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use rustix::fs::OFlags;
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
-use zcopy::{Strategy, Transfer};
+use zcopy::{Repeat, Strategy, Transfer};
 
 use super::every_way;
 use crate::child::Child;
@@ -182,7 +183,7 @@ pub(crate) fn leave_no_descriptor_open() {
                     transfer = transfer.strategy(strategy);
                 }
                 if breaks {
-                    transfer = transfer.observe(|_| std::ops::ControlFlow::Break(()));
+                    transfer = transfer.observe(|_| ControlFlow::Break(()));
                 }
                 transfer.run().is_ok()
             };
@@ -196,6 +197,24 @@ pub(crate) fn leave_no_descriptor_open() {
             assert!(!transfers(&full.into(), false));
             transfers(&file(b"").into(), false);
         }
+    }
+    for breaks in [false, true] {
+        let (_reader, writer) = pipe();
+        let repeat = Repeat::new("y\n").tick(Duration::from_millis(1));
+        let repeat = repeat.observe(|progress| match progress.blocked() {
+            Some(_) if breaks => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        });
+        let sink = if breaks {
+            writer
+        } else {
+            File::options()
+                .write(true)
+                .open("/dev/full")
+                .unwrap()
+                .into()
+        };
+        assert_eq!(repeat.run(&sink).is_ok(), breaks);
     }
     assert_eq!(open(), before, "descriptors before and after");
 }

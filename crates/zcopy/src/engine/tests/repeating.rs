@@ -1,0 +1,374 @@
+//! A pattern repeated for ever, in the scripted kernel.
+
+use std::num::NonZeroU64;
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestError, TestRunner};
+
+use super::{Outcome, attempts};
+use crate::end::End;
+use crate::error::Error;
+use crate::fault::Side;
+use crate::options::Options;
+use crate::plan;
+use crate::progress::{Observer, Progress};
+use crate::repeat::{course::Course, prepare};
+use crate::report::{Ended, Report};
+use crate::scripted::Scripted;
+use crate::scripted::draw::worlds;
+use crate::scripted::objects::{Object, patterned};
+use crate::scripted::script::{Call, Twist};
+use crate::scripted::world::{Kind, World};
+use crate::strategy::Strategy as Route;
+use crate::sys::{Errno, OFlags};
+
+/// Fewer than of transfers: there is less to choose, and each is longer.
+const CASES: u32 = 600;
+
+/// Repeats a pattern in the scripted kernel, as `Repeat::run` does in the real one.
+fn repeat_watched(
+    kernel: &Scripted,
+    pattern: &[u8],
+    sink: &OwnedFd,
+    options: Options,
+    observe: impl FnMut(&Progress) -> ControlFlow<()>,
+) -> Outcome {
+    let fd = sink.as_fd();
+    let (to, plan) = match prepare(&kernel, pattern, fd, &options) {
+        Ok(prepared) => prepared,
+        Err(failure) => return Outcome::Refused(failure),
+    };
+    let observer: Option<Observer<'_>> = if options.observed {
+        Some(Box::new(observe))
+    } else {
+        None
+    };
+    let sink = End::new(fd, to, None);
+    Outcome::Ran(Course::new(kernel, pattern, sink, plan, options, observer).run())
+}
+
+/// The same, up to a limit, with nobody looking on.
+fn repeat(kernel: &Scripted, pattern: &[u8], sink: &OwnedFd, limit: usize) -> Report {
+    let options = Options {
+        limit: Some(limit as u64),
+        ..Options::default()
+    };
+    let observe = |_: &Progress| ControlFlow::Continue(());
+    match repeat_watched(kernel, pattern, sink, options, observe) {
+        Outcome::Ran(result) => result.unwrap(),
+        Outcome::Refused(failure) => panic!("{failure:?}"),
+    }
+}
+
+/// The first `len` bytes of the endless repetition.
+fn endless(pattern: &[u8], len: usize) -> Vec<u8> {
+    let mut bytes = pattern.repeat(len.div_ceil(pattern.len()));
+    bytes.truncate(len);
+    bytes
+}
+
+/// A repetition: what a random transfer has but a source, and a pattern.
+#[derive(Clone, Debug)]
+struct Repetition {
+    world: World,
+    pattern_len: usize,
+    limit: u64,
+}
+
+fn repetitions() -> impl Strategy<Value = Repetition> {
+    let lens = prop_oneof![
+        4 => 1..400_usize,
+        2 => 4095..4098_usize,
+        2 => (32 << 10) - 1..(32 << 10) + 2_usize,
+        2 => 1..300_000_usize,
+    ];
+    let limits = prop_oneof![1 => 0..10_u64, 2 => 0..300_000_u64, 4 => 250_000..900_000_u64];
+    (worlds(), any::<bool>(), lens, limits).prop_map(|(mut world, is_pipe, pattern_len, limit)| {
+        world.sink.is_positional = false;
+        if is_pipe {
+            (world.sink.kind, world.sink.appends) = (Kind::Pipe, false);
+        }
+        let strategy = world.wishes.strategy;
+        world.wishes.strategy = strategy.map(|strategy| match strategy {
+            Route::Buffered => Route::Buffered,
+            _ => Route::Tee,
+        });
+        Repetition {
+            world,
+            pattern_len,
+            limit,
+        }
+    })
+}
+
+#[test]
+fn the_sink_holds_the_beginning_of_the_endless_repetition_and_the_count_is_its_length() {
+    let mut config = Config {
+        // A failure becomes a test of its own, with a name that says what went wrong.
+        failure_persistence: None,
+        ..Config::default()
+    };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = CASES;
+    }
+    let outcome = TestRunner::new(config).run(&repetitions(), |repetition| check(&repetition));
+    match outcome {
+        Ok(()) => {}
+        Err(TestError::Fail(why, repetition)) => panic!("{why}\n{repetition:#?}"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Runs one repetition, and judges it.
+fn check(repetition: &Repetition) -> Result<(), TestCaseError> {
+    let Repetition {
+        world,
+        pattern_len,
+        limit,
+    } = repetition;
+    let (kernel, _source, sink) = world.kernel();
+    kernel.state.borrow_mut().max_calls = 20_000;
+    let pattern = patterned(*pattern_len);
+    let rate = world.wishes.rate.map(|times| times * (limit + 1));
+    let options = Options {
+        limit: Some(*limit),
+        rate_limit: rate.and_then(NonZeroU64::new),
+        observed: true,
+        grow_pipes: world.wishes.grow_pipes,
+        tick: world.wishes.tick.map(Duration::from_millis),
+        strategy: world.wishes.strategy,
+        ..Options::default()
+    };
+    let before = capacity(&kernel, &sink);
+    let (mut counts, mut times, mut has_broken) = (vec![0], vec![Duration::ZERO], false);
+    let observe = |progress: &Progress| {
+        counts.push(progress.bytes());
+        times.push(kernel.elapsed());
+        if world.wishes.break_at.is_some_and(|at| counts.len() > at) {
+            has_broken = true;
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    };
+    let result = match repeat_watched(&kernel, &pattern, &sink, options, observe) {
+        Outcome::Ran(result) => result,
+        Outcome::Refused(_) => {
+            prop_assert_eq!(options.strategy, Some(Route::Tee));
+            prop_assert!(kernel.state.borrow().log.is_empty());
+            return Ok(());
+        }
+    };
+    let report = result.as_ref().unwrap_or_else(Error::report);
+    holds(world, &kernel, &sink, &pattern, report.bytes() as usize)?;
+    let told = report.attempts().iter().map(crate::Attempt::bytes);
+    prop_assert_eq!(told.sum::<u64>(), report.bytes());
+    prop_assert_eq!(report.undelivered(), b"", "nobody has lost anything");
+    prop_assert!(counts.is_sorted());
+    let after = capacity(&kernel, &sink);
+    prop_assert!(after == before || after > before && options.grow_pipes);
+    times.push(kernel.elapsed());
+    if let Some(tick) = options.tick {
+        let mut gaps = times.windows(2).map(|pair| pair[1] - pair[0]);
+        prop_assert!(gaps.all(|gap| gap <= tick), "a gap without a tick");
+    }
+    if let Some(rate) = rate {
+        let allowed = kernel.elapsed().as_nanos() * u128::from(rate);
+        let moved = u128::from(report.bytes()) * 1_000_000_000;
+        prop_assert!(moved <= allowed, "faster than its rate");
+    }
+    match &result {
+        Ok(report) if report.ended() == Ended::Limit => {
+            prop_assert_eq!(report.bytes(), *limit);
+            prop_assert!(kernel.state.borrow().told.is_empty());
+        }
+        Ok(report) => prop_assert!(has_broken && report.ended() == Ended::Stopped),
+        Err(error) => is_true(world, &kernel, error)?,
+    }
+    Ok(())
+}
+
+/// Whether the sink holds the first `n` bytes, and nothing else has changed.
+fn holds(
+    world: &World,
+    kernel: &Scripted,
+    sink: &OwnedFd,
+    pattern: &[u8],
+    n: usize,
+) -> Result<(), TestCaseError> {
+    let is_file = matches!(world.sink.kind, Kind::File | Kind::Block);
+    let mut expected = if is_file {
+        world.sink.bytes()
+    } else {
+        Vec::new()
+    };
+    let start = world.sink_start() as usize;
+    if n > 0 {
+        expected.resize(expected.len().max(start + n), 0);
+        expected[start..start + n].copy_from_slice(&endless(pattern, n));
+    }
+    let found = kernel.contents(sink);
+    prop_assert_eq!(found.len(), expected.len(), "for {} bytes", n);
+    let wrong = found.iter().zip(&expected).position(|(a, b)| a != b);
+    prop_assert!(wrong.is_none(), "the first wrong byte is {:?}", wrong);
+    Ok(())
+}
+
+fn is_true(world: &World, kernel: &Scripted, error: &Error) -> Result<(), TestCaseError> {
+    prop_assert!(!error.is_refused());
+    let state = kernel.state.borrow();
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    let is_true = match errno {
+        _ if error.is_unsuitable() => world.wishes.strategy == Some(Route::Tee),
+        Some(Errno::INTR) => false,
+        None => state.log.contains(&(Call::Write, Ok(0))),
+        Some(Errno::AGAIN) => world.sink.timeout.is_some(),
+        Some(errno) => state.told.contains(&(Side::Sink, errno)),
+    };
+    prop_assert!(is_true, "{:#}, but told was {:?}", error, state.told);
+    Ok(())
+}
+
+fn capacity(kernel: &Scripted, fd: &OwnedFd) -> usize {
+    kernel.with(fd, |object| match object {
+        Object::Channel(channel) => channel.capacity,
+        _ => 0,
+    })
+}
+
+const LIMIT: usize = 3_000_001;
+
+#[test]
+fn a_pipe_is_opened_by_writing_and_goes_on_by_tee() {
+    let kernel = Scripted::default();
+    let sink = kernel.sink(Object::taking(false), OFlags::empty());
+    let report = repeat(&kernel, b"y\n", &sink, LIMIT);
+    let told = attempts(&report);
+    let [(Route::Buffered, opening, None), (Route::Tee, rest, None)] = told[..] else {
+        panic!("{told:?}");
+    };
+    assert!((plan::OPENING..LIMIT as u64 / 2).contains(&opening));
+    assert_eq!(opening + rest, LIMIT as u64);
+    assert_eq!(report.grown_sink(), Some(1 << 20));
+    assert!(kernel.contents(&sink) == endless(b"y\n", LIMIT));
+}
+
+/// Were the head of the template shared again after a short tee, its first bytes would follow what was
+/// broken off.
+#[test]
+fn a_repetition_that_tee_breaks_off_is_brought_to_its_end_by_writing() {
+    let pattern = patterned(1000);
+    let kernel = Scripted::default();
+    let sink = kernel.sink(Object::taking(false), OFlags::empty());
+    // The template takes fewer, and then the private pipe does.
+    kernel.twist(Call::Tee, &[Twist::Straight; 4]);
+    kernel.twist(Call::Tee, &[Twist::Short(99_999), Twist::Short(55_555)]);
+    let report = repeat(&kernel, &pattern, &sink, LIMIT);
+    assert!(kernel.contents(&sink) == endless(&pattern, LIMIT));
+    let tees = kernel.answers(Call::Tee);
+    let after: Vec<_> = tees
+        .iter()
+        .skip_while(|n| **n != Ok(55_555))
+        .skip(1)
+        .collect();
+    assert!(after.len() > 10, "{report}");
+    assert!(
+        after.iter().all(|n| **n == Ok(55_000)),
+        "it is torn no more"
+    );
+}
+
+#[test]
+fn a_tee_that_is_forbidden_later_gives_way_where_it_stands() {
+    for refused in [Errno::PERM, Errno::NOSYS, Errno::INVAL, Errno::NOMEM] {
+        for (call, n_before) in [(Call::Tee, 9), (Call::Tee, 0), (Call::Splice, 3)] {
+            if (refused, call) == (Errno::NOMEM, Call::Splice) {
+                // Of the sink it would be an answer.
+                continue;
+            }
+            let kernel = Scripted::default();
+            let sink = kernel.sink(Object::taking(false), OFlags::empty());
+            kernel.twist(call, &vec![Twist::Straight; n_before]);
+            kernel.twist(call, &[Twist::Fails(refused)]);
+            let report = repeat(&kernel, b"abc", &sink, LIMIT);
+            assert!(kernel.contents(&sink) == endless(b"abc", LIMIT));
+            let told = attempts(&report);
+            assert_eq!((told[1].0, told[1].2), (Route::Tee, Some(refused)));
+            assert_eq!(report.ended(), Ended::Limit);
+        }
+    }
+}
+
+#[test]
+fn without_a_socket_the_template_is_made_of_pages() {
+    for (call, twist) in [
+        (Call::SocketPair, Twist::Fails(Errno::PERM)),
+        (Call::Splice, Twist::Fails(Errno::INVAL)),
+    ] {
+        let kernel = Scripted::default();
+        let sink = kernel.sink(Object::taking(false), OFlags::empty());
+        kernel.twist(call, &[twist]);
+        let report = repeat(&kernel, b"y\n", &sink, LIMIT);
+        assert_eq!(report.strategy(), Route::Tee);
+        assert_eq!(attempts(&report)[1].2, None);
+        assert!(kernel.contents(&sink) == endless(b"y\n", LIMIT));
+    }
+}
+
+#[test]
+fn pipes_that_cannot_be_had_are_no_failure() {
+    for n_before in 0..2 {
+        for errno in [Errno::MFILE, Errno::NFILE] {
+            let kernel = Scripted::default();
+            let sink = kernel.sink(Object::taking(false), OFlags::empty());
+            kernel.twist(Call::Pipe, &vec![Twist::Straight; n_before]);
+            kernel.twist(Call::Pipe, &[Twist::Fails(errno); 2]);
+            let report = repeat(&kernel, b"y\n", &sink, LIMIT);
+            assert_eq!(report.strategy(), Route::Buffered);
+            assert_eq!(attempts(&report)[1], (Route::Tee, 0, Some(errno)));
+        }
+    }
+}
+
+#[test]
+fn false_starts_are_given_up_and_nothing_spins() {
+    let kernel = Scripted::default();
+    let sink = kernel.sink(Object::taking(false), OFlags::NONBLOCK);
+    // The first one fills the template.
+    kernel.twist(Call::Splice, &[Twist::Straight]);
+    kernel.twist(Call::Splice, &[Twist::FalseStart; 20]);
+    let report = repeat(&kernel, b"y\n", &sink, LIMIT);
+    assert_eq!(attempts(&report)[1], (Route::Tee, 0, Some(Errno::AGAIN)));
+    assert!(kernel.contents(&sink) == endless(b"y\n", LIMIT));
+}
+
+#[test]
+fn a_socket_s_own_time_out_ends_it() {
+    for tick in [None, Some(Duration::from_millis(1))] {
+        let kernel = Scripted::default();
+        kernel.state.borrow_mut().may_sleep = tick.is_none();
+        let sink = Object::taking(true).slowly(Duration::from_secs(60));
+        let sink = kernel.sink(sink.timing_out(Duration::from_millis(7)), OFlags::empty());
+        let options = Options {
+            tick,
+            ..Options::default()
+        };
+        let observe = |_: &Progress| ControlFlow::Continue(());
+        let outcome = repeat_watched(&kernel, b"y\n", &sink, options, observe);
+        let Outcome::Ran(Err(error)) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+        assert_eq!(error.bytes() as usize, kernel.contents(&sink).len());
+    }
+}
+
+#[test]
+fn one_line_costs_one_write() {
+    let kernel = Scripted::default();
+    let sink = kernel.sink(Object::taking(false), OFlags::empty());
+    repeat(&kernel, b"y\n", &sink, 2);
+    assert_eq!(kernel.state.borrow().log, [(Call::Write, Ok(2))]);
+}

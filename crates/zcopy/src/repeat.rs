@@ -1,0 +1,293 @@
+//! One pattern for ever: [`Repeat`] takes the options and hands over to the loop.
+
+use std::num::NonZeroU64;
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use crate::end::End;
+use crate::endpoint::Endpoint;
+use crate::engine;
+use crate::error::{Failure, Result};
+use crate::fault::Side;
+use crate::options::Options;
+use crate::plan::{self, Plan};
+use crate::preflight;
+use crate::progress::{Observer, Progress};
+use crate::report::Report;
+use crate::strategy::Strategy;
+use crate::sys::{Errno, Kernel, Linux};
+use crate::transfer::before_anything_moved;
+use course::Course;
+
+pub(crate) mod course;
+mod template;
+
+/// Gives a sink one pattern over and over, as `yes` does.
+///
+/// Whatever happens, what the sink has accepted is the beginning of the endless repetition, and the
+/// report says how much that is. The sink is borrowed and stays the caller's.
+///
+/// [`run`](Self::run) returns when the limit is reached, the observer says so, or something failed.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy::{Ended, Repeat, Strategy};
+///
+/// let (reader, writer) = std::io::pipe()?;
+/// let counter = std::thread::spawn(move || std::io::copy(&mut &reader, &mut std::io::sink()));
+///
+/// let report = Repeat::new("again ").limit(100_000_000).run(&writer)?;
+/// assert_eq!((report.bytes(), report.ended()), (100_000_000, Ended::Limit));
+/// assert_eq!(report.strategy(), Strategy::Tee);
+///
+/// drop(writer);
+/// assert_eq!(counter.join().unwrap()?, 100_000_000);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Kernel notes
+///
+/// A pipe is given the pattern's own pages, again and again: one pipe is filled with it, and from
+/// there `tee(2)` fills a private pipe and `splice(2)` empties that into the sink. The pages are the
+/// kernel's and nobody can write to them, so that nothing changes under the reader. Every other
+/// sink is written to from one buffer, which is as fast there.
+///
+/// `SIGPIPE` and `SIGXFSZ` are the process's own affair: see [`Transfer`](crate::Transfer).
+#[must_use = "nothing is repeated until it is run"]
+pub struct Repeat<'a> {
+    pattern: &'a [u8],
+    options: Options,
+    observer: Option<Observer<'a>>,
+}
+
+impl<'a> Repeat<'a> {
+    /// `pattern` for ever. It may be of any length but nothing.
+    ///
+    /// # Examples
+    ///
+    /// See [`Repeat`].
+    pub fn new<Pattern: AsRef<[u8]> + ?Sized>(pattern: &'a Pattern) -> Self {
+        Self {
+            pattern: pattern.as_ref(),
+            options: Options::default(),
+            observer: None,
+        }
+    }
+
+    /// Stops after exactly so many bytes, in the middle of the pattern if need be.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::Repeat;
+    ///
+    /// let (reader, writer) = std::io::pipe()?;
+    /// Repeat::new("abc").limit(7).run(&writer)?;
+    /// drop(writer);
+    /// assert_eq!(std::io::read_to_string(reader)?, "abcabca");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn limit(mut self, bytes: u64) -> Self {
+        self.options.limit = Some(bytes);
+        self
+    }
+
+    /// Insists on [`Strategy::Tee`] or [`Strategy::Buffered`]. What tee leaves of a repetition, where
+    /// the private pipe holds less than the pattern, is written all the same.
+    ///
+    /// # Errors
+    ///
+    /// [`run`](Self::run) fails with an error that [`is_unsuitable`](crate::Error::is_unsuitable) if the
+    /// sink cannot be served so.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::{Repeat, Strategy};
+    ///
+    /// let null = std::fs::File::create("/dev/null")?;
+    /// let report = Repeat::new("y\n").limit(1 << 20).strategy(Strategy::Tee).run(&null)?;
+    /// assert_eq!(report.strategy(), Strategy::Tee);
+    ///
+    /// let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
+    /// let error = Repeat::new("y\n").strategy(Strategy::Tee).run(&full).unwrap_err();
+    /// assert!(error.is_unsuitable());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.options.strategy = Some(strategy);
+        self
+    }
+
+    /// Whether a sink that is a pipe may be enlarged, which makes it several times as fast. Default:
+    /// true. It is done once, when 32 KiB have been accepted, within the user's budget; the
+    /// [report](Report::grown_sink) says so.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::Repeat;
+    ///
+    /// let (_reader, writer) = std::io::pipe()?;
+    /// let report = Repeat::new("y\n").limit(40_000).grow_pipes(false).run(&writer)?;
+    /// assert_eq!(report.grown_sink(), None);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn grow_pipes(mut self, grow: bool) -> Self {
+        self.options.grow_pipes = grow;
+        self
+    }
+
+    /// Gives the sink at most this many bytes per second: see
+    /// [`Transfer::rate_limit`](crate::Transfer::rate_limit).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// use zcopy::Repeat;
+    ///
+    /// let null = std::fs::File::create("/dev/null")?;
+    /// let start = Instant::now();
+    /// Repeat::new("y\n").limit(100_000).rate_limit(1_000_000).run(&null)?;
+    /// assert!(start.elapsed() >= Duration::from_millis(95));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn rate_limit(mut self, bytes_per_second: u64) -> Self {
+        self.options.rate_limit = NonZeroU64::new(bytes_per_second.max(1));
+        self
+    }
+
+    /// Calls the observer at least this often, also while the sink takes nothing: see
+    /// [`Transfer::tick`](crate::Transfer::tick).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use std::time::Duration;
+    /// use zcopy::{Ended, Repeat, Side};
+    ///
+    /// // Nobody reads this pipe.
+    /// let (_reader, writer) = std::io::pipe()?;
+    /// let report = Repeat::new("y\n")
+    ///     .tick(Duration::from_millis(1))
+    ///     .observe(|progress| match progress.blocked() {
+    ///         Some(Side::Sink) => ControlFlow::Break(()),
+    ///         _ => ControlFlow::Continue(()),
+    ///     })
+    ///     .run(&writer)?;
+    /// assert_eq!(report.ended(), Ended::Stopped);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn tick(mut self, tick: Duration) -> Self {
+        self.options.tick = Some(tick.max(Duration::from_millis(1)));
+        self
+    }
+
+    /// Calls `observer` after every step, which is at most 4 MiB. [`ControlFlow::Break`] stops it.
+    ///
+    /// # Panics
+    ///
+    /// If the observer panics, the panic goes on to the caller of [`run`](Self::run).
+    ///
+    /// # Examples
+    ///
+    /// See [`tick`](Self::tick).
+    pub fn observe(mut self, observer: impl FnMut(&Progress) -> ControlFlow<()> + 'a) -> Self {
+        self.options.observed = true;
+        self.observer = Some(Box::new(observer));
+        self
+    }
+
+    /// What [`run`](Self::run) would do. Nothing is touched.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run), for everything that is known before anything is written.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::{Repeat, Strategy};
+    ///
+    /// let (_reader, pipe) = std::io::pipe()?;
+    /// assert_eq!(Repeat::new("y\n").plan(&pipe)?.strategy(), Strategy::Tee);
+    ///
+    /// let null = std::fs::File::create("/dev/null")?;
+    /// let plan = Repeat::new("y\n").plan(&null)?;
+    /// assert_eq!(plan.strategy(), Strategy::Buffered);
+    /// assert!(plan.to_string().starts_with("pattern, 2 bytes -> /dev/null\n  chosen   buffered"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn plan<Sink: AsFd + ?Sized>(&self, sink: &Sink) -> Result<Plan> {
+        let prepared = prepare(&Linux, self.pattern, sink.as_fd(), &self.options);
+        prepared
+            .map(|(_, plan)| plan)
+            .map_err(before_anything_moved)
+    }
+
+    /// Repeats the pattern.
+    ///
+    /// A sink in non-blocking mode is waited for by `poll(2)`; interrupted calls are made again.
+    ///
+    /// # Errors
+    ///
+    /// Before anything is written: an empty pattern (`EINVAL`), a directory (`EISDIR`), a sink that is
+    /// not open for writing (`EBADF`), a strategy that cannot serve the sink. Later: whatever the
+    /// kernel says, with the bytes that arrived.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::io::ErrorKind;
+    /// use zcopy::Repeat;
+    ///
+    /// let (reader, writer) = std::io::pipe()?;
+    /// let error = Repeat::new("").run(&writer).unwrap_err();
+    /// assert!(error.is_refused());
+    /// assert_eq!(error.to_string(), "the source is refused: the pattern is empty");
+    ///
+    /// drop(reader);
+    /// let error = Repeat::new("y\n").run(&writer).unwrap_err();
+    /// assert_eq!((error.kind(), error.bytes()), (ErrorKind::BrokenPipe, 0));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn run<Sink: AsFd + ?Sized>(self, sink: &Sink) -> Result<Report> {
+        let fd = sink.as_fd();
+        let prepared = prepare(&Linux, self.pattern, fd, &self.options);
+        let (mut sink, plan) = prepared.map_err(before_anything_moved)?;
+        let own = engine::open_again(&Linux, fd, &mut sink, (Side::Sink, &self.options));
+        let sink = End::new(own.as_ref().map_or(fd, AsFd::as_fd), sink, None);
+        let (options, observer) = (self.options, self.observer);
+        Course::new(Linux, self.pattern, sink, plan, options, observer).run()
+    }
+}
+
+impl std::fmt::Debug for Repeat<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Repeat")
+            .field("pattern", &self.pattern.len())
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Looks at the sink, refuses what cannot work, and plans. Touches nothing.
+pub(crate) fn prepare<K: Kernel>(
+    kernel: &K,
+    pattern: &[u8],
+    sink: BorrowedFd<'_>,
+    options: &Options,
+) -> std::result::Result<(Endpoint, Plan), Failure> {
+    if pattern.is_empty() {
+        let reason = "the pattern is empty";
+        return Err(Failure::refused(Side::Source, Errno::INVAL, reason));
+    }
+    let endpoint = engine::examine(kernel, Side::Sink, sink)?;
+    preflight::check_sink(&endpoint)?;
+    let plan = plan::plan_repeated(&Endpoint::pattern(pattern.len()), &endpoint, options)?;
+    Ok((endpoint, plan))
+}

@@ -1,0 +1,166 @@
+//! What ends a repetition, or slows it down, at the caller's wish.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use allocation_counter::measure;
+use rustix::fs::OFlags;
+use zcopy::{Ended, Repeat, Side, Strategy};
+
+use super::{bytes_by, endless};
+use crate::ends::{Sink, SinkKind, pipe, tcp};
+use crate::files::{assert_same, pattern, read_to_end};
+
+/// Nobody reads: it fills the pipe, waits, and is stopped at the first tick.
+#[test]
+fn break_while_the_sink_is_full_takes_one_tick() {
+    for len in [3, 4097, (1 << 20) + 3] {
+        let pattern = pattern(len);
+        for way in [None, Some(Strategy::Tee), Some(Strategy::Buffered)] {
+            for mode in [OFlags::empty(), OFlags::NONBLOCK] {
+                let what = format!("{len} bytes, {way:?}, {mode:?}");
+                let (reader, sink) = pipe();
+                rustix::fs::fcntl_setfl(&sink, mode).unwrap();
+                let ticks = Cell::new(0);
+                let mut repeat = Repeat::new(&pattern)
+                    .tick(Duration::from_millis(1))
+                    .observe(|progress| match progress.blocked() {
+                        None => ControlFlow::Continue(()),
+                        Some(side) => {
+                            assert_eq!(side, Side::Sink);
+                            ticks.set(ticks.get() + 1);
+                            ControlFlow::Break(())
+                        }
+                    });
+                if let Some(strategy) = way {
+                    repeat = repeat.strategy(strategy);
+                }
+                let report = repeat.run(&sink).unwrap();
+                assert_eq!((report.ended(), ticks.get()), (Ended::Stopped, 1), "{what}");
+                assert!(report.bytes() > 0, "{what}");
+                drop(sink);
+                let arrived = read_to_end(&reader);
+                assert_eq!(report.bytes(), arrived.len() as u64, "{what}");
+                assert_same(&arrived, &endless(&pattern, report.bytes()), &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn break_while_a_socket_is_full_takes_one_tick() {
+    for mode in [OFlags::empty(), OFlags::NONBLOCK] {
+        for way in [Strategy::Tee, Strategy::Buffered] {
+            let (reader, sink) = tcp();
+            rustix::fs::fcntl_setfl(&sink, mode).unwrap();
+            let report = Repeat::new("again\n")
+                .strategy(way)
+                .tick(Duration::from_millis(1))
+                .observe(|progress| match progress.blocked() {
+                    None => ControlFlow::Continue(()),
+                    Some(_) => ControlFlow::Break(()),
+                })
+                .run(&sink)
+                .unwrap();
+            assert_eq!(report.ended(), Ended::Stopped);
+            drop(sink);
+            let arrived = read_to_end(&reader);
+            assert_eq!(report.bytes(), arrived.len() as u64, "{report}");
+            assert_same(&arrived, &endless(b"again\n", report.bytes()), "tcp");
+        }
+    }
+}
+
+#[test]
+fn break_stops_after_any_step() {
+    for steps in 1..12 {
+        let sink = Sink::new(SinkKind::Pipe).unwrap();
+        let mut seen = Vec::new();
+        let report = Repeat::new("abc")
+            .observe(|progress| {
+                seen.push(progress.bytes());
+                if seen.len() < steps {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            })
+            .run(&sink.fd)
+            .unwrap();
+        assert_eq!(report.ended(), Ended::Stopped);
+        assert_eq!(seen.last(), Some(&report.bytes()));
+        let arrived = sink.into_bytes(0).unwrap();
+        assert_same(&arrived, &endless(b"abc", report.bytes()), "stopped");
+    }
+}
+
+#[test]
+fn no_step_is_longer_than_4_mib() {
+    let null = File::options().write(true).open("/dev/null").unwrap();
+    for len in [2, 5 << 20] {
+        let pattern = pattern(len);
+        for way in [Strategy::Tee, Strategy::Buffered] {
+            let mut before = 0;
+            let report = Repeat::new(&pattern)
+                .strategy(way)
+                .limit(100 << 20)
+                .observe(|progress| {
+                    assert!(progress.bytes() - before <= 4 << 20);
+                    assert_eq!(progress.total(), Some(100 << 20));
+                    before = progress.bytes();
+                    ControlFlow::Continue(())
+                })
+                .run(&null)
+                .unwrap();
+            assert_eq!((report.bytes(), before), (100 << 20, 100 << 20));
+            assert_eq!(report.strategy(), way);
+        }
+    }
+}
+
+#[test]
+fn a_rate_is_kept_and_the_bytes_are_the_same() {
+    for way in [None, Some(Strategy::Tee)] {
+        let sink = Sink::new(SinkKind::Pipe).unwrap();
+        let mut repeat = Repeat::new("abc").limit(1 << 20).rate_limit(10 << 20);
+        if let Some(strategy) = way {
+            repeat = repeat.strategy(strategy);
+        }
+        let start = Instant::now();
+        let report = repeat.run(&sink.fd).unwrap();
+        assert!(start.elapsed() >= Duration::from_millis(95));
+        assert!(bytes_by(&report, Strategy::Tee) > 0, "{report}");
+        let arrived = sink.into_bytes(0).unwrap();
+        assert_same(&arrived, &endless(b"abc", 1 << 20), "slowly");
+    }
+}
+
+#[test]
+fn a_step_allocates_nothing() {
+    for (way, bound) in [(Strategy::Tee, 300 << 10), (Strategy::Buffered, 300 << 10)] {
+        let allocated = |limit| {
+            let null = File::options().write(true).open("/dev/null").unwrap();
+            measure(|| {
+                let report = Repeat::new("y\n").strategy(way).limit(limit).run(&null);
+                assert_eq!(report.unwrap().bytes(), limit);
+            })
+        };
+        let (few, many) = (allocated(1 << 20), allocated(1 << 30));
+        assert_eq!(few.count_total, many.count_total, "{way}");
+        assert!(many.bytes_max <= bound, "{way}: {} bytes", many.bytes_max);
+    }
+}
+
+/// A long pattern is written from where it lies.
+#[test]
+fn a_long_pattern_is_not_copied() {
+    let pattern = pattern(5 << 20);
+    let null = File::options().write(true).open("/dev/null").unwrap();
+    let info = measure(|| {
+        let repeat = Repeat::new(&pattern).strategy(Strategy::Buffered);
+        assert_eq!(repeat.limit(20 << 20).run(&null).unwrap().bytes(), 20 << 20);
+    });
+    assert!(info.bytes_max < 4096, "{} bytes", info.bytes_max);
+}

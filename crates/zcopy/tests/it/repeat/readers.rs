@@ -1,0 +1,134 @@
+//! Pipes, by who reads them and how.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::fs::{MemfdFlags, OFlags};
+use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, splice};
+use zcopy::{Repeat, Strategy};
+
+use super::{LARGE, bytes_by, endless, repeat};
+use crate::ends::{Sink, SinkKind, pipe};
+use crate::files::{assert_same, contents, pattern};
+
+/// Splices everything into a file in memory.
+fn spliced(reader: OwnedFd, len: usize) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let memfd = rustix::fs::memfd_create("zcopy", MemfdFlags::CLOEXEC).unwrap();
+        while splice(&reader, None, &memfd, None, len, SpliceFlags::empty()).unwrap() > 0 {}
+        contents(&File::from(memfd))
+    })
+}
+
+#[test]
+fn a_reader_that_splices_gets_the_same_bytes() {
+    for len in [1, 3, 4097, (32 << 10) + 1, (1 << 20) + 3] {
+        // By slots, by pieces of slots, and by as much as there is.
+        for step in [4096, 10_000, 8 << 20] {
+            let pattern = pattern(len);
+            let (reader, writer) = pipe();
+            let arrived = spliced(reader, step);
+            let limit = LARGE + 2 * len as u64;
+            let report = Repeat::new(&pattern).limit(limit).run(&writer).unwrap();
+            drop(writer);
+            let what = format!("{len} bytes, by {step}: {report}");
+            assert!(bytes_by(&report, Strategy::Tee) > 0, "{what}");
+            assert_same(&arrived.join().unwrap(), &endless(&pattern, limit), &what);
+        }
+    }
+}
+
+/// Every splice then moves one slot, and a pattern is torn at almost every one.
+#[test]
+fn a_sink_of_one_slot_is_enough() {
+    for len in [1, 3, 4097, (1 << 20) + 3] {
+        let pattern = pattern(len);
+        for way in [None, Some(Strategy::Tee), Some(Strategy::Buffered)] {
+            let sink = Sink::new(SinkKind::Pipe).unwrap();
+            assert_eq!(fcntl_setpipe_size(&sink.fd, 4096), Ok(4096));
+            let limit = LARGE + len as u64;
+            let mut repeat = Repeat::new(&pattern).limit(limit).grow_pipes(false);
+            if let Some(strategy) = way {
+                repeat = repeat.strategy(strategy);
+            }
+            let report = repeat.run(&sink.fd).unwrap();
+            assert_eq!(report.grown_sink(), None);
+            let expected = way.unwrap_or(Strategy::Tee);
+            assert!(bytes_by(&report, expected) > 0, "{report}");
+            let arrived = sink.into_bytes(limit).unwrap();
+            assert_same(&arrived, &endless(&pattern, limit), "one slot");
+        }
+    }
+}
+
+#[test]
+fn both_modes_work_with_and_without_a_tick() {
+    let pattern = pattern(4097);
+    let expected = endless(&pattern, LARGE);
+    for kind in [
+        SinkKind::Pipe,
+        SinkKind::Fifo,
+        SinkKind::Tcp,
+        SinkKind::UnixStream,
+        SinkKind::Memfd,
+    ] {
+        for mode in [OFlags::empty(), OFlags::NONBLOCK] {
+            for tick in [None, Some(Duration::from_secs(3600))] {
+                for way in [None, Some(Strategy::Tee), Some(Strategy::Buffered)] {
+                    let what = format!("{kind:?}, {mode:?}, {tick:?}, {way:?}");
+                    let sink = Sink::new(kind).unwrap();
+                    rustix::fs::fcntl_setfl(&sink.fd, mode).unwrap();
+                    let mut repeat = Repeat::new(&pattern).limit(LARGE);
+                    if let Some(tick) = tick {
+                        repeat = repeat.tick(tick);
+                    }
+                    if let Some(strategy) = way {
+                        repeat = repeat.strategy(strategy);
+                    }
+                    let report = repeat
+                        .run(&sink.fd)
+                        .unwrap_or_else(|error| panic!("{what}: {error:#}"));
+                    assert_eq!(report.bytes(), LARGE, "{what}");
+                    assert_eq!(report.strategy(), way.unwrap_or(report.strategy()));
+                    assert_same(&sink.into_bytes(0).unwrap(), &expected, &what);
+                }
+            }
+        }
+    }
+}
+
+/// Not one write for each of its lines.
+#[test]
+fn a_message_is_as_long_as_every_family_takes() {
+    let (collect, sink) = crate::ends::unix(rustix::net::SocketType::SEQPACKET);
+    let lines = pattern(1000);
+    let report = Repeat::new(&lines).limit(100_000).run(&sink).unwrap();
+    assert_eq!(report.strategy(), Strategy::Buffered);
+    drop(sink);
+    let (mut arrived, mut longest) = (Vec::new(), 0);
+    loop {
+        let mut message = vec![0; 1 << 20];
+        let n = rustix::io::read(&collect, &mut message).unwrap();
+        longest = longest.max(n);
+        arrived.extend_from_slice(&message[..n]);
+        if n == 0 {
+            break;
+        }
+    }
+    assert!((30_000..=32 << 10).contains(&longest), "{longest} bytes");
+    assert_same(&arrived, &endless(&lines, 100_000), "messages");
+}
+
+#[test]
+fn the_record_of_a_long_repetition_is_short() {
+    let sink = Sink::new(SinkKind::Pipe).unwrap();
+    let report = repeat(b"y\n", 64 << 20, None, sink);
+    let ways: Vec<_> = report.attempts().iter().map(|a| a.strategy()).collect();
+    assert_eq!(ways, [Strategy::Buffered, Strategy::Tee]);
+    let [opening, _] = report.attempts() else {
+        panic!("{report}");
+    };
+    assert!(opening.bytes() <= 512 << 10, "{report}");
+}

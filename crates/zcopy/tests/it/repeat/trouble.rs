@@ -1,0 +1,161 @@
+//! Sinks that fail, and descriptors and pipes that are not to be had.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+
+use rustix::io::Errno;
+use zcopy::{Repeat, Side, Strategy};
+
+use super::{LARGE, endless};
+use crate::child::Child;
+use crate::ends::{Sink, SinkKind, pipe};
+use crate::files::{assert_same, contents, file_in, pattern};
+use crate::mounts::{Fs, mount_tmpfs};
+use crate::skip::is_root;
+
+#[test]
+fn an_empty_pattern_is_refused() {
+    let null = File::options().write(true).open("/dev/null").unwrap();
+    let error = Repeat::new(b"").limit(0).run(&null).unwrap_err();
+    assert!(error.is_refused());
+    assert_eq!((error.side(), error.bytes()), (Side::Source, 0));
+    assert_eq!(error.raw_os_error(), Some(Errno::INVAL.raw_os_error()));
+    assert!(Repeat::new(b"").plan(&null).unwrap_err().is_refused());
+}
+
+#[test]
+fn a_sink_that_cannot_be_written_to_is_refused() {
+    for (path, errno) in [("/", Errno::ISDIR), ("/dev/zero", Errno::BADF)] {
+        let error = Repeat::new("y\n")
+            .run(&File::open(path).unwrap())
+            .unwrap_err();
+        assert!(error.is_refused());
+        assert_eq!(error.side(), Side::Sink);
+        assert_eq!(error.raw_os_error(), Some(errno.raw_os_error()));
+    }
+}
+
+#[test]
+fn what_tee_cannot_serve_is_told_when_it_is_insisted_on() {
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    for strategy in [Strategy::Tee, Strategy::Sendfile] {
+        let error = Repeat::new("y\n").strategy(strategy).run(&full);
+        assert!(error.unwrap_err().is_unsuitable());
+    }
+}
+
+#[test]
+fn a_full_device_takes_nothing() {
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let error = Repeat::new("y\n").run(&full).unwrap_err();
+    assert_eq!((error.kind(), error.bytes()), (ErrorKind::StorageFull, 0));
+    assert_eq!(error.side(), Side::Sink);
+    assert_eq!(error.report().strategy(), Strategy::Buffered);
+}
+
+#[test]
+fn a_full_disk_loses_no_count() {
+    for way in [None, Some(Strategy::Tee)] {
+        let Some(root) = mount_tmpfs(1) else {
+            crate::skip::skip("a small tmpfs cannot be mounted here");
+            return;
+        };
+        let sink = file_in(&root.dir(), b"");
+        let pattern = pattern(4097);
+        let mut repeat = Repeat::new(&pattern);
+        if let Some(strategy) = way {
+            repeat = repeat.strategy(strategy);
+        }
+        let error = repeat.run(&sink).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::StorageFull);
+        let arrived = contents(&sink);
+        assert_eq!(error.bytes(), arrived.len() as u64, "{way:?}");
+        assert!(error.bytes() > 900_000);
+        assert_same(&arrived, &endless(&pattern, error.bytes()), "a full disk");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_it_and_the_count_is_what_it_could_have_read() {
+    for n in [0, 1, 100_000, 3 << 20] {
+        for way in [None, Some(Strategy::Tee), Some(Strategy::Buffered)] {
+            let (reader, writer) = pipe();
+            let reader = std::thread::spawn(move || {
+                let mut start = vec![0; n];
+                File::from(reader).read_exact(&mut start).unwrap();
+                start
+            });
+            let mut repeat = Repeat::new("abc");
+            if let Some(strategy) = way {
+                repeat = repeat.strategy(strategy);
+            }
+            let error = repeat.run(&writer).unwrap_err();
+            assert_eq!(
+                (error.kind(), error.side()),
+                (ErrorKind::BrokenPipe, Side::Sink)
+            );
+            let start = reader.join().unwrap();
+            assert!(error.bytes() >= n as u64);
+            assert_same(&start, &endless(b"abc", n as u64), "the start");
+        }
+    }
+}
+
+#[test]
+fn a_file_size_limit_is_reached_to_the_byte() {
+    const LIMIT: u64 = (1 << 20) + 1000;
+    let Some(dir) = Fs::Ext4.dir() else {
+        return;
+    };
+    for len in [2, 4097] {
+        let sink = file_in(&dir, b"");
+        let child = Child::that_ignores_xfsz().file_size(LIMIT);
+        let null = File::open("/dev/null").unwrap();
+        let fd = sink.try_clone().unwrap();
+        let told = child
+            .repeating(len, LARGE)
+            .run(null.into(), fd.into())
+            .unwrap();
+        let errno = Errno::FBIG.raw_os_error();
+        assert_eq!(told.outcome, Err(("sink".to_owned(), errno)));
+        assert_eq!(told.bytes, LIMIT);
+        assert_same(&contents(&sink), &endless(&pattern(len), LIMIT), "a limit");
+    }
+}
+
+/// Repeats into a pipe, in a child, and sees that every byte arrives.
+fn arrives(child: Child, ended_by: Option<Errno>) {
+    let sink = Sink::new(SinkKind::Pipe).unwrap();
+    let null = File::open("/dev/null").unwrap();
+    let fd = sink.fd.try_clone().unwrap();
+    let told = child.repeating(4097, LARGE).run(null.into(), fd).unwrap();
+    assert_eq!((told.bytes, &told.outcome), (LARGE, &Ok(())));
+    let tee = told.attempts.iter().find(|(strategy, _)| strategy == "tee");
+    let expected = ended_by.map(Errno::raw_os_error).unwrap_or(0);
+    assert_eq!(tee, Some(&("tee".to_owned(), expected)));
+    let strategy = if ended_by.is_some() {
+        "buffered"
+    } else {
+        "tee"
+    };
+    assert_eq!(told.strategy, strategy);
+    let arrived = sink.into_bytes(LARGE).unwrap();
+    assert_same(&arrived, &endless(&pattern(4097), LARGE), "in a child");
+}
+
+#[test]
+fn a_child_with_all_it_needs_goes_by_tee() {
+    arrives(Child::new(), None);
+}
+
+#[test]
+fn without_descriptors_it_is_written() {
+    arrives(Child::new().without_descriptors(), Some(Errno::MFILE));
+}
+
+#[test]
+fn a_user_who_is_over_the_budget_for_pipes_is_written_to() {
+    if is_root() {
+        arrives(Child::new().over_the_pipe_budget(), Some(Errno::NOBUFS));
+    }
+}
