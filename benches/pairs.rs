@@ -16,10 +16,13 @@ use zcopy::{Strategy, Transfer};
 use ends::{Sink, Source};
 pub(crate) use files::Files;
 use mounts::Fs;
+pub(crate) use sizes::sizes;
 
 mod ends;
 mod files;
 mod peers;
+#[path = "sizes.rs"]
+mod sizes;
 
 // File systems are mounted, and left out aloud, as in the tests.
 #[allow(
@@ -168,20 +171,4 @@ impl Pair {
         assert!(arrived.is_none_or(|n| n == bytes), "{}", self.name);
         elapsed
     }
-}
-
-/// The sizes to measure: 64 KiB, 1 MiB, 64 MiB and 1 GiB, or those in `ZCOPY_BENCH_SIZES`
-/// (`64KiB,1MiB`).
-///
-/// # Panics
-///
-/// If the variable holds anything else than sizes.
-pub(crate) fn sizes() -> Vec<(String, u64)> {
-    let asked = std::env::var("ZCOPY_BENCH_SIZES");
-    let sizes = asked.as_deref().unwrap_or("64KiB,1MiB,64MiB,1GiB");
-    let parse = |name: &str| {
-        let size: byte_unit::Byte = name.parse().expect("a size");
-        (name.to_owned(), size.as_u64())
-    };
-    sizes.split(',').map(parse).collect()
 }

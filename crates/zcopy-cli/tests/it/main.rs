@@ -9,6 +9,9 @@
 )]
 
 mod cat;
+mod yes;
+
+mod generated;
 
 mod child;
 mod script;

@@ -1,4 +1,4 @@
-//! Shell scripts that call `cat`, run once with the tool under that name and once with GNU's.
+//! Shell scripts that call a tool, run once with ours under its name and once with GNU's.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -38,7 +38,8 @@ pub(crate) fn run(script: &str) -> Outcome {
 
 /// The same, with positional parameters.
 pub(crate) fn run_with(script: &str, parameters: &[&OsStr]) -> Outcome {
-    with_cat(Path::new(env!("CARGO_BIN_EXE_zc-cat")), script, parameters)
+    let cat = Path::new(env!("CARGO_BIN_EXE_zc-cat"));
+    run_tool(("cat", cat), script, parameters)
 }
 
 /// The same, and sees that GNU cat does, says and leaves behind exactly the same.
@@ -52,22 +53,21 @@ pub(crate) fn as_gnu_with(script: &str, parameters: &[&OsStr]) -> Outcome {
     let gnu = Path::new("/usr/bin/cat");
     let version = Command::new(gnu).arg("--version").output();
     if version.is_ok_and(|version| version.stdout.starts_with(b"cat (GNU coreutils)")) {
-        let theirs = with_cat(gnu, script, parameters);
-        for (ours, theirs) in ours.stderr.lines().zip(theirs.stderr.lines()) {
-            assert_eq!(ours, theirs, "{script}");
-        }
-        assert_eq!(ours.status, theirs.status, "{script}");
-        // Not `assert_eq`, which would print megabytes.
-        assert!(ours == theirs, "{script}: GNU cat writes something else");
+        ours.is_as(&run_tool(("cat", gnu), script, parameters), script);
     } else {
         skip("/usr/bin/cat is not GNU's");
     }
     ours
 }
 
-fn with_cat(program: &Path, script: &str, parameters: &[&OsStr]) -> Outcome {
+/// Runs the script with the name standing for the program.
+pub(crate) fn run_tool(
+    (name, program): (&str, &Path),
+    script: &str,
+    parameters: &[&OsStr],
+) -> Outcome {
     let bin = TempDir::new().unwrap();
-    symlink(program, bin.path().join("cat")).unwrap();
+    symlink(program, bin.path().join(name)).unwrap();
     let path = std::env::var_os("PATH").unwrap();
     let path = std::env::join_paths(
         std::iter::once(bin.path().to_owned()).chain(std::env::split_paths(&path)),
@@ -115,6 +115,17 @@ fn with_cat(program: &Path, script: &str, parameters: &[&OsStr]) -> Outcome {
 }
 
 impl Outcome {
+    /// GNU's tool does, says and leaves behind exactly the same.
+    #[track_caller]
+    pub(crate) fn is_as(&self, theirs: &Self, script: &str) {
+        for (ours, theirs) in self.stderr.lines().zip(theirs.stderr.lines()) {
+            assert_eq!(ours, theirs, "{script}");
+        }
+        assert_eq!(self.status, theirs.status, "{script}");
+        // Not `assert_eq`, which would print megabytes.
+        assert!(self == theirs, "{script}: GNU's writes something else");
+    }
+
     /// Nothing went wrong, and this came out.
     #[track_caller]
     pub(crate) fn succeeds_with(&self, stdout: impl AsRef<[u8]>) {

@@ -1,0 +1,60 @@
+//! Makes the tools' manual pages and shell completions, from the definitions that parse their
+//! command lines.
+//!
+//! `cargo run -p zcopy-cli --example generate -- man DIR`
+//! `cargo run -p zcopy-cli --example generate -- completions bash DIR`
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::{Command, Parser};
+use clap_complete::Shell;
+use clap_mangen::Man;
+use zcopy_cli::{args, cat, yes};
+
+/// Every tool.
+const TOOLS: [fn() -> Command; 2] = [args::command::<cat::Args>, args::command::<yes::Args>];
+
+/// Make the tools' manual pages and shell completions
+#[derive(Debug, Parser)]
+enum Wanted {
+    /// One manual page for each tool
+    Man {
+        /// Where to put them; it is made if it is not there
+        directory: PathBuf,
+    },
+    /// One completion file for each tool
+    Completions {
+        /// For this shell
+        shell: Shell,
+        /// Where to put them; it is made if it is not there
+        directory: PathBuf,
+    },
+}
+
+fn main() -> anyhow::Result<()> {
+    match Wanted::parse() {
+        Wanted::Man { directory } => in_directory(&directory, |tool| {
+            let name = format!("{}.1", tool.get_name());
+            let path = directory.join(name);
+            let mut page = File::create(&path).with_context(|| path.display().to_string())?;
+            Ok(Man::new(tool).render(&mut page)?)
+        }),
+        Wanted::Completions { shell, directory } => in_directory(&directory, |mut tool| {
+            let name = tool.get_name().to_owned();
+            clap_complete::generate_to(shell, &mut tool, name, &directory)
+                .with_context(|| directory.display().to_string())?;
+            Ok(())
+        }),
+    }
+}
+
+/// Does this for each tool, when the directory is there.
+fn in_directory(
+    directory: &Path,
+    make: impl Fn(Command) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+    TOOLS.iter().try_for_each(|tool| make(tool()))
+}
