@@ -76,6 +76,10 @@ fn answer(error: &clap::Error) -> ExitCode {
 
 /// What is wrong with the command line, in the words of `getopt_long(3)`.
 fn usage_error(error: &clap::Error) -> String {
+    // What a value's parser has worded itself.
+    if let Some(ContextValue::String(message)) = error.get(ContextKind::Custom) {
+        return message.clone();
+    }
     let argument = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(argument)) => argument.as_str(),
         _ => "",

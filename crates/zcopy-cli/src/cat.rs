@@ -10,11 +10,10 @@ use rustix::io::Errno;
 use zcopy::{Side, Strategy, Transfer};
 
 use crate::args::Common;
+use crate::own_output::{self, Relation};
+use crate::probe::gives_anything;
 use crate::quote::quoted;
 use crate::{exit, sys};
-use own_output::Relation;
-
-mod own_output;
 
 /// The command line of `zc-cat`.
 #[derive(Debug, clap::Parser)]
@@ -129,16 +128,6 @@ fn copy(name: &OsStr, stdout: BorrowedFd<'_>, args: &Args) -> Result<(), Trouble
         Side::Source | Side::Neither if is_pair_refused(&error) => feeds_itself(name),
         _ => of_input(exit::cause(&error)),
     })
-}
-
-/// Whether the input has a byte to give, which is spent on the question.
-fn gives_anything(input: BorrowedFd<'_>) -> zcopy::Result<bool> {
-    let Ok(nowhere) = File::options().write(true).open("/dev/null") else {
-        // Without it nobody can tell, and output that cannot be written to is an error.
-        return Ok(true);
-    };
-    let report = Transfer::new(&input, &nowhere).limit(1).run()?;
-    Ok(report.bytes() > 0)
 }
 
 /// Runs a transfer, and explains it if asked to.

@@ -53,7 +53,7 @@ fn put(mut line: Vec<u8>) {
 }
 
 /// The error in the kernel's words, without the number that Rust adds.
-fn worded(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn worded(error: &(dyn std::error::Error + 'static)) -> String {
     let worded = error.to_string();
     let number = error
         .downcast_ref::<io::Error>()

@@ -4,17 +4,24 @@
 //! [`zcopy::Transfer`] and [`zcopy::Repeat`], and by nothing else.
 //!
 //! - [`cat`]: what `zc-cat` does.
+//! - [`tee`]: what `zc-tee` does.
 //! - [`yes`]: what `zc-yes` does.
 //! - [`args`]: arguments, and usage errors as GNU words them.
+//! - [`choice`]: words out of a list, as values of options.
 //! - [`exit`]: error messages, signals, and how a tool ends.
 //! - [`quote`]: names in messages, quoted as GNU quotes them.
 //! - [`sys`]: what needs `unsafe`.
 
 pub mod cat;
+pub mod tee;
 pub mod yes;
 
 pub mod args;
+pub mod choice;
 pub mod exit;
 pub mod quote;
+
+mod own_output;
+mod probe;
 
 pub mod sys;

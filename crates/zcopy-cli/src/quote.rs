@@ -41,6 +41,40 @@ pub fn quoted(name: &OsStr) -> String {
     in_single_quotes(&pieces)
 }
 
+/// An argument as GNU tools show it when they do not know what to make of it: in the locale's quotation
+/// marks, which is gnulib's `locale` style.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy_cli::quote::argument;
+///
+/// let quoted = argument("a\nb".as_ref());
+/// assert!(["‘a\\nb’", "'a\\nb'"].contains(&quoted.as_str()));
+/// ```
+#[must_use]
+pub fn argument(argument: &OsStr) -> String {
+    let (left, right) = if sys::locale_is_utf8() {
+        ('‘', '’')
+    } else {
+        ('\'', '\'')
+    };
+    let mut quoted = String::from(left);
+    for piece in pieces(argument.as_bytes()) {
+        match piece {
+            Piece::Printable(character) => {
+                if character == '\\' || character == right {
+                    quoted.push('\\');
+                }
+                quoted.push(character);
+            }
+            Piece::Escaped(byte) => push_escape(&mut quoted, byte),
+        }
+    }
+    quoted.push(right);
+    quoted
+}
+
 /// A part of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Piece {

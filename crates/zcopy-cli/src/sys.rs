@@ -11,7 +11,7 @@
 )]
 
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{IntoRawFd as _, OwnedFd, RawFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -83,6 +83,28 @@ pub fn ignore_sigxfsz() {
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
+/// Makes a write to a pipe whose reader has gone fail with `EPIPE` instead of ending the process.
+pub fn ignore_sigpipe() {
+    // SAFETY: ignoring a signal runs no code of this process.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+}
+
+/// Makes an interrupt from the terminal mean nothing.
+pub fn ignore_sigint() {
+    // SAFETY: ignoring a signal runs no code of this process.
+    unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
+}
+
+/// Closes a file that was written to.
+///
+/// # Errors
+///
+/// What `close(2)` says, which dropping the file keeps to itself. Over a network that can be the first
+/// word of a write that failed. The file is closed all the same.
+pub fn close_file(file: OwnedFd) -> io::Result<()> {
+    close(file.into_raw_fd())
+}
+
 /// Closes standard input, which nothing may read afterwards.
 ///
 /// # Errors
@@ -102,8 +124,8 @@ pub fn close_stdout() -> io::Result<()> {
 }
 
 fn close(fd: RawFd) -> io::Result<()> {
-    // SAFETY: only the standard descriptors come here. Nobody in the process owns them, and the
-    // callers promise not to use them again.
+    // SAFETY: what comes here is a file that was given up by its owner, or a standard descriptor. Those
+    // nobody in the process owns, and the callers promise not to use them again.
     match unsafe { libc::close(fd) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -128,7 +150,8 @@ pub fn is_printable(character: char) -> bool {
 
 /// Whether the user's locale is in UTF-8. The locale is loaded when this is first asked, which most
 /// runs of a tool never do.
-fn locale_is_utf8() -> bool {
+#[must_use]
+pub fn locale_is_utf8() -> bool {
     static IS_UTF8: OnceLock<bool> = OnceLock::new();
     *IS_UTF8.get_or_init(|| {
         // SAFETY: the string ends in NUL, and the tools have one thread, which is here, so that

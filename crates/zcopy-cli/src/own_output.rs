@@ -1,4 +1,4 @@
-//! What comes of it when an operand is the very file that standard output goes to.
+//! What comes of it when an input is the very file that an output goes to.
 //!
 //! GNU cat 9.12 is followed here: it compares positions, so that `cat f 1<> f` rewrites the file in place and
 //! `cat f >> f` is refused. GNU cat 9.1 refuses both.
@@ -8,9 +8,19 @@ use std::os::fd::BorrowedFd;
 
 use rustix::fs::{OFlags, SeekFrom};
 
+/// Whether both are the same file, pipe or device.
+///
+/// # Errors
+///
+/// If one of them cannot be examined.
+pub(crate) fn is_same(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<bool> {
+    let (input, output) = (rustix::fs::fstat(input)?, rustix::fs::fstat(output)?);
+    Ok((input.st_dev, input.st_ino) == (output.st_dev, output.st_ino))
+}
+
 /// How a file is read and written at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Relation {
+pub(crate) enum Relation {
     /// It is read at or behind where it is written, so that no byte is read twice.
     Shifting,
     /// What is written would be read, and written again, until the disk is full.
@@ -19,7 +29,7 @@ pub(super) enum Relation {
 
 /// Compares where `input` is read with where `output` is written. Both are the same
 /// file, or the same pipe, which has no positions.
-pub(super) fn relation(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<Relation> {
+pub(crate) fn relation(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<Relation> {
     let Ok(reads_at) = rustix::fs::seek(input, SeekFrom::Current(0)) else {
         return Ok(Relation::Growing);
     };
