@@ -24,6 +24,13 @@ impl<K: Kernel> Fanout<'_, K> {
                 .filter(|(_, b)| b.is_live())
         };
         let some_are_written_to = live().any(|(_, branch)| branch.way == Strategy::Buffered);
+        let some_are_spliced = live().any(|(_, branch)| branch.way != Strategy::Buffered);
+        if !some_are_spliced && self.options.strategy != Some(Strategy::Tee) {
+            // Nothing is shared any more, and nothing waits in the hub.
+            self.hub.form = Form::Buffer;
+            self.hub.route.pipe = None;
+            return;
+        }
         let last = |way| live().rev().find(|(_, b)| b.way == way).map(|(i, _)| i);
         let current = last(Strategy::Splice);
         match current {
@@ -292,6 +299,10 @@ impl<K: Kernel> Fanout<'_, K> {
             }
         }
         self.branches[index].way = Strategy::Buffered;
+        let mut live = self.branches.iter().filter(|branch| branch.is_live());
+        if live.all(|branch| branch.way == Strategy::Buffered) {
+            self.by_tee.cause.get_or_insert(cause);
+        }
         Ok(())
     }
 }

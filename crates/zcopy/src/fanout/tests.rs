@@ -24,6 +24,7 @@ use crate::scripted::Scripted;
 mod properties;
 mod world;
 
+mod faults;
 mod waiting;
 
 /// What came of a fan-out. An error of `None` is one that was not even begun.

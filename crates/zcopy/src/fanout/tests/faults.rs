@@ -1,0 +1,365 @@
+//! Short calls, refusals and failures, one at a time, at every sink and in every role.
+
+use std::os::fd::OwnedFd;
+
+use super::fan_out;
+use crate::fault::Side;
+use crate::options::{OnSinkError, Options};
+use crate::report::{Ended, Report};
+use crate::scripted::Scripted;
+use crate::scripted::objects::{Object, patterned};
+use crate::scripted::script::{Call, Twist};
+use crate::strategy::Strategy;
+use crate::sys::{Errno, OFlags};
+
+const LONG: usize = 300_000;
+
+/// A source: a pipe, which is shared from directly, or a socket, which is not.
+fn source(kernel: &Scripted, is_stream: bool) -> OwnedFd {
+    let source = Object::feeding(is_stream, &patterned(LONG), &[]);
+    kernel.source(source, OFlags::empty())
+}
+
+fn pipe(kernel: &Scripted) -> OwnedFd {
+    kernel.sink(Object::taking(false), OFlags::empty())
+}
+
+fn file(kernel: &Scripted) -> OwnedFd {
+    kernel.sink(Object::file(&[]), OFlags::empty())
+}
+
+fn appending(kernel: &Scripted) -> OwnedFd {
+    kernel.sink(Object::file(&[]), OFlags::APPEND)
+}
+
+/// In steps of 64 KiB.
+fn options() -> Options {
+    Options {
+        grow_pipes: false,
+        ..Options::default()
+    }
+}
+
+fn by_the_plan(kernel: &Scripted, source: &OwnedFd, sinks: &[OwnedFd]) -> Report {
+    fan_out(kernel, (source, sinks), options(), OnSinkError::Stop).unwrap()
+}
+
+#[track_caller]
+fn assert_all_have_all(kernel: &Scripted, sinks: &[OwnedFd], what: &str) {
+    for (index, sink) in sinks.iter().enumerate() {
+        assert!(
+            kernel.contents(sink) == patterned(LONG),
+            "sink {index}: {what}"
+        );
+    }
+}
+
+fn ways(report: &Report) -> Vec<Strategy> {
+    report.sinks().iter().map(|sink| sink.strategy()).collect()
+}
+
+#[test]
+fn a_short_tee_on_one_of_three_sinks_duplicates_nothing() {
+    for is_stream in [false, true] {
+        for nth in 0..9 {
+            for n in [1, 4095, 50_000] {
+                let kernel = Scripted::default();
+                let source = source(&kernel, is_stream);
+                let sinks = [pipe(&kernel), pipe(&kernel), file(&kernel)];
+                kernel.twist(Call::Tee, &vec![Twist::Straight; nth]);
+                kernel.twist(Call::Tee, &[Twist::Short(n)]);
+                let report = by_the_plan(&kernel, &source, &sinks);
+                assert_eq!(report.bytes(), LONG as u64);
+                let expected = [Strategy::Tee, Strategy::Tee, Strategy::Splice];
+                assert_eq!(ways(&report), expected);
+                assert_all_have_all(&kernel, &sinks, &format!("{is_stream}, {nth}, {n}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_tee_that_is_always_short_is_slow_and_exact() {
+    let kernel = Scripted::default();
+    let source = source(&kernel, false);
+    let sinks = [pipe(&kernel), file(&kernel), pipe(&kernel), file(&kernel)];
+    let shorts: Vec<_> = (0..3000).map(|n| Twist::Short(1 + n * 7 % 999)).collect();
+    kernel.twist(Call::Tee, &shorts);
+    by_the_plan(&kernel, &source, &sinks);
+    assert_all_have_all(&kernel, &sinks, "short");
+}
+
+/// What it had taken out of the hub by then stays taken out.
+#[test]
+fn the_sink_that_takes_the_bytes_out_may_refuse_in_the_middle() {
+    for is_stream in [false, true] {
+        for errno in [Errno::INVAL, Errno::PERM, Errno::NOSYS, Errno::BADF] {
+            for nth in 0..4 {
+                let kernel = Scripted::default();
+                let source = source(&kernel, is_stream);
+                let sinks = [pipe(&kernel), file(&kernel)];
+                // Of a socket every other splice fills the hub.
+                let nth = if is_stream { 2 * nth } else { nth };
+                kernel.twist(Call::Splice, &[Twist::Short(5000)]);
+                kernel.twist(Call::Splice, &vec![Twist::Straight; nth]);
+                kernel.twist(Call::Splice, &[Twist::Fails(errno)]);
+                let report = by_the_plan(&kernel, &source, &sinks);
+                let what = format!("{is_stream}, {errno}, {nth}\n{report}");
+                assert_eq!(ways(&report)[0], Strategy::Tee, "{what}");
+                assert_eq!(ways(&report)[1], Strategy::Buffered, "{what}");
+                assert_all_have_all(&kernel, &sinks, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sink_that_refuses_what_lies_in_its_private_pipe_is_written_to_and_alone() {
+    for nth in 0..5 {
+        let kernel = Scripted::default();
+        let source = source(&kernel, false);
+        let sinks = [file(&kernel), pipe(&kernel), file(&kernel)];
+        kernel.twist(Call::Splice, &vec![Twist::Short(5000); nth]);
+        kernel.twist(Call::Splice, &[Twist::Fails(Errno::INVAL)]);
+        let report = by_the_plan(&kernel, &source, &sinks);
+        let what = format!("{nth}\n{report}");
+        let written_to = ways(&report);
+        let written_to = written_to.iter().filter(|way| **way == Strategy::Buffered);
+        assert_eq!(written_to.count(), 1, "{what}");
+        assert_all_have_all(&kernel, &sinks, &what);
+    }
+}
+
+/// As a filter does that knows no `tee`.
+#[test]
+fn where_tee_is_forbidden_every_sink_is_written_to() {
+    for is_stream in [false, true] {
+        for errno in [Errno::PERM, Errno::NOSYS] {
+            let kernel = Scripted::default();
+            let source = source(&kernel, is_stream);
+            let sinks = [pipe(&kernel), file(&kernel), pipe(&kernel)];
+            kernel.twist(Call::Tee, &[Twist::Fails(errno); 100]);
+            let report = by_the_plan(&kernel, &source, &sinks);
+            let what = format!("{is_stream}, {errno}\n{report}");
+            assert_all_have_all(&kernel, &sinks, &what);
+            assert!(kernel.answers(Call::Tee).len() <= sinks.len(), "{what}");
+            assert_eq!(ways(&report), [Strategy::Buffered; 3], "{what}");
+            assert_eq!(report.strategy(), Strategy::Buffered, "{what}");
+            let told = report.attempts()[0]
+                .error()
+                .and_then(|error| error.raw_os_error());
+            assert_eq!(told, Some(errno.raw_os_error()), "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_sink_without_a_private_pipe_is_written_to_and_the_others_are_not() {
+    for errno in [Errno::MFILE, Errno::NFILE] {
+        let kernel = Scripted::default();
+        let source = source(&kernel, false);
+        let sinks = [pipe(&kernel), file(&kernel), file(&kernel)];
+        kernel.twist(Call::Pipe, &[Twist::Fails(errno)]);
+        let report = by_the_plan(&kernel, &source, &sinks);
+        assert_all_have_all(&kernel, &sinks, &report.to_string());
+        assert_eq!(ways(&report)[0], Strategy::Tee, "{report}");
+        assert_eq!(ways(&report)[1], Strategy::Buffered, "{report}");
+        assert_eq!(report.strategy(), Strategy::Tee);
+    }
+}
+
+#[test]
+fn without_a_pipe_for_the_hub_all_are_written_to() {
+    for (capacity, twist) in [
+        (64 << 10, Twist::Fails(Errno::MFILE)),
+        (4096, Twist::Straight),
+    ] {
+        let kernel = Scripted::default();
+        kernel.state.borrow_mut().pipe_capacity = capacity;
+        kernel.state.borrow_mut().pipe_max = 4096;
+        let source = source(&kernel, true);
+        let sinks = [pipe(&kernel), file(&kernel)];
+        kernel.twist(Call::Pipe, &[twist]);
+        let report = by_the_plan(&kernel, &source, &sinks);
+        assert_all_have_all(&kernel, &sinks, &report.to_string());
+        assert_eq!(ways(&report), [Strategy::Buffered; 2]);
+        assert_eq!(report.strategy(), Strategy::Buffered);
+        let tried = &report.attempts()[0];
+        assert_eq!(tried.strategy(), Strategy::Tee);
+        assert!(tried.error().is_some(), "{report}");
+    }
+}
+
+/// The sinks of every role, and the one of them that fails.
+fn roles(kernel: &Scripted, fails: usize, after: u64) -> Vec<OwnedFd> {
+    let breaking = |mut object: Object, index| {
+        if index == fails {
+            match &mut object {
+                Object::File(file) => file.bad = Some((after, Errno::NOSPC)),
+                Object::Channel(channel) if channel.is_stream => {
+                    channel.breaks = Some((after, Errno::CONNRESET));
+                }
+                Object::Channel(channel) => channel.breaks = Some((after, Errno::PIPE)),
+                _ => {}
+            }
+        }
+        object
+    };
+    let sinks = [
+        (Object::taking(false), OFlags::empty()),
+        (Object::file(&[]), OFlags::empty()),
+        (Object::taking(true), OFlags::empty()),
+        (Object::file(&[]), OFlags::APPEND),
+        (Object::taking(false), OFlags::empty()),
+        (Object::file(&[]), OFlags::empty()),
+    ];
+    let sinks = sinks.into_iter().enumerate();
+    sinks
+        .map(|(index, (object, flags))| kernel.sink(breaking(object, index), flags))
+        .collect()
+}
+
+/// With the appending one and without, so that each is tee'd, drained, poured into and written to.
+#[test]
+fn a_sink_that_fails_in_any_role_after_any_step_loses_nothing() {
+    let all = [0, 1, 2, 3, 4, 5];
+    let spliced = [0, 1, 2, 4, 5];
+    let data = patterned(LONG);
+    for (kept, is_stream) in [
+        (&all[..], false),
+        (&spliced[..], false),
+        (&all, true),
+        (&spliced, true),
+    ] {
+        for fails in kept.iter().copied() {
+            for after in [0, 1, 100_000, 200_000, LONG as u64 - 1] {
+                // Whoever reads a pipe goes between two calls, and the last one brings more than a byte.
+                if matches!(fails, 0 | 4) && after == LONG as u64 - 1 {
+                    continue;
+                }
+                for decision in [OnSinkError::Stop, OnSinkError::Detach] {
+                    let kernel = Scripted::default();
+                    let source = source(&kernel, is_stream);
+                    let sinks = roles(&kernel, fails, after);
+                    let mut sinks: Vec<_> = sinks.into_iter().map(Some).collect();
+                    let failing = kept.iter().position(|index| *index == fails).unwrap();
+                    let sinks: Vec<_> = kept
+                        .iter()
+                        .filter_map(|index| sinks[*index].take())
+                        .collect();
+                    let ends = (&source, &sinks[..]);
+                    let outcome = fan_out(&kernel, ends, options(), decision);
+                    let what =
+                        format!("{kept:?}, {is_stream}, {fails} after {after}, {decision:?}");
+                    let report = match &outcome {
+                        Ok(report) => report,
+                        Err(error) => error.report(),
+                    };
+                    for (sink, told) in sinks.iter().zip(report.sinks()) {
+                        let n = told.bytes() as usize;
+                        assert!(kernel.contents(sink) == data[..n], "{what}\n{report}");
+                        let has_failed = told.index() == failing;
+                        assert_eq!(told.error().is_some(), has_failed, "{what}\n{report}");
+                    }
+                    assert!(report.sinks()[failing].bytes() <= after.next_multiple_of(64 << 10));
+                    match &outcome {
+                        Err(error) => {
+                            assert_eq!(decision, OnSinkError::Stop, "{what}");
+                            assert_eq!(error.side(), Side::Sink, "{what}");
+                            let least = report.sinks().iter().map(|sink| sink.bytes()).min();
+                            assert_eq!(Some(report.bytes()), least, "{what}");
+                        }
+                        Ok(report) => {
+                            assert_eq!(decision, OnSinkError::Detach, "{what}");
+                            let end = (report.bytes(), report.ended());
+                            assert_eq!(end, (LONG as u64, Ended::Eof), "{what}");
+                        }
+                    }
+                    let n = report.bytes() as usize;
+                    let rest = [report.undelivered(), &kernel.contents(&source)].concat();
+                    assert!(rest == data[n..], "{what}\n{report}");
+                }
+            }
+        }
+    }
+}
+
+/// The others have it all, and the last, which takes the bytes out, nothing: all is still there.
+#[test]
+fn the_last_sink_failing_while_the_others_are_ahead_hands_everything_back() {
+    for is_stream in [false, true] {
+        let kernel = Scripted::default();
+        let source = source(&kernel, is_stream);
+        let sinks = roles(&kernel, 5, 0);
+        let sinks = [&sinks[0], &sinks[1], &sinks[5]].map(|fd| kernel_name(&kernel, fd));
+        let error = fan_out(&kernel, (&source, &sinks), options(), OnSinkError::Stop).unwrap_err();
+        let report = error.report();
+        assert_eq!(report.sinks()[2].strategy(), Strategy::Splice);
+        assert_eq!((error.bytes(), report.sinks()[2].bytes()), (0, 0));
+        assert!(report.sinks()[0].bytes() > 0 && report.sinks()[1].bytes() > 0);
+        // A pipe keeps what is only shared.
+        assert_eq!(error.undelivered().is_empty(), !is_stream);
+        let rest = [error.undelivered(), &kernel.contents(&source)].concat();
+        assert!(rest == patterned(LONG));
+    }
+}
+
+/// Another descriptor of the same object.
+fn kernel_name(kernel: &Scripted, fd: &OwnedFd) -> OwnedFd {
+    use std::os::fd::AsRawFd;
+    let mut state = kernel.state.borrow_mut();
+    let found = *state.descriptor(fd.as_raw_fd());
+    state.name(found.object, found.flags, Side::Sink)
+}
+
+#[test]
+fn with_the_last_sink_the_transfer_ends_and_what_it_lacks_is_handed_back() {
+    for strategy in [None, Some(Strategy::Buffered)] {
+        for is_stream in [false, true] {
+            let kernel = Scripted::default();
+            let source = source(&kernel, is_stream);
+            let broken = |after| {
+                let mut object = Object::taking(false);
+                if let Object::Channel(channel) = &mut object {
+                    channel.breaks = Some((after, Errno::PIPE));
+                }
+                kernel.sink(object, OFlags::empty())
+            };
+            let sinks = [broken(1), broken(200_000), broken(100_000)];
+            let options = Options {
+                strategy,
+                ..options()
+            };
+            let report = fan_out(&kernel, (&source, &sinks), options, OnSinkError::Detach).unwrap();
+            assert_eq!(report.ended(), Ended::NoSink, "{report}");
+            assert!(report.sinks().iter().all(|sink| sink.error().is_some()));
+            let n = report.bytes() as usize;
+            assert_eq!(report.bytes(), report.sinks()[1].bytes());
+            let rest = [report.undelivered(), &kernel.contents(&source)].concat();
+            assert!(rest == patterned(LONG)[n..], "{report}");
+        }
+    }
+}
+
+#[test]
+fn a_forced_tee_that_the_kernel_refuses_is_unsuitable_and_loses_nothing() {
+    for is_stream in [false, true] {
+        for nth in [0, 1, 5] {
+            let kernel = Scripted::default();
+            let source = source(&kernel, is_stream);
+            let sinks = [pipe(&kernel), pipe(&kernel), appending(&kernel)];
+            kernel.twist(Call::Tee, &vec![Twist::Straight; nth]);
+            kernel.twist(Call::Tee, &[Twist::Fails(Errno::NOSYS)]);
+            let options = Options {
+                strategy: Some(Strategy::Tee),
+                ..options()
+            };
+            let error =
+                fan_out(&kernel, (&source, &sinks), options, OnSinkError::Stop).unwrap_err();
+            assert!(error.is_unsuitable(), "{error:#}");
+            let n = error.bytes() as usize;
+            let rest = [error.undelivered(), &kernel.contents(&source)].concat();
+            assert!(rest == patterned(LONG)[n..], "{is_stream}, {nth}");
+        }
+    }
+}
