@@ -23,7 +23,6 @@ use crate::skip::skip;
 const LEN: usize = (2 << 20) + 7;
 /// So many bytes the sink takes before it fails, or a little more: far from the end in any buffer's terms.
 const PLACES: [usize; 3] = [0, 700_000, LEN - 600_000];
-const CAPACITY: u64 = 64 << 10;
 
 const SOURCES: [SourceKind; 3] = [
     SourceKind::Pipe,
