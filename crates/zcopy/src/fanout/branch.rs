@@ -34,7 +34,7 @@ pub(crate) struct Branch<'a> {
     pub(crate) ended: Option<Cause>,
     /// Whether the transfer goes on without it.
     pub(crate) is_detached: bool,
-    /// Whether its sink was found not ready.
+    /// Whether this step found its sink not ready.
     pub(crate) blocked: bool,
     pub(crate) trail: Option<Trail>,
 }

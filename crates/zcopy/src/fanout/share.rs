@@ -42,6 +42,9 @@ impl<K: Kernel> Fanout<'_, K> {
     /// Serves every sink once.
     pub(super) fn serve(&mut self) -> Result<Advance, Failure> {
         let patience = self.patience();
+        for branch in &mut self.branches {
+            branch.blocked = false;
+        }
         if self.hub.form == Form::Pipe && self.is_even() {
             let max = self.bound - self.hub.head;
             match self.hub.fill(&self.kernel, max, patience) {

@@ -64,7 +64,9 @@ impl<K: Kernel> Fanout<'_, K> {
                 return Ok(ControlFlow::Break(()));
             }
         }
-        let waits_for_source = self.is_even();
+        // A full sink that is tee'd into has been given nothing: all may be even, and yet it is not
+        // the source that is waited for.
+        let waits_for_source = !self.branches.iter().any(|b| b.is_live() && b.blocked);
         loop {
             self.polled.clear();
             if waits_for_source {
@@ -100,9 +102,6 @@ impl<K: Kernel> Fanout<'_, K> {
             {
                 return Ok(ControlFlow::Break(()));
             }
-        }
-        for branch in &mut self.branches {
-            branch.blocked = false;
         }
         Ok(ControlFlow::Continue(()))
     }
