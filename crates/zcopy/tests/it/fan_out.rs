@@ -157,7 +157,9 @@ fn read_in_pieces(reader: &OwnedFd) -> Vec<u8> {
 fn to_all<'a>(source: &'a OwnedFd, sinks: &[&'a OwnedFd]) -> Transfer<'a> {
     let (first, others) = sinks.split_first().unwrap();
     let transfer = Transfer::new(source, *first);
-    others.iter().fold(transfer, |transfer, sink| transfer.also_to(*sink))
+    others
+        .iter()
+        .fold(transfer, |transfer, sink| transfer.also_to(*sink))
 }
 
 /// How each sink is served, or was.

@@ -28,6 +28,9 @@ pub(super) fn is_alone(test: &str, prepare: impl FnOnce(&mut Command)) -> bool {
     let said = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {said}{errors}", output.status);
-    assert!(said.contains("1 passed"), "{test} is the name of a test: {said}");
+    assert!(
+        said.contains("1 passed"),
+        "{test} is the name of a test: {said}"
+    );
     false
 }

@@ -96,7 +96,12 @@ everything! {
 }
 
 /// How each sink is served: written down again, from what the kernel offers, and told with the sinks that are left.
-fn ways(from: SourceKind, kinds: &[Kind], length: usize, left: impl Fn(Kind) -> bool) -> Vec<Strategy> {
+fn ways(
+    from: SourceKind,
+    kinds: &[Kind],
+    length: usize,
+    left: impl Fn(Kind) -> bool,
+) -> Vec<Strategy> {
     use SourceKind as S;
     let is_written_to = |kind: &Kind| kind.must_be_written_to();
     let is_small_file = matches!(from, S::Regular(_)) && length <= 32 << 10;
@@ -149,8 +154,16 @@ fn arrives_everywhere(from: SourceKind, kinds: &[Kind], length: usize, ticks: bo
             .observe(|_| ControlFlow::Continue(()));
     }
     let plan = transfer.plan().unwrap();
-    let planned: Vec<_> = plan.sinks().iter().map(zcopy::Candidate::strategy).collect();
-    assert_eq!(planned, ways(from, kinds, length, |_| true), "{what}: {plan}");
+    let planned: Vec<_> = plan
+        .sinks()
+        .iter()
+        .map(zcopy::Candidate::strategy)
+        .collect();
+    assert_eq!(
+        planned,
+        ways(from, kinds, length, |_| true),
+        "{what}: {plan}"
+    );
 
     let report = transfer.run().unwrap();
     let len = bytes.len() as u64;
@@ -158,7 +171,11 @@ fn arrives_everywhere(from: SourceKind, kinds: &[Kind], length: usize, ticks: bo
         Some(_) => Ended::Limit,
         None => Ended::Eof,
     };
-    assert_eq!((report.bytes(), report.ended()), (len, ended), "{what}: {report}");
+    assert_eq!(
+        (report.bytes(), report.ended()),
+        (len, ended),
+        "{what}: {report}"
+    );
     assert_eq!(report.undelivered(), b"", "{what}");
     // What failed when it was given something leaves its part to the others.
     let survives = |kind| kind != Kind::Full || len == 0;

@@ -270,7 +270,9 @@ impl Case {
         assert!(self.is_its(errno), "{what}: {report}");
         nothing_is_lost(source, report, bytes, &what);
 
-        let least = sinks.iter().filter(|sink| sink.error().is_none() || self.policy == OnSinkError::Stop);
+        let least = sinks
+            .iter()
+            .filter(|sink| sink.error().is_none() || self.policy == OnSinkError::Stop);
         let least = least.map(zcopy::SinkReport::bytes).min();
         assert_eq!(least, Some(report.bytes()), "{what}: {report}");
         let mut left: Vec<_> = sinks.iter().collect();
@@ -388,9 +390,17 @@ fn limit_file_size(bytes: Option<u64>) {
 fn no_sink_is_left() {
     let bytes = pattern(LEN);
     for from in SOURCES {
-        for order in [[0, 700_000, 1_400_000], [1_400_000, 0, 700_000], [700_000; 3]] {
+        for order in [
+            [0, 700_000, 1_400_000],
+            [1_400_000, 0, 700_000],
+            [700_000; 3],
+        ] {
             let victims = [Victim::Pipe, Victim::Tcp, Victim::Pipe];
-            let doomed: Vec<_> = victims.iter().zip(order).map(|(it, takes)| it.prepare(takes)).collect();
+            let doomed: Vec<_> = victims
+                .iter()
+                .zip(order)
+                .map(|(it, takes)| it.prepare(takes))
+                .collect();
             let fds: Vec<_> = doomed.iter().map(Doomed::fd).collect();
             let Some(source) = Source::new(from, &bytes) else {
                 continue;
