@@ -177,9 +177,9 @@ impl Sink {
         drop(fd);
         if let Some(reader) = reader {
             // Flattened, a byte would cost as much as a read.
-            reader
-                .into_iter()
-                .for_each(|read| bytes.extend_from_slice(&read));
+            for read in reader {
+                bytes.extend_from_slice(&read);
+            }
             return Some(bytes);
         }
         let file = file?;

@@ -74,7 +74,7 @@ macro_rules! everything {
                 for length in LENGTHS {
                     // The long ones take turns.
                     let ticking = [false, true].into_iter();
-                    for ticks in ticking.filter(|it| length < LONG || *it == (n_further % 4 < 2)) {
+                    for ticks in ticking.filter(|it| length < 32_000 || *it == (n_further % 4 < 2)) {
                         arrives_everywhere($kind, &set(n_further), length, ticks);
                     }
                 }

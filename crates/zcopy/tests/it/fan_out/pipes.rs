@@ -48,6 +48,13 @@ fn arrives(source: &Source, takers: Vec<Taker>, bytes: &[u8], what: &str) -> Vec
 }
 
 const MIXED: [Kind; 4] = [Kind::Pipe, Kind::Tcp, Kind::Pipe, Kind::TinySocket];
+/// Without private pipes.
+const ALTERNATING: [Strategy; 4] = [
+    Strategy::Tee,
+    Strategy::Buffered,
+    Strategy::Tee,
+    Strategy::Buffered,
+];
 const SHARED: [Strategy; 4] = [
     Strategy::Tee,
     Strategy::SplicePipe,
@@ -86,13 +93,12 @@ fn a_user_over_the_budget_for_pipes() {
     let _budget = fill_pipes();
     let (reader, _writer) = pipe();
     assert!(fcntl_getpipe_size(&reader).unwrap() < 64 << 10);
-    use Strategy::{Buffered, Tee};
     for from in [SourceKind::Memfd, SourceKind::UnixStream] {
-        assert_eq!(ways_to(from, &MIXED), [Buffered; 4], "{from:?}");
+        assert_eq!(ways_to(from, &MIXED), [Strategy::Buffered; 4], "{from:?}");
     }
     let takers = MIXED.into_iter().filter_map(Taker::new).collect();
     let ways = arrives(&source, takers, &bytes, "out of a pipe");
-    assert_eq!(ways, [Tee, Buffered, Tee, Buffered]);
+    assert_eq!(ways, ALTERNATING);
 }
 
 /// Lets this process open descriptors for so many more pipes.
@@ -118,15 +124,14 @@ fn without_descriptors_for_pipes_sinks_are_written_to() {
     if !is_alone(name, |_| ()) {
         return;
     }
-    use Strategy::{Buffered, Tee};
     let bytes = pattern(LEN);
     // The bytes wait in a private pipe, or in the source. One socket would have a pipe too; if it cannot, and is written to,
     // the other no longer takes the bytes out, and would have one as well.
     let expected = [
-        (SourceKind::Memfd, 0, [Buffered; 4]),
-        (SourceKind::Memfd, 1, [Tee, Buffered, Tee, Buffered]),
+        (SourceKind::Memfd, 0, [Strategy::Buffered; 4]),
+        (SourceKind::Memfd, 1, ALTERNATING),
         (SourceKind::Memfd, 2, SHARED),
-        (SourceKind::Pipe, 0, [Tee, Buffered, Tee, Buffered]),
+        (SourceKind::Pipe, 0, ALTERNATING),
         (SourceKind::Pipe, 1, SHARED),
     ];
     for (from, n_pipes, expected) in expected {

@@ -193,11 +193,11 @@ fn stable_bytes_do_not_change_in_the_pipe() {
 
 #[test]
 fn drop_behind_leaves_no_pages() {
+    // Whole pages: `fincore` does not see the last one of a file that ends in the middle of it.
+    const LEN: usize = (12 << 20) + (12 << 10);
     let (true, Some(dir)) = (has_program("fincore"), Fs::Ext4.dir()) else {
         return;
     };
-    // Whole pages: `fincore` does not see the last one of a file that ends in the middle of it.
-    const LEN: usize = (12 << 20) + (12 << 10);
     let bytes = pattern(LEN);
     for strategy in [Strategy::Tee, Strategy::Buffered] {
         let source = file_in(&dir, &bytes);
