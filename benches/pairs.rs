@@ -14,11 +14,15 @@ use std::time::{Duration, Instant};
 use zcopy::{Strategy, Transfer};
 
 use ends::{Sink, Source};
+#[allow(unused_imports, reason = "one benchmark alone has several sinks")]
+pub(crate) use fans::FANS;
 pub(crate) use files::Files;
 use mounts::Fs;
 pub(crate) use sizes::sizes;
 
 mod ends;
+#[allow(dead_code, reason = "one benchmark alone has several sinks")]
+mod fans;
 mod files;
 mod peers;
 #[path = "sizes.rs"]

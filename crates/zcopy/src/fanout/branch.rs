@@ -37,7 +37,7 @@ pub(crate) struct Branch<'a> {
     pub(crate) ended: Option<Cause>,
     /// Whether the transfer goes on without it.
     pub(crate) is_detached: bool,
-    /// Whether its sink was found not ready.
+    /// Whether this step found its sink not ready.
     pub(crate) blocked: bool,
     /// Since when it has not moved, if it was waited for.
     pub(crate) blocked_since: Option<Duration>,

@@ -15,7 +15,7 @@ use crate::skip::has_program;
 const LEN: usize = (32 << 20) + (12 << 10);
 
 /// Bytes of a file that are in the page cache.
-fn cached(file: &File) -> u64 {
+pub(crate) fn cached(file: &File) -> u64 {
     let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
     let fincore = Command::new("fincore")
         .args(["--bytes", "--noheadings", "--output", "RES", &path])

@@ -232,7 +232,7 @@ fn strategy(name: &str) -> Strategy {
 }
 
 /// Opens pipes until the kernel gives this user small ones.
-fn fill_pipes() -> Vec<OwnedFd> {
+pub(crate) fn fill_pipes() -> Vec<OwnedFd> {
     let mut pipes = Vec::new();
     loop {
         let (reader, writer) = crate::ends::pipe();

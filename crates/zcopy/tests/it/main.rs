@@ -13,6 +13,8 @@ mod every_pair;
 
 mod examples;
 
+mod fan_out;
+
 mod promises;
 
 mod repeat;

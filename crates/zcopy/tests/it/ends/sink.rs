@@ -176,7 +176,10 @@ impl Sink {
         }
         drop(fd);
         if let Some(reader) = reader {
-            bytes.extend(reader.into_iter().flatten());
+            // Flattened, a byte would cost as much as a read.
+            for read in reader {
+                bytes.extend_from_slice(&read);
+            }
             return Some(bytes);
         }
         let file = file?;

@@ -1,0 +1,168 @@
+//! One source to several sinks: every sink gets every byte, in order, once, and its report says so.
+
+mod alone;
+mod everything;
+mod failing;
+mod memory;
+mod messages;
+mod pipes;
+mod readers;
+mod told;
+
+use std::os::fd::OwnedFd;
+use std::thread::JoinHandle;
+
+use rustix::fs::OFlags;
+use rustix::io::ioctl_fionbio;
+use rustix::net::sockopt::set_socket_send_buffer_size;
+use rustix::pipe::fcntl_setpipe_size;
+use zcopy::{Strategy, Transfer};
+
+use crate::ends::{Sink, SinkKind, pipe};
+use crate::files::reopen;
+use crate::mounts::Fs;
+
+/// A sink among several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    File,
+    Tmpfs,
+    Append,
+    Pipe,
+    /// A pipe that is read a little at a time.
+    SlowPipe,
+    /// A pipe of one slot.
+    OneSlot,
+    /// A pipe whose writer does not block.
+    NonBlocking,
+    Tcp,
+    /// A socket with the smallest buffer there is.
+    TinySocket,
+    Terminal,
+    Null,
+    /// `/dev/null`, opened to append, and so written to.
+    AppendedNull,
+    /// It always fails.
+    Full,
+}
+
+/// A sink, and what becomes of its bytes.
+enum Taker {
+    Read(Sink),
+    Slow(OwnedFd, JoinHandle<Vec<u8>>),
+    /// A device that keeps nothing.
+    Nobody(OwnedFd),
+}
+
+impl Kind {
+    fn is_pipe(self) -> bool {
+        use Kind::{NonBlocking, OneSlot, Pipe, SlowPipe};
+        matches!(self, Pipe | SlowPipe | OneSlot | NonBlocking)
+    }
+
+    fn must_be_written_to(self) -> bool {
+        use Kind::{Append, AppendedNull, Full, Terminal};
+        matches!(self, Append | AppendedNull | Terminal | Full)
+    }
+}
+
+impl Taker {
+    /// An empty sink. None, said aloud, where this machine has no such sink.
+    fn new(kind: Kind) -> Option<Self> {
+        let sink = |kind| Sink::new(kind);
+        let taker = match kind {
+            Kind::File => sink(SinkKind::Regular(Fs::Ext4))?,
+            Kind::Tmpfs => sink(SinkKind::Regular(Fs::Tmpfs))?,
+            Kind::Append => sink(SinkKind::Append)?,
+            Kind::Pipe => sink(SinkKind::Pipe)?,
+            Kind::Tcp => sink(SinkKind::Tcp)?,
+            Kind::Terminal => sink(SinkKind::Terminal)?,
+            Kind::Null => sink(SinkKind::Null)?,
+            Kind::OneSlot => {
+                let pipe = sink(SinkKind::Pipe)?;
+                fcntl_setpipe_size(&pipe.fd, 4096).unwrap();
+                pipe
+            }
+            Kind::NonBlocking => {
+                let fifo = sink(SinkKind::Fifo)?;
+                ioctl_fionbio(&fifo.fd, true).unwrap();
+                fifo
+            }
+            Kind::TinySocket => {
+                let socket = sink(SinkKind::UnixStream)?;
+                set_socket_send_buffer_size(&socket.fd, 1).unwrap();
+                socket
+            }
+            Kind::SlowPipe => {
+                let (reader, writer) = pipe();
+                let reader = std::thread::spawn(move || read_in_pieces(&reader));
+                return Some(Self::Slow(writer, reader));
+            }
+            Kind::Full => return Some(Self::Nobody(full())),
+            Kind::AppendedNull => {
+                let null = std::fs::File::create("/dev/null").unwrap();
+                return Some(Self::Nobody(appending(&null)));
+            }
+        };
+        Some(Self::Read(taker))
+    }
+
+    fn fd(&self) -> &OwnedFd {
+        match self {
+            Self::Read(sink) => &sink.fd,
+            Self::Slow(fd, _) | Self::Nobody(fd) => fd,
+        }
+    }
+
+    /// What arrived, of which `n` bytes are known to. Nothing can be said of devices that keep nothing.
+    fn into_bytes(self, n: u64) -> Option<Vec<u8>> {
+        match self {
+            Self::Read(sink) => sink.into_bytes(n),
+            Self::Slow(fd, reader) => {
+                drop(fd);
+                Some(reader.join().unwrap())
+            }
+            Self::Nobody(_) => None,
+        }
+    }
+}
+
+fn full() -> OwnedFd {
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    full.unwrap().into()
+}
+
+fn null() -> OwnedFd {
+    std::fs::File::create("/dev/null").unwrap().into()
+}
+
+/// Opens the same file again, to append to it.
+fn appending(file: &std::fs::File) -> OwnedFd {
+    reopen(file, OFlags::WRONLY | OFlags::APPEND)
+}
+
+fn read_in_pieces(reader: &OwnedFd) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut piece = [0; 3000];
+    loop {
+        match rustix::io::read(reader, &mut piece).unwrap() {
+            0 => return bytes,
+            n => bytes.extend_from_slice(&piece[..n]),
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// A transfer from `source` to all of `sinks`.
+fn to_all<'a>(source: &'a OwnedFd, sinks: &[&'a OwnedFd]) -> Transfer<'a> {
+    let (first, others) = sinks.split_first().unwrap();
+    let transfer = Transfer::new(source, *first);
+    others
+        .iter()
+        .fold(transfer, |transfer, sink| transfer.also_to(*sink))
+}
+
+/// How each sink is served, or was.
+fn ways_of(sinks: &[zcopy::SinkReport]) -> Vec<Strategy> {
+    sinks.iter().map(zcopy::SinkReport::strategy).collect()
+}

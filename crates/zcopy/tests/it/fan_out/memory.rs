@@ -1,0 +1,51 @@
+//! What a transfer to several sinks allocates does not depend on how much it moves.
+
+use std::fs::File;
+
+use allocation_counter::measure;
+use zcopy::Strategy;
+
+use super::{appending, null, to_all};
+use crate::ends::{Sink, SinkKind};
+use crate::files::file_in;
+use crate::mounts::Fs;
+
+const BUFFER: u64 = 256 << 10;
+/// Room for plan, records and reports.
+const SMALL_CHANGE: u64 = 16 << 10;
+
+/// Moves a hole of so many bytes and returns how often and how much was allocated.
+fn allocated(strategy: Strategy, bytes: u64, is_appended_to: bool) -> Option<(u64, u64)> {
+    let source = file_in(&Fs::Tmpfs.dir()?, b"");
+    source.set_len(bytes).unwrap();
+    let source = source.into();
+    let pipes = (Sink::new(SinkKind::Pipe)?, Sink::new(SinkKind::UnixStream)?);
+    let mut others = vec![null(), null()];
+    if is_appended_to {
+        others.push(appending(&File::create("/dev/null").unwrap()));
+    }
+    let mut sinks = vec![&pipes.0.fd, &pipes.1.fd];
+    sinks.extend(&others);
+    let info = measure(|| {
+        let report = to_all(&source, &sinks).strategy(strategy).run().unwrap();
+        assert_eq!((report.bytes(), report.strategy()), (bytes, strategy));
+    });
+    Some((info.count_total, info.bytes_max))
+}
+
+#[test]
+fn allocations_do_not_grow_with_the_data() {
+    for strategy in [Strategy::Tee, Strategy::Buffered] {
+        for is_appended_to in [false, true] {
+            let what = format!("{strategy}, {is_appended_to}");
+            let few = allocated(strategy, 1 << 20, is_appended_to);
+            let many = allocated(strategy, 64 << 20, is_appended_to);
+            let (Some((few, _)), Some((many, most))) = (few, many) else {
+                return;
+            };
+            assert_eq!(few, many, "{what}: 64 times the bytes");
+            // Even what is shared ends with a read, which has the last word on the end of a file.
+            assert!(most <= BUFFER + SMALL_CHANGE, "{what}: {most} bytes");
+        }
+    }
+}

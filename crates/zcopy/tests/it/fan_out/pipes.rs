@@ -1,0 +1,189 @@
+//! Pipes that are too small, too few, or the same.
+
+use std::collections::HashMap;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use zcopy::Strategy;
+
+use super::alone::is_alone;
+use super::{Kind, Taker, to_all, ways_of};
+use crate::child::fill_pipes;
+use crate::ends::{Sink, SinkKind, Source, SourceKind, pipe};
+use crate::files::{assert_same, pattern};
+use crate::mounts::Fs;
+use crate::skip::is_root;
+
+const LEN: usize = (1 << 20) + 7;
+
+/// Moves [`LEN`] bytes to each of these sinks and returns how each was served.
+fn ways_to(from: SourceKind, kinds: &[Kind]) -> Vec<Strategy> {
+    let bytes = pattern(LEN);
+    let source = Source::new(from, &bytes).unwrap();
+    if matches!(from, SourceKind::Pipe) && kinds.contains(&Kind::OneSlot) {
+        // What lies in more slots cannot move into one.
+        let _ = fcntl_setpipe_size(&source.fd, 4096);
+    }
+    let takers: Vec<_> = kinds
+        .iter()
+        .map(|kind| Taker::new(*kind).unwrap())
+        .collect();
+    arrives(&source, takers, &bytes, &format!("{from:?} to {kinds:?}"))
+}
+
+fn arrives(source: &Source, takers: Vec<Taker>, bytes: &[u8], what: &str) -> Vec<Strategy> {
+    let fds: Vec<_> = takers.iter().map(Taker::fd).collect();
+    let report = to_all(&source.fd, &fds).grow_pipes(false).run().unwrap();
+    assert_eq!(report.bytes(), bytes.len() as u64, "{what}: {report}");
+    for (taker, sink) in takers.into_iter().zip(report.sinks()) {
+        assert_eq!(sink.bytes(), bytes.len() as u64, "{what}: {report}");
+        if let Some(arrived) = taker.into_bytes(sink.bytes()) {
+            assert_same(&arrived, bytes, what);
+        }
+    }
+    ways_of(report.sinks())
+}
+
+const MIXED: [Kind; 4] = [Kind::Pipe, Kind::Tcp, Kind::Pipe, Kind::TinySocket];
+/// Without private pipes.
+const ALTERNATING: [Strategy; 4] = [
+    Strategy::Tee,
+    Strategy::Buffered,
+    Strategy::Tee,
+    Strategy::Buffered,
+];
+const SHARED: [Strategy; 4] = [
+    Strategy::Tee,
+    Strategy::SplicePipe,
+    Strategy::Tee,
+    Strategy::Splice,
+];
+
+#[test]
+fn a_pipe_of_one_slot_sets_the_pace() {
+    use Strategy::{Splice, Tee};
+    for from in [SourceKind::Pipe, SourceKind::Memfd, SourceKind::Tcp] {
+        let ways = ways_to(from, &[Kind::OneSlot; 3]);
+        assert_eq!(ways, [Tee, Tee, Splice], "{from:?}");
+        let ways = ways_to(from, &[Kind::Pipe, Kind::OneSlot, Kind::Null]);
+        assert_eq!(ways, [Tee, Tee, Splice], "{from:?}");
+    }
+}
+
+fn may_be_nobody() -> bool {
+    rustix::process::geteuid().as_raw() == 65534 || is_root()
+}
+
+/// Its new pipes have two slots at most, which is not worth the calls: no private ones are used, and those that are there are
+/// shared with all the same.
+#[test]
+fn a_user_over_the_budget_for_pipes() {
+    let as_nobody = |command: &mut Command| {
+        command.uid(65534);
+    };
+    if !may_be_nobody() || !is_alone("pipes::a_user_over_the_budget_for_pipes", as_nobody) {
+        return;
+    }
+    // This one is made, and filled, while there is room.
+    let bytes = pattern(LEN);
+    let source = Source::new(SourceKind::Pipe, &bytes).unwrap();
+    let _budget = fill_pipes();
+    let (reader, _writer) = pipe();
+    assert!(fcntl_getpipe_size(&reader).unwrap() < 64 << 10);
+    for from in [SourceKind::Memfd, SourceKind::UnixStream] {
+        assert_eq!(ways_to(from, &MIXED), [Strategy::Buffered; 4], "{from:?}");
+    }
+    let takers = MIXED.into_iter().filter_map(Taker::new).collect();
+    let ways = arrives(&source, takers, &bytes, "out of a pipe");
+    assert_eq!(ways, ALTERNATING);
+}
+
+/// Lets this process open descriptors for so many more pipes.
+fn allow_pipes(n: usize) -> Rlimit {
+    let before = getrlimit(Resource::Nofile);
+    let pipes: Vec<_> = (0..n).map(|_| pipe()).collect();
+    let used = pipes.iter().flat_map(|(reader, writer)| [reader, writer]);
+    let next = std::fs::File::open("/dev/null").unwrap();
+    // Each takes the lowest number that is free, so that all below the highest are used.
+    let highest = used.map(AsRawFd::as_raw_fd).max();
+    let end = highest.map_or(next.as_raw_fd(), |highest| highest + 1);
+    let limited = Rlimit {
+        current: Some(u64::try_from(end).unwrap()),
+        ..before
+    };
+    setrlimit(Resource::Nofile, limited).unwrap();
+    before
+}
+
+#[test]
+fn without_descriptors_for_pipes_sinks_are_written_to() {
+    let name = "pipes::without_descriptors_for_pipes_sinks_are_written_to";
+    if !is_alone(name, |_| ()) {
+        return;
+    }
+    let bytes = pattern(LEN);
+    // The bytes wait in a private pipe, or in the source. One socket would have a pipe too; if it cannot, and is written to,
+    // the other no longer takes the bytes out, and would have one as well.
+    let expected = [
+        (SourceKind::Memfd, 0, [Strategy::Buffered; 4]),
+        (SourceKind::Memfd, 1, ALTERNATING),
+        (SourceKind::Memfd, 2, SHARED),
+        (SourceKind::Pipe, 0, ALTERNATING),
+        (SourceKind::Pipe, 1, SHARED),
+    ];
+    for (from, n_pipes, expected) in expected {
+        let what = format!("{from:?} and {n_pipes} pipes");
+        let source = Source::new(from, &bytes).unwrap();
+        let takers: Vec<_> = MIXED.into_iter().filter_map(Taker::new).collect();
+        let before = allow_pipes(n_pipes);
+        let ways = arrives(&source, takers, &bytes, &what);
+        setrlimit(Resource::Nofile, before).unwrap();
+        assert_eq!(ways, expected, "{what}");
+    }
+}
+
+/// Each time it is named it is given every byte; how they lie there is nobody's business.
+#[test]
+fn the_same_pipe_is_given_everything_as_often_as_it_is_named() {
+    let bytes = pattern(LEN);
+    let count = |bytes: &[u8]| {
+        let mut counts = HashMap::new();
+        for byte in bytes {
+            *counts.entry(*byte).or_insert(0_u32) += 1;
+        }
+        counts
+    };
+    let expected = count(&bytes.repeat(3));
+    for from in [
+        SourceKind::Pipe,
+        SourceKind::Regular(Fs::Tmpfs),
+        SourceKind::Tcp,
+    ] {
+        let (Some(source), Some(sink)) = (Source::new(from, &bytes), Sink::new(SinkKind::Pipe))
+        else {
+            return;
+        };
+        let again = sink.fd.try_clone().unwrap();
+        let report = to_all(&source.fd, &[&sink.fd, &again, &sink.fd])
+            .run()
+            .unwrap();
+        drop(again);
+        let lengths: Vec<_> = report
+            .sinks()
+            .iter()
+            .map(zcopy::SinkReport::bytes)
+            .collect();
+        assert_eq!(lengths, [LEN as u64; 3], "{from:?}: {report}");
+        let ways = [Strategy::Tee, Strategy::Tee, Strategy::Splice];
+        assert_eq!(ways_of(report.sinks()), ways, "{from:?}: {report}");
+        let arrived = sink.into_bytes(LEN as u64).unwrap();
+        assert!(
+            count(&arrived) == expected,
+            "{from:?}: {} bytes",
+            arrived.len()
+        );
+    }
+}

@@ -1,0 +1,187 @@
+//! Readers that go while nothing moves, and observers that have waited enough.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use zcopy::{Ended, OnSinkError, Side, Transfer};
+
+use super::alone::is_alone;
+use super::{Kind, Taker, null, to_all};
+use crate::ends::{pipe, unix};
+use crate::files::{read_to_end, write_all};
+use crate::skip::has_program;
+use rustix::net::SocketType;
+
+#[test]
+fn an_idle_transfer_ends_with_its_last_reader() {
+    for ticks in [false, true] {
+        // Nobody ever writes.
+        let (source, _writer) = pipe();
+        let (first_reader, first) = pipe();
+        let (second_reader, second) = unix(SocketType::STREAM);
+        drop(first_reader);
+        let mut gone = Vec::new();
+        let mut second_reader = Some(second_reader);
+        let mut transfer = to_all(&source, &[&first, &second])
+            .watch_readers(true)
+            .on_sink_error_with(|sink| {
+                let errno = sink.error().and_then(|error| error.raw_os_error());
+                gone.push((sink.index(), errno));
+                // The other goes when this one has been seen to.
+                second_reader = None;
+                OnSinkError::Detach
+            });
+        if ticks {
+            transfer = transfer.tick(Duration::from_millis(1));
+        }
+        let report = transfer.run().unwrap();
+        assert_eq!((report.bytes(), report.ended()), (0, Ended::NoSink));
+        let epipe = Some(Errno::PIPE.raw_os_error());
+        assert_eq!(gone, [(0, epipe), (1, epipe)]);
+    }
+}
+
+#[test]
+fn a_watched_reader_that_goes_stops_an_idle_transfer() {
+    let (source, _writer) = pipe();
+    let (reader, sink) = pipe();
+    let null = null();
+    drop(reader);
+    let error = to_all(&source, &[&null, &sink])
+        .watch_readers(true)
+        .run()
+        .unwrap_err();
+    assert_eq!(error.side(), Side::Sink);
+    assert_eq!(error.raw_os_error(), Some(Errno::PIPE.raw_os_error()));
+    let failed: Vec<_> = error
+        .report()
+        .sinks()
+        .iter()
+        .map(|sink| sink.error().is_some())
+        .collect();
+    assert_eq!(failed, [false, true]);
+}
+
+#[test]
+fn a_reader_that_is_not_watched_may_go_when_there_is_no_more() {
+    let (source, writer) = pipe();
+    let (reader, sink) = pipe();
+    let null = null();
+    drop((reader, writer));
+    let report = to_all(&source, &[&sink, &null]).run().unwrap();
+    assert_eq!((report.bytes(), report.ended()), (0, Ended::Eof));
+}
+
+/// Under `strace` even an ignored signal shows.
+#[test]
+fn no_signal_is_raised_at_the_end_of_input() {
+    const TEST: &str = "readers::no_signal_is_raised_at_the_end_of_input";
+    const GIVEN: &str = "ZCOPY_TEST_GIVEN";
+    if std::env::var_os("ZCOPY_TEST_ALONE").is_some() {
+        // Everything has been read by a reader that is gone when the end is reached.
+        let (source, writer) = pipe();
+        let (reader, sink) = pipe();
+        let (other_reader, other) = pipe();
+        assert!(write_all(&writer, b"hello"));
+        let mut ends = Some((writer, reader, other_reader));
+        let given = std::env::var_os(GIVEN).is_some();
+        let report = Transfer::new(&source, &sink)
+            .also_to(&other)
+            .on_sink_error(OnSinkError::Detach)
+            .tick(Duration::from_millis(1))
+            .observe(|progress| {
+                if progress.bytes() == 5
+                    && let Some((writer, reader, other_reader)) = ends.take()
+                {
+                    for reader in [reader, other_reader] {
+                        let mut read = [0; 5];
+                        rustix::io::read(&reader, &mut read).unwrap();
+                        assert_eq!(&read, b"hello");
+                    }
+                    assert!(!given || write_all(&writer, b"more"));
+                }
+                ControlFlow::Continue(())
+            })
+            .run()
+            .unwrap();
+        let ended = if given { Ended::NoSink } else { Ended::Eof };
+        assert_eq!((report.bytes(), report.ended()), (5, ended));
+        return;
+    }
+    if !has_program("strace") {
+        return;
+    }
+    for given in [false, true] {
+        let trace = tempfile::NamedTempFile::new().unwrap();
+        let traced = |command: &mut std::process::Command| {
+            let mut strace = std::process::Command::new("strace");
+            strace.args(["-f", "-o"]).arg(trace.path());
+            strace.arg(command.get_program()).args(command.get_args());
+            for (name, value) in command.get_envs() {
+                strace.env(name, value.unwrap());
+            }
+            if given {
+                strace.env(GIVEN, "1");
+            }
+            *command = strace;
+        };
+        assert!(!is_alone(TEST, traced));
+        let trace = std::fs::read_to_string(trace.path()).unwrap();
+        assert_eq!(trace.contains("--- SIGPIPE"), given, "given more: {given}");
+    }
+}
+
+#[test]
+fn an_observer_ends_the_wait_for_an_idle_source() {
+    let (source, _writer) = pipe();
+    let (_idle, other_source) = unix(SocketType::STREAM);
+    for source in [source, other_source] {
+        let takers: Vec<_> = [Kind::Pipe, Kind::Append]
+            .into_iter()
+            .filter_map(Taker::new)
+            .collect();
+        let fds: Vec<_> = takers.iter().map(Taker::fd).collect();
+        let mut blocked = None;
+        let report = to_all(&source, &fds)
+            .tick(Duration::from_millis(1))
+            .observe(|progress| {
+                blocked = progress.blocked();
+                ControlFlow::Break(())
+            })
+            .run()
+            .unwrap();
+        assert_eq!((report.bytes(), report.ended()), (0, Ended::Stopped));
+        assert_eq!(blocked, Some(Side::Source));
+    }
+}
+
+#[test]
+fn an_observer_ends_the_wait_for_a_full_sink() {
+    // Nobody reads; the others have room.
+    for kind in [Kind::Null, Kind::AppendedNull] {
+        for full in [pipe(), unix(SocketType::STREAM)] {
+            let (reader, full) = full;
+            let zeros = std::fs::File::open("/dev/zero").unwrap();
+            let (source, writer) = pipe();
+            let feeder = std::thread::spawn(move || {
+                std::io::copy(&mut &zeros, &mut std::fs::File::from(writer))
+            });
+            let taker = Taker::new(kind).unwrap();
+            let report = to_all(&source, &[&full, taker.fd()])
+                .tick(Duration::from_millis(1))
+                .observe(|progress| match progress.blocked() {
+                    Some(Side::Sink) => ControlFlow::Break(()),
+                    _ => ControlFlow::Continue(()),
+                })
+                .run()
+                .unwrap();
+            assert_eq!(report.ended(), Ended::Stopped);
+            drop((full, source));
+            assert!(feeder.join().unwrap().is_err());
+            let arrived = read_to_end(&reader).len() as u64;
+            assert!(arrived > 0);
+            assert_eq!(report.sinks()[0].bytes(), arrived, "{report}");
+        }
+    }
+}

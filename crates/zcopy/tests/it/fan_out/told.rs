@@ -1,0 +1,293 @@
+//! What a transfer to several sinks can be told, and what it refuses.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::OFlags;
+use rustix::pipe::fcntl_setpipe_size;
+use zcopy::{Cache, Ended, OnSinkError, Reflink, Side, Sparse, Strategy, Transfer};
+
+use super::{Kind, Taker, appending, null, to_all, ways_of};
+use crate::cache::cached;
+use crate::ends::{Source, SourceKind, pipe};
+use crate::files::{assert_same, contents, cursor, file_in, pattern, read_to_end, reopen};
+use crate::mounts::Fs;
+use crate::skip::has_program;
+
+const LEN: usize = (1 << 20) + 7;
+const SOURCES: [SourceKind; 3] = [
+    SourceKind::Pipe,
+    SourceKind::Regular(Fs::Ext4),
+    SourceKind::UnixStream,
+];
+/// With and without a sink that must be written to.
+const SETS: [[Kind; 3]; 2] = [
+    [Kind::Pipe, Kind::File, Kind::TinySocket],
+    [Kind::Append, Kind::OneSlot, Kind::Tcp],
+];
+
+/// Moves what `tell` leaves of `bytes` to each set, and expects `expected` to arrive and `ways` to have been gone.
+fn told(
+    bytes: &[u8],
+    expected: &[u8],
+    ways: Option<Strategy>,
+    tell: impl Fn(Transfer<'_>) -> Transfer<'_>,
+) {
+    for from in SOURCES {
+        for kinds in SETS {
+            let what = format!("{from:?} to {kinds:?}");
+            let takers: Option<Vec<_>> = kinds.into_iter().map(Taker::new).collect();
+            let (Some(source), Some(takers)) = (Source::new(from, bytes), takers) else {
+                return;
+            };
+            let fds: Vec<_> = takers.iter().map(Taker::fd).collect();
+            let report = tell(to_all(&source.fd, &fds)).run().unwrap();
+            assert_eq!(report.bytes(), expected.len() as u64, "{what}: {report}");
+            if let Some(strategy) = ways {
+                let found = ways_of(report.sinks());
+                assert_eq!(report.strategy(), strategy, "{what}: {report}");
+                let is_written = |way: &Strategy| *way == Strategy::Buffered;
+                let written = found.iter().filter(|way| is_written(way)).count();
+                let expected = match (strategy, kinds[0]) {
+                    (Strategy::Buffered, _) => 3,
+                    (_, Kind::Append) => 1,
+                    _ => 0,
+                };
+                assert_eq!(written, expected, "{what}: {found:?}");
+            }
+            let rest = &bytes[expected.len()..];
+            assert_same(&source.into_rest(), rest, &format!("{what}: the rest"));
+            for taker in takers {
+                let arrived = taker.into_bytes(expected.len() as u64).unwrap();
+                assert_same(&arrived, expected, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_limit_leaves_the_rest_in_the_source() {
+    let bytes = pattern(LEN);
+    for limit in [0, 1, 40_000, 100_001, LEN - 1] {
+        told(&bytes, &bytes[..limit], None, |transfer| {
+            transfer.limit(limit as u64)
+        });
+    }
+    let limit = 500_000;
+    for strategy in [Strategy::Tee, Strategy::Buffered] {
+        told(&bytes, &bytes[..limit], Some(strategy), |transfer| {
+            transfer.strategy(strategy).limit(limit as u64)
+        });
+    }
+}
+
+#[test]
+fn a_rate_limit_loses_nothing() {
+    let bytes = pattern(300_000);
+    told(&bytes, &bytes, None, |transfer| {
+        transfer.rate_limit(4 << 20)
+    });
+}
+
+#[test]
+fn strategies_that_are_asked_for_are_used() {
+    let bytes = pattern(LEN);
+    for strategy in [Strategy::Tee, Strategy::Buffered] {
+        told(&bytes, &bytes, Some(strategy), |transfer| {
+            transfer.strategy(strategy)
+        });
+    }
+}
+
+#[test]
+fn who_inspects_sees_every_byte_once() {
+    let bytes = pattern(LEN);
+    for from in SOURCES {
+        for kinds in SETS {
+            let mut seen = Vec::new();
+            let takers: Vec<_> = kinds.into_iter().filter_map(Taker::new).collect();
+            let fds: Vec<_> = takers.iter().map(Taker::fd).collect();
+            let Some(source) = Source::new(from, &bytes) else {
+                return;
+            };
+            let report = to_all(&source.fd, &fds)
+                .inspect(|piece| seen.extend_from_slice(piece))
+                .run()
+                .unwrap();
+            assert_eq!(ways_of(report.sinks()), [Strategy::Buffered; 3], "{from:?}");
+            assert_same(&seen, &bytes, "what was seen");
+            for taker in takers {
+                assert_same(
+                    &taker.into_bytes(LEN as u64).unwrap(),
+                    &bytes,
+                    "what arrived",
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn offsets_leave_cursors_alone_and_the_second_is_that_of_the_first_sink() {
+    let Some(dir) = Fs::Ext4.dir() else { return };
+    let bytes = pattern(LEN);
+    let files = || (file_in(&dir, b"before"), file_in(&dir, b"before"));
+    for strategy in [Strategy::Tee, Strategy::Buffered] {
+        let source: OwnedFd = file_in(&dir, &bytes).into();
+        let (first, second) = files();
+        let (to_first, to_second) = (
+            reopen(&first, OFlags::WRONLY),
+            reopen(&second, OFlags::WRONLY),
+        );
+        let report = to_all(&source, &[&to_first, &to_second])
+            .source_offset(1001)
+            .sink_offset(3)
+            .limit(700_000)
+            .strategy(strategy)
+            .run()
+            .unwrap();
+        assert_eq!((report.bytes(), report.ended()), (700_000, Ended::Limit));
+        let cursors = [&source, &to_first, &to_second].map(cursor);
+        assert_eq!(cursors, [0, 0, 700_000], "{strategy}");
+        let moved = &bytes[1001..701_001];
+        assert_same(&contents(&first), &[b"bef", moved].concat(), "the first");
+        assert_same(&contents(&second), moved, "the second");
+    }
+}
+
+/// The file is written to when the transfer is over and nobody has read from the pipes yet.
+#[test]
+fn stable_bytes_do_not_change_in_the_pipe() {
+    const LEN: usize = 60 << 10;
+    for fs in [Fs::Ext4, Fs::Tmpfs] {
+        let Some(dir) = fs.dir() else { return };
+        let (old, new) = (pattern(LEN), vec![7; LEN]);
+        for stable in [false, true] {
+            let what = format!("{fs:?}, {stable}");
+            let file = file_in(&dir, &old);
+            let source: OwnedFd = reopen(&file, OFlags::RDONLY);
+            let pipes: Vec<_> = (0..3).map(|_| pipe()).collect();
+            let log = file_in(&dir, b"");
+            let log_fd: OwnedFd = reopen(&log, OFlags::WRONLY);
+            let mut fds: Vec<_> = pipes.iter().map(|(_, writer)| writer).collect();
+            fds.push(&log_fd);
+            for (_, writer) in &pipes {
+                fcntl_setpipe_size(writer, 1 << 20).unwrap();
+            }
+            let transfer = to_all(&source, &fds).stable(stable);
+            assert_eq!(transfer.plan().unwrap().shares_pages(), !stable, "{what}");
+            let report = transfer.run().unwrap();
+            assert_eq!(report.shared_pages(), !stable, "{what}: {report}");
+            file.write_all_at(&new, 0).unwrap();
+            let expected = if stable { &old } else { &new };
+            for (reader, writer) in pipes {
+                drop(writer);
+                assert_same(&read_to_end(&reader), expected, &what);
+            }
+            // What has been copied into a file cannot change.
+            assert_same(&contents(&log), &old, &what);
+        }
+    }
+}
+
+#[test]
+fn drop_behind_leaves_no_pages() {
+    // Whole pages: `fincore` does not see the last one of a file that ends in the middle of it.
+    const LEN: usize = (12 << 20) + (12 << 10);
+    let (true, Some(dir)) = (has_program("fincore"), Fs::Ext4.dir()) else {
+        return;
+    };
+    let bytes = pattern(LEN);
+    for strategy in [Strategy::Tee, Strategy::Buffered] {
+        let source = file_in(&dir, &bytes);
+        source.sync_all().unwrap();
+        let files: [File; 3] = std::array::from_fn(|_| file_in(&dir, b""));
+        let sinks = [
+            reopen(&files[0], OFlags::WRONLY),
+            appending(&files[1]),
+            reopen(&files[2], OFlags::WRONLY),
+        ];
+        let from = reopen(&source, OFlags::RDONLY);
+        let sinks: Vec<_> = sinks.iter().collect();
+        let report = to_all(&from, &sinks)
+            .cache(Cache::DropBehind)
+            .strategy(strategy)
+            .run()
+            .unwrap();
+        assert_eq!((report.bytes(), report.strategy()), (LEN as u64, strategy));
+        assert_eq!(cached(&source), 0, "{strategy}: the source");
+        for file in &files {
+            assert_eq!(cached(file), 0, "{strategy}: a sink");
+            assert_same(&contents(file), &bytes, "read back from the disk");
+        }
+    }
+}
+
+#[test]
+fn what_serves_one_sink_alone_is_refused() {
+    let Some(dir) = Fs::Ext4.dir() else { return };
+    let source: OwnedFd = file_in(&dir, &pattern(100_000)).into();
+    let (null, other) = (null(), null());
+    let transfer = || to_all(&source, &[&null, &other]);
+    for strategy in [
+        Strategy::Reflink,
+        Strategy::CopyFileRange,
+        Strategy::Sendfile,
+        Strategy::Splice,
+        Strategy::SplicePipe,
+    ] {
+        let error = transfer().strategy(strategy).run().unwrap_err();
+        assert!(error.is_unsuitable(), "{strategy}: {error:#}");
+    }
+    let error = transfer().reflink(Reflink::Always).run().unwrap_err();
+    assert!(error.is_unsuitable(), "{error:#}");
+    let error = transfer().sparse(Sparse::Detect).run().unwrap_err();
+    assert!(error.is_refused(), "{error:#}");
+    assert_eq!(cursor(&source), 0, "nothing has moved");
+}
+
+#[test]
+fn tee_is_refused_where_nothing_can_be_shared() {
+    let (null, other) = (null(), null());
+    let zeros: OwnedFd = File::open("/dev/zero").unwrap().into();
+    let error = to_all(&zeros, &[&null, &other])
+        .limit(1 << 20)
+        .strategy(Strategy::Tee)
+        .run();
+    assert!(error.unwrap_err().is_unsuitable());
+}
+
+#[test]
+fn a_sink_that_is_the_source_is_refused_wherever_it_stands() {
+    let (reader, writer) = pipe();
+    let null = null();
+    rustix::io::write(&writer, b"hello").unwrap();
+    let orders = [
+        [&writer, &null, &null],
+        [&null, &writer, &null],
+        [&null, &null, &writer],
+    ];
+    for sinks in orders {
+        for policy in [OnSinkError::Stop, OnSinkError::Detach] {
+            let error = to_all(&reader, &sinks)
+                .on_sink_error(policy)
+                .run()
+                .unwrap_err();
+            assert!(error.is_refused(), "{error:#}");
+            assert_eq!(error.bytes(), 0);
+        }
+    }
+    drop(writer);
+    assert_eq!(read_to_end(&reader), b"hello", "nothing was taken");
+}
+
+#[test]
+fn a_further_sink_that_cannot_be_written_to_is_refused() {
+    let (reader, _writer) = pipe();
+    let null = null();
+    let unwritable: OwnedFd = File::open("/dev/null").unwrap().into();
+    let error = to_all(&reader, &[&null, &unwritable]).run().unwrap_err();
+    assert!(error.is_refused(), "{error:#}");
+    assert_eq!(error.side(), Side::Sink);
+}
