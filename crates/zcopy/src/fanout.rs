@@ -7,7 +7,6 @@
 //! bytes have their turn when every sink has accepted these.
 
 use std::ops::ControlFlow;
-use std::time::Duration;
 
 use crate::cache::Trail;
 use crate::clock::Clock;
@@ -67,8 +66,6 @@ pub(crate) struct Fanout<'a, K> {
     grown_sink: Option<usize>,
     may_grow: bool,
     false_starts: u32,
-    /// The source's own time-out, once asked for.
-    source_time_out: Option<Duration>,
     /// Room for what is polled.
     polled: Vec<PollFd<'a>>,
 }
@@ -131,7 +128,6 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             grown_sink: None,
             may_grow: options.grow_pipes,
             false_starts: 0,
-            source_time_out: None,
             kernel,
             options,
             plan,
@@ -262,7 +258,8 @@ impl<'a, K: Kernel> Fanout<'a, K> {
     /// What becomes of a sink that failed, and with it of the transfer.
     fn sink_failed(&mut self, index: usize, fault: Fault) -> Result<(), Failure> {
         let branch = &mut self.branches[index];
-        if !branch.is_live() {
+        // Its first failure is the one that counts.
+        if branch.ended.is_some() {
             return Ok(());
         }
         if branch.ended.is_some() {

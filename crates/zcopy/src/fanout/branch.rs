@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::hub::Hub;
-use super::wait;
 use crate::cache::Trail;
 use crate::end::End;
 use crate::endpoint::Kind;
@@ -41,8 +40,6 @@ pub(crate) struct Branch<'a> {
     pub(crate) blocked: bool,
     /// Since when it has not moved, if it was waited for.
     pub(crate) blocked_since: Option<Duration>,
-    /// The sink's own time-out, once asked for.
-    time_out: Option<Duration>,
     pub(crate) trail: Option<Trail>,
 }
 
@@ -59,7 +56,6 @@ impl<'a> Branch<'a> {
             is_detached: false,
             blocked: false,
             blocked_since: None,
-            time_out: None,
             trail,
         }
     }
@@ -177,13 +173,15 @@ impl<'a> Branch<'a> {
     }
 
     /// `EAGAIN` from a socket that blocks is its own `SO_SNDTIMEO`: an answer, not a reason to wait.
+    /// Without one it spoke of the pipe that was to be spliced from.
     pub(crate) fn blocked<K: Kernel>(
         &mut self,
         kernel: &K,
         patience: Patience,
     ) -> Result<(), Fault> {
         let sink = &mut self.route.sink;
-        if patience == Patience::Block && sink.endpoint.is_socket() && sink.blocks(kernel) {
+        let waits = patience == Patience::Block && sink.endpoint.is_socket() && sink.blocks(kernel);
+        if waits && matches!(kernel.socket_timeout(sink.fd, false), Ok(Some(_))) {
             return Err(Fault::new("write", Side::Sink, Errno::AGAIN));
         }
         self.blocked = true;
@@ -191,13 +189,10 @@ impl<'a> Branch<'a> {
     }
 
     /// What is left of the sink's own time-out, `SO_SNDTIMEO`.
-    pub(crate) fn patience<K: Kernel>(&mut self, kernel: &K, now: Duration) -> Duration {
+    pub(crate) fn patience<K: Kernel>(&mut self, kernel: &K, now: Duration) -> Option<Duration> {
+        let waited = now.saturating_sub(self.blocked_since.unwrap_or(now));
         let sink = &mut self.route.sink;
-        let time_out = *self
-            .time_out
-            .get_or_insert_with(|| wait::time_out(kernel, sink, Side::Sink));
-        let since = self.blocked_since.unwrap_or(now);
-        time_out.saturating_sub(now.saturating_sub(since))
+        sink.until_timed_out(kernel, Side::Sink, waited)
     }
 
     /// Notes that the sink has accepted `n` bytes.

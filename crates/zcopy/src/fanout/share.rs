@@ -151,6 +151,9 @@ impl<K: Kernel> Fanout<'_, K> {
             // There were bytes when it was asked: somebody else has read them.
             Ok(Step::Eof) if self.share_end.is_some() => Err(hub::vanished("tee").into()),
             Ok(Step::Eof) => Ok(true),
+            Ok(Step::Blocked(_)) if self.has_been_robbed()? => Ok(false),
+            // Its own pipe is empty: the sink has not been asked.
+            Ok(Step::Blocked(_)) if self.branches[index].way == Strategy::SplicePipe => Ok(false),
             Ok(step) => self.not_served(index, step, patience),
             Err(fault) => self.sink_failed(index, fault).map(|()| true),
         }
@@ -223,6 +226,7 @@ impl<K: Kernel> Fanout<'_, K> {
                 self.share_end.get_or_insert(self.hub.head);
                 Ok(false)
             }
+            Ok(Step::Blocked(_)) if self.has_been_robbed()? => Ok(false),
             Ok(step) => self.not_served(index, step, patience),
             Err(fault) => self.sink_failed(index, fault).map(|()| true),
         }
@@ -248,7 +252,10 @@ impl<K: Kernel> Fanout<'_, K> {
             Some(Step::Eof) if self.share_end.is_some() => Err(hub::vanished("read").into()),
             Some(Step::Eof) => Ok(Some(Advance::Ended(Ended::Eof))),
             Some(Step::Limit) => Ok(Some(Advance::Ended(Ended::Limit))),
-            Some(Step::Blocked(_)) => self.source_blocked().map(Some),
+            Some(Step::Blocked(_)) => {
+                self.has_been_robbed()?;
+                self.source_blocked().map(Some)
+            }
             Some(_) => Ok(Some(Advance::On)),
         }
     }
@@ -267,6 +274,19 @@ impl<K: Kernel> Fanout<'_, K> {
             Ok(step) => self.not_served(index, step, patience),
             Err(fault) => self.sink_failed(index, fault).map(|()| true),
         }
+    }
+
+    /// Whether it is the source that had nothing, though it is the hub and was found to have bytes:
+    /// `EAGAIN` does not say who of two pipes. Somebody else has read them then, which can be borne
+    /// while no sink has its share of them.
+    fn has_been_robbed(&mut self) -> Result<bool, Failure> {
+        if self.hub.form != Form::Source || self.hub.route.source.is_readable(&self.kernel) {
+            return Ok(false);
+        }
+        if self.share_end.is_some() {
+            return Err(hub::vanished("poll").into());
+        }
+        Ok(true)
     }
 
     /// What to make of a sink that took nothing.

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::Fanout;
 use super::hub::Form;
-use crate::end::End;
 use crate::endpoint::Kind;
 use crate::error::Failure;
 use crate::fault::{Fault, Side};
@@ -143,14 +142,9 @@ impl<K: Kernel> Fanout<'_, K> {
         if self.patience() == Patience::Block {
             return None;
         }
+        let waited = self.kernel.now().saturating_sub(since);
         let source = &mut self.hub.route.source;
-        let time_out = match self.source_time_out {
-            Some(known) => known,
-            None => *self
-                .source_time_out
-                .insert(time_out(&self.kernel, source, Side::Source)),
-        };
-        Some(time_out.saturating_sub(self.kernel.now().saturating_sub(since)))
+        source.until_timed_out(&self.kernel, Side::Source, waited)
     }
 
     /// The same for the least patient of the sinks that are waited for.
@@ -162,7 +156,7 @@ impl<K: Kernel> Fanout<'_, K> {
         let blocked = self.branches.iter_mut();
         let blocked = blocked.filter(|b| b.is_live() && b.blocked);
         blocked
-            .map(|branch| branch.patience(&self.kernel, now))
+            .filter_map(|branch| branch.patience(&self.kernel, now))
             .min()
     }
 
@@ -175,7 +169,7 @@ impl<K: Kernel> Fanout<'_, K> {
         for index in 0..self.branches.len() {
             let branch = &mut self.branches[index];
             let is_waited_for = branch.is_live() && branch.blocked;
-            if is_waited_for && branch.patience(&self.kernel, now).is_zero() {
+            if is_waited_for && branch.patience(&self.kernel, now) == Some(Duration::ZERO) {
                 self.sink_failed(index, Fault::new("write", Side::Sink, Errno::AGAIN))?;
             }
         }
@@ -234,15 +228,4 @@ impl<K: Kernel> Fanout<'_, K> {
 fn is_watched(branch: &super::Branch<'_>) -> bool {
     let kind = branch.route.sink.endpoint.kind;
     branch.is_live() && matches!(kind, Kind::Pipe | Kind::Stream)
-}
-
-/// How long a socket in blocking mode lets its calls wait, for ever being [`Duration::MAX`]. A poll knows
-/// nothing of it.
-pub(super) fn time_out<K: Kernel>(kernel: &K, end: &mut End<'_>, side: Side) -> Duration {
-    if !end.endpoint.is_socket() {
-        return Duration::MAX;
-    }
-    let time_out = kernel.socket_timeout(end.fd, side == Side::Source);
-    let time_out = time_out.ok().flatten().filter(|_| end.blocks(kernel));
-    time_out.unwrap_or(Duration::MAX)
 }
