@@ -39,7 +39,7 @@ fn main() -> anyhow::Result<()> {
             let name = format!("{}.1", tool.get_name());
             let path = directory.join(name);
             let mut page = File::create(&path).with_context(|| path.display().to_string())?;
-            Ok(Man::new(tool).render(&mut page)?)
+            Ok(Man::new(summarised(tool)).render(&mut page)?)
         }),
         Wanted::Completions { shell, directory } => in_directory(&directory, |mut tool| {
             let name = tool.get_name().to_owned();
@@ -48,6 +48,18 @@ fn main() -> anyhow::Result<()> {
             Ok(())
         }),
     }
+}
+
+/// The tool with its first sentence alone for the line that `apropos` shows; the description keeps the
+/// rest.
+fn summarised(tool: Command) -> Command {
+    let about = tool
+        .get_about()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    let summary = about.lines().next().unwrap_or_default();
+    let summary = summary.trim_end_matches('.').to_owned();
+    tool.about(summary).long_about(about)
 }
 
 /// Does this for each tool, when the directory is there.

@@ -19,6 +19,10 @@ use crate::report::{Attempt, Ended, Report, Undelivered};
 use crate::strategy::{Step, Strategy, buffered};
 use crate::sys::{Errno, Kernel, Patience};
 
+/// What an empty pipe takes at once, before anybody reads. More would wait for the reader, in pages,
+/// while the template could be made.
+const EMPTY_PIPE: usize = 64 << 10;
+
 /// A repetition under way.
 ///
 /// What the sink gets next is told by `bytes` alone, so that another strategy can go on at any byte.
@@ -183,6 +187,7 @@ impl<'a, K: Kernel> Course<'a, K> {
         let bound = match self.sink.endpoint.kind {
             // 32 KiB fit one datagram of every family.
             Kind::Datagram => buffer::SMALL,
+            _ if self.is_opening() => EMPTY_PIPE,
             _ => buffer::FULL,
         };
         let pending = &self.repetitions[phase..end];
