@@ -99,12 +99,11 @@ impl<'a, K: Kernel> Course<'a, K> {
             if waits && self.wait()?.is_break() {
                 return Ok(Ended::Stopped);
             }
-            let watched = match self.advance(max)? {
-                Step::Blocked(_) => self.wait_after()?,
-                _ => {
-                    let progress = self.progress(None);
-                    self.clock.observe(&self.kernel, &progress)
-                }
+            let watched = if let Step::Blocked(_) = self.advance(max)? {
+                self.wait_after()?
+            } else {
+                let progress = self.progress(None);
+                self.clock.observe(&self.kernel, &progress)
             };
             if watched.is_break() {
                 return Ok(Ended::Stopped);

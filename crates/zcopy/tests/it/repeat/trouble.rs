@@ -131,7 +131,7 @@ fn arrives(child: Child, ended_by: Option<Errno>) {
     let told = child.repeating(4097, LARGE).run(null.into(), fd).unwrap();
     assert_eq!((told.bytes, &told.outcome), (LARGE, &Ok(())));
     let tee = told.attempts.iter().find(|(strategy, _)| strategy == "tee");
-    let expected = ended_by.map(Errno::raw_os_error).unwrap_or(0);
+    let expected = ended_by.map_or(0, Errno::raw_os_error);
     assert_eq!(tee, Some(&("tee".to_owned(), expected)));
     let strategy = if ended_by.is_some() {
         "buffered"
