@@ -351,9 +351,9 @@ fn fill_up(root: Option<crate::mounts::Root>, name: &str) {
     let block = vec![1; 64 << 10];
     while filler.write_all(&block).is_ok() {}
     filler.sync_all().unwrap();
-    let filled = filler.metadata().unwrap().len();
+    let fullest = filler.metadata().unwrap().len();
     for takes in PLACES {
-        filler.set_len(filled - takes as u64).unwrap();
+        filler.set_len(fullest - takes as u64).unwrap();
         filler.sync_all().unwrap();
         for from in SOURCES {
             every_case(&Victim::File(root.dir()), from, takes, &bytes);
