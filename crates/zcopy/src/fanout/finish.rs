@@ -6,7 +6,7 @@ use crate::error::{Error, Failure};
 use crate::fault::{Fault, Side};
 use crate::plan;
 use crate::report::{Ended, Report, Undelivered};
-use crate::strategy::Strategy;
+use crate::strategy::{Step, Strategy};
 use crate::sys::Kernel;
 
 impl<K: Kernel> Fanout<'_, K> {
@@ -15,6 +15,7 @@ impl<K: Kernel> Fanout<'_, K> {
         let bytes = self.delivered();
         self.count();
         self.retire();
+        self.take_out_what_all_have(bytes);
         let undelivered = self.hand_back(bytes);
         let tidied = self.finish_cache();
         // The first failure is the one that counts.
@@ -42,6 +43,25 @@ impl<K: Kernel> Fanout<'_, K> {
         match outcome {
             Ok(_) => Ok(report),
             Err(failure) => Err(Error::new(failure, report)),
+        }
+    }
+
+    /// Takes out of a source that is shared from directly what every sink was given, if those that should
+    /// have taken it out have gone: whoever reads on would get it twice.
+    fn take_out_what_all_have(&mut self, delivered: u64) {
+        let patience = self.patience();
+        while self.hub.form == Form::Source && self.hub.head < delivered {
+            // Whatever is in the buffer came before.
+            self.hub.retire(self.hub.head);
+            let len = delivered - self.hub.head;
+            match self.hub.copy(&self.kernel, (len, len), patience) {
+                Ok(None | Some(Step::Interrupted)) => {}
+                // Somebody else has read it.
+                _ => break,
+            }
+        }
+        if self.hub.form == Form::Source && self.hub.head == delivered {
+            self.hub.retire(delivered);
         }
     }
 

@@ -1,8 +1,9 @@
 //! Short calls, refusals and failures, one at a time, at every sink and in every role.
 
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 
-use super::fan_out;
+use super::{Attendants, fan_out, fan_out_attended};
 use crate::fault::Side;
 use crate::options::{OnSinkError, Options};
 use crate::report::{Ended, Report};
@@ -360,6 +361,50 @@ fn a_forced_tee_that_the_kernel_refuses_is_unsuitable_and_loses_nothing() {
             let n = error.bytes() as usize;
             let rest = [error.undelivered(), &kernel.contents(&source)].concat();
             assert!(rest == patterned(LONG)[n..], "{is_stream}, {nth}");
+        }
+    }
+}
+
+/// When the sink that should have taken the bytes out is gone, what all others have still lies in the
+/// source, and whoever reads on would get it twice.
+#[test]
+fn a_break_after_a_sink_has_gone_leaves_nothing_in_the_source_that_all_have() {
+    for fails in [0, 1, 2] {
+        for breaks_at in 0..20 {
+            let kernel = Scripted::default();
+            let source = source(&kernel, false);
+            let sinks = [0, 1, 5].map(|index| {
+                let gone = roles(
+                    &kernel,
+                    if index == [0, 1, 5][fails] { index } else { 9 },
+                    100_000,
+                );
+                kernel_name(&kernel, &gone[index])
+            });
+            let mut n_steps = 0;
+            let attendants = Attendants {
+                observe: Box::new(|_| {
+                    n_steps += 1;
+                    if n_steps > breaks_at {
+                        ControlFlow::Break(())
+                    } else {
+                        ControlFlow::Continue(())
+                    }
+                }),
+                inspect: Box::new(|_| {}),
+                decide: Box::new(|_| OnSinkError::Detach),
+            };
+            let options = Options {
+                observed: true,
+                ..options()
+            };
+            let report = fan_out_attended(&kernel, (&source, &sinks), options, attendants).unwrap();
+            let n = report.bytes() as usize;
+            let rest = [report.undelivered(), &kernel.contents(&source)].concat();
+            assert!(
+                rest == patterned(LONG)[n..],
+                "{fails}, {breaks_at}\n{report}"
+            );
         }
     }
 }
