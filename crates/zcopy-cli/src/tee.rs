@@ -24,6 +24,7 @@ mod troubles;
 
 /// The command line of `zc-tee`.
 #[derive(Debug, clap::Parser)]
+#[allow(clippy::struct_excessive_bools, reason = "one for each switch")]
 #[command(
     name = "zc-tee",
     version,

@@ -109,6 +109,15 @@ impl<'fd> End<'fd> {
         kernel.poll(&mut fds, Some(Duration::ZERO)).is_ok() && !fds[0].revents().is_empty()
     }
 
+    /// Whether it polls as readable. If the question fails, the next call will say.
+    pub(crate) fn is_readable<K: Kernel>(&self, kernel: &K) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(self.fd, PollFlags::IN)];
+        match kernel.poll(&mut fds, Some(Duration::ZERO)) {
+            Ok(_) => fds[0].revents().contains(PollFlags::IN),
+            Err(_) => true,
+        }
+    }
+
     /// Whether it is in blocking mode. Of a socket this is asked when it first matters.
     pub(crate) fn blocks<K: Kernel>(&mut self, kernel: &K) -> bool {
         if !self.endpoint.nonblocking {

@@ -26,6 +26,7 @@ pub(crate) struct Scripted {
 const START: Duration = Duration::from_secs(1000);
 
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "whims, one by one")]
 pub(crate) struct State {
     pub(crate) descriptors: HashMap<RawFd, Descriptor>,
     pub(crate) objects: Vec<Object>,

@@ -56,7 +56,11 @@ fn assert_all_have_all(kernel: &Scripted, sinks: &[OwnedFd], what: &str) {
 }
 
 fn ways(report: &Report) -> Vec<Strategy> {
-    report.sinks().iter().map(|sink| sink.strategy()).collect()
+    report
+        .sinks()
+        .iter()
+        .map(crate::SinkReport::strategy)
+        .collect()
 }
 
 #[test]
@@ -267,7 +271,7 @@ fn a_sink_that_fails_in_any_role_after_any_step_loses_nothing() {
                         Err(error) => {
                             assert_eq!(decision, OnSinkError::Stop, "{what}");
                             assert_eq!(error.side(), Side::Sink, "{what}");
-                            let least = report.sinks().iter().map(|sink| sink.bytes()).min();
+                            let least = report.sinks().iter().map(crate::SinkReport::bytes).min();
                             assert_eq!(Some(report.bytes()), least, "{what}");
                         }
                         Ok(report) => {

@@ -224,9 +224,9 @@ impl Judge<'_> {
         let left = report.sinks().iter();
         let left = left.filter(|sink| !detached.contains(&sink.index()));
         let least = left.map(crate::SinkReport::bytes).min();
-        let last = detached.last().map(|index| report.sinks()[*index].bytes());
-        prop_assert_eq!(Some(report.bytes()), least.or(last));
-        let by_attempts = report.attempts().iter().map(crate::Attempt::bytes).sum();
+        let of_last = detached.last().map(|index| report.sinks()[*index].bytes());
+        prop_assert_eq!(Some(report.bytes()), least.or(of_last));
+        let by_attempts: u64 = report.attempts().iter().map(crate::Attempt::bytes).sum();
         prop_assert_eq!(report.bytes(), by_attempts, "{}", report);
         Ok(())
     }
@@ -242,9 +242,10 @@ impl Judge<'_> {
         let consumed = match source.kind {
             Kind::File | Kind::Block => {
                 prop_assert!(back.is_empty(), "a file is rewound instead");
-                let expected = match source.is_positional {
-                    true => 77,
-                    false => source.start + n as u64,
+                let expected = if source.is_positional {
+                    77
+                } else {
+                    source.start + n as u64
                 };
                 let cursor = self.kernel.cursor(self.source);
                 prop_assert_eq!(cursor, expected, "the source's cursor");

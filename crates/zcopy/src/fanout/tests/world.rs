@@ -96,9 +96,12 @@ impl Several {
     /// The scripted kernel in which it takes place, and all ends.
     pub(super) fn kernel(&self) -> (Scripted, OwnedFd, Vec<OwnedFd>) {
         let kernel = Scripted::default();
-        let mode = |is_nonblocking: bool| match is_nonblocking {
-            true => OFlags::NONBLOCK,
-            false => OFlags::empty(),
+        let mode = |is_nonblocking: bool| {
+            if is_nonblocking {
+                OFlags::NONBLOCK
+            } else {
+                OFlags::empty()
+            }
         };
         let object = self.source.object(&self.trouble);
         let source = kernel.source(object, mode(self.source.is_nonblocking));
@@ -114,9 +117,10 @@ impl Several {
                 sink: *fault,
                 ..self.trouble.clone()
             };
-            let append = match end.appends {
-                true => OFlags::APPEND,
-                false => OFlags::empty(),
+            let append = if end.appends {
+                OFlags::APPEND
+            } else {
+                OFlags::empty()
             };
             let object = end.object(&self.source, &trouble);
             let sink = kernel.sink(object, mode(end.is_nonblocking) | append);
@@ -143,9 +147,10 @@ impl Several {
     }
 
     fn source_start(&self) -> u64 {
-        match self.source.is_file() {
-            true => self.source.start,
-            false => 0,
+        if self.source.is_file() {
+            self.source.start
+        } else {
+            0
         }
     }
 
