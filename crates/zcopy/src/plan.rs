@@ -253,7 +253,8 @@ impl Plan {
     }
 
     /// How each sink is served, if there are several, and why: those of
-    /// [`also_to`](crate::Transfer::also_to) follow the first. With one sink it is empty.
+    /// [`also_to`](crate::Transfer::also_to) follow the first. As [`Report::sinks`](crate::Report::sinks)
+    /// it can be empty with one sink.
     ///
     /// `tee` shares pages with a sink that is a pipe, and `splice_pipe` with a private pipe from
     /// where they go on; `splice` has one sink take the bytes out when all have their share;

@@ -153,7 +153,9 @@ impl Report {
     }
 
     /// What became of each sink, if there are several: those of
-    /// [`also_to`](crate::Transfer::also_to) follow the first. With one sink it is empty.
+    /// [`also_to`](crate::Transfer::also_to) follow the first. Of a single sink there is a report if it
+    /// may be [detached](crate::OnSinkError::Detach) or its
+    /// [reader is watched](crate::Transfer::watch_readers), and none otherwise.
     ///
     /// # Examples
     ///
