@@ -31,10 +31,10 @@ use zcopy::{Repeat, Strategy};
 
 const MIB: usize = 1 << 20;
 
-type Reader = Option<JoinHandle<u64>>;
+/// A new sink, and whoever reads it.
+type Open = fn() -> (OwnedFd, Option<JoinHandle<u64>>);
 
-/// A name, and a sink with whoever reads it.
-const SINKS: [(&str, fn() -> (OwnedFd, Reader)); 5] = [
+const SINKS: [(&str, Open); 5] = [
     ("yes_to_pipe", || {
         let (reader, writer) = io::pipe().expect("a pipe");
         let reader = thread::spawn(move || splice_all(&reader));
@@ -61,7 +61,7 @@ const SINKS: [(&str, fn() -> (OwnedFd, Reader)); 5] = [
 ];
 
 /// Repeats `bytes` bytes once and returns how long that took.
-fn time(open: fn() -> (OwnedFd, Reader), bytes: u64, way: Option<Strategy>) -> Duration {
+fn time(open: Open, bytes: u64, way: Option<Strategy>) -> Duration {
     let (sink, reader) = open();
     let repeat = Repeat::new("y\n").limit(bytes);
     let repeat = match way {

@@ -11,10 +11,14 @@ use anyhow::Context as _;
 use clap::{Command, Parser};
 use clap_complete::Shell;
 use clap_mangen::Man;
-use zcopy_cli::{args, cat, yes};
+use zcopy_cli::{args, cat, tee, yes};
 
 /// Every tool.
-const TOOLS: [fn() -> Command; 2] = [args::command::<cat::Args>, args::command::<yes::Args>];
+const TOOLS: [fn() -> Command; 3] = [
+    args::command::<cat::Args>,
+    args::command::<tee::Args>,
+    args::command::<yes::Args>,
+];
 
 /// Make the tools' manual pages and shell completions
 #[derive(Debug, Parser)]

@@ -35,7 +35,7 @@ pub struct Args {
 /// What standard output says.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     repeat(&line(&args.strings), args.common.explain)
-        .map_err(cause)
+        .map_err(|error| cause(&error))
         .context("standard output")
 }
 
@@ -66,9 +66,9 @@ fn repeat(line: &[u8], explains: bool) -> zcopy::Result<()> {
 
 /// GNU yes learns by writing what is wrong with its output, and is told `EBADF` of all that is not open
 /// for it.
-fn cause(error: zcopy::Error) -> anyhow::Error {
+fn cause(error: &zcopy::Error) -> anyhow::Error {
     if error.is_refused() {
         return anyhow!(io::Error::from(Errno::BADF));
     }
-    anyhow!(exit::cause(&error))
+    anyhow!(exit::cause(error))
 }

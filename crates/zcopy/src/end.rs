@@ -138,7 +138,9 @@ impl<'fd> End<'fd> {
         if !self.endpoint.is_socket() {
             return None;
         }
-        let time_out = if let Some(known) = self.time_out { known } else {
+        let time_out = if let Some(known) = self.time_out {
+            known
+        } else {
             let told = kernel.socket_timeout(self.fd, side == Side::Source);
             let told = told.ok().flatten().filter(|_| self.blocks(kernel));
             *self.time_out.insert(told.unwrap_or(Duration::MAX))

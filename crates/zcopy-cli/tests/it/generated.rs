@@ -8,8 +8,9 @@ use tempfile::TempDir;
 
 use crate::skip::skip;
 
-const TOOLS: [(&str, &str); 2] = [
+const TOOLS: [(&str, &str); 3] = [
     ("zc-cat", env!("CARGO_BIN_EXE_zc-cat")),
+    ("zc-tee", env!("CARGO_BIN_EXE_zc-tee")),
     ("zc-yes", env!("CARGO_BIN_EXE_zc-yes")),
 ];
 

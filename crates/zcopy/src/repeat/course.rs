@@ -99,7 +99,9 @@ impl<'a, K: Kernel> Course<'a, K> {
             if waits && self.wait()?.is_break() {
                 return Ok(Ended::Stopped);
             }
-            let watched = if let Step::Blocked(_) = self.advance(max)? { self.wait_after()? } else {
+            let watched = if let Step::Blocked(_) = self.advance(max)? {
+                self.wait_after()?
+            } else {
                 let progress = self.progress(None);
                 self.clock.observe(&self.kernel, &progress)
             };

@@ -125,7 +125,11 @@ fn a_message_is_as_long_as_every_family_takes() {
 fn the_record_of_a_long_repetition_is_short() {
     let sink = Sink::new(SinkKind::Pipe).unwrap();
     let report = repeat(b"y\n", 64 << 20, None, sink);
-    let ways: Vec<_> = report.attempts().iter().map(zcopy::Attempt::strategy).collect();
+    let ways: Vec<_> = report
+        .attempts()
+        .iter()
+        .map(zcopy::Attempt::strategy)
+        .collect();
     assert_eq!(ways, [Strategy::Buffered, Strategy::Tee]);
     let [opening, _] = report.attempts() else {
         panic!("{report}");
