@@ -258,8 +258,7 @@ impl<'a, K: Kernel> Fanout<'a, K> {
     /// What becomes of a sink that failed, and with it of the transfer.
     fn sink_failed(&mut self, index: usize, fault: Fault) -> Result<(), Failure> {
         let branch = &mut self.branches[index];
-        // Its first failure is the one that counts.
-        if branch.ended.is_some() {
+        if branch.is_detached {
             return Ok(());
         }
         if branch.ended.is_some() {
