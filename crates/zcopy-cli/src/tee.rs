@@ -161,10 +161,7 @@ fn tee(args: &Args, mode: Mode, troubles: &Troubles) -> Result<(), Abandoned> {
         troubles.expect_of_stdout();
     }
     if outputs.is_empty() || is_mute && mode.exits() {
-        move_nothing(troubles);
-        if troubles.any() && mode.exits() {
-            return Err(Abandoned);
-        }
+        move_nothing(troubles)?;
     } else {
         move_all(args, mode, &mut outputs, troubles)?;
     }
@@ -185,12 +182,16 @@ fn tee(args: &Args, mode: Mode, troubles: &Troubles) -> Result<(), Abandoned> {
 
 /// Finds out what to complain about where nothing can be written: of standard output, if there is
 /// anything to write.
-fn move_nothing(troubles: &Troubles) {
+fn move_nothing(troubles: &Troubles) -> Result<(), Abandoned> {
     match gives_anything(rustix::stdio::stdin()) {
-        Ok(true) => troubles.bytes_have_come(),
+        Ok(true) => {
+            troubles.bytes_have_come();
+            return troubles.ends_all();
+        }
         Ok(false) => {}
         Err(error) => troubles.complain(&of_input(&error)),
     }
+    Ok(())
 }
 
 /// Moves everything from standard input to all outputs. Those that failed are taken off the list.

@@ -11,7 +11,16 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// `zc-cat`, still without arguments.
 pub(crate) fn zc_cat() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_zc-cat"));
+    tool(env!("CARGO_BIN_EXE_zc-cat"))
+}
+
+/// `zc-tee`, still without arguments.
+pub(crate) fn zc_tee() -> Command {
+    tool(env!("CARGO_BIN_EXE_zc-tee"))
+}
+
+fn tool(program: &str) -> Command {
+    let mut command = Command::new(program);
     command
         .env("LC_ALL", "C.UTF-8")
         .env_remove("POSIXLY_CORRECT");

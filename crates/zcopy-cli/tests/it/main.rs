@@ -9,11 +9,13 @@
 )]
 
 mod cat;
+mod tee;
 mod yes;
 
 mod generated;
 
 mod child;
+mod pty;
 mod script;
 
 // What is skipped, and how, is the same for both crates.

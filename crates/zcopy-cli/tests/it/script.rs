@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
@@ -58,6 +58,22 @@ pub(crate) fn as_gnu_with(script: &str, parameters: &[&OsStr]) -> Outcome {
         skip("/usr/bin/cat is not GNU's");
     }
     ours
+}
+
+/// Every GNU tool of that name there is: the newest, where the peers are installed, and the machine's
+/// own. Says so if there is none.
+pub(crate) fn gnus(name: &str) -> Vec<PathBuf> {
+    let is_gnu = |program: &PathBuf| {
+        let version = Command::new(program).arg("--version").output();
+        let expected = format!("{name} (GNU coreutils)");
+        version.is_ok_and(|version| version.stdout.starts_with(expected.as_bytes()))
+    };
+    let places = ["/opt/peers/bin", "/usr/bin"].map(|dir| Path::new(dir).join(name));
+    let gnus: Vec<PathBuf> = places.into_iter().filter(is_gnu).collect();
+    if gnus.is_empty() {
+        skip(&format!("there is no GNU {name}"));
+    }
+    gnus
 }
 
 /// Runs the script with the name standing for the program.
@@ -130,6 +146,13 @@ impl Outcome {
     #[track_caller]
     pub(crate) fn succeeds_with(&self, stdout: impl AsRef<[u8]>) {
         assert_eq!((self.stderr.as_str(), self.status), ("", 0));
+        self.printed(stdout);
+    }
+
+    /// Nothing went wrong, but it said this, and this came out.
+    #[track_caller]
+    pub(crate) fn succeeded_saying(&self, stderr: &str, stdout: impl AsRef<[u8]>) {
+        assert_eq!((self.stderr.as_str(), self.status), (stderr, 0));
         self.printed(stdout);
     }
 

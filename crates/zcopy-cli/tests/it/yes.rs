@@ -6,8 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::child::read_exactly;
-use crate::script::{Outcome, run_tool};
-use crate::skip::skip;
+use crate::script::{Outcome, gnus, run_tool};
 
 const TRY_HELP: &str = "Try 'yes --help' for more information.\n";
 
@@ -30,17 +29,8 @@ fn as_gnu(script: &str) -> Outcome {
 #[track_caller]
 fn as_gnu_with(script: &str, parameters: &[&OsStr]) -> Outcome {
     let ours = run_with(script, parameters);
-    let mut n_compared = 0;
-    // The newest there is, where the peers are installed, and the machine's own.
-    for gnu in ["/opt/peers/bin/yes", "/usr/bin/yes"].map(Path::new) {
-        let version = Command::new(gnu).arg("--version").output();
-        if version.is_ok_and(|version| version.stdout.starts_with(b"yes (GNU coreutils)")) {
-            ours.is_as(&run_tool(("yes", gnu), script, parameters), script);
-            n_compared += 1;
-        }
-    }
-    if n_compared == 0 {
-        skip("there is no GNU yes");
+    for gnu in gnus("yes") {
+        ours.is_as(&run_tool(("yes", &gnu), script, parameters), script);
     }
     ours
 }

@@ -5,26 +5,8 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
 
-use rustix::fs::{Mode, OFlags};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-
 use crate::child::{end_of, read_exactly, zc_cat};
-
-/// Both ends of a new terminal: the keyboard and screen, and what programs see.
-fn terminal() -> (File, OwnedFd) {
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    let user = openpt(flags).unwrap();
-    grantpt(&user).unwrap();
-    unlockpt(&user).unwrap();
-    let name = ptsname(&user, Vec::new()).unwrap();
-    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-    (
-        File::from(user),
-        rustix::fs::open(name, flags, Mode::empty()).unwrap(),
-    )
-}
-
-const CONTROL_D: &[u8] = b"\x04";
+use crate::pty::{CONTROL_D, terminal};
 
 #[test]
 fn each_line_appears_when_it_is_typed_and_one_control_d_ends_it() {

@@ -1,0 +1,78 @@
+//! `--explain`, `-v`, and what they tell of `--stable`.
+
+use super::run;
+use crate::script::big;
+
+#[test]
+fn v_tells_what_each_output_got_and_how() {
+    let n = big().len();
+    let outcome = run("cat big | tee -v a /dev/null | cat > b");
+    let expected = format!(
+        "tee: 'standard output': {n} bytes by tee\n\
+         tee: a: {n} bytes by splice_pipe\n\
+         tee: /dev/null: {n} bytes by splice\n"
+    );
+    assert_eq!((outcome.stderr, outcome.status), (expected, 0));
+}
+
+#[test]
+fn v_tells_of_one_output_and_of_none_too() {
+    run("tee -v < f").succeeded_saying("tee: 'standard output': 3 bytes by buffered\n", "hi\n");
+    let outcome = run("tee -v a < f >&-");
+    let expected = "tee: 'standard output': Bad file descriptor\ntee: a: 3 bytes by buffered\n";
+    assert_eq!((outcome.stderr.as_str(), outcome.status), (expected, 1));
+}
+
+#[test]
+fn v_tells_what_ended_an_output() {
+    let outcome = run("tee -v /dev/full < f");
+    let expected = "tee: /dev/full: No space left on device\n\
+                    tee: 'standard output': 3 bytes by buffered\n\
+                    tee: /dev/full: 0 bytes by buffered, ended by: No space left on device\n";
+    assert_eq!((outcome.stderr.as_str(), outcome.status), (expected, 1));
+}
+
+#[test]
+fn plan_and_report_go_to_standard_error() {
+    let outcome = run("cat big | tee --explain a | cat > b");
+    assert_eq!(outcome.status, 0);
+    let said: Vec<usize> = [
+        "tee: pipe -> 2 sinks".to_owned(),
+        "\n  chosen   tee ".to_owned(),
+        "\nsink 1, pipe: ".to_owned(),
+        "\nsink 2, regular file: ".to_owned(),
+        format!("tee: {} bytes by tee", big().len()),
+        format!("\nsink 2: {} bytes by splice", big().len()),
+    ]
+    .iter()
+    .map(|line| {
+        outcome
+            .stderr
+            .find(line)
+            .unwrap_or_else(|| panic!("{line}: {}", outcome.stderr))
+    })
+    .collect();
+    assert!(said.is_sorted(), "{}", outcome.stderr);
+}
+
+#[test]
+fn one_output_and_nothing_special_is_a_transfer_like_any_other() {
+    let outcome = run("tee --explain < big | cat > a");
+    assert!(
+        outcome.stderr.contains("chosen   splice_pipe"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(outcome.files["a"] == big());
+}
+
+#[test]
+fn stable_copies_what_could_still_change() {
+    let shares = |option: &str| {
+        let outcome = run(&format!("tee --explain {option} a < big | cat > b"));
+        assert!(outcome.files["a"] == big() && outcome.files["b"] == big());
+        outcome.stderr.contains("pages: shared")
+    };
+    assert!(shares(""));
+    assert!(!shares("--stable"));
+}

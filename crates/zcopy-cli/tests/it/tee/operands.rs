@@ -1,0 +1,139 @@
+//! Standard input goes to every file and to standard output.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::process::Stdio;
+
+use super::{as_gnu, as_gnu_with, run};
+use crate::child::{end_of, zc_tee};
+use crate::script::big;
+
+#[test]
+fn without_operands_it_copies_to_standard_output() {
+    as_gnu("tee < f").succeeds_with("hi\n");
+    as_gnu("tee < big | cat").succeeds_with(big());
+    as_gnu("tee < empty").succeeds_with("");
+    as_gnu("printf there | tee").succeeds_with("there");
+}
+
+#[test]
+fn every_file_gets_everything() {
+    for input in ["< f", "< big", "< empty", "< /proc/version"] {
+        as_gnu(&format!("tee a b {input}"));
+        as_gnu(&format!("cat {input} | tee a b c | cat"));
+        as_gnu(&format!("tee a b {input} > c"));
+    }
+    let outcome = run("cat big | tee a b > c");
+    for name in ["a", "b", "c"] {
+        assert!(outcome.files[name] == big(), "{name}");
+    }
+}
+
+#[test]
+fn there_may_be_many_files() {
+    let outcome = as_gnu("cat big | tee $(seq 1 40) | cksum");
+    for n in 1..=40 {
+        assert!(outcome.files[&n.to_string()] == big(), "{n}");
+    }
+}
+
+#[test]
+fn there_may_be_more_files_than_pipes_for_them() {
+    // Enough for the files, and for a few private pipes.
+    let outcome = as_gnu("cat big | (ulimit -n 24; exec tee $(seq 1 13)) | cat");
+    outcome.succeeds_with(big());
+    for n in 1..=13 {
+        assert!(outcome.files[&n.to_string()] == big(), "{n}");
+    }
+}
+
+#[test]
+fn files_that_do_not_fit_the_table_of_descriptors_are_errors() {
+    let outcome = as_gnu("cat f | (ulimit -n 6; exec tee a b c d e)");
+    let error = "Too many open files\n";
+    outcome.fails_after("hi\n", &format!("tee: d: {error}tee: e: {error}"));
+}
+
+#[test]
+fn a_dash_is_a_files_name() {
+    let outcome = as_gnu("tee - < f");
+    outcome.succeeds_with("hi\n");
+    assert_eq!(outcome.files["-"], b"hi\n");
+    as_gnu("tee -- -a --help < f").succeeds_with("hi\n");
+}
+
+#[test]
+fn files_are_written_anew() {
+    let outcome = as_gnu("tee big < f");
+    assert_eq!(outcome.files["big"], b"hi\n");
+}
+
+#[test]
+fn the_mode_of_a_new_file_is_the_umasks() {
+    as_gnu("umask 027; tee new < f > empty; stat -c %a new").succeeds_with("640\n");
+}
+
+#[test]
+fn a_file_may_be_named_twice() {
+    assert_eq!(as_gnu("tee a a < f").files["a"], b"hi\n");
+    assert!(as_gnu("cat big | tee a a").files["a"] == big());
+}
+
+#[test]
+fn standard_output_may_be_named() {
+    as_gnu("tee /dev/stdout < f | cat").succeeds_with("hi\nhi\n");
+    as_gnu("tee /dev/fd/1 < f | cat").succeeds_with("hi\nhi\n");
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_is_an_error_and_the_others_go_on() {
+    let outcome = as_gnu("tee dir missing/a a '' < f");
+    outcome.fails_after(
+        "hi\n",
+        "tee: dir: Is a directory\n\
+         tee: missing/a: No such file or directory\n\
+         tee: '': No such file or directory\n",
+    );
+    assert_eq!(outcome.files["a"], b"hi\n");
+}
+
+#[test]
+fn names_are_quoted_as_gnu_quotes_them() {
+    let names = ["no/a b", "no/it's", "no/a\nb", "no/a:b", "no/é", "no/*"].map(OsStr::new);
+    let names = [&names[..], &[OsStr::from_bytes(b"no/\xff")]].concat();
+    as_gnu_with("tee \"$@\" < f", &names);
+}
+
+#[test]
+fn messages_bear_the_name_that_the_program_was_called_by() {
+    let program = env!("CARGO_BIN_EXE_zc-tee");
+    let cause = "No such file or directory";
+    run(&format!("{program} no/a < f")).fails_after("hi\n", &format!("zc-tee: no/a: {cause}\n"));
+    run(&format!("ln -s {program} x.y; ./x.y no/a < f"))
+        .fails_after("hi\n", &format!("x.y: no/a: {cause}\n"));
+}
+
+#[test]
+fn a_fifo_is_written_to() {
+    as_gnu("mkfifo p; cat p > a & cat big | tee p b > c; wait");
+}
+
+#[test]
+fn a_socket_is_written_to() {
+    use std::io::Read as _;
+    let (mut here, there) = std::os::unix::net::UnixStream::pair().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let input = dir.path().join("input");
+    std::fs::write(&input, big()).unwrap();
+    let child = zc_tee()
+        .arg(dir.path().join("a"))
+        .stdin(std::fs::File::open(input).unwrap())
+        .stdout(Stdio::from(std::os::fd::OwnedFd::from(there)))
+        .spawn()
+        .unwrap();
+    let mut bytes = Vec::new();
+    here.read_to_end(&mut bytes).unwrap();
+    assert!(end_of(child).success());
+    assert!(bytes == big());
+    assert!(std::fs::read(dir.path().join("a")).unwrap() == big());
+}
