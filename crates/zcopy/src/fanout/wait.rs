@@ -6,20 +6,11 @@ use std::time::Duration;
 use super::Fanout;
 use super::hub::Form;
 use crate::endpoint::Kind;
+use crate::engine::{FALSE_STARTS, LULL};
 use crate::error::Failure;
 use crate::fault::{Fault, Side};
 use crate::report::Ended;
 use crate::sys::{Errno, Kernel, Patience, PollFd, PollFlags};
-
-/// So many times in a row may something poll as ready and then block all the same before it is given
-/// a pause. Somebody else at the same pipe can cause a few.
-const FALSE_STARTS: u32 = 8;
-
-/// The pause.
-const LULL: Duration = Duration::from_millis(1);
-
-/// Longer than anybody waits; what is left of [`Duration::MAX`] is more.
-const FOR_EVER: Duration = Duration::from_secs(u64::MAX / 2);
 
 impl<K: Kernel> Fanout<'_, K> {
     /// Waits until the source has bytes or has ended, where the next call would do so unwatched, or
@@ -209,7 +200,6 @@ impl<K: Kernel> Fanout<'_, K> {
 
     /// Polls until the next tick, or until somebody's patience ends.
     fn poll(&mut self, left: Option<Duration>) -> Result<(), Failure> {
-        let left = left.filter(|left| *left < FOR_EVER);
         let timeout = [self.clock.until_tick(&self.kernel), left];
         let timeout = timeout.into_iter().flatten().min();
         match self.kernel.poll(&mut self.polled, timeout) {
