@@ -145,6 +145,6 @@ impl<'fd> End<'fd> {
             let told = told.ok().flatten().filter(|_| self.blocks(kernel));
             *self.time_out.insert(told.unwrap_or(Duration::MAX))
         };
-        Some(time_out.saturating_sub(waited))
+        (time_out < Duration::MAX).then(|| time_out.saturating_sub(waited))
     }
 }
