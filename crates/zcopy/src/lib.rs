@@ -83,6 +83,31 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
+//! # Several sinks
+//!
+//! [`Transfer::also_to`] adds a sink for the same bytes. Pipes share the same pages, by `tee(2)`; what
+//! becomes of the transfer when one sink fails is the caller's [decision](OnSinkError).
+//!
+//! ```
+//! # use std::io::Write;
+//! # use zcopy::{OnSinkError, Transfer};
+//! let (source, mut writer) = std::io::pipe()?;
+//! writer.write_all(b"hello")?;
+//! drop(writer);
+//! let (reader, sink) = std::io::pipe()?;
+//! let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
+//!
+//! let report = Transfer::new(&source, &sink)
+//!     .also_to(&full)
+//!     .on_sink_error(OnSinkError::Detach)
+//!     .run()?;
+//! assert_eq!(report.bytes(), 5);
+//! assert!(report.sinks()[1].error().is_some(), "the disk was full, and the pipe got everything");
+//! # drop(sink);
+//! # assert_eq!(std::io::read_to_string(reader)?, "hello");
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
 //! # When something fails
 //!
 //! An [`Error`] says which call failed, on which side, and how many bytes the sink had accepted.
