@@ -12,12 +12,14 @@ use crate::sys::Kernel;
 impl<K: Kernel> Fanout<'_, K> {
     /// Puts the source in order, and says what was done.
     pub(super) fn finish(mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
+        // First, as a sink may be detached even now.
+        let tidied = self.finish_written();
         let bytes = self.delivered();
         self.count();
         self.retire();
         self.take_out_what_all_have(bytes);
         let undelivered = self.hand_back(bytes);
-        let tidied = self.finish_cache();
+        self.finish_read();
         // The first failure is the one that counts.
         let outcome = outcome.and_then(|ended| tidied.map(|()| ended));
         let source = self.hub.route.source.endpoint;
@@ -96,10 +98,16 @@ impl<K: Kernel> Fanout<'_, K> {
         bytes
     }
 
-    fn finish_cache(&mut self) -> Result<(), Failure> {
+    fn finish_read(&mut self) {
         if let Some(trail) = &mut self.source_trail {
+            // What is left in a pipe are the source's own pages, which stay as long as it does.
+            self.hub.route.pipe = None;
+            self.branches.iter_mut().for_each(|b| b.route.pipe = None);
             trail.finish_read(&self.kernel, &self.hub.route.source);
         }
+    }
+
+    fn finish_written(&mut self) -> Result<(), Failure> {
         let mut outcome = Ok(());
         for index in 0..self.branches.len() {
             let branch = &mut self.branches[index];
