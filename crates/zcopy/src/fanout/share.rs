@@ -105,6 +105,10 @@ impl<K: Kernel> Fanout<'_, K> {
         let max = self.bound - self.hub.head;
         let patience = self.patience();
         match self.hub.copy(&self.kernel, (max, max), patience)? {
+            None if self.options.strategy == Some(Strategy::Tee) => {
+                let reason = "it stopped before the end of the source";
+                Err(Failure::unsuitable(Strategy::Tee, reason))
+            }
             None => self.give_up_tee(None),
             Some(Step::Eof) => Ok(Advance::Ended(Ended::Eof)),
             Some(Step::Blocked(_)) => self.source_blocked(),

@@ -34,13 +34,19 @@ pub(crate) fn plan_several(
         })
         .collect();
     let is_spliced = |way: &Candidate| way.strategy != Strategy::Buffered;
-    let why_not_tee =
-        why_nothing_is_shared(source, options).or_else(|| why_sharing_is_for_nothing(sinks, &ways));
+    let all_are_written_to = !ways.iter().any(is_spliced);
+    let why_tee_cannot = why_nothing_can_be_shared(source, options)
+        .or_else(|| all_are_written_to.then_some("every sink must be written to"));
+    let why_not_tee = why_tee_cannot
+        .or_else(|| why_nothing_is_shared(source, options))
+        .or_else(|| why_sharing_is_for_nothing(sinks, &ways));
+    if options.strategy == Some(Strategy::Tee)
+        && let Some(reason) = why_tee_cannot
+    {
+        return Err(Failure::unsuitable(Strategy::Tee, reason));
+    }
     let (first, second) = match (options.strategy, why_not_tee) {
-        (Some(Strategy::Tee), Some(reason)) => {
-            return Err(Failure::unsuitable(Strategy::Tee, reason));
-        }
-        (Some(Strategy::Tee), None) => (
+        (Some(Strategy::Tee), _) => (
             chosen(Strategy::Tee, "it was asked for"),
             skipped(Strategy::Buffered, "another strategy was asked for"),
         ),
@@ -110,15 +116,22 @@ fn check(options: &Options) -> Result<(), Failure> {
 }
 
 /// What keeps the bytes of a source out of a pipe that could be shared.
-fn why_nothing_is_shared(source: &Endpoint, options: &Options) -> Option<&'static str> {
+fn why_nothing_can_be_shared(source: &Endpoint, options: &Options) -> Option<&'static str> {
     if options.inspected {
         return Some("the bytes are inspected on the way");
     }
     match source.kind {
         Kind::Datagram => Some("one read is one message"),
+        Kind::Null => Some("/dev/null cannot be spliced from"),
+        _ => None,
+    }
+}
+
+/// What makes it better not to share them, unless the caller insists.
+fn why_nothing_is_shared(source: &Endpoint, options: &Options) -> Option<&'static str> {
+    match source.kind {
         Kind::Terminal => Some("a terminal's bytes are few"),
         Kind::Other | Kind::Pattern => Some("what this device does with a splice is not known"),
-        Kind::Null => Some("/dev/null cannot be spliced from"),
         Kind::Memory(_) => Some("the device makes its bytes as they are read"),
         _ if remaining(source, options).is_some_and(|left| left <= SMALL) => {
             Some("at most 32 KiB are left, which read and write move faster")

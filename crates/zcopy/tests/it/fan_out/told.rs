@@ -250,12 +250,52 @@ fn what_serves_one_sink_alone_is_refused() {
 #[test]
 fn tee_is_refused_where_nothing_can_be_shared() {
     let (null, other) = (null(), null());
+    let sinks = [&null, &other];
+    let (messages, _feed) = crate::ends::unix(rustix::net::SocketType::DGRAM);
+    let forced = |source, sinks: &[_]| to_all(source, sinks).strategy(Strategy::Tee).run();
+    assert!(forced(&messages, &sinks).unwrap_err().is_unsuitable());
+
     let zeros: OwnedFd = File::open("/dev/zero").unwrap().into();
-    let error = to_all(&zeros, &[&null, &other])
-        .limit(1 << 20)
-        .strategy(Strategy::Tee)
-        .run();
-    assert!(error.unwrap_err().is_unsuitable());
+    let transfer = to_all(&zeros, &sinks).limit(1).strategy(Strategy::Tee);
+    let error = transfer.inspect(|_| ()).run().unwrap_err();
+    assert!(error.is_unsuitable(), "{error:#}");
+
+    let full = super::full();
+    let error = forced(&zeros, &[&full, &full]).unwrap_err();
+    assert!(error.is_unsuitable(), "{error:#}");
+}
+
+/// That read and write would be faster is no reason to refuse.
+#[test]
+fn tee_is_used_if_it_is_asked_for_however_little_there_is() {
+    for from in [
+        SourceKind::Memfd,
+        SourceKind::Pipe,
+        SourceKind::Zero,
+        SourceKind::ProcVersion,
+    ] {
+        let bytes = match from {
+            SourceKind::Zero => vec![0; 1000],
+            SourceKind::ProcVersion => std::fs::read("/proc/version").unwrap(),
+            _ => pattern(1000),
+        };
+        let kinds = [Kind::Pipe, Kind::File, Kind::TinySocket];
+        let takers = kinds.map(|kind| Taker::new(kind).unwrap());
+        let source = Source::new(from, &bytes).unwrap();
+        let fds: Vec<_> = takers.iter().map(Taker::fd).collect();
+        let transfer = to_all(&source.fd, &fds).strategy(Strategy::Tee);
+        let report = match from {
+            SourceKind::ProcVersion => transfer.run().unwrap(),
+            _ => transfer.limit(1000).run().unwrap(),
+        };
+        assert_eq!(report.strategy(), Strategy::Tee, "{from:?}\n{report}");
+        let expected = [Strategy::Tee, Strategy::SplicePipe, Strategy::Splice];
+        assert_eq!(ways_of(report.sinks()), expected, "{from:?}\n{report}");
+        for taker in takers {
+            let arrived = taker.into_bytes(bytes.len() as u64).unwrap();
+            assert_same(&arrived, &bytes, "short");
+        }
+    }
 }
 
 #[test]
