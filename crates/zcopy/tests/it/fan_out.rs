@@ -1,5 +1,6 @@
 //! One source to several sinks: every sink gets every byte, in order, once, and its report says so.
 
+mod accounts;
 mod alone;
 mod everything;
 mod failing;

@@ -1,0 +1,256 @@
+//! Whatever ends a transfer to several sinks: what each has, what is handed back and what is left add up.
+
+use std::cell::{Cell, RefCell};
+use std::io::ErrorKind;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::OFlags;
+use zcopy::{Ended, OnSinkError, Report, Side, Strategy, Transfer};
+
+use super::{Kind, Taker, alone::is_alone, full, null, to_all, ways_of};
+use crate::ends::{Source, SourceKind, pipe};
+use crate::files::{assert_same, contents, file, pattern, reopen};
+use crate::mounts::Fs;
+
+const LONG: usize = (3 << 20) + 7;
+
+/// That is rewound, that keeps what is only shared, and those that hand back.
+const SOURCES: [SourceKind; 4] = [
+    SourceKind::Regular(Fs::Ext4),
+    SourceKind::Pipe,
+    SourceKind::UnixStream,
+    SourceKind::Tcp,
+];
+
+/// What not every sink has is handed back, or still in the source, once and in order.
+#[track_caller]
+fn assert_rest(report: &Report, source: Source, bytes: &[u8], what: &str) {
+    let n = usize::try_from(report.bytes()).unwrap();
+    if let Some(cursor) = source.cursor() {
+        assert_eq!(cursor, report.bytes(), "{what}");
+        assert_eq!(report.undelivered(), b"", "{what}: a file is rewound");
+    }
+    let rest = [report.undelivered(), &source.into_rest()].concat();
+    assert_same(&rest, &bytes[n..], what);
+}
+
+#[test]
+fn a_break_after_any_step_leaves_everything_accounted_for() {
+    let bytes = pattern(LONG);
+    for from in SOURCES {
+        for kinds in [
+            [Kind::Pipe, Kind::Tmpfs, Kind::SlowPipe, Kind::Tcp],
+            [Kind::Append, Kind::OneSlot, Kind::TinySocket, Kind::File],
+        ] {
+            for (steps, ticks) in [(1, false), (2, false), (1, true), (5, true)] {
+                let what = format!("{from:?} to {kinds:?}, {steps}, {ticks}");
+                let takers: Option<Vec<_>> = kinds.into_iter().map(Taker::new).collect();
+                let (Some(source), Some(takers)) = (Source::new(from, &bytes), takers) else {
+                    continue;
+                };
+                let fds: Vec<_> = takers.iter().map(Taker::fd).collect();
+                let mut seen = Vec::new();
+                let transfer = to_all(&source.fd, &fds).observe(|progress| {
+                    seen.push(progress.bytes());
+                    match seen.len() < steps {
+                        true => ControlFlow::Continue(()),
+                        false => ControlFlow::Break(()),
+                    }
+                });
+                let report = match ticks {
+                    true => transfer.tick(Duration::from_millis(1)).run().unwrap(),
+                    false => transfer.run().unwrap(),
+                };
+                let what = format!("{what}\n{report}");
+                assert_eq!(report.ended(), Ended::Stopped, "{what}");
+                assert!(seen.is_sorted() && seen.len() == steps, "{what}");
+                assert_eq!(seen.last(), Some(&report.bytes()), "{what}");
+                for (taker, told) in takers.into_iter().zip(report.sinks()) {
+                    assert!(told.bytes() >= report.bytes(), "{what}");
+                    let n = usize::try_from(told.bytes()).unwrap();
+                    let arrived = taker.into_bytes(told.bytes()).unwrap();
+                    assert_same(&arrived, &bytes[..n], &what);
+                }
+                assert_rest(&report, source, &bytes, &what);
+            }
+        }
+    }
+}
+
+/// Each failure is put to the caller when it happens, and once.
+#[test]
+fn each_failure_is_decided_for_itself() {
+    let bytes = pattern(LONG);
+    for from in SOURCES {
+        let Some(source) = Source::new(from, &bytes) else {
+            continue;
+        };
+        let (reader, closed) = pipe();
+        drop(reader);
+        // A child that another test is just starting may hold it a little longer than we do.
+        let mut gone = [PollFd::new(&closed, PollFlags::empty())];
+        assert_eq!(poll(&mut gone, None), Ok(1));
+        let (full, kept) = (full(), file(b""));
+        let mut asked = Vec::new();
+        let error = Transfer::new(&source.fd, &closed)
+            .also_to(&kept)
+            .also_to(&full)
+            .on_sink_error_with(|sink| {
+                let kind = sink.error().unwrap().kind();
+                asked.push((sink.index(), sink.bytes(), kind));
+                match kind {
+                    ErrorKind::BrokenPipe => OnSinkError::Detach,
+                    _ => OnSinkError::Stop,
+                }
+            })
+            .run()
+            .unwrap_err();
+        let what = format!("{from:?}: {error:#}\n{}", error.report());
+        assert_eq!(error.side(), Side::Sink, "{what}");
+        assert_eq!((error.kind(), error.bytes()), (ErrorKind::StorageFull, 0));
+        let expected = [
+            (0, 0, ErrorKind::BrokenPipe),
+            (2, 0, ErrorKind::StorageFull),
+        ];
+        assert_eq!(asked, expected, "{what}");
+        let n = usize::try_from(error.report().sinks()[1].bytes()).unwrap();
+        assert_same(&contents(&kept), &bytes[..n], &what);
+        assert_rest(error.report(), source, &bytes, &what);
+    }
+}
+
+/// What some sinks have and others lack has not been seen.
+#[test]
+fn who_inspects_has_seen_what_the_count_says_when_a_sink_fails() {
+    let bytes = pattern(LONG);
+    for (decision, expected) in [(OnSinkError::Stop, 0), (OnSinkError::Detach, LONG)] {
+        let source = Source::new(SourceKind::Pipe, &bytes).unwrap();
+        let (kept, full) = (file(b""), full());
+        let mut seen = Vec::new();
+        let transfer = Transfer::new(&source.fd, &kept).also_to(&full);
+        let outcome = transfer
+            .on_sink_error(decision)
+            .inspect(|bytes| seen.extend_from_slice(bytes))
+            .run();
+        let report = match &outcome {
+            Ok(report) => report,
+            Err(error) => error.report(),
+        };
+        assert_eq!(report.bytes(), expected as u64, "{report}");
+        assert!(report.sinks()[0].bytes() > 0, "{report}");
+        assert_same(&seen, &bytes[..expected], "inspected");
+    }
+}
+
+/// It is full, and waited for; all that the transfer holds is what it still lacks; then it is gone.
+#[test]
+fn a_watched_reader_that_goes_while_it_is_waited_for_is_not_waited_for_any_more() {
+    let bytes = pattern(200_000);
+    for (from, strategy) in [
+        (SourceKind::Memfd, None),
+        (SourceKind::Memfd, Some(Strategy::Buffered)),
+        (SourceKind::Pipe, None),
+        (SourceKind::Pipe, Some(Strategy::Buffered)),
+        // By tee its bytes would lie in slots of 32 KiB each, and fit.
+        (SourceKind::UnixStream, Some(Strategy::Buffered)),
+    ] {
+        for also in [Kind::Null, Kind::AppendedNull] {
+            let source = Source::new(from, &bytes).unwrap();
+            let (reader, sink) = pipe();
+            let reader = RefCell::new(Some(reader));
+            let n_waits = Cell::new(0);
+            let (kept, also) = (file(b""), Taker::new(also).unwrap());
+            let keeping = reopen(&kept, OFlags::WRONLY);
+            let transfer = to_all(&source.fd, &[&keeping, &sink, also.fd()])
+                .grow_pipes(false)
+                .watch_readers(true)
+                .on_sink_error(OnSinkError::Detach)
+                .tick(Duration::from_millis(1))
+                .observe(|progress| {
+                    if progress.blocked() == Some(Side::Sink) {
+                        n_waits.set(n_waits.get() + 1);
+                        reader.borrow_mut().take();
+                    }
+                    ControlFlow::Continue(())
+                });
+            let report = match strategy {
+                Some(strategy) => transfer.strategy(strategy).run().unwrap(),
+                None => transfer.run().unwrap(),
+            };
+            let what = format!("{from:?}, {strategy:?}\n{report}");
+            assert_eq!(
+                (report.bytes(), report.ended()),
+                (200_000, Ended::Eof),
+                "{what}"
+            );
+            assert!(n_waits.get() > 0, "{what}");
+            let kind = report.sinks()[1].error().map(|error| error.kind());
+            assert_eq!(kind, Some(ErrorKind::BrokenPipe), "{what}");
+            assert_same(&contents(&kept), &bytes, &what);
+        }
+    }
+}
+
+/// Each descriptor has a cursor of its own, so that all write the same bytes to the same places.
+#[test]
+fn the_same_file_named_several_times_holds_the_bytes_once() {
+    let bytes = pattern(LONG);
+    for from in SOURCES {
+        let (Some(source), sink) = (Source::new(from, &bytes), file(b"")) else {
+            continue;
+        };
+        let names = [(); 3].map(|()| reopen(&sink, OFlags::WRONLY));
+        let report = to_all(&source.fd, &names.each_ref()).run().unwrap();
+        let expected = [Strategy::SplicePipe, Strategy::SplicePipe, Strategy::Splice];
+        assert_eq!(ways_of(report.sinks()), expected, "{from:?}\n{report}");
+        assert_same(&contents(&sink), &bytes, &format!("{from:?}"));
+    }
+}
+
+/// Counted in a process of its own, as other tests open descriptors meanwhile.
+#[test]
+fn no_more_pipes_are_open_than_there_are_sinks() {
+    if !is_alone(
+        "accounts::no_more_pipes_are_open_than_there_are_sinks",
+        |_| (),
+    ) {
+        return;
+    }
+    let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    for (from, n_private) in [("a pipe", 0), ("a file", 1)] {
+        for n_sinks in [2, 5, 14] {
+            let (reader, writer) = pipe();
+            let source: std::os::fd::OwnedFd = match n_private {
+                0 => reader,
+                _ => file(&pattern(LONG)).into(),
+            };
+            // The feeder has the writing end, and closes it some time.
+            let feeder = (n_private == 0).then(|| {
+                let writer = writer.try_clone().unwrap();
+                std::thread::spawn(move || crate::files::write_all(&writer, &pattern(LONG)))
+            });
+            let nulls: Vec<_> = (0..n_sinks).map(|_| null()).collect();
+            let before = open();
+            let most = Cell::new(0);
+            let transfer = to_all(&source, &nulls.iter().collect::<Vec<_>>());
+            let report = transfer
+                .limit(LONG as u64)
+                .observe(|_| {
+                    most.set(most.get().max(open()));
+                    ControlFlow::Continue(())
+                })
+                .run()
+                .unwrap();
+            assert_eq!(report.strategy(), Strategy::Tee, "{report}");
+            // All but the one that takes the bytes out have one; and so has a source that is no pipe.
+            let allowed = before + 2 * (n_sinks - 1 + n_private);
+            assert!(most.get() <= allowed, "{from}: {} of {allowed}", most.get());
+            assert!(most.get() > before, "{from}");
+            drop(feeder.map(std::thread::JoinHandle::join));
+            drop(writer);
+            assert!(open() <= before, "{from}: some stay open");
+        }
+    }
+}
