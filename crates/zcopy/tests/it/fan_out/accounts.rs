@@ -54,15 +54,18 @@ fn a_break_after_any_step_leaves_everything_accounted_for() {
                 let mut seen = Vec::new();
                 let transfer = to_all(&source.fd, &fds).observe(|progress| {
                     seen.push(progress.bytes());
-                    match seen.len() < steps {
-                        true => ControlFlow::Continue(()),
-                        false => ControlFlow::Break(()),
+                    if seen.len() < steps {
+                        ControlFlow::Continue(())
+                    } else {
+                        ControlFlow::Break(())
                     }
                 });
-                let report = match ticks {
-                    true => transfer.tick(Duration::from_millis(1)).run().unwrap(),
-                    false => transfer.run().unwrap(),
+                let transfer = if ticks {
+                    transfer.tick(Duration::from_millis(1))
+                } else {
+                    transfer
                 };
+                let report = transfer.run().unwrap();
                 let what = format!("{what}\n{report}");
                 assert_eq!(report.ended(), Ended::Stopped, "{what}");
                 assert!(seen.is_sorted() && seen.len() == steps, "{what}");
