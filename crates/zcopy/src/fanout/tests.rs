@@ -25,6 +25,7 @@ mod properties;
 mod world;
 
 mod faults;
+mod refusals;
 mod waiting;
 
 /// What came of a fan-out. An error of `None` is one that was not even begun.

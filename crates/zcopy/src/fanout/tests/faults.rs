@@ -1,4 +1,4 @@
-//! Short calls, refusals and failures, one at a time, at every sink and in every role.
+//! Sinks that fail, in every role and at every place.
 
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
@@ -9,190 +9,39 @@ use crate::options::{OnSinkError, Options};
 use crate::report::{Ended, Report};
 use crate::scripted::Scripted;
 use crate::scripted::objects::{Object, patterned};
-use crate::scripted::script::{Call, Twist};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
-const LONG: usize = 300_000;
+pub(super) const LONG: usize = 300_000;
 
 /// A source: a pipe, which is shared from directly, or a socket, which is not.
-fn source(kernel: &Scripted, is_stream: bool) -> OwnedFd {
+pub(super) fn source(kernel: &Scripted, is_stream: bool) -> OwnedFd {
     let source = Object::feeding(is_stream, &patterned(LONG), &[]);
     kernel.source(source, OFlags::empty())
 }
 
-fn pipe(kernel: &Scripted) -> OwnedFd {
+pub(super) fn pipe(kernel: &Scripted) -> OwnedFd {
     kernel.sink(Object::taking(false), OFlags::empty())
 }
 
-fn file(kernel: &Scripted) -> OwnedFd {
+pub(super) fn file(kernel: &Scripted) -> OwnedFd {
     kernel.sink(Object::file(&[]), OFlags::empty())
 }
 
-fn appending(kernel: &Scripted) -> OwnedFd {
+pub(super) fn appending(kernel: &Scripted) -> OwnedFd {
     kernel.sink(Object::file(&[]), OFlags::APPEND)
 }
 
 /// In steps of 64 KiB.
-fn options() -> Options {
+pub(super) fn options() -> Options {
     Options {
         grow_pipes: false,
         ..Options::default()
     }
 }
 
-fn by_the_plan(kernel: &Scripted, source: &OwnedFd, sinks: &[OwnedFd]) -> Report {
+pub(super) fn by_the_plan(kernel: &Scripted, source: &OwnedFd, sinks: &[OwnedFd]) -> Report {
     fan_out(kernel, (source, sinks), options(), OnSinkError::Stop).unwrap()
-}
-
-#[track_caller]
-fn assert_all_have_all(kernel: &Scripted, sinks: &[OwnedFd], what: &str) {
-    for (index, sink) in sinks.iter().enumerate() {
-        assert!(
-            kernel.contents(sink) == patterned(LONG),
-            "sink {index}: {what}"
-        );
-    }
-}
-
-fn ways(report: &Report) -> Vec<Strategy> {
-    report
-        .sinks()
-        .iter()
-        .map(crate::SinkReport::strategy)
-        .collect()
-}
-
-#[test]
-fn a_short_tee_on_one_of_three_sinks_duplicates_nothing() {
-    for is_stream in [false, true] {
-        for nth in 0..9 {
-            for n in [1, 4095, 50_000] {
-                let kernel = Scripted::default();
-                let source = source(&kernel, is_stream);
-                let sinks = [pipe(&kernel), pipe(&kernel), file(&kernel)];
-                kernel.twist(Call::Tee, &vec![Twist::Straight; nth]);
-                kernel.twist(Call::Tee, &[Twist::Short(n)]);
-                let report = by_the_plan(&kernel, &source, &sinks);
-                assert_eq!(report.bytes(), LONG as u64);
-                let expected = [Strategy::Tee, Strategy::Tee, Strategy::Splice];
-                assert_eq!(ways(&report), expected);
-                assert_all_have_all(&kernel, &sinks, &format!("{is_stream}, {nth}, {n}"));
-            }
-        }
-    }
-}
-
-#[test]
-fn a_tee_that_is_always_short_is_slow_and_exact() {
-    let kernel = Scripted::default();
-    let source = source(&kernel, false);
-    let sinks = [pipe(&kernel), file(&kernel), pipe(&kernel), file(&kernel)];
-    let shorts: Vec<_> = (0..3000).map(|n| Twist::Short(1 + n * 7 % 999)).collect();
-    kernel.twist(Call::Tee, &shorts);
-    by_the_plan(&kernel, &source, &sinks);
-    assert_all_have_all(&kernel, &sinks, "short");
-}
-
-/// What it had taken out of the hub by then stays taken out.
-#[test]
-fn the_sink_that_takes_the_bytes_out_may_refuse_in_the_middle() {
-    for is_stream in [false, true] {
-        for errno in [Errno::INVAL, Errno::PERM, Errno::NOSYS, Errno::BADF] {
-            for nth in 0..4 {
-                let kernel = Scripted::default();
-                let source = source(&kernel, is_stream);
-                let sinks = [pipe(&kernel), file(&kernel)];
-                // Of a socket every other splice fills the hub.
-                let nth = if is_stream { 2 * nth } else { nth };
-                kernel.twist(Call::Splice, &[Twist::Short(5000)]);
-                kernel.twist(Call::Splice, &vec![Twist::Straight; nth]);
-                kernel.twist(Call::Splice, &[Twist::Fails(errno)]);
-                let report = by_the_plan(&kernel, &source, &sinks);
-                let what = format!("{is_stream}, {errno}, {nth}\n{report}");
-                assert_eq!(ways(&report)[0], Strategy::Tee, "{what}");
-                assert_eq!(ways(&report)[1], Strategy::Buffered, "{what}");
-                assert_all_have_all(&kernel, &sinks, &what);
-            }
-        }
-    }
-}
-
-#[test]
-fn a_sink_that_refuses_what_lies_in_its_private_pipe_is_written_to_and_alone() {
-    for nth in 0..5 {
-        let kernel = Scripted::default();
-        let source = source(&kernel, false);
-        let sinks = [file(&kernel), pipe(&kernel), file(&kernel)];
-        kernel.twist(Call::Splice, &vec![Twist::Short(5000); nth]);
-        kernel.twist(Call::Splice, &[Twist::Fails(Errno::INVAL)]);
-        let report = by_the_plan(&kernel, &source, &sinks);
-        let what = format!("{nth}\n{report}");
-        let written_to = ways(&report);
-        let written_to = written_to.iter().filter(|way| **way == Strategy::Buffered);
-        assert_eq!(written_to.count(), 1, "{what}");
-        assert_all_have_all(&kernel, &sinks, &what);
-    }
-}
-
-/// As a filter does that knows no `tee`.
-#[test]
-fn where_tee_is_forbidden_every_sink_is_written_to() {
-    for is_stream in [false, true] {
-        for errno in [Errno::PERM, Errno::NOSYS] {
-            let kernel = Scripted::default();
-            let source = source(&kernel, is_stream);
-            let sinks = [pipe(&kernel), file(&kernel), pipe(&kernel)];
-            kernel.twist(Call::Tee, &[Twist::Fails(errno); 100]);
-            let report = by_the_plan(&kernel, &source, &sinks);
-            let what = format!("{is_stream}, {errno}\n{report}");
-            assert_all_have_all(&kernel, &sinks, &what);
-            assert!(kernel.answers(Call::Tee).len() <= sinks.len(), "{what}");
-            assert_eq!(ways(&report), [Strategy::Buffered; 3], "{what}");
-            assert_eq!(report.strategy(), Strategy::Buffered, "{what}");
-            let told = report.attempts()[0]
-                .error()
-                .and_then(|error| error.raw_os_error());
-            assert_eq!(told, Some(errno.raw_os_error()), "{what}");
-        }
-    }
-}
-
-#[test]
-fn a_sink_without_a_private_pipe_is_written_to_and_the_others_are_not() {
-    for errno in [Errno::MFILE, Errno::NFILE] {
-        let kernel = Scripted::default();
-        let source = source(&kernel, false);
-        let sinks = [pipe(&kernel), file(&kernel), file(&kernel)];
-        kernel.twist(Call::Pipe, &[Twist::Fails(errno)]);
-        let report = by_the_plan(&kernel, &source, &sinks);
-        assert_all_have_all(&kernel, &sinks, &report.to_string());
-        assert_eq!(ways(&report)[0], Strategy::Tee, "{report}");
-        assert_eq!(ways(&report)[1], Strategy::Buffered, "{report}");
-        assert_eq!(report.strategy(), Strategy::Tee);
-    }
-}
-
-#[test]
-fn without_a_pipe_for_the_hub_all_are_written_to() {
-    for (capacity, twist) in [
-        (64 << 10, Twist::Fails(Errno::MFILE)),
-        (4096, Twist::Straight),
-    ] {
-        let kernel = Scripted::default();
-        kernel.state.borrow_mut().pipe_capacity = capacity;
-        kernel.state.borrow_mut().pipe_max = 4096;
-        let source = source(&kernel, true);
-        let sinks = [pipe(&kernel), file(&kernel)];
-        kernel.twist(Call::Pipe, &[twist]);
-        let report = by_the_plan(&kernel, &source, &sinks);
-        assert_all_have_all(&kernel, &sinks, &report.to_string());
-        assert_eq!(ways(&report), [Strategy::Buffered; 2]);
-        assert_eq!(report.strategy(), Strategy::Buffered);
-        let tried = &report.attempts()[0];
-        assert_eq!(tried.strategy(), Strategy::Tee);
-        assert!(tried.error().is_some(), "{report}");
-    }
 }
 
 /// The sinks of every role, and the one of them that fails.
@@ -342,29 +191,6 @@ fn with_the_last_sink_the_transfer_ends_and_what_it_lacks_is_handed_back() {
             assert_eq!(report.bytes(), report.sinks()[1].bytes());
             let rest = [report.undelivered(), &kernel.contents(&source)].concat();
             assert!(rest == patterned(LONG)[n..], "{report}");
-        }
-    }
-}
-
-#[test]
-fn a_forced_tee_that_the_kernel_refuses_is_unsuitable_and_loses_nothing() {
-    for is_stream in [false, true] {
-        for nth in [0, 1, 5] {
-            let kernel = Scripted::default();
-            let source = source(&kernel, is_stream);
-            let sinks = [pipe(&kernel), pipe(&kernel), appending(&kernel)];
-            kernel.twist(Call::Tee, &vec![Twist::Straight; nth]);
-            kernel.twist(Call::Tee, &[Twist::Fails(Errno::NOSYS)]);
-            let options = Options {
-                strategy: Some(Strategy::Tee),
-                ..options()
-            };
-            let error =
-                fan_out(&kernel, (&source, &sinks), options, OnSinkError::Stop).unwrap_err();
-            assert!(error.is_unsuitable(), "{error:#}");
-            let n = error.bytes() as usize;
-            let rest = [error.undelivered(), &kernel.contents(&source)].concat();
-            assert!(rest == patterned(LONG)[n..], "{is_stream}, {nth}");
         }
     }
 }

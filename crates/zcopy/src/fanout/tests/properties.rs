@@ -370,8 +370,11 @@ impl Judge<'_> {
             let error = report.sinks()[index].error();
             let has_failed = error.is_some();
             let first = error.and_then(|error| error.raw_os_error());
+            // What a splice was refused for a write may meet again, or something else first.
+            let is_refusal = matches!(*errno, Errno::PERM | Errno::INVAL);
             let is_late = self.world.trouble.disk_fails && *errno == Errno::IO;
-            let is_told = first == Some(errno.raw_os_error()) || is_late && has_failed;
+            let is_told =
+                first == Some(errno.raw_os_error()) || has_failed && (is_late || is_refusal);
             prop_assert!(is_told, "{errno} of sink {index} was not reported");
         }
         Ok(())
