@@ -242,14 +242,15 @@ impl<'a, K: Kernel> Fanout<'a, K> {
 
     /// Lets go of what every sink that is written to has, and shows it to whoever inspects.
     fn retire(&mut self) {
-        // Without a sink everything is to be handed back.
-        if !self.branches.iter().any(Branch::is_live) {
-            return;
-        }
-        let written = self.branches.iter();
-        let written = written.filter(|b| b.is_live() && b.way == Strategy::Buffered);
+        let live = || self.branches.iter().filter(|branch| branch.is_live());
+        let written = live().filter(|branch| branch.way == Strategy::Buffered);
         let written = written.map(|branch| branch.delivered).min();
-        let retired = self.hub.retire(written.unwrap_or(self.hub.head));
+        let place = match live().next() {
+            Some(_) => written.unwrap_or(self.hub.head),
+            // Without a sink all that the last one lacks is to be handed back.
+            None => self.delivered(),
+        };
+        let retired = self.hub.retire(place);
         if let Some(inspect) = self.inspect.as_mut().filter(|_| !retired.is_empty()) {
             inspect(retired);
         }

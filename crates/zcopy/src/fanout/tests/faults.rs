@@ -238,3 +238,33 @@ fn a_break_after_a_sink_has_gone_leaves_nothing_in_the_source_that_all_have() {
         }
     }
 }
+
+/// In one step both fail, and the one that counts has more than the other.
+#[test]
+fn who_inspects_has_seen_what_the_last_sink_has() {
+    let kernel = Scripted::default();
+    let source = source(&kernel, false);
+    let failing = |is_stream, after| {
+        let mut object = Object::taking(is_stream);
+        if let Object::Channel(channel) = &mut object {
+            channel.breaks = Some((after, Errno::CONNRESET));
+        }
+        kernel.sink(object, OFlags::empty())
+    };
+    let sinks = [failing(true, 100_000), failing(true, 100_001)];
+    let mut seen = Vec::new();
+    let attendants = Attendants {
+        observe: Box::new(|_| ControlFlow::Continue(())),
+        inspect: Box::new(|bytes| seen.extend_from_slice(bytes)),
+        decide: Box::new(|_| OnSinkError::Detach),
+    };
+    let options = Options {
+        inspected: true,
+        ..options()
+    };
+    let report = fan_out_attended(&kernel, (&source, &sinks), options, attendants).unwrap();
+    assert_eq!((report.bytes(), report.ended()), (100_001, Ended::NoSink));
+    assert!(seen == patterned(100_001), "{} bytes", seen.len());
+    let rest = [report.undelivered(), &kernel.contents(&source)].concat();
+    assert!(rest == patterned(LONG)[100_001..], "{report}");
+}
