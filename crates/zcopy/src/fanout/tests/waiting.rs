@@ -214,3 +214,26 @@ fn a_socket_that_times_out_is_detached_and_the_rest_goes_on() {
         }
     }
 }
+
+/// A call would raise `SIGPIPE`, though there is nothing to give.
+#[test]
+fn at_the_end_no_call_is_made_for_a_reader_that_has_everything_and_has_gone() {
+    for is_stream in [None, Some(false), Some(true)] {
+        let kernel = Scripted::default();
+        let source = match is_stream {
+            Some(is_stream) => source(&kernel, is_stream, LONG),
+            None => kernel.source(Object::file(&patterned(LONG)), OFlags::empty()),
+        };
+        let sinks = [(); 3].map(|()| {
+            let mut object = Object::taking(false);
+            if let Object::Channel(channel) = &mut object {
+                channel.breaks = Some((LONG as u64, crate::sys::Errno::PIPE));
+            }
+            kernel.sink(object, OFlags::empty())
+        });
+        let ends = (&source, &sinks[..]);
+        let report = fan_out(&kernel, ends, Options::default(), OnSinkError::Stop).unwrap();
+        assert_eq!((report.bytes(), report.ended()), (LONG as u64, Ended::Eof));
+        assert!(kernel.state.borrow().told.is_empty(), "{is_stream:?}");
+    }
+}
