@@ -51,7 +51,7 @@ pub(crate) struct Fanout<'a, K> {
     hub: Hub<'a>,
     branches: Vec<Branch<'a>>,
     /// The sink that was detached last.
-    last: usize,
+    detached_last: usize,
     source_trail: Option<Trail>,
     /// Where the bytes end that are being shared now, once that is known.
     share_end: Option<u64>,
@@ -96,6 +96,8 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             .iter()
             .find(|sink| sink.endpoint.kind == Kind::Datagram)
             .unwrap_or(&sinks[0]);
+        let mut written_to = *written_to;
+        written_to.endpoint.direct = sinks.iter().any(|sink| sink.endpoint.direct);
         let form = match (plan.strategy(), source.endpoint.kind) {
             (Strategy::Tee, Kind::Pipe) => Form::Source,
             (Strategy::Tee, _) => Form::Pipe,
@@ -108,16 +110,17 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             source_trail: trail(&source),
             hub: Hub {
                 form,
-                route: Route::new(source, *written_to),
+                route: Route::new(source, written_to),
                 head: 0,
+                surplus: Vec::new(),
             },
-            polled: Vec::with_capacity(sinks.len() + 1),
+            polled: Vec::with_capacity(2 * sinks.len() + 1),
             branches: sinks
                 .iter()
                 .zip(plan.sinks())
                 .map(|(sink, way)| Branch::new(source, *sink, way.strategy(), trail(sink)))
                 .collect(),
-            last: 0,
+            detached_last: 0,
             share_end: None,
             bound: 0,
             told: 0,
@@ -272,7 +275,7 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             return Err(fault.into());
         }
         branch.is_detached = true;
-        self.last = index;
+        self.detached_last = index;
         // Should it be the last, what it holds may have to be handed back.
         if self.branches.iter().any(Branch::is_live) {
             self.branches[index].route.pipe = None;
@@ -292,7 +295,7 @@ impl<'a, K: Kernel> Fanout<'a, K> {
     fn delivered(&self) -> u64 {
         let live = self.branches.iter().filter(|branch| branch.is_live());
         let least = live.map(|branch| branch.delivered).min();
-        least.unwrap_or(self.branches[self.last].delivered)
+        least.unwrap_or(self.branches[self.detached_last].delivered)
     }
 
     fn calls(&self) -> u64 {
@@ -359,7 +362,7 @@ impl<'a, K: Kernel> Fanout<'a, K> {
         }
         self.hub.form = Form::Buffer;
         self.hub.route.pipe = None;
-        for branch in &mut self.branches {
+        for branch in self.branches.iter_mut().filter(|branch| branch.is_live()) {
             branch.way = Strategy::Buffered;
             branch.route.pipe = None;
         }

@@ -48,7 +48,8 @@ pub(crate) fn open_again<K: Kernel>(
     endpoint: &mut Endpoint,
     (side, options): (Side, &Options),
 ) -> Option<OwnedFd> {
-    if options.tick.is_none() || endpoint.nonblocking || !endpoint.can_be_opened_again {
+    let may_sleep = options.tick.is_none() && !options.watch_readers;
+    if may_sleep || endpoint.nonblocking || !endpoint.can_be_opened_again {
         return None;
     }
     let access = match side {

@@ -142,12 +142,17 @@ impl<'a> Branch<'a> {
         match step {
             Step::Moved(n) => self.accepted(n),
             Step::Unsupported(_) => {
-                self.drains_by = Strategy::Buffered;
+                self.write_out_of_its_pipe();
                 return Ok(Step::Filled);
             }
             _ => {}
         }
         Ok(step)
+    }
+
+    /// Has what waits in the private pipe read and written from now on.
+    pub(crate) fn write_out_of_its_pipe(&mut self) {
+        self.drains_by = Strategy::Buffered;
     }
 
     /// Writes once from the hub's buffer.
@@ -201,16 +206,20 @@ impl<'a> Branch<'a> {
         self.blocked_since = None;
     }
 
-    /// What it came to so far.
-    pub(crate) fn report(&self, index: usize) -> SinkReport {
-        let strategy = match self.way {
+    /// What gives its sink the bytes.
+    pub(crate) fn strategy(&self) -> Strategy {
+        match self.way {
             Strategy::SplicePipe => self.drains_by,
             way => way,
-        };
+        }
+    }
+
+    /// What it came to so far.
+    pub(crate) fn report(&self, index: usize) -> SinkReport {
         SinkReport {
             index,
             bytes: self.delivered,
-            strategy,
+            strategy: self.strategy(),
             cause: self.ended,
         }
     }

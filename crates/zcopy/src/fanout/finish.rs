@@ -56,6 +56,9 @@ impl<K: Kernel> Fanout<'_, K> {
             // Whatever is in the buffer came before.
             self.hub.retire(self.hub.head);
             let len = delivered - self.hub.head;
+            if !self.hub.route.source.is_readable(&self.kernel) {
+                break;
+            }
             match self.hub.copy(&self.kernel, (len, len), patience) {
                 Ok(None | Some(Step::Interrupted)) => {}
                 // Somebody else has read it.
@@ -72,14 +75,15 @@ impl<K: Kernel> Fanout<'_, K> {
     fn hand_back(&mut self, delivered: u64) -> Vec<u8> {
         let consumed = self.hub.consumed();
         let missing = consumed.saturating_sub(delivered);
+        let mut surplus = std::mem::take(&mut self.hub.surplus);
         if missing == 0 || self.hub.route.source.rewind(&self.kernel, missing) {
-            return Vec::new();
+            return surplus;
         }
         // Whoever is furthest behind holds what it has been given; all that comes after is in the
         // hub.
         let mut branches = self.branches.iter();
         let behind = branches.position(|b| b.is_live() && b.delivered == delivered);
-        let behind = self.branches.get_mut(behind.unwrap_or(self.last));
+        let behind = self.branches.get_mut(behind.unwrap_or(self.detached_last));
         let mut bytes = Vec::new();
         if let Some(branch) = behind
             && branch.way == Strategy::SplicePipe
@@ -95,6 +99,7 @@ impl<K: Kernel> Fanout<'_, K> {
         }
         // What is still in the source, which is the hub, was not taken from it.
         bytes.truncate(missing as usize);
+        bytes.append(&mut surplus);
         bytes
     }
 

@@ -30,6 +30,9 @@ pub(crate) struct Hub<'a> {
     pub(crate) route: Route<'a>,
     /// How many bytes have been taken out of the pipe, or, without one, out of the source.
     pub(crate) head: u64,
+    /// What was read beyond the limit and cannot be gone back over: the rest of a message that somebody
+    /// else's took the place of.
+    pub(crate) surplus: Vec<u8>,
 }
 
 impl<'a> Hub<'a> {
@@ -117,7 +120,11 @@ impl<'a> Hub<'a> {
             self.head += n;
             // What reads whole blocks may read more than there should be.
             let surplus = n.saturating_sub(remaining);
-            if surplus > 0 && self.route.source.rewind(kernel, surplus) {
+            if surplus > 0 {
+                if !self.route.source.rewind(kernel, surplus) {
+                    let bytes = self.route.buffer.pending();
+                    self.surplus = bytes[bytes.len() - surplus as usize..].to_vec();
+                }
                 self.route.buffer.cut(surplus as usize);
                 self.head -= surplus;
             }

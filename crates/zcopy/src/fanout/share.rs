@@ -57,6 +57,9 @@ impl<K: Kernel> Fanout<'_, K> {
             match self.hub.fill(&self.kernel, max, patience) {
                 Ok(None) => self.share_end = Some(self.hub.consumed()),
                 Ok(Some(step)) => return self.not_filled(step),
+                Err(fault) if self.is_first_trouble(&fault) => {
+                    return self.give_up_tee(Some(fault.cause));
+                }
                 Err(fault) => return Err(fault.into()),
             }
         }
@@ -159,7 +162,7 @@ impl<K: Kernel> Fanout<'_, K> {
             // Its own pipe is empty: the sink has not been asked.
             Ok(Step::Blocked(_)) if self.branches[index].way == Strategy::SplicePipe => Ok(false),
             Ok(step) => self.not_served(index, step, patience),
-            Err(fault) => self.sink_failed(index, fault).map(|()| true),
+            Err(fault) => self.failed(index, fault),
         }
     }
 
@@ -173,7 +176,7 @@ impl<K: Kernel> Fanout<'_, K> {
         match branch.drain(&self.kernel, patience) {
             Ok(Step::Moved(_)) => Ok(false),
             Ok(step) => self.not_served(index, step, patience),
-            Err(fault) => self.sink_failed(index, fault).map(|()| true),
+            Err(fault) => self.failed(index, fault),
         }
     }
 
@@ -212,6 +215,36 @@ impl<K: Kernel> Fanout<'_, K> {
         }
     }
 
+    /// Whether the source may yet be read, though it could not be spliced from: nothing has been, and
+    /// it is no socket, which tells an error once.
+    fn is_first_trouble(&self, fault: &Fault) -> bool {
+        let is_socket = self.hub.route.source.endpoint.is_socket();
+        let errno = fault.cause.errno();
+        let is_final = errno.is_none_or(|errno| Strategy::SplicePipe.fails_for_good(errno));
+        self.hub.consumed() == 0 && !is_socket && !is_final
+    }
+
+    /// What to make of a call for a sink that failed: one that has accepted nothing yet may yet be
+    /// written to.
+    fn failed(&mut self, index: usize, fault: Fault) -> Result<bool, Failure> {
+        let branch = &mut self.branches[index];
+        let errno = fault.cause.errno();
+        if errno == Some(Errno::NOMEM) {
+            let side = Side::Neither;
+            return Err(Fault { side, ..fault }.into());
+        }
+        let strategy = branch.strategy();
+        let is_final = errno.is_none_or(|errno| strategy.fails_for_good(errno));
+        if is_final || branch.delivered > 0 || branch.route.sink.endpoint.is_socket() {
+            self.sink_failed(index, fault)?;
+        } else if branch.route.in_flight() > 0 {
+            branch.write_out_of_its_pipe();
+        } else {
+            self.write_to(index, fault.cause)?;
+        }
+        Ok(true)
+    }
+
     /// Has the last sink take bytes out of the hub.
     fn pour(&mut self, index: usize, len: u64, patience: Patience) -> Result<bool, Failure> {
         let branch = &mut self.branches[index];
@@ -232,7 +265,7 @@ impl<K: Kernel> Fanout<'_, K> {
             }
             Ok(Step::Blocked(_)) if self.has_been_robbed()? => Ok(false),
             Ok(step) => self.not_served(index, step, patience),
-            Err(fault) => self.sink_failed(index, fault).map(|()| true),
+            Err(fault) => self.failed(index, fault),
         }
     }
 
@@ -246,7 +279,8 @@ impl<K: Kernel> Fanout<'_, K> {
         if !self.hub.route.buffer.is_empty() || len == 0 {
             return Ok(None);
         }
-        let left = self.options.limit.map_or(u64::MAX, |n| n - self.hub.head);
+        let limit = self.options.limit;
+        let left = limit.map_or(u64::MAX, |limit| limit - self.hub.head);
         match self.hub.copy(&self.kernel, (len, left), patience)? {
             None => {
                 self.share_end.get_or_insert(self.hub.head);
@@ -276,7 +310,7 @@ impl<K: Kernel> Fanout<'_, K> {
         match branch.write(&self.kernel, &self.hub, patience) {
             Ok(Step::Moved(_)) => Ok(false),
             Ok(step) => self.not_served(index, step, patience),
-            Err(fault) => self.sink_failed(index, fault).map(|()| true),
+            Err(fault) => self.failed(index, fault),
         }
     }
 
@@ -303,7 +337,7 @@ impl<K: Kernel> Fanout<'_, K> {
         match step {
             Step::Blocked(_) => match self.branches[index].blocked(&self.kernel, patience) {
                 Ok(()) => Ok(false),
-                Err(fault) => self.sink_failed(index, fault).map(|()| true),
+                Err(fault) => self.failed(index, fault),
             },
             Step::Unsupported(cause) => self.write_to(index, cause).map(|()| true),
             _ => Ok(true),
@@ -318,11 +352,14 @@ impl<K: Kernel> Fanout<'_, K> {
             return Err(failure.caused_by(cause));
         }
         for branch in &mut self.branches {
-            if branch.way == Strategy::Splice {
+            if branch.way == Strategy::Splice && branch.is_live() {
                 Branch::be_shared_with(branch);
             }
         }
-        self.branches[index].way = Strategy::Buffered;
+        let branch = &mut self.branches[index];
+        branch.way = Strategy::Buffered;
+        // It is empty, and others may need what it takes of the user's budget.
+        branch.route.pipe = None;
         let mut live = self.branches.iter().filter(|branch| branch.is_live());
         if live.all(|branch| branch.way == Strategy::Buffered) {
             self.by_tee.cause.get_or_insert(cause);

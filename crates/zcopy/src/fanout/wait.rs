@@ -17,8 +17,8 @@ impl<K: Kernel> Fanout<'_, K> {
     /// would speak of a sink though there is nothing to give it.
     pub(super) fn wait_for_source(&mut self) -> Result<Option<Ended>, Failure> {
         let is_hub = self.hub.form == Form::Source;
-        let can_block = self.hub.route.source.endpoint.can_block();
-        let would_sleep = can_block && self.patience() == Patience::NoWait;
+        let can_starve = self.hub.route.source.endpoint.can_starve();
+        let would_sleep = can_starve && self.patience() == Patience::NoWait;
         if !(is_hub || would_sleep) {
             return Ok(None);
         }
@@ -96,7 +96,7 @@ impl<K: Kernel> Fanout<'_, K> {
                 .iter()
                 .any(|asked| !asked.revents().is_empty());
             self.see_readers(n_wanted)?;
-            if is_ready {
+            if is_ready || !self.branches.iter().any(super::Branch::is_live) {
                 break;
             }
             let side = if waits_for_source {
