@@ -68,7 +68,8 @@ pub fn as_the_parent_left_it() {
     ] {
         if inherited & bit != 0 {
             // It was closed to begin with: nothing is lost if this fails.
-            let _ = close(fd);
+            // SAFETY: this is before anything else has been done, so that nobody knows of it.
+            let _ = unsafe { close(fd) };
         }
     }
     if inherited & SIGPIPE_IS_IGNORED == 0 {
@@ -102,7 +103,8 @@ pub fn ignore_sigint() {
 /// What `close(2)` says, which dropping the file keeps to itself. Over a network that can be the first
 /// word of a write that failed. The file is closed all the same.
 pub fn close_file(file: OwnedFd) -> io::Result<()> {
-    close(file.into_raw_fd())
+    // SAFETY: the owner has just let go of it.
+    unsafe { close(file.into_raw_fd()) }
 }
 
 /// Closes standard input, which nothing may read afterwards.
@@ -110,8 +112,9 @@ pub fn close_file(file: OwnedFd) -> io::Result<()> {
 /// # Errors
 ///
 /// What `close(2)` says: on some file systems, that an earlier call failed.
-pub fn close_stdin() -> io::Result<()> {
-    close(libc::STDIN_FILENO)
+pub(crate) fn close_stdin() -> io::Result<()> {
+    // SAFETY: nobody owns a standard descriptor, and the tools do this last.
+    unsafe { close(libc::STDIN_FILENO) }
 }
 
 /// Closes standard output, to which nothing may be written afterwards.
@@ -119,13 +122,18 @@ pub fn close_stdin() -> io::Result<()> {
 /// # Errors
 ///
 /// What `close(2)` says. Over a network that can be the first word of a write that failed.
-pub fn close_stdout() -> io::Result<()> {
-    close(libc::STDOUT_FILENO)
+pub(crate) fn close_stdout() -> io::Result<()> {
+    // SAFETY: nobody owns a standard descriptor, and the tools do this last.
+    unsafe { close(libc::STDOUT_FILENO) }
 }
 
-fn close(fd: RawFd) -> io::Result<()> {
-    // SAFETY: what comes here is a file that was given up by its owner, or a standard descriptor. Those
-    // nobody in the process owns, and the callers promise not to use them again.
+/// Closes a descriptor.
+///
+/// # Safety
+///
+/// Nobody may own it, and nobody may use it again.
+unsafe fn close(fd: RawFd) -> io::Result<()> {
+    // SAFETY: the call takes no pointers; the caller vouches for the descriptor.
     match unsafe { libc::close(fd) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

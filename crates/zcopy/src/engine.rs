@@ -1,4 +1,4 @@
-//! The only loop: step, fall back, limit, observe, stop.
+//! The loop for one source and one sink: step, fall back, limit, observe, stop.
 //!
 //! [`Engine::advance`] takes one step and says what came of it; it never sleeps. [`Engine::run`] is
 //! the driver that blocks: it waits (`wait.rs`) where a step could not go on, and tidies up at the

@@ -153,8 +153,9 @@
 mod repeat;
 mod transfer;
 
-mod engine;
 mod fanout;
+
+mod engine;
 mod plan;
 mod preflight;
 

@@ -230,7 +230,8 @@ impl Report {
         self.grown_source
     }
 
-    /// The new capacity in bytes of the caller's sink pipe, if it was enlarged.
+    /// The new capacity in bytes of the caller's sink pipe, if it was enlarged. Of several sinks, that of
+    /// the first; the others are enlarged too.
     ///
     /// # Examples
     ///

@@ -21,7 +21,8 @@ impl<'a> Transfer<'a> {
     /// Sinks that take a splice share the pages, by `tee(2)`, and nothing is copied for them;
     /// appending files, terminals and other sinks that must be written to are written to from one
     /// buffer and do not keep the others from it. The slowest sink sets the pace. What the transfer
-    /// holds is bounded by the number of sinks: a pipe for each at the most, and one buffer.
+    /// holds is bounded by the number of sinks: a pipe for each at the most, and one buffer; also a
+    /// buffer for each sink that turns out to refuse a splice.
     ///
     /// Holes are moved as zeros, and no blocks are shared. An
     /// [offset for the sink](Self::sink_offset) is that of the first one.
@@ -56,7 +57,8 @@ impl<'a> Transfer<'a> {
     ///
     /// A source that is a pipe is shared from directly. Nobody else may read from it meanwhile: what
     /// somebody takes between the `tee(2)` and the call that takes the bytes out, some sinks would
-    /// have and others not. Where that shows, the transfer fails.
+    /// have and others not. Where that shows, the transfer fails. A FIFO that is opened without waiting,
+    /// before it has a writer, has ended as a read of it says; here a writer is waited for.
     ///
     /// # References
     /// - [tee(2)](https://man7.org/linux/man-pages/man2/tee.2.html)
@@ -66,6 +68,8 @@ impl<'a> Transfer<'a> {
     }
 
     /// What to do when one of several sinks fails. Default: [`OnSinkError::Stop`].
+    ///
+    /// A single sink that may be detached is served as several are: see [`also_to`](Self::also_to).
     ///
     /// # Examples
     ///
@@ -92,7 +96,9 @@ impl<'a> Transfer<'a> {
     /// there is something to give it. Default: false.
     ///
     /// So a transfer that detaches failing sinks ends with its last reader, though its source has
-    /// nothing to say. The error is `EPIPE`, and no signal is raised.
+    /// nothing to say. The error is `EPIPE`; while the transfer waits no signal is raised. A TCP socket
+    /// whose peer has closed is no broken one, until the peer answers by a reset. A single sink is
+    /// served as several are: see [`also_to`](Self::also_to).
     ///
     /// # Examples
     ///

@@ -6,6 +6,7 @@ mod everything;
 mod failing;
 mod memory;
 mod messages;
+mod odd_ends;
 mod pipes;
 mod readers;
 mod told;

@@ -265,7 +265,10 @@ impl Case {
         };
         let sinks = report.sinks();
         let failed = &sinks[self.index];
-        assert_eq!(failed.strategy(), self.role.strategy(), "{what}: {report}");
+        // Of a sink that has taken nothing, read and write ask again in plain words.
+        let asked_again = failed.bytes() == 0 && failed.strategy() == Strategy::Buffered;
+        let by_its_role = failed.strategy() == self.role.strategy();
+        assert!(by_its_role || asked_again, "{what}: {report}");
         let errno = failed.error().unwrap().raw_os_error().unwrap();
         assert!(self.is_its(errno), "{what}: {report}");
         nothing_is_lost(source, report, bytes, &what);
