@@ -82,7 +82,7 @@ fn check(world: &Several) -> Result<(), TestCaseError> {
         prop_assert!(is_asked, "a pipe has grown unasked");
     }
     let false_starts = world.trouble.twists.iter();
-    let is_false = |twist: &&Twist| matches!(twist, Twist::FalseStart | Twist::Stalled(0));
+    let is_false = |twist: &&Twist| matches!(twist, Twist::FalseStart | Twist::Stalled(_));
     let false_starts = false_starts.filter(is_false);
     let n_naps = kernel.state.borrow().n_naps;
     let may_nap = world.wishes.rate.is_some() || false_starts.count() > 8;
