@@ -30,7 +30,8 @@ impl<'a> Transfer<'a> {
     /// # Errors
     ///
     /// [`run`](Self::run) refuses every strategy but [`Strategy::Tee`] and [`Strategy::Buffered`],
-    /// [`Reflink::Always`] and [`Sparse::Detect`]. What a sink's failure does is told by
+    /// [`Reflink::Always`] and [`Sparse::Detect`], and everything if one of the sinks cannot be written to,
+    /// whatever is to be done with failures. What a sink's failure does later is told by
     /// [`on_sink_error`](Self::on_sink_error).
     ///
     /// # Examples
