@@ -20,7 +20,8 @@ impl<'a> Transfer<'a> {
     ///
     /// Sinks that take a splice share the pages, by `tee(2)`, and nothing is copied for them;
     /// appending files, terminals and other sinks that must be written to are written to from one
-    /// buffer and do not keep the others from it. The slowest sink sets the pace. What the transfer
+    /// buffer and do not keep the others from it. `/dev/null`, which throws everything away unseen, is
+    /// only told how much the others got. The slowest sink sets the pace. What the transfer
     /// holds is bounded by the number of sinks: a pipe for each at the most, and one buffer; also a
     /// buffer for each sink that turns out to refuse a splice.
     ///
