@@ -1,0 +1,244 @@
+//! The command line of `zc-pv`, as it is written.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::ArgAction;
+
+/// The command line of `zc-pv`.
+///
+/// Values stand here as they were written; [`Settings`](super::settings::Settings) is what they come to.
+#[derive(Debug, clap::Parser)]
+#[command(
+    name = "zc-pv",
+    version,
+    about = "Concatenate files to standard output, by the best route the kernel offers, and show how far it has come.\n\n\
+             Without FILE, or when FILE is -, read standard input.",
+    override_usage = "zc-pv [OPTION]... [FILE]...\n       zc-pv [OPTION]... -d PID[:FD]..."
+)]
+#[allow(clippy::struct_excessive_bools, reason = "every one is a switch of the command line")]
+pub struct Args {
+    /// Files to concatenate
+    #[arg(value_name = "FILE")]
+    pub(super) files: Vec<OsString>,
+
+    /// Show a bar
+    #[arg(short = 'p', long, help_heading = "Show")]
+    pub(super) progress: bool,
+
+    /// Show the time elapsed
+    #[arg(short = 't', long, help_heading = "Show")]
+    pub(super) timer: bool,
+
+    /// Show the time that is left
+    #[arg(short = 'e', long, help_heading = "Show")]
+    pub(super) eta: bool,
+
+    /// Show the time of day at which it will be finished
+    #[arg(short = 'I', long, help_heading = "Show")]
+    pub(super) fineta: bool,
+
+    /// Show the present rate
+    #[arg(short = 'r', long, help_heading = "Show")]
+    pub(super) rate: bool,
+
+    /// Show the average rate
+    #[arg(short = 'a', long, help_heading = "Show")]
+    pub(super) average_rate: bool,
+
+    /// Show the bytes that have arrived
+    #[arg(short = 'b', long, help_heading = "Show")]
+    pub(super) bytes: bool,
+
+    /// Show how full the pipe is that the bytes go to
+    #[arg(short = 'T', long, help_heading = "Show")]
+    pub(super) buffer_percent: bool,
+
+    /// Show the last N bytes that were written
+    #[arg(short = 'A', long, value_name = "N", help_heading = "Show", allow_hyphen_values = true)]
+    pub(super) last_written: Option<OsString>,
+
+    /// Show what FORMAT says
+    #[arg(short = 'F', long, value_name = "FORMAT", help_heading = "Show", allow_hyphen_values = true)]
+    pub(super) format: Option<OsString>,
+
+    /// Print percentages, a line each, whatever standard error is
+    #[arg(short = 'n', long, help_heading = "Show")]
+    pub(super) numeric: bool,
+
+    /// Print objects in JSON, a line each, whatever standard error is
+    #[arg(long, help_heading = "Show")]
+    pub(super) json: bool,
+
+    /// Show nothing
+    #[arg(short = 'q', long, help_heading = "Show")]
+    pub(super) quiet: bool,
+
+    /// Count in bits
+    #[arg(short = '8', long, help_heading = "How")]
+    pub(super) bits: bool,
+
+    /// Take and show prefixes as powers of 1000, in the options that follow
+    #[arg(short = 'k', long, help_heading = "How")]
+    pub(super) si: bool,
+
+    /// Show nothing before the first byte
+    #[arg(short = 'W', long, help_heading = "How")]
+    pub(super) wait: bool,
+
+    /// Show nothing in the first SEC seconds
+    #[arg(short = 'D', long, value_name = "SEC", help_heading = "How", allow_hyphen_values = true)]
+    pub(super) delay_start: Option<OsString>,
+
+    /// How many bytes there will be: a number, or @ and the name of a file or directory as large
+    #[arg(short = 's', long, value_name = "SIZE", help_heading = "How", allow_hyphen_values = true)]
+    pub(super) size: Option<OsString>,
+
+    /// Show the rate in the bar if the size is not known
+    #[arg(short = 'g', long, help_heading = "How")]
+    pub(super) gauge: bool,
+
+    /// Count lines
+    #[arg(short = 'l', long, help_heading = "How")]
+    pub(super) line_mode: bool,
+
+    /// Count lines that end in NUL
+    #[arg(short = '0', long, help_heading = "How")]
+    pub(super) null: bool,
+
+    /// Show it anew every SEC seconds, which is every second without this
+    #[arg(short = 'i', long, value_name = "SEC", help_heading = "How", allow_hyphen_values = true)]
+    pub(super) interval: Option<OsString>,
+
+    /// Average over the last SEC seconds, which are 30 without this
+    #[arg(short = 'm', long, value_name = "SEC", help_heading = "How", allow_hyphen_values = true)]
+    pub(super) average_rate_window: Option<OsString>,
+
+    /// Take the terminal for so many columns wide
+    #[arg(short = 'w', long, value_name = "COLUMNS", help_heading = "How", allow_hyphen_values = true)]
+    pub(super) width: Option<OsString>,
+
+    /// Take the terminal for so many rows high
+    #[arg(short = 'H', long, value_name = "ROWS", help_heading = "How", allow_hyphen_values = true)]
+    pub(super) height: Option<OsString>,
+
+    /// Begin the line with a name
+    #[arg(short = 'N', long, value_name = "NAME", help_heading = "How", allow_hyphen_values = true)]
+    pub(super) name: Option<OsString>,
+
+    /// How bars are drawn: plain, block, granular or shaded
+    #[arg(short = 'u', long, value_name = "STYLE", help_heading = "How", allow_hyphen_values = true)]
+    pub(super) bar_style: Option<OsString>,
+
+    /// Show it also in the window's title or the process's: window,process[:FORMAT]
+    #[arg(short = 'x', long, value_name = "SPEC", help_heading = "How", allow_hyphen_values = true)]
+    pub(super) extra_display: Option<OsString>,
+
+    /// Show it also in the tab of terminals that can (OSC 9;4)
+    #[arg(short = '9', long, help_heading = "How")]
+    pub(super) conemu: bool,
+
+    /// Print the rates' least, mean, greatest and deviation at the end
+    #[arg(short = 'v', long, help_heading = "How")]
+    pub(super) stats: bool,
+
+    /// Show it even if standard error is no terminal
+    #[arg(short = 'f', long, help_heading = "How")]
+    pub(super) force: bool,
+
+    /// Give each of several on one terminal a row of its own
+    #[arg(short = 'c', long, help_heading = "How")]
+    pub(super) cursor: bool,
+
+    /// Leave a line for each file, besides the one for all
+    #[arg(long, help_heading = "How")]
+    pub(super) per_file: bool,
+
+    /// Run COMMAND by sh whenever more has been done
+    #[arg(long, value_name = "COMMAND", help_heading = "How", allow_hyphen_values = true)]
+    pub(super) on_progress: Option<OsString>,
+
+    /// How much more: so many per cent, which are 10 without this
+    #[arg(long, value_name = "PERCENT", help_heading = "How", requires = "on_progress")]
+    pub(super) every: Option<OsString>,
+
+    /// Write to FILE instead of standard output
+    #[arg(short = 'o', long, value_name = "FILE", help_heading = "Transfer", allow_hyphen_values = true)]
+    pub(super) output: Option<PathBuf>,
+
+    /// Move at most RATE bytes, or lines, a second
+    #[arg(short = 'L', long, value_name = "RATE", help_heading = "Transfer", allow_hyphen_values = true)]
+    pub(super) rate_limit: Option<OsString>,
+
+    /// Read and write by a buffer of so many bytes
+    #[arg(short = 'B', long, value_name = "BYTES", help_heading = "Transfer", allow_hyphen_values = true)]
+    pub(super) buffer_size: Option<OsString>,
+
+    /// Read and write, rather than splice or share
+    #[arg(short = 'C', long, help_heading = "Transfer")]
+    pub(super) no_splice: bool,
+
+    /// Enlarge the pipes to so many bytes
+    #[arg(short = 'J', long, value_name = "BYTES", help_heading = "Transfer", allow_hyphen_values = true)]
+    pub(super) pipe_buffer_size: Option<OsString>,
+
+    /// Write zeros for what cannot be read, and go on; twice: say so once a file
+    #[arg(short = 'E', long, action = ArgAction::Count, help_heading = "Transfer")]
+    pub(super) skip_errors: u8,
+
+    /// With -E, go on at the next multiple of so many bytes
+    #[arg(short = 'Z', long, value_name = "BYTES", help_heading = "Transfer", allow_hyphen_values = true)]
+    pub(super) error_skip_block: Option<OsString>,
+
+    /// Stop when as much has been moved as --size says
+    #[arg(short = 'S', long, help_heading = "Transfer")]
+    pub(super) stop_at_size: bool,
+
+    /// Have every write on the disk before the next
+    #[arg(short = 'Y', long, help_heading = "Transfer")]
+    pub(super) sync: bool,
+
+    /// Pass the page cache by (`O_DIRECT`)
+    #[arg(short = 'K', long, help_heading = "Transfer")]
+    pub(super) direct_io: bool,
+
+    /// Make holes of zeros
+    #[arg(short = 'O', long, help_heading = "Transfer")]
+    pub(super) sparse: bool,
+
+    /// Throw the bytes away
+    #[arg(short = 'X', long, help_heading = "Transfer")]
+    pub(super) discard: bool,
+
+    /// Write everything to FILE first, and only then on; - is a file that nobody sees
+    #[arg(short = 'U', long, value_name = "FILE", help_heading = "Transfer", allow_hyphen_values = true)]
+    pub(super) store_and_forward: Option<OsString>,
+
+    /// Copy what a later write to the file could change after it has been moved
+    #[arg(long, help_heading = "Transfer")]
+    pub(super) stable: bool,
+
+    /// Print the digest of all bytes at the end: sha256 or blake3
+    #[arg(long, value_name = "ALGORITHM", help_heading = "Transfer")]
+    pub(super) hash: Option<OsString>,
+
+    /// Watch what another process has open: PID, PID:FD, =NAME, or @ and a file with a list of these
+    #[arg(short = 'd', long, value_name = "PID[:FD]", help_heading = "Modes", allow_hyphen_values = true)]
+    pub(super) watchfd: Vec<OsString>,
+
+    /// Keep the process's number in FILE
+    #[arg(short = 'P', long, value_name = "FILE", help_heading = "Modes", allow_hyphen_values = true)]
+    pub(super) pidfile: Option<PathBuf>,
+
+    /// Print how each input is going to be moved, and how it was, to standard error
+    #[arg(long)]
+    pub(super) explain: bool,
+
+    /// Print this help, and exit
+    #[arg(short = 'h', long, action = ArgAction::HelpShort)]
+    help: Option<bool>,
+
+    /// Print the version, and exit
+    #[arg(short = 'V', long, action = ArgAction::Version)]
+    version: Option<bool>,
+}
