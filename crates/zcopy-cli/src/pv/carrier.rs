@@ -1,0 +1,248 @@
+//! Every input in turn, by one transfer each.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+use zcopy::{Ended, Pace, Report, Side, SkipErrors, Sparse, Strategy, Sync, Transfer};
+
+use super::display::Display;
+use super::input::Input;
+use super::meter::Meter;
+use super::output::{Direct, Output};
+use super::settings::{Form, Settings, Skip};
+use super::status::Status;
+use super::witness::Counted;
+use crate::{exit, own_output};
+use crate::quote::quoted;
+
+/// How often a transfer looks up while it moves nothing, so that what is shown is as fine as that.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Moves inputs to an output, and remembers what went wrong.
+pub(crate) struct Carrier<'a> {
+    settings: &'a Settings,
+    meter: &'a Meter,
+    display: &'a Display,
+    pace: Option<Pace>,
+    /// What may still be moved, in what is counted.
+    left: Option<u64>,
+    status: Status,
+    /// Whether the output's reader has gone, which is told by a signal and not by a message.
+    is_unread: bool,
+}
+
+impl<'a> Carrier<'a> {
+    /// A carrier that moves `limit` bytes or records at most.
+    pub(crate) fn new(
+        settings: &'a Settings,
+        meter: &'a Meter,
+        display: &'a Display,
+        limit: Option<u64>,
+    ) -> Self {
+        Self {
+            settings,
+            meter,
+            display,
+            pace: settings.rate_limit.map(|rate| Pace::new(rate.get())),
+            left: limit,
+            status: Status::GOOD,
+            is_unread: false,
+        }
+    }
+
+    /// What went wrong so far.
+    pub(crate) fn status(&self) -> Status {
+        self.status
+    }
+
+    /// Whether the output's reader has gone.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.is_unread
+    }
+
+    /// Moves every input, and skips those that cannot be opened.
+    pub(crate) fn carry_all(&mut self, names: &[OsString], output: &Output) {
+        for name in names {
+            if self.left == Some(0) {
+                return;
+            }
+            let input = match Input::open(name, self.settings.direct) {
+                Ok(input) => input,
+                Err(error) => {
+                    self.complain(name, "", &error);
+                    self.status.add(Status::ACCESS);
+                    continue;
+                }
+            };
+            if self.carry(name, &input, output).is_break() {
+                return;
+            }
+        }
+    }
+
+    /// Moves one input. A break says that the output takes no more.
+    pub(crate) fn carry(
+        &mut self,
+        name: &OsStr,
+        input: &impl AsFd,
+        output: &Output,
+    ) -> ControlFlow<()> {
+        if is_same_file(input.as_fd(), output.as_fd()) {
+            self.say(name, "input file is also the output");
+            self.status.add(Status::INPUT_IS_OUTPUT);
+            return ControlFlow::Continue(());
+        }
+        let direct = |fd| self.settings.direct.then(|| Direct::on(fd));
+        let _flags = (direct(input.as_fd()), direct(output.as_fd()));
+        let begin = Instant::now();
+        let outcome = self.transfer(name, &input, output);
+        let report = outcome.as_ref().unwrap_or_else(zcopy::Error::report);
+        self.count(name, report, begin.elapsed());
+        let Err(error) = outcome else {
+            return ControlFlow::Continue(());
+        };
+        match error.side() {
+            Side::Sink => {
+                self.status.add(Status::TRANSFER);
+                if error.kind() == io::ErrorKind::BrokenPipe {
+                    self.is_unread = true;
+                } else {
+                    self.complain(output.name(), "write error: ", &exit::cause(&error));
+                }
+                ControlFlow::Break(())
+            }
+            Side::Neither if error.is_refused() => {
+                self.say(name, "input file is also the output");
+                self.status.add(Status::INPUT_IS_OUTPUT);
+                ControlFlow::Continue(())
+            }
+            _ => {
+                self.complain(name, "", &exit::cause(&error));
+                self.status.add(Status::TRANSFER);
+                ControlFlow::Continue(())
+            }
+        }
+    }
+
+    /// Runs the transfer that the settings ask for.
+    fn transfer(
+        &self,
+        name: &OsStr,
+        input: &impl AsFd,
+        output: &Output,
+    ) -> zcopy::Result<Report> {
+        let settings = self.settings;
+        let mut transfer = Transfer::new(input, output).stable(settings.stable);
+        match (settings.counted, self.left) {
+            (Counted::Bytes, Some(left)) => transfer = transfer.limit(left),
+            (Counted::Bytes, None) => {}
+            (Counted::Records(delimiter), left) => {
+                transfer = transfer.records(delimiter);
+                if let Some(left) = left {
+                    transfer = transfer.record_limit(left);
+                }
+            }
+        }
+        match (&self.pace, settings.counted) {
+            (Some(pace), Counted::Bytes) => transfer = transfer.pace(pace),
+            (Some(pace), Counted::Records(_)) => transfer = transfer.record_rate_limit(pace.rate()),
+            (None, _) => {}
+        }
+        if settings.reads_and_writes {
+            transfer = transfer.strategy(Strategy::Buffered);
+        }
+        if settings.sparse {
+            transfer = transfer.sparse(Sparse::Detect);
+        }
+        if settings.syncs {
+            transfer = transfer.sync(Sync::EachStep);
+        }
+        if let Some(size) = settings.buffer_size {
+            transfer = transfer.buffer_size(size);
+        }
+        if let Some(size) = settings.pipe_size {
+            transfer = transfer.pipe_size(size);
+        }
+        transfer = match settings.skip {
+            Skip::Never => transfer,
+            Skip::AndTellAll(block) | Skip::AndTellOnce(block) => transfer.skip_errors(match block {
+                Some(block) => SkipErrors::Block(block),
+                None => SkipErrors::Adaptive,
+            }),
+        };
+        let mut is_told = false;
+        if settings.skip != Skip::Never {
+            transfer = transfer.on_skip(move |skipped| {
+                if !is_told {
+                    is_told = true;
+                    let error = exit::worded(skipped.error());
+                    self.say(name, &format!("warning: read errors detected: {error}"));
+                }
+                if matches!(settings.skip, Skip::AndTellAll(_)) {
+                    let (from, len) = (skipped.offset(), skipped.len());
+                    let to = from + len;
+                    self.say(name, &format!("skipped past read error: {from} - {to} ({len} B)"));
+                }
+            });
+        }
+        if self.meter.witness().is_needed() {
+            transfer = transfer.inspect(|bytes| self.meter.witness().see(bytes));
+        }
+        if settings.form != Form::Quiet || settings.hook.is_some() {
+            transfer = transfer.tick(TICK).observe(|progress| {
+                self.meter.note(progress);
+                ControlFlow::Continue(())
+            });
+        }
+        if settings.explains {
+            self.say(name, &transfer.plan()?.to_string());
+        }
+        let outcome = transfer.run();
+        if settings.explains {
+            let report = outcome.as_ref().unwrap_or_else(zcopy::Error::report);
+            self.say(name, &report.to_string());
+        }
+        outcome
+    }
+
+    fn count(&mut self, name: &OsStr, report: &Report, took: Duration) {
+        self.meter.end_of_input(report.bytes(), report.records());
+        let counted = match self.settings.counted {
+            Counted::Bytes => report.bytes(),
+            Counted::Records(_) => report.records(),
+        };
+        if let Some(left) = &mut self.left {
+            *left = left.saturating_sub(counted);
+        }
+        if report.skipped_bytes() > 0 {
+            self.status.add(Status::TRANSFER);
+        }
+        if self.settings.per_file {
+            self.display.end_of_file(name, counted, took);
+        }
+    }
+
+    fn complain(&self, name: &OsStr, doing: &str, error: &io::Error) {
+        self.say(name, &format!("{doing}{}", exit::worded(error)));
+    }
+
+    fn say(&self, name: &OsStr, what: &str) {
+        self.display.say(format!("{}: {what}", quoted(name)));
+    }
+}
+
+/// Whether both are one file on a disk, of which reading would never end.
+pub(crate) fn is_same_file(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> bool {
+    let Ok(stat) = rustix::fs::fstat(input) else {
+        return false;
+    };
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    let is_file = matches!(kind, FileType::RegularFile | FileType::BlockDevice);
+    is_file && own_output::is_same(input, output).unwrap_or(false)
+}

@@ -1,0 +1,118 @@
+//! The display: a thread of its own, so that a terminal that takes nothing holds up no byte, and bytes that do
+//! not come hold up no display.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::face::Face;
+use super::meter::Meter;
+use super::pidfile::Pidfile;
+use super::settings::Settings;
+use super::signals::{self, Signals};
+use crate::exit;
+use crate::quote::quoted;
+
+/// What the thread that draws is told.
+#[derive(Debug)]
+pub(super) enum Event {
+    Signal(signals::Event),
+    /// Something else begins, which is counted from the beginning.
+    Stage(Stage),
+    /// A message for the user.
+    Say(String),
+    /// An input has come to its end.
+    EndOfFile(File),
+    /// There is nothing more to come.
+    Over,
+}
+
+impl From<signals::Event> for Event {
+    fn from(event: signals::Event) -> Self {
+        Self::Signal(event)
+    }
+}
+
+/// What is being moved.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stage {
+    /// What it is called, if it has a name.
+    pub(crate) name: Option<String>,
+    /// How much it is, in what is counted, if that is known.
+    pub(crate) total: Option<u64>,
+}
+
+/// An input that has come to its end.
+#[derive(Debug)]
+pub(super) struct File {
+    pub(super) name: String,
+    pub(super) counted: u64,
+    pub(super) took: Duration,
+}
+
+/// The thread that draws, and answers signals.
+#[derive(Debug)]
+pub(crate) struct Display {
+    events: Sender<Event>,
+    thread: JoinHandle<()>,
+    _signals: Signals,
+}
+
+impl Display {
+    /// Begins to show what the meter says. `output` is the pipe whose unread bytes have not arrived yet.
+    pub(crate) fn begin(
+        settings: &Arc<Settings>,
+        meter: &Arc<Meter>,
+        output: Option<OwnedFd>,
+        pidfile: Option<Arc<Pidfile>>,
+        stage: Stage,
+    ) -> io::Result<Self> {
+        let (events, receiver) = mpsc::channel();
+        let signals = Signals::sent_to(events.clone())?;
+        let face = Face::new(settings.clone(), meter.clone(), output, pidfile, stage)?;
+        let thread = thread::Builder::new()
+            .name("display".into())
+            .spawn(move || face.show(&receiver))?;
+        Ok(Self {
+            events,
+            thread,
+            _signals: signals,
+        })
+    }
+
+    /// Goes on with something else, on a line of its own.
+    pub(crate) fn stage(&self, stage: Stage) {
+        self.tell(Event::Stage(stage));
+    }
+
+    /// Says something, above what is shown.
+    pub(crate) fn say(&self, message: String) {
+        self.tell(Event::Say(message));
+    }
+
+    /// Leaves a line for an input that has come to its end.
+    pub(crate) fn end_of_file(&self, name: &OsStr, counted: u64, took: Duration) {
+        self.tell(Event::EndOfFile(File {
+            name: quoted(name),
+            counted,
+            took,
+        }));
+    }
+
+    /// Shows how it ended.
+    pub(crate) fn finish(self) {
+        self.tell(Event::Over);
+        // Should it have panicked, it has said so.
+        let _ = self.thread.join();
+    }
+
+    fn tell(&self, event: Event) {
+        if let Err(mpsc::SendError(Event::Say(message))) = self.events.send(event) {
+            exit::say(&message);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Progress for programs: an object in JSON, a line each.
+
+use serde::Serialize;
+
+use super::reading::Reading;
+
+/// One moment of a transfer.
+#[derive(Debug, Serialize)]
+pub(crate) struct Line<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    /// Seconds since the beginning.
+    elapsed: f64,
+    /// Bytes that have arrived.
+    bytes: u64,
+    /// Lines that have arrived, if they are counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lines: Option<u64>,
+    /// How many bytes, or lines, there will be.
+    total: Option<u64>,
+    percent: Option<f64>,
+    /// A second, in what is counted.
+    rate: f64,
+    average: f64,
+    /// Seconds that are left.
+    eta: Option<f64>,
+    /// What moves the bytes.
+    route: Option<String>,
+    over: bool,
+}
+
+impl<'a> Line<'a> {
+    pub(crate) fn of(
+        reading: &Reading,
+        name: Option<&'a str>,
+        bytes: u64,
+        counts_bytes: bool,
+        route: Option<zcopy::Strategy>,
+    ) -> Self {
+        Self {
+            name,
+            elapsed: rounded(reading.elapsed.as_secs_f64()),
+            bytes,
+            lines: (!counts_bytes).then_some(reading.moved),
+            total: reading.total,
+            percent: reading.percent().map(rounded),
+            rate: rounded(reading.rate),
+            average: rounded(reading.average),
+            eta: reading.remaining.map(|eta| rounded(eta.as_secs_f64())),
+            route: route.map(|route| route.to_string()),
+            over: reading.is_over,
+        }
+    }
+}
+
+/// To thousandths: nobody measures more.
+fn rounded(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}

@@ -1,0 +1,96 @@
+//! How far the transfer has come: written by the thread that moves bytes, read by the one that shows it.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use zcopy::{Progress, Strategy};
+
+use super::witness::{Counted, Witness};
+
+/// How far the transfer has come.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    counted: Counted,
+    /// What the output has accepted of the inputs before this one.
+    before: Amount,
+    /// And of this one.
+    now: Amount,
+    /// The place of the strategy in [`Strategy::ALL`].
+    strategy: AtomicU8,
+    witness: Mutex<Witness>,
+}
+
+#[derive(Debug, Default)]
+struct Amount {
+    bytes: AtomicU64,
+    records: AtomicU64,
+}
+
+impl Meter {
+    pub(crate) fn new(counted: Counted, witness: Witness) -> Self {
+        Self {
+            counted,
+            before: Amount::default(),
+            now: Amount::default(),
+            strategy: AtomicU8::new(u8::MAX),
+            witness: Mutex::new(witness),
+        }
+    }
+
+    /// Takes note of how far one input's transfer has come.
+    pub(crate) fn note(&self, progress: &Progress) {
+        self.now.bytes.store(progress.bytes(), Ordering::Relaxed);
+        self.now.records.store(progress.records(), Ordering::Relaxed);
+        let place = Strategy::ALL.iter().position(|s| *s == progress.strategy());
+        let place = place.map_or(u8::MAX, |place| place as u8);
+        self.strategy.store(place, Ordering::Relaxed);
+    }
+
+    /// Takes note that an input has come to its end, with so many bytes and records.
+    pub(crate) fn end_of_input(&self, bytes: u64, records: u64) {
+        // First the sum: whoever reads in between sees too much for a moment rather than too little for ever.
+        self.now.bytes.store(0, Ordering::Relaxed);
+        self.now.records.store(0, Ordering::Relaxed);
+        self.before.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.before.records.fetch_add(records, Ordering::Relaxed);
+    }
+
+    /// Begins to count anew.
+    pub(crate) fn reset(&self) {
+        for amount in [&self.before, &self.now] {
+            amount.bytes.store(0, Ordering::Relaxed);
+            amount.records.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// The bytes that the output has accepted.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.before.bytes.load(Ordering::Relaxed) + self.now.bytes.load(Ordering::Relaxed)
+    }
+
+    /// What the output has accepted, in what is counted.
+    pub(crate) fn counted(&self) -> u64 {
+        match self.counted {
+            Counted::Bytes => self.bytes(),
+            Counted::Records(_) => {
+                self.before.records.load(Ordering::Relaxed) + self.now.records.load(Ordering::Relaxed)
+            }
+        }
+    }
+
+    /// Whether bytes are what is counted.
+    pub(crate) fn counts_bytes(&self) -> bool {
+        self.counted == Counted::Bytes
+    }
+
+    /// What moves the bytes, once some have been moved.
+    pub(crate) fn strategy(&self) -> Option<Strategy> {
+        let place = self.strategy.load(Ordering::Relaxed);
+        Strategy::ALL.get(usize::from(place)).copied()
+    }
+
+    /// Who sees the bytes.
+    pub(crate) fn witness(&self) -> MutexGuard<'_, Witness> {
+        self.witness.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

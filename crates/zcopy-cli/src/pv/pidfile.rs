@@ -1,0 +1,44 @@
+//! The file that holds the process's number while it runs.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+/// A file that holds the process's number, and is removed with this.
+#[derive(Debug)]
+pub(crate) struct Pidfile(PathBuf);
+
+impl Pidfile {
+    /// Writes the file, in place of one that is there.
+    ///
+    /// Whoever reads it meanwhile finds the old number or the new one, and no half of either.
+    pub(crate) fn at(path: &Path) -> io::Result<Self> {
+        use std::os::unix::fs::PermissionsExt as _;
+        let directory = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let mut file = NamedTempFile::new_in(directory)?;
+        writeln!(file, "{}", std::process::id())?;
+        let readable = std::fs::Permissions::from_mode(0o644);
+        file.as_file().set_permissions(readable)?;
+        file.persist(path)?;
+        Ok(Self(path.to_owned()))
+    }
+
+    /// Removes it, if it still holds this process's number.
+    pub(crate) fn remove(&self) {
+        let ours = format!("{}\n", std::process::id());
+        if std::fs::read_to_string(&self.0).is_ok_and(|held| held == ours) {
+            // Whoever removed it first has spared us the work.
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+}
+
+impl Drop for Pidfile {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}

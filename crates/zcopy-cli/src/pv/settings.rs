@@ -1,0 +1,352 @@
+//! What the command line comes to.
+
+use std::ffi::{OsStr, OsString};
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+
+use super::bar::BarStyle;
+use super::witness::Counted;
+use super::digest::Algorithm;
+use super::extra::Extra;
+use super::format::{Format, Shown};
+use super::number::{Unit, parse_rate, parse_size};
+use super::options::Args;
+
+/// The shortest and the longest time between two displays.
+const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=600.0;
+
+/// What the command line comes to.
+#[derive(Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "every one is a switch of the command line"
+)]
+pub(crate) struct Settings {
+    pub(crate) inputs: Vec<OsString>,
+    pub(crate) output: Output,
+    pub(crate) form: Form,
+    /// What is shown; of numeric output, a line's parts.
+    pub(crate) format: Format,
+    pub(crate) extra: Option<Extra>,
+    pub(crate) counted: Counted,
+    pub(crate) unit: Unit,
+    pub(crate) si: bool,
+    pub(crate) style: BarStyle,
+    pub(crate) gauge: bool,
+    pub(crate) name: Option<String>,
+    pub(crate) size: Option<Size>,
+    pub(crate) interval: Duration,
+    pub(crate) window: Duration,
+    pub(crate) delay: Duration,
+    pub(crate) waits: bool,
+    pub(crate) columns: Option<u16>,
+    pub(crate) rows: Option<u16>,
+    pub(crate) stats: bool,
+    pub(crate) force: bool,
+    pub(crate) own_row: bool,
+    pub(crate) per_file: bool,
+    pub(crate) hook: Option<Hook>,
+    pub(crate) rate_limit: Option<NonZeroU64>,
+    pub(crate) buffer_size: Option<NonZeroU64>,
+    pub(crate) pipe_size: Option<NonZeroU64>,
+    pub(crate) reads_and_writes: bool,
+    pub(crate) skip: Skip,
+    pub(crate) stops_at_size: bool,
+    pub(crate) syncs: bool,
+    pub(crate) direct: bool,
+    pub(crate) sparse: bool,
+    pub(crate) spool: Option<Spool>,
+    pub(crate) stable: bool,
+    pub(crate) hash: Option<Algorithm>,
+    pub(crate) pidfile: Option<PathBuf>,
+    pub(crate) explains: bool,
+}
+
+/// Where the bytes go.
+#[derive(Debug)]
+pub(crate) enum Output {
+    /// To standard output.
+    Stdout,
+    /// To a file, which is made or replaced.
+    File(PathBuf),
+    /// Nowhere.
+    Nowhere,
+}
+
+/// How it is told how far the transfer has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// By a line that is drawn in place.
+    Line,
+    /// By a line of numbers at each interval.
+    Numeric,
+    /// By an object at each interval.
+    Json,
+    /// Not at all.
+    Quiet,
+}
+
+/// How much there will be, as the user knows it.
+#[derive(Debug)]
+pub(crate) enum Size {
+    /// So many bytes or lines.
+    Of(u64),
+    /// As much as there is in a file or under a directory.
+    As(PathBuf),
+}
+
+/// What becomes of what cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Skip {
+    /// It ends the input.
+    Never,
+    /// Zeros take its place, and every stretch is told.
+    AndTellAll(Option<NonZeroU64>),
+    /// Zeros take its place, and the first stretch of a file is told.
+    AndTellOnce(Option<NonZeroU64>),
+}
+
+/// Where everything waits until the last byte has come.
+#[derive(Debug)]
+pub(crate) enum Spool {
+    /// In a file that stays.
+    File(PathBuf),
+    /// In a file that has no name.
+    Nameless,
+}
+
+/// A command that is run on the way.
+#[derive(Debug)]
+pub(crate) struct Hook {
+    pub(crate) command: OsString,
+    pub(crate) every: f64,
+}
+
+impl Settings {
+    /// Reads the values of a command line.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with one, in pv's words.
+    pub(crate) fn of(args: &Args, matches: &ArgMatches) -> Result<Self, String> {
+        let si = |option: &str| args.si && stands_before(matches, "si", option);
+        let size_of = |letter, id, given: &Option<OsString>| {
+            let parse = |text: &str| parse_size(text, si(id)).ok();
+            read(letter, given.as_deref(), parse, "numeric value not understood")
+        };
+
+        let form = if args.quiet {
+            Form::Quiet
+        } else if args.json {
+            Form::Json
+        } else if args.numeric {
+            Form::Numeric
+        } else {
+            Form::Line
+        };
+        let tail = number::<usize>('A', args.last_written.as_deref())?;
+        let shown = Shown {
+            progress: args.progress,
+            timer: args.timer,
+            eta: args.eta,
+            fineta: args.fineta,
+            rate: args.rate,
+            average_rate: args.average_rate,
+            bytes: args.bytes,
+            buffer_percent: args.buffer_percent,
+            last_written: tail,
+            name: args.name.is_some(),
+            conemu: args.conemu,
+        };
+        let format = match (&args.format, form) {
+            (Some(format), _) => Format::parse(&format.to_string_lossy()),
+            (None, Form::Numeric) => Format::numeric(&shown),
+            (None, _) => Format::of(&shown),
+        };
+        let extra = match &args.extra_display {
+            Some(spec) => {
+                let spec = spec.to_string_lossy();
+                let extra = Extra::parse(&spec);
+                Some(extra.ok_or_else(|| wrong('x', &spec, "invalid extra display specification"))?)
+            }
+            None => None,
+        };
+        let counted = match (args.null, args.line_mode) {
+            (true, _) => Counted::Records(0),
+            (false, true) => Counted::Records(b'\n'),
+            (false, false) => Counted::Bytes,
+        };
+        let unit = match (counted, args.bits) {
+            (Counted::Records(_), _) => Unit::Lines,
+            (Counted::Bytes, true) => Unit::Bits,
+            (Counted::Bytes, false) => Unit::Bytes,
+        };
+        let buffer_size = size_of('B', "buffer_size", &args.buffer_size)?;
+        let block = size_of('Z', "error_skip_block", &args.error_skip_block)?;
+        let block = block.and_then(NonZeroU64::new);
+        let shows_bytes = format.needs_bytes()
+            || extra.as_ref().is_some_and(|extra| extra.needs_bytes());
+        Ok(Self {
+            inputs: args.files.clone(),
+            output: match &args.output {
+                _ if args.discard => Output::Nowhere,
+                Some(path) if path.as_os_str() != "-" => Output::File(path.clone()),
+                _ => Output::Stdout,
+            },
+            form,
+            extra,
+            counted,
+            unit,
+            si: args.si,
+            style: style(args.bar_style.as_deref())?,
+            gauge: args.gauge,
+            name: args.name.as_ref().map(|name| name.to_string_lossy().into_owned()),
+            size: match &args.size {
+                Some(given) => Some(size(given, si("size"))?),
+                None => None,
+            },
+            interval: seconds('i', args.interval.as_deref())?
+                .map_or(Duration::from_secs(1), |seconds| {
+                    Duration::from_secs_f64(seconds.clamp(*INTERVALS.start(), *INTERVALS.end()))
+                }),
+            window: Duration::from_secs(
+                number::<u32>('m', args.average_rate_window.as_deref())?.map_or(30, |s| s.max(1)).into(),
+            ),
+            delay: seconds('D', args.delay_start.as_deref())?
+                .map_or(Duration::ZERO, |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)),
+            waits: args.wait,
+            columns: number('w', args.width.as_deref())?.filter(|columns| *columns > 0),
+            rows: number('H', args.height.as_deref())?.filter(|rows| *rows > 0),
+            stats: args.stats,
+            force: args.force,
+            own_row: args.cursor,
+            per_file: args.per_file,
+            hook: match &args.on_progress {
+                Some(command) => Some(Hook {
+                    command: command.clone(),
+                    every: every(args.every.as_deref())?,
+                }),
+                None => None,
+            },
+            rate_limit: read(
+                'L',
+                args.rate_limit.as_deref(),
+                |text| parse_rate(text, si("rate_limit")).ok(),
+                "numeric value not understood",
+            )?
+            .and_then(NonZeroU64::new),
+            buffer_size: buffer_size.and_then(NonZeroU64::new),
+            pipe_size: size_of('J', "pipe_buffer_size", &args.pipe_buffer_size)?
+                .and_then(NonZeroU64::new),
+            reads_and_writes: args.no_splice || buffer_size.is_some() || shows_bytes,
+            skip: match args.skip_errors {
+                0 => Skip::Never,
+                1 => Skip::AndTellAll(block),
+                _ => Skip::AndTellOnce(block),
+            },
+            stops_at_size: args.stop_at_size,
+            syncs: args.sync,
+            direct: args.direct_io,
+            sparse: args.sparse,
+            spool: args.store_and_forward.as_ref().map(|file| match file {
+                file if file == "-" => Spool::Nameless,
+                file => Spool::File(file.into()),
+            }),
+            stable: args.stable,
+            hash: hash(args.hash.as_deref())?,
+            pidfile: args.pidfile.clone(),
+            explains: args.explain,
+            format,
+        })
+    }
+}
+
+/// What one value says, or what is wrong with it.
+fn read<T>(
+    letter: char,
+    given: Option<&OsStr>,
+    parse: impl Fn(&str) -> Option<T>,
+    otherwise: &str,
+) -> Result<Option<T>, String> {
+    let Some(given) = given else {
+        return Ok(None);
+    };
+    let given = given.to_string_lossy();
+    match parse(&given) {
+        Some(value) => Ok(Some(value)),
+        None => Err(wrong(letter, &given, otherwise)),
+    }
+}
+
+fn number<T: std::str::FromStr>(letter: char, given: Option<&OsStr>) -> Result<Option<T>, String> {
+    read(letter, given, |text| text.parse().ok(), "integer argument expected")
+}
+
+fn seconds(letter: char, given: Option<&OsStr>) -> Result<Option<f64>, String> {
+    let parse = |text: &str| {
+        let seconds = text.replace(',', ".").parse::<f64>().ok()?;
+        (seconds.is_finite() && seconds >= 0.0).then_some(seconds)
+    };
+    read(letter, given, parse, "numeric argument expected")
+}
+
+fn size(given: &OsStr, si: bool) -> Result<Size, String> {
+    use std::os::unix::ffi::OsStrExt as _;
+    if let Some(path) = given.as_bytes().strip_prefix(b"@") {
+        return Ok(Size::As(OsStr::from_bytes(path).into()));
+    }
+    let parse = |text: &str| parse_size(text, si).ok();
+    let size = read('s', Some(given), parse, "numeric value not understood")?;
+    Ok(Size::Of(size.unwrap_or_default()))
+}
+
+fn style(given: Option<&OsStr>) -> Result<BarStyle, String> {
+    let style = read('u', given, BarStyle::called, "invalid bar style")?;
+    Ok(style.unwrap_or_default())
+}
+
+fn every(given: Option<&OsStr>) -> Result<f64, String> {
+    let parse = |text: &str| {
+        let percent = text.trim_end_matches('%').parse::<f64>().ok()?;
+        (percent > 0.0 && percent <= 100.0).then_some(percent)
+    };
+    let given = given.unwrap_or(OsStr::new("10"));
+    parse(&given.to_string_lossy()).ok_or_else(|| {
+        let given = given.to_string_lossy();
+        format!("--every: {given}: percentage above 0, and 100 at most, expected")
+    })
+}
+
+fn hash(given: Option<&OsStr>) -> Result<Option<Algorithm>, String> {
+    let Some(given) = given else {
+        return Ok(None);
+    };
+    match given.to_str() {
+        Some("sha256") => Ok(Some(Algorithm::Sha256)),
+        Some("blake3") => Ok(Some(Algorithm::Blake3)),
+        _ => Err(format!(
+            "--hash: {}: sha256 or blake3 expected",
+            given.to_string_lossy()
+        )),
+    }
+}
+
+fn wrong(letter: char, given: &str, otherwise: &str) -> String {
+    format!("-{letter}: {given}: {otherwise}")
+}
+
+/// Whether one option was written before another: prefixes are taken as the options before them say.
+fn stands_before(matches: &ArgMatches, first: &str, second: &str) -> bool {
+    let place = |id| match matches.value_source(id) {
+        Some(ValueSource::CommandLine) => matches.index_of(id),
+        _ => None,
+    };
+    match (place(first), place(second)) {
+        (Some(first), Some(second)) => first < second,
+        _ => false,
+    }
+}
