@@ -2,5 +2,8 @@
 
 pub mod columns;
 pub mod look;
+pub mod rows;
+pub mod screen;
 pub mod signals;
+pub mod titles;
 pub mod tty;
