@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgAction, Args, Command, CommandFactory, Parser};
+use clap::{ArgAction, ArgMatches, Args, Command, CommandFactory, Parser};
 
 use crate::exit;
 
@@ -42,6 +42,16 @@ pub fn command<T: CommandFactory>() -> Command {
 /// The status to end with, when everything has been said: 0 after `--help` and `--version`, 1
 /// after a usage error or if the help could not be written.
 pub fn parse<T: Parser>() -> Result<T, ExitCode> {
+    parse_as::<T>(ExitCode::FAILURE).map(|(args, _)| args)
+}
+
+/// Parses the command line as [`parse`] does, and gives what the order of options is told by too. A usage error
+/// ends with the status `misuse`.
+///
+/// # Errors
+///
+/// As [`parse`].
+pub fn parse_as<T: Parser>(misuse: ExitCode) -> Result<(T, ArgMatches), ExitCode> {
     let mut command = command::<T>().bin_name(exit::program().to_string_lossy());
     if std::env::var_os("POSIXLY_CORRECT").is_some() {
         command = command.mut_args(|arg| {
@@ -51,12 +61,12 @@ pub fn parse<T: Parser>() -> Result<T, ExitCode> {
     }
     command
         .try_get_matches()
-        .and_then(|mut matches| T::from_arg_matches_mut(&mut matches))
-        .map_err(|error| answer(&error))
+        .and_then(|matches| Ok((T::from_arg_matches(&matches)?, matches)))
+        .map_err(|error| answer(&error, misuse))
 }
 
 /// Answers a command line that asks for nothing else to be done.
-fn answer(error: &clap::Error) -> ExitCode {
+fn answer(error: &clap::Error, misuse: ExitCode) -> ExitCode {
     if matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
@@ -71,7 +81,7 @@ fn answer(error: &clap::Error) -> ExitCode {
     }
     exit::say(&usage_error(error));
     exit::refer_to_help();
-    ExitCode::FAILURE
+    misuse
 }
 
 /// What is wrong with the command line, in the words of `getopt_long(3)`.

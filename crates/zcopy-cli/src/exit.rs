@@ -45,6 +45,11 @@ pub fn refer_to_help() {
     put([b"Try '", &program[..], b" --help' for more information."].concat());
 }
 
+/// Writes a line to standard error, for programs to read.
+pub(crate) fn tell(line: &str) {
+    put(line.as_bytes().to_vec());
+}
+
 /// Writes a line to standard error, at once, so that the lines of two processes do not mix.
 fn put(mut line: Vec<u8>) {
     line.push(b'\n');

@@ -1,27 +1,17 @@
 //! `zc-pv`: moves bytes, and shows how far they have come.
 //!
-//! One thread moves the bytes and keeps count; another draws. They share a [`meter`] and nothing else.
+//! One thread moves the bytes and keeps count; another draws. They share a meter and nothing else.
 
-use std::ffi::OsString;
-use std::os::fd::AsFd as _;
-use std::process::ExitCode;
-use std::sync::Arc;
-
-use clap::ArgMatches;
-use rustix::fs::FileType;
-
-use crate::{exit, sys};
-use carrier::{Carrier, is_same_file};
-use digest::Digest;
-use display::{Display, Stage};
-use input::Input;
-use meter::Meter;
+pub use job::run;
 pub use options::Args;
-use output::Output;
-use pidfile::Pidfile;
-use settings::{Settings, Size, Spool};
-use status::Status;
-use witness::Witness;
+
+pub mod columns;
+pub mod look;
+pub mod rows;
+pub mod screen;
+pub mod signals;
+pub mod titles;
+pub mod tty;
 
 mod carrier;
 mod digest;
@@ -30,6 +20,7 @@ mod extra;
 mod face;
 mod hook;
 mod input;
+mod job;
 mod json;
 mod meter;
 mod options;
@@ -39,175 +30,3 @@ mod settings;
 mod spool;
 mod status;
 mod witness;
-
-/// Does what the command line asks for, and complains of what cannot be done.
-#[must_use]
-pub fn run(args: &Args, matches: &ArgMatches) -> ExitCode {
-    match Settings::of(args, matches) {
-        Ok(settings) => transfer(settings).into(),
-        Err(message) => {
-            exit::say(&message);
-            Status::MEMORY.into()
-        }
-    }
-}
-
-/// Moves all inputs.
-fn transfer(mut settings: Settings) -> Status {
-    if settings.inputs.is_empty() {
-        settings.inputs.push("-".into());
-    }
-    // Whose reader has gone is to leave a tidy terminal.
-    let dies_of_sigpipe = !sys::is_ignored(libc::SIGPIPE);
-    sys::ignore_sigpipe();
-
-    let pidfile = match settings.pidfile.as_deref().map(Pidfile::at) {
-        Some(Ok(pidfile)) => Some(Arc::new(pidfile)),
-        Some(Err(error)) => {
-            let path = settings.pidfile.clone().unwrap_or_default();
-            complain(&path.into_os_string(), &error);
-            return Status::PIDFILE;
-        }
-        None => None,
-    };
-    let output = match Output::open(&settings.output) {
-        Ok(output) => output,
-        Err(error) => {
-            let name = match &settings.output {
-                settings::Output::File(path) => path.clone().into_os_string(),
-                _ => "(stdout)".into(),
-            };
-            complain(&name, &error);
-            return Status::ACCESS;
-        }
-    };
-    if let Some(status) = replace(&settings.inputs, &output) {
-        return status;
-    }
-    let (total, limit) = match sizes(&settings, &output) {
-        Ok(sizes) => sizes,
-        Err(status) => return status,
-    };
-
-    let digest = settings.hash.map(Digest::by);
-    let formats = || {
-        let extra = settings.extra.as_ref();
-        let extra = extra.and_then(|extra| extra.format.as_ref());
-        [&settings.format].into_iter().chain(extra)
-    };
-    let witness = Witness::new(
-        formats().map(format::Format::tail_bytes).max().unwrap_or(0),
-        formats().any(format::Format::needs_line),
-        digest,
-    );
-    let meter = Arc::new(Meter::new(settings.counted, witness));
-    let settings = Arc::new(settings);
-    let pipe = output.is(FileType::Fifo).then(|| output.as_fd().try_clone_to_owned());
-    let first = Stage {
-        name: match (&settings.spool, &settings.name) {
-            (Some(_), None) => Some("(input)".to_owned()),
-            (_, name) => name.clone(),
-        },
-        total,
-    };
-    let display = Display::begin(&settings, &meter, pipe.and_then(Result::ok), pidfile.clone(), first);
-    let display = match display {
-        Ok(display) => display,
-        Err(error) => {
-            complain(&"(stderr)".into(), &error);
-            return Status::INTERNAL;
-        }
-    };
-    let mut carrier = Carrier::new(&settings, &meter, &display, limit);
-    match &settings.spool {
-        None => carrier.carry_all(&settings.inputs, &output),
-        Some(spool) => through(spool, &mut carrier, &output),
-    }
-    let (mut status, is_unread) = (carrier.status(), carrier.is_unread());
-    display.finish();
-    drop(pidfile);
-    if let Some(digest) = meter.witness().digest() {
-        exit::print(&digest.line());
-    }
-    status.add(close(&output, &settings.inputs));
-    if is_unread && dies_of_sigpipe {
-        sys::by_default(libc::SIGPIPE);
-    }
-    status
-}
-
-/// Empties an output that was named, unless it is one of the inputs.
-fn replace(inputs: &[OsString], output: &Output) -> Option<Status> {
-    if !matches!(output, Output::File(..)) {
-        return None;
-    }
-    for name in inputs {
-        let Ok(input) = Input::open(name, false) else {
-            continue;
-        };
-        if is_same_file(input.as_fd(), output.as_fd()) {
-            let name = crate::quote::quoted(name);
-            exit::say(&format!("{name}: input file is also the output"));
-            return Some(Status::INPUT_IS_OUTPUT);
-        }
-    }
-    let error = output.replace().err()?;
-    complain(&output.name().to_owned(), &error);
-    Some(Status::ACCESS)
-}
-
-/// How much there will be, and how much may be moved at most.
-fn sizes(settings: &Settings, output: &Output) -> Result<(Option<u64>, Option<u64>), Status> {
-    let given = match &settings.size {
-        Some(Size::Of(size)) => Some(*size),
-        Some(Size::As(path)) => match input::size_as(path) {
-            Ok(size) => Some(size),
-            Err(error) => {
-                complain(&path.clone().into_os_string(), &error);
-                return Err(Status::MEMORY);
-            }
-        },
-        None => None,
-    };
-    let known = given
-        .filter(|size| *size > 0)
-        .or_else(|| input::total(&settings.inputs, settings.counted));
-    let device = || match output.is(FileType::BlockDevice) {
-        true => input::size_of_device(output.as_fd()),
-        false => None,
-    };
-    if let Some(total) = known {
-        return Ok((Some(total), settings.stops_at_size.then_some(total)));
-    }
-    // A device is filled from where it stands, and no further.
-    let room = device();
-    Ok((room, room))
-}
-
-/// Writes everything into the spool, and only then on.
-fn through(spool: &Spool, carrier: &mut Carrier<'_>, output: &Output) {
-    carrier.spool(spool, output);
-}
-
-/// Closes what was written to, where an error may be told at last.
-fn close(output: &Output, inputs: &[OsString]) -> Status {
-    let mut status = Status::GOOD;
-    if inputs.iter().any(|name| name == "-")
-        && let Err(error) = sys::close_stdin()
-    {
-        complain(&"(stdin)".into(), &error);
-        status.add(Status::INTERNAL);
-    }
-    if matches!(output, Output::Stdout)
-        && let Err(error) = sys::close_stdout()
-    {
-        complain(&"(stdout)".into(), &error);
-        status.add(Status::INTERNAL);
-    }
-    status
-}
-
-fn complain(name: &OsString, error: &std::io::Error) {
-    let name = crate::quote::quoted(name);
-    exit::say(&format!("{name}: {}", exit::worded(error)));
-}

@@ -11,7 +11,7 @@
 )]
 
 use std::io;
-use std::os::fd::{IntoRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, IntoRawFd as _, OwnedFd, RawFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -94,6 +94,85 @@ pub fn ignore_sigpipe() {
 pub fn ignore_sigint() {
     // SAFETY: ignoring a signal runs no code of this process.
     unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
+}
+
+/// Lets a process in the background write to its terminal, and set it, even where the terminal is told to
+/// stop those that do.
+pub fn ignore_sigttou() {
+    // SAFETY: ignoring a signal runs no code of this process.
+    unsafe { libc::signal(libc::SIGTTOU, libc::SIG_IGN) };
+}
+
+/// Whether a signal means nothing to this process, as `nohup` and shells without job control see to.
+#[must_use]
+pub fn is_ignored(signal: i32) -> bool {
+    // SAFETY: all zeros is a value of this plain struct.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: no new action is given, and the old one goes to a struct that outlives the call.
+    let answer = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) };
+    answer == 0 && action.sa_sigaction == libc::SIG_IGN
+}
+
+/// Has a signal do what it does to a process that never asked for it, and returns when that is over.
+///
+/// Of signals that stop, the kernel alone knows whether anybody is there to continue the process; if not,
+/// they do nothing.
+pub fn by_default(signal: i32) {
+    // SAFETY: all zeros is a value of this plain struct.
+    let mut ours: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: as above: zeros are the default action, an empty mask and no flags.
+    let default: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: both structs outlive the call, and the default action runs no code of this process.
+    if unsafe { libc::sigaction(signal, &raw const default, &raw mut ours) } == 0 {
+        // SAFETY: the call takes no pointers. It speaks to this thread, so that the signal has had its
+        // effect when it returns.
+        unsafe { libc::raise(signal) };
+        // SAFETY: the action is the one that was in force until now.
+        unsafe { libc::sigaction(signal, &raw const ours, std::ptr::null_mut()) };
+    }
+}
+
+/// Takes a byte of a file for as long as the file is open, or says that somebody else has it.
+///
+/// The lock belongs to the open file, so that it ends with the process, however that ends.
+///
+/// # Errors
+///
+/// What `fcntl(2)` says, but for the byte being taken.
+pub fn hold_byte(file: BorrowedFd<'_>, offset: i64) -> io::Result<bool> {
+    let mut lock = lock_of_byte(offset);
+    // SAFETY: the struct outlives the call.
+    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw mut lock) } {
+        0 => Ok(true),
+        _ => match io::Error::last_os_error() {
+            error if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
+            error => Err(error),
+        },
+    }
+}
+
+/// Whether somebody who has opened the file apart from us holds this byte of it.
+///
+/// # Errors
+///
+/// What `fcntl(2)` says.
+pub fn is_byte_held(file: BorrowedFd<'_>, offset: i64) -> io::Result<bool> {
+    let mut lock = lock_of_byte(offset);
+    // SAFETY: the struct outlives the call.
+    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) } {
+        0 => Ok(lock.l_type != libc::F_UNLCK as libc::c_short),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn lock_of_byte(offset: i64) -> libc::flock {
+    libc::flock {
+        l_type: libc::F_WRLCK as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: offset,
+        l_len: 1,
+        l_pid: 0,
+    }
 }
 
 /// Closes a file that was written to.

@@ -1,21 +1,20 @@
 //! Every input in turn, by one transfer each.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io;
+use std::io::{self, Seek as _};
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
-use zcopy::{Ended, Pace, Report, Side, SkipErrors, Sparse, Strategy, Sync, Transfer};
+use zcopy::{Pace, Report, Side, SkipErrors, Sparse, Strategy, Sync, Transfer};
 
-use super::display::Display;
+use super::display::{Display, Place, Stage};
 use super::input::Input;
 use super::meter::Meter;
 use super::output::{Direct, Output};
-use super::settings::{Form, Settings, Skip};
+use super::settings::{Form, Settings, Skip, Spool};
 use super::status::Status;
 use super::witness::Counted;
 use crate::{exit, own_output};
@@ -33,6 +32,8 @@ pub(crate) struct Carrier<'a> {
     /// What may still be moved, in what is counted.
     left: Option<u64>,
     status: Status,
+    /// Whether the bytes go to a spool, and pass here once more.
+    is_spooling: bool,
     /// Whether the output's reader has gone, which is told by a signal and not by a message.
     is_unread: bool,
 }
@@ -52,6 +53,7 @@ impl<'a> Carrier<'a> {
             pace: settings.rate_limit.map(|rate| Pace::new(rate.get())),
             left: limit,
             status: Status::GOOD,
+            is_spooling: false,
             is_unread: false,
         }
     }
@@ -66,24 +68,58 @@ impl<'a> Carrier<'a> {
         self.is_unread
     }
 
-    /// Moves every input, and skips those that cannot be opened.
-    pub(crate) fn carry_all(&mut self, names: &[OsString], output: &Output) {
+    /// Moves every input, and skips those that cannot be opened. A break says that the output takes no more.
+    pub(crate) fn carry_all(&mut self, names: &[OsString], output: &Output) -> ControlFlow<()> {
         for name in names {
             if self.left == Some(0) {
-                return;
+                break;
             }
             let input = match Input::open(name, self.settings.direct) {
                 Ok(input) => input,
                 Err(error) => {
-                    self.complain(name, "", &error);
+                    self.complain(name, &error);
                     self.status.add(Status::ACCESS);
                     continue;
                 }
             };
-            if self.carry(name, &input, output).is_break() {
+            self.carry(name, &input, output)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Writes every input into a spool, and when the last byte has come, on to the output.
+    pub(crate) fn carry_through(&mut self, spool: &Spool, names: &[OsString], output: &Output) {
+        let file = match spool.open() {
+            Ok(file) => file,
+            Err(error) => {
+                self.complain(&spool.name(), &error);
+                self.status.add(Status::ACCESS);
                 return;
             }
+        };
+        let spooled = Output::File(file, spool.name().into());
+        self.is_spooling = true;
+        let filled = self.carry_all(names, &spooled);
+        self.is_spooling = false;
+        self.left = None;
+        let Output::File(mut file, name) = spooled else {
+            return;
+        };
+        if filled.is_break() {
+            return;
         }
+        if let Err(error) = file.rewind() {
+            self.complain(name.as_os_str(), &error);
+            self.status.add(Status::TRANSFER);
+            return;
+        }
+        let (bytes, counted) = (self.meter.bytes(), self.meter.counted());
+        self.display.stage(Stage {
+            name: self.settings.name.clone(),
+            total: Some(counted),
+            from: Place { bytes, counted },
+        });
+        let _ = self.carry(name.as_os_str(), &file, output);
     }
 
     /// Moves one input. A break says that the output takes no more.
@@ -113,7 +149,9 @@ impl<'a> Carrier<'a> {
                 if error.kind() == io::ErrorKind::BrokenPipe {
                     self.is_unread = true;
                 } else {
-                    self.complain(output.name(), "write error: ", &exit::cause(&error));
+                    let cause = exit::worded(&exit::cause(&error));
+                    self.display
+                        .say(format!("{}: write error: {cause}", output.name()));
                 }
                 ControlFlow::Break(())
             }
@@ -123,7 +161,7 @@ impl<'a> Carrier<'a> {
                 ControlFlow::Continue(())
             }
             _ => {
-                self.complain(name, "", &exit::cause(&error));
+                self.complain(name, &exit::cause(&error));
                 self.status.add(Status::TRANSFER);
                 ControlFlow::Continue(())
             }
@@ -191,7 +229,7 @@ impl<'a> Carrier<'a> {
                 }
             });
         }
-        if self.meter.witness().is_needed() {
+        if !self.is_spooling && self.meter.witness().is_needed() {
             transfer = transfer.inspect(|bytes| self.meter.witness().see(bytes));
         }
         if settings.form != Form::Quiet || settings.hook.is_some() {
@@ -228,8 +266,8 @@ impl<'a> Carrier<'a> {
         }
     }
 
-    fn complain(&self, name: &OsStr, doing: &str, error: &io::Error) {
-        self.say(name, &format!("{doing}{}", exit::worded(error)));
+    fn complain(&self, name: &OsStr, error: &io::Error) {
+        self.say(name, &exit::worded(error));
     }
 
     fn say(&self, name: &OsStr, what: &str) {

@@ -44,6 +44,15 @@ pub(crate) struct Stage {
     pub(crate) name: Option<String>,
     /// How much it is, in what is counted, if that is known.
     pub(crate) total: Option<u64>,
+    /// Where it begins.
+    pub(crate) from: Place,
+}
+
+/// How far the meter had come at some time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    pub(crate) bytes: u64,
+    pub(crate) counted: u64,
 }
 
 /// An input that has come to its end.

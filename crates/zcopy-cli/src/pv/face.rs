@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use jiff::Zoned;
 use zcopy::Strategy;
 
-use super::display::{Event, File, Stage};
+use super::display::{Event, File, Place, Stage};
 use super::history::History;
 use super::hook::{self, Hook};
 use super::meter::Meter;
@@ -38,6 +38,8 @@ pub(super) struct Face {
     pidfile: Option<Arc<Pidfile>>,
     screen: Screen,
     stage: Stage,
+    /// Where the stage ends, once that is known.
+    end: Option<Place>,
     hook: Option<Hook>,
     history: History,
     begin: Instant,
@@ -82,6 +84,7 @@ impl Face {
             pidfile,
             screen,
             stage,
+            end: None,
             hook,
             begin,
             stopped: Duration::ZERO,
@@ -189,7 +192,8 @@ impl Face {
             Form::Quiet => {}
             Form::Json => {
                 let name = self.stage.name.as_deref();
-                let (bytes, is_bytes) = (self.meter.bytes(), self.meter.counts_bytes());
+                let bytes = self.place().bytes - self.stage.from.bytes;
+                let is_bytes = self.meter.counts_bytes();
                 let line = json::Line::of(&reading, name, bytes, is_bytes, self.meter.strategy());
                 // Every field can be written.
                 if let Ok(line) = serde_json::to_string(&line) {
@@ -250,9 +254,10 @@ impl Face {
 
     fn reading(&mut self, is_over: bool) -> Reading {
         let unread = if is_over { 0 } else { self.unread() };
+        let (place, from) = (self.place(), self.stage.from);
         let moved = match self.meter.counts_bytes() {
-            true => self.meter.bytes().saturating_sub(unread),
-            false => self.meter.counted(),
+            true => (place.bytes - from.bytes).saturating_sub(unread),
+            false => place.counted - from.counted,
         };
         self.shown = self.shown.max(moved);
         let elapsed = self.elapsed();
@@ -278,6 +283,14 @@ impl Face {
         }
     }
 
+    /// How far everything has come.
+    fn place(&self) -> Place {
+        self.end.unwrap_or_else(|| Place {
+            bytes: self.meter.bytes(),
+            counted: self.meter.counted(),
+        })
+    }
+
     /// What sits in the output's pipe, and has not been read.
     fn unread(&self) -> u64 {
         let unread = self.output.as_ref().map(rustix::io::ioctl_fionread);
@@ -301,7 +314,7 @@ impl Face {
     }
 
     fn run_hook(&mut self, reading: &Reading) -> io::Result<()> {
-        match (&mut self.hook, told(reading, &self.meter)) {
+        match (&mut self.hook, told(reading)) {
             (Some(hook), Some(told)) => hook.see(told),
             _ => Ok(()),
         }
@@ -309,12 +322,14 @@ impl Face {
 
     /// Leaves what is shown where it is, and goes on below.
     fn begin_stage(&mut self, stage: Stage) {
+        // The meter has gone on meanwhile.
+        self.end = Some(stage.from);
         if self.is_shown() {
             self.draw(true);
             self.screen.finish();
         }
         self.tell_statistics();
-        self.meter.reset();
+        self.end = None;
         self.stage = stage;
         self.shown = 0;
         self.history = History::over(self.settings.window);
@@ -349,7 +364,7 @@ impl Face {
         }
         self.tell_statistics();
         let reading = self.reading(true);
-        if let (Some(hook), Some(told)) = (self.hook.take(), told(&reading, &self.meter))
+        if let (Some(hook), Some(told)) = (self.hook.take(), told(&reading))
             && let Err(error) = hook.finish(told)
         {
             exit::say(&format!("sh: {error}"));
@@ -384,10 +399,10 @@ impl Face {
 }
 
 /// What a command is told, if there is a total to have a share of.
-fn told(reading: &Reading, meter: &Meter) -> Option<hook::Told> {
+fn told(reading: &Reading) -> Option<hook::Told> {
     Some(hook::Told {
         percent: reading.percent()?,
-        bytes: meter.bytes(),
+        moved: reading.moved,
         total: reading.total?,
         seconds: reading.elapsed.as_secs_f64(),
     })

@@ -7,7 +7,8 @@ use std::process::{Child, Command, Stdio};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Told {
     pub(crate) percent: f64,
-    pub(crate) bytes: u64,
+    /// In what is counted: bytes, or lines.
+    pub(crate) moved: u64,
     pub(crate) total: u64,
     pub(crate) seconds: f64,
 }
@@ -79,7 +80,7 @@ impl Hook {
             .stdin(Stdio::null())
             .stdout(std::io::stderr())
             .env("ZC_PV_PERCENT", format!("{:.0}", told.percent.floor()))
-            .env("ZC_PV_BYTES", told.bytes.to_string())
+            .env("ZC_PV_MOVED", told.moved.to_string())
             .env("ZC_PV_TOTAL", told.total.to_string())
             .env("ZC_PV_SECONDS", format!("{:.3}", told.seconds))
             .spawn()
@@ -100,7 +101,7 @@ mod tests {
     fn told(percent: f64) -> Told {
         Told {
             percent,
-            bytes: 7,
+            moved: 7,
             total: 70,
             seconds: 1.5,
         }
@@ -118,7 +119,7 @@ mod tests {
     fn every_step_is_told_once_and_the_end_is_waited_for() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
-        let command = format!("echo $ZC_PV_PERCENT $ZC_PV_BYTES $ZC_PV_TOTAL >> {}", log.display());
+        let command = format!("echo $ZC_PV_PERCENT $ZC_PV_MOVED $ZC_PV_TOTAL >> {}", log.display());
         let mut hook = Hook::new(command.into(), 50.0);
         for percent in [0.0, 49.0, 51.0] {
             hook.see(told(percent)).unwrap();

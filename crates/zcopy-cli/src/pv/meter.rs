@@ -55,14 +55,6 @@ impl Meter {
         self.before.records.fetch_add(records, Ordering::Relaxed);
     }
 
-    /// Begins to count anew.
-    pub(crate) fn reset(&self) {
-        for amount in [&self.before, &self.now] {
-            amount.bytes.store(0, Ordering::Relaxed);
-            amount.records.store(0, Ordering::Relaxed);
-        }
-    }
-
     /// The bytes that the output has accepted.
     pub(crate) fn bytes(&self) -> u64 {
         self.before.bytes.load(Ordering::Relaxed) + self.now.bytes.load(Ordering::Relaxed)

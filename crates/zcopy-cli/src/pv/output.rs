@@ -1,6 +1,5 @@
 //! Where the bytes go.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,6 +8,7 @@ use std::path::PathBuf;
 use rustix::fs::{FileType, OFlags};
 
 use super::settings;
+use crate::quote::quoted;
 
 /// The output, open.
 #[derive(Debug)]
@@ -45,10 +45,10 @@ impl Output {
     }
 
     /// What messages call it.
-    pub(crate) fn name(&self) -> &OsStr {
+    pub(crate) fn name(&self) -> String {
         match self {
-            Self::File(_, path) => path.as_os_str(),
-            Self::Stdout | Self::Nowhere(_) => OsStr::new("(stdout)"),
+            Self::File(_, path) => quoted(path.as_os_str()),
+            Self::Stdout | Self::Nowhere(_) => "(stdout)".to_owned(),
         }
     }
 

@@ -9,6 +9,9 @@
 )]
 
 mod cat;
+mod display;
+mod foreground;
+mod rows;
 mod tee;
 mod yes;
 
@@ -16,6 +19,7 @@ mod generated;
 
 mod child;
 mod pty;
+mod screen;
 mod script;
 
 // What is skipped, and how, is the same for both crates.

@@ -1,0 +1,13 @@
+//! `zc-pv`: moves bytes, and shows how far they have come.
+
+use std::process::ExitCode;
+
+use zcopy_cli::{args, exit, pv};
+
+fn main() -> ExitCode {
+    exit::prepare();
+    match args::parse_as::<pv::Args>(pv::MISUSE) {
+        Ok((args, matches)) => pv::run(&args, &matches),
+        Err(status) => status,
+    }
+}

@@ -1,0 +1,299 @@
+//! Several displays on one terminal, each on its own row.
+//!
+//! The processes of a pipeline know nothing of each other, but for a file that is named after the terminal. It
+//! says which row the first of them draws on. Each holds a byte of it for as long as it lives, so that nothing
+//! has to be tidied up after one that was killed; and whoever draws, asks or scrolls holds the whole.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossterm::QueueableCommand as _;
+use crossterm::cursor::MoveTo;
+use crossterm::terminal::{Clear, ClearType};
+use rustix::fs::{FlockOperation, OFlags};
+use rustix::io::Errno;
+
+use super::tty::{Size, Tty};
+use crate::sys;
+use table::{Table, Top};
+
+mod table;
+
+/// How long a terminal may take to say where its cursor is: a line around the world, twice over.
+const ANSWER: Duration = Duration::from_secs(1);
+
+/// How long the others may need the file for: one of them may be waiting for that answer.
+const OTHERS: Duration = Duration::from_millis(1500);
+
+/// How long to sleep before asking again whether the file is free.
+const A_LITTLE: Duration = Duration::from_millis(2);
+
+/// How often the file may vanish under our hands, because its last user tidies up.
+const ATTEMPTS: usize = 16;
+
+/// The bytes that tell who lives begin here, where the file has no others.
+const LIVES: i64 = 1 << 20;
+
+/// A row of this process's own.
+#[derive(Debug)]
+pub struct Rows {
+    file: File,
+    path: PathBuf,
+    /// How many have registered before us. They are above.
+    slot: u16,
+    /// Whether we have the file to ourselves just now.
+    is_locked: bool,
+}
+
+/// Where to draw, for as long as the file is ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// On a row of our own, counted from 0 at the top as crossterm does; none if it has left the screen. The
+    /// cursor waits on the lowest row of all.
+    Row {
+        /// Ours.
+        ours: Option<u16>,
+        /// The lowest that any display draws on.
+        lowest: u16,
+    },
+    /// Wherever the cursor is, because the terminal does not say where that is.
+    Anywhere,
+}
+
+impl Rows {
+    /// Gets the next row of this terminal, and asks where the first is if nobody has.
+    ///
+    /// # Errors
+    ///
+    /// That the file cannot be used, or that somebody else needs it for longer than it takes.
+    pub fn join(tty: &Tty) -> io::Result<Self> {
+        Self::join_in(&directory(), tty)
+    }
+
+    /// The same with the file in a directory of the caller's choice.
+    ///
+    /// # Errors
+    ///
+    /// As [`Rows::join`].
+    pub fn join_in(directory: &Path, tty: &Tty) -> io::Result<Self> {
+        let terminal = rustix::fs::fstat(tty)?;
+        let user = rustix::process::geteuid().as_raw();
+        // The same number may be another terminal in another container.
+        let name = format!("zc-pv-{user}-{:x}-{:x}", terminal.st_dev, terminal.st_rdev);
+        let path = directory.join(name);
+        for _ in 0..ATTEMPTS {
+            let mut rows = Self {
+                file: open(&path, user)?,
+                path: path.clone(),
+                slot: 0,
+                is_locked: false,
+            };
+            if !rows.lock(OTHERS) {
+                return Err(Errno::WOULDBLOCK.into());
+            }
+            // Otherwise its last user has removed it between our two calls.
+            if rows.file.metadata()?.nlink() > 0 {
+                rows.register()?;
+                rows.unlock();
+                return Ok(rows);
+            }
+        }
+        Err(Errno::WOULDBLOCK.into())
+    }
+
+    fn register(&mut self) -> io::Result<()> {
+        let mut table = self.table();
+        if self.others_of(&table) == 0 {
+            table = Table::default();
+        }
+        self.slot = table.used;
+        table.used += 1;
+        if !sys::hold_byte(self.file.as_fd(), LIVES + i64::from(self.slot))? {
+            return Err(Errno::WOULDBLOCK.into());
+        }
+        self.write(table)
+    }
+
+    /// Gets the file, and says where to draw: after asking the terminal, if that is not known or it has been
+    /// resized, and after scrolling, if there is no room. `None` if somebody else has the file.
+    ///
+    /// `screen` is how large the screen is to be taken for.
+    pub fn turn(&mut self, tty: &mut Tty, screen: Size, patience: Duration) -> Option<Turn> {
+        if !self.lock(patience) {
+            return None;
+        }
+        let mut table = self.table();
+        let size = tty.size().unwrap_or(screen);
+        let is_resized = table.size != Some(size);
+        let is_narrower = table.size.is_some_and(|old| size.columns < old.columns);
+        table.top = match table.top {
+            // The cursor waits on the lowest row, wherever that is now.
+            Top::At(_) if is_resized => {
+                ask(tty).map_or(Top::Nowhere, |row| Top::At(row - i32::from(table.used) + 1))
+            }
+            Top::Unknown => ask(tty).map_or(Top::Nowhere, Top::At),
+            known => known,
+        };
+        table.size = Some(size);
+        if let Top::At(top) = table.top {
+            let Some(top) = scroll(tty, screen, top, table.used) else {
+                self.give_back(tty);
+                return None;
+            };
+            table.top = Top::At(top);
+            if is_narrower {
+                // What is left over of lines that were too long for a row. The others draw theirs again.
+                let mut frame = Vec::new();
+                let _ = frame.queue(MoveTo(0, u16::try_from(top).unwrap_or(0)));
+                let _ = frame.queue(Clear(ClearType::FromCursorDown));
+                let _ = tty.put(&frame, ANSWER);
+            }
+        }
+        if self.write(table).is_err() {
+            // Without the file nobody knows of anybody.
+            table.top = Top::Nowhere;
+        }
+        Some(match table.top {
+            Top::At(top) => Turn::Row {
+                ours: u16::try_from(top + i32::from(self.slot)).ok(),
+                lowest: u16::try_from(top + i32::from(table.used) - 1).unwrap_or(0),
+            },
+            Top::Unknown | Top::Nowhere => Turn::Anywhere,
+        })
+    }
+
+    /// Lets the others have the file again, once all that we have drawn is on the screen: a half of a frame is
+    /// followed by its other half.
+    pub fn give_back(&mut self, tty: &mut Tty) {
+        if tty.flush(Duration::ZERO) {
+            self.unlock();
+        }
+    }
+
+    /// How many others draw on this terminal just now. To be asked in a turn, or they may be leaving.
+    #[must_use]
+    pub fn others(&self) -> usize {
+        self.others_of(&self.table())
+    }
+
+    /// Has whoever draws next ask where the cursor is: the shell is about to write something.
+    pub fn forget(&mut self) {
+        if self.lock(OTHERS) {
+            let mut table = self.table();
+            table.top = Top::Unknown;
+            // At worst a display appears where the last one was.
+            let _ = self.write(table);
+            self.unlock();
+        }
+    }
+
+    /// Moves all rows down by some lines, in our turn, and says on which row these are to be inserted.
+    pub fn make_way(&mut self, tty: &mut Tty, screen: Size, lines: u16) -> Option<u16> {
+        let mut table = self.table();
+        let Top::At(top) = table.top else {
+            return None;
+        };
+        let top = scroll(tty, screen, top, table.used + lines)?;
+        table.top = Top::At(top + i32::from(lines));
+        self.write(table).ok()?;
+        u16::try_from(top).ok()
+    }
+
+    fn others_of(&self, table: &Table) -> usize {
+        let lives = |slot: &u16| {
+            sys::is_byte_held(self.file.as_fd(), LIVES + i64::from(*slot)).unwrap_or(false)
+        };
+        (0..table.used).filter(lives).count()
+    }
+
+    fn table(&self) -> Table {
+        let mut bytes = [0; table::LONGEST];
+        let n = self.file.read_at(&mut bytes, 0).unwrap_or(0);
+        Table::parsed(&bytes[..n]).unwrap_or_default()
+    }
+
+    fn write(&self, table: Table) -> io::Result<()> {
+        let line = table.to_string();
+        self.file.write_all_at(line.as_bytes(), 0)?;
+        self.file.set_len(line.len() as u64)
+    }
+
+    fn lock(&mut self, patience: Duration) -> bool {
+        let deadline = Instant::now() + patience;
+        while !self.is_locked {
+            match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => self.is_locked = true,
+                Err(Errno::INTR) => {}
+                Err(_) if Instant::now() >= deadline => return false,
+                Err(_) => thread::sleep(A_LITTLE),
+            }
+        }
+        true
+    }
+
+    fn unlock(&mut self) {
+        // An unlock that fails leaves what the end of the process takes away.
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+        self.is_locked = false;
+    }
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        // Whoever opened it meanwhile notices, and makes another.
+        if self.lock(OTHERS) && self.others() == 0 {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Scrolls until there is room for so many rows. Says where the first is now, unless the terminal takes nothing.
+fn scroll(tty: &mut Tty, screen: Size, top: i32, used: u16) -> Option<i32> {
+    let excess = u16::try_from(top + i32::from(used) - i32::from(screen.rows)).unwrap_or(0);
+    if excess == 0 {
+        return Some(top);
+    }
+    let mut frame = Vec::new();
+    let _ = frame.queue(MoveTo(0, screen.rows - 1));
+    frame.extend(std::iter::repeat_n(b'\n', excess.into()));
+    tty.put(&frame, ANSWER).then_some(top - i32::from(excess))
+}
+
+fn ask(tty: &mut Tty) -> Option<i32> {
+    let position = tty.position(ANSWER).ok().flatten()?;
+    Some(i32::from(position.row) - 1)
+}
+
+/// Where pv keeps such files too.
+fn directory() -> PathBuf {
+    ["TMPDIR", "TMP"]
+        .into_iter()
+        .filter_map(std::env::var_os)
+        .find(|value| !value.is_empty())
+        .map_or_else(|| "/tmp".into(), PathBuf::from)
+}
+
+/// Opens the file, and refuses what somebody else has put in its place.
+fn open(path: &Path, user: u32) -> io::Result<File> {
+    // A pipe there would hold us up.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_file() && metadata.uid() == user {
+        Ok(file)
+    } else {
+        Err(Errno::PERM.into())
+    }
+}

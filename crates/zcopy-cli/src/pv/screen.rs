@@ -1,0 +1,400 @@
+//! One line of a terminal, drawn again and again in place.
+
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::time::Duration;
+
+use crossterm::QueueableCommand as _;
+use crossterm::cursor::{Hide, MoveTo, Show};
+use crossterm::terminal::{Clear, ClearType};
+
+use super::columns::columns;
+use super::look::Look;
+use super::rows::{Rows, Turn};
+use super::titles;
+use super::tty::{Size, Tty};
+
+/// How long a frame may wait for room before it is left out. The next one is up to date in any case.
+const A_MOMENT: Duration = Duration::from_millis(20);
+
+/// How long a terminal that takes nothing, as after ^S, may hold up the end.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What a terminal is taken for that does not tell its size, as by pv.
+const USUAL: Size = Size {
+    columns: 80,
+    rows: 25,
+};
+
+/// What the user wishes for the display.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Setup {
+    /// Draw in the background, and where there is no terminal (`-f`).
+    pub force: bool,
+    /// Give each display of this terminal its own row (`-c`).
+    pub own_row: bool,
+    /// The width, whatever the terminal's is (`-w`).
+    pub columns: Option<u16>,
+    /// The height, whatever the terminal's is (`-H`).
+    pub rows: Option<u16>,
+}
+
+/// Where the display is drawn. The cursor is hidden from the first frame to the end, which a drop is too.
+#[derive(Debug)]
+pub struct Screen {
+    tty: Tty,
+    setup: Setup,
+    look: Look,
+    size: Size,
+    /// How many columns the line takes that stands on the screen.
+    shown: usize,
+    has_drawn: bool,
+    is_cursor_hidden: bool,
+    /// Whether what stands there may have been broken over several rows.
+    is_broken: bool,
+    /// A line that the terminal had no room for.
+    undrawn: Option<String>,
+    row: Row,
+    /// What is to be sent when all is over: the window's old title, no progress in its tab.
+    at_the_end: Vec<&'static str>,
+}
+
+/// Which row the line is drawn on.
+#[derive(Debug)]
+enum Row {
+    /// The cursor's.
+    Any,
+    /// Our own, when there is something to draw.
+    Wanted,
+    Own(Rows),
+}
+
+impl Screen {
+    /// Draws on standard error, as the environment allows, and shows the cursor again if the program panics.
+    ///
+    /// # Errors
+    ///
+    /// That standard error is closed.
+    pub fn on_stderr(setup: Setup) -> io::Result<Self> {
+        let screen = Self::on(rustix::stdio::stderr(), setup, Look::of_environment())?;
+        if screen.has_sequences() {
+            let tty = screen.tty.as_fd().try_clone_to_owned()?;
+            let report = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |panic| {
+                let mut show = Vec::new();
+                let _ = show.queue(Show);
+                // There is nobody left to tell if it fails.
+                let _ = rustix::io::write(&tty, &show);
+                report(panic);
+            }));
+        }
+        Ok(screen)
+    }
+
+    /// Draws where a descriptor leads.
+    ///
+    /// # Errors
+    ///
+    /// That the descriptor cannot be duplicated.
+    pub fn on(fd: BorrowedFd<'_>, setup: Setup, look: Look) -> io::Result<Self> {
+        let mut screen = Self {
+            tty: Tty::on(fd)?,
+            setup,
+            look,
+            size: USUAL,
+            shown: 0,
+            has_drawn: false,
+            is_cursor_hidden: false,
+            is_broken: false,
+            undrawn: None,
+            row: Row::Any,
+            at_the_end: Vec::new(),
+        };
+        // A terminal of no abilities has no rows, only a line.
+        if setup.own_row && screen.has_sequences() {
+            screen.row = Row::Wanted;
+        }
+        screen.measure();
+        Ok(screen)
+    }
+
+    /// Whether there will be a display at all: on a terminal, or by force.
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
+        self.setup.force || self.tty.is_terminal()
+    }
+
+    /// Whether a frame would be drawn now: not in the background, where the screen is somebody else's.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        self.setup.force || (self.tty.is_terminal() && self.tty.is_ours())
+    }
+
+    /// How many columns and rows there are for a line, and for all of them.
+    #[must_use]
+    pub fn size(&self) -> Size {
+        self.size
+    }
+
+    /// What may be shown.
+    #[must_use]
+    pub fn look(&self) -> Look {
+        let is_terminal = self.tty.is_terminal();
+        Look {
+            colour: self.look.colour && is_terminal,
+            sequences: self.look.sequences && is_terminal,
+            ..self.look
+        }
+    }
+
+    /// Registers for a row of its own, if that is wished for. Whoever does so first is above.
+    ///
+    /// To be called when the program begins: its first frame may be a long time off.
+    pub fn begin(&mut self) {
+        if matches!(self.row, Row::Wanted) {
+            // Without the file that tells of the others, the display is as it is without them.
+            self.row = Rows::join(&self.tty).map_or(Row::Any, Row::Own);
+        }
+    }
+
+    /// Draws the line over the one before, by one write. One that the terminal has no room for is left out, and one
+    /// in the background too.
+    pub fn draw(&mut self, line: &str) {
+        if !self.is_ours() {
+            self.lose_the_screen();
+            return;
+        }
+        if line.contains(titles::TAB) {
+            self.at_the_end(titles::NO_TAB);
+        }
+        let is_drawn = self.try_draw(line, A_MOMENT);
+        self.undrawn = (!is_drawn).then(|| line.to_owned());
+    }
+
+    /// Gives the terminal's window a title, and has it get its old one back.
+    pub fn title_window(&mut self, title: &str) {
+        if !self.is_ours() {
+            return;
+        }
+        let mut frame = String::new();
+        if self.tty.is_terminal() && !self.at_the_end.contains(&titles::OLD_WINDOW) {
+            frame.push_str(titles::KEEP_WINDOW);
+        }
+        frame.push_str(&titles::window(title));
+        if self.tty.put(frame.as_bytes(), A_MOMENT) && self.tty.is_terminal() {
+            self.at_the_end(titles::OLD_WINDOW);
+        }
+    }
+
+    /// Writes a message above the display, or wherever standard error leads. The display follows with its next
+    /// frame.
+    pub fn say(&mut self, message: &str) {
+        let mut frame = Vec::new();
+        if self.has_drawn && self.is_ours() && self.has_sequences() {
+            if self.take_turn(PATIENCE).is_some() {
+                self.say_above_all(message);
+                self.give_turn_back();
+                return;
+            }
+            let _ = frame.queue(Clear(ClearType::CurrentLine));
+        } else if self.has_drawn {
+            // Nothing else clears what stands there.
+            frame.extend(std::iter::repeat_n(b' ', self.shown));
+            frame.push(b'\r');
+        }
+        frame.extend_from_slice(message.as_bytes());
+        frame.push(b'\n');
+        let _ = self.tty.put(&frame, PATIENCE);
+        self.shown = 0;
+    }
+
+    /// Looks how large the terminal is now. To be called when it may have been resized, and on the way back into
+    /// the foreground.
+    pub fn measure(&mut self) {
+        let now = self.tty.size();
+        // Some terminals then break what is too long for a row, and some cut it off.
+        self.is_broken |= now.is_some_and(|now| usize::from(now.columns) < self.shown);
+        let now = now.unwrap_or(USUAL);
+        self.size = Size {
+            columns: self.setup.columns.unwrap_or(now.columns),
+            rows: self.setup.rows.unwrap_or(now.rows),
+        };
+    }
+
+    /// Leaves the screen to the shell, before a pause. The next frame is drawn wherever the cursor is then.
+    pub fn pause(&mut self) {
+        self.lose_the_screen();
+        self.show_cursor(A_MOMENT);
+    }
+
+    /// Ends the display: its last line stays, the cursor is shown below it.
+    ///
+    /// A terminal that takes nothing is given a second, and then left as it is.
+    pub fn finish(&mut self) {
+        if let Some(line) = self.undrawn.take()
+            && self.is_ours()
+        {
+            self.try_draw(&line, PATIENCE);
+        }
+        if self.has_drawn && self.is_ours() {
+            let lowest = self.take_turn(PATIENCE);
+            let is_last = !matches!(&self.row, Row::Own(rows) if rows.others() > 0);
+            let mut frame = Vec::new();
+            if let Some(lowest) = lowest {
+                let _ = frame.queue(MoveTo(0, lowest));
+            }
+            if is_last {
+                frame.push(b'\n');
+            }
+            if self.is_cursor_hidden {
+                // The others hide it again with their next frames, if there are any.
+                let _ = frame.queue(Show);
+            }
+            for sequence in self.at_the_end.drain(..) {
+                frame.extend_from_slice(sequence.as_bytes());
+            }
+            if self.tty.put(&frame, PATIENCE) {
+                self.is_cursor_hidden = false;
+            }
+            self.tty.flush(PATIENCE);
+        }
+        self.show_cursor(PATIENCE);
+        // While it is still our turn, so that of two that end together one is the last.
+        self.row = Row::Any;
+        self.has_drawn = false;
+    }
+
+    /// Somebody else writes to the terminal from now on.
+    fn lose_the_screen(&mut self) {
+        if self.shown > 0 {
+            self.shown = 0;
+            self.is_broken = false;
+            if let Row::Own(rows) = &mut self.row {
+                rows.forget();
+            }
+        }
+    }
+
+    fn has_sequences(&self) -> bool {
+        self.look.sequences && self.tty.is_terminal()
+    }
+
+    fn at_the_end(&mut self, sequence: &'static str) {
+        if !self.at_the_end.contains(&sequence) {
+            self.at_the_end.push(sequence);
+        }
+    }
+
+    fn try_draw(&mut self, line: &str, patience: Duration) -> bool {
+        self.begin();
+        let turn = match &mut self.row {
+            Row::Own(rows) => rows.turn(&mut self.tty, self.size, patience),
+            Row::Any | Row::Wanted => Some(Turn::Anywhere),
+        };
+        let Some(turn) = turn else {
+            return false;
+        };
+        let frame = self.frame(line, turn);
+        let is_drawn = self.tty.put(&frame, patience);
+        if is_drawn {
+            self.shown = columns(line);
+            self.has_drawn = true;
+            self.is_broken = false;
+            self.is_cursor_hidden = self.has_sequences();
+        }
+        self.give_turn_back();
+        is_drawn
+    }
+
+    /// What turns the screen as it is into one that shows the line.
+    fn frame(&self, line: &str, turn: Turn) -> Vec<u8> {
+        let mut frame = Vec::with_capacity(line.len() + 64);
+        let width = columns(line);
+        if !self.has_sequences() {
+            frame.extend_from_slice(line.as_bytes());
+            frame.extend(std::iter::repeat_n(b' ', self.shown.saturating_sub(width)));
+            frame.push(b'\r');
+            return frame;
+        }
+        if !self.is_cursor_hidden || matches!(turn, Turn::Row { .. }) {
+            // Another display may have shown it at its end.
+            let _ = frame.queue(Hide);
+        }
+        match turn {
+            Turn::Anywhere => frame.push(b'\r'),
+            Turn::Row { ours, lowest } => {
+                let _ = frame.queue(MoveTo(0, ours.unwrap_or(lowest)));
+            }
+        }
+        if self.is_broken && turn == Turn::Anywhere {
+            let _ = frame.queue(Clear(ClearType::FromCursorDown));
+        }
+        // A display that has been scrolled away still hides the cursor.
+        if !matches!(turn, Turn::Row { ours: None, .. }) {
+            frame.extend_from_slice(line.as_bytes());
+            if line.contains("\x1b[") {
+                // The colours of one line are not to fill the rest of the row.
+                frame.extend_from_slice(b"\x1b[m");
+            }
+            // After its last column a terminal still stands on that, and would erase it.
+            let screen = self.tty.size().unwrap_or(self.size).columns;
+            if width < usize::from(screen) {
+                let _ = frame.queue(Clear(ClearType::UntilNewLine));
+            }
+        }
+        match turn {
+            Turn::Anywhere => frame.push(b'\r'),
+            Turn::Row { lowest, .. } => {
+                let _ = frame.queue(MoveTo(0, lowest));
+            }
+        }
+        frame
+    }
+
+    /// Writes a message above the rows of all displays, which move down.
+    fn say_above_all(&mut self, message: &str) {
+        let Row::Own(rows) = &mut self.row else {
+            return;
+        };
+        let width = usize::from(self.size.columns);
+        let lines = columns(message).div_ceil(width).max(1) as u16;
+        if let Some(row) = rows.make_way(&mut self.tty, self.size, lines) {
+            let mut frame = Vec::new();
+            let _ = frame.queue(MoveTo(0, row));
+            // IL of ECMA-48, which crossterm has not.
+            frame.extend_from_slice(format!("\x1b[{lines}L{message}").as_bytes());
+            let _ = self.tty.put(&frame, PATIENCE);
+        }
+    }
+
+    /// The lowest row of all displays, if each has one and it is our turn.
+    fn take_turn(&mut self, patience: Duration) -> Option<u16> {
+        let Row::Own(rows) = &mut self.row else {
+            return None;
+        };
+        match rows.turn(&mut self.tty, self.size, patience)? {
+            Turn::Row { lowest, .. } => Some(lowest),
+            Turn::Anywhere => None,
+        }
+    }
+
+    fn give_turn_back(&mut self) {
+        if let Row::Own(rows) = &mut self.row {
+            rows.give_back(&mut self.tty);
+        }
+    }
+
+    fn show_cursor(&mut self, patience: Duration) {
+        if self.is_cursor_hidden {
+            let mut frame = Vec::new();
+            let _ = frame.queue(Show);
+            self.is_cursor_hidden = !self.tty.put(&frame, patience);
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.show_cursor(PATIENCE);
+    }
+}

@@ -1,0 +1,120 @@
+//! Signals as messages to the thread that draws.
+
+use std::io;
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGWINCH};
+use signal_hook::iterator::{Handle, Signals as Incoming};
+
+use crate::sys;
+
+/// What a signal has to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// The terminal may have another size.
+    Resized,
+    /// The user, or the system, wants an end: the signal's number.
+    Interrupted(i32),
+    /// The user wants a pause (^Z): the screen is to be left tidy, and [`stop`] to be called.
+    Pause,
+    /// The process runs on, in the foreground or in the background.
+    Continued,
+}
+
+/// Signals on their way to a channel, until this is dropped.
+#[derive(Debug)]
+pub struct Signals {
+    incoming: Handle,
+}
+
+impl Signals {
+    /// Has `INT`, `TERM`, `HUP`, `TSTP`, `CONT` and `WINCH` sent to a channel, whose message may be of any
+    /// type that an [`Event`] fits in.
+    ///
+    /// `INT`, `TERM`, `HUP` and `TSTP` stay ignored if they are (by nohup, say). From now on the terminal
+    /// does not stop this process for drawing in the background: whoever draws looks first.
+    ///
+    /// After the drop those signals do nothing.
+    ///
+    /// # Errors
+    ///
+    /// What `sigaction(2)`, `socketpair(2)` or the start of a thread says.
+    pub fn sent_to<T>(events: Sender<T>) -> io::Result<Self>
+    where
+        T: From<Event> + Send + 'static,
+    {
+        sys::ignore_sigttou();
+        let wanted = [SIGINT, SIGTERM, SIGHUP, SIGTSTP]
+            .into_iter()
+            .filter(|&signal| !sys::is_ignored(signal))
+            .chain([SIGCONT, SIGWINCH]);
+        let mut signals = Incoming::new(wanted)?;
+        let incoming = signals.handle();
+        thread::Builder::new()
+            .name("signals".into())
+            .spawn(move || {
+                for signal in signals.forever() {
+                    if events.send(meaning(signal).into()).is_err() {
+                        // Nobody listens any more.
+                        return;
+                    }
+                }
+            })?;
+        Ok(Self { incoming })
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        self.incoming.close();
+    }
+}
+
+fn meaning(signal: i32) -> Event {
+    match signal {
+        SIGWINCH => Event::Resized,
+        SIGTSTP => Event::Pause,
+        SIGCONT => Event::Continued,
+        other => Event::Interrupted(other),
+    }
+}
+
+/// Stops the process, as ^Z does one that never asked for signals, and returns when it has been continued: for
+/// how long it slept.
+///
+/// Where nobody could continue it, as in a container without a shell, the kernel does not stop it.
+#[must_use = "the time asleep is no part of the elapsed time"]
+pub fn stop() -> Duration {
+    let begin = Instant::now();
+    sys::by_default(SIGTSTP);
+    begin.elapsed()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::{Event, Signals};
+
+    #[test]
+    fn signals_become_events_in_order() {
+        let (send, receive) = mpsc::channel::<Event>();
+        let signals = Signals::sent_to(send).unwrap();
+        let patience = Duration::from_secs(60);
+        for (signal, event) in [
+            (libc::SIGWINCH, Event::Resized),
+            (libc::SIGTERM, Event::Interrupted(libc::SIGTERM)),
+            (libc::SIGTSTP, Event::Pause),
+            (libc::SIGCONT, Event::Continued),
+        ] {
+            signal_hook::low_level::raise(signal).unwrap();
+            assert_eq!(receive.recv_timeout(patience).unwrap(), event);
+        }
+        drop(signals);
+        assert!(receive.recv_timeout(patience).is_err(), "the thread ends");
+    }
+}
