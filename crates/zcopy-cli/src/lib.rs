@@ -4,6 +4,7 @@
 //! [`zcopy::Transfer`] and [`zcopy::Repeat`], and by nothing else.
 //!
 //! - [`cat`]: what `zc-cat` does.
+//! - [`pv`]: what `zc-pv` shows.
 //! - [`tee`]: what `zc-tee` does.
 //! - [`yes`]: what `zc-yes` does.
 //! - [`args`]: arguments, and usage errors as GNU words them.
@@ -13,6 +14,7 @@
 //! - [`sys`]: what needs `unsafe`.
 
 pub mod cat;
+pub mod pv;
 pub mod tee;
 pub mod yes;
 
