@@ -5,11 +5,19 @@
 pub use job::run;
 pub use options::Args;
 
+pub mod bar;
 pub mod columns;
+pub mod format;
+pub mod history;
 pub mod look;
+pub mod number;
+pub mod reading;
+pub mod render;
 pub mod rows;
 pub mod screen;
 pub mod signals;
+pub mod text;
+pub mod time;
 pub mod titles;
 pub mod tty;
 

@@ -1,0 +1,213 @@
+//! The progress bar: how far along it is filled, or where its marker is.
+
+/// What a bar is drawn with.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum BarStyle {
+    /// `===>  `, in ASCII.
+    #[default]
+    Plain,
+    /// Whole blocks: `███   `.
+    Block,
+    /// Whole blocks, and eighths of one: `███▍  `.
+    Granular,
+    /// Whole blocks, and three shades: `███▒░░`.
+    Shaded,
+}
+
+impl BarStyle {
+    /// The words that stand for the styles, as options and formats take them.
+    pub const WORDS: &[(&str, Self)] = &[
+        ("plain", Self::Plain),
+        ("block", Self::Block),
+        ("granular", Self::Granular),
+        ("shaded", Self::Shaded),
+    ];
+
+    /// The style itself, or the plain one where there is nothing but ASCII.
+    #[must_use]
+    pub fn where_utf8(self, utf8: bool) -> Self {
+        if utf8 { self } else { Self::Plain }
+    }
+}
+
+/// What a terminal's tab is told when no progress is to be shown there any more (`ConEmu`'s OSC 9;4).
+pub const TAB_IS_OVER: &str = "\x1b]9;4;0;0\x1b\\";
+
+/// Tells a terminal's tab how far it is, or that it moves and nobody knows how far.
+#[must_use]
+pub fn tab(percent: f64, is_known: bool) -> String {
+    let state = if is_known { 1 } else { 3 };
+    format!("\x1b]9;4;{state};{percent:.0}\x1b\\")
+}
+
+/// A bar of so many columns that is filled by so many percent.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy_cli::pv::bar::{BarStyle, filled};
+///
+/// assert_eq!(filled(BarStyle::Plain, 10, 50.0), "====>     ");
+/// assert_eq!(filled(BarStyle::Granular, 10, 55.0), "█████▌    ");
+/// assert_eq!(filled(BarStyle::Shaded, 10, 55.0), "█████▒░░░░");
+/// ```
+#[must_use]
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "columns are few, and percentages are clamped to 0 to 100"
+)]
+pub fn filled(style: BarStyle, columns: usize, percent: f64) -> String {
+    let cells = columns as f64 * percent.clamp(0.0, 100.0) / 100.0;
+    let whole = (cells as usize).min(columns);
+    let part = cells - whole as f64;
+    if style == BarStyle::Plain {
+        // The head is the last cell that is full, and shown also when none is.
+        let head = usize::from(columns > 0);
+        let body = whole.saturating_sub(head);
+        return padded(&"=".repeat(body), &">"[..head], ' ', columns);
+    }
+    let (partial, background): (&[&str], char) = match style {
+        BarStyle::Plain | BarStyle::Block => (&[], ' '),
+        BarStyle::Granular => (&["▏", "▎", "▍", "▌", "▋", "▊", "▉"], ' '),
+        BarStyle::Shaded => (&["▒", "▓"], '░'),
+    };
+    let step = (part * (partial.len() + 1) as f64) as usize;
+    let partial = step
+        .checked_sub(1)
+        .and_then(|step| partial.get(step).copied());
+    // Where all cells are full, there is none for a part.
+    let partial = partial.filter(|_| whole < columns).unwrap_or_default();
+    padded(&"█".repeat(whole), partial, background, columns)
+}
+
+/// A bar of so many columns with a marker that each beat moves on by two percent of the way, to and fro.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy_cli::pv::bar::{BarStyle, moving};
+///
+/// assert_eq!(moving(BarStyle::Plain, 10, 25), "   <=>    ");
+/// assert_eq!(moving(BarStyle::Plain, 10, 50), "       <=>");
+/// assert_eq!(moving(BarStyle::Plain, 10, 75), "   <=>    ");
+/// assert_eq!(moving(BarStyle::Block, 6, 0), "◀▶    ");
+/// ```
+#[must_use]
+pub fn moving(style: BarStyle, columns: usize, beat: u64) -> String {
+    let (marker, taken, background) = match style {
+        BarStyle::Plain => ("<=>", 3, ' '),
+        BarStyle::Block | BarStyle::Granular => ("◀▶", 2, ' '),
+        BarStyle::Shaded => ("▒▓▒", 3, '░'),
+    };
+    let Some(way) = columns.checked_sub(taken) else {
+        return background.to_string().repeat(columns);
+    };
+    let position = usize::try_from(swing(beat)).unwrap_or_default();
+    let percent = position.min(200 - position);
+    let before = background
+        .to_string()
+        .repeat(way.saturating_mul(percent) / 100);
+    padded(&before, marker, background, columns)
+}
+
+/// Where the marker is on its way to and fro, of which each is a hundred: 0 to 198.
+#[must_use]
+pub fn swing(beat: u64) -> u64 {
+    beat % 100 * 2
+}
+
+fn padded(before: &str, marker: &str, background: char, columns: usize) -> String {
+    let mut bar = String::with_capacity(columns * background.len_utf8());
+    bar.push_str(before);
+    bar.push_str(marker);
+    // Every character that bars consist of takes one column.
+    let taken = bar.chars().count();
+    bar.extend(std::iter::repeat_n(
+        background,
+        columns.saturating_sub(taken),
+    ));
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_are_as_pv_draws_them() {
+        for (style, columns, percent, bar) in [
+            (BarStyle::Plain, 0, 30.0, ""),
+            (BarStyle::Plain, 1, 1.0, ">"),
+            (BarStyle::Plain, 1, 100.0, ">"),
+            (BarStyle::Plain, 2, 50.0, "> "),
+            (BarStyle::Plain, 2, 100.0, "=>"),
+            (BarStyle::Plain, 3, 99.0, "=> "),
+            (BarStyle::Plain, 4, 50.0, "=>  "),
+            (BarStyle::Plain, 13, 33.0, "===>         "),
+            (BarStyle::Plain, 20, 99.0, "==================> "),
+            (BarStyle::Plain, 20, 100.0, "===================>"),
+            (BarStyle::Block, 10, 9.9, "          "),
+            (BarStyle::Block, 10, 10.0, "█         "),
+            (BarStyle::Block, 10, 55.0, "█████     "),
+            (BarStyle::Block, 10, 100.0, "██████████"),
+            (BarStyle::Granular, 10, 1.0, "          "),
+            (BarStyle::Granular, 10, 4.0, "▍         "),
+            (BarStyle::Granular, 10, 6.0, "▌         "),
+            (BarStyle::Granular, 10, 12.0, "█▏        "),
+            (BarStyle::Granular, 10, 99.0, "█████████▉"),
+            (BarStyle::Granular, 10, 100.0, "██████████"),
+            (BarStyle::Granular, 13, 30.0, "███▉         "),
+            (BarStyle::Shaded, 10, 1.0, "░░░░░░░░░░"),
+            (BarStyle::Shaded, 10, 33.3, "███░░░░░░░"),
+            (BarStyle::Shaded, 10, 33.4, "███▒░░░░░░"),
+            (BarStyle::Shaded, 10, 36.6, "███▒░░░░░░"),
+            (BarStyle::Shaded, 10, 36.7, "███▓░░░░░░"),
+            (BarStyle::Shaded, 10, 100.0, "██████████"),
+        ] {
+            assert_eq!(filled(style, columns, percent), bar, "{style:?} {percent}");
+        }
+    }
+
+    #[test]
+    fn the_marker_goes_to_and_fro_as_pv_moves_it() {
+        let at = |beat| moving(BarStyle::Plain, 43, beat).find('<').unwrap();
+        let there: Vec<_> = (1..=12).map(at).collect();
+        assert_eq!(there, [0, 1, 2, 3, 4, 4, 5, 6, 7, 8, 8, 9]);
+        let turn: Vec<_> = (47..=56).map(at).collect();
+        assert_eq!(turn, [37, 38, 39, 40, 39, 38, 37, 36, 36, 35]);
+        let back: Vec<_> = (95..=105).map(at).collect();
+        assert_eq!(back, [4, 3, 2, 1, 0, 0, 0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn every_bar_is_as_wide_as_it_is_asked_to_be() {
+        for (_, style) in BarStyle::WORDS {
+            for columns in 0..200 {
+                for percent in [
+                    -1.0,
+                    0.0,
+                    0.1,
+                    33.3,
+                    50.0,
+                    99.99,
+                    100.0,
+                    150.0,
+                    f64::INFINITY,
+                    f64::NAN,
+                ] {
+                    assert_eq!(filled(*style, columns, percent).chars().count(), columns);
+                }
+                for beat in [0, 1, 49, 50, 51, 99, 100, u64::MAX] {
+                    assert_eq!(moving(*style, columns, beat).chars().count(), columns);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_tab_is_told_whole_percent() {
+        assert_eq!(tab(87.5, true), "\x1b]9;4;1;88\x1b\\");
+        assert_eq!(tab(2.0, false), "\x1b]9;4;3;2\x1b\\");
+    }
+}

@@ -1,0 +1,424 @@
+use std::time::Duration;
+
+use jiff::Zoned;
+use jiff::civil::date;
+use jiff::tz::TimeZone;
+
+use super::*;
+use crate::pv::format::Shown;
+use crate::pv::reading::BufferUse;
+
+fn look(width: usize) -> Look {
+    Look {
+        width,
+        unit: Unit::Bytes,
+        si: false,
+        style: BarStyle::Plain,
+        gauge: false,
+        name: None,
+        utf8: true,
+        colour: true,
+    }
+}
+
+fn now() -> Zoned {
+    date(2027, 1, 15)
+        .at(8, 0, 1, 0)
+        .to_zoned(TimeZone::UTC)
+        .unwrap()
+}
+
+/// A second after it began, when `moved` have been moved at an even rate.
+fn reading(moved: u32, total: Option<u64>) -> Reading {
+    let rate = f64::from(moved);
+    let left = total.map(|total| total.saturating_sub(moved.into()));
+    Reading {
+        elapsed: Duration::from_secs(1),
+        moved: moved.into(),
+        rate,
+        average: rate,
+        fastest: rate,
+        remaining: left.map(|left| Duration::from_secs(left / u64::from(moved.max(1)))),
+        beat: 1,
+        ..Reading::before(now(), total)
+    }
+}
+
+fn line(format: &Format, reading: &Reading, look: &Look) -> String {
+    let mut line = String::new();
+    render(format, reading, look, &mut line);
+    line
+}
+
+fn written(format: &str, width: usize) -> String {
+    line(
+        &Format::parse(format),
+        &reading(300, Some(1000)),
+        &look(width),
+    )
+}
+
+fn unknown(format: &str, width: usize) -> String {
+    line(&Format::parse(format), &reading(300, None), &look(width))
+}
+
+#[test]
+fn the_default_line_is_as_pv_shows_it() {
+    let format = Format::of(&Shown::by_default());
+    let mut reading = reading(1000, Some(200_000));
+    assert_eq!(
+        line(&format, &reading, &look(80)),
+        "1000  B 0:00:01 [1000  B/s] [>                                ]   0% ETA 0:03:19"
+    );
+    reading.total = None;
+    assert_eq!(
+        line(&format, &reading, &look(80)),
+        "1000  B 0:00:01 [1000  B/s] [<=>                                               ]"
+    );
+    reading.total = Some(0);
+    assert_eq!(text::width(&line(&format, &reading, &look(80))), 80);
+}
+
+#[test]
+fn the_last_line_has_blanks_for_the_time_left() {
+    let format = Format::of(&Shown::by_default());
+    let over = Reading {
+        is_over: true,
+        remaining: Some(Duration::ZERO),
+        ..reading(1000, Some(1000))
+    };
+    assert_eq!(
+        line(&format, &over, &look(60)),
+        "1000  B 0:00:01 [1000  B/s] [============>] 100%            "
+    );
+}
+
+#[test]
+fn all_switches_make_the_line_that_pv_shows() {
+    let all = Shown {
+        finish: true,
+        average: true,
+        name: true,
+        ..Shown::by_default()
+    };
+    let mut look = look(150);
+    look.name = Some("nm".to_owned());
+    assert_eq!(
+        line(&Format::of(&all), &reading(100, Some(1000)), &look),
+        format!(
+            "       nm:  100  B 0:00:01 [ 100  B/s] ( 100  B/s) [=====>{}]  10% ETA 0:00:09 FIN 08:00:10",
+            " ".repeat(61)
+        )
+    );
+}
+
+#[test]
+fn single_switches_fill_no_more_than_they_need() {
+    let shown = |letter: char| Shown {
+        progress: letter == 'p',
+        eta: letter == 'e',
+        finish: letter == 'I',
+        buffer: letter == 'T',
+        tail: (letter == 'A').then_some(5),
+        ..Shown::default()
+    };
+    for (letter, known, without) in [
+        (
+            'p',
+            "[=>                     ]  10%",
+            "[<=>                         ]",
+        ),
+        ('e', "ETA 0:00:09", ""),
+        ('I', "FIN 08:00:10", ""),
+        ('T', "{----}", "{----}"),
+        ('A', ".....", "....."),
+    ] {
+        let format = Format::of(&shown(letter));
+        assert_eq!(line(&format, &reading(100, Some(1000)), &look(30)), known);
+        assert_eq!(line(&format, &reading(100, None), &look(30)), without);
+    }
+}
+
+#[test]
+fn bars_share_what_the_rest_leaves() {
+    for (format, width, shown) in [
+        ("a%p|%p|%{bar-plain}b", 30, "a[>]  30%|[>]  30%|=>      b"),
+        (
+            "a%p|%p|%{bar-plain}b",
+            31,
+            "a[> ]  30%|[> ]  30%|=>       b",
+        ),
+        (
+            "a%10p|%p|%L|b",
+            40,
+            "a[>  ]  30%|[>    ]  30%|            |b",
+        ),
+        ("%L|", 10, "         |"),
+        ("%7p|", 10, "[]  30%|"),
+        ("%6p|", 10, "|"),
+        ("%8p|", 10, "[>]  30%|"),
+        ("%p", 6, ""),
+        ("%p", 7, "[]  30%"),
+    ] {
+        assert_eq!(written(format, width), shown, "{format}");
+    }
+    for (format, width, shown) in [
+        ("%p", 5, ""),
+        ("%p", 6, "[<=> ]"),
+        ("%{progress-bar-only}", 4, ""),
+        ("%{progress-bar-only}", 5, "<=>  "),
+        ("%4{progress-bar-only}|", 8, "|"),
+        ("%6p|", 8, "[<=> ]|"),
+    ] {
+        assert_eq!(unknown(format, width), shown, "{format}");
+    }
+}
+
+#[test]
+fn what_is_more_than_all_is_all() {
+    let more = reading(150, Some(100));
+    let of = |format: &str| line(&Format::parse(format), &more, &look(20));
+    assert_eq!(of("%p"), "[============>] 100%");
+    assert_eq!(of("%{progress-amount-only}"), "100%");
+    assert_eq!(of("%{progress-conemu}"), "\x1b]9;4;1;100\x1b\\");
+    assert_eq!(of("%b"), " 150  B");
+}
+
+#[test]
+fn a_gauge_shows_the_share_of_the_highest_rate() {
+    let mut look = look(40);
+    look.gauge = true;
+    let format = Format::parse("%p");
+    let mut reading = reading(100, None);
+    assert_eq!(
+        line(&format, &reading, &look),
+        "[===========================>]/ 100  B/s"
+    );
+    (reading.rate, reading.fastest) = (50.0, 200.0);
+    assert_eq!(
+        line(&format, &reading, &look),
+        "[======>                     ]/ 200  B/s"
+    );
+    let amount = Format::parse("%{progress-amount-only}|%{progress-bar-only}");
+    assert_eq!(
+        line(&amount, &reading, &look),
+        " 200  B/s|======>                       "
+    );
+    (reading.rate, reading.fastest) = (0.0, 0.0);
+    assert_eq!(
+        line(&format, &reading, &look),
+        "[>                           ]/0.00  B/s"
+    );
+    reading.total = Some(1000);
+    reading.moved = 100;
+    assert_eq!(
+        line(&format, &reading, &look),
+        "[==>                              ]  10%"
+    );
+}
+
+#[test]
+fn styles_need_utf8() {
+    let mut look = look(20);
+    look.style = BarStyle::Granular;
+    let format = Format::of(&Shown {
+        progress: true,
+        ..Shown::default()
+    });
+    let reading = reading(30, Some(100));
+    assert_eq!(line(&format, &reading, &look), "[███▉         ]  30%");
+    let both = Format::parse("%{bar-shaded} %p");
+    assert_eq!(line(&both, &reading, &look), "██▓░░░░░░ [▌ ]  30%");
+    look.utf8 = false;
+    assert_eq!(line(&format, &reading, &look), "[==>          ]  30%");
+}
+
+#[test]
+fn names_are_padded_to_nine_columns() {
+    for (name, shown) in [
+        ("abc", "      abc:|"),
+        ("abcdefghijkl", "abcdefghijkl:|"),
+        ("", "         :|"),
+        ("日本", "     日本:|"),
+        ("a\tb\x1b[1mc\n", "a b [1mc :|"),
+    ] {
+        let mut look = look(40);
+        look.name = Some(name.to_owned());
+        let format = Format::parse("%N|");
+        assert_eq!(line(&format, &reading(1, None), &look), shown);
+    }
+    assert_eq!(written("%N|", 40), "|");
+}
+
+#[test]
+fn numbers_are_as_pv_prints_them() {
+    let shown = |letters: &str| Shown {
+        timer: letters.contains('t'),
+        bytes: letters.contains('b'),
+        rate: letters.contains('r'),
+        ..Shown::default()
+    };
+    let mut reading = reading(300, Some(700));
+    reading.elapsed = Duration::from_secs(2);
+    reading.rate = 200.0;
+    reading.beat = 2;
+    for (letters, known, without) in [
+        ("", "43", "4"),
+        ("t", "2.0000 43", "2.0000 4"),
+        ("b", "300", "300"),
+        ("r", "200.0000", "200.0000"),
+        ("tbr", "2.0000 300 200.0000", "2.0000 300 200.0000"),
+    ] {
+        let format = Format::numeric(&shown(letters));
+        assert_eq!(line(&format, &reading, &look(1)), known);
+        let reading = Reading {
+            total: None,
+            ..reading.clone()
+        };
+        assert_eq!(line(&format, &reading, &look(1)), without);
+    }
+    let bits = Look {
+        unit: Unit::Bits,
+        ..look(1)
+    };
+    assert_eq!(
+        line(&Format::numeric(&shown("br")), &reading, &bits),
+        "2400 1600.0000"
+    );
+}
+
+#[test]
+fn a_numeric_format_keeps_what_is_written() {
+    let json = "{\"elapsed\":%t,\t\"bytes\":%b,\"rate\":%r,\"avg\":%a,\"percentage\":%{progress-amount-only}}";
+    let format = Format::parse(json).in_numbers();
+    assert_eq!(
+        line(&format, &reading(100, Some(700)), &look(5)),
+        "{\"elapsed\":1.0000,\t\"bytes\":100,\"rate\":100.0000,\"avg\":100.0000,\"percentage\":14}"
+    );
+    let mixed = Format::parse("%e %I %p %N %T x%%").in_numbers();
+    assert_eq!(
+        line(&mixed, &reading(100, Some(700)), &look(46)),
+        "ETA 0:00:06 FIN 08:00:07 [>  ]  14%  {----} x%"
+    );
+}
+
+#[test]
+fn half_a_percent_is_rounded_in_numbers_and_cut_off_in_bars() {
+    let format = Format::numeric(&Shown::default());
+    for (moved, number, bar) in [
+        (5, "0", "  0%"),
+        (15, "2", "  1%"),
+        (994, "99", " 99%"),
+        (999, "100", " 99%"),
+    ] {
+        let reading = reading(moved, Some(1000));
+        assert_eq!(line(&format, &reading, &look(80)), number);
+        assert_eq!(
+            line(
+                &Format::parse("%{progress-amount-only}"),
+                &reading,
+                &look(80)
+            ),
+            bar
+        );
+    }
+}
+
+#[test]
+fn colours_end_with_the_line_unless_they_have_ended() {
+    for (format, shown) in [
+        ("%{sgr:red,bold}x%{sgr:reset}", "\x1b[31;1mx\x1b[0m"),
+        ("%{sgr:red}x", "\x1b[31mx\x1b[m"),
+        ("%{sgr:none,bold}x", "\x1b[0;1mx\x1b[m"),
+        ("%{sgr:bold,none}x", "\x1b[1;0mx"),
+        ("%{sgr:no-bold}x", "\x1b[22mx\x1b[m"),
+        ("%{sgr:foo}x", "x"),
+        ("%{sgr:red}xyz", "\x1b[31mxy\x1b[m"),
+    ] {
+        assert_eq!(written(format, 2), shown);
+        let mut plain = look(2);
+        plain.colour = false;
+        let shown = line(&Format::parse(format), &reading(1, None), &plain);
+        assert!(!shown.contains('\x1b'), "{format}");
+    }
+}
+
+#[test]
+fn the_tab_is_told_how_far_it_is_in_no_columns() {
+    let mut shown = Shown {
+        tab: true,
+        ..Shown::by_default()
+    };
+    assert_eq!(
+        line(&Format::of(&shown), &reading(100, None), &look(40)),
+        " 100  B 0:00:01 [ 100  B/s] [<=>       ]\x1b]9;4;3;2\x1b\\"
+    );
+    shown = Shown {
+        tab: true,
+        bytes: true,
+        ..Shown::default()
+    };
+    assert_eq!(
+        line(&Format::of(&shown), &reading(350, Some(400)), &look(40)),
+        " 350  B\x1b]9;4;1;88\x1b\\"
+    );
+    assert_eq!(
+        unknown("%{progress-conemu}%b", 40),
+        "\x1b]9;4;3;2\x1b\\ 300  B"
+    );
+}
+
+#[test]
+fn ratios_have_four_digits() {
+    for (given, shown) in [
+        (None, "-:-"),
+        (Some(1.0), "1:1"),
+        (Some(0.5), "1:2"),
+        (Some(2.782), "2.782:1"),
+        (Some(1.052), "1.052:1"),
+        (Some(206.3), "206.3:1"),
+        (Some(9.9999), "10:1"),
+        (Some(12_345.0), "12345:1"),
+        (Some(0.0), "-:-"),
+        (Some(f64::INFINITY), "-:-"),
+        (Some(f64::NAN), "-:-"),
+    ] {
+        assert_eq!(ratio(given), shown);
+    }
+}
+
+#[test]
+fn data_is_shown_without_what_could_move_the_cursor() {
+    let mut reading = reading(1, None);
+    reading.tail = b"two\nlines".to_vec();
+    reading.line = "ab\tc\x1b[1m é日".as_bytes().to_vec();
+    reading.buffer = BufferUse::Percent(42);
+    let format = Format::parse("%T|%7A|%L|");
+    assert_eq!(
+        line(&format, &reading, &look(30)),
+        "{ 42%}|o.lines|ab c [1m é日  |"
+    );
+    let mut ascii = look(30);
+    ascii.utf8 = false;
+    assert_eq!(
+        line(&format, &reading, &ascii),
+        "{ 42%}|o.lines|ab c [1m      |"
+    );
+}
+
+#[test]
+fn the_default_line_is_as_wide_as_the_terminal_and_never_wider() {
+    let format = Format::of(&Shown::by_default());
+    for width in 1..=200 {
+        for total in [None, Some(1000)] {
+            let shown = line(&format, &reading(300, total), &look(width));
+            let room = if total.is_some() { 47 } else { 34 };
+            let is_full = width < 29 || width >= room;
+            assert!(text::width(&shown) <= width, "{width}: {shown:?}");
+            assert!(
+                text::width(&shown) == width || !is_full,
+                "{width}: {shown:?}"
+            );
+        }
+    }
+}
