@@ -92,6 +92,9 @@ const OLD_MASTERS: u32 = 2;
 /// `/dev/tty`, `/dev/console` and `/dev/ptmx`, each of which is whatever it stands for when it is opened.
 const NO_TERMINAL_OF_ITS_OWN: u32 = 5;
 
+/// The smallest block of any disk.
+pub(crate) const SECTOR: u64 = 512;
+
 impl Endpoint {
     /// Something of this kind, of which nothing else is known.
     fn new(kind: Kind) -> Self {
@@ -195,6 +198,29 @@ impl Endpoint {
         }
     }
 
+    /// The smallest piece of a file or device that a read may bring where its neighbour cannot be read, in
+    /// bytes: a power of 2, at least 512.
+    ///
+    /// Through the page cache that is a block of the file system. A page, or a folio of many, with
+    /// a bad block in it is never up to date as a whole, but good blocks of it can be read
+    /// (`is_partially_uptodate`).
+    pub(crate) fn grain<K: Kernel>(&self, kernel: &K, fd: BorrowedFd<'_>) -> u64 {
+        /// The largest block of any file system.
+        const LARGEST: u64 = 64 << 10;
+        let block = match self.kind {
+            _ if self.direct => None,
+            Kind::Block => kernel.device_block_size(fd).ok(),
+            _ => kernel
+                .file_system(fd)
+                .ok()
+                .filter(|status| FileSystem::of_magic(status.magic).tells_its_block())
+                .map(|status| status.block_size),
+        };
+        block
+            .filter(|block| block.is_power_of_two() && (SECTOR..=LARGEST).contains(block))
+            .unwrap_or(SECTOR)
+    }
+
     /// Whether positions mean anything: an offset can be given, and a cursor can be put back.
     pub(crate) fn is_seekable(&self) -> bool {
         matches!(self.kind, Kind::Regular | Kind::Block)
@@ -261,6 +287,12 @@ impl Kind {
 }
 
 impl FileSystem {
+    /// Whether `fstatfs(2)` tells the block that it reads at once, and not something else: a cluster, or
+    /// what a server likes.
+    fn tells_its_block(self) -> bool {
+        matches!(self, Self::Ext4 | Self::Btrfs | Self::Xfs)
+    }
+
     /// The numbers of `<linux/magic.h>`.
     fn of_magic(magic: u64) -> Self {
         match magic {

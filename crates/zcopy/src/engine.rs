@@ -6,6 +6,7 @@
 
 use std::ops::ControlFlow;
 
+use crate::bad_places::{BadPlaces, OnSkip};
 use crate::buffer;
 use crate::cache::DropBehind;
 use crate::clock::Clock;
@@ -61,6 +62,14 @@ pub(crate) struct Engine<'a, K> {
     false_starts: u32,
 }
 
+/// Those who look on.
+#[derive(Default)]
+pub(crate) struct Audience<'a> {
+    pub(crate) observer: Option<Observer<'a>>,
+    pub(crate) inspect: Option<Inspector<'a>>,
+    pub(crate) on_skip: Option<OnSkip<'a>>,
+}
+
 /// How far a transfer has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -90,8 +99,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
         sink: End<'a>,
         plan: Plan,
         options: Options,
-        observer: Option<Observer<'a>>,
-        inspect: Option<Inspector<'a>>,
+        audience: Audience<'a>,
     ) -> Self {
         let is_between_files =
             source.endpoint.kind == Kind::Regular && sink.endpoint.kind == Kind::Regular;
@@ -110,13 +118,15 @@ impl<'a, K: Kernel> Engine<'a, K> {
         } else {
             Holes::default()
         };
+        let only_whole = source.endpoint.direct || sink.endpoint.direct;
+        let bad = BadPlaces::new(options.skip_errors, audience.on_skip, only_whole);
         Self {
             strategy: plan.strategy(),
             phase: plan.opening().map_or(Phase::Main, Phase::Opening),
             extents: (has_holes && !options.inspected).then(Extents::default),
             drop_behind: (options.cache == Cache::DropBehind)
                 .then(|| DropBehind::new(&source, &sink)),
-            clock: Clock::new(&kernel, &options, observer),
+            clock: Clock::new(&kernel, &options, audience.observer),
             total: plan::remaining(&source.endpoint, &options),
             bytes: 0,
             attempts: Vec::with_capacity(Strategy::ALL.len()),
@@ -126,7 +136,8 @@ impl<'a, K: Kernel> Engine<'a, K> {
             false_starts: 0,
             route: Route {
                 holes,
-                inspect,
+                bad,
+                inspect: audience.inspect,
                 ..Route::new(source, sink)
             },
             kernel,
@@ -211,6 +222,9 @@ impl<'a, K: Kernel> Engine<'a, K> {
             Err(fault) => {
                 let has_moved = attempt.bytes > 0;
                 if has_moved || is_forced || self.is_final(strategy, &fault) {
+                    if self.reads_on(strategy, &fault) {
+                        return Ok(Advance::Again);
+                    }
                     self.attempt(strategy).cause = Some(fault.cause);
                     return Err(self.with_side(fault).into());
                 }
@@ -248,6 +262,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
         if let Some(extents) = &mut self.extents
             && strategy != Strategy::Reflink
             && self.route.in_flight() == 0
+            && self.route.bad.is_passed()
         {
             match extents.next(&self.kernel, &self.route.source) {
                 Ok(Segment::Data(len)) => ask.max = ask.max.min(len),
@@ -284,6 +299,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
     /// Accounts for bytes that the sink has accepted.
     fn moved(&mut self, n: u64) -> Result<(), Failure> {
         self.bytes += n;
+        self.route.bad.delivered = self.bytes;
         if n > 0 {
             self.false_starts = 0;
         }

@@ -166,6 +166,7 @@ mod report;
 
 mod strategy;
 
+mod bad_places;
 mod cache;
 mod clock;
 mod rate;
@@ -185,10 +186,10 @@ mod scripted;
 pub use repeat::Repeat;
 pub use transfer::{Transfer, copy};
 
-pub use options::{Cache, OnSinkError, Reflink, Sparse};
+pub use options::{Cache, OnSinkError, Reflink, SkipErrors, Sparse};
 pub use plan::{Candidate, Plan, Verdict};
 pub use progress::Progress;
-pub use report::{Attempt, Ended, Report, SinkReport};
+pub use report::{Attempt, Ended, Report, SinkReport, Skipped};
 pub use strategy::Strategy;
 
 pub use error::{Error, Result};

@@ -96,6 +96,44 @@ pub enum Cache {
     DropBehind,
 }
 
+/// What becomes of places where the source cannot be read.
+///
+/// # Examples
+///
+/// ```
+/// use std::num::NonZeroU64;
+/// use zcopy::{SkipErrors, Transfer};
+///
+/// let source = std::fs::File::open("/proc/version")?;
+/// let sink = std::fs::File::create("/dev/null")?;
+/// let a_track = NonZeroU64::new(1 << 20).map_or(SkipErrors::Adaptive, SkipErrors::Block);
+/// let report = Transfer::new(&source, &sink).skip_errors(a_track).run()?;
+/// assert_eq!(report.skipped_bytes(), 0, "it can be read");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SkipErrors {
+    /// The transfer fails there.
+    #[default]
+    Never,
+    /// They are skipped, and as little else as can be.
+    ///
+    /// A read that fails is made again in the smallest pieces that may come out differently, and in longer
+    /// ones as long as they do: a bad place of one piece costs three failing reads. Behind 16 pieces
+    /// in a row that fail, reads twice as far away each time find where the bad place ends, and then
+    /// ever nearer ones where exactly, so that a source that is bad altogether costs some dozens of
+    /// failing reads. What this can cost, and nothing else does, are good pieces that lie between bad ones
+    /// behind those 16.
+    Adaptive,
+    /// They are skipped up to the next multiple of so many bytes of the source's position, with whatever
+    /// good lies before that. What lies before the bad place is kept.
+    ///
+    /// With `O_DIRECT` the block is rounded up to whole pieces that can be read. A source that is bad
+    /// altogether costs a failing read a block.
+    Block(NonZeroU64),
+}
+
 /// What a transfer to several sinks does when one of them fails.
 ///
 /// # Examples
@@ -165,6 +203,7 @@ pub(crate) struct Options {
     pub(crate) reflink: Reflink,
     pub(crate) sparse: Sparse,
     pub(crate) cache: Cache,
+    pub(crate) skip_errors: SkipErrors,
     pub(crate) grow_pipes: bool,
     pub(crate) rate_limit: Option<NonZeroU64>,
     pub(crate) tick: Option<Duration>,
@@ -187,6 +226,7 @@ impl Default for Options {
             reflink: Reflink::default(),
             sparse: Sparse::default(),
             cache: Cache::default(),
+            skip_errors: SkipErrors::default(),
             grow_pipes: true,
             rate_limit: None,
             tick: None,

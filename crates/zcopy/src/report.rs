@@ -6,9 +6,11 @@ use crate::strategy::Strategy;
 
 mod attempt;
 mod sink;
+mod skipped;
 
 pub use attempt::Attempt;
 pub use sink::SinkReport;
+pub use skipped::Skipped;
 
 /// How a transfer ended.
 ///
@@ -69,6 +71,7 @@ pub struct Report {
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) sinks: Vec<SinkReport>,
     pub(crate) hole_bytes: u64,
+    pub(crate) skipped_bytes: u64,
     pub(crate) shared_pages: bool,
     pub(crate) grown_source: Option<usize>,
     pub(crate) grown_sink: Option<usize>,
@@ -183,6 +186,17 @@ impl Report {
     #[must_use]
     pub fn hole_bytes(&self) -> u64 {
         self.hole_bytes
+    }
+
+    /// Bytes that the source could not be [read](crate::Transfer::skip_errors) for, and the sink got as
+    /// zeros.
+    ///
+    /// # Examples
+    ///
+    /// See [`Transfer::skip_errors`](crate::Transfer::skip_errors).
+    #[must_use]
+    pub fn skipped_bytes(&self) -> u64 {
+        self.skipped_bytes
     }
 
     /// Whether pages of the source file were passed to a pipe or socket, where a later write to the
@@ -320,6 +334,13 @@ impl fmt::Display for Report {
         if self.hole_bytes > 0 {
             let holes = Bytes(self.hole_bytes);
             write!(f, "\nholes: {holes} of the sink left unwritten")?;
+        }
+        if self.skipped_bytes > 0 {
+            let skipped = Bytes(self.skipped_bytes);
+            write!(
+                f,
+                "\nskipped: {skipped} could not be read, and are zeros in the sink"
+            )?;
         }
         for (end, grown) in [("source", self.grown_source), ("sink", self.grown_sink)] {
             if let Some(capacity) = grown {

@@ -1,5 +1,6 @@
 //! The way between two ends: the ends themselves, and what is in flight between them.
 
+use crate::bad_places::BadPlaces;
 use crate::buffer::Buffer;
 use crate::end::End;
 use crate::pipe::Pipe;
@@ -19,6 +20,7 @@ pub(crate) struct Route<'a> {
     pub(crate) buffer: Buffer,
     pub(crate) pipe: Option<Pipe>,
     pub(crate) holes: Holes,
+    pub(crate) bad: BadPlaces<'a>,
     pub(crate) inspect: Option<Inspector<'a>>,
     /// System calls made to move bytes.
     pub(crate) calls: u64,
@@ -43,6 +45,7 @@ impl<'a> Route<'a> {
             buffer: Buffer::default(),
             pipe: None,
             holes: Holes::default(),
+            bad: BadPlaces::default(),
             inspect: None,
             calls: 0,
         }

@@ -123,7 +123,7 @@ pub(crate) enum Step {
     Limit,
     /// Nothing moves until this side is ready; [`Side::Neither`] when the call does not say which.
     Blocked(Side),
-    /// A signal came; nothing happened.
+    /// A signal came, or a read that failed will be made again in another way; nothing happened.
     Interrupted,
     /// This pair cannot be served this way. Nothing more moves by it, and nothing is lost.
     Unsupported(Cause),

@@ -7,7 +7,7 @@
 //! Every method is one system call, without retries: an interrupted call returns [`Errno::INTR`]
 //! and the engine decides.
 
-#![allow(unsafe_code, reason = "three calls that rustix lacks; see each block")]
+#![allow(unsafe_code, reason = "four calls that rustix lacks; see each block")]
 
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -88,6 +88,8 @@ pub(crate) trait Kernel {
     fn file_system(&self, fd: BorrowedFd<'_>) -> Result<FileSystemStatus>;
     /// The size of a block device in bytes.
     fn device_size(&self, fd: BorrowedFd<'_>) -> Result<u64>;
+    /// What the page cache reads of a block device at once, in bytes.
+    fn device_block_size(&self, fd: BorrowedFd<'_>) -> Result<u64>;
     fn seals(&self, fd: BorrowedFd<'_>) -> Result<SealFlags>;
     fn send_buffer_size(&self, fd: BorrowedFd<'_>) -> Result<usize>;
     /// Another descriptor of the same file, in non-blocking mode, with a cursor and flags of its own.
@@ -219,6 +221,15 @@ impl Kernel for Linux {
         // SAFETY: the opcode is valid and the kernel writes one u64 through the pointer, on every
         // architecture.
         unsafe { ioctl(fd, Getter::<BLKGETSIZE64, u64>::new()) }
+    }
+
+    fn device_block_size(&self, fd: BorrowedFd<'_>) -> Result<u64> {
+        // <linux/fs.h> defines it with `size_t` in the number, though an int is written.
+        const BLKBSZGET: Opcode = opcode::read::<usize>(0x12, 112);
+        // SAFETY: the opcode is valid and the kernel writes one int through the pointer, on every
+        // architecture.
+        let size = unsafe { ioctl(fd, Getter::<BLKBSZGET, i32>::new()) }?;
+        u64::try_from(size).map_err(|_| Errno::INVAL)
     }
 
     fn seals(&self, fd: BorrowedFd<'_>) -> Result<SealFlags> {

@@ -6,8 +6,9 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use crate::bad_places::OnSkip;
 use crate::end::End;
-use crate::engine::{self, Engine};
+use crate::engine::{self, Audience, Engine};
 use crate::error::{Error, Failure, Result};
 use crate::fanout;
 use crate::fault::Side;
@@ -20,6 +21,7 @@ use crate::strategy::Strategy;
 use crate::sys::Linux;
 
 mod several;
+mod skip;
 
 /// Moves the bytes of one descriptor to another by the best route the kernel offers.
 ///
@@ -88,6 +90,7 @@ pub struct Transfer<'a> {
     options: Options,
     observer: Option<Observer<'a>>,
     inspect: Option<Inspector<'a>>,
+    on_skip: Option<OnSkip<'a>>,
 }
 
 impl<'a> Transfer<'a> {
@@ -108,6 +111,7 @@ impl<'a> Transfer<'a> {
             options: Options::default(),
             observer: None,
             inspect: None,
+            on_skip: None,
         }
     }
 
@@ -472,16 +476,12 @@ impl<'a> Transfer<'a> {
         let to = to.as_ref().map_or(self.sink, AsFd::as_fd);
         let source = End::new(from, source, self.options.source_offset);
         let sink = End::new(to, sink, self.options.sink_offset);
-        Engine::new(
-            Linux,
-            source,
-            sink,
-            plan,
-            self.options,
-            self.observer,
-            self.inspect,
-        )
-        .run()
+        let audience = Audience {
+            observer: self.observer,
+            inspect: self.inspect,
+            on_skip: self.on_skip,
+        };
+        Engine::new(Linux, source, sink, plan, self.options, audience).run()
     }
 }
 
@@ -531,6 +531,7 @@ pub(crate) fn before_anything_moved(failure: Failure) -> Error {
             attempts: Vec::new(),
             sinks: Vec::new(),
             hole_bytes: 0,
+            skipped_bytes: 0,
             shared_pages: false,
             grown_source: None,
             grown_sink: None,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Advance, Engine, Phase};
 use crate::buffer::ALIGNMENT;
 use crate::end::End;
-use crate::endpoint::Kind;
+use crate::endpoint::{Kind, SECTOR};
 use crate::error::Failure;
 use crate::fault::{Cause, Fault, Side};
 use crate::plan;
@@ -80,6 +80,43 @@ impl<K: Kernel> Engine<'_, K> {
             self.route.source.endpoint.is_socket() || self.route.sink.endpoint.is_socket();
         let errno = fault.cause.errno();
         meets_socket || errno.is_none_or(|errno| strategy.fails_for_good(errno))
+    }
+
+    /// Whether the transfer goes on past a place where the source cannot be read: by read and write, which
+    /// find out how far it reaches. Whatever came before it has been moved, or is in flight.
+    ///
+    /// A call that speaks of both ends is not asked which it means. If it was the sink, then read and write
+    /// fail there, and say so; only a socket tells an error once, and what both ends may say of those that
+    /// are skipped is `ETIMEDOUT`.
+    pub(super) fn reads_on(&mut self, from: Strategy, fault: &Fault) -> bool {
+        let (source, sink) = (&self.route.source.endpoint, &self.route.sink.endpoint);
+        let skips = |errno| source.is_seekable() && self.route.bad.skips(errno);
+        let Some(errno) = fault.cause.errno().filter(|errno| skips(*errno)) else {
+            return false;
+        };
+        if fault.call == "lseek" {
+            // The map of its holes cannot be read either; it can do without.
+            return self.extents.take().is_some();
+        }
+        let may_be_sink = match fault.side {
+            Side::Source => false,
+            Side::Sink => true,
+            // Only a sink that took a part of a block leaves a source of blocks in the midst of one.
+            Side::Neither if source.direct => {
+                let position = self.route.source.position();
+                position.is_some_and(|position| !position.is_multiple_of(SECTOR))
+            }
+            Side::Neither => sink.is_socket() && errno == Errno::TIMEDOUT,
+        };
+        let is_last = from == Strategy::Buffered || plan::forced(&self.options).is_some();
+        if may_be_sink || is_last {
+            return false;
+        }
+        self.attempt(from).cause = Some(fault.cause);
+        self.strategy = Strategy::Buffered;
+        self.phase = Phase::Main;
+        self.false_starts = 0;
+        true
     }
 
     /// Adds what a call that speaks of both ends does not say: which of them failed.

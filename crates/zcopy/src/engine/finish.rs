@@ -30,6 +30,7 @@ impl<K: Kernel> Engine<'_, K> {
             attempts: self.attempts,
             sinks: Vec::new(),
             hole_bytes: self.route.holes.bytes,
+            skipped_bytes: self.route.bad.bytes,
             shared_pages,
             grown_source: self.grown_source,
             grown_sink: self.grown_sink,

@@ -11,18 +11,19 @@
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
 
-use super::{Engine, prepare};
+use super::{Audience, Engine, prepare};
 use crate::end::End;
 use crate::error::{Error, Failure};
 use crate::options::Options;
 use crate::progress::Progress;
-use crate::report::Report;
+use crate::report::{Report, Skipped};
 use crate::scripted::Scripted;
 use crate::strategy::Strategy;
 use crate::sys::Errno;
 
 mod properties;
 
+mod bad_places;
 mod economy;
 mod errnos;
 mod holes;
@@ -40,10 +41,24 @@ enum Outcome {
 /// Runs a transfer in the scripted kernel, as `Transfer::run` does in the real one.
 fn transfer_watched(
     kernel: &Scripted,
-    (source, sink): (&OwnedFd, &OwnedFd),
+    ends: (&OwnedFd, &OwnedFd),
     options: Options,
     observe: impl FnMut(&Progress) -> ControlFlow<()>,
     inspect: impl FnMut(&[u8]),
+) -> Outcome {
+    transfer_told(kernel, ends, options, (observe, inspect, |_: &Skipped| {}))
+}
+
+/// The same, with somebody who is told of bad places.
+fn transfer_told(
+    kernel: &Scripted,
+    (source, sink): (&OwnedFd, &OwnedFd),
+    options: Options,
+    (observe, inspect, on_skip): (
+        impl FnMut(&Progress) -> ControlFlow<()>,
+        impl FnMut(&[u8]),
+        impl FnMut(&Skipped),
+    ),
 ) -> Outcome {
     let fds = (source.as_fd(), sink.as_fd());
     let (from, to, plan) = match prepare(&kernel, fds, &options) {
@@ -62,7 +77,12 @@ fn transfer_watched(
     } else {
         None
     };
-    Outcome::Ran(Engine::new(kernel, source, sink, plan, options, observer, inspector).run())
+    let audience = Audience {
+        observer,
+        inspect: inspector,
+        on_skip: Some(Box::new(on_skip)),
+    };
+    Outcome::Ran(Engine::new(kernel, source, sink, plan, options, audience).run())
 }
 
 /// The same, with nobody looking on.

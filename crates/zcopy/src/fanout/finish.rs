@@ -37,6 +37,7 @@ impl<K: Kernel> Fanout<'_, K> {
             attempts: attempts.collect(),
             sinks: branches.map(|(index, b)| b.report(index)).collect(),
             hole_bytes: 0,
+            skipped_bytes: 0,
             shared_pages,
             grown_source: self.grown_source,
             grown_sink: self.grown_sink,

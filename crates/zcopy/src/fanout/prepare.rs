@@ -6,10 +6,10 @@ use crate::endpoint::Endpoint;
 use crate::engine::examine;
 use crate::error::Failure;
 use crate::fault::Side;
-use crate::options::{Cache, Options};
+use crate::options::{Cache, Options, SkipErrors};
 use crate::plan::{self, Plan};
 use crate::preflight;
-use crate::sys::Kernel;
+use crate::sys::{Errno, Kernel};
 
 /// Classifies all descriptors, refuses what cannot work, and plans. Touches nothing.
 pub(crate) fn prepare<K: Kernel>(
@@ -18,6 +18,10 @@ pub(crate) fn prepare<K: Kernel>(
     sinks: &[BorrowedFd<'_>],
     options: &Options,
 ) -> Result<(Endpoint, Vec<Endpoint>, Plan), Failure> {
+    if options.skip_errors != SkipErrors::Never {
+        let reason = "its bad places can be skipped for a single sink alone";
+        return Err(Failure::refused(Side::Source, Errno::INVAL, reason));
+    }
     let mut from = examine(kernel, Side::Source, source)?;
     from.survey(kernel, source);
     let mut ends = Vec::with_capacity(sinks.len());

@@ -286,6 +286,7 @@ impl<'a, K: Kernel> Course<'a, K> {
             attempts,
             sinks: Vec::new(),
             hole_bytes: 0,
+            skipped_bytes: 0,
             shared_pages: false,
             grown_source: None,
             grown_sink: self.grown_sink,

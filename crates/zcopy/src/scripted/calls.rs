@@ -7,7 +7,7 @@ use super::channel::{Channel, Peer};
 use super::kernel::{At, State};
 use super::objects::{BLOCK, Found, Object, pattern};
 use super::script::{Call, Twist};
-use crate::sys::{Errno, Result, SpliceFlags};
+use crate::sys::{Errno, OFlags, Result, SpliceFlags};
 
 impl State {
     /// Sleeps in a call that began at `since`, until something happens at this end.
@@ -33,7 +33,9 @@ impl State {
     /// Notes that the caller hears of a failure. One that comes after some bytes waits for the next
     /// call.
     pub(crate) fn tell(&mut self, at: At, errno: Errno) -> Errno {
-        if matches!(errno, Errno::AGAIN | Errno::INTR) {
+        let is_bad_place = matches!(&self.objects[at.object],
+            Object::File(file) if !file.bad_places.is_empty());
+        if matches!(errno, Errno::AGAIN | Errno::INTR) || is_bad_place {
             return errno;
         }
         self.told.push((self.descriptor(at.fd).side, errno));
@@ -88,7 +90,10 @@ impl State {
         let since = self.clock;
         let mut moved = 0;
         while moved < len {
-            let n = match self.await_bytes(source, since) {
+            let position = self.position(source);
+            let whole = self.objects[source.object].fails_as_a_whole(position, len - moved);
+            let found = whole.map_or_else(|| self.await_bytes(source, since), Err);
+            let n = match found {
                 Ok(0) => break,
                 Ok(n) => {
                     let room = self.await_room(sink, since, true);
@@ -177,11 +182,28 @@ impl State {
 
     pub(crate) fn read(&mut self, mut at: At, buffer: &mut [u8]) -> Result<usize> {
         let short = self.twist(Call::Read, buffer.len(), &[at], false)?;
-        let found = self.await_bytes(at, self.clock);
+        let position = self.position(at);
+        let direct = self.descriptor(at.fd).flags.contains(OFlags::DIRECT);
+        if let Object::File(file) = &self.objects[at.object]
+            && direct
+            && position < file.bytes.len() as u64
+            && !(position.is_multiple_of(file.grain)
+                && (buffer.len() as u64).is_multiple_of(file.grain))
+        {
+            return Err(Errno::INVAL);
+        }
+        let whole = self.objects[at.object].fails_as_a_whole(position, buffer.len());
+        let found = whole.map_or_else(|| self.await_bytes(at, self.clock), Err);
         let found = found.map_err(|errno| self.tell(at, errno))?;
         let short = short.filter(|_| !self.is_message(at));
+        let short = short.map(|short| {
+            if direct {
+                short.next_multiple_of(BLOCK)
+            } else {
+                short
+            }
+        });
         let n = found.min(short.unwrap_or(usize::MAX)).min(buffer.len());
-        let position = self.position(at);
         if n > 0 {
             let bytes = self.objects[at.object].take(position, n);
             buffer[..n].copy_from_slice(&bytes);

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::script::Twist;
 use super::world::{Kind, SinkEnd, SourceEnd, Trouble, Wishes, World};
-use crate::options::{Cache, Reflink, Sparse};
+use crate::options::{Cache, Reflink, SkipErrors, Sparse};
 use crate::strategy::Strategy as Route;
 use crate::sys::Errno;
 
@@ -183,6 +183,7 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wishes> {
                 reflink,
                 sparse,
                 cache,
+                skip_errors: SkipErrors::Never,
                 grow_pipes,
                 rate,
                 tick,

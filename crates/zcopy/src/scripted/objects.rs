@@ -1,6 +1,7 @@
 //! What the scripted kernel's descriptors stand for.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -46,6 +47,12 @@ pub(crate) struct File {
     pub(crate) magic: u64,
     /// Where reads of it, or writes to it, begin to fail.
     pub(crate) bad: Option<(u64, Errno)>,
+    /// What a device is read in, in bytes.
+    pub(crate) grain: u64,
+    /// Where it cannot be read, though it can be behind, and what it says there.
+    pub(crate) bad_places: Vec<(Range<u64>, Errno)>,
+    /// Whether a read that meets a bad place fails as a whole, rather than bring what lies before.
+    pub(crate) fails_whole: bool,
     /// Bytes that somebody appends to it the moment it is cloned.
     pub(crate) grows_when_cloned: usize,
 }
@@ -70,6 +77,7 @@ impl File {
             has_data: vec![true; bytes.len().div_ceil(BLOCK)],
             device: 1,
             magic: 0xef53,
+            grain: 4096,
             ..Self::default()
         }
     }
@@ -92,6 +100,17 @@ impl File {
     }
 
     fn found(&self, position: u64, end: u64) -> Found {
+        let bad_places = self.bad_places.iter();
+        let end = bad_places.fold(end, |end, (place, _)| {
+            if place.start >= position {
+                end.min(place.start)
+            } else {
+                end
+            }
+        });
+        if let Some(errno) = self.fails_at(position..position + 1) {
+            return Found::Failed(errno);
+        }
         let end = match self.bad {
             Some((bad, errno)) if position >= bad && position < end => return Found::Failed(errno),
             Some((bad, _)) => end.min(bad.max(position)),
@@ -101,6 +120,13 @@ impl File {
             0 => Found::End,
             n => Found::Some(usize::try_from(n).unwrap_or(usize::MAX)),
         }
+    }
+
+    /// What is said to whoever wants these bytes, if one of them is in a bad place.
+    fn fails_at(&self, range: Range<u64>) -> Option<Errno> {
+        let mut bad_places = self.bad_places.iter();
+        let found = bad_places.find(|(bad, _)| bad.start < range.end && range.start < bad.end);
+        found.map(|(_, errno)| *errno)
     }
 
     pub(crate) fn put(&mut self, position: u64, bytes: &[u8]) {
@@ -188,6 +214,16 @@ impl Object {
 }
 
 impl Object {
+    /// What a read of so many bytes says if it fails for one of them.
+    pub(crate) fn fails_as_a_whole(&self, position: u64, len: usize) -> Option<Errno> {
+        match self {
+            Object::File(file) if file.fails_whole => {
+                file.fails_at(position..position + len as u64)
+            }
+            _ => None,
+        }
+    }
+
     pub(crate) fn readable(&self, position: u64, now: Duration) -> Found {
         if self
             .timing()

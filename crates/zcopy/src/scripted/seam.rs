@@ -74,6 +74,13 @@ impl Kernel for &Scripted {
         }
     }
 
+    fn device_block_size(&self, fd: BorrowedFd<'_>) -> Result<u64> {
+        match self.state.borrow_mut().object(fd) {
+            Object::File(file) if file.is_block_device => Ok(file.grain),
+            _ => Err(Errno::NOTTY),
+        }
+    }
+
     fn seals(&self, _: BorrowedFd<'_>) -> Result<SealFlags> {
         Err(Errno::INVAL)
     }

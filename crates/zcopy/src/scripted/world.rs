@@ -9,7 +9,7 @@ use super::channel::{Channel, Messages, Peer};
 use super::kernel::Scripted;
 use super::objects::{BLOCK, File, Object, patterned};
 use super::script::{Script, Twist};
-use crate::options::{Cache, Options, Reflink, Sparse};
+use crate::options::{Cache, Options, Reflink, SkipErrors, Sparse};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
@@ -77,6 +77,7 @@ pub(crate) struct Wishes {
     pub(crate) reflink: Reflink,
     pub(crate) sparse: Sparse,
     pub(crate) cache: Cache,
+    pub(crate) skip_errors: SkipErrors,
     pub(crate) grow_pipes: bool,
     /// Of the source's length, a second.
     pub(crate) rate: Option<u64>,
@@ -347,6 +348,7 @@ impl World {
             reflink: wishes.reflink,
             sparse: wishes.sparse,
             cache: wishes.cache,
+            skip_errors: wishes.skip_errors,
             grow_pipes: wishes.grow_pipes,
             rate_limit: self.rate().and_then(NonZeroU64::new),
             tick: wishes.tick.map(Duration::from_millis),

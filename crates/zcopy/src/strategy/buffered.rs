@@ -9,6 +9,9 @@ use crate::route::{Ask, Route};
 use crate::sparse::{self, Run};
 use crate::strategy::Step;
 use crate::sys::{Errno, Kernel, Patience, Result as Called};
+use skip::Ahead;
+
+mod skip;
 
 /// What a pipe that polls as writable takes without sleeping: `PIPE_BUF`.
 const ATOMIC: usize = 4096;
@@ -27,7 +30,8 @@ const TERMINAL_GRAIN: usize = 256;
 ///
 /// # Errors
 ///
-/// Never [`Step::Unsupported`]: here every errno is final and speaks of the side it came from. A
+/// Never [`Step::Unsupported`]: here every errno is final and speaks of the side it came from, but for
+/// those of bad places that are to be [skipped](skip). A
 /// write that takes 0 of some bytes is final too. A message longer than 256 KiB is refused with
 /// `EMSGSIZE` and stays in the source.
 ///
@@ -88,6 +92,15 @@ pub(crate) fn fill<K: Kernel>(
         source if source.direct && in_pipe == 0 => whole_blocks(len as u64) as usize,
         _ => len,
     };
+    let len = if in_pipe > 0 {
+        len
+    } else {
+        match skip::ahead(kernel, route, len)? {
+            Ahead::Read(len) => len,
+            Ahead::Filled => return Ok(None),
+            Ahead::Again => return Ok(Some(Step::Interrupted)),
+        }
+    };
     route.calls += 1;
     let read = match &mut route.pipe {
         Some(pipe) if pipe.in_flight > 0 => {
@@ -115,9 +128,14 @@ pub(crate) fn fill<K: Kernel>(
         Ok(0) => Ok(Some(Step::Eof)),
         Ok(n) => {
             route.buffer.fill(n);
+            route.bad.could_read();
             Ok(None)
         }
-        Err(errno) => stopped("read", Side::Source, errno).map(Some),
+        Err(errno @ (Errno::INTR | Errno::AGAIN)) => stopped("read", Side::Source, errno).map(Some),
+        Err(errno) => match skip::failed(kernel, route, (len, errno), ask)? {
+            true => Ok(Some(Step::Interrupted)),
+            false => Ok(Some(Step::Eof)),
+        },
     }
 }
 
@@ -225,6 +243,9 @@ fn must_be_told(end: &End<'_>, patience: Patience) -> bool {
 
 /// Accounts for `n` bytes that the sink has, and shows them to whoever inspects.
 fn delivered(route: &mut Route<'_>, n: usize) -> Step {
+    if route.bad.are_in_buffer {
+        route.bad.bytes += n as u64;
+    }
     let bytes = route.buffer.take(n);
     if let Some(inspect) = &mut route.inspect {
         inspect(bytes);

@@ -7,11 +7,11 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestError, TestRunner};
 
-use super::{Outcome, transfer_watched};
+use super::{Outcome, transfer_told};
 use crate::error::Error;
 use crate::fault::Side;
 use crate::plan;
-use crate::report::{Ended, Report};
+use crate::report::{Ended, Report, Skipped};
 use crate::scripted::Scripted;
 use crate::scripted::draw::worlds;
 use crate::scripted::objects::Object;
@@ -44,6 +44,7 @@ fn bytes_consumed_are_bytes_delivered_and_bytes_handed_back_in_order_and_never_t
 #[derive(Default)]
 struct Seen {
     inspected: Vec<u8>,
+    skipped: Vec<Skipped>,
     counts: Vec<u64>,
     times: Vec<Duration>,
     has_broken: bool,
@@ -51,12 +52,24 @@ struct Seen {
 
 /// Runs one transfer, and judges it.
 pub(super) fn check(world: &World) -> Result<(), TestCaseError> {
+    check_as(world, world.source.bytes(), |_, _| {}).map(|_| ())
+}
+
+/// Runs one transfer in a kernel that has been tampered with, and judges it by what its source is to be
+/// read as. Returns what was reported, and skipped.
+pub(super) fn check_as(
+    world: &World,
+    read_as: Vec<u8>,
+    tamper: impl FnOnce(&Scripted, &OwnedFd),
+) -> Result<Option<(Report, Vec<Skipped>)>, TestCaseError> {
     let (kernel, source, sink) = world.kernel();
+    tamper(&kernel, &source);
     let capacities = [&source, &sink].map(|fd| capacity(&kernel, fd));
     let mut seen = Seen::default();
     let outcome = run(world, &kernel, (&source, &sink), &mut seen);
     let judge = Judge {
         world,
+        read_as,
         kernel: &kernel,
         source: &source,
         sink: &sink,
@@ -64,7 +77,7 @@ pub(super) fn check(world: &World) -> Result<(), TestCaseError> {
     };
     let report = match &outcome {
         Ok(report) => report,
-        Err(None) => return judge.nothing_happened(),
+        Err(None) => return judge.nothing_happened().map(|()| None),
         Err(Some(error)) => error.report(),
     };
     judge.bytes_are_conserved(report)?;
@@ -83,7 +96,8 @@ pub(super) fn check(world: &World) -> Result<(), TestCaseError> {
             "a pipe has grown unasked"
         );
     }
-    Ok(())
+    let report = report.clone();
+    Ok(Some((report, seen.skipped)))
 }
 
 /// An error of `None` is a plan that was refused.
@@ -95,6 +109,7 @@ fn run(
 ) -> Result<Report, Option<Error>> {
     let Seen {
         inspected,
+        skipped,
         counts,
         times,
         has_broken,
@@ -109,8 +124,9 @@ fn run(
         }
         ControlFlow::Continue(())
     };
+    let on_skip = |stretch: &Skipped| skipped.push(*stretch);
     let options = world.options();
-    match transfer_watched(kernel, ends, options, observe, inspect) {
+    match transfer_told(kernel, ends, options, (observe, inspect, on_skip)) {
         Outcome::Ran(result) => result.map_err(Some),
         Outcome::Refused(_) => Err(None),
     }
@@ -125,6 +141,8 @@ fn capacity(kernel: &Scripted, fd: &OwnedFd) -> usize {
 
 struct Judge<'a> {
     world: &'a World,
+    /// All bytes of the source, as a transfer finds them.
+    read_as: Vec<u8>,
     kernel: &'a Scripted,
     source: &'a OwnedFd,
     sink: &'a OwnedFd,
@@ -134,7 +152,7 @@ struct Judge<'a> {
 impl Judge<'_> {
     /// What there is to move.
     fn data(&self) -> Vec<u8> {
-        let bytes = self.world.source.bytes();
+        let bytes = &self.read_as;
         let start = (self.world.source_start() as usize).min(bytes.len());
         bytes[start..].to_vec()
     }

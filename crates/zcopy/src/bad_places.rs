@@ -1,0 +1,268 @@
+//! Bad places of a source: what is known of the one at hand, and what to do about it next. Pure; the
+//! calls are made by read and write ([`crate::strategy::buffered`]).
+
+use crate::buffer::FULL;
+use crate::options::SkipErrors;
+use crate::report::Skipped;
+use crate::sys::Errno;
+
+/// Whoever is told of what is skipped.
+pub(crate) type OnSkip<'a> = Box<dyn FnMut(&Skipped) + 'a>;
+
+/// So many pieces in a row may fail before it is asked how far the bad place reaches, rather than read
+/// through: 64 KiB in pieces of 4 KiB. On a disk each failing read takes seconds.
+pub(crate) const IN_A_ROW: u32 = 16;
+
+/// Whether an errno speaks of one place in the source, so that another place may be read.
+///
+/// A read through the page cache says `EIO` whatever happened. With `O_DIRECT` the block layer's own
+/// answer is seen (`blk_errors` in `block/blk-core.c`):
+/// - `ENODATA`: the medium is bad; `EILSEQ`: a checksum of the disk's; `EREMOTEIO`: the target failed;
+/// - `ETIMEDOUT`, `ETIME`: the disk tried too long.
+///
+/// File systems whose own blocks are damaged say `EUCLEAN` or `EBADMSG`. Everything else is the same
+/// everywhere: `ENXIO`, `ENODEV` and `ENOLINK` mean that the disk or the way to it has gone, `ESTALE`
+/// that the file has; and `EBADF`, `EFAULT`, `EINVAL`, `EISDIR` speak of the call.
+pub(crate) fn is_of_a_place(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::IO
+            | Errno::NODATA
+            | Errno::ILSEQ
+            | Errno::REMOTEIO
+            | Errno::TIMEDOUT
+            | Errno::TIME
+            | Errno::UCLEAN
+            | Errno::BADMSG
+    )
+}
+
+/// What is to be done about bad places, and what is known of the one at hand.
+///
+/// All positions are the source's own, so that pieces are what the source reads at once.
+pub(crate) struct BadPlaces<'a> {
+    policy: SkipErrors,
+    on_skip: Option<OnSkip<'a>>,
+    /// Whether pieces are read, or written, whole or not at all (`O_DIRECT`).
+    only_whole: bool,
+    care: Care,
+    /// The smallest piece that may be readable where its neighbour is not, in bytes: a power of 2.
+    grain: Option<u64>,
+    /// Where the source, or what is wanted of it, ended when a read last failed.
+    end: u64,
+    /// Pieces that have failed since the last that did not.
+    in_a_row: u32,
+    errno: Errno,
+    /// Bytes that are to be delivered as zeros before anything more is read.
+    zeros: u64,
+    /// Whether the buffer holds such zeros.
+    pub(crate) are_in_buffer: bool,
+    /// What the sink has accepted of the whole transfer.
+    pub(crate) delivered: u64,
+    /// What the sink has accepted of such zeros.
+    pub(crate) bytes: u64,
+}
+
+/// How the source is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Care {
+    /// As much at once as there is room for.
+    None,
+    /// At most so many bytes, up to a boundary of the grain.
+    Reading(u64),
+    /// It is bad at `from`, where the transfer stands, and was before; is it at `far`?
+    Reaching { from: u64, far: u64 },
+    /// It is bad from `from`, where the transfer stands, to `bad`, and good (or ends) at `good`.
+    Narrowing { from: u64, bad: u64, good: u64 },
+}
+
+/// What to do before the next read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Read at most so many bytes, up to a boundary of the grain.
+    Read(u64),
+    /// Deliver so many zeros.
+    Zeros(u64),
+    /// Find out whether a piece can be read here.
+    Probe(u64),
+}
+
+impl Default for BadPlaces<'_> {
+    fn default() -> Self {
+        Self::new(SkipErrors::Never, None, false)
+    }
+}
+
+impl<'a> BadPlaces<'a> {
+    pub(crate) fn new(policy: SkipErrors, on_skip: Option<OnSkip<'a>>, only_whole: bool) -> Self {
+        Self {
+            policy,
+            on_skip,
+            only_whole,
+            care: Care::None,
+            grain: None,
+            end: 0,
+            in_a_row: 0,
+            errno: Errno::IO,
+            zeros: 0,
+            are_in_buffer: false,
+            delivered: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Whether this error is one to get past.
+    pub(crate) fn skips(&self, errno: Errno) -> bool {
+        self.policy != SkipErrors::Never && is_of_a_place(errno)
+    }
+
+    /// The grain, asked for once.
+    pub(crate) fn grain_or(&mut self, ask: impl FnOnce() -> u64) -> u64 {
+        *self.grain.get_or_insert_with(ask)
+    }
+
+    /// Whether a read comes next, rather than what the bad place at hand still asks for.
+    pub(crate) fn is_passed(&self) -> bool {
+        matches!(self.next(), Next::Read(_))
+    }
+
+    /// What to do now.
+    pub(crate) fn next(&self) -> Next {
+        match self.care {
+            _ if self.zeros > 0 => Next::Zeros(self.zeros),
+            Care::None => Next::Read(u64::MAX),
+            Care::Reading(bound) => Next::Read(bound),
+            Care::Reaching { far, .. } => Next::Probe(far),
+            Care::Narrowing { bad, good, .. } => Next::Probe(self.middle(bad, good)),
+        }
+    }
+
+    /// The most to read at `position`, so that a bounded read ends at a boundary of the grain.
+    pub(crate) fn piece(&self, position: u64, bound: u64) -> u64 {
+        bound.saturating_sub(position % self.grain())
+    }
+
+    /// So many zeros are on their way.
+    pub(crate) fn filled(&mut self, n: u64) {
+        self.zeros -= n;
+        self.are_in_buffer = true;
+    }
+
+    /// A read brought something: the next may be longer.
+    pub(crate) fn could_read(&mut self) {
+        self.are_in_buffer = false;
+        self.in_a_row = 0;
+        self.care = match self.care {
+            Care::Reading(bound) if bound < FULL as u64 / 2 => Care::Reading(bound * 2),
+            _ => Care::None,
+        };
+    }
+
+    /// A read of `len` bytes at `position` failed, and the source, or what is wanted of it, ends at
+    /// `end`. One of several pieces is made again for the first; one is skipped.
+    pub(crate) fn could_not_read(&mut self, position: u64, len: u64, end: u64, errno: Errno) {
+        let grain = self.grain();
+        let first = position - position % grain;
+        let next = first.saturating_add(grain);
+        if position.saturating_add(len) > next {
+            self.care = Care::Reading(grain);
+            return;
+        }
+        (self.errno, self.end) = (errno, end);
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        match self.policy {
+            SkipErrors::Block(block) => {
+                let block = if self.only_whole {
+                    block.get().checked_next_multiple_of(grain).unwrap_or(grain)
+                } else {
+                    block.get()
+                };
+                let to = (position / block + 1).saturating_mul(block);
+                self.skip(position, to);
+            }
+            _ if self.in_a_row <= IN_A_ROW => self.skip(position, next),
+            _ => match self.reaching(position, next.saturating_add(grain)) {
+                Some(care) => self.care = care,
+                None => self.skip(position, end),
+            },
+        }
+    }
+
+    /// A piece at `position` could be read, or not, and nothing was taken.
+    pub(crate) fn probed(&mut self, position: u64, is_good: bool) {
+        match self.care {
+            Care::Reaching { from, far } if is_good => self.narrow(from, from, far),
+            Care::Reaching { from, far } => {
+                let longer = (far - from).saturating_mul(2);
+                match self.reaching(far, far.saturating_add(longer)) {
+                    Some(care) => {
+                        self.skip(from, far);
+                        self.care = care;
+                    }
+                    None => self.skip(from, self.end),
+                }
+            }
+            Care::Narrowing { from, bad, .. } if is_good => self.narrow(from, bad, position),
+            Care::Narrowing { from, good, .. } => self.narrow(from, position, good),
+            Care::None | Care::Reading(_) => {}
+        }
+    }
+
+    /// Whether it is bad at `far` too, or, as a source is as good as readable at its end, how far before
+    /// that. None if no other piece is left.
+    fn reaching(&self, from: u64, far: u64) -> Option<Care> {
+        let far = far - far % self.grain();
+        if far < self.end {
+            Some(Care::Reaching { from, far })
+        } else {
+            self.narrowing(from, from, self.end)
+        }
+    }
+
+    /// Where between the two it ends. None if nothing lies between.
+    fn narrowing(&self, from: u64, bad: u64, good: u64) -> Option<Care> {
+        let lies_between = self.middle(bad, good) < good;
+        lies_between.then_some(Care::Narrowing { from, bad, good })
+    }
+
+    /// Asks next in the middle, or skips what is bad.
+    fn narrow(&mut self, from: u64, bad: u64, good: u64) {
+        match self.narrowing(from, bad, good) {
+            Some(care) => self.care = care,
+            None => self.skip(from, good),
+        }
+    }
+
+    /// The piece in the middle, neither that at `bad` nor before it; `good` or more if there is none.
+    fn middle(&self, bad: u64, good: u64) -> u64 {
+        let grain = self.grain();
+        let after = (bad - bad % grain).saturating_add(grain);
+        let middle = bad + good.saturating_sub(bad) / 2;
+        (middle - middle % grain).max(after)
+    }
+
+    /// Has zeros delivered up to `to`, and pieces read from there.
+    fn skip(&mut self, from: u64, to: u64) {
+        self.zeros = to.min(self.end).saturating_sub(from);
+        self.care = Care::Reading(self.grain());
+        let skipped = Skipped {
+            offset: self.delivered,
+            bytes: self.zeros,
+            errno: self.errno,
+        };
+        if let Some(on_skip) = &mut self.on_skip {
+            on_skip(&skipped);
+        }
+    }
+
+    fn grain(&self) -> u64 {
+        self.grain.unwrap_or(1)
+    }
+
+    /// Takes a grain twice as large, as the kernel refuses this one. Pieces of that are read next.
+    pub(crate) fn coarsen(&mut self) {
+        let grain = self.grain() * 2;
+        self.grain = Some(grain);
+        self.care = Care::Reading(grain);
+    }
+}

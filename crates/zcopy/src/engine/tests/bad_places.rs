@@ -1,0 +1,482 @@
+//! Sources that cannot be read everywhere.
+
+use std::num::NonZeroU64;
+use std::ops::{ControlFlow, Range};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestError, TestRunner};
+
+use super::properties::check_as;
+use super::{Outcome, attempts, transfer, transfer_told};
+use crate::bad_places::IN_A_ROW;
+use crate::fault::Side;
+use crate::options::{Options, Reflink, SkipErrors};
+use crate::report::{Ended, Report, Skipped};
+use crate::scripted::Scripted;
+use crate::scripted::draw::worlds;
+use crate::scripted::objects::{File, Object, patterned};
+use crate::scripted::script::{Call, Twist};
+use crate::scripted::world::{Kind, World};
+use crate::strategy::Strategy as Route;
+use crate::sys::{Errno, OFlags};
+
+/// Enough to meet every pair of policy and pair; the environment can ask for more.
+const CASES: u32 = 800;
+
+/// A random transfer from a source with bad places.
+#[derive(Clone, Debug)]
+struct Case {
+    world: World,
+    /// What the source is read in.
+    grain: u64,
+    direct: bool,
+    fails_whole: bool,
+    /// In grains; merged.
+    bad: Vec<Range<u64>>,
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let short = prop::collection::vec((0..150_u64, 1..=u64::from(IN_A_ROW)), 0..6);
+    let long = (0..300_u64, 1..1200_u64).prop_map(|range| vec![range]);
+    let bad = prop_oneof![3 => short, 1 => long];
+    let policies = prop_oneof![
+        3 => Just(SkipErrors::Adaptive),
+        1 => (1..100_000_u64).prop_map(block),
+        1 => prop::sample::select(vec![512, 4096, 65536, 1 << 20]).prop_map(block),
+    ];
+    let grains = prop::sample::select(vec![512, 1024, 4096]);
+    let ways = (
+        grains,
+        prop::bool::weighted(0.2),
+        any::<bool>(),
+        any::<bool>(),
+    );
+    (worlds(), bad, policies, ways).prop_map(|(mut world, bad, policy, ways)| {
+        let (grain, direct, fails_whole, is_block) = ways;
+        if !world.source.is_file() {
+            world.source.kind = if is_block { Kind::Block } else { Kind::File };
+            world.source.is_nonblocking = false;
+        }
+        world.source.claims = None;
+        world.trouble.source = None;
+        world.wishes.skip_errors = policy;
+        if world.wishes.strategy != Some(Route::Buffered) {
+            world.wishes.strategy = None;
+        }
+        // A clone does not read.
+        world.wishes.reflink = Reflink::Never;
+        if direct {
+            world.source.start -= world.source.start % 4096;
+            // An offload that is cut short would leave the source where nothing can be read.
+            world.wishes.strategy = Some(Route::Buffered);
+            // Whole blocks run ahead of it.
+            world.wishes.rate = None;
+        }
+        let grain = match world.source.kind {
+            _ if direct => grain,
+            Kind::Block => grain,
+            _ if [0xef53, 0x9123_683e].contains(&world.source.magic) => 4096,
+            _ => 512,
+        };
+        let bad = merged(bad.into_iter().map(|(first, n)| first..first + n));
+        Case {
+            world,
+            grain,
+            direct,
+            fails_whole,
+            bad,
+        }
+    })
+}
+
+fn block(n: u64) -> SkipErrors {
+    SkipErrors::Block(NonZeroU64::new(n).unwrap())
+}
+
+fn merged(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+    let mut ranges: Vec<_> = ranges.collect();
+    ranges.sort_by_key(|range| range.start);
+    let mut merged: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+impl Case {
+    /// Bad places, in bytes.
+    fn bad_bytes(&self) -> impl Iterator<Item = Range<usize>> {
+        let (grain, len) = (self.grain, self.world.source.len);
+        let bytes = move |n: u64| ((n * grain) as usize).min(len);
+        self.bad
+            .iter()
+            .map(move |range| bytes(range.start)..bytes(range.end))
+    }
+
+    /// Where `n` bytes after a bad one lie that a block policy skips too.
+    fn skips_to(&self, bad: usize) -> Option<usize> {
+        let SkipErrors::Block(n) = self.world.wishes.skip_errors else {
+            return None;
+        };
+        let n = n.get() as usize;
+        let n = if self.direct {
+            n.next_multiple_of(self.grain as usize)
+        } else {
+            n
+        };
+        Some((bad / n + 1) * n)
+    }
+
+    /// The source as it is to be read.
+    fn read_as(&self) -> Vec<u8> {
+        let mut bytes = self.world.source.bytes();
+        let mut at = self.world.source.start as usize;
+        for bad in self.bad_bytes() {
+            at = at.max(bad.start);
+            while at < bad.end {
+                let to = self.skips_to(at).unwrap_or(bad.end).min(bytes.len());
+                bytes[at..to].fill(0);
+                at = to;
+            }
+        }
+        bytes
+    }
+
+    /// Whether good pieces may be lost: between bad ones, once too many in a row were bad.
+    fn may_lose(&self) -> bool {
+        let is_long = |range: &Range<u64>| range.end - range.start > u64::from(IN_A_ROW);
+        self.bad.len() > 1 && self.bad.iter().any(is_long)
+    }
+}
+
+#[test]
+fn what_can_be_read_is_delivered_and_the_rest_is_zeros() {
+    let mut config = Config {
+        failure_persistence: None,
+        ..Config::default()
+    };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = CASES;
+    }
+    match TestRunner::new(config).run(&cases(), |case| check(&case)) {
+        Ok(()) => {}
+        Err(TestError::Fail(why, case)) => panic!("{why}\n{case:#?}"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn check(case: &Case) -> Result<(), TestCaseError> {
+    prop_assume!(!case.may_lose());
+    let tamper = |kernel: &Scripted, source: &OwnedFd| {
+        let mut state = kernel.state.borrow_mut();
+        state.max_calls = 1_000_000;
+        let descriptor = state.descriptor_mut(source.as_raw_fd());
+        descriptor.flags.set(OFlags::DIRECT, case.direct);
+        let object = descriptor.object;
+        if let Object::File(file) = &mut state.objects[object] {
+            let places = case.bad_bytes().filter(|place| !place.is_empty());
+            file.bad_places = places
+                .map(|place| (place.start as u64..place.end as u64, Errno::IO))
+                .collect();
+            file.grain = case.grain;
+            file.fails_whole = case.fails_whole;
+        }
+    };
+    let Some((report, skipped)) = check_as(&case.world, case.read_as(), tamper)? else {
+        return Ok(());
+    };
+    let bytes = case.world.source.bytes();
+    let start = (case.world.source.start as usize).min(bytes.len());
+    let (bytes, read_as) = (&bytes[start..], &case.read_as()[start..]);
+    let n = report.bytes() as usize;
+    let (mut told, mut delivered) = (vec![false; bytes.len()], 0);
+    for stretch in &skipped {
+        let range = stretch.offset as usize..(stretch.offset + stretch.bytes) as usize;
+        prop_assert!(!range.is_empty() && range.end <= bytes.len(), "{stretch:?}");
+        delivered += range.end.min(n).saturating_sub(range.start);
+        for told in &mut told[range] {
+            prop_assert!(!*told, "told twice");
+            *told = true;
+        }
+    }
+    let has_sink_failed = report.ended() == Ended::Failed;
+    prop_assert!(report.skipped_bytes() == delivered as u64 || has_sink_failed);
+    let lost = (0..n).filter(|at| bytes[*at] != read_as[*at]);
+    prop_assert!(lost.into_iter().all(|at| told[at]), "lost, and not told");
+    Ok(())
+}
+
+/// A file with bad places, an empty sink, and all that was skipped.
+fn run(
+    file: File,
+    options: Options,
+    twists: &[(Call, Twist)],
+) -> (Scripted, [OwnedFd; 2], Report, Vec<Skipped>) {
+    let kernel = Scripted::default();
+    let source = kernel.source(Object::File(file), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    for (call, twist) in twists {
+        kernel.twist(*call, &[*twist]);
+    }
+    let mut skipped = Vec::new();
+    let audience = (
+        |_: &_| ControlFlow::Continue(()),
+        |_: &[u8]| {},
+        |stretch: &Skipped| skipped.push(*stretch),
+    );
+    let outcome = transfer_told(&kernel, (&source, &sink), options, audience);
+    let Outcome::Ran(Ok(report)) = outcome else {
+        panic!("{outcome:?}");
+    };
+    (kernel, [source, sink], report, skipped)
+}
+
+fn bad_file(len: usize, bad: Range<u64>, errno: Errno) -> File {
+    let mut file = File::holding(&patterned(len));
+    file.bad_places = vec![(bad, errno)];
+    file
+}
+
+fn adaptive() -> Options {
+    Options {
+        skip_errors: SkipErrors::Adaptive,
+        ..Options::default()
+    }
+}
+
+fn zeroed(len: usize, bad: Range<usize>) -> Vec<u8> {
+    let mut bytes = patterned(len);
+    bytes[bad].fill(0);
+    bytes
+}
+
+#[test]
+fn every_strategy_gives_way_to_read_and_write_at_the_first_bad_place() {
+    let len = 600_000;
+    for (from, sink) in [
+        (Route::SplicePipe, Object::file(&[])),
+        (Route::SplicePipe, Object::taking(true)),
+        (Route::CopyFileRange, Object::file(&[])),
+        (Route::Splice, Object::taking(false)),
+        (Route::Sendfile, Object::taking(true)),
+    ] {
+        let kernel = Scripted::default();
+        let file = bad_file(len, 409_600..413_696, Errno::IO);
+        let source = kernel.source(Object::File(file), OFlags::empty());
+        let sink = kernel.sink(sink, OFlags::empty());
+        // Whatever stands before it in the plan is refused.
+        let refusals = [
+            Call::Pipe,
+            Call::Splice,
+            Call::Sendfile,
+            Call::CopyFileRange,
+        ];
+        let calls = |route| match route {
+            Route::SplicePipe => vec![],
+            Route::Splice => vec![Call::Pipe],
+            _ => vec![Call::Pipe, Call::Splice],
+        };
+        for call in refusals
+            .into_iter()
+            .filter(|call| calls(from).contains(call))
+        {
+            kernel.twist(call, &[Twist::Refused(0)]);
+        }
+        let report = transfer(&kernel, (&source, &sink), adaptive()).unwrap();
+        let attempts = attempts(&report);
+        let of = |route| attempts.iter().find(|(which, ..)| *which == route);
+        assert!(
+            of(Route::Buffered).is_some_and(|(_, n, _)| *n >= 4096),
+            "{from}: {attempts:?}"
+        );
+        assert_eq!(report.bytes(), len as u64);
+        assert_eq!(report.skipped_bytes(), 4096);
+        assert!(
+            kernel.contents(&sink) == zeroed(len, 409_600..413_696),
+            "{from}"
+        );
+        assert_eq!(kernel.cursor(&source), len as u64);
+    }
+}
+
+#[test]
+fn errors_of_one_place_are_skipped_and_others_are_final() {
+    let is_skipped = [
+        (Errno::IO, true),
+        (Errno::NODATA, true),
+        (Errno::ILSEQ, true),
+        (Errno::REMOTEIO, true),
+        (Errno::TIMEDOUT, true),
+        (Errno::UCLEAN, true),
+        (Errno::BADMSG, true),
+        (Errno::NODEV, false),
+        (Errno::NXIO, false),
+        (Errno::STALE, false),
+        (Errno::BADF, false),
+        (Errno::FAULT, false),
+        (Errno::ISDIR, false),
+    ];
+    for (errno, is_skipped) in is_skipped {
+        let kernel = Scripted::default();
+        let source = bad_file(50_000, 8192..12_288, errno);
+        let source = kernel.source(Object::File(source), OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        match transfer(&kernel, (&source, &sink), adaptive()) {
+            Ok(report) => {
+                assert!(is_skipped, "{errno:?}");
+                assert_eq!(report.skipped_bytes(), 4096);
+            }
+            Err(error) => {
+                assert!(!is_skipped, "{error:#}");
+                assert_eq!((error.side(), error.bytes()), (Side::Source, 8192));
+                assert_eq!(error.raw_os_error(), Some(errno.raw_os_error()));
+                assert_eq!(kernel.cursor(&source), 8192);
+            }
+        }
+    }
+}
+
+#[test]
+fn without_being_told_to_nothing_is_skipped() {
+    let kernel = Scripted::default();
+    let source = bad_file(50_000, 8192..12_288, Errno::IO);
+    let source = kernel.source(Object::File(source), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    let error = transfer(&kernel, (&source, &sink), Options::default()).unwrap_err();
+    assert_eq!((error.side(), error.bytes()), (Side::Source, 8192));
+    assert_eq!(error.report().skipped_bytes(), 0);
+}
+
+#[test]
+fn a_sink_that_fails_is_not_taken_for_a_bad_place() {
+    for len in [20_000, 200_000, 600_000] {
+        let kernel = Scripted::default();
+        let source = kernel.source(Object::file(&patterned(len)), OFlags::empty());
+        let mut sink = File::holding(&[]);
+        sink.bad = Some((8192, Errno::IO));
+        let sink = kernel.sink(Object::File(sink), OFlags::empty());
+        let error = transfer(&kernel, (&source, &sink), adaptive()).unwrap_err();
+        assert_eq!((error.side(), error.bytes()), (Side::Sink, 8192), "{len}");
+        assert_eq!(error.report().skipped_bytes(), 0);
+    }
+}
+
+#[test]
+fn a_strategy_that_was_insisted_on_skips_nothing() {
+    let kernel = Scripted::default();
+    let source = bad_file(600_000, 409_600..413_696, Errno::IO);
+    let source = kernel.source(Object::File(source), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    let options = Options {
+        strategy: Some(Route::SplicePipe),
+        ..adaptive()
+    };
+    let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
+    assert_eq!((error.side(), error.bytes()), (Side::Source, 409_600));
+}
+
+#[test]
+fn a_source_that_is_bad_altogether_costs_some_dozens_of_failing_reads() {
+    let file = bad_file(1 << 20, 0..1 << 20, Errno::IO);
+    let (kernel, [_, sink], report, skipped) = run(file, adaptive(), &[]);
+    assert_eq!((report.bytes(), report.skipped_bytes()), (1 << 20, 1 << 20));
+    assert!(kernel.contents(&sink) == vec![0; 1 << 20]);
+    let failed = kernel
+        .answers(Call::Read)
+        .iter()
+        .filter(|answer| answer.is_err())
+        .count();
+    assert!(failed < 40, "{failed} failing reads");
+    assert!(skipped.len() < 40, "{} stretches", skipped.len());
+}
+
+#[test]
+fn a_long_bad_place_is_left_exactly_where_it_ends() {
+    let bad = 40_960..786_432;
+    let file = bad_file(1 << 20, bad.clone(), Errno::IO);
+    let (kernel, [_, sink], report, _) = run(file, adaptive(), &[]);
+    assert_eq!(report.skipped_bytes(), bad.end - bad.start);
+    assert!(kernel.contents(&sink) == zeroed(1 << 20, 40_960..786_432));
+    let failed = kernel
+        .answers(Call::Read)
+        .iter()
+        .filter(|answer| answer.is_err())
+        .count();
+    assert!(failed < 50, "{failed} failing reads");
+}
+
+#[test]
+fn a_bad_place_of_one_piece_costs_three_failing_reads() {
+    let file = bad_file(600_000, 409_600..413_696, Errno::IO);
+    let (kernel, _, report, skipped) = run(file, adaptive(), &[]);
+    assert_eq!(report.ended(), Ended::Eof);
+    let expected = Skipped {
+        offset: 409_600,
+        bytes: 4096,
+        errno: Errno::IO,
+    };
+    assert_eq!(skipped, [expected]);
+    let failed = [Call::Splice, Call::Read]
+        .iter()
+        .flat_map(|call| kernel.answers(*call));
+    assert_eq!(failed.filter(Result::is_err).count(), 3);
+}
+
+#[test]
+fn the_map_of_holes_may_be_bad_too() {
+    for nth in 0..4 {
+        let mut bytes = patterned(600_000);
+        bytes[40_960..409_600].fill(0);
+        let mut file = File::sparse(&bytes);
+        file.bad_places = vec![(0..4096, Errno::IO)];
+        let mut twists = vec![(Call::SeekExtent, Twist::Straight); nth];
+        twists.push((Call::SeekExtent, Twist::Fails(Errno::IO)));
+        let (kernel, [source, sink], report, _) = run(file, adaptive(), &twists);
+        assert_eq!(report.skipped_bytes(), 4096, "{nth}");
+        bytes[..4096].fill(0);
+        assert!(kernel.contents(&sink) == bytes, "{nth}");
+        assert_eq!(kernel.cursor(&source), 600_000);
+    }
+}
+
+/// Kernels before 5.10 look into the bad last page once more.
+#[test]
+fn an_error_at_the_size_is_the_end() {
+    let file = bad_file(20_000, 16_384..20_480, Errno::IO);
+    let (kernel, [_, sink], report, _) = run(file, adaptive(), &[]);
+    assert_eq!((report.bytes(), report.ended()), (20_000, Ended::Eof));
+    assert_eq!(report.skipped_bytes(), 20_000 - 16_384);
+    assert!(kernel.contents(&sink) == zeroed(20_000, 16_384..20_000));
+}
+
+#[test]
+fn nothing_is_skipped_beyond_the_limit() {
+    for policy in [SkipErrors::Adaptive, block(1 << 20)] {
+        let options = Options {
+            limit: Some(9000),
+            skip_errors: policy,
+            ..Options::default()
+        };
+        let file = bad_file(600_000, 8192..300_000, Errno::IO);
+        let (kernel, [source, sink], report, skipped) = run(file, options, &[]);
+        assert_eq!((report.bytes(), report.skipped_bytes()), (9000, 808));
+        assert_eq!(skipped.iter().map(Skipped::bytes).sum::<u64>(), 808);
+        assert_eq!((kernel.cursor(&source), kernel.cursor(&sink)), (9000, 9000));
+    }
+}
+
+/// `/proc/self/mem` is such a file: no size says how far to go.
+#[test]
+fn a_source_that_claims_to_be_empty_is_not_skipped_through() {
+    let kernel = Scripted::default();
+    let mut file = bad_file(50_000, 8192..12_288, Errno::IO);
+    file.claims = Some(0);
+    let source = kernel.source(Object::File(file), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    let error = transfer(&kernel, (&source, &sink), adaptive()).unwrap_err();
+    assert_eq!((error.side(), error.bytes()), (Side::Source, 8192));
+}

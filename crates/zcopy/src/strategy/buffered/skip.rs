@@ -1,0 +1,145 @@
+//! How read and write get past a bad place of the source.
+
+use crate::bad_places::Next;
+use crate::buffer::ALIGNMENT;
+use crate::end::End;
+use crate::endpoint::Kind;
+use crate::fault::{Fault, Side};
+use crate::route::{Ask, Route};
+use crate::sys::{Errno, Kernel, Patience, Result as Called, SeekFrom};
+
+/// What was done instead of a read.
+pub(super) enum Ahead {
+    /// Nothing: at most so many bytes are to be read.
+    Read(usize),
+    /// The buffer has been filled with zeros.
+    Filled,
+    /// It was found out how far the bad place reaches, or a signal came.
+    Again,
+}
+
+/// Does what has to be done before the next read, of at most `len` bytes.
+pub(super) fn ahead<K: Kernel>(
+    kernel: &K,
+    route: &mut Route<'_>,
+    len: usize,
+) -> Result<Ahead, Fault> {
+    match route.bad.next() {
+        Next::Read(u64::MAX) => Ok(Ahead::Read(len)),
+        Next::Read(bound) => {
+            let position = place(kernel, &route.source).map_err(cannot_seek)?;
+            let piece = route.bad.piece(position, bound);
+            Ok(Ahead::Read((len as u64).min(piece).max(1) as usize))
+        }
+        Next::Zeros(zeros) => {
+            let room = route.buffer.room(zeros.min(len as u64) as usize);
+            room.fill(0);
+            let n = room.len();
+            route.source.skip(kernel, n as u64).map_err(cannot_seek)?;
+            route.buffer.fill(n);
+            route.bad.filled(n as u64);
+            Ok(Ahead::Filled)
+        }
+        Next::Probe(position) => probe(kernel, route, position).map(|()| Ahead::Again),
+    }
+}
+
+/// Finds out whether a piece can be read at a position, and leaves the cursor alone.
+fn probe<K: Kernel>(kernel: &K, route: &mut Route<'_>, position: u64) -> Result<(), Fault> {
+    let grain = grain(kernel, route);
+    let room = route.buffer.room(grain as usize);
+    route.calls += 1;
+    let is_good = match kernel.read(route.source.fd, Some(position), room, Patience::Block) {
+        Ok(_) => true,
+        Err(Errno::INTR) => return Ok(()),
+        Err(errno) if route.bad.skips(errno) => false,
+        Err(errno) => return Err(Fault::new("read", Side::Source, errno)),
+    };
+    route.bad.probed(position, is_good);
+    Ok(())
+}
+
+/// What a read of `len` bytes that failed means: false if that is the end of the source, which has no
+/// bad place behind its last byte.
+///
+/// # Errors
+///
+/// Any errno that does not speak of one place, or speaks of one in a source that has no positions or
+/// does not say where it ends.
+///
+/// # Kernel notes
+///
+/// Of a source opened with `O_DIRECT` it is not known how small a piece may be; a disk says `EINVAL` to
+/// one that is smaller than its blocks.
+///
+/// Kernels before 5.10 look into the last page of a file before they look at its size: if that page is
+/// bad, what ends the file is not a read of 0 but the error.
+pub(super) fn failed<K: Kernel>(
+    kernel: &K,
+    route: &mut Route<'_>,
+    (len, errno): (usize, Errno),
+    ask: &Ask,
+) -> Result<bool, Fault> {
+    let fault = Fault::new("read", Side::Source, errno);
+    let is_too_small = errno == Errno::INVAL
+        && route.source.endpoint.direct
+        && len < ALIGNMENT
+        && matches!(route.bad.next(), Next::Read(bound) if bound < ALIGNMENT as u64);
+    if is_too_small {
+        route.bad.coarsen();
+        return Ok(true);
+    }
+    let source = &route.source;
+    if !route.bad.skips(errno) || !source.endpoint.is_seekable() {
+        return Err(fault);
+    }
+    let (Ok(position), Some(size)) = (place(kernel, source), size(kernel, source)) else {
+        return Err(fault);
+    };
+    if position >= size {
+        return if position == size {
+            Ok(false)
+        } else {
+            Err(fault)
+        };
+    }
+    grain(kernel, route);
+    let end = size.min(position.saturating_add(ask.remaining));
+    route.bad.could_not_read(position, len as u64, end, errno);
+    Ok(true)
+}
+
+/// Where the next byte is.
+fn place<K: Kernel>(kernel: &K, source: &End<'_>) -> Called<u64> {
+    match source.at() {
+        (_, Some(offset)) => Ok(offset),
+        (fd, None) => kernel.seek(fd, SeekFrom::Current(0)),
+    }
+}
+
+/// Where the source ends, if that can be known. A file that claims to be empty is none that ends there.
+fn size<K: Kernel>(kernel: &K, source: &End<'_>) -> Option<u64> {
+    let size = match source.endpoint.kind {
+        Kind::Block => kernel.device_size(source.fd),
+        _ => kernel.fstat(source.fd).map(|status| status.size),
+    };
+    size.ok().filter(|size| *size > 0)
+}
+
+/// The smallest piece worth reading, in bytes. A sink opened with `O_DIRECT` takes no smaller one than a
+/// block.
+fn grain<K: Kernel>(kernel: &K, route: &mut Route<'_>) -> u64 {
+    let (source, sink) = (&route.source, &route.sink.endpoint);
+    route.bad.grain_or(|| {
+        let grain = source.endpoint.grain(kernel, source.fd);
+        if sink.direct {
+            grain.max(ALIGNMENT as u64)
+        } else {
+            grain
+        }
+    })
+}
+
+fn cannot_seek(errno: Errno) -> Fault {
+    Fault::new("lseek", Side::Source, errno)
+}
