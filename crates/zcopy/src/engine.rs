@@ -14,6 +14,7 @@ use crate::endpoint::Kind;
 use crate::error::{Error, Failure};
 use crate::fault::{Fault, Side};
 use crate::options::{Cache, Options, Sparse};
+use crate::pace::Pace;
 use crate::pipe;
 use crate::plan::{self, Plan};
 use crate::progress::{Observer, Progress};
@@ -133,6 +134,12 @@ impl<'a, K: Kernel> Engine<'a, K> {
             options,
             plan,
         }
+    }
+
+    /// Has it keep the caller's pace, if there is one.
+    pub(crate) fn keeping(mut self, pace: Option<&'a Pace>) -> Self {
+        self.clock.keep(&self.kernel, pace);
+        self
     }
 
     /// Moves everything, sleeping where the descriptors make it sleep.

@@ -15,6 +15,7 @@ use crate::endpoint::Kind;
 use crate::error::{Error, Failure};
 use crate::fault::{Cause, Fault, Side};
 use crate::options::{Cache, Options, SinkPolicy};
+use crate::pace::Pace;
 use crate::pipe;
 use crate::plan::{self, Plan};
 use crate::progress::{Observer, Progress};
@@ -135,6 +136,12 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             options,
             plan,
         }
+    }
+
+    /// Has it keep the caller's pace, if there is one.
+    pub(crate) fn keeping(mut self, pace: Option<&'a Pace>) -> Self {
+        self.clock.keep(&self.kernel, pace);
+        self
     }
 
     /// Moves everything, sleeping where the descriptors make it sleep.

@@ -168,6 +168,7 @@ mod strategy;
 
 mod cache;
 mod clock;
+mod pace;
 mod rate;
 mod route;
 mod sparse;
@@ -186,6 +187,7 @@ pub use repeat::Repeat;
 pub use transfer::{Transfer, copy};
 
 pub use options::{Cache, OnSinkError, Reflink, Sparse};
+pub use pace::Pace;
 pub use plan::{Candidate, Plan, Verdict};
 pub use progress::Progress;
 pub use report::{Attempt, Ended, Report, SinkReport};

@@ -1,7 +1,6 @@
 //! The front door: [`Transfer`] takes the options and hands over to the engine, or, with several
 //! sinks, to the fan-out.
 
-use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -12,6 +11,7 @@ use crate::error::{Error, Failure, Result};
 use crate::fanout;
 use crate::fault::Side;
 use crate::options::{Cache, OnSinkError, Options, Reflink, SinkPolicy, Sparse};
+use crate::pace::Pace;
 use crate::plan::Plan;
 use crate::progress::{Observer, Progress};
 use crate::report::{Ended, Report, Undelivered};
@@ -19,6 +19,7 @@ use crate::route::Inspector;
 use crate::strategy::Strategy;
 use crate::sys::Linux;
 
+mod pacing;
 mod several;
 
 /// Moves the bytes of one descriptor to another by the best route the kernel offers.
@@ -88,6 +89,7 @@ pub struct Transfer<'a> {
     options: Options,
     observer: Option<Observer<'a>>,
     inspect: Option<Inspector<'a>>,
+    pace: Option<&'a Pace>,
 }
 
 impl<'a> Transfer<'a> {
@@ -108,6 +110,7 @@ impl<'a> Transfer<'a> {
             options: Options::default(),
             observer: None,
             inspect: None,
+            pace: None,
         }
     }
 
@@ -298,29 +301,6 @@ impl<'a> Transfer<'a> {
         self
     }
 
-    /// Moves at most this many bytes per second, with bursts of at most a tenth of a second's
-    /// worth. 0 is taken for 1.
-    ///
-    /// Holes that are [kept](Sparse::Keep) count as bytes and take no time, as nothing moves.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::{Duration, Instant};
-    /// use zcopy::Transfer;
-    ///
-    /// let zeros = std::fs::File::open("/dev/zero")?;
-    /// let sink = std::fs::File::create("/dev/null")?;
-    /// let start = Instant::now();
-    /// Transfer::new(&zeros, &sink).limit(100_000).rate_limit(1_000_000).run()?;
-    /// assert!(start.elapsed() >= Duration::from_millis(95));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn rate_limit(mut self, bytes_per_second: u64) -> Self {
-        self.options.rate_limit = NonZeroU64::new(bytes_per_second.max(1));
-        self
-    }
-
     /// Calls the observer at least this often, also while the transfer is blocked.
     ///
     /// Less than a millisecond is taken for one.
@@ -481,6 +461,7 @@ impl<'a> Transfer<'a> {
             self.observer,
             self.inspect,
         )
+        .keeping(self.pace)
         .run()
     }
 }

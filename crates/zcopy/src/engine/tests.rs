@@ -26,6 +26,7 @@ mod properties;
 mod economy;
 mod errnos;
 mod holes;
+mod pacing;
 mod repeating;
 mod waiting;
 
