@@ -128,7 +128,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
             route: Route {
                 holes,
                 inspect,
-                ..Route::new(source, sink)
+                ..Route::new(source, sink).sized(&options)
             },
             kernel,
             options,
@@ -322,7 +322,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
         }
         self.may_grow = false;
         let grow = |end: &End<'_>| match end.endpoint.kind {
-            Kind::Pipe => pipe::grow(&self.kernel, end.fd),
+            Kind::Pipe => pipe::grow(&self.kernel, end.fd, self.options.pipe_size),
             _ => None,
         };
         (self.grown_source, self.grown_sink) = (grow(&self.route.source), grow(&self.route.sink));

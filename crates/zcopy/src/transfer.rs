@@ -21,6 +21,7 @@ use crate::sys::Linux;
 
 mod pacing;
 mod several;
+mod sizes;
 
 /// Moves the bytes of one descriptor to another by the best route the kernel offers.
 ///
@@ -274,30 +275,6 @@ impl<'a> Transfer<'a> {
     /// See [`Cache`].
     pub fn cache(mut self, cache: Cache) -> Self {
         self.options.cache = cache;
-        self
-    }
-
-    /// Whether the caller's own pipes may be enlarged, the source as well as the sink. Default:
-    /// true.
-    ///
-    /// A pipe of 1 MiB instead of 64 KiB makes a file several times as fast to pass through it, and
-    /// so it is with two pipes if both are that large: what is saved are the turns between the
-    /// processes. Each is enlarged once, when more than 32 KiB are known to come or have come,
-    /// within the user's budget, and never shrunk; the [report](Report::grown_sink) says so.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use zcopy::Transfer;
-    ///
-    /// let zeros = std::fs::File::open("/dev/zero")?;
-    /// let (_reader, sink) = std::io::pipe()?;
-    /// let report = Transfer::new(&zeros, &sink).limit(40_000).grow_pipes(false).run()?;
-    /// assert_eq!(report.grown_sink(), None);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn grow_pipes(mut self, grow: bool) -> Self {
-        self.options.grow_pipes = grow;
         self
     }
 

@@ -78,6 +78,7 @@ pub(crate) struct Wishes {
     pub(crate) sparse: Sparse,
     pub(crate) cache: Cache,
     pub(crate) grow_pipes: bool,
+    pub(crate) buffer_size: Option<usize>,
     /// Of the source's length, a second.
     pub(crate) rate: Option<u64>,
     pub(crate) tick: Option<u64>,
@@ -348,11 +349,13 @@ impl World {
             sparse: wishes.sparse,
             cache: wishes.cache,
             grow_pipes: wishes.grow_pipes,
+            buffer_size: wishes.buffer_size,
             rate_limit: self.rate().and_then(NonZeroU64::new),
             tick: wishes.tick.map(Duration::from_millis),
             watch_readers: false,
             inspected: wishes.inspected,
             observed: true,
+            ..Options::default()
         }
     }
 }

@@ -31,6 +31,7 @@ mod economy;
 mod memory;
 mod pace;
 mod route_table;
+mod sizes;
 mod words;
 
 mod child;
