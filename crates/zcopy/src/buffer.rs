@@ -20,9 +20,11 @@ pub(crate) const ALIGNMENT: usize = 4096;
 const CACHE_LINE: usize = 64;
 
 /// Bytes read from the source, some of them perhaps not yet written to the sink.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Buffer {
     bytes: Vec<u8>,
+    /// The most that it may hold.
+    full: usize,
     /// Where the room begins in `bytes`, so that it is aligned.
     start: usize,
     len: usize,
@@ -32,8 +34,31 @@ pub(crate) struct Buffer {
     was_filled: bool,
 }
 
+impl Default for Buffer {
+    fn default() -> Self {
+        Self::of(FULL)
+    }
+}
+
 impl Buffer {
-    /// Makes room for `len` bytes, at most [`FULL`], in memory that is aligned to a page if `is_aligned`
+    /// A buffer that holds at most `full` bytes, and none as yet.
+    pub(crate) fn of(full: usize) -> Self {
+        Self {
+            bytes: Vec::new(),
+            full,
+            start: 0,
+            len: 0,
+            pending: 0..0,
+            was_filled: false,
+        }
+    }
+
+    /// The most that it may hold.
+    pub(crate) fn full(&self) -> usize {
+        self.full
+    }
+
+    /// Makes room for `len` bytes, at most as many as it may hold, in memory that is aligned to a page if `is_aligned`
     /// says so.
     ///
     /// A fresh page costs more than moving what it holds, so that there are no more than are
@@ -41,10 +66,10 @@ impl Buffer {
     /// allocates at most twice.
     pub(crate) fn reserve(&mut self, len: usize, is_aligned: bool) {
         debug_assert!(self.is_empty(), "bytes in flight would be lost");
-        let len = len.min(FULL);
+        let len = len.min(self.full);
         self.len = match self.len {
-            0 => len.max(SMALL),
-            had if had < len => FULL,
+            0 => len.max(SMALL).min(self.full),
+            had if had < len => self.full,
             _ => return,
         };
         let alignment = if is_aligned { ALIGNMENT } else { CACHE_LINE };

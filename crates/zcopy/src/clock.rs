@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use crate::options::Options;
+use crate::pace::Pace;
 use crate::progress::{Observer, Progress};
-use crate::rate::Bucket;
 use crate::sys::Kernel;
 
 /// Calls the observer, and sleeps for the pace.
@@ -16,7 +16,13 @@ pub(crate) struct Clock<'a> {
     tick: Option<Duration>,
     /// When the observer was last called; kept for the tick alone.
     observed_at: Duration,
-    pace: Option<Bucket>,
+    pace: Option<Keeping<'a>>,
+}
+
+/// Whose pace is kept.
+enum Keeping<'a> {
+    Own(Pace),
+    Shared(&'a Pace),
 }
 
 impl<'a> Clock<'a> {
@@ -36,8 +42,27 @@ impl<'a> Clock<'a> {
             observer,
             tick: options.tick,
             observed_at: now,
-            pace: options.rate_limit.map(|rate| Bucket::new(rate.get(), now)),
+            pace: options.rate_limit.map(|rate| {
+                let pace = Pace::new(rate.get());
+                pace.begin(now);
+                Keeping::Own(pace)
+            }),
         }
+    }
+
+    /// Has it keep the caller's pace, if there is one, rather than one of its own.
+    pub(crate) fn keep<K: Kernel>(&mut self, kernel: &K, pace: Option<&'a Pace>) {
+        if let Some(pace) = pace {
+            pace.begin(kernel.now());
+            self.pace = Some(Keeping::Shared(pace));
+        }
+    }
+
+    fn pace(&self) -> Option<&Pace> {
+        self.pace.as_ref().map(|pace| match pace {
+            Keeping::Own(pace) => pace,
+            Keeping::Shared(pace) => pace,
+        })
     }
 
     /// Whether somebody wants to be told the time while nothing moves, so that no call may sleep.
@@ -97,19 +122,20 @@ impl<'a> Clock<'a> {
         progress: &Progress,
     ) -> ControlFlow<(), u64> {
         loop {
-            let Some(pace) = &mut self.pace else {
+            let Some(pace) = self.pace() else {
                 return ControlFlow::Continue(wanted);
             };
             match pace.allow(kernel.now(), wanted) {
                 Ok(allowed) => return ControlFlow::Continue(wanted.min(allowed)),
-                Err(pause) => self.pause(kernel, pause, progress)?,
+                // Whoever is observing may change the rate.
+                Err(pause) => self.nap(kernel, pause, progress)?,
             }
         }
     }
 
     /// Notes that `n` bytes were moved.
-    pub(crate) fn spend(&mut self, n: u64) {
-        if let Some(pace) = &mut self.pace {
+    pub(crate) fn spend(&self, n: u64) {
+        if let Some(pace) = self.pace() {
             pace.spend(n);
         }
     }
@@ -127,10 +153,20 @@ impl<'a> Clock<'a> {
             if left.is_zero() {
                 return ControlFlow::Continue(());
             }
-            let timeout = self.until_tick(kernel).map_or(left, |tick| tick.min(left));
-            // Whatever ends the sleep, the clock decides.
-            let _ = kernel.poll(&mut [], Some(timeout));
-            self.observe_if_due(kernel, progress)?;
+            self.nap(kernel, left, progress)?;
         }
+    }
+
+    /// Sleeps so long, or until the next tick, of which the observer is told.
+    fn nap<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        left: Duration,
+        progress: &Progress,
+    ) -> ControlFlow<()> {
+        let timeout = self.until_tick(kernel).map_or(left, |tick| tick.min(left));
+        // Whatever ends the sleep, the clock decides.
+        let _ = kernel.poll(&mut [], Some(timeout));
+        self.observe_if_due(kernel, progress)
     }
 }

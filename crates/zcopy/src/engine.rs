@@ -15,6 +15,7 @@ use crate::endpoint::Kind;
 use crate::error::{Error, Failure};
 use crate::fault::{Fault, Side};
 use crate::options::{Cache, Options, Sparse};
+use crate::pace::Pace;
 use crate::pipe;
 use crate::plan::{self, Plan};
 use crate::progress::{Observer, Progress};
@@ -138,12 +139,18 @@ impl<'a, K: Kernel> Engine<'a, K> {
                 holes,
                 bad,
                 inspect: audience.inspect,
-                ..Route::new(source, sink)
+                ..Route::new(source, sink).sized(&options)
             },
             kernel,
             options,
             plan,
         }
+    }
+
+    /// Has it keep the caller's pace, if there is one.
+    pub(crate) fn keeping(mut self, pace: Option<&'a Pace>) -> Self {
+        self.clock.keep(&self.kernel, pace);
+        self
     }
 
     /// Moves everything, sleeping where the descriptors make it sleep.
@@ -331,7 +338,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
         }
         self.may_grow = false;
         let grow = |end: &End<'_>| match end.endpoint.kind {
-            Kind::Pipe => pipe::grow(&self.kernel, end.fd),
+            Kind::Pipe => pipe::grow(&self.kernel, end.fd, self.options.pipe_size),
             _ => None,
         };
         (self.grown_source, self.grown_sink) = (grow(&self.route.source), grow(&self.route.sink));

@@ -15,6 +15,7 @@ use crate::endpoint::Kind;
 use crate::error::{Error, Failure};
 use crate::fault::{Cause, Fault, Side};
 use crate::options::{Cache, Options, SinkPolicy};
+use crate::pace::Pace;
 use crate::pipe;
 use crate::plan::{self, Plan};
 use crate::progress::{Observer, Progress};
@@ -37,7 +38,8 @@ pub(crate) use prepare::prepare;
 #[cfg(test)]
 mod tests;
 
-/// No pipe of an unprivileged user holds more in full pages; slots of several pages may.
+/// No pipe of an unprivileged user holds more in full pages; slots of several pages may. Whoever asks for
+/// larger pipes has them filled.
 const BOUND: u64 = 4 << 20;
 
 /// A transfer to several sinks under way.
@@ -113,7 +115,7 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             source_trail: trail(&source),
             hub: Hub {
                 form,
-                route: Route::new(source, written_to),
+                route: Route::new(source, written_to).sized(&options),
                 head: 0,
                 surplus: Vec::new(),
             },
@@ -121,7 +123,10 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             branches: sinks
                 .iter()
                 .zip(plan.sinks())
-                .map(|(sink, way)| Branch::new(source, *sink, way.strategy(), trail(sink)))
+                .map(|(sink, way)| {
+                    let route = Route::new(source, *sink).sized(&options);
+                    Branch::new(route, way.strategy(), trail(sink))
+                })
                 .collect(),
             detached_last: 0,
             share_start: 0,
@@ -140,6 +145,12 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             options,
             plan,
         }
+    }
+
+    /// Has it keep the caller's pace, if there is one.
+    pub(crate) fn keeping(mut self, pace: Option<&'a Pace>) -> Self {
+        self.clock.keep(&self.kernel, pace);
+        self
     }
 
     /// Moves everything, sleeping where the descriptors make it sleep.
@@ -188,7 +199,9 @@ impl<'a, K: Kernel> Fanout<'a, K> {
         }
         let progress = self.progress(Some(Side::Neither));
         let allowed = match self.clock.allowance(&self.kernel, left, &progress) {
-            ControlFlow::Continue(allowed) => allowed.min(BOUND),
+            ControlFlow::Continue(allowed) => {
+                allowed.min(BOUND.max(self.hub.route.pipe_size as u64))
+            }
             ControlFlow::Break(()) => return Ok(Some(Ended::Stopped)),
         };
         self.leave_the_source_free();
@@ -319,7 +332,7 @@ impl<'a, K: Kernel> Fanout<'a, K> {
         }
         self.may_grow = false;
         let grow = |end: &End<'_>| match end.endpoint.kind {
-            Kind::Pipe => pipe::grow(&self.kernel, end.fd),
+            Kind::Pipe => pipe::grow(&self.kernel, end.fd, self.options.pipe_size),
             _ => None,
         };
         self.grown_source = grow(&self.hub.route.source);

@@ -169,6 +169,7 @@ mod strategy;
 mod bad_places;
 mod cache;
 mod clock;
+mod pace;
 mod rate;
 mod route;
 mod sparse;
@@ -187,6 +188,7 @@ pub use repeat::Repeat;
 pub use transfer::{Transfer, copy};
 
 pub use options::{Cache, OnSinkError, Reflink, SkipErrors, Sparse};
+pub use pace::Pace;
 pub use plan::{Candidate, Plan, Verdict};
 pub use progress::Progress;
 pub use report::{Attempt, Ended, Report, SinkReport, Skipped};

@@ -3,6 +3,7 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
+use crate::pipe;
 use crate::report::SinkReport;
 use crate::strategy::Strategy;
 
@@ -205,6 +206,10 @@ pub(crate) struct Options {
     pub(crate) cache: Cache,
     pub(crate) skip_errors: SkipErrors,
     pub(crate) grow_pipes: bool,
+    /// What the caller's pipes may be enlarged to, in bytes.
+    pub(crate) pipe_size: usize,
+    /// What the buffer and the private pipe hold, in bytes, if not what they hold by default.
+    pub(crate) buffer_size: Option<usize>,
     pub(crate) rate_limit: Option<NonZeroU64>,
     pub(crate) tick: Option<Duration>,
     /// Whether a sink counts as failed as soon as its reader has gone.
@@ -228,6 +233,8 @@ impl Default for Options {
             cache: Cache::default(),
             skip_errors: SkipErrors::default(),
             grow_pipes: true,
+            pipe_size: pipe::WANTED,
+            buffer_size: None,
             rate_limit: None,
             tick: None,
             watch_readers: false,

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use crate::sys::{Errno, Kernel, Patience, Result, retried};
 
 /// What is asked for, and what an unprivileged user may have (`/proc/sys/fs/pipe-max-size`).
-const WANTED: usize = 1 << 20;
+pub(crate) const WANTED: usize = 1 << 20;
 
 /// The least that is worth having: the kernel's own default, below which read and write are faster.
 /// A user over the budget (`/proc/sys/fs/pipe-user-pages-soft`) is given pipes of one or two pages.
@@ -20,22 +20,23 @@ const WORTH_HAVING: usize = 64 << 10;
 pub(crate) struct Pipe {
     reader: OwnedFd,
     writer: OwnedFd,
-    /// Bytes that fit if every slot holds a full page.
+    /// Bytes that it is given at once: those that fit if every slot holds a full page, and no more than were
+    /// wanted.
     pub(crate) capacity: usize,
     /// Bytes that came from the source and are not yet in the sink.
     pub(crate) in_flight: u64,
 }
 
 impl Pipe {
-    /// Opens a pipe as large as the user's budget allows.
+    /// Opens a pipe for `wanted` bytes, or as many as the user's budget allows.
     ///
     /// # Errors
     ///
     /// `EMFILE` or `ENFILE` when there is no descriptor to be had, `ENOBUFS` when the budget leaves
     /// less than the 64 KiB that make a pipe worth its calls.
-    pub(crate) fn open<K: Kernel>(kernel: &K) -> Result<Self> {
+    pub(crate) fn open<K: Kernel>(kernel: &K, wanted: usize) -> Result<Self> {
         let (reader, writer) = kernel.pipe()?;
-        let capacity = match grow(kernel, writer.as_fd()) {
+        let capacity = match grow(kernel, writer.as_fd(), wanted) {
             Some(granted) => granted,
             None => kernel.pipe_capacity(writer.as_fd())?,
         };
@@ -45,7 +46,7 @@ impl Pipe {
         Ok(Self {
             reader,
             writer,
-            capacity,
+            capacity: capacity.min(wanted),
             in_flight: 0,
         })
     }
@@ -76,13 +77,16 @@ impl Pipe {
     }
 }
 
-/// Enlarges a pipe to 1 MiB or as near as the user's budget allows, and returns the new capacity in
-/// bytes.
+/// Enlarges a pipe to `wanted` bytes or as near as the user's budget allows, and returns the new capacity
+/// in bytes.
 ///
 /// `None` if it was no smaller already, or may not grow. It never shrinks.
-pub(crate) fn grow<K: Kernel>(kernel: &K, pipe: BorrowedFd<'_>) -> Option<usize> {
+pub(crate) fn grow<K: Kernel>(
+    kernel: &K,
+    pipe: BorrowedFd<'_>,
+    mut wanted: usize,
+) -> Option<usize> {
     let current = kernel.pipe_capacity(pipe).ok()?;
-    let mut wanted = WANTED;
     while wanted > current {
         match kernel.set_pipe_capacity(pipe, wanted) {
             Ok(granted) => return Some(granted),

@@ -24,6 +24,21 @@ impl Bucket {
         }
     }
 
+    pub(crate) fn rate(&self) -> u64 {
+        self.rate
+    }
+
+    /// Changes the rate. What was moved in advance neither weighs more than it did nor takes longer to be made
+    /// up for.
+    pub(crate) fn set_rate(&mut self, rate: u64) {
+        let rate = rate.max(1);
+        if self.tokens < 0 && rate < self.rate {
+            let scaled = self.tokens.checked_mul(i128::from(rate));
+            self.tokens = scaled.map_or(0, |scaled| scaled / i128::from(self.rate));
+        }
+        self.rate = rate;
+    }
+
     /// How many bytes may be moved at the time `now`; at least the quantum, or, if fewer are
     /// `wanted`, those.
     ///
@@ -113,6 +128,29 @@ mod tests {
     fn a_pause_earns_no_more_than_a_tenth_of_a_second() {
         let mut bucket = Bucket::new(1000, Duration::ZERO);
         assert_eq!(bucket.allow(Duration::from_secs(3600), u64::MAX), Ok(100));
+    }
+
+    #[test]
+    fn a_new_rate_holds_from_the_next_moment_on_in_both_directions() {
+        let mut bucket = Bucket::new(10, Duration::ZERO);
+        bucket.set_rate(1_000_000);
+        let now = Duration::from_millis(20);
+        assert_eq!(bucket.allow(now, u64::MAX), Ok(20_000));
+        // What was saved up at the old rate is cut to a tenth of a second's worth of the new one.
+        bucket.set_rate(1000);
+        assert_eq!(bucket.allow(now, u64::MAX), Ok(100));
+    }
+
+    #[test]
+    fn a_new_rate_makes_no_debt_longer() {
+        let second = Duration::from_secs(1);
+        for (rate, wait) in [(1000, 10), (100, 10), (10_000, 1)] {
+            let mut bucket = Bucket::new(1000, Duration::ZERO);
+            bucket.spend(10_000);
+            bucket.set_rate(rate);
+            let left = bucket.allow(Duration::ZERO, 0);
+            assert_eq!(left, Err(second * wait), "{rate} bytes/s");
+        }
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! The way between two ends: the ends themselves, and what is in flight between them.
 
 use crate::bad_places::BadPlaces;
-use crate::buffer::Buffer;
+use crate::buffer::{self, Buffer};
 use crate::end::End;
-use crate::pipe::Pipe;
+use crate::endpoint::Kind;
+use crate::options::Options;
+use crate::pipe::{self, Pipe};
 use crate::sparse::Holes;
-use crate::sys::Patience;
+use crate::sys::{Kernel, Patience, Result};
 
 /// What sees every byte on its way.
 pub(crate) type Inspector<'a> = Box<dyn FnMut(&[u8]) + 'a>;
@@ -19,6 +21,8 @@ pub(crate) struct Route<'a> {
     pub(crate) sink: End<'a>,
     pub(crate) buffer: Buffer,
     pub(crate) pipe: Option<Pipe>,
+    /// What the private pipe is to hold, in bytes.
+    pub(crate) pipe_size: usize,
     pub(crate) holes: Holes,
     pub(crate) bad: BadPlaces<'a>,
     pub(crate) inspect: Option<Inspector<'a>>,
@@ -44,10 +48,40 @@ impl<'a> Route<'a> {
             sink,
             buffer: Buffer::default(),
             pipe: None,
+            pipe_size: pipe::WANTED,
             holes: Holes::default(),
             bad: BadPlaces::default(),
             inspect: None,
             calls: 0,
+        }
+    }
+
+    /// The same, with a buffer and a private pipe of the size that the caller asks for. A message must fit the
+    /// buffer all the same.
+    pub(crate) fn sized(self, options: &Options) -> Self {
+        let Some(size) = options.buffer_size else {
+            return self;
+        };
+        let least = match self.source.endpoint.kind {
+            Kind::Datagram => buffer::FULL,
+            _ => 0,
+        };
+        Self {
+            buffer: Buffer::of(size.max(least)),
+            pipe_size: size,
+            ..self
+        }
+    }
+
+    /// The private pipe, opened if it is not yet.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pipe::open`].
+    pub(crate) fn take_pipe<K: Kernel>(&mut self, kernel: &K) -> Result<Pipe> {
+        match self.pipe.take() {
+            Some(pipe) => Ok(pipe),
+            None => Pipe::open(kernel, self.pipe_size),
         }
     }
 

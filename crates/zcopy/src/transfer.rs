@@ -1,7 +1,6 @@
 //! The front door: [`Transfer`] takes the options and hands over to the engine, or, with several
 //! sinks, to the fan-out.
 
-use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -13,6 +12,7 @@ use crate::error::{Error, Failure, Result};
 use crate::fanout;
 use crate::fault::Side;
 use crate::options::{Cache, OnSinkError, Options, Reflink, SinkPolicy, Sparse};
+use crate::pace::Pace;
 use crate::plan::Plan;
 use crate::progress::{Observer, Progress};
 use crate::report::{Ended, Report, Undelivered};
@@ -20,8 +20,10 @@ use crate::route::Inspector;
 use crate::strategy::Strategy;
 use crate::sys::Linux;
 
+mod pacing;
 mod several;
 mod skip;
+mod sizes;
 
 /// Moves the bytes of one descriptor to another by the best route the kernel offers.
 ///
@@ -91,6 +93,7 @@ pub struct Transfer<'a> {
     observer: Option<Observer<'a>>,
     inspect: Option<Inspector<'a>>,
     on_skip: Option<OnSkip<'a>>,
+    pace: Option<&'a Pace>,
 }
 
 impl<'a> Transfer<'a> {
@@ -112,6 +115,7 @@ impl<'a> Transfer<'a> {
             observer: None,
             inspect: None,
             on_skip: None,
+            pace: None,
         }
     }
 
@@ -278,53 +282,6 @@ impl<'a> Transfer<'a> {
         self
     }
 
-    /// Whether the caller's own pipes may be enlarged, the source as well as the sink. Default:
-    /// true.
-    ///
-    /// A pipe of 1 MiB instead of 64 KiB makes a file several times as fast to pass through it, and
-    /// so it is with two pipes if both are that large: what is saved are the turns between the
-    /// processes. Each is enlarged once, when more than 32 KiB are known to come or have come,
-    /// within the user's budget, and never shrunk; the [report](Report::grown_sink) says so.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use zcopy::Transfer;
-    ///
-    /// let zeros = std::fs::File::open("/dev/zero")?;
-    /// let (_reader, sink) = std::io::pipe()?;
-    /// let report = Transfer::new(&zeros, &sink).limit(40_000).grow_pipes(false).run()?;
-    /// assert_eq!(report.grown_sink(), None);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn grow_pipes(mut self, grow: bool) -> Self {
-        self.options.grow_pipes = grow;
-        self
-    }
-
-    /// Moves at most this many bytes per second, with bursts of at most a tenth of a second's
-    /// worth. 0 is taken for 1.
-    ///
-    /// Holes that are [kept](Sparse::Keep) count as bytes and take no time, as nothing moves.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::{Duration, Instant};
-    /// use zcopy::Transfer;
-    ///
-    /// let zeros = std::fs::File::open("/dev/zero")?;
-    /// let sink = std::fs::File::create("/dev/null")?;
-    /// let start = Instant::now();
-    /// Transfer::new(&zeros, &sink).limit(100_000).rate_limit(1_000_000).run()?;
-    /// assert!(start.elapsed() >= Duration::from_millis(95));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn rate_limit(mut self, bytes_per_second: u64) -> Self {
-        self.options.rate_limit = NonZeroU64::new(bytes_per_second.max(1));
-        self
-    }
-
     /// Calls the observer at least this often, also while the transfer is blocked.
     ///
     /// Less than a millisecond is taken for one.
@@ -481,7 +438,9 @@ impl<'a> Transfer<'a> {
             inspect: self.inspect,
             on_skip: self.on_skip,
         };
-        Engine::new(Linux, source, sink, plan, self.options, audience).run()
+        Engine::new(Linux, source, sink, plan, self.options, audience)
+            .keeping(self.pace)
+            .run()
     }
 }
 

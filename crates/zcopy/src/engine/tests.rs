@@ -27,6 +27,7 @@ mod bad_places;
 mod economy;
 mod errnos;
 mod holes;
+mod pacing;
 mod repeating;
 mod waiting;
 

@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use super::hub::Hub;
 use crate::cache::Trail;
-use crate::end::End;
 use crate::endpoint::Kind;
 use crate::fault::{Cause, Fault, Side};
-use crate::pipe::Pipe;
 use crate::report::SinkReport;
 use crate::route::{Ask, Route};
 use crate::strategy::{self, Step, Strategy, buffered, splice_pipe};
@@ -44,9 +42,9 @@ pub(crate) struct Branch<'a> {
 }
 
 impl<'a> Branch<'a> {
-    pub(crate) fn new(source: End<'a>, sink: End<'a>, way: Strategy, trail: Option<Trail>) -> Self {
+    pub(crate) fn new(route: Route<'a>, way: Strategy, trail: Option<Trail>) -> Self {
         Self {
-            route: Route::new(source, sink),
+            route,
             way,
             drains_by: Strategy::SplicePipe,
             taken: 0,
@@ -108,8 +106,7 @@ impl<'a> Branch<'a> {
         let step = if self.way == Strategy::Tee {
             hub.share(kernel, self.route.sink.fd, len, patience)?
         } else {
-            let pipe = self.route.pipe.take();
-            let pipe = match pipe.map_or_else(|| Pipe::open(kernel), Ok) {
+            let pipe = match self.route.take_pipe(kernel) {
                 Ok(pipe) => self.route.pipe.insert(pipe),
                 Err(_) if self.route.sink.endpoint.kind == Kind::Pipe => {
                     self.way = Strategy::Tee;

@@ -214,7 +214,7 @@ impl<'a, K: Kernel> Course<'a, K> {
     fn grow_pipe(&mut self) {
         if self.may_grow && self.bytes >= plan::SMALL {
             self.may_grow = false;
-            self.grown_sink = pipe::grow(&self.kernel, self.sink.fd);
+            self.grown_sink = pipe::grow(&self.kernel, self.sink.fd, pipe::WANTED);
         }
     }
 

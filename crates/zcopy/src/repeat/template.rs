@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 
 use crate::end::End;
 use crate::fault::{Cause, Fault};
-use crate::pipe::Pipe;
+use crate::pipe::{self, Pipe};
 use crate::strategy::{Step, splice_pipe, tee};
 use crate::sys::{Errno, Kernel, Patience, Result, SpliceFlags, retried};
 
@@ -63,7 +63,7 @@ impl Template {
             Ok(pipe) => pipe,
             Err(_) => in_pages(kernel, unit)?,
         };
-        let mut pipe = Pipe::open(kernel)?;
+        let mut pipe = Pipe::open(kernel, pipe::WANTED)?;
         loop {
             // All that the one holds goes behind what the other holds; then they change places.
             let (held, flags) = (private.in_flight, SpliceFlags::NONBLOCK);
@@ -157,7 +157,7 @@ fn unit(repetitions: &[u8], pattern_len: usize) -> &[u8] {
 
 /// A pipe with these bytes in slots of up to 32 KiB each, which come from a socket.
 fn in_fragments<K: Kernel>(kernel: &K, bytes: &[u8]) -> Result<Pipe> {
-    let mut pipe = Pipe::open(kernel)?;
+    let mut pipe = Pipe::open(kernel, pipe::WANTED)?;
     let (from, to) = kernel.socket_pair()?;
     for fragment in bytes.chunks(FRAGMENT) {
         let mut rest = fragment;
@@ -182,7 +182,7 @@ fn in_fragments<K: Kernel>(kernel: &K, bytes: &[u8]) -> Result<Pipe> {
 
 /// A pipe with these bytes in pages.
 fn in_pages<K: Kernel>(kernel: &K, bytes: &[u8]) -> Result<Pipe> {
-    let mut pipe = Pipe::open(kernel)?;
+    let mut pipe = Pipe::open(kernel, pipe::WANTED)?;
     if bytes.len() > pipe.capacity {
         return Err(Errno::NOBUFS);
     }

@@ -168,13 +168,18 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wishes> {
     ]);
     let caches = prop::sample::select(vec![Cache::Keep, Cache::Keep, Cache::DropBehind]);
     let breaks = prop_oneof![4 => Just(None), 1 => (0..20_usize).prop_map(Some)];
-    let switches = (any::<bool>(), any::<bool>(), prop::bool::weighted(0.15));
+    let buffer_sizes = prop_oneof![
+        4 => Just(None),
+        1 => prop::sample::select(vec![4096, 12_288, 64 << 10, 512 << 10]).prop_map(Some),
+    ];
+    let pipes = (any::<bool>(), buffer_sizes);
+    let switches = (any::<bool>(), pipes, prop::bool::weighted(0.15));
     let ways = (strategies, reflinks, sparses, caches);
     let limits = prop_oneof![
         3 => Just(None), 1 => (0..600_000_u64).prop_map(Some), 1 => (0..10_u64).prop_map(Some),
     ];
     (limits, rarely(1..20), rarely(1..10), breaks, switches, ways).prop_map(
-        |(limit, rate, tick, break_at, (stable, grow_pipes, inspected), ways)| {
+        |(limit, rate, tick, break_at, (stable, (grow_pipes, buffer_size), inspected), ways)| {
             let (strategy, reflink, sparse, cache) = ways;
             Wishes {
                 limit,
@@ -185,6 +190,7 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wishes> {
                 cache,
                 skip_errors: SkipErrors::Never,
                 grow_pipes,
+                buffer_size,
                 rate,
                 tick,
                 inspected,

@@ -79,6 +79,7 @@ pub(crate) struct Wishes {
     pub(crate) cache: Cache,
     pub(crate) skip_errors: SkipErrors,
     pub(crate) grow_pipes: bool,
+    pub(crate) buffer_size: Option<usize>,
     /// Of the source's length, a second.
     pub(crate) rate: Option<u64>,
     pub(crate) tick: Option<u64>,
@@ -350,11 +351,13 @@ impl World {
             cache: wishes.cache,
             skip_errors: wishes.skip_errors,
             grow_pipes: wishes.grow_pipes,
+            buffer_size: wishes.buffer_size,
             rate_limit: self.rate().and_then(NonZeroU64::new),
             tick: wishes.tick.map(Duration::from_millis),
             watch_readers: false,
             inspected: wishes.inspected,
             observed: true,
+            ..Options::default()
         }
     }
 }

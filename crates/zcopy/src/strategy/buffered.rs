@@ -1,7 +1,7 @@
 //! `read(2)` and `write(2)` through one buffer: the route that serves every pair, and the judge of
 //! every other.
 
-use crate::buffer::{self, FULL, SMALL};
+use crate::buffer::{self, SMALL};
 use crate::end::End;
 use crate::endpoint::Kind;
 use crate::fault::{Cause, Fault, Side};
@@ -32,8 +32,8 @@ const TERMINAL_GRAIN: usize = 256;
 ///
 /// Never [`Step::Unsupported`]: here every errno is final and speaks of the side it came from, but for
 /// those of bad places that are to be [skipped](skip). A
-/// write that takes 0 of some bytes is final too. A message longer than 256 KiB is refused with
-/// `EMSGSIZE` and stays in the source.
+/// write that takes 0 of some bytes is final too. A message longer than the buffer, 256 KiB, is refused
+/// with `EMSGSIZE` and stays in the source.
 ///
 /// # Kernel notes
 ///
@@ -66,9 +66,11 @@ pub(crate) fn fill<K: Kernel>(
     let source = &route.source.endpoint;
     if in_pipe == 0 && source.kind == Kind::Datagram {
         match kernel.next_datagram(route.source.fd, ask.patience) {
-            Ok(len) if len > FULL => return Err(Fault::new("recv", Side::Source, Errno::MSGSIZE)),
+            Ok(len) if len > route.buffer.full() => {
+                return Err(Fault::new("recv", Side::Source, Errno::MSGSIZE));
+            }
             Ok(len) if len as u64 > ask.remaining => return Ok(Some(Step::Limit)),
-            Ok(_) => route.buffer.reserve(FULL, false),
+            Ok(_) => route.buffer.reserve(usize::MAX, false),
             Err(errno) => return stopped("recv", Side::Source, errno).map(Some),
         }
     } else {
@@ -79,17 +81,21 @@ pub(crate) fn fill<K: Kernel>(
         };
         let len = ask.max.min(expected);
         let is_aligned = route.source.endpoint.direct || route.sink.endpoint.direct;
-        let len = if is_aligned { whole_blocks(len) } else { len };
+        let len = if is_aligned {
+            whole_blocks(len, route)
+        } else {
+            len
+        };
         route.buffer.reserve(len as usize, is_aligned);
     }
     let len = match (route.source.endpoint.kind, route.sink.endpoint.kind) {
-        (Kind::Datagram, _) => FULL,
+        (Kind::Datagram, _) => route.buffer.full(),
         // 32 KiB fit one datagram of every family.
         (_, Kind::Datagram) => ask.len(route, SMALL as u64),
-        _ => ask.len(route, FULL as u64),
+        _ => ask.len(route, route.buffer.full() as u64),
     };
     let len = match &route.source.endpoint {
-        source if source.direct && in_pipe == 0 => whole_blocks(len as u64) as usize,
+        source if source.direct && in_pipe == 0 => whole_blocks(len as u64, route) as usize,
         _ => len,
     };
     let len = if in_pipe > 0 {
@@ -183,8 +189,8 @@ pub(crate) fn pour<K: Kernel>(
 }
 
 /// As many bytes, and those that complete the last block; the buffer holds all of them.
-fn whole_blocks(len: u64) -> u64 {
-    len.min(FULL as u64)
+fn whole_blocks(len: u64, route: &Route<'_>) -> u64 {
+    len.min(route.buffer.full() as u64)
         .next_multiple_of(buffer::ALIGNMENT as u64)
 }
 

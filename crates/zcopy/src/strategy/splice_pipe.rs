@@ -4,7 +4,6 @@ use std::os::fd::BorrowedFd;
 
 use crate::end::End;
 use crate::fault::{Cause, Fault, Side};
-use crate::pipe::Pipe;
 use crate::route::{Ask, Route};
 use crate::strategy::{Step, splice::is_unsupported};
 use crate::sys::{Errno, Kernel, Patience, SpliceFlags};
@@ -57,7 +56,7 @@ pub(crate) fn fill<K: Kernel>(
     route: &mut Route<'_>,
     ask: &Ask,
 ) -> Result<Option<Step>, Fault> {
-    let mut pipe = match route.pipe.take().map_or_else(|| Pipe::open(kernel), Ok) {
+    let mut pipe = match route.take_pipe(kernel) {
         Ok(pipe) => pipe,
         Err(errno) => return Ok(Some(Step::Unsupported(errno.into()))),
     };

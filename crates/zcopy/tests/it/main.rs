@@ -29,7 +29,9 @@ mod sparse;
 
 mod economy;
 mod memory;
+mod pace;
 mod route_table;
+mod sizes;
 mod words;
 
 mod child;

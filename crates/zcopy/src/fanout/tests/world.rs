@@ -194,6 +194,7 @@ impl Several {
             strategy: self.strategy,
             cache: wishes.cache,
             grow_pipes: wishes.grow_pipes,
+            buffer_size: wishes.buffer_size,
             rate_limit: self.rate().and_then(NonZeroU64::new),
             tick: wishes.tick.map(Duration::from_millis),
             watch_readers: self.watches,

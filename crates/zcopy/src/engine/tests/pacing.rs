@@ -1,0 +1,108 @@
+//! A pace that several transfers keep together.
+
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use super::prepare;
+use crate::end::End;
+use crate::engine::Engine;
+use crate::options::Options;
+use crate::pace::Pace;
+use crate::progress::{Observer, Progress};
+use crate::report::{Ended, Report};
+use crate::scripted::kernel::Scripted;
+use crate::scripted::objects::{Object, patterned};
+use crate::sys::OFlags;
+
+const RATE: u64 = 100_000;
+
+/// Runs a transfer that keeps a pace.
+fn paced(
+    kernel: &Scripted,
+    (source, sink): (&OwnedFd, &OwnedFd),
+    options: Options,
+    pace: &Pace,
+    observer: impl FnMut(&Progress) -> ControlFlow<()>,
+) -> Report {
+    let fds = (source.as_fd(), sink.as_fd());
+    let (from, to, plan) = prepare(&kernel, fds, &options).unwrap();
+    let (from, to) = (End::new(fds.0, from, None), End::new(fds.1, to, None));
+    let observer: Observer<'_> = Box::new(observer);
+    let engine = Engine::new(kernel, from, to, plan, options, Some(observer), None);
+    engine.keeping(Some(pace)).run().unwrap()
+}
+
+fn go_on(_: &Progress) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+#[test]
+fn many_small_files_take_as_long_as_one_of_their_length() {
+    for (n_files, len) in [(1000, 500), (100, 5000), (1, 500_000)] {
+        let kernel = Scripted::default();
+        let sink = kernel.sink(Object::Null(Vec::new()), OFlags::empty());
+        let pace = Pace::new(RATE);
+        for _ in 0..n_files {
+            let source = kernel.source(Object::file(&patterned(len)), OFlags::empty());
+            let ends = (&source, &sink);
+            let report = paced(&kernel, ends, Options::default(), &pace, go_on);
+            assert_eq!(report.bytes(), len as u64);
+        }
+        let took = kernel.elapsed();
+        let ideal = Duration::from_secs(5);
+        // A burst is a tenth of a second's worth, a quantum a fiftieth.
+        let slack = Duration::from_millis(100);
+        let is_kept = took + slack >= ideal && took <= ideal + slack;
+        assert!(is_kept, "{n_files} files of {len}: {took:?}");
+    }
+}
+
+/// It would take twenty days: the observer, told at every tick of the long wait, changes that.
+#[test]
+fn a_new_rate_ends_a_long_wait_at_the_next_tick() {
+    let kernel = Scripted::default();
+    kernel.state.borrow_mut().may_sleep = false;
+    let source = kernel.source(Object::file(&patterned(500_000)), OFlags::empty());
+    let sink = kernel.sink(Object::Null(Vec::new()), OFlags::empty());
+    let options = Options {
+        tick: Some(Duration::from_millis(10)),
+        ..Options::default()
+    };
+    // What was moved in advance is to be waited for, too.
+    let pace = Pace::new(1);
+    pace.begin(kernel.state.borrow().clock);
+    pace.spend(1_000_000);
+    let mut n_ticks = 0;
+    let report = paced(&kernel, (&source, &sink), options, &pace, |_| {
+        n_ticks += 1;
+        if n_ticks == 5 {
+            pace.set_rate(RATE);
+        }
+        ControlFlow::Continue(())
+    });
+    assert_eq!((report.bytes(), report.ended()), (500_000, Ended::Eof));
+    let took = kernel.elapsed();
+    let debt_and_file = Duration::from_secs(15);
+    assert!(
+        took > debt_and_file && took < debt_and_file + Duration::from_millis(100),
+        "{took:?}"
+    );
+}
+
+#[test]
+fn a_slower_rate_holds_from_the_next_step_on() {
+    let kernel = Scripted::default();
+    let source = kernel.source(Object::file(&patterned(500_000)), OFlags::empty());
+    let sink = kernel.sink(Object::Null(Vec::new()), OFlags::empty());
+    let pace = Pace::new(RATE);
+    let ends = (&source, &sink);
+    paced(&kernel, ends, Options::default(), &pace, |progress| {
+        if progress.bytes() >= 400_000 {
+            pace.set_rate(RATE / 10);
+        }
+        ControlFlow::Continue(())
+    });
+    let (took, ideal) = (kernel.elapsed(), Duration::from_secs(4 + 10));
+    assert!(took + Duration::from_millis(300) >= ideal, "{took:?}");
+}

@@ -1,0 +1,160 @@
+//! The sizes of the buffer and of the pipes, as the caller asks for them.
+
+use std::fs::File;
+use std::ops::ControlFlow;
+
+use rustix::net::SocketType;
+use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
+use zcopy::{Strategy, Transfer};
+
+use crate::ends::{pipe, unix};
+use crate::files::{assert_same, contents, file, pattern, read_to_end, write_all};
+
+const MIB: usize = 1 << 20;
+
+/// The longest step of a transfer of 8 MiB between two files, by this strategy.
+fn longest_step(strategy: Strategy, buffer_size: usize) -> u64 {
+    let bytes = pattern(8 * MIB);
+    let (source, sink) = (file(&bytes), file(b""));
+    let (mut last, mut longest) = (0, 0);
+    let report = Transfer::new(&source, &sink)
+        .strategy(strategy)
+        .buffer_size(buffer_size)
+        .observe(|progress| {
+            longest = longest.max(progress.bytes() - last);
+            last = progress.bytes();
+            ControlFlow::Continue(())
+        })
+        .run()
+        .unwrap();
+    assert_eq!(report.strategy(), strategy);
+    assert_same(&contents(&sink), &bytes, &format!("{strategy}"));
+    longest
+}
+
+#[test]
+fn a_step_is_as_long_as_the_buffer_or_the_private_pipe() {
+    for strategy in [Strategy::Buffered, Strategy::SplicePipe] {
+        for (asked, step) in [
+            (0, 4096),
+            (1, 4096),
+            (5000, 8192),
+            (64 << 10, 64 << 10),
+            (MIB - 1, MIB as u64),
+        ] {
+            assert_eq!(longest_step(strategy, asked), step, "{strategy}, {asked}");
+        }
+    }
+    assert_eq!(longest_step(Strategy::Buffered, 3 * MIB), 3 * MIB as u64);
+    // More than any file has: the buffer is no larger than the file.
+    assert_eq!(longest_step(Strategy::Buffered, usize::MAX), 8 * MIB as u64);
+    // Who may not have so large a pipe is given a smaller one.
+    let (_reader, large) = pipe();
+    let granted = fcntl_setpipe_size(&large, 4 * MIB).unwrap_or(MIB);
+    let longest = longest_step(Strategy::SplicePipe, 4 * MIB);
+    assert_eq!(longest, granted as u64);
+}
+
+/// A message that found no room would be cut short.
+#[test]
+fn a_message_finds_room_in_the_smallest_buffer() {
+    let message = pattern(100_000);
+    for second in [false, true] {
+        let (source, sender) = unix(SocketType::SEQPACKET);
+        rustix::io::write(&sender, &message).unwrap();
+        drop(sender);
+        let (sink, other) = (file(b""), file(b""));
+        let mut transfer = Transfer::new(&source, &sink).buffer_size(1);
+        if second {
+            transfer = transfer.also_to(&other);
+        }
+        let report = transfer.run().unwrap();
+        assert_eq!(report.bytes(), message.len() as u64);
+        assert_same(&contents(&sink), &message, "the message");
+    }
+}
+
+/// What is read is written as one message, so that it may not be more than fits one.
+#[test]
+fn a_large_buffer_makes_no_message_larger() {
+    let bytes = pattern(MIB);
+    let source = file(&bytes);
+    let (reader, sink) = unix(SocketType::SEQPACKET);
+    let reading = std::thread::spawn(move || read_to_end(&reader));
+    let transfer = Transfer::new(&source, &sink).buffer_size(MIB);
+    assert_eq!(transfer.run().unwrap().bytes(), MIB as u64);
+    drop(sink);
+    assert_same(&reading.join().unwrap(), &bytes, "the messages");
+}
+
+#[test]
+fn pipes_are_enlarged_to_what_was_asked_for_and_never_shrunk() {
+    let source = file(&pattern(40_000));
+    let null = File::options().write(true).open("/dev/null").unwrap();
+    for second in [false, true] {
+        for (had, asked, gets) in [
+            (64 << 10, 256 << 10, 256 << 10),
+            (64 << 10, 200_000, 256 << 10),
+            (64 << 10, 4096, 64 << 10),
+            (64 << 10, 0, 64 << 10),
+            (512 << 10, 256 << 10, 512 << 10),
+        ] {
+            let (_reader, sink) = pipe();
+            fcntl_setpipe_size(&sink, had).unwrap();
+            let mut transfer = Transfer::new(&source, &sink)
+                .source_offset(0)
+                .pipe_size(asked);
+            if second {
+                transfer = transfer.also_to(&null);
+            }
+            let report = transfer.run().unwrap();
+            let what = format!("{had} bytes, {asked} asked for, {second}");
+            assert_eq!(fcntl_getpipe_size(&sink), Ok(gets), "{what}");
+            let grown = Some(gets).filter(|gets| *gets > had);
+            assert_eq!(report.grown_sink(), grown, "{what}");
+        }
+    }
+    let (_reader, sink) = pipe();
+    let transfer = Transfer::new(&source, &sink).pipe_size(MIB);
+    assert_eq!(transfer.grow_pipes(false).run().unwrap().grown_sink(), None);
+}
+
+/// Whatever a user may have, too much is taken for as much as there is.
+#[test]
+fn a_pipe_larger_than_allowed_becomes_as_large_as_allowed() {
+    let source = file(&pattern(40_000));
+    let (_reader, sink) = pipe();
+    let transfer = Transfer::new(&source, &sink);
+    let grown = transfer.pipe_size(usize::MAX).run().unwrap().grown_sink();
+    assert!(grown.is_some_and(|grown| grown >= MIB), "{grown:?}");
+}
+
+#[test]
+fn several_sinks_get_all_through_buffers_and_pipes_of_any_size() {
+    let bytes = pattern(2 * MIB + 7);
+    for size in [1, 8192, 300_000, 8 * MIB] {
+        let (source, writer) = pipe();
+        let (reader, sink) = pipe();
+        let (log, appending) = (file(b""), file(b""));
+        rustix::fs::fcntl_setfl(&appending, rustix::fs::OFlags::APPEND).unwrap();
+        let (fed, read) = std::thread::scope(|scope| {
+            let feeding = scope.spawn(|| {
+                let fed = write_all(&writer, &bytes);
+                drop(writer);
+                fed
+            });
+            let reading = scope.spawn(|| read_to_end(&reader));
+            let transfer = Transfer::new(&source, &sink)
+                .also_to(&log)
+                .also_to(&appending);
+            let report = transfer.buffer_size(size).pipe_size(size).run().unwrap();
+            assert_eq!(report.bytes(), bytes.len() as u64);
+            drop(sink);
+            (feeding.join().unwrap(), reading.join().unwrap())
+        });
+        assert!(fed);
+        assert_same(&read, &bytes, "the pipe");
+        assert_same(&contents(&log), &bytes, "the file");
+        assert_same(&contents(&appending), &bytes, "the appending file");
+    }
+}
