@@ -7,7 +7,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use rustix::fs::FileType;
-use rustix::io::Errno;
 use zcopy::{Pace, Report, Side, SkipErrors, Sparse, Strategy, Sync, Transfer};
 
 use super::display::{Display, Place, Stage};
@@ -219,11 +218,11 @@ impl<'a> Carrier<'a> {
             transfer = transfer.on_skip(move |skipped| {
                 if !is_told {
                     is_told = true;
-                    let error = exit::worded(skipped.error());
+                    let error = exit::worded(&skipped.error());
                     self.say(name, &format!("warning: read errors detected: {error}"));
                 }
                 if matches!(settings.skip, Skip::AndTellAll(_)) {
-                    let (from, len) = (skipped.offset(), skipped.len());
+                    let (from, len) = (skipped.offset(), skipped.bytes());
                     let to = from + len;
                     self.say(name, &format!("skipped past read error: {from} - {to} ({len} B)"));
                 }

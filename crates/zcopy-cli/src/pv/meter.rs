@@ -1,6 +1,6 @@
 //! How far the transfer has come: written by the thread that moves bytes, read by the one that shows it.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use zcopy::{Progress, Strategy};
@@ -15,8 +15,7 @@ pub(crate) struct Meter {
     before: Amount,
     /// And of this one.
     now: Amount,
-    /// The place of the strategy in [`Strategy::ALL`].
-    strategy: AtomicU8,
+    strategy: Mutex<Option<Strategy>>,
     witness: Mutex<Witness>,
 }
 
@@ -32,7 +31,7 @@ impl Meter {
             counted,
             before: Amount::default(),
             now: Amount::default(),
-            strategy: AtomicU8::new(u8::MAX),
+            strategy: Mutex::new(None),
             witness: Mutex::new(witness),
         }
     }
@@ -41,9 +40,7 @@ impl Meter {
     pub(crate) fn note(&self, progress: &Progress) {
         self.now.bytes.store(progress.bytes(), Ordering::Relaxed);
         self.now.records.store(progress.records(), Ordering::Relaxed);
-        let place = Strategy::ALL.iter().position(|s| *s == progress.strategy());
-        let place = place.map_or(u8::MAX, |place| place as u8);
-        self.strategy.store(place, Ordering::Relaxed);
+        *lock(&self.strategy) = Some(progress.strategy());
     }
 
     /// Takes note that an input has come to its end, with so many bytes and records.
@@ -77,12 +74,16 @@ impl Meter {
 
     /// What moves the bytes, once some have been moved.
     pub(crate) fn strategy(&self) -> Option<Strategy> {
-        let place = self.strategy.load(Ordering::Relaxed);
-        Strategy::ALL.get(usize::from(place)).copied()
+        *lock(&self.strategy)
     }
 
     /// Who sees the bytes.
     pub(crate) fn witness(&self) -> MutexGuard<'_, Witness> {
-        self.witness.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.witness)
     }
+}
+
+/// What is behind a lock is sound even after a panic: every update is whole.
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -51,8 +51,8 @@ pub(crate) struct Settings {
     pub(crate) per_file: bool,
     pub(crate) hook: Option<Hook>,
     pub(crate) rate_limit: Option<NonZeroU64>,
-    pub(crate) buffer_size: Option<NonZeroU64>,
-    pub(crate) pipe_size: Option<NonZeroU64>,
+    pub(crate) buffer_size: Option<usize>,
+    pub(crate) pipe_size: Option<usize>,
     pub(crate) reads_and_writes: bool,
     pub(crate) skip: Skip,
     pub(crate) stops_at_size: bool,
@@ -153,14 +153,14 @@ impl Settings {
             progress: args.progress,
             timer: args.timer,
             eta: args.eta,
-            fineta: args.fineta,
+            finish: args.fineta,
             rate: args.rate,
-            average_rate: args.average_rate,
+            average: args.average_rate,
             bytes: args.bytes,
-            buffer_percent: args.buffer_percent,
-            last_written: tail,
+            buffer: args.buffer_percent,
+            tail,
             name: args.name.is_some(),
-            conemu: args.conemu,
+            tab: args.conemu,
         };
         let format = match (&args.format, form) {
             (Some(format), _) => Format::parse(&format.to_string_lossy()),
@@ -239,9 +239,8 @@ impl Settings {
                 "numeric value not understood",
             )?
             .and_then(NonZeroU64::new),
-            buffer_size: buffer_size.and_then(NonZeroU64::new),
-            pipe_size: size_of('J', "pipe_buffer_size", &args.pipe_buffer_size)?
-                .and_then(NonZeroU64::new),
+            buffer_size: buffer_size.and_then(in_memory),
+            pipe_size: size_of('J', "pipe_buffer_size", &args.pipe_buffer_size)?.and_then(in_memory),
             reads_and_writes: args.no_splice || buffer_size.is_some() || shows_bytes,
             skip: match args.skip_errors {
                 0 => Skip::Never,
@@ -333,6 +332,12 @@ fn hash(given: Option<&OsStr>) -> Result<Option<Algorithm>, String> {
             given.to_string_lossy()
         )),
     }
+}
+
+/// A size in memory, unless it is none.
+fn in_memory(size: u64) -> Option<usize> {
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    (size > 0).then_some(size)
 }
 
 fn wrong(letter: char, given: &str, otherwise: &str) -> String {
