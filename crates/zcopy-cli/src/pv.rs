@@ -35,6 +35,7 @@ mod options;
 mod output;
 mod pidfile;
 mod settings;
+mod shim;
 mod spool;
 mod status;
 mod witness;

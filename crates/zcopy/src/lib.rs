@@ -187,7 +187,7 @@ mod scripted;
 pub use repeat::Repeat;
 pub use transfer::{Transfer, copy};
 
-pub use options::{Cache, OnSinkError, Reflink, SkipErrors, Sparse};
+pub use options::{Cache, OnSinkError, Reflink, SkipErrors, Sparse, SyncData};
 pub use pace::Pace;
 pub use plan::{Candidate, Plan, Verdict};
 pub use progress::Progress;

@@ -22,8 +22,9 @@ use crate::sys::Linux;
 
 mod pacing;
 mod several;
-mod skip;
 mod sizes;
+mod skip;
+mod syncing;
 
 /// Moves the bytes of one descriptor to another by the best route the kernel offers.
 ///

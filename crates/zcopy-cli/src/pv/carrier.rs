@@ -14,10 +14,12 @@ use super::input::Input;
 use super::meter::Meter;
 use super::output::{Direct, Output};
 use super::settings::{Form, Settings, Skip, Spool};
+#[allow(unused_imports)]
+use super::shim::{R as _, T as _};
 use super::status::Status;
 use super::witness::Counted;
-use crate::{exit, own_output};
 use crate::quote::quoted;
+use crate::{exit, own_output};
 
 /// How often a transfer looks up while it moves nothing, so that what is shown is as fine as that.
 const TICK: Duration = Duration::from_millis(100);
@@ -168,12 +170,7 @@ impl<'a> Carrier<'a> {
     }
 
     /// Runs the transfer that the settings ask for.
-    fn transfer(
-        &self,
-        name: &OsStr,
-        input: &impl AsFd,
-        output: &Output,
-    ) -> zcopy::Result<Report> {
+    fn transfer(&self, name: &OsStr, input: &impl AsFd, output: &Output) -> zcopy::Result<Report> {
         let settings = self.settings;
         let mut transfer = Transfer::new(input, output).stable(settings.stable);
         match (settings.counted, self.left) {
@@ -208,10 +205,12 @@ impl<'a> Carrier<'a> {
         }
         transfer = match settings.skip {
             Skip::Never => transfer,
-            Skip::AndTellAll(block) | Skip::AndTellOnce(block) => transfer.skip_errors(match block {
-                Some(block) => SkipErrors::Block(block),
-                None => SkipErrors::Adaptive,
-            }),
+            Skip::AndTellAll(block) | Skip::AndTellOnce(block) => {
+                transfer.skip_errors(match block {
+                    Some(block) => SkipErrors::Block(block),
+                    None => SkipErrors::Adaptive,
+                })
+            }
         };
         let mut is_told = false;
         if settings.skip != Skip::Never {
@@ -224,7 +223,10 @@ impl<'a> Carrier<'a> {
                 if matches!(settings.skip, Skip::AndTellAll(_)) {
                     let (from, len) = (skipped.offset(), skipped.bytes());
                     let to = from + len;
-                    self.say(name, &format!("skipped past read error: {from} - {to} ({len} B)"));
+                    self.say(
+                        name,
+                        &format!("skipped past read error: {from} - {to} ({len} B)"),
+                    );
                 }
             });
         }

@@ -119,7 +119,10 @@ mod tests {
     fn every_step_is_told_once_and_the_end_is_waited_for() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
-        let command = format!("echo $ZC_PV_PERCENT $ZC_PV_MOVED $ZC_PV_TOTAL >> {}", log.display());
+        let command = format!(
+            "echo $ZC_PV_PERCENT $ZC_PV_MOVED $ZC_PV_TOTAL >> {}",
+            log.display()
+        );
         let mut hook = Hook::new(command.into(), 50.0);
         for percent in [0.0, 49.0, 51.0] {
             hook.see(told(percent)).unwrap();

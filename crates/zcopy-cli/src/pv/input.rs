@@ -9,6 +9,8 @@ use std::path::Path;
 use rustix::fs::{FileType, OFlags, SeekFrom};
 use zcopy::Transfer;
 
+#[allow(unused_imports)]
+use super::shim::{R as _, T as _};
 use super::witness::Counted;
 
 /// An input that is open.
@@ -28,7 +30,9 @@ impl Input {
         }
         if is_direct {
             let mut options = File::options();
-            options.read(true).custom_flags(OFlags::DIRECT.bits().cast_signed());
+            options
+                .read(true)
+                .custom_flags(OFlags::DIRECT.bits().cast_signed());
             // Not every file system knows how to pass its cache by.
             if let Ok(file) = options.open(name) {
                 return Ok(Self::File(file));
@@ -101,7 +105,9 @@ fn records(input: &Input, delimiter: u8) -> Option<u64> {
     }
     let at = rustix::fs::seek(input.as_fd(), SeekFrom::Current(0)).ok()?;
     let nowhere = File::options().write(true).open("/dev/null").ok()?;
-    let counting = Transfer::new(input, &nowhere).source_offset(at).records(delimiter);
+    let counting = Transfer::new(input, &nowhere)
+        .source_offset(at)
+        .records(delimiter);
     counting.run().ok().map(|report| report.records())
 }
 

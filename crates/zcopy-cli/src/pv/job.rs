@@ -85,7 +85,9 @@ fn transfer(mut settings: Settings) -> Status {
     );
     let meter = Arc::new(Meter::new(settings.counted, witness));
     let settings = Arc::new(settings);
-    let pipe = output.is(FileType::Fifo).then(|| output.as_fd().try_clone_to_owned());
+    let pipe = output
+        .is(FileType::Fifo)
+        .then(|| output.as_fd().try_clone_to_owned());
     let first = Stage {
         name: match (&settings.spool, &settings.name) {
             (Some(_), None) => Some("(input)".to_owned()),
@@ -94,7 +96,13 @@ fn transfer(mut settings: Settings) -> Status {
         total,
         from: Place::default(),
     };
-    let display = Display::begin(&settings, &meter, pipe.and_then(Result::ok), pidfile.clone(), first);
+    let display = Display::begin(
+        &settings,
+        &meter,
+        pipe.and_then(Result::ok),
+        pidfile.clone(),
+        first,
+    );
     let display = match display {
         Ok(display) => display,
         Err(error) => {

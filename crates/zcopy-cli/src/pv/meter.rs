@@ -5,6 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use zcopy::{Progress, Strategy};
 
+#[allow(unused_imports)]
+use super::shim::{R as _, T as _};
 use super::witness::{Counted, Witness};
 
 /// How far the transfer has come.
@@ -39,7 +41,9 @@ impl Meter {
     /// Takes note of how far one input's transfer has come.
     pub(crate) fn note(&self, progress: &Progress) {
         self.now.bytes.store(progress.bytes(), Ordering::Relaxed);
-        self.now.records.store(progress.records(), Ordering::Relaxed);
+        self.now
+            .records
+            .store(progress.records(), Ordering::Relaxed);
         *lock(&self.strategy) = Some(progress.strategy());
     }
 
@@ -62,7 +66,8 @@ impl Meter {
         match self.counted {
             Counted::Bytes => self.bytes(),
             Counted::Records(_) => {
-                self.before.records.load(Ordering::Relaxed) + self.now.records.load(Ordering::Relaxed)
+                self.before.records.load(Ordering::Relaxed)
+                    + self.now.records.load(Ordering::Relaxed)
             }
         }
     }

@@ -16,7 +16,10 @@ use clap::ArgAction;
              Without FILE, or when FILE is -, read standard input.",
     override_usage = "zc-pv [OPTION]... [FILE]...\n       zc-pv [OPTION]... -d PID[:FD]..."
 )]
-#[allow(clippy::struct_excessive_bools, reason = "every one is a switch of the command line")]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "every one is a switch of the command line"
+)]
 pub struct Args {
     /// Files to concatenate
     #[arg(value_name = "FILE")]
@@ -55,11 +58,23 @@ pub struct Args {
     pub(super) buffer_percent: bool,
 
     /// Show the last N bytes that were written
-    #[arg(short = 'A', long, value_name = "N", help_heading = "Show", allow_hyphen_values = true)]
+    #[arg(
+        short = 'A',
+        long,
+        value_name = "N",
+        help_heading = "Show",
+        allow_hyphen_values = true
+    )]
     pub(super) last_written: Option<OsString>,
 
     /// Show what FORMAT says
-    #[arg(short = 'F', long, value_name = "FORMAT", help_heading = "Show", allow_hyphen_values = true)]
+    #[arg(
+        short = 'F',
+        long,
+        value_name = "FORMAT",
+        help_heading = "Show",
+        allow_hyphen_values = true
+    )]
     pub(super) format: Option<OsString>,
 
     /// Print percentages, a line each, whatever standard error is
@@ -87,11 +102,23 @@ pub struct Args {
     pub(super) wait: bool,
 
     /// Show nothing in the first SEC seconds
-    #[arg(short = 'D', long, value_name = "SEC", help_heading = "How", allow_hyphen_values = true)]
+    #[arg(
+        short = 'D',
+        long,
+        value_name = "SEC",
+        help_heading = "How",
+        allow_hyphen_values = true
+    )]
     pub(super) delay_start: Option<OsString>,
 
     /// How many bytes there will be: a number, or @ and the name of a file or directory as large
-    #[arg(short = 's', long, value_name = "SIZE", help_heading = "How", allow_hyphen_values = true)]
+    #[arg(
+        short = 's',
+        long,
+        value_name = "SIZE",
+        help_heading = "How",
+        allow_hyphen_values = true
+    )]
     pub(super) size: Option<OsString>,
 
     /// Show the rate in the bar if the size is not known
@@ -107,31 +134,73 @@ pub struct Args {
     pub(super) null: bool,
 
     /// Show it anew every SEC seconds, which is every second without this
-    #[arg(short = 'i', long, value_name = "SEC", help_heading = "How", allow_hyphen_values = true)]
+    #[arg(
+        short = 'i',
+        long,
+        value_name = "SEC",
+        help_heading = "How",
+        allow_hyphen_values = true
+    )]
     pub(super) interval: Option<OsString>,
 
     /// Average over the last SEC seconds, which are 30 without this
-    #[arg(short = 'm', long, value_name = "SEC", help_heading = "How", allow_hyphen_values = true)]
+    #[arg(
+        short = 'm',
+        long,
+        value_name = "SEC",
+        help_heading = "How",
+        allow_hyphen_values = true
+    )]
     pub(super) average_rate_window: Option<OsString>,
 
     /// Take the terminal for so many columns wide
-    #[arg(short = 'w', long, value_name = "COLUMNS", help_heading = "How", allow_hyphen_values = true)]
+    #[arg(
+        short = 'w',
+        long,
+        value_name = "COLUMNS",
+        help_heading = "How",
+        allow_hyphen_values = true
+    )]
     pub(super) width: Option<OsString>,
 
     /// Take the terminal for so many rows high
-    #[arg(short = 'H', long, value_name = "ROWS", help_heading = "How", allow_hyphen_values = true)]
+    #[arg(
+        short = 'H',
+        long,
+        value_name = "ROWS",
+        help_heading = "How",
+        allow_hyphen_values = true
+    )]
     pub(super) height: Option<OsString>,
 
     /// Begin the line with a name
-    #[arg(short = 'N', long, value_name = "NAME", help_heading = "How", allow_hyphen_values = true)]
+    #[arg(
+        short = 'N',
+        long,
+        value_name = "NAME",
+        help_heading = "How",
+        allow_hyphen_values = true
+    )]
     pub(super) name: Option<OsString>,
 
     /// How bars are drawn: plain, block, granular or shaded
-    #[arg(short = 'u', long, value_name = "STYLE", help_heading = "How", allow_hyphen_values = true)]
+    #[arg(
+        short = 'u',
+        long,
+        value_name = "STYLE",
+        help_heading = "How",
+        allow_hyphen_values = true
+    )]
     pub(super) bar_style: Option<OsString>,
 
     /// Show it also in the window's title or the process's: window,process[:FORMAT]
-    #[arg(short = 'x', long, value_name = "SPEC", help_heading = "How", allow_hyphen_values = true)]
+    #[arg(
+        short = 'x',
+        long,
+        value_name = "SPEC",
+        help_heading = "How",
+        allow_hyphen_values = true
+    )]
     pub(super) extra_display: Option<OsString>,
 
     /// Show it also in the tab of terminals that can (OSC 9;4)
@@ -155,23 +224,51 @@ pub struct Args {
     pub(super) per_file: bool,
 
     /// Run COMMAND by sh whenever more has been done
-    #[arg(long, value_name = "COMMAND", help_heading = "How", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        help_heading = "How",
+        allow_hyphen_values = true
+    )]
     pub(super) on_progress: Option<OsString>,
 
     /// How much more: so many per cent, which are 10 without this
-    #[arg(long, value_name = "PERCENT", help_heading = "How", requires = "on_progress")]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        help_heading = "How",
+        requires = "on_progress"
+    )]
     pub(super) every: Option<OsString>,
 
     /// Write to FILE instead of standard output
-    #[arg(short = 'o', long, value_name = "FILE", help_heading = "Transfer", allow_hyphen_values = true)]
+    #[arg(
+        short = 'o',
+        long,
+        value_name = "FILE",
+        help_heading = "Transfer",
+        allow_hyphen_values = true
+    )]
     pub(super) output: Option<PathBuf>,
 
     /// Move at most RATE bytes, or lines, a second
-    #[arg(short = 'L', long, value_name = "RATE", help_heading = "Transfer", allow_hyphen_values = true)]
+    #[arg(
+        short = 'L',
+        long,
+        value_name = "RATE",
+        help_heading = "Transfer",
+        allow_hyphen_values = true
+    )]
     pub(super) rate_limit: Option<OsString>,
 
     /// Read and write by a buffer of so many bytes
-    #[arg(short = 'B', long, value_name = "BYTES", help_heading = "Transfer", allow_hyphen_values = true)]
+    #[arg(
+        short = 'B',
+        long,
+        value_name = "BYTES",
+        help_heading = "Transfer",
+        allow_hyphen_values = true
+    )]
     pub(super) buffer_size: Option<OsString>,
 
     /// Read and write, rather than splice or share
@@ -179,7 +276,13 @@ pub struct Args {
     pub(super) no_splice: bool,
 
     /// Enlarge the pipes to so many bytes
-    #[arg(short = 'J', long, value_name = "BYTES", help_heading = "Transfer", allow_hyphen_values = true)]
+    #[arg(
+        short = 'J',
+        long,
+        value_name = "BYTES",
+        help_heading = "Transfer",
+        allow_hyphen_values = true
+    )]
     pub(super) pipe_buffer_size: Option<OsString>,
 
     /// Write zeros for what cannot be read, and go on; twice: say so once a file
@@ -187,7 +290,13 @@ pub struct Args {
     pub(super) skip_errors: u8,
 
     /// With -E, go on at the next multiple of so many bytes
-    #[arg(short = 'Z', long, value_name = "BYTES", help_heading = "Transfer", allow_hyphen_values = true)]
+    #[arg(
+        short = 'Z',
+        long,
+        value_name = "BYTES",
+        help_heading = "Transfer",
+        allow_hyphen_values = true
+    )]
     pub(super) error_skip_block: Option<OsString>,
 
     /// Stop when as much has been moved as --size says
@@ -211,7 +320,13 @@ pub struct Args {
     pub(super) discard: bool,
 
     /// Write everything to FILE first, and only then on; - is a file that nobody sees
-    #[arg(short = 'U', long, value_name = "FILE", help_heading = "Transfer", allow_hyphen_values = true)]
+    #[arg(
+        short = 'U',
+        long,
+        value_name = "FILE",
+        help_heading = "Transfer",
+        allow_hyphen_values = true
+    )]
     pub(super) store_and_forward: Option<OsString>,
 
     /// Copy what a later write to the file could change after it has been moved
@@ -223,11 +338,23 @@ pub struct Args {
     pub(super) hash: Option<OsString>,
 
     /// Watch what another process has open: PID, PID:FD, =NAME, or @ and a file with a list of these
-    #[arg(short = 'd', long, value_name = "PID[:FD]", help_heading = "Modes", allow_hyphen_values = true)]
+    #[arg(
+        short = 'd',
+        long,
+        value_name = "PID[:FD]",
+        help_heading = "Modes",
+        allow_hyphen_values = true
+    )]
     pub(super) watchfd: Vec<OsString>,
 
     /// Keep the process's number in FILE
-    #[arg(short = 'P', long, value_name = "FILE", help_heading = "Modes", allow_hyphen_values = true)]
+    #[arg(
+        short = 'P',
+        long,
+        value_name = "FILE",
+        help_heading = "Modes",
+        allow_hyphen_values = true
+    )]
     pub(super) pidfile: Option<PathBuf>,
 
     /// Print how each input is going to be moved, and how it was, to standard error

@@ -9,12 +9,12 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 
 use super::bar::BarStyle;
-use super::witness::Counted;
 use super::digest::Algorithm;
 use super::extra::Extra;
 use super::format::{Format, Shown};
 use super::number::{Unit, parse_rate, parse_size};
 use super::options::Args;
+use super::witness::Counted;
 
 /// The shortest and the longest time between two displays.
 const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=600.0;
@@ -136,7 +136,12 @@ impl Settings {
         let si = |option: &str| args.si && stands_before(matches, "si", option);
         let size_of = |letter, id, given: &Option<OsString>| {
             let parse = |text: &str| parse_size(text, si(id)).ok();
-            read(letter, given.as_deref(), parse, "numeric value not understood")
+            read(
+                letter,
+                given.as_deref(),
+                parse,
+                "numeric value not understood",
+            )
         };
 
         let form = if args.quiet {
@@ -171,7 +176,10 @@ impl Settings {
             Some(spec) => {
                 let spec = spec.to_string_lossy();
                 let extra = Extra::parse(&spec);
-                Some(extra.ok_or_else(|| wrong('x', &spec, "invalid extra display specification"))?)
+                Some(
+                    extra
+                        .ok_or_else(|| wrong('x', &spec, "invalid extra display specification"))?,
+                )
             }
             None => None,
         };
@@ -188,8 +196,8 @@ impl Settings {
         let buffer_size = size_of('B', "buffer_size", &args.buffer_size)?;
         let block = size_of('Z', "error_skip_block", &args.error_skip_block)?;
         let block = block.and_then(NonZeroU64::new);
-        let shows_bytes = format.needs_bytes()
-            || extra.as_ref().is_some_and(|extra| extra.needs_bytes());
+        let shows_bytes =
+            format.needs_bytes() || extra.as_ref().is_some_and(|extra| extra.needs_bytes());
         Ok(Self {
             inputs: args.files.clone(),
             output: match &args.output {
@@ -204,20 +212,28 @@ impl Settings {
             si: args.si,
             style: style(args.bar_style.as_deref())?,
             gauge: args.gauge,
-            name: args.name.as_ref().map(|name| name.to_string_lossy().into_owned()),
+            name: args
+                .name
+                .as_ref()
+                .map(|name| name.to_string_lossy().into_owned()),
             size: match &args.size {
                 Some(given) => Some(size(given, si("size"))?),
                 None => None,
             },
-            interval: seconds('i', args.interval.as_deref())?
-                .map_or(Duration::from_secs(1), |seconds| {
+            interval: seconds('i', args.interval.as_deref())?.map_or(
+                Duration::from_secs(1),
+                |seconds| {
                     Duration::from_secs_f64(seconds.clamp(*INTERVALS.start(), *INTERVALS.end()))
-                }),
-            window: Duration::from_secs(
-                number::<u32>('m', args.average_rate_window.as_deref())?.map_or(30, |s| s.max(1)).into(),
+                },
             ),
-            delay: seconds('D', args.delay_start.as_deref())?
-                .map_or(Duration::ZERO, |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)),
+            window: Duration::from_secs(
+                number::<u32>('m', args.average_rate_window.as_deref())?
+                    .map_or(30, |s| s.max(1))
+                    .into(),
+            ),
+            delay: seconds('D', args.delay_start.as_deref())?.map_or(Duration::ZERO, |seconds| {
+                Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+            }),
             waits: args.wait,
             columns: number('w', args.width.as_deref())?.filter(|columns| *columns > 0),
             rows: number('H', args.height.as_deref())?.filter(|rows| *rows > 0),
@@ -240,7 +256,8 @@ impl Settings {
             )?
             .and_then(NonZeroU64::new),
             buffer_size: buffer_size.and_then(in_memory),
-            pipe_size: size_of('J', "pipe_buffer_size", &args.pipe_buffer_size)?.and_then(in_memory),
+            pipe_size: size_of('J', "pipe_buffer_size", &args.pipe_buffer_size)?
+                .and_then(in_memory),
             reads_and_writes: args.no_splice || buffer_size.is_some() || shows_bytes,
             skip: match args.skip_errors {
                 0 => Skip::Never,
@@ -282,7 +299,12 @@ fn read<T>(
 }
 
 fn number<T: std::str::FromStr>(letter: char, given: Option<&OsStr>) -> Result<Option<T>, String> {
-    read(letter, given, |text| text.parse().ok(), "integer argument expected")
+    read(
+        letter,
+        given,
+        |text| text.parse().ok(),
+        "integer argument expected",
+    )
 }
 
 fn seconds(letter: char, given: Option<&OsStr>) -> Result<Option<f64>, String> {
@@ -304,8 +326,15 @@ fn size(given: &OsStr, si: bool) -> Result<Size, String> {
 }
 
 fn style(given: Option<&OsStr>) -> Result<BarStyle, String> {
-    let style = read('u', given, BarStyle::called, "invalid bar style")?;
+    let style = read('u', given, style_called, "invalid bar style")?;
     Ok(style.unwrap_or_default())
+}
+
+fn style_called(word: &str) -> Option<BarStyle> {
+    let mut words = BarStyle::WORDS.iter();
+    words
+        .find(|(known, _)| *known == word)
+        .map(|(_, style)| *style)
 }
 
 fn every(given: Option<&OsStr>) -> Result<f64, String> {

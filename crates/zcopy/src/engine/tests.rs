@@ -29,6 +29,7 @@ mod errnos;
 mod holes;
 mod pacing;
 mod repeating;
+mod syncing;
 mod waiting;
 
 /// What came of a transfer.
