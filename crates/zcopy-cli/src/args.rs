@@ -42,7 +42,7 @@ pub fn command<T: CommandFactory>() -> Command {
 /// The status to end with, when everything has been said: 0 after `--help` and `--version`, 1
 /// after a usage error or if the help could not be written.
 pub fn parse<T: Parser>() -> Result<T, ExitCode> {
-    parse_as::<T>(ExitCode::FAILURE).map(|(args, _)| args)
+    parse_as::<T>(1).map(|(args, _)| args)
 }
 
 /// Parses the command line as [`parse`] does, and gives what the order of options is told by too. A usage error
@@ -51,7 +51,7 @@ pub fn parse<T: Parser>() -> Result<T, ExitCode> {
 /// # Errors
 ///
 /// As [`parse`].
-pub fn parse_as<T: Parser>(misuse: ExitCode) -> Result<(T, ArgMatches), ExitCode> {
+pub fn parse_as<T: Parser>(misuse: u8) -> Result<(T, ArgMatches), ExitCode> {
     let mut command = command::<T>().bin_name(exit::program().to_string_lossy());
     if std::env::var_os("POSIXLY_CORRECT").is_some() {
         command = command.mut_args(|arg| {
@@ -66,7 +66,7 @@ pub fn parse_as<T: Parser>(misuse: ExitCode) -> Result<(T, ArgMatches), ExitCode
 }
 
 /// Answers a command line that asks for nothing else to be done.
-fn answer(error: &clap::Error, misuse: ExitCode) -> ExitCode {
+fn answer(error: &clap::Error, misuse: u8) -> ExitCode {
     if matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
@@ -81,7 +81,7 @@ fn answer(error: &clap::Error, misuse: ExitCode) -> ExitCode {
     }
     exit::say(&usage_error(error));
     exit::refer_to_help();
-    misuse
+    misuse.into()
 }
 
 /// What is wrong with the command line, in the words of `getopt_long(3)`.

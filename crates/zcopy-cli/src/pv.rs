@@ -2,7 +2,7 @@
 //!
 //! One thread moves the bytes and keeps count; another draws. They share a meter and nothing else.
 
-pub use job::run;
+pub use job::{MISUSE, run};
 pub use options::Args;
 
 pub mod bar;

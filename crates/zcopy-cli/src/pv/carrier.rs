@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use rustix::fs::FileType;
-use zcopy::{Pace, Report, Side, SkipErrors, Sparse, Strategy, Sync, Transfer};
+use zcopy::{Pace, Report, Side, SkipErrors, Sparse, Strategy, SyncData, Transfer};
 
 use super::display::{Display, Place, Stage};
 use super::input::Input;
@@ -195,7 +195,7 @@ impl<'a> Carrier<'a> {
             transfer = transfer.sparse(Sparse::Detect);
         }
         if settings.syncs {
-            transfer = transfer.sync(Sync::EachStep);
+            transfer = transfer.sync_data(SyncData::EachStep);
         }
         if let Some(size) = settings.buffer_size {
             transfer = transfer.buffer_size(size);

@@ -23,6 +23,9 @@ use super::witness::Witness;
 use crate::quote::quoted;
 use crate::{exit, sys};
 
+/// The status after a command line that makes no sense, which pv tells as it tells a lack of memory.
+pub const MISUSE: u8 = Status::MEMORY.number();
+
 /// Does what the command line asks for, and complains of what cannot be done.
 #[must_use]
 pub fn run(args: &Args, matches: &ArgMatches) -> ExitCode {
@@ -30,7 +33,7 @@ pub fn run(args: &Args, matches: &ArgMatches) -> ExitCode {
         Ok(settings) => transfer(settings).into(),
         Err(message) => {
             exit::say(&message);
-            Status::MEMORY.into()
+            MISUSE.into()
         }
     }
 }

@@ -29,9 +29,15 @@ impl Status {
         self.0 |= other.0;
     }
 
+    /// Whether this went wrong.
+    #[must_use]
+    pub fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
     /// As the number that the process ends with.
     #[must_use]
-    pub fn number(self) -> u8 {
+    pub const fn number(self) -> u8 {
         self.0
     }
 }
