@@ -20,6 +20,7 @@ pub mod text;
 pub mod time;
 pub mod titles;
 pub mod tty;
+pub mod watch;
 
 mod carrier;
 mod digest;
