@@ -103,7 +103,10 @@ impl History {
 
     /// Takes note of the end: from here on both rates are those of the whole transfer.
     pub fn finish(&mut self, elapsed: Duration, moved: u64) {
+        let beat = self.beat;
         self.sample(elapsed, moved);
+        // The last line is one more sign of life, though nothing may have moved since the last but one.
+        self.beat = beat + 1;
         self.is_over = true;
         self.rate = self.now.rate_since(self.start);
         if self.measured.count == 0 && self.now.at > self.start.at {

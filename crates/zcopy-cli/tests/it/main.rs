@@ -9,6 +9,7 @@
 )]
 
 mod cat;
+mod pv_words;
 mod tee;
 mod yes;
 
