@@ -121,6 +121,9 @@ impl History {
     }
 
     /// Begins anew, `elapsed` after the transfer began: the timer, the rates and the statistics.
+    ///
+    /// What had been `moved` by then is in none of the rates; with 0, what comes next counts as
+    /// moved since, as the first bytes do after `-W` has waited for them.
     pub fn reset(&mut self, elapsed: Duration, moved: u64) {
         let start = Sample {
             at: Duration::ZERO,

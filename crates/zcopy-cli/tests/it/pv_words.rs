@@ -1,16 +1,17 @@
 //! Lines that pv 1.12 printed, of which ours are to be the beginning that fits the terminal.
 //!
 //! `lines.txt` was recorded from pv under a clock and a source that were made up: a second after
-//! its start at 2027-01-15 08:00:00 UTC all bytes came at once. Of its columns, which tabs
-//! part, the first eight are what pv was asked for, the ninth is what it showed (with `\e` for an escape), and the last
-//! is a full stop, so that no editor takes blanks off:
+//! its start at 2027-01-15 08:00:00 UTC all bytes came at once. Of its columns, which tabs part, the
+//! first eight are what pv was asked for, the ninth is what it showed, with `\e` for an escape, and
+//! the last is a full stop, so that no editor takes blanks off:
 //!
 //! 1. `F` for a format, `d` for the letters of switches, `n` for numbers;
 //! 2. the width;
 //! 3. the format, or the letters;
 //! 4. the bytes moved, and 5. the total, or `-`;
 //! 6. the style of bars;
-//! 7. `g`, `k` and `8` as the options are named, `c` without UTF-8, `o` half a second later, when it was over, and a full stop;
+//! 7. `g`, `k` and `8` as the options are named, `c` without UTF-8, `o` half a second later, when it
+//!    was over, and a full stop;
 //! 8. the name, or `-`.
 
 use std::time::Duration;
@@ -279,7 +280,7 @@ proptest! {
     }
 }
 
-/// The columns of a line, counted otherwise than by what cuts it: all control sequences taken out, the rest by its whole.
+/// The columns of a line, counted otherwise than by what cuts it: without its sequences, as a whole.
 fn columns(line: &str) -> usize {
     let mut plain = String::new();
     let mut chars = line.chars();
