@@ -161,13 +161,14 @@ impl Settings {
             finish: args.fineta,
             rate: args.rate,
             average: args.average_rate,
-            bytes: args.bytes,
+            bytes: args.bytes || args.bits,
             buffer: args.buffer_percent,
             tail,
             name: args.name.is_some(),
             tab: args.conemu,
         };
         let format = match (&args.format, form) {
+            (Some(format), Form::Numeric) => Format::parse(&format.to_string_lossy()).in_numbers(),
             (Some(format), _) => Format::parse(&format.to_string_lossy()),
             (None, Form::Numeric) => Format::numeric(&shown),
             (None, _) => Format::of(&shown),

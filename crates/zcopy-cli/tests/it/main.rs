@@ -12,6 +12,7 @@ mod cat;
 mod display;
 mod foreground;
 mod rows;
+mod pv_words;
 mod tee;
 mod yes;
 
