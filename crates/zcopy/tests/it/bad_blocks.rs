@@ -11,7 +11,8 @@ use std::time::Duration;
 use rustix::fs::OFlags;
 use zcopy::{Cache, Ended, OnSinkError, Side, SkipErrors, Sparse, Strategy, Transfer};
 
-use crate::files::{assert_same, contents, cursor, file, reopen, set_cursor};
+use crate::files::{assert_same, contents, cursor, file, file_in, reopen, set_cursor};
+use crate::mounts::Fs;
 
 mod disk;
 mod interrupted;
@@ -160,6 +161,26 @@ fn a_pipe_and_a_socket_get_zeros_too() {
             .collect();
         assert!(ways.len() > 1, "{report}");
         assert_eq!(ways.last(), Some(&Strategy::Buffered), "{report}");
+    }
+}
+
+#[test]
+fn a_direct_sink_gets_whole_blocks() {
+    const LEN: usize = 3 << 20;
+    let bytes = words(LEN);
+    let (Some(source), Some(dir)) = (damaged(&bytes, &[1, 300, 767]), Fs::Ext4.dir()) else {
+        return;
+    };
+    for way in [None, Some(Strategy::Buffered)] {
+        let plain = file_in(&dir, b"");
+        let sink = reopen(&plain, OFlags::DIRECT | OFlags::RDWR);
+        let transfer = Transfer::new(&source, &sink).source_offset(0);
+        let mut transfer = transfer.skip_errors(SkipErrors::Adaptive);
+        if let Some(strategy) = way {
+            transfer = transfer.strategy(strategy);
+        }
+        assert_eq!(transfer.run().unwrap().skipped_bytes(), 3 * BLOCK as u64);
+        assert_same(&contents(&plain), &zeroed(&bytes, &[1, 300, 767]), "");
     }
 }
 
