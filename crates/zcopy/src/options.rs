@@ -125,7 +125,7 @@ pub enum SkipErrors {
     /// in a row that fail, reads twice as far away each time find where the bad place ends, and then
     /// ever nearer ones where exactly, so that a source that is bad altogether costs some dozens of
     /// failing reads. What this can cost, and nothing else does, are good pieces that lie between bad ones
-    /// behind those 16.
+    /// behind those 16. A disk or a server that has gone may look bad altogether.
     Adaptive,
     /// They are skipped up to the next multiple of so many bytes of the source's position, with whatever
     /// good lies before that. What lies before the bad place is kept.

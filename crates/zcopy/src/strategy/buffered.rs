@@ -138,10 +138,7 @@ pub(crate) fn fill<K: Kernel>(
             Ok(None)
         }
         Err(errno @ (Errno::INTR | Errno::AGAIN)) => stopped("read", Side::Source, errno).map(Some),
-        Err(errno) => match skip::failed(kernel, route, (len, errno), ask)? {
-            true => Ok(Some(Step::Interrupted)),
-            false => Ok(Some(Step::Eof)),
-        },
+        Err(errno) => skip::failed(kernel, route, (len, errno), ask).map(Some),
     }
 }
 

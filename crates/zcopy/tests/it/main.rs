@@ -19,6 +19,7 @@ mod promises;
 
 mod repeat;
 
+mod bad_blocks;
 mod bad_input;
 mod positions;
 
