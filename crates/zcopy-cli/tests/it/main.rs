@@ -11,8 +11,8 @@
 mod cat;
 mod display;
 mod foreground;
-mod rows;
 mod pv_words;
+mod rows;
 mod tee;
 mod yes;
 
