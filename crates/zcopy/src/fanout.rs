@@ -53,7 +53,9 @@ pub(crate) struct Fanout<'a, K> {
     /// The sink that was detached last.
     detached_last: usize,
     source_trail: Option<Trail>,
-    /// Where the bytes end that are being shared now, once that is known.
+    /// Where the bytes begin that are being shared now.
+    share_start: u64,
+    /// Where they end, once that is known.
     share_end: Option<u64>,
     /// Where they must end at the latest.
     bound: u64,
@@ -65,6 +67,7 @@ pub(crate) struct Fanout<'a, K> {
     grown_source: Option<usize>,
     grown_sink: Option<usize>,
     may_grow: bool,
+    may_take_turns: bool,
     false_starts: u32,
     /// Room for what is polled.
     polled: Vec<PollFd<'a>>,
@@ -121,6 +124,7 @@ impl<'a, K: Kernel> Fanout<'a, K> {
                 .map(|(sink, way)| Branch::new(source, *sink, way.strategy(), trail(sink)))
                 .collect(),
             detached_last: 0,
+            share_start: 0,
             share_end: None,
             bound: 0,
             told: 0,
@@ -130,6 +134,7 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             grown_source: None,
             grown_sink: None,
             may_grow: options.grow_pipes,
+            may_take_turns: form == Form::Source,
             false_starts: 0,
             kernel,
             options,
@@ -186,7 +191,9 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             ControlFlow::Continue(allowed) => allowed.min(BOUND),
             ControlFlow::Break(()) => return Ok(Some(Ended::Stopped)),
         };
+        self.leave_the_source_free();
         self.bound = self.hub.head + allowed;
+        self.share_start = self.hub.head;
         self.share_end = None;
         self.grow_pipes();
         let ended = self.wait_for_source()?;
@@ -321,6 +328,29 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             if index == 0 {
                 self.grown_sink = grown;
             }
+        }
+    }
+
+    /// Has the hub be a private pipe instead of the source, once bytes come in bulk: whoever fills the source can
+    /// do so again while they are shared and delivered. A lone pipe among the sinks has one of its own for
+    /// the same reason: the next bytes wait there while its reader takes these.
+    ///
+    /// On an idle machine that nearly doubles the throughput of three processes. With two pipes among the
+    /// sinks, whose readers take turns anyway, and where bytes are copied, it gains nothing.
+    fn leave_the_source_free(&mut self) {
+        let came_at_once = self.hub.head - self.share_start;
+        let is_bulk = self.hub.head >= plan::OPENING && came_at_once >= plan::SMALL;
+        if !self.may_take_turns || self.hub.form != Form::Source || !is_bulk {
+            return;
+        }
+        self.may_take_turns = false;
+        let mut live = self.branches.iter_mut().filter(|branch| branch.is_live());
+        let some_are_written_to = live.any(|branch| branch.way == Strategy::Buffered);
+        let is_pipe = |b: &&mut Branch<'_>| b.is_live() && b.route.sink.endpoint.kind == Kind::Pipe;
+        let mut readers = self.branches.iter_mut().filter(is_pipe);
+        if let (Some(lone), None, false) = (readers.next(), readers.next(), some_are_written_to) {
+            self.hub.form = Form::Pipe;
+            lone.have_a_pipe_of_its_own();
         }
     }
 

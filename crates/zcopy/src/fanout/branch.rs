@@ -77,6 +77,13 @@ impl<'a> Branch<'a> {
         };
     }
 
+    /// Has it given its share through a private pipe, though it is one.
+    pub(crate) fn have_a_pipe_of_its_own(&mut self) {
+        if self.way == Strategy::Tee {
+            self.way = Strategy::SplicePipe;
+        }
+    }
+
     /// Whether a call for this sink would go at once. A pipe can be told not to wait; everything
     /// else is asked first, if nothing may wait.
     pub(crate) fn is_ready<K: Kernel>(&mut self, kernel: &K, patience: Patience) -> bool {
@@ -104,6 +111,10 @@ impl<'a> Branch<'a> {
             let pipe = self.route.pipe.take();
             let pipe = match pipe.map_or_else(|| Pipe::open(kernel), Ok) {
                 Ok(pipe) => self.route.pipe.insert(pipe),
+                Err(_) if self.route.sink.endpoint.kind == Kind::Pipe => {
+                    self.way = Strategy::Tee;
+                    return self.share(kernel, hub, len, patience);
+                }
                 Err(errno) => return Ok(Step::Unsupported(errno.into())),
             };
             // It is empty: what has no room goes with the next call.

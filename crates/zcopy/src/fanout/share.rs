@@ -3,6 +3,7 @@
 use super::branch::Branch;
 use super::hub::{self, Form};
 use super::{Advance, Fanout};
+use crate::endpoint::Kind;
 use crate::error::Failure;
 use crate::fault::{Cause, Fault, Side};
 use crate::report::Ended;
@@ -92,11 +93,17 @@ impl<K: Kernel> Fanout<'_, K> {
 
     /// What to make of a source that gave the hub nothing.
     fn not_filled(&mut self, step: Step) -> Result<Advance, Failure> {
+        let source = self.hub.route.source.endpoint;
         match step {
-            Step::Eof if self.hub.route.source.endpoint.is_socket() => {
+            Step::Eof if source.is_socket() || source.kind == Kind::Pipe => {
                 Ok(Advance::Ended(Ended::Eof))
             }
             Step::Eof => self.confirm_end(),
+            // There is no pipe to be had: what served so far serves on.
+            Step::Unsupported(_) if source.kind == Kind::Pipe => {
+                self.hub.form = Form::Source;
+                Ok(Advance::On)
+            }
             Step::Unsupported(cause) => self.give_up_tee(Some(cause)),
             Step::Blocked(_) => self.source_blocked(),
             _ => Ok(Advance::On),

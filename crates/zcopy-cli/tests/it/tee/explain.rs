@@ -6,7 +6,7 @@ use crate::script::big;
 #[test]
 fn v_tells_what_each_output_got_and_how() {
     let n = big().len();
-    let outcome = run("cat big | tee -v a /dev/null | cat > b");
+    let outcome = run("tee -v a /dev/null < big | cat > b");
     let expected = format!(
         "tee: 'standard output': {n} bytes by tee\n\
          tee: a: {n} bytes by splice_pipe\n\

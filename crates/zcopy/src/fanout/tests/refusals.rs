@@ -77,8 +77,14 @@ fn the_sink_that_takes_the_bytes_out_may_refuse_in_the_middle() {
                 kernel.twist(Call::Splice, &[Twist::Fails(errno)]);
                 let report = by_the_plan(&kernel, &source, &sinks);
                 let what = format!("{is_stream}, {errno}, {nth}\n{report}");
-                assert_eq!(ways(&report)[0], Strategy::Tee, "{what}");
-                assert_eq!(ways(&report)[1], Strategy::Buffered, "{what}");
+                let expected = match (is_stream, nth) {
+                    (true, _) | (false, 0 | 1) => [Strategy::Tee, Strategy::Buffered],
+                    // This one fills the private hub: the source is shared from as before.
+                    (false, 2) => [Strategy::SplicePipe, Strategy::Splice],
+                    // And this one drains the lone reader's own pipe.
+                    (false, _) => [Strategy::Buffered, Strategy::Splice],
+                };
+                assert_eq!(ways(&report), expected, "{what}");
                 assert_all_have_all(&kernel, &sinks, &what);
             }
         }
@@ -137,6 +143,27 @@ fn a_sink_without_a_private_pipe_is_written_to_and_the_others_are_not() {
         assert_eq!(ways(&report)[0], Strategy::Tee, "{report}");
         assert_eq!(ways(&report)[1], Strategy::Buffered, "{report}");
         assert_eq!(report.strategy(), Strategy::Tee);
+    }
+}
+
+/// The hub's private pipe is the first to be opened, and the lone reader's the second.
+#[test]
+fn without_pipes_of_our_own_a_lone_reader_is_tee_d_into_from_the_source() {
+    for (nth, has_its_own) in [(0, true), (1, false), (2, true)] {
+        let kernel = Scripted::default();
+        let source = source(&kernel, false);
+        let sinks = [pipe(&kernel), file(&kernel)];
+        kernel.twist(Call::Pipe, &vec![Twist::Straight; nth]);
+        kernel.twist(Call::Pipe, &[Twist::Fails(Errno::MFILE)]);
+        let report = by_the_plan(&kernel, &source, &sinks);
+        assert_all_have_all(&kernel, &sinks, &report.to_string());
+        let lone_reader = if has_its_own {
+            Strategy::SplicePipe
+        } else {
+            Strategy::Tee
+        };
+        let expected = [lone_reader, Strategy::Splice];
+        assert_eq!(ways(&report), expected, "{nth}: {report}");
     }
 }
 
