@@ -170,6 +170,7 @@ mod bad_places;
 mod cache;
 mod clock;
 mod rate;
+mod records;
 mod route;
 mod sparse;
 

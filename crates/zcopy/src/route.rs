@@ -4,6 +4,7 @@ use crate::bad_places::BadPlaces;
 use crate::buffer::Buffer;
 use crate::end::End;
 use crate::pipe::Pipe;
+use crate::records::Records;
 use crate::sparse::Holes;
 use crate::sys::Patience;
 
@@ -21,6 +22,7 @@ pub(crate) struct Route<'a> {
     pub(crate) pipe: Option<Pipe>,
     pub(crate) holes: Holes,
     pub(crate) bad: BadPlaces<'a>,
+    pub(crate) records: Records,
     pub(crate) inspect: Option<Inspector<'a>>,
     /// System calls made to move bytes.
     pub(crate) calls: u64,
@@ -46,6 +48,7 @@ impl<'a> Route<'a> {
             pipe: None,
             holes: Holes::default(),
             bad: BadPlaces::default(),
+            records: Records::default(),
             inspect: None,
             calls: 0,
         }

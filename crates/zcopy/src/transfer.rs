@@ -20,6 +20,7 @@ use crate::route::Inspector;
 use crate::strategy::Strategy;
 use crate::sys::Linux;
 
+mod records;
 mod several;
 mod skip;
 
@@ -526,6 +527,7 @@ pub(crate) fn before_anything_moved(failure: Failure) -> Error {
         failure,
         Report {
             bytes: 0,
+            records: 0,
             ended: Ended::Failed,
             first_choice: Strategy::Buffered,
             attempts: Vec::new(),

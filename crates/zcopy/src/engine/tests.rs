@@ -27,6 +27,7 @@ mod bad_places;
 mod economy;
 mod errnos;
 mod holes;
+mod records;
 mod repeating;
 mod waiting;
 

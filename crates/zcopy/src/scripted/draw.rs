@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::script::Twist;
 use super::world::{Kind, SinkEnd, SourceEnd, Trouble, Wishes, World};
 use crate::options::{Cache, Reflink, SkipErrors, Sparse};
+use crate::records::Counting;
 use crate::strategy::Strategy as Route;
 use crate::sys::Errno;
 
@@ -168,13 +169,22 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wishes> {
     ]);
     let caches = prop::sample::select(vec![Cache::Keep, Cache::Keep, Cache::DropBehind]);
     let breaks = prop_oneof![4 => Just(None), 1 => (0..20_usize).prop_map(Some)];
-    let switches = (any::<bool>(), any::<bool>(), prop::bool::weighted(0.15));
+    let countings = prop_oneof![
+        6 => Just(None),
+        1 => prop::sample::select(vec![0, b'\n']).prop_map(Some),
+    ];
+    let switches = (
+        any::<bool>(),
+        any::<bool>(),
+        prop::bool::weighted(0.15),
+        countings,
+    );
     let ways = (strategies, reflinks, sparses, caches);
     let limits = prop_oneof![
         3 => Just(None), 1 => (0..600_000_u64).prop_map(Some), 1 => (0..10_u64).prop_map(Some),
     ];
     (limits, rarely(1..20), rarely(1..10), breaks, switches, ways).prop_map(
-        |(limit, rate, tick, break_at, (stable, grow_pipes, inspected), ways)| {
+        |(limit, rate, tick, break_at, (stable, grow_pipes, inspected, delimiter), ways)| {
             let (strategy, reflink, sparse, cache) = ways;
             Wishes {
                 limit,
@@ -188,6 +198,10 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wishes> {
                 rate,
                 tick,
                 inspected,
+                counting: Counting {
+                    delimiter,
+                    ..Counting::default()
+                },
                 break_at,
             }
         },
