@@ -29,6 +29,7 @@ mod sparse;
 
 mod economy;
 mod memory;
+mod records;
 mod route_table;
 mod words;
 
