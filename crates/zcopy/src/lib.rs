@@ -174,6 +174,7 @@ mod cache;
 mod clock;
 mod pace;
 mod rate;
+mod records;
 mod route;
 mod sparse;
 
