@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use crate::sys;
 
@@ -17,10 +18,15 @@ pub fn prepare() {
 /// The name that the program was called by, without directories, as it stands before its messages.
 #[must_use]
 pub fn program() -> OsString {
-    let called = std::env::args_os().next().unwrap_or_default();
-    Path::new(&called)
-        .file_name()
-        .map_or_else(|| "zcopy".into(), Into::into)
+    // A title may come to stand where the arguments were.
+    static PROGRAM: OnceLock<OsString> = OnceLock::new();
+    let program = PROGRAM.get_or_init(|| {
+        let called = std::env::args_os().next().unwrap_or_default();
+        Path::new(&called)
+            .file_name()
+            .map_or_else(|| "zcopy".into(), Into::into)
+    });
+    program.clone()
 }
 
 /// Says on standard error what failed, in one line: `zc-cat: NAME: CAUSE`.

@@ -127,6 +127,9 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
+//! A disk that cannot be read everywhere need not be the end either: with
+//! [`skip_errors`](Transfer::skip_errors) its bad places become zeros.
+//!
 //! # Page sharing
 //!
 //! From a file into a pipe or socket the kernel passes the page cache's own pages. It is what makes
@@ -171,6 +174,7 @@ mod cache;
 mod clock;
 mod pace;
 mod rate;
+mod records;
 mod route;
 mod sparse;
 

@@ -6,6 +6,7 @@ use crate::end::End;
 use crate::endpoint::Kind;
 use crate::options::Options;
 use crate::pipe::{self, Pipe};
+use crate::records::Records;
 use crate::sparse::Holes;
 use crate::sys::{Kernel, Patience, Result};
 
@@ -25,6 +26,7 @@ pub(crate) struct Route<'a> {
     pub(crate) pipe_size: usize,
     pub(crate) holes: Holes,
     pub(crate) bad: BadPlaces<'a>,
+    pub(crate) records: Records,
     pub(crate) inspect: Option<Inspector<'a>>,
     /// System calls made to move bytes.
     pub(crate) calls: u64,
@@ -51,6 +53,7 @@ impl<'a> Route<'a> {
             pipe_size: pipe::WANTED,
             holes: Holes::default(),
             bad: BadPlaces::default(),
+            records: Records::default(),
             inspect: None,
             calls: 0,
         }

@@ -21,6 +21,7 @@ use crate::strategy::Strategy;
 use crate::sys::Linux;
 
 mod pacing;
+mod records;
 mod several;
 mod sizes;
 mod skip;
@@ -486,6 +487,7 @@ pub(crate) fn before_anything_moved(failure: Failure) -> Error {
         failure,
         Report {
             bytes: 0,
+            records: 0,
             ended: Ended::Failed,
             first_choice: Strategy::Buffered,
             attempts: Vec::new(),

@@ -42,6 +42,8 @@ pub(super) struct Face {
     end: Option<Place>,
     hook: Option<Hook>,
     history: History,
+    /// The history of bytes, where lines are counted: statistics are of bytes.
+    bytes: History,
     begin: Instant,
     /// Time in which the process was stopped.
     stopped: Duration,
@@ -76,6 +78,7 @@ impl Face {
         let hook = hook.map(|hook| Hook::new(hook.command.clone(), hook.every));
         let mut face = Self {
             history: History::over(settings.window),
+            bytes: History::over(settings.window),
             waits: settings.waits,
             due: begin,
             settings,
@@ -141,7 +144,9 @@ impl Face {
                 return;
             }
             self.waits = false;
-            self.history.reset(self.elapsed(), 0);
+            let elapsed = self.elapsed();
+            self.history.reset(elapsed, 0);
+            self.bytes.reset(elapsed, 0);
         }
         if !self.is_shown() {
             self.due = now + LONG;
@@ -233,7 +238,7 @@ impl Face {
         }
         if extra.process {
             // Without /proc there is no name to be shown.
-            let _ = titles::name_process(line.trim_end());
+            let _ = titles::title_process(line.trim_end());
         }
     }
 
@@ -261,10 +266,13 @@ impl Face {
         };
         self.shown = self.shown.max(moved);
         let elapsed = self.elapsed();
+        let bytes = place.bytes - from.bytes;
         if is_over {
             self.history.finish(elapsed, self.shown);
+            self.bytes.finish(elapsed, bytes);
         } else {
             self.history.sample(elapsed, self.shown);
+            self.bytes.sample(elapsed, bytes);
         }
         let witness = self.meter.witness();
         Reading {
@@ -333,6 +341,7 @@ impl Face {
         self.stage = stage;
         self.shown = 0;
         self.history = History::over(self.settings.window);
+        self.bytes = History::over(self.settings.window);
         self.begin = Instant::now();
         self.stopped = Duration::ZERO;
         self.due = self.first_due();
@@ -375,7 +384,7 @@ impl Face {
         if !self.settings.stats || self.settings.form == Form::Quiet {
             return;
         }
-        let statistics = self.history.statistics();
+        let statistics = self.bytes.statistics();
         self.screen.say(&match self.settings.unit {
             number::Unit::Bits => statistics.in_bits(),
             _ => statistics.to_string(),

@@ -106,7 +106,7 @@ impl Shown {
         }
     }
 
-    /// Whether no switch asks for anything; names and tabs are no switches.
+    /// Whether no switch asks for anything; a name and a tab leave the default as it is.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         let plain = Self {

@@ -103,7 +103,10 @@ impl History {
 
     /// Takes note of the end: from here on both rates are those of the whole transfer.
     pub fn finish(&mut self, elapsed: Duration, moved: u64) {
+        let beat = self.beat;
         self.sample(elapsed, moved);
+        // The last line is one more sign of life, though nothing may have moved since the last but one.
+        self.beat = beat + 1;
         self.is_over = true;
         self.rate = self.now.rate_since(self.start);
         if self.measured.count == 0 && self.now.at > self.start.at {
@@ -118,6 +121,9 @@ impl History {
     }
 
     /// Begins anew, `elapsed` after the transfer began: the timer, the rates and the statistics.
+    ///
+    /// What had been `moved` by then is in none of the rates; with 0, what comes next counts as
+    /// moved since, as the first bytes do after `-W` has waited for them.
     pub fn reset(&mut self, elapsed: Duration, moved: u64) {
         let start = Sample {
             at: Duration::ZERO,

@@ -1,5 +1,7 @@
 //! One line, from a format and a reading.
 
+use std::time::Duration;
+
 use crate::pv::bar::{self, BarStyle};
 use crate::pv::format::{Format, Layout, Piece};
 use crate::pv::number::{self, Unit};
@@ -166,6 +168,7 @@ impl Line<'_> {
             Piece::Tab => bar::tab(self.extent(), self.is_known()),
             Piece::Eta => self.eta(),
             Piece::Finish if reading.percent().is_none() => String::new(),
+            Piece::Finish if reading.is_over => time::finish(&reading.now, Some(Duration::ZERO)),
             Piece::Finish => time::finish(&reading.now, reading.remaining),
             Piece::Ratio => ratio(reading.ratio),
             Piece::Tail(bytes) => text::dotted(&reading.tail, self.given(Some(*bytes))?),

@@ -128,32 +128,12 @@ impl Rows {
             return None;
         }
         let mut table = self.table();
-        let size = tty.size().unwrap_or(screen);
-        let is_resized = table.size != Some(size);
-        let is_narrower = table.size.is_some_and(|old| size.columns < old.columns);
-        table.top = match table.top {
-            // The cursor waits on the lowest row, wherever that is now.
-            Top::At(_) if is_resized => {
-                ask(tty).map_or(Top::Nowhere, |row| Top::At(row - i32::from(table.used) + 1))
-            }
-            Top::Unknown => ask(tty).map_or(Top::Nowhere, Top::At),
-            known => known,
+        let Some(top) = settle(tty, &table, screen, patience) else {
+            self.give_back(tty);
+            return None;
         };
-        table.size = Some(size);
-        if let Top::At(top) = table.top {
-            let Some(top) = scroll(tty, screen, top, table.used) else {
-                self.give_back(tty);
-                return None;
-            };
-            table.top = Top::At(top);
-            if is_narrower {
-                // What is left over of lines that were too long for a row. The others draw theirs again.
-                let mut frame = Vec::new();
-                let _ = frame.queue(MoveTo(0, u16::try_from(top).unwrap_or(0)));
-                let _ = frame.queue(Clear(ClearType::FromCursorDown));
-                let _ = tty.put(&frame, ANSWER);
-            }
-        }
+        table.top = top;
+        table.size = tty.size();
         if self.write(table).is_err() {
             // Without the file nobody knows of anybody.
             table.top = Top::Nowhere;
@@ -198,7 +178,7 @@ impl Rows {
         let Top::At(top) = table.top else {
             return None;
         };
-        let top = scroll(tty, screen, top, table.used + lines)?;
+        let top = scroll(tty, screen, top, table.used + lines, ANSWER)?;
         table.top = Top::At(top + i32::from(lines));
         self.write(table).ok()?;
         u16::try_from(top).ok()
@@ -245,15 +225,43 @@ impl Rows {
 
 impl Drop for Rows {
     fn drop(&mut self) {
-        // Whoever opened it meanwhile notices, and makes another.
-        if self.lock(OTHERS) && self.others() == 0 {
+        // Whoever opened it meanwhile notices, and makes another. While somebody else has it, it is in use.
+        if self.lock(Duration::ZERO) && self.others() == 0 {
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
+/// Sees to it that there is room for all rows, and says where the first is. `None` if the terminal takes nothing.
+fn settle(tty: &mut Tty, table: &Table, screen: Size, patience: Duration) -> Option<Top> {
+    let size = tty.size();
+    let top = match table.top {
+        Top::Unknown => ask(tty)?,
+        Top::At(_) if table.size != size => match ask(tty)? {
+            // The cursor waits on the lowest row, wherever that is now.
+            Top::At(lowest) => Top::At(lowest - i32::from(table.used) + 1),
+            nowhere => nowhere,
+        },
+        known => known,
+    };
+    let Top::At(top) = top else {
+        return Some(top);
+    };
+    let top = scroll(tty, screen, top, table.used, patience)?;
+    if let (Some(old), Some(new)) = (table.size, size)
+        && new.columns < old.columns
+    {
+        // What is left over of lines that were too long for a row. The others draw theirs again.
+        let mut frame = Vec::new();
+        let _ = frame.queue(MoveTo(0, u16::try_from(top).unwrap_or(0)));
+        let _ = frame.queue(Clear(ClearType::FromCursorDown));
+        let _ = tty.put(&frame, patience);
+    }
+    Some(Top::At(top))
+}
+
 /// Scrolls until there is room for so many rows. Says where the first is now, unless the terminal takes nothing.
-fn scroll(tty: &mut Tty, screen: Size, top: i32, used: u16) -> Option<i32> {
+fn scroll(tty: &mut Tty, screen: Size, top: i32, used: u16, patience: Duration) -> Option<i32> {
     let excess = u16::try_from(top + i32::from(used) - i32::from(screen.rows)).unwrap_or(0);
     if excess == 0 {
         return Some(top);
@@ -261,12 +269,16 @@ fn scroll(tty: &mut Tty, screen: Size, top: i32, used: u16) -> Option<i32> {
     let mut frame = Vec::new();
     let _ = frame.queue(MoveTo(0, screen.rows - 1));
     frame.extend(std::iter::repeat_n(b'\n', excess.into()));
-    tty.put(&frame, ANSWER).then_some(top - i32::from(excess))
+    tty.put(&frame, patience).then_some(top - i32::from(excess))
 }
 
-fn ask(tty: &mut Tty) -> Option<i32> {
-    let position = tty.position(ANSWER).ok().flatten()?;
-    Some(i32::from(position.row) - 1)
+/// Which row the cursor is on, or nowhere if nobody answers. `None` if the terminal does not take the question.
+fn ask(tty: &mut Tty) -> Option<Top> {
+    match tty.position(ANSWER) {
+        Ok(Some(position)) => Some(Top::At(i32::from(position.row) - 1)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+        Ok(None) | Err(_) => Some(Top::Nowhere),
+    }
 }
 
 /// Where pv keeps such files too.

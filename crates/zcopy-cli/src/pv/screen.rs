@@ -2,10 +2,10 @@
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossterm::QueueableCommand as _;
-use crossterm::cursor::{Hide, MoveTo, Show};
+use crossterm::cursor::{MoveTo, Show};
 use crossterm::terminal::{Clear, ClearType};
 
 use super::columns::columns;
@@ -13,6 +13,9 @@ use super::look::Look;
 use super::rows::{Rows, Turn};
 use super::titles;
 use super::tty::{Size, Tty};
+use frame::Before;
+
+mod frame;
 
 /// How long a frame may wait for room before it is left out. The next one is up to date in any case.
 const A_MOMENT: Duration = Duration::from_millis(20);
@@ -231,13 +234,15 @@ impl Screen {
     ///
     /// A terminal that takes nothing is given a second, and then left as it is.
     pub fn finish(&mut self) {
+        let deadline = Instant::now() + PATIENCE;
+        let patience = || deadline.saturating_duration_since(Instant::now());
         if let Some(line) = self.undrawn.take()
             && self.is_ours()
         {
-            self.try_draw(&line, PATIENCE);
+            self.try_draw(&line, patience());
         }
         if self.has_drawn && self.is_ours() {
-            let lowest = self.take_turn(PATIENCE);
+            let lowest = self.take_turn(patience());
             let is_last = !matches!(&self.row, Row::Own(rows) if rows.others() > 0);
             let mut frame = Vec::new();
             if let Some(lowest) = lowest {
@@ -253,15 +258,17 @@ impl Screen {
             for sequence in self.at_the_end.drain(..) {
                 frame.extend_from_slice(sequence.as_bytes());
             }
-            if self.tty.put(&frame, PATIENCE) {
+            if self.tty.put(&frame, patience()) {
                 self.is_cursor_hidden = false;
             }
-            self.tty.flush(PATIENCE);
         }
-        self.show_cursor(PATIENCE);
+        self.show_cursor(patience());
+        self.tty.flush(patience());
         // While it is still our turn, so that of two that end together one is the last.
         self.row = Row::Any;
         self.has_drawn = false;
+        // It has had its time.
+        self.is_cursor_hidden = false;
     }
 
     /// Somebody else writes to the terminal from now on.
@@ -308,47 +315,15 @@ impl Screen {
 
     /// What turns the screen as it is into one that shows the line.
     fn frame(&self, line: &str, turn: Turn) -> Vec<u8> {
-        let mut frame = Vec::with_capacity(line.len() + 64);
-        let width = columns(line);
         if !self.has_sequences() {
-            frame.extend_from_slice(line.as_bytes());
-            frame.extend(std::iter::repeat_n(b' ', self.shown.saturating_sub(width)));
-            frame.push(b'\r');
-            return frame;
+            return frame::plain(line, self.shown);
         }
-        if !self.is_cursor_hidden || matches!(turn, Turn::Row { .. }) {
-            // Another display may have shown it at its end.
-            let _ = frame.queue(Hide);
-        }
-        match turn {
-            Turn::Anywhere => frame.push(b'\r'),
-            Turn::Row { ours, lowest } => {
-                let _ = frame.queue(MoveTo(0, ours.unwrap_or(lowest)));
-            }
-        }
-        if self.is_broken && turn == Turn::Anywhere {
-            let _ = frame.queue(Clear(ClearType::FromCursorDown));
-        }
-        // A display that has been scrolled away still hides the cursor.
-        if !matches!(turn, Turn::Row { ours: None, .. }) {
-            frame.extend_from_slice(line.as_bytes());
-            if line.contains("\x1b[") {
-                // The colours of one line are not to fill the rest of the row.
-                frame.extend_from_slice(b"\x1b[m");
-            }
-            // After its last column a terminal still stands on that, and would erase it.
-            let screen = self.tty.size().unwrap_or(self.size).columns;
-            if width < usize::from(screen) {
-                let _ = frame.queue(Clear(ClearType::UntilNewLine));
-            }
-        }
-        match turn {
-            Turn::Anywhere => frame.push(b'\r'),
-            Turn::Row { lowest, .. } => {
-                let _ = frame.queue(MoveTo(0, lowest));
-            }
-        }
-        frame
+        let before = Before {
+            is_cursor_hidden: self.is_cursor_hidden,
+            is_broken: self.is_broken,
+            columns: self.tty.size().unwrap_or(self.size).columns,
+        };
+        frame::in_place(line, turn, before)
     }
 
     /// Writes a message above the rows of all displays, which move down.

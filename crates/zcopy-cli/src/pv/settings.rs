@@ -161,13 +161,23 @@ impl Settings {
             finish: args.fineta,
             rate: args.rate,
             average: args.average_rate,
-            bytes: args.bytes,
+            bytes: args.bytes || args.bits,
             buffer: args.buffer_percent,
             tail,
             name: args.name.is_some(),
             tab: args.conemu,
         };
+        // A name and a tab come on top of what is shown.
+        let shown = match (shown.is_nothing(), form) {
+            (true, Form::Line) => Shown {
+                name: shown.name,
+                tab: shown.tab,
+                ..Shown::by_default()
+            },
+            _ => shown,
+        };
         let format = match (&args.format, form) {
+            (Some(format), Form::Numeric) => Format::parse(&format.to_string_lossy()).in_numbers(),
             (Some(format), _) => Format::parse(&format.to_string_lossy()),
             (None, Form::Numeric) => Format::numeric(&shown),
             (None, _) => Format::of(&shown),

@@ -76,9 +76,10 @@ pub fn harmless(line: &str) -> String {
     shown
 }
 
-/// A name or a line of data in exactly so many columns, or in as many as it takes: no escape sequence counts as one.
+/// A name or a line of data in exactly so many columns, or in as many as it takes.
 ///
-/// Bytes that are no UTF-8, and all beyond ASCII if `utf8` is not what the terminal takes, are blanks.
+/// Nothing in it is obeyed by the terminal. Control characters, bytes that are no UTF-8, and all
+/// beyond ASCII if `utf8` is not what the terminal takes, are blanks.
 ///
 /// # Examples
 ///
@@ -117,7 +118,7 @@ pub fn plain(bytes: &[u8], columns: Option<usize>, utf8: bool) -> String {
     shown
 }
 
-/// Bytes in exactly so many columns, one for each, with a dot for what is not printable and for what is missing.
+/// The last bytes in so many columns, one for each, with a dot for what is not printable or missing.
 ///
 /// # Examples
 ///
@@ -183,8 +184,10 @@ impl<'a> Iterator for Spans<'a> {
     }
 }
 
-/// Where the escape sequence ends that the line begins with: one that sets colours (`ESC [ … m`), or
-/// an operating system command (`ESC ] … BEL` or `ESC ] … ESC \`), which are all that leave the cursor where it is.
+/// Where the escape sequence ends that the line begins with.
+///
+/// One that sets colours (`ESC [ … m`), or an operating system command (`ESC ] … BEL` or
+/// `ESC ] … ESC \`): these alone are sure to leave the cursor where it is.
 fn escape(line: &str) -> Option<usize> {
     if let Some(rest) = line.strip_prefix("\x1b[") {
         let end = rest.find(|c: char| !matches!(c, '0'..='9' | ';' | ':'))?;

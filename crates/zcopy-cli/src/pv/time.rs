@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::{SpanRound, ToSpan as _, Unit, Zoned};
+use jiff::{Span, SpanRound, Unit, Zoned};
 
 /// The longest duration shown: a second less than a million days.
 const LONGEST_S: u64 = 1_000_000 * 86_400 - 1;
@@ -35,7 +35,7 @@ pub fn duration(duration: Duration) -> String {
     };
     let parts = i64::try_from(seconds)
         .ok()
-        .and_then(|seconds| 0.seconds().try_seconds(seconds).ok())
+        .and_then(|seconds| Span::new().try_seconds(seconds).ok())
         .and_then(|span| {
             let rounding = SpanRound::new().largest(largest).days_are_24_hours();
             span.round(rounding).ok()

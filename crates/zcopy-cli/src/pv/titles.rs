@@ -1,7 +1,10 @@
-//! What is shown beside the screen: the window's title, progress in its tab, the name of the process.
+//! What is shown beside the screen: the window's title, progress in its tab, the arguments of the process.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io;
+use std::os::unix::fs::FileExt as _;
+
+use crate::exit;
 
 /// How the sequences of `%{progress-conemu}` begin.
 pub(super) const TAB: &str = "\x1b]9;4;";
@@ -15,26 +18,43 @@ pub(super) const KEEP_WINDOW: &str = "\x1b[22;2t";
 /// Brings the kept title back. A terminal that keeps none does nothing, and has ours until the shell sets one.
 pub(super) const OLD_WINDOW: &str = "\x1b[23;2t";
 
-/// How long the name of a process may be.
-const LONGEST_NAME: usize = 15;
-
 /// Gives the window a title. Control characters would end the sequence, and are left out.
 pub(super) fn window(title: &str) -> String {
     format!("\x1b]2;{}\x1b\\", printable(title))
 }
 
-/// Gives the process the name that `ps -o comm` shows, and `top`, of which Linux keeps 15 bytes.
+/// Shows a title in place of the arguments that `ps` lists, after the program's name: `zc-pv -- TITLE`. What is
+/// longer than the arguments were is cut off: the environment is behind them, and others read that.
+///
+/// To be called when nobody reads the arguments any more. [`exit::program`] may be.
 ///
 /// # Errors
 ///
-/// That there is no `/proc`.
-pub fn name_process(title: &str) -> io::Result<()> {
-    let mut name = printable(title);
-    while name.len() > LONGEST_NAME {
-        name.pop();
+/// That `/proc` is not there, or does not let a process write to its own memory.
+pub fn title_process(title: &str) -> io::Result<()> {
+    let program = exit::program();
+    let (begin, end) = arguments()?;
+    let room = usize::try_from(end - begin).map_err(io::Error::other)?;
+    let mut text = format!("{} -- {}", program.display(), printable(title)).into_bytes();
+    // The last byte has to stay NUL, or the kernel takes the environment for more of the title.
+    text.truncate(room.saturating_sub(1));
+    text.resize(room, 0);
+    // The kernel writes to where it has put the arguments itself. Rust's library copies them whenever it is
+    // asked for them, and keeps nothing that could change under its hands.
+    let memory = OpenOptions::new().write(true).open("/proc/self/mem")?;
+    memory.write_all_at(&text, begin)
+}
+
+/// Where in memory the arguments begin and end (`proc_pid_stat(5)`).
+fn arguments() -> io::Result<(u64, u64)> {
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    // The second field is the program's name, which may have parentheses and blanks itself.
+    let (_, fields) = stat.rsplit_once(") ").unwrap_or_default();
+    let field = |number: usize| fields.split(' ').nth(number - 3)?.parse::<u64>().ok();
+    match (field(48), field(49)) {
+        (Some(begin), Some(end)) if 0 < begin && begin < end => Ok((begin, end)),
+        _ => Err(io::ErrorKind::Unsupported.into()),
     }
-    // Not by prctl(2), which names the thread that calls, and this one is not the main thread.
-    fs::write("/proc/self/comm", name)
 }
 
 fn printable(text: &str) -> String {
@@ -46,7 +66,7 @@ fn printable(text: &str) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 mod tests {
-    use super::{name_process, window};
+    use super::window;
 
     #[test]
     fn a_title_cannot_end_its_own_sequence() {
@@ -54,9 +74,9 @@ mod tests {
     }
 
     #[test]
-    fn the_process_gets_as_much_of_a_name_as_linux_keeps() {
-        name_process("1.5GiB 0:00:07 [██]").unwrap();
-        let comm = std::fs::read_to_string("/proc/self/comm").unwrap();
-        assert_eq!(comm, "1.5GiB 0:00:07 \n");
+    fn the_arguments_are_where_the_kernel_says() {
+        let (begin, end) = super::arguments().unwrap();
+        let shown = std::fs::read("/proc/self/cmdline").unwrap();
+        assert_eq!(usize::try_from(end - begin).unwrap(), shown.len());
     }
 }

@@ -158,16 +158,17 @@ impl Tty {
     ///
     /// # Errors
     ///
-    /// That the terminal's settings cannot be changed.
+    /// That the terminal's settings cannot be changed, or `WouldBlock` if it does not even take the question.
     pub fn position(&mut self, patience: Duration) -> io::Result<Option<Position>> {
         let deadline = Instant::now() + patience;
-        if !self.is_readable || !self.flush(patience) {
+        if !self.is_readable {
             return Ok(None);
         }
+        if !self.flush(Duration::ZERO) || !self.is_writable(Instant::now()) {
+            return Err(Errno::WOULDBLOCK.into());
+        }
         let _quiet = Quiet::make(&self.fd)?;
-        if !self.is_writable(deadline)
-            || rustix::io::write(&self.fd, QUESTION) != Ok(QUESTION.len())
-        {
+        if rustix::io::write(&self.fd, QUESTION)? != QUESTION.len() {
             return Ok(None);
         }
         let mut answer = Vec::new();

@@ -4,11 +4,10 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use rustix::event::{PollFd, PollFlags, Timespec};
 use zcopy_cli::pv::look::Look;
 use zcopy_cli::pv::screen::{Screen, Setup};
 
-use crate::screen::{CONTROL_Q, CONTROL_S, Terminal};
+use crate::screen::{CONTROL_Q, Terminal};
 
 const ABLE: Look = Look {
     utf8: true,
@@ -117,10 +116,7 @@ fn a_stopped_terminal_holds_nobody_up_and_shows_the_last_line_later() {
     let (terminal, program, mut screen) = screen(5, 20);
     screen.draw("10%");
     terminal.wait_for(|seen| seen.row(0) == "10%");
-    terminal.press(CONTROL_S);
-    while is_writable(&program) {
-        std::thread::yield_now();
-    }
+    terminal.stop(&program);
     for _ in 0..10 {
         screen.draw("50%");
     }
@@ -246,9 +242,4 @@ fn colours_end_with_the_line() {
     terminal.wait_for(|seen| seen.cursor() == (1, 0));
     let raw = terminal.seen().raw.clone();
     assert!(raw.escape_ascii().to_string().contains(r"red\x1b[m\x1b[K"));
-}
-
-fn is_writable(fd: &OwnedFd) -> bool {
-    let mut fds = [PollFd::new(fd, PollFlags::OUT)];
-    rustix::event::poll(&mut fds, Some(&Timespec::default())).unwrap() > 0
 }

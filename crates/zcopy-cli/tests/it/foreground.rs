@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use zcopy_cli::pv::screen::{Screen, Setup};
 use zcopy_cli::pv::signals::{self, Event, Signals};
+use zcopy_cli::pv::titles;
 
 use crate::screen::{CONTROL_Z, Terminal};
 
@@ -24,9 +25,17 @@ fn a_display_for_the_other_tests() {
     };
     let (send, events) = mpsc::channel::<Event>();
     let _signals = Signals::sent_to(send).unwrap();
-    let mut screen = Screen::on_stderr(Setup::default()).unwrap();
+    let setup = Setup {
+        own_row: role == "rows",
+        ..Setup::default()
+    };
+    let mut screen = Screen::on_stderr(setup).unwrap();
+    screen.begin();
     let mut asleep = Duration::ZERO;
     let begin = Instant::now();
+    if role == "title" {
+        titles::title_process("50% of it").unwrap();
+    }
     for n in 0.. {
         match events.recv_timeout(Duration::from_millis(100)) {
             Err(RecvTimeoutError::Timeout) => {}
@@ -139,6 +148,64 @@ fn control_z_stops_it_with_the_cursor_shown_and_the_sleep_does_not_count() {
             .iter()
             .any(|row| row.contains("ended by 2"))
     );
+}
+
+#[test]
+fn a_pipeline_of_two_has_two_rows_and_one_end() {
+    let mut two = script("trap : INT; $display > /dev/null | $display > /dev/null; echo over");
+    two.env(ROLE, "rows");
+    let mut terminal = Terminal::spawn(&two, 6, 60);
+    terminal.wait_for(|seen| {
+        let rows = seen.rows();
+        rows[0].starts_with("frame") && rows[1].starts_with("frame") && seen.cursor_is_hidden()
+    });
+    terminal.press(b"\x03");
+    assert!(terminal.end().success());
+    let seen = terminal.seen();
+    assert_eq!(seen.rows()[..3], ["ended by 2", "ended by 2", "over"]);
+    assert!(!seen.cursor_is_hidden());
+    assert_eq!(seen.questions(), 1);
+    drop(seen);
+    assert!(terminal.echoes());
+}
+
+#[test]
+fn one_that_was_killed_leaves_no_row_behind() {
+    let mut two = script(
+        "$display > /dev/null & read line; { kill -9 $!; wait $!; } 2> /dev/null; \
+         echo killed; exec $display > /dev/null",
+    );
+    two.env(ROLE, "rows");
+    let mut terminal = Terminal::spawn(&two, 6, 60);
+    terminal.wait_for(|seen| seen.row(0).starts_with("frame"));
+    terminal.press(b"\n");
+    terminal.wait_until(|seen| {
+        let rows = seen.rows();
+        let killed = rows.iter().position(|row| row.starts_with("killed"))?;
+        rows[killed + 1].starts_with("frame").then_some(())
+    });
+    assert_eq!(terminal.seen().questions(), 2);
+    terminal.signal(Signal::INT);
+    assert!(terminal.end().success());
+}
+
+#[test]
+fn ps_shows_the_title_in_place_of_the_arguments() {
+    let mut titled = script("exec $display > /dev/null");
+    titled.env(ROLE, "title");
+    let mut terminal = Terminal::spawn(&titled, 5, 60);
+    terminal.wait_for(|seen| seen.row(0).contains("frame"));
+    let ps = Command::new("ps")
+        .args(["-A", "-o", "args"])
+        .output()
+        .unwrap();
+    let shown = String::from_utf8(ps.stdout).unwrap();
+    assert!(
+        shown.lines().any(|line| line.ends_with(" -- 50% of it")),
+        "{shown}"
+    );
+    terminal.press(b"\x03");
+    let _ = terminal.end();
 }
 
 /// For how many seconds the first display of these rows has been awake.

@@ -10,7 +10,7 @@ use zcopy_cli::pv::rows::{Rows, Turn};
 use zcopy_cli::pv::screen::{Screen, Setup};
 use zcopy_cli::pv::tty::Tty;
 
-use crate::screen::Terminal;
+use crate::screen::{CONTROL_Q, Terminal};
 
 const ABLE: Look = Look {
     utf8: true,
@@ -192,6 +192,22 @@ fn a_terminal_that_does_not_answer_gets_lines_as_without_rows() {
     first.draw("first");
     first.finish();
     terminal.wait_for(|seen| !seen.cursor_is_hidden() && seen.row(2).is_empty());
+}
+
+#[test]
+fn a_terminal_that_is_stopped_is_asked_when_it_goes_on() {
+    let (terminal, program) = terminal_after("$\n", 5);
+    let mut display = display(&program);
+    terminal.stop(&program);
+    display.draw("1");
+    assert_eq!(terminal.seen().questions(), 0);
+    terminal.press(CONTROL_Q);
+    while terminal.seen().questions() == 0 {
+        display.draw("2");
+    }
+    display.finish();
+    terminal.wait_for(|seen| seen.row(1) == "2" && seen.cursor() == (2, 0));
+    assert_eq!(terminal.seen().questions(), 1);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, Signal};
 use rustix::termios::Winsize;
 
@@ -220,6 +221,18 @@ impl Terminal {
     /// Types.
     pub(crate) fn press(&self, keys: &[u8]) {
         (&*self.user).write_all(keys).unwrap();
+    }
+
+    /// Types ^S, and waits until that stops the programs' side.
+    pub(crate) fn stop(&self, program: &OwnedFd) {
+        self.press(CONTROL_S);
+        let is_writable = || {
+            let mut fds = [PollFd::new(program, PollFlags::OUT)];
+            rustix::event::poll(&mut fds, Some(&Timespec::default())).unwrap() > 0
+        };
+        while is_writable() {
+            thread::yield_now();
+        }
     }
 
     /// Changes the window's size, which the programs in the foreground are told.

@@ -28,6 +28,7 @@ mod economy;
 mod errnos;
 mod holes;
 mod pacing;
+mod records;
 mod repeating;
 mod syncing;
 mod waiting;

@@ -258,6 +258,7 @@ impl<'a, K: Kernel> Course<'a, K> {
     fn progress(&self, blocked: Option<Side>) -> Progress {
         Progress {
             bytes: self.bytes,
+            records: 0,
             total: self.options.limit,
             strategy: self.current(),
             blocked,
@@ -281,6 +282,7 @@ impl<'a, K: Kernel> Course<'a, K> {
         attempts.retain(|attempt| attempt.calls > 0 || attempt.cause.is_some());
         let report = Report {
             bytes: self.bytes,
+            records: 0,
             ended: outcome.as_ref().map_or(Ended::Failed, |ended| *ended),
             first_choice: self.plan.strategy(),
             attempts,

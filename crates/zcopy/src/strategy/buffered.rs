@@ -5,6 +5,7 @@ use crate::buffer::{self, SMALL};
 use crate::end::End;
 use crate::endpoint::Kind;
 use crate::fault::{Cause, Fault, Side};
+use crate::records::Admitted;
 use crate::route::{Ask, Route};
 use crate::sparse::{self, Run};
 use crate::strategy::Step;
@@ -138,10 +139,7 @@ pub(crate) fn fill<K: Kernel>(
             Ok(None)
         }
         Err(errno @ (Errno::INTR | Errno::AGAIN)) => stopped("read", Side::Source, errno).map(Some),
-        Err(errno) => match skip::failed(kernel, route, (len, errno), ask)? {
-            true => Ok(Some(Step::Interrupted)),
-            false => Ok(Some(Step::Eof)),
-        },
+        Err(errno) => skip::failed(kernel, route, (len, errno), ask).map(Some),
     }
 }
 
@@ -150,6 +148,12 @@ fn drain<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step
     let pending = route.buffer.pending();
     // More than the limit allows is there only as a part of a block.
     let pending = &pending[..ask.remaining.min(pending.len() as u64) as usize];
+    let is_message = route.source.endpoint.kind == Kind::Datagram;
+    let pending = match route.records.admit(pending, is_message) {
+        Admitted::Bytes(n) => &pending[..n],
+        Admitted::Later => return Ok(Step::Filled),
+        Admitted::Never => return Ok(Step::Limit),
+    };
     let pending = match sparse::leading_run(pending, &route.holes, &route.sink) {
         Run::Zeros(n) => match route.holes.make(kernel, &mut route.sink, n as u64) {
             Ok(true) => return Ok(delivered(route, n)),
@@ -247,12 +251,14 @@ fn must_be_told(end: &End<'_>, patience: Patience) -> bool {
     patience == Patience::NoWait && end.endpoint.can_block() && !end.refuses_nowait
 }
 
-/// Accounts for `n` bytes that the sink has, and shows them to whoever inspects.
+/// Accounts for `n` bytes that the sink has, counts their records, and shows them to whoever inspects.
 fn delivered(route: &mut Route<'_>, n: usize) -> Step {
+    let n_waiting = route.buffer.pending().len() - n;
     if route.bad.are_in_buffer {
         route.bad.bytes += n as u64;
     }
     let bytes = route.buffer.take(n);
+    route.records.accepted(bytes, n_waiting);
     if let Some(inspect) = &mut route.inspect {
         inspect(bytes);
     }

@@ -58,6 +58,16 @@ impl Child {
         Self::around(strace)
     }
 
+    /// A child that is told `EIO` by those calls on a file that `when` names, as strace counts them.
+    pub(crate) fn that_fails_at(file: &Path, when: &str) -> Self {
+        let calls = "read,pread64,splice,sendfile,copy_file_range";
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-o", "/dev/null", "-P"]).arg(file);
+        strace.arg(format!("--inject={calls}:error=EIO:when={when}"));
+        strace.arg(std::env::current_exe().unwrap());
+        Self::around(strace)
+    }
+
     fn around(mut command: Command) -> Self {
         // One thread: the test then runs in the one that the trace begins with, and nothing else happens meanwhile.
         command.args(["--exact", "child::in_a_child", "--nocapture"]);
@@ -77,6 +87,11 @@ impl Child {
     /// Makes it look for zeros.
     pub(crate) fn that_detects_holes(self) -> Self {
         self.order("DETECT", "1".to_owned())
+    }
+
+    /// Makes it skip what it cannot read.
+    pub(crate) fn that_skips_errors(self) -> Self {
+        self.order("SKIP", "1".to_owned())
     }
 
     /// Limits the size of the files it writes.
@@ -169,6 +184,9 @@ fn in_a_child() {
     }
     if order("DETECT").is_some() {
         transfer = transfer.sparse(zcopy::Sparse::Detect);
+    }
+    if order("SKIP").is_some() {
+        transfer = transfer.skip_errors(zcopy::SkipErrors::Adaptive);
     }
     let limit = |resource, name: &str| {
         let maximum = rustix::process::getrlimit(resource).maximum;

@@ -19,6 +19,7 @@ mod promises;
 
 mod repeat;
 
+mod bad_blocks;
 mod bad_input;
 mod positions;
 
@@ -31,6 +32,7 @@ mod syncing;
 mod economy;
 mod memory;
 mod pace;
+mod records;
 mod route_table;
 mod sizes;
 mod words;

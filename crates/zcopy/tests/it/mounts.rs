@@ -97,6 +97,23 @@ fn mount(dir: &TempDir, arguments: &[&str]) -> Option<Root> {
     Some(Root(root))
 }
 
+/// A file system in an image that is at hand, so that it can be damaged from below.
+pub(crate) fn mount_image(name: &str, image: &Path) -> Option<Root> {
+    let mkfs = format!("mkfs.{name}");
+    // Small ones would have smaller blocks.
+    let options: &[&str] = match name {
+        "ext4" => &["-q", "-F", "-b", "4096"],
+        _ => &["-q", "-f"],
+    };
+    if !has_program(&mkfs) || !succeeds(Command::new(mkfs).args(options).arg(image)) {
+        return None;
+    }
+    let dir = TempDir::new().unwrap();
+    let is_device = image.starts_with("/dev");
+    let options = if is_device { "rw" } else { "loop" };
+    mount(&dir, &["-t", name, "-o", options, image.to_str().unwrap()])
+}
+
 /// A block device of 8 MiB; one for sources and one for sinks, so that a transfer can hold both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Device {
@@ -121,21 +138,25 @@ impl Device {
 }
 
 fn loop_device() -> Option<Mutex<File>> {
-    let image = image(8);
+    device_over(image(8).path()).map(|(device, _)| Mutex::new(device))
+}
+
+/// A block device that is backed by a file, and its path.
+pub(crate) fn device_over(file: &Path) -> Option<(File, PathBuf)> {
     let made = Command::new("losetup")
         .args(["--find", "--show"])
-        .arg(image.path())
+        .arg(file)
         .output();
     let made = made.ok().filter(|output| output.status.success())?;
     let path = String::from_utf8(made.stdout).unwrap();
-    let path = Path::new(path.trim());
-    let device = OpenOptions::new().read(true).write(true).open(path);
+    let path = PathBuf::from(path.trim());
+    let device = OpenOptions::new().read(true).write(true).open(&path);
     // It stays until the last descriptor is closed.
-    assert!(succeeds(Command::new("losetup").arg("--detach").arg(path)));
-    Some(Mutex::new(device.unwrap()))
+    assert!(succeeds(Command::new("losetup").arg("--detach").arg(&path)));
+    Some((device.unwrap(), path))
 }
 
-fn image(mib: u64) -> tempfile::NamedTempFile {
+pub(crate) fn image(mib: u64) -> tempfile::NamedTempFile {
     let image = tempfile::NamedTempFile::new().unwrap();
     image.as_file().set_len(mib << 20).unwrap();
     image

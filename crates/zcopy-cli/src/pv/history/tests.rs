@@ -112,6 +112,8 @@ fn the_marker_moves_only_with_the_data() {
     assert_eq!(history.beat(), 2);
     history.sample(ms(5000), 10);
     assert_eq!(history.beat(), 3);
+    history.finish(ms(6000), 10);
+    assert_eq!(history.beat(), 4, "but for the last line");
 }
 
 #[test]

@@ -94,6 +94,16 @@ fn the_last_line_has_blanks_for_the_time_left() {
 }
 
 #[test]
+fn what_is_over_finished_now() {
+    let over = Reading {
+        is_over: true,
+        ..reading(1, Some(86_400))
+    };
+    let shown = line(&Format::parse("%I"), &over, &look(60));
+    assert_eq!(shown, "FIN 08:00:01", "not when it would have");
+}
+
+#[test]
 fn all_switches_make_the_line_that_pv_shows() {
     let all = Shown {
         finish: true,

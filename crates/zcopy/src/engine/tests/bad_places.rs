@@ -1,213 +1,23 @@
-//! Sources that cannot be read everywhere.
+//! Sources that cannot be read everywhere: in scripts here, and at [`random`].
 
 use std::num::NonZeroU64;
 use std::ops::{ControlFlow, Range};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use proptest::prelude::*;
-use proptest::test_runner::{Config, TestError, TestRunner};
-
-use super::properties::check_as;
 use super::{Outcome, attempts, transfer, transfer_told};
-use crate::bad_places::IN_A_ROW;
 use crate::fault::Side;
-use crate::options::{Options, Reflink, SkipErrors};
+use crate::options::{Options, SkipErrors};
 use crate::report::{Ended, Report, Skipped};
 use crate::scripted::Scripted;
-use crate::scripted::draw::worlds;
 use crate::scripted::objects::{File, Object, patterned};
 use crate::scripted::script::{Call, Twist};
-use crate::scripted::world::{Kind, World};
 use crate::strategy::Strategy as Route;
 use crate::sys::{Errno, OFlags};
 
-/// Enough to meet every pair of policy and pair; the environment can ask for more.
-const CASES: u32 = 800;
-
-/// A random transfer from a source with bad places.
-#[derive(Clone, Debug)]
-struct Case {
-    world: World,
-    /// What the source is read in.
-    grain: u64,
-    direct: bool,
-    fails_whole: bool,
-    /// In grains; merged.
-    bad: Vec<Range<u64>>,
-}
-
-fn cases() -> impl Strategy<Value = Case> {
-    let short = prop::collection::vec((0..150_u64, 1..=u64::from(IN_A_ROW)), 0..6);
-    let long = (0..300_u64, 1..1200_u64).prop_map(|range| vec![range]);
-    let bad = prop_oneof![3 => short, 1 => long];
-    let policies = prop_oneof![
-        3 => Just(SkipErrors::Adaptive),
-        1 => (1..100_000_u64).prop_map(block),
-        1 => prop::sample::select(vec![512, 4096, 65536, 1 << 20]).prop_map(block),
-    ];
-    let grains = prop::sample::select(vec![512, 1024, 4096]);
-    let ways = (
-        grains,
-        prop::bool::weighted(0.2),
-        any::<bool>(),
-        any::<bool>(),
-    );
-    (worlds(), bad, policies, ways).prop_map(|(mut world, bad, policy, ways)| {
-        let (grain, direct, fails_whole, is_block) = ways;
-        if !world.source.is_file() {
-            world.source.kind = if is_block { Kind::Block } else { Kind::File };
-            world.source.is_nonblocking = false;
-        }
-        world.source.claims = None;
-        world.trouble.source = None;
-        world.wishes.skip_errors = policy;
-        if world.wishes.strategy != Some(Route::Buffered) {
-            world.wishes.strategy = None;
-        }
-        // A clone does not read.
-        world.wishes.reflink = Reflink::Never;
-        if direct {
-            world.source.start -= world.source.start % 4096;
-            // An offload that is cut short would leave the source where nothing can be read.
-            world.wishes.strategy = Some(Route::Buffered);
-            // Whole blocks run ahead of it.
-            world.wishes.rate = None;
-        }
-        let grain = match world.source.kind {
-            _ if direct => grain,
-            Kind::Block => grain,
-            _ if [0xef53, 0x9123_683e].contains(&world.source.magic) => 4096,
-            _ => 512,
-        };
-        let bad = merged(bad.into_iter().map(|(first, n)| first..first + n));
-        Case {
-            world,
-            grain,
-            direct,
-            fails_whole,
-            bad,
-        }
-    })
-}
+mod random;
 
 fn block(n: u64) -> SkipErrors {
     SkipErrors::Block(NonZeroU64::new(n).unwrap())
-}
-
-fn merged(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
-    let mut ranges: Vec<_> = ranges.collect();
-    ranges.sort_by_key(|range| range.start);
-    let mut merged: Vec<Range<u64>> = Vec::new();
-    for range in ranges {
-        match merged.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => merged.push(range),
-        }
-    }
-    merged
-}
-
-impl Case {
-    /// Bad places, in bytes.
-    fn bad_bytes(&self) -> impl Iterator<Item = Range<usize>> {
-        let (grain, len) = (self.grain, self.world.source.len);
-        let bytes = move |n: u64| ((n * grain) as usize).min(len);
-        self.bad
-            .iter()
-            .map(move |range| bytes(range.start)..bytes(range.end))
-    }
-
-    /// Where `n` bytes after a bad one lie that a block policy skips too.
-    fn skips_to(&self, bad: usize) -> Option<usize> {
-        let SkipErrors::Block(n) = self.world.wishes.skip_errors else {
-            return None;
-        };
-        let n = n.get() as usize;
-        let n = if self.direct {
-            n.next_multiple_of(self.grain as usize)
-        } else {
-            n
-        };
-        Some((bad / n + 1) * n)
-    }
-
-    /// The source as it is to be read.
-    fn read_as(&self) -> Vec<u8> {
-        let mut bytes = self.world.source.bytes();
-        let mut at = self.world.source.start as usize;
-        for bad in self.bad_bytes() {
-            at = at.max(bad.start);
-            while at < bad.end {
-                let to = self.skips_to(at).unwrap_or(bad.end).min(bytes.len());
-                bytes[at..to].fill(0);
-                at = to;
-            }
-        }
-        bytes
-    }
-
-    /// Whether good pieces may be lost: between bad ones, once too many in a row were bad.
-    fn may_lose(&self) -> bool {
-        let is_long = |range: &Range<u64>| range.end - range.start > u64::from(IN_A_ROW);
-        self.bad.len() > 1 && self.bad.iter().any(is_long)
-    }
-}
-
-#[test]
-fn what_can_be_read_is_delivered_and_the_rest_is_zeros() {
-    let mut config = Config {
-        failure_persistence: None,
-        ..Config::default()
-    };
-    if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = CASES;
-    }
-    match TestRunner::new(config).run(&cases(), |case| check(&case)) {
-        Ok(()) => {}
-        Err(TestError::Fail(why, case)) => panic!("{why}\n{case:#?}"),
-        Err(error) => panic!("{error}"),
-    }
-}
-
-fn check(case: &Case) -> Result<(), TestCaseError> {
-    prop_assume!(!case.may_lose());
-    let tamper = |kernel: &Scripted, source: &OwnedFd| {
-        let mut state = kernel.state.borrow_mut();
-        state.max_calls = 1_000_000;
-        let descriptor = state.descriptor_mut(source.as_raw_fd());
-        descriptor.flags.set(OFlags::DIRECT, case.direct);
-        let object = descriptor.object;
-        if let Object::File(file) = &mut state.objects[object] {
-            let places = case.bad_bytes().filter(|place| !place.is_empty());
-            file.bad_places = places
-                .map(|place| (place.start as u64..place.end as u64, Errno::IO))
-                .collect();
-            file.grain = case.grain;
-            file.fails_whole = case.fails_whole;
-        }
-    };
-    let Some((report, skipped)) = check_as(&case.world, case.read_as(), tamper)? else {
-        return Ok(());
-    };
-    let bytes = case.world.source.bytes();
-    let start = (case.world.source.start as usize).min(bytes.len());
-    let (bytes, read_as) = (&bytes[start..], &case.read_as()[start..]);
-    let n = report.bytes() as usize;
-    let (mut told, mut delivered) = (vec![false; bytes.len()], 0);
-    for stretch in &skipped {
-        let range = stretch.offset as usize..(stretch.offset + stretch.bytes) as usize;
-        prop_assert!(!range.is_empty() && range.end <= bytes.len(), "{stretch:?}");
-        delivered += range.end.min(n).saturating_sub(range.start);
-        for told in &mut told[range] {
-            prop_assert!(!*told, "told twice");
-            *told = true;
-        }
-    }
-    let has_sink_failed = report.ended() == Ended::Failed;
-    prop_assert!(report.skipped_bytes() == delivered as u64 || has_sink_failed);
-    let lost = (0..n).filter(|at| bytes[*at] != read_as[*at]);
-    prop_assert!(lost.into_iter().all(|at| told[at]), "lost, and not told");
-    Ok(())
 }
 
 /// A file with bad places, an empty sink, and all that was skipped.
@@ -254,52 +64,81 @@ fn zeroed(len: usize, bad: Range<usize>) -> Vec<u8> {
     bytes
 }
 
+/// For every strategy: a sink for which it comes first, given that the calls before it in the plan are
+/// refused, and its own call.
+fn ways() -> [(Route, Call, &'static [Call], Object); 4] {
+    use Call::{CopyFileRange, Pipe, Sendfile, Splice};
+    [
+        (Route::SplicePipe, Splice, &[], Object::file(&[])),
+        (
+            Route::CopyFileRange,
+            CopyFileRange,
+            &[Pipe],
+            Object::file(&[]),
+        ),
+        (Route::Splice, Splice, &[Pipe], Object::taking(false)),
+        (Route::Sendfile, Sendfile, &[Pipe], Object::taking(true)),
+    ]
+}
+
 #[test]
 fn every_strategy_gives_way_to_read_and_write_at_the_first_bad_place() {
-    let len = 600_000;
-    for (from, sink) in [
-        (Route::SplicePipe, Object::file(&[])),
-        (Route::SplicePipe, Object::taking(true)),
-        (Route::CopyFileRange, Object::file(&[])),
-        (Route::Splice, Object::taking(false)),
-        (Route::Sendfile, Object::taking(true)),
-    ] {
+    for (way, _, refused, sink) in ways() {
         let kernel = Scripted::default();
-        let file = bad_file(len, 409_600..413_696, Errno::IO);
+        let file = bad_file(600_000, 409_600..413_696, Errno::IO);
         let source = kernel.source(Object::File(file), OFlags::empty());
         let sink = kernel.sink(sink, OFlags::empty());
-        // Whatever stands before it in the plan is refused.
-        let refusals = [
-            Call::Pipe,
-            Call::Splice,
-            Call::Sendfile,
-            Call::CopyFileRange,
-        ];
-        let calls = |route| match route {
-            Route::SplicePipe => vec![],
-            Route::Splice => vec![Call::Pipe],
-            _ => vec![Call::Pipe, Call::Splice],
-        };
-        for call in refusals
-            .into_iter()
-            .filter(|call| calls(from).contains(call))
-        {
-            kernel.twist(call, &[Twist::Refused(0)]);
+        for call in refused {
+            kernel.twist(*call, &[Twist::Refused(0)]);
         }
         let report = transfer(&kernel, (&source, &sink), adaptive()).unwrap();
         let attempts = attempts(&report);
-        let of = |route| attempts.iter().find(|(which, ..)| *which == route);
+        let has_met_it = |(which, n, errno)| (which, n, errno) == (way, 409_600, Some(Errno::IO));
         assert!(
-            of(Route::Buffered).is_some_and(|(_, n, _)| *n >= 4096),
-            "{from}: {attempts:?}"
+            attempts.iter().copied().any(has_met_it),
+            "{way}: {attempts:?}"
         );
-        assert_eq!(report.bytes(), len as u64);
-        assert_eq!(report.skipped_bytes(), 4096);
+        assert_eq!(attempts.last(), Some(&(Route::Buffered, 190_400, None)));
+        assert_eq!((report.bytes(), report.skipped_bytes()), (600_000, 4096));
         assert!(
-            kernel.contents(&sink) == zeroed(len, 409_600..413_696),
-            "{from}"
+            kernel.contents(&sink) == zeroed(600_000, 409_600..413_696),
+            "{way}"
         );
-        assert_eq!(kernel.cursor(&source), len as u64);
+        assert_eq!(kernel.cursor(&source), 600_000);
+    }
+}
+
+/// A short step comes first, so that something is in flight, or has gone, wherever the error comes.
+#[test]
+fn an_error_at_any_step_that_does_not_come_again_loses_nothing() {
+    for nth in 0..6 {
+        for (way, call, refused, sink) in ways() {
+            let (kernel, what) = (Scripted::default(), format!("{way}, step {nth}"));
+            let source = kernel.source(Object::file(&patterned(600_000)), OFlags::empty());
+            let sink = kernel.sink(sink, OFlags::empty());
+            for call in refused {
+                kernel.twist(*call, &[Twist::Refused(0)]);
+            }
+            kernel.twist(call, &vec![Twist::Short(70_001); nth]);
+            kernel.twist(call, &[Twist::Fails(Errno::IO)]);
+            // A splice into the sink that fails is the sink's doing.
+            let is_drain = way == Route::SplicePipe && nth % 2 == 1;
+            let n = match transfer(&kernel, (&source, &sink), adaptive()) {
+                Ok(report) => {
+                    assert!(!is_drain, "{what}");
+                    assert_eq!(report.skipped_bytes(), 0, "{what}");
+                    assert_eq!(report.bytes(), 600_000, "{what}");
+                    report.bytes()
+                }
+                Err(error) => {
+                    assert!(is_drain, "{what}: {error:#}");
+                    assert_eq!(error.side(), Side::Sink, "{what}");
+                    error.bytes()
+                }
+            };
+            assert!(kernel.contents(&sink) == patterned(n as usize), "{what}");
+            assert_eq!(kernel.cursor(&source), n, "{what}");
+        }
     }
 }
 
@@ -311,6 +150,7 @@ fn errors_of_one_place_are_skipped_and_others_are_final() {
         (Errno::ILSEQ, true),
         (Errno::REMOTEIO, true),
         (Errno::TIMEDOUT, true),
+        (Errno::TIME, true),
         (Errno::UCLEAN, true),
         (Errno::BADMSG, true),
         (Errno::NODEV, false),

@@ -9,6 +9,7 @@ use crate::options::{OnSinkError, Options};
 use crate::report::{Ended, Report};
 use crate::scripted::Scripted;
 use crate::scripted::objects::{Object, patterned};
+use crate::scripted::script::{Call, Twist};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 

@@ -6,6 +6,7 @@ use crate::end::End;
 use crate::endpoint::Kind;
 use crate::fault::{Fault, Side};
 use crate::route::{Ask, Route};
+use crate::strategy::Step;
 use crate::sys::{Errno, Kernel, Patience, Result as Called, SeekFrom};
 
 /// What was done instead of a read.
@@ -59,8 +60,8 @@ fn probe<K: Kernel>(kernel: &K, route: &mut Route<'_>, position: u64) -> Result<
     Ok(())
 }
 
-/// What a read of `len` bytes that failed means: false if that is the end of the source, which has no
-/// bad place behind its last byte.
+/// What a read of `len` bytes that failed means: that it is to be made again, or that the source has
+/// ended, as it has no bad place behind its last byte.
 ///
 /// # Errors
 ///
@@ -79,7 +80,7 @@ pub(super) fn failed<K: Kernel>(
     route: &mut Route<'_>,
     (len, errno): (usize, Errno),
     ask: &Ask,
-) -> Result<bool, Fault> {
+) -> Result<Step, Fault> {
     let fault = Fault::new("read", Side::Source, errno);
     let is_too_small = errno == Errno::INVAL
         && route.source.endpoint.direct
@@ -87,7 +88,7 @@ pub(super) fn failed<K: Kernel>(
         && matches!(route.bad.next(), Next::Read(bound) if bound < ALIGNMENT as u64);
     if is_too_small {
         route.bad.coarsen();
-        return Ok(true);
+        return Ok(Step::Interrupted);
     }
     let source = &route.source;
     if !route.bad.skips(errno) || !source.endpoint.is_seekable() {
@@ -97,16 +98,13 @@ pub(super) fn failed<K: Kernel>(
         return Err(fault);
     };
     if position >= size {
-        return if position == size {
-            Ok(false)
-        } else {
-            Err(fault)
-        };
+        let is_end = position == size;
+        return if is_end { Ok(Step::Eof) } else { Err(fault) };
     }
     grain(kernel, route);
     let end = size.min(position.saturating_add(ask.remaining));
     route.bad.could_not_read(position, len as u64, end, errno);
-    Ok(true)
+    Ok(Step::Interrupted)
 }
 
 /// Where the next byte is.

@@ -1,0 +1,69 @@
+//! The bytes that draw a line over the one before.
+
+use crossterm::QueueableCommand as _;
+use crossterm::cursor::{Hide, MoveTo};
+use crossterm::terminal::{Clear, ClearType};
+
+use super::super::columns::columns;
+use super::super::rows::Turn;
+
+/// The screen before a frame.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Before {
+    pub(super) is_cursor_hidden: bool,
+    /// Whether the last line may have been broken over several rows.
+    pub(super) is_broken: bool,
+    /// The terminal's own width.
+    pub(super) columns: u16,
+}
+
+/// A line for what understands nothing but text and carriage returns, over one of so many columns.
+pub(super) fn plain(line: &str, shown: usize) -> Vec<u8> {
+    let rest = shown.saturating_sub(columns(line));
+    let mut frame = line.as_bytes().to_vec();
+    frame.extend(std::iter::repeat_n(b' ', rest));
+    frame.push(b'\r');
+    frame
+}
+
+/// A line for a terminal. What stands there is overwritten, and only the rest of it erased, so that nothing
+/// flickers. Afterwards the cursor is where a message would do least harm: at the beginning of the line, or of the
+/// lowest row of all displays.
+pub(super) fn in_place(line: &str, turn: Turn, before: Before) -> Vec<u8> {
+    let mut frame = Vec::with_capacity(line.len() + 64);
+    // Another display may have shown it at its end. To write to a vector never fails, here and below.
+    if !before.is_cursor_hidden || matches!(turn, Turn::Row { .. }) {
+        let _ = frame.queue(Hide);
+    }
+    match turn {
+        Turn::Anywhere => {
+            frame.push(b'\r');
+            if before.is_broken {
+                let _ = frame.queue(Clear(ClearType::FromCursorDown));
+            }
+            put(&mut frame, line, before.columns);
+            frame.push(b'\r');
+        }
+        Turn::Row { ours, lowest } => {
+            if let Some(ours) = ours {
+                let _ = frame.queue(MoveTo(0, ours));
+                put(&mut frame, line, before.columns);
+            }
+            let _ = frame.queue(MoveTo(0, lowest));
+        }
+    }
+    frame
+}
+
+/// Appends the line and what erases the rest of its row.
+fn put(frame: &mut Vec<u8>, line: &str, terminal: u16) {
+    frame.extend_from_slice(line.as_bytes());
+    if line.contains("\x1b[") {
+        // The colours of one line are not to fill the rest of the row.
+        frame.extend_from_slice(b"\x1b[m");
+    }
+    // After its last column a terminal still stands on that, and would erase it.
+    if columns(line) < usize::from(terminal) {
+        let _ = frame.queue(Clear(ClearType::UntilNewLine));
+    }
+}

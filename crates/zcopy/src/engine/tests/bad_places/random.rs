@@ -1,0 +1,251 @@
+//! Random transfers from sources with random bad places.
+
+use std::ops::{ControlFlow, Range};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestError, TestRunner};
+
+use super::super::properties::check_as;
+use super::super::{Outcome, transfer_told};
+use super::block;
+use crate::bad_places::IN_A_ROW;
+use crate::options::{Reflink, SkipErrors};
+use crate::report::{Ended, Skipped};
+use crate::scripted::Scripted;
+use crate::scripted::draw::worlds;
+use crate::scripted::objects::Object;
+use crate::scripted::world::{Kind, World};
+use crate::strategy::Strategy as Route;
+use crate::sys::{Errno, OFlags};
+
+/// Enough to meet every pair of policy and pair; the environment can ask for more.
+const CASES: u32 = 800;
+
+/// A random transfer from a source with bad places.
+#[derive(Clone, Debug)]
+struct Case {
+    world: World,
+    /// What the source is read in.
+    grain: u64,
+    direct: bool,
+    fails_whole: bool,
+    /// In grains; merged.
+    bad: Vec<Range<u64>>,
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let short = prop::collection::vec((0..150_u64, 1..=u64::from(IN_A_ROW)), 0..6);
+    let mixed = prop::collection::vec((0..300_u64, 1..100_u64), 2..6);
+    let long = (0..300_u64, 1..1200_u64).prop_map(|range| vec![range]);
+    let bad = prop_oneof![3 => short, 1 => long, 1 => mixed];
+    let policies = prop_oneof![
+        3 => Just(SkipErrors::Adaptive),
+        1 => (1..100_000_u64).prop_map(block),
+        1 => prop::sample::select(vec![512, 4096, 65536, 1 << 20]).prop_map(block),
+    ];
+    let grains = prop::sample::select(vec![512, 1024, 4096]);
+    let ways = (
+        grains,
+        prop::bool::weighted(0.2),
+        any::<bool>(),
+        any::<bool>(),
+    );
+    (worlds(), bad, policies, ways).prop_map(|(mut world, bad, policy, ways)| {
+        let (grain, direct, fails_whole, is_block) = ways;
+        if !world.source.is_file() {
+            world.source.kind = if is_block { Kind::Block } else { Kind::File };
+            world.source.is_nonblocking = false;
+        }
+        world.source.claims = None;
+        world.trouble.source = None;
+        world.wishes.skip_errors = policy;
+        if world.wishes.strategy != Some(Route::Buffered) {
+            world.wishes.strategy = None;
+        }
+        // A clone does not read.
+        world.wishes.reflink = Reflink::Never;
+        if direct {
+            world.source.start -= world.source.start % 4096;
+            // An offload that is cut short would leave the source where nothing can be read.
+            world.wishes.strategy = Some(Route::Buffered);
+            // Whole blocks run ahead of it.
+            world.wishes.rate = None;
+        }
+        let grain = match world.source.kind {
+            _ if direct => grain,
+            Kind::Block => grain,
+            _ if [0xef53, 0x9123_683e].contains(&world.source.magic) => 4096,
+            _ => 512,
+        };
+        let bad = merged(bad.into_iter().map(|(first, n)| first..first + n));
+        Case {
+            world,
+            grain,
+            direct,
+            fails_whole,
+            bad,
+        }
+    })
+}
+
+fn merged(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+    let mut ranges: Vec<_> = ranges.collect();
+    ranges.sort_by_key(|range| range.start);
+    let mut merged: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+impl Case {
+    /// Bad places, in bytes.
+    fn bad_bytes(&self) -> impl Iterator<Item = Range<usize>> {
+        let (grain, len) = (self.grain, self.world.source.len);
+        let bytes = move |n: u64| ((n * grain) as usize).min(len);
+        self.bad
+            .iter()
+            .map(move |range| bytes(range.start)..bytes(range.end))
+    }
+
+    /// Where `n` bytes after a bad one lie that a block policy skips too.
+    fn skips_to(&self, bad: usize) -> Option<usize> {
+        let SkipErrors::Block(n) = self.world.wishes.skip_errors else {
+            return None;
+        };
+        let n = n.get() as usize;
+        let n = if self.direct {
+            n.next_multiple_of(self.grain as usize)
+        } else {
+            n
+        };
+        Some((bad / n + 1) * n)
+    }
+
+    /// The source as it is to be read.
+    fn read_as(&self) -> Vec<u8> {
+        let mut bytes = self.world.source.bytes();
+        let mut at = self.world.source.start as usize;
+        for bad in self.bad_bytes() {
+            at = at.max(bad.start);
+            while at < bad.end {
+                let to = self.skips_to(at).unwrap_or(bad.end).min(bytes.len());
+                bytes[at..to].fill(0);
+                at = to;
+            }
+        }
+        bytes
+    }
+
+    /// Whether good pieces may be lost: between bad ones, once too many in a row were bad.
+    fn may_lose(&self) -> bool {
+        let is_long = |range: &Range<u64>| range.end - range.start > u64::from(IN_A_ROW);
+        let is_adaptive = self.world.wishes.skip_errors == SkipErrors::Adaptive;
+        is_adaptive && self.bad.len() > 1 && self.bad.iter().any(is_long)
+    }
+
+    /// What is told of a transfer that nobody stops.
+    fn skipped(&self) -> Vec<Skipped> {
+        let (kernel, source, sink) = self.world.kernel();
+        self.tamper(&kernel, &source);
+        let mut skipped = Vec::new();
+        let audience = (
+            |_: &_| ControlFlow::Continue(()),
+            |_: &[u8]| {},
+            |stretch: &Skipped| skipped.push(*stretch),
+        );
+        let options = self.world.options();
+        match transfer_told(&kernel, (&source, &sink), options, audience) {
+            Outcome::Ran(_) => skipped,
+            refused @ Outcome::Refused(_) => panic!("{refused:?}"),
+        }
+    }
+
+    /// The source as it is read if all this is skipped: each stretch has to begin and to end in a bad place, or
+    /// before one.
+    fn read_without(&self, skipped: &[Skipped]) -> Result<Vec<u8>, TestCaseError> {
+        let start = self.world.source.start;
+        let (mut bytes, len) = (self.world.source.bytes(), self.world.source.len as u64);
+        let end = self
+            .world
+            .wishes
+            .limit
+            .map_or(len, |limit| len.min(start + limit));
+        let is_bad = |at: u64| self.bad_bytes().any(|bad| bad.contains(&(at as usize)));
+        for stretch in skipped {
+            let range = start + stretch.offset..start + stretch.offset + stretch.bytes;
+            prop_assert!(is_bad(range.start), "{stretch:?} begins where it is good");
+            let ends_bad = is_bad(range.end - 1) || is_bad(range.end) || range.end == end;
+            prop_assert!(ends_bad, "{stretch:?} goes on where it is good");
+            bytes[range.start as usize..range.end as usize].fill(0);
+        }
+        Ok(bytes)
+    }
+
+    fn tamper(&self, kernel: &Scripted, source: &OwnedFd) {
+        let mut state = kernel.state.borrow_mut();
+        state.max_calls = 1_000_000;
+        let descriptor = state.descriptor_mut(source.as_raw_fd());
+        descriptor.flags.set(OFlags::DIRECT, self.direct);
+        let object = descriptor.object;
+        if let Object::File(file) = &mut state.objects[object] {
+            let places = self.bad_bytes().filter(|place| !place.is_empty());
+            file.bad_places = places
+                .map(|place| (place.start as u64..place.end as u64, Errno::IO))
+                .collect();
+            file.grain = self.grain;
+            file.fails_whole = self.fails_whole;
+        }
+    }
+}
+
+#[test]
+fn what_can_be_read_is_delivered_and_the_rest_is_zeros() {
+    let mut config = Config {
+        failure_persistence: None,
+        ..Config::default()
+    };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = CASES;
+    }
+    match TestRunner::new(config).run(&cases(), |case| check(&case)) {
+        Ok(()) => {}
+        Err(TestError::Fail(why, case)) => panic!("{why}\n{case:#?}"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn check(case: &Case) -> Result<(), TestCaseError> {
+    let read_as = if case.may_lose() {
+        case.read_without(&case.skipped())?
+    } else {
+        case.read_as()
+    };
+    let tamper = |kernel: &Scripted, source: &OwnedFd| case.tamper(kernel, source);
+    let Some((report, skipped)) = check_as(&case.world, read_as.clone(), tamper)? else {
+        return Ok(());
+    };
+    let bytes = case.world.source.bytes();
+    let start = (case.world.source.start as usize).min(bytes.len());
+    let (bytes, read_as) = (&bytes[start..], &read_as[start..]);
+    let n = report.bytes() as usize;
+    let (mut told, mut delivered) = (vec![false; bytes.len()], 0);
+    for stretch in &skipped {
+        let range = stretch.offset as usize..(stretch.offset + stretch.bytes) as usize;
+        prop_assert!(!range.is_empty() && range.end <= bytes.len(), "{stretch:?}");
+        delivered += range.end.min(n).saturating_sub(range.start);
+        for told in &mut told[range] {
+            prop_assert!(!*told, "told twice");
+            *told = true;
+        }
+    }
+    let has_sink_failed = report.ended() == Ended::Failed;
+    prop_assert!(report.skipped_bytes() == delivered as u64 || has_sink_failed);
+    let lost = (0..n).filter(|at| bytes[*at] != read_as[*at]);
+    prop_assert!(lost.into_iter().all(|at| told[at]), "lost, and not told");
+    Ok(())
+}

@@ -1,0 +1,313 @@
+//! Sources that cannot be read everywhere.
+//!
+//! The bad blocks are real: files on btrfs whose blocks were changed behind its back, so that their checksums are wrong
+//! and reads of them fail with `EIO`; and disks, and a file system on one, that are such files.
+
+use std::fs::File;
+use std::num::NonZeroU64;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+use zcopy::{Cache, Ended, OnSinkError, Side, SkipErrors, Sparse, Strategy, Transfer};
+
+use crate::files::{assert_same, contents, cursor, file, file_in, reopen, set_cursor};
+use crate::mounts::Fs;
+
+mod disk;
+mod interrupted;
+
+use disk::{BLOCK, damaged, damaged_device, damaged_on_ext4, words};
+
+/// The last block is a small part of one.
+const LEN: usize = (3 << 20) + 777;
+
+/// Which blocks are bad.
+fn places() -> Vec<Vec<usize>> {
+    let last = LEN / BLOCK;
+    vec![
+        vec![0],
+        vec![last],
+        vec![300],
+        vec![1, 2, 3, 255, 256, 500, 767, last],
+        (0..60).map(|n| 100 + 2 * n).collect(),
+        (200..400).collect(),
+        (400..=last).collect(),
+        (0..=last).collect(),
+    ]
+}
+
+/// The bytes with these blocks zeroed.
+fn zeroed(bytes: &[u8], bad: &[usize]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let end = bytes.len();
+    for block in bad {
+        bytes[(block * BLOCK).min(end)..((block + 1) * BLOCK).min(end)].fill(0);
+    }
+    bytes
+}
+
+fn n_zeroed(bytes: &[u8], expected: &[u8]) -> u64 {
+    bytes.iter().zip(expected).filter(|(a, b)| a != b).count() as u64
+}
+
+/// Moves all of a source into a file and back, and judges what has arrived.
+#[track_caller]
+fn assert_skips(source: &impl AsFd, bytes: &[u8], bad: &[usize], way: Option<Strategy>) {
+    let what = format!("{bad:?}, {way:?}");
+    let expected = zeroed(bytes, bad);
+    for by_offset in [false, true] {
+        let sink = file(b"");
+        set_cursor(source, 0);
+        let mut told = Vec::new();
+        let mut transfer = Transfer::new(source, &sink)
+            .skip_errors(SkipErrors::Adaptive)
+            .on_skip(|skipped| told.push((skipped.offset(), skipped.bytes(), skipped.error())));
+        if let Some(strategy) = way {
+            transfer = transfer.strategy(strategy);
+        }
+        if by_offset {
+            transfer = transfer.source_offset(0).sink_offset(0);
+        }
+        let report = transfer
+            .run()
+            .unwrap_or_else(|error| panic!("{what}: {error:#}"));
+        assert_same(&contents(&sink), &expected, &what);
+        let len = bytes.len() as u64;
+        assert_eq!(
+            (report.bytes(), report.ended()),
+            (len, Ended::Eof),
+            "{what}"
+        );
+        let at = if by_offset { 0 } else { len };
+        assert_eq!((cursor(source), cursor(&sink)), (at, at), "{what}");
+        let n: u64 = told.iter().map(|(_, bytes, _)| bytes).sum();
+        assert_eq!(report.skipped_bytes(), n, "{what}");
+        let mut left = bytes.to_vec();
+        for (offset, len, error) in told {
+            assert_eq!(error.raw_os_error(), Some(5), "EIO");
+            let offset = usize::try_from(offset).unwrap();
+            left[offset..][..usize::try_from(len).unwrap()].fill(0);
+        }
+        assert_same(&left, &expected, &format!("told of {what}"));
+    }
+}
+
+#[test]
+fn every_block_of_a_file_that_can_be_read_arrives() {
+    for bad in places() {
+        let bytes = words(LEN);
+        let Some(source) = damaged(&bytes, &bad) else {
+            return;
+        };
+        for way in [None, Some(Strategy::Buffered)] {
+            assert_skips(&source, &bytes, &bad, way);
+        }
+        assert_skips(
+            &reopen(&source, OFlags::DIRECT),
+            &bytes,
+            &bad,
+            Some(Strategy::Buffered),
+        );
+    }
+}
+
+/// A whole read of a disk by `O_DIRECT` fails for one bad block in it.
+#[test]
+fn every_block_of_a_disk_that_can_be_read_arrives() {
+    const LEN: usize = 3 << 20;
+    for mut bad in places() {
+        bad.retain(|block| *block < LEN / BLOCK);
+        let bytes = words(LEN);
+        let Some(source) = damaged_device(&bytes, &bad) else {
+            return;
+        };
+        assert_skips(&source, &bytes, &bad, None);
+        assert_skips(&reopen(&source, OFlags::DIRECT), &bytes, &bad, None);
+    }
+}
+
+#[test]
+fn every_block_of_a_file_on_a_bad_disk_that_can_be_read_arrives() {
+    for bad in places() {
+        let bytes = words(LEN);
+        let Some(source) = damaged_on_ext4(&bytes, &bad) else {
+            return;
+        };
+        assert_skips(&source, &bytes, &bad, None);
+    }
+}
+
+#[test]
+fn a_pipe_and_a_socket_get_zeros_too() {
+    let bad = vec![0, 300, 301, 767];
+    let bytes = words(LEN);
+    let Some(source) = damaged(&bytes, &bad) else {
+        return;
+    };
+    let (tcp, there) = crate::ends::tcp();
+    for (sink, back) in [crate::ends::pipe(), (there, tcp)].map(|(back, sink)| (sink, back)) {
+        set_cursor(&source, 0);
+        let reader = std::thread::spawn(move || crate::files::read_to_end(&back));
+        let transfer = Transfer::new(&source, &sink).skip_errors(SkipErrors::Adaptive);
+        let report = transfer.tick(Duration::from_millis(5)).run().unwrap();
+        drop(sink);
+        assert_same(&reader.join().unwrap(), &zeroed(&bytes, &bad), "");
+        assert_eq!(report.skipped_bytes(), 4 * BLOCK as u64);
+        let ways: Vec<_> = report
+            .attempts()
+            .iter()
+            .map(zcopy::Attempt::strategy)
+            .collect();
+        assert!(ways.len() > 1, "{report}");
+        assert_eq!(ways.last(), Some(&Strategy::Buffered), "{report}");
+    }
+}
+
+#[test]
+fn a_direct_sink_gets_whole_blocks() {
+    const LEN: usize = 3 << 20;
+    let bytes = words(LEN);
+    let (Some(source), Some(dir)) = (damaged(&bytes, &[1, 300, 767]), Fs::Ext4.dir()) else {
+        return;
+    };
+    for way in [None, Some(Strategy::Buffered)] {
+        let plain = file_in(&dir, b"");
+        let sink = reopen(&plain, OFlags::DIRECT | OFlags::RDWR);
+        let transfer = Transfer::new(&source, &sink).source_offset(0);
+        let mut transfer = transfer.skip_errors(SkipErrors::Adaptive);
+        if let Some(strategy) = way {
+            transfer = transfer.strategy(strategy);
+        }
+        assert_eq!(transfer.run().unwrap().skipped_bytes(), 3 * BLOCK as u64);
+        assert_same(&contents(&plain), &zeroed(&bytes, &[1, 300, 767]), "");
+    }
+}
+
+#[test]
+fn a_block_is_skipped_up_to_the_next_multiple() {
+    let bytes = words(LEN);
+    let Some(source) = damaged(&bytes, &[100, 101, 300]) else {
+        return;
+    };
+    for (block, skipped) in [
+        (BLOCK, vec![100..101, 101..102, 300..301]),
+        (64 << 10, vec![100..112, 300..304]),
+        (1 << 20, vec![100..256, 300..512]),
+    ] {
+        let sink = file(b"");
+        let policy = SkipErrors::Block(NonZeroU64::new(block as u64).unwrap());
+        let transfer = Transfer::new(&source, &sink).source_offset(0);
+        let report = transfer.skip_errors(policy).run().unwrap();
+        let expected = zeroed(&bytes, &skipped.into_iter().flatten().collect::<Vec<_>>());
+        assert_same(&contents(&sink), &expected, &format!("{block}"));
+        assert!(report.skipped_bytes() >= n_zeroed(&bytes, &expected));
+        assert!(report.to_string().contains("could not be read"), "{report}");
+    }
+}
+
+#[test]
+fn the_limit_and_the_place_where_it_begins_are_kept() {
+    let bad = vec![10, 11, 12];
+    let bytes = words(LEN);
+    let Some(source) = damaged(&bytes, &bad) else {
+        return;
+    };
+    let expected = zeroed(&bytes, &bad);
+    for (start, limit) in [
+        (41_000, 5000),
+        (41_000, 100_000),
+        (0, 41_000),
+        (53_000, 10_000),
+    ] {
+        let sink = file(b"");
+        set_cursor(&source, start);
+        let transfer = Transfer::new(&source, &sink).limit(limit);
+        let report = transfer.skip_errors(SkipErrors::Adaptive).run().unwrap();
+        assert_eq!((report.bytes(), report.ended()), (limit, Ended::Limit));
+        assert_eq!(cursor(&source), start + limit);
+        let (from, to) = (start as usize, (start + limit) as usize);
+        assert_same(&contents(&sink), &expected[from..to], &format!("{start}"));
+    }
+}
+
+#[test]
+fn it_is_inspected_dropped_behind_slowed_down_and_made_sparse() {
+    let bad: Vec<_> = (40..100).collect();
+    let bytes = words(LEN);
+    let Some(source) = damaged(&bytes, &bad) else {
+        return;
+    };
+    let expected = zeroed(&bytes, &bad);
+    let (sink, mut seen) = (file(b""), Vec::new());
+    let report = Transfer::new(&source, &sink)
+        .skip_errors(SkipErrors::Adaptive)
+        .inspect(|bytes| seen.extend_from_slice(bytes))
+        .sparse(Sparse::Detect)
+        .cache(Cache::DropBehind)
+        .rate_limit(100 << 20)
+        .run()
+        .unwrap();
+    assert_same(&seen, &expected, "inspected");
+    assert_same(&contents(&sink), &expected, "arrived");
+    assert_eq!(report.skipped_bytes(), (bad.len() * BLOCK) as u64);
+    assert_eq!(report.hole_bytes(), report.skipped_bytes());
+}
+
+#[test]
+fn unless_it_is_asked_for_a_bad_block_is_the_end() {
+    let bytes = words(LEN);
+    let Some(source) = damaged(&bytes, &[300]) else {
+        return;
+    };
+    let sink = file(b"");
+    let error = Transfer::new(&source, &sink).run().unwrap_err();
+    assert_eq!(
+        (error.side(), error.raw_os_error()),
+        (Side::Source, Some(5))
+    );
+    assert_eq!(error.bytes(), 300 * BLOCK as u64);
+    assert_eq!(error.report().skipped_bytes(), 0);
+}
+
+#[test]
+fn bad_places_are_not_skipped_for_several_sinks() {
+    let (source, sink, other) = (file(b"hello"), file(b""), file(b""));
+    let transfer = || Transfer::new(&source, &sink).skip_errors(SkipErrors::Adaptive);
+    for transfer in [
+        transfer().also_to(&other),
+        transfer().watch_readers(true),
+        transfer().on_sink_error(OnSinkError::Detach),
+    ] {
+        let error = transfer.run().unwrap_err();
+        assert!(error.is_refused(), "{error:#}");
+        let why = "the source is refused: its bad places can be skipped for a single sink alone";
+        assert_eq!(error.to_string(), why);
+    }
+    assert_eq!(cursor(&source), 0);
+}
+
+/// A pipe, which cannot be positioned, is moved as ever.
+#[test]
+fn a_source_without_positions_is_moved_as_ever() {
+    let (reader, writer) = crate::ends::pipe();
+    assert!(crate::files::write_all(&writer, b"hello"));
+    drop(writer);
+    let sink = file(b"");
+    let transfer = Transfer::new(&reader, &sink).skip_errors(SkipErrors::Adaptive);
+    assert_eq!(transfer.run().unwrap().bytes(), 5);
+    assert_eq!(contents(&sink), b"hello");
+}
+
+/// What is read is what a file in `/proc` says it is, and no size tells how far its bad place goes.
+#[test]
+fn a_source_that_claims_to_be_empty_fails_where_it_is_bad() {
+    let source = File::open("/proc/self/mem").unwrap();
+    let sink = file(b"");
+    let transfer = Transfer::new(&source, &sink).skip_errors(SkipErrors::Adaptive);
+    let error = transfer.run().unwrap_err();
+    assert_eq!(
+        (error.side(), error.raw_os_error()),
+        (Side::Source, Some(5))
+    );
+}
