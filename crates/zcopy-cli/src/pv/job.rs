@@ -19,6 +19,7 @@ use super::output::Output;
 use super::pidfile::Pidfile;
 use super::settings::{self, Settings, Size};
 use super::status::Status;
+use super::watch;
 use super::witness::Witness;
 use crate::quote::quoted;
 use crate::{exit, sys};
@@ -30,6 +31,7 @@ pub const MISUSE: u8 = Status::MEMORY.number();
 #[must_use]
 pub fn run(args: &Args, matches: &ArgMatches) -> ExitCode {
     match Settings::of(args, matches) {
+        Ok(settings) if !args.watchfd.is_empty() => watch::follow(args, &settings).into(),
         Ok(settings) => transfer(settings).into(),
         Err(message) => {
             exit::say(&message);

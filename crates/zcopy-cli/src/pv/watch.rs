@@ -14,8 +14,13 @@ use super::reading::Reading;
 use files::{OpenFile, Sight};
 use target::Target;
 
+pub(super) use follow::follow;
+
 pub mod files;
 pub mod target;
+
+mod follow;
+mod name;
 
 /// Somebody who has files open.
 pub trait Process {
@@ -93,14 +98,6 @@ impl<P: Process> Watch<P> {
             window,
             size,
         }
-    }
-
-    /// Whether several processes are followed, so that a row has to say whose it is.
-    #[must_use]
-    pub fn is_of_several(&self) -> bool {
-        let mut pids = self.followed.iter().map(|followed| followed.target.pid);
-        let first = pids.next();
-        pids.any(|pid| Some(pid) != first)
     }
 
     /// Whether there will be nothing more to see: all processes have ended, and all descriptors that were asked

@@ -11,8 +11,10 @@
 mod cat;
 mod display;
 mod foreground;
+mod pv_watch;
 mod pv_words;
 mod rows;
+mod several;
 mod tee;
 mod yes;
 

@@ -167,7 +167,6 @@ fn it_is_over_when_the_last_of_several_is() {
         (target, Scripted(sights.collect()))
     });
     let mut watch = Watch::of(followed, Duration::from_secs(30), None);
-    assert!(watch.is_of_several());
     let rows: Vec<usize> = story(&mut watch).iter().map(Vec::len).collect();
     assert_eq!(rows, [2, 2, 1, 1]);
 }
