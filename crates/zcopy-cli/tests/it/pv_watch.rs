@@ -195,9 +195,10 @@ fn numbers_have_names_in_front_unless_there_is_one_descriptor() {
     for (is_lone, expected) in [(true, "30"), (false, "   3:data: 30")] {
         let mut puppet = Puppet::new();
         puppet.does("exec 3<data; head -c 300 <&3 >/dev/null");
-        let target = match is_lone {
-            true => fd_of(puppet.pid(), 3),
-            false => of(puppet.pid()),
+        let target = if is_lone {
+            fd_of(puppet.pid(), 3)
+        } else {
+            of(puppet.pid())
         };
         let mut command = zc_pv();
         command
@@ -246,10 +247,10 @@ fn without_a_terminal_nothing_is_shown_unless_by_force() {
 }
 
 /// Waits until one process holds on to another, which shows in what it has open.
-fn wait_until_held(watched: u32, watcher: u32) {
-    let directory = format!("/proc/{watched}");
+fn wait_until_held(pid: u32, by: u32) {
+    let directory = format!("/proc/{pid}");
     let holds = || {
-        let fds = fs::read_dir(format!("/proc/{watcher}/fd")).unwrap();
+        let fds = fs::read_dir(format!("/proc/{by}/fd")).unwrap();
         fds.flatten().any(|fd| {
             fs::read_link(fd.path()).is_ok_and(|path| path.as_os_str() == directory.as_str())
         })
