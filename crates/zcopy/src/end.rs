@@ -4,8 +4,9 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use crate::endpoint::{Endpoint, Kind};
-use crate::fault::Side;
-use crate::sys::{Kernel, OFlags, Patience, PollFd, PollFlags, Result, SeekFrom};
+use crate::fault::{Fault, Side};
+use crate::options::SyncData;
+use crate::sys::{Errno, Kernel, OFlags, Patience, PollFd, PollFlags, Result, SeekFrom, retried};
 
 /// The source or the sink of a transfer.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +60,7 @@ impl<'fd> End<'fd> {
     /// Steps over `n` bytes without a call that moves them, as after a clone or over a hole.
     pub(crate) fn skip<K: Kernel>(&mut self, kernel: &K, n: u64) -> Result<()> {
         if !self.is_positional {
-            let n = i64::try_from(n).map_err(|_| crate::sys::Errno::OVERFLOW)?;
+            let n = i64::try_from(n).map_err(|_| Errno::OVERFLOW)?;
             kernel.seek(self.fd, SeekFrom::Current(n))?;
         }
         self.advance(n);
@@ -76,6 +77,25 @@ impl<'fd> End<'fd> {
             return false;
         };
         self.endpoint.is_seekable() && kernel.seek(self.fd, SeekFrom::Current(-back)).is_ok()
+    }
+
+    /// Brings what was written here to the disk, where there is one, as often as the caller wants that.
+    ///
+    /// # Errors
+    ///
+    /// What `fdatasync(2)` says of the disk. `EINVAL` and `EROFS` say that there is none.
+    pub(crate) fn sync_data<K: Kernel>(
+        &self,
+        kernel: &K,
+        when: SyncData,
+    ) -> std::result::Result<(), Fault> {
+        if when == SyncData::Never || !self.endpoint.is_seekable() {
+            return Ok(());
+        }
+        match retried(|| kernel.sync_data(self.fd)) {
+            Ok(()) | Err(Errno::INVAL | Errno::ROFS) => Ok(()),
+            Err(errno) => Err(Fault::new("fdatasync", Side::Sink, errno)),
+        }
     }
 
     /// The most that one call may ask here without running past the largest offset there is.

@@ -293,6 +293,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
         self.bytes += n;
         if n > 0 {
             self.false_starts = 0;
+            self.sync_data()?;
         }
         let came_at_once = n >= plan::SMALL || self.route.buffer.was_filled();
         let is_bulk = self.bytes >= plan::OPENING && came_at_once;
@@ -306,6 +307,11 @@ impl<'a, K: Kernel> Engine<'a, K> {
                 .map_err(|errno| Fault::new("sync_file_range", Side::Sink, errno))?;
         }
         Ok(())
+    }
+
+    pub(super) fn sync_data(&self) -> Result<(), Fault> {
+        let sink = &self.route.sink;
+        sink.sync_data(&self.kernel, self.options.sync_data)
     }
 
     /// Enlarges the caller's pipes, once, when the transfer is known to be long.

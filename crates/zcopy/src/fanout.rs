@@ -240,6 +240,10 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             trail.advance_read(&self.kernel, &self.hub.route.source);
         }
         for index in 0..self.branches.len() {
+            let synced = self.branches[index].sync_data(&self.kernel, self.options.sync_data);
+            if let Err(fault) = synced {
+                self.sink_failed(index, fault)?;
+            }
             let Branch { trail, route, .. } = &mut self.branches[index];
             if let Some(trail) = trail
                 && let Err(errno) = trail.advance_written(&self.kernel, &route.sink)

@@ -186,7 +186,7 @@ mod scripted;
 pub use repeat::Repeat;
 pub use transfer::{Transfer, copy};
 
-pub use options::{Cache, OnSinkError, Reflink, Sparse};
+pub use options::{Cache, OnSinkError, Reflink, Sparse, SyncData};
 pub use pace::Pace;
 pub use plan::{Candidate, Plan, Verdict};
 pub use progress::Progress;

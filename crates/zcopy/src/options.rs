@@ -97,6 +97,33 @@ pub enum Cache {
     DropBehind,
 }
 
+/// When what the sink has accepted is brought to the disk itself.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy::{SyncData, Transfer};
+///
+/// let path = std::env::temp_dir().join(format!("zcopy-doc-sync-{}", std::process::id()));
+/// let zeros = std::fs::File::open("/dev/zero")?;
+/// let sink = std::fs::File::create(&path)?;
+/// let report = Transfer::new(&zeros, &sink).limit(1 << 20).sync_data(SyncData::EachStep).run()?;
+/// assert_eq!(report.bytes(), 1 << 20);
+/// std::fs::remove_file(path)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SyncData {
+    /// When the kernel sees fit.
+    #[default]
+    Never,
+    /// After each step, by `fdatasync(2)`, if the sink is a regular file or a block device; of anything else
+    /// nothing can be brought to a disk, nor of files that have none (`/proc`). What an observer is told of
+    /// would survive a loss of power.
+    EachStep,
+}
+
 /// What a transfer to several sinks does when one of them fails.
 ///
 /// # Examples
@@ -166,6 +193,7 @@ pub(crate) struct Options {
     pub(crate) reflink: Reflink,
     pub(crate) sparse: Sparse,
     pub(crate) cache: Cache,
+    pub(crate) sync_data: SyncData,
     pub(crate) grow_pipes: bool,
     /// What the caller's pipes may be enlarged to, in bytes.
     pub(crate) pipe_size: usize,
@@ -192,6 +220,7 @@ impl Default for Options {
             reflink: Reflink::default(),
             sparse: Sparse::default(),
             cache: Cache::default(),
+            sync_data: SyncData::default(),
             grow_pipes: true,
             pipe_size: pipe::WANTED,
             buffer_size: None,

@@ -168,6 +168,8 @@ pub(crate) trait Kernel {
     fn truncate(&self, fd: BorrowedFd<'_>, len: u64) -> Result<()>;
     fn punch_hole(&self, fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()>;
     fn write_out(&self, fd: BorrowedFd<'_>, offset: u64, len: u64, how: WriteOut) -> Result<()>;
+    /// `fdatasync(2)`.
+    fn sync_data(&self, fd: BorrowedFd<'_>) -> Result<()>;
     /// `POSIX_FADV_DONTNEED`; a length of 0 means to the end of the file.
     fn drop_pages(&self, fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()>;
 
@@ -403,6 +405,10 @@ impl Kernel for Linux {
             0 => Ok(()),
             _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
         }
+    }
+
+    fn sync_data(&self, fd: BorrowedFd<'_>) -> Result<()> {
+        rustix::fs::fdatasync(fd)
     }
 
     fn drop_pages(&self, fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()> {

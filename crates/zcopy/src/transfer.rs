@@ -22,6 +22,7 @@ use crate::sys::Linux;
 mod pacing;
 mod several;
 mod sizes;
+mod syncing;
 
 /// Moves the bytes of one descriptor to another by the best route the kernel offers.
 ///

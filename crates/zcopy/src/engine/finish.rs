@@ -59,7 +59,11 @@ impl<K: Kernel> Engine<'_, K> {
     /// after all: its zeros are given back, before whatever else is.
     fn finish_holes(&mut self, undelivered: &mut Vec<u8>) -> Result<(), Fault> {
         let Err(errno) = self.route.holes.finish(&self.kernel, &self.route.sink) else {
-            return Ok(());
+            // Its length may be new.
+            return match self.route.holes.bytes {
+                0 => Ok(()),
+                _ => self.sync_data(),
+            };
         };
         if let (Some(position), Ok(status)) = (
             self.route.sink.position(),

@@ -28,6 +28,7 @@ mod errnos;
 mod holes;
 mod pacing;
 mod repeating;
+mod syncing;
 mod waiting;
 
 /// What came of a transfer.

@@ -6,6 +6,7 @@ use super::hub::Hub;
 use crate::cache::Trail;
 use crate::endpoint::Kind;
 use crate::fault::{Cause, Fault, Side};
+use crate::options::SyncData;
 use crate::report::SinkReport;
 use crate::route::{Ask, Route};
 use crate::strategy::{self, Step, Strategy, buffered, splice_pipe};
@@ -28,6 +29,8 @@ pub(crate) struct Branch<'a> {
     pub(crate) taken: u64,
     /// How many of them its sink has accepted.
     pub(crate) delivered: u64,
+    /// How many of those have been brought to the disk, if that is wanted.
+    synced: u64,
     /// Whether it has been given pages, rather than bytes that were written.
     pub(crate) has_spliced: bool,
     /// What ended it before the end.
@@ -49,6 +52,7 @@ impl<'a> Branch<'a> {
             drains_by: Strategy::SplicePipe,
             taken: 0,
             delivered: 0,
+            synced: 0,
             has_spliced: false,
             ended: None,
             is_detached: false,
@@ -201,6 +205,15 @@ impl<'a> Branch<'a> {
     pub(crate) fn accepted(&mut self, n: u64) {
         self.delivered += n;
         self.blocked_since = None;
+    }
+
+    /// Brings what its sink has accepted to the disk, where that is wanted.
+    pub(crate) fn sync_data<K: Kernel>(&mut self, kernel: &K, when: SyncData) -> Result<(), Fault> {
+        if self.synced == self.delivered {
+            return Ok(());
+        }
+        self.synced = self.delivered;
+        self.route.sink.sync_data(kernel, when)
     }
 
     /// What gives its sink the bytes.

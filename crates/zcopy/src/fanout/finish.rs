@@ -116,6 +116,12 @@ impl<K: Kernel> Fanout<'_, K> {
         let mut outcome = Ok(());
         for index in 0..self.branches.len() {
             let branch = &mut self.branches[index];
+            // Of a step that something else has ended.
+            if let Err(fault) = branch.sync_data(&self.kernel, self.options.sync_data) {
+                let failed = self.sink_failed(index, fault);
+                outcome = outcome.and(failed);
+            }
+            let branch = &mut self.branches[index];
             if let Some(trail) = &mut branch.trail
                 && let Err(errno) = trail.finish_written(&self.kernel, &branch.route.sink)
             {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::script::Twist;
 use super::world::{Kind, SinkEnd, SourceEnd, Trouble, Wishes, World};
-use crate::options::{Cache, Reflink, Sparse};
+use crate::options::{Cache, Reflink, Sparse, SyncData};
 use crate::strategy::Strategy as Route;
 use crate::sys::Errno;
 
@@ -166,7 +166,13 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wishes> {
         Sparse::Fill,
         Sparse::Detect,
     ]);
-    let caches = prop::sample::select(vec![Cache::Keep, Cache::Keep, Cache::DropBehind]);
+    let caches = prop::sample::select(vec![
+        (Cache::Keep, SyncData::Never),
+        (Cache::Keep, SyncData::Never),
+        (Cache::DropBehind, SyncData::Never),
+        (Cache::DropBehind, SyncData::EachStep),
+        (Cache::Keep, SyncData::EachStep),
+    ]);
     let breaks = prop_oneof![4 => Just(None), 1 => (0..20_usize).prop_map(Some)];
     let buffer_sizes = prop_oneof![
         4 => Just(None),
@@ -180,7 +186,7 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wishes> {
     ];
     (limits, rarely(1..20), rarely(1..10), breaks, switches, ways).prop_map(
         |(limit, rate, tick, break_at, (stable, (grow_pipes, buffer_size), inspected), ways)| {
-            let (strategy, reflink, sparse, cache) = ways;
+            let (strategy, reflink, sparse, (cache, sync_data)) = ways;
             Wishes {
                 limit,
                 stable,
@@ -188,6 +194,7 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wishes> {
                 reflink,
                 sparse,
                 cache,
+                sync_data,
                 grow_pipes,
                 buffer_size,
                 rate,

@@ -23,6 +23,7 @@ pub(crate) enum Call {
     PunchHole,
     Truncate,
     WriteOut,
+    SyncData,
     Poll,
 }
 
@@ -117,6 +118,7 @@ impl Call {
             Call::SeekExtent => &[Errno::INVAL],
             Call::PunchHole => &[Errno::OPNOTSUPP, Errno::NOSYS],
             Call::WriteOut => &[Errno::INVAL, Errno::SPIPE, Errno::NOSYS],
+            Call::SyncData => &[Errno::INVAL, Errno::ROFS],
             Call::Truncate => &[Errno::FBIG, Errno::IO, Errno::PERM],
             Call::Read | Call::Write | Call::NextDatagram | Call::Poll => return None,
         };

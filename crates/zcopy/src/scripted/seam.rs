@@ -328,6 +328,20 @@ impl Kernel for &Scripted {
         state.answered(Call::WriteOut, answer, |()| 0)
     }
 
+    fn sync_data(&self, fd: BorrowedFd<'_>) -> Result<()> {
+        let mut state = self.state.borrow_mut();
+        let twist = state.twist(Call::SyncData, 1, &[], false).map(|_| ());
+        let answer = match twist {
+            Ok(()) if state.disk_fails => Err(Errno::IO),
+            answer => answer,
+        };
+        if let Err(errno @ (Errno::IO | Errno::NOSPC | Errno::DQUOT)) = answer {
+            state.told.push((Side::Sink, errno));
+            state.told_at.push((fd.as_raw_fd(), errno));
+        }
+        state.answered(Call::SyncData, answer, |()| 0)
+    }
+
     fn drop_pages(&self, _: BorrowedFd<'_>, _: u64, _: u64) -> Result<()> {
         Ok(())
     }

@@ -9,7 +9,7 @@ use super::channel::{Channel, Messages, Peer};
 use super::kernel::Scripted;
 use super::objects::{BLOCK, File, Object, patterned};
 use super::script::{Script, Twist};
-use crate::options::{Cache, Options, Reflink, Sparse};
+use crate::options::{Cache, Options, Reflink, Sparse, SyncData};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
@@ -77,6 +77,7 @@ pub(crate) struct Wishes {
     pub(crate) reflink: Reflink,
     pub(crate) sparse: Sparse,
     pub(crate) cache: Cache,
+    pub(crate) sync_data: SyncData,
     pub(crate) grow_pipes: bool,
     pub(crate) buffer_size: Option<usize>,
     /// Of the source's length, a second.
@@ -348,6 +349,7 @@ impl World {
             reflink: wishes.reflink,
             sparse: wishes.sparse,
             cache: wishes.cache,
+            sync_data: wishes.sync_data,
             grow_pipes: wishes.grow_pipes,
             buffer_size: wishes.buffer_size,
             rate_limit: self.rate().and_then(NonZeroU64::new),

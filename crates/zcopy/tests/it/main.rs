@@ -26,6 +26,7 @@ mod cache;
 mod direct;
 mod sharing_blocks;
 mod sparse;
+mod syncing;
 
 mod economy;
 mod memory;

@@ -5,10 +5,11 @@ use std::os::fd::OwnedFd;
 
 use super::{Attendants, fan_out, fan_out_attended};
 use crate::fault::Side;
-use crate::options::{OnSinkError, Options};
+use crate::options::{OnSinkError, Options, SyncData};
 use crate::report::{Ended, Report};
 use crate::scripted::Scripted;
 use crate::scripted::objects::{Object, patterned};
+use crate::scripted::script::{Call, Twist};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
@@ -267,4 +268,29 @@ fn who_inspects_has_seen_what_the_last_sink_has() {
     assert!(seen == patterned(100_001), "{} bytes", seen.len());
     let rest = [report.undelivered(), &kernel.contents(&source)].concat();
     assert!(rest == patterned(LONG)[100_001..], "{report}");
+}
+
+/// Each sink is brought to its disk; one whose disk fails is that sink's failure alone.
+#[test]
+fn a_disk_that_fails_to_sync_detaches_its_sink_and_the_rest_goes_on() {
+    let kernel = Scripted::default();
+    let source = kernel.source(
+        Object::feeding(false, &patterned(100_000), &[]),
+        OFlags::empty(),
+    );
+    let sinks = [(); 2].map(|()| kernel.sink(Object::file(&[]), OFlags::empty()));
+    let options = Options {
+        sync_data: SyncData::EachStep,
+        ..options()
+    };
+    kernel.twist(Call::SyncData, &[Twist::Fails(Errno::IO)]);
+    let report = fan_out(&kernel, (&source, &sinks), options, OnSinkError::Detach).unwrap();
+    assert_eq!(report.bytes(), 100_000);
+    let failed = report.sinks()[0]
+        .error()
+        .and_then(|error| error.raw_os_error());
+    assert_eq!(failed, Some(Errno::IO.raw_os_error()));
+    assert!(report.sinks()[1].error().is_none());
+    assert_eq!(kernel.contents(&sinks[1]), patterned(100_000));
+    assert!(kernel.answers(Call::SyncData).len() > 2);
 }

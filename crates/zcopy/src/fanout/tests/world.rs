@@ -193,6 +193,7 @@ impl Several {
             stable: wishes.stable,
             strategy: self.strategy,
             cache: wishes.cache,
+            sync_data: wishes.sync_data,
             grow_pipes: wishes.grow_pipes,
             buffer_size: wishes.buffer_size,
             rate_limit: self.rate().and_then(NonZeroU64::new),

@@ -1,0 +1,52 @@
+//! `fdatasync(2)` after each step.
+
+use zcopy::{Ended, SyncData, Transfer};
+
+use crate::ends::{Sink, SinkKind};
+use crate::files::{assert_same, contents, file, file_in, pattern};
+use crate::mounts::Fs;
+
+#[test]
+fn every_kind_of_sink_takes_a_transfer_that_syncs_each_step() {
+    let bytes = pattern(300_000);
+    for kind in SinkKind::ALL {
+        let Some(sink) = Sink::new(kind) else {
+            continue;
+        };
+        let source = file(&bytes);
+        let transfer = Transfer::new(&source, &sink.fd).sync_data(SyncData::EachStep);
+        let report = transfer.run().unwrap();
+        assert_eq!(
+            (report.bytes(), report.ended()),
+            (bytes.len() as u64, Ended::Eof),
+            "{kind:?}"
+        );
+        if let Some(found) = sink.into_bytes(report.bytes()) {
+            assert_same(&found, &bytes, &format!("{kind:?}"));
+        }
+    }
+}
+
+/// That it is done in time is shown in the crate itself, where the calls can be seen (`engine/tests/syncing.rs`).
+#[test]
+fn each_step_can_be_synced_on_every_file_system_and_for_several_sinks() {
+    let bytes = pattern(3 << 20);
+    for fs in Fs::ALL {
+        let Some(dir) = fs.dir() else {
+            continue;
+        };
+        for second in [false, true] {
+            let source = file(&bytes);
+            let (sink, other) = (file_in(&dir, b""), file_in(&dir, b""));
+            let mut transfer = Transfer::new(&source, &sink).sync_data(SyncData::EachStep);
+            if second {
+                transfer = transfer.also_to(&other);
+            }
+            assert_eq!(transfer.run().unwrap().bytes(), 3 << 20);
+            assert_same(&contents(&sink), &bytes, &format!("{fs:?}"));
+            if second {
+                assert_same(&contents(&other), &bytes, &format!("{fs:?}"));
+            }
+        }
+    }
+}
