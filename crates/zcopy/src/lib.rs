@@ -174,6 +174,7 @@ mod route;
 mod sparse;
 
 mod buffer;
+mod detour;
 mod end;
 mod endpoint;
 mod fault;

@@ -23,6 +23,7 @@ use crate::sys::Errno;
 
 mod properties;
 
+mod direct;
 mod economy;
 mod errnos;
 mod holes;
