@@ -83,7 +83,7 @@ mod syncing;
 /// (`STATX_DIOALIGN`). What it refuses, because the place or the length is odd, goes through the same file opened
 /// once more without the flag, by way of `/proc/self/fd`; the cursor ends where it should. So bytes from a pipe
 /// wait until a block is complete or the source has ended; if the transfer fails or is stopped before, they are
-/// [handed back](Error::undelivered). Between two such files, at different places within a block, the source is
+/// [handed back](Error::undelivered). Between two such files, at different places within a block, the source may be
 /// read through the other opening. With [several sinks](Self::also_to) nothing waits, and more goes
 /// through it. Where the file cannot be opened once more the kernel's `EINVAL` stands. Closing that other opening
 /// lets go of the record locks (`F_SETLK`) that the process holds on the file, as closing any descriptor
