@@ -141,7 +141,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
                 bad,
                 records: Records::new(&kernel, options.records),
                 inspect: audience.inspect,
-                ..Route::new(source, sink).sized(&options)
+                ..Route::new(source, sink).sized(&options).gathering()
             },
             kernel,
             options,
@@ -222,7 +222,10 @@ impl<'a, K: Kernel> Engine<'a, K> {
                 self.moved(n)?;
                 Ok(Advance::On)
             }
-            Ok(Step::Filled) => Ok(Advance::Again),
+            Ok(Step::Filled) => {
+                self.false_starts = 0;
+                Ok(Advance::Again)
+            }
             Ok(Step::Interrupted) => Ok(Advance::On),
             Ok(Step::Blocked(side)) => Ok(Advance::Blocked(side)),
             Ok(Step::Limit) => Ok(Advance::Ended(Ended::Limit)),

@@ -179,6 +179,7 @@ mod route;
 mod sparse;
 
 mod buffer;
+mod detour;
 mod end;
 mod endpoint;
 mod fault;

@@ -24,6 +24,7 @@ use crate::sys::Errno;
 mod properties;
 
 mod bad_places;
+mod direct;
 mod economy;
 mod errnos;
 mod holes;

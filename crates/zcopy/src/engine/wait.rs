@@ -20,7 +20,7 @@ impl<K: Kernel> Engine<'_, K> {
     /// How many bytes the pace allows now, after waiting until it allows some. Bytes in flight have
     /// been allowed already, and wait for the pace of their records.
     pub(super) fn allowance(&mut self, left: u64) -> ControlFlow<(), u64> {
-        if self.route.in_flight() > 0 {
+        if !self.route.wants_more() {
             self.wait_for_records(left)?;
             return ControlFlow::Continue(left);
         }
@@ -54,7 +54,7 @@ impl<K: Kernel> Engine<'_, K> {
             return Ok(ControlFlow::Continue(()));
         }
         let (source, sink) = (&self.route.source.endpoint, &self.route.sink.endpoint);
-        let is_empty = self.route.in_flight() == 0;
+        let is_empty = self.route.wants_more();
         let fills_first = matches!(strategy, Strategy::Buffered | Strategy::SplicePipe);
         let needs_source = is_empty && source.can_starve();
         let needs_sink = sink.can_block() && !(is_empty && fills_first);
