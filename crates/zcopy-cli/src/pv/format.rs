@@ -227,6 +227,15 @@ impl Format {
         }
     }
 
+    /// The same with the name in front, of a line that the switches ask for.
+    #[must_use]
+    pub fn named(mut self) -> Self {
+        if self.layout == Layout::Joined && !self.pieces.contains(&Piece::Name) {
+            self.pieces.insert(0, Piece::Name);
+        }
+        self
+    }
+
     /// The same in bare numbers, as `-n` with `-F` prints it.
     #[must_use]
     pub fn in_numbers(self) -> Self {
