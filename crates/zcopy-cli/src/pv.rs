@@ -29,6 +29,7 @@ mod extra;
 mod face;
 mod hook;
 mod input;
+mod instrument;
 mod job;
 mod json;
 mod meter;

@@ -68,7 +68,7 @@ pub(super) struct File {
 pub(crate) struct Display {
     events: Sender<Event>,
     thread: JoinHandle<()>,
-    _signals: Signals,
+    signals: Signals,
 }
 
 impl Display {
@@ -89,7 +89,7 @@ impl Display {
         Ok(Self {
             events,
             thread,
-            _signals: signals,
+            signals,
         })
     }
 
@@ -112,9 +112,11 @@ impl Display {
         }));
     }
 
-    /// Shows how it ended.
+    /// Shows how it ended. If a signal has come first, that is how, and this does not return.
     pub(crate) fn finish(self) {
-        self.tell(Event::Over);
+        if !self.signals.has_interrupted() {
+            self.tell(Event::Over);
+        }
         // Should it have panicked, it has said so.
         let _ = self.thread.join();
     }

@@ -227,6 +227,15 @@ impl Format {
         }
     }
 
+    /// The same with the name in front, of a line that the switches ask for.
+    #[must_use]
+    pub fn named(mut self) -> Self {
+        if self.layout == Layout::Joined && !self.pieces.contains(&Piece::Name) {
+            self.pieces.insert(0, Piece::Name);
+        }
+        self
+    }
+
     /// The same in bare numbers, as `-n` with `-F` prints it.
     #[must_use]
     pub fn in_numbers(self) -> Self {
@@ -258,6 +267,12 @@ impl Format {
         self.pieces
             .iter()
             .any(|piece| matches!(piece, Piece::Line(_)))
+    }
+
+    /// Whether the time of day is shown, for which the time zones have to be looked through.
+    #[must_use]
+    pub fn tells_time(&self) -> bool {
+        self.pieces.contains(&Piece::Finish)
     }
 
     /// Whether the terminal's tab is told, which has to be told of the end as well.

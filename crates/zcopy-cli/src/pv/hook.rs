@@ -88,6 +88,7 @@ impl Hook {
 }
 
 /// How many whole steps there are in a percentage.
+#[allow(clippy::cast_sign_loss, reason = "percentages and steps are positive")]
 fn steps(percent: f64, every: f64) -> u32 {
     // A tenth is not a whole number of thousandths in binary.
     (percent / every + 1e-9).floor() as u32

@@ -94,9 +94,9 @@ fn transfer(mut settings: Settings) -> Status {
         .is(FileType::Fifo)
         .then(|| output.as_fd().try_clone_to_owned());
     let first = Stage {
-        name: match (&settings.spool, &settings.name) {
-            (Some(_), None) => Some("(input)".to_owned()),
-            (_, name) => name.clone(),
+        name: match &settings.spool {
+            Some(_) => Some("(input)".to_owned()),
+            None => settings.name.clone(),
         },
         total,
         from: Place::default(),

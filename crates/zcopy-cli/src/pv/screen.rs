@@ -154,6 +154,12 @@ impl Screen {
         }
     }
 
+    /// Whether a line stands on the screen, or did before the process was stopped.
+    #[must_use]
+    pub fn has_drawn(&self) -> bool {
+        self.has_drawn
+    }
+
     /// Registers for a row of its own, if that is wished for. Whoever does so first is above.
     ///
     /// To be called when the program begins: its first frame may be a long time off.

@@ -1,6 +1,8 @@
 //! Signals as messages to the thread that draws.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -27,6 +29,7 @@ pub enum Event {
 #[derive(Debug)]
 pub struct Signals {
     incoming: Handle,
+    is_interrupted: Arc<AtomicBool>,
 }
 
 impl Signals {
@@ -50,6 +53,12 @@ impl Signals {
             .into_iter()
             .filter(|&signal| !sys::is_ignored(signal))
             .chain([SIGCONT, SIGWINCH]);
+        let is_interrupted = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            if !sys::is_ignored(signal) {
+                signal_hook::flag::register(signal, Arc::clone(&is_interrupted))?;
+            }
+        }
         let mut signals = Incoming::new(wanted)?;
         let incoming = signals.handle();
         thread::Builder::new()
@@ -62,7 +71,18 @@ impl Signals {
                     }
                 }
             })?;
-        Ok(Self { incoming })
+        Ok(Self {
+            incoming,
+            is_interrupted,
+        })
+    }
+
+    /// Whether an [`Event::Interrupted`] is on its way, or has arrived.
+    ///
+    /// ^C reaches the whole pipeline at once: whoever sees its source end has been told already.
+    #[must_use]
+    pub fn has_interrupted(&self) -> bool {
+        self.is_interrupted.load(Ordering::Relaxed)
     }
 }
 
