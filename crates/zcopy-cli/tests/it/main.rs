@@ -11,11 +11,8 @@
 mod cat;
 mod display;
 mod foreground;
-<<<<<<< HEAD
-mod pv_watch;
-=======
 mod pv_display;
->>>>>>> pvt1
+mod pv_watch;
 mod pv_words;
 mod rows;
 mod several;
