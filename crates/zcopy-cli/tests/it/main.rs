@@ -11,6 +11,7 @@
 mod cat;
 mod display;
 mod foreground;
+mod pv_transfer;
 mod pv_words;
 mod rows;
 mod tee;
