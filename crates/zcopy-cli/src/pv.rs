@@ -35,7 +35,6 @@ mod options;
 mod output;
 mod pidfile;
 mod settings;
-mod shim;
 mod spool;
 mod status;
 mod witness;

@@ -15,8 +15,6 @@ use super::input::{self, Input};
 use super::meter::Meter;
 use super::output::{Direct, Output};
 use super::settings::{Form, Settings, Skip, Spool};
-#[allow(unused_imports)]
-use super::shim::{R as _, T as _};
 use super::status::Status;
 use super::witness::Counted;
 use crate::exit;

@@ -9,8 +9,6 @@ use std::path::Path;
 use rustix::fs::{FileType, OFlags, SeekFrom};
 use zcopy::Transfer;
 
-#[allow(unused_imports)]
-use super::shim::{R as _, T as _};
 use super::witness::Counted;
 use crate::sys;
 
