@@ -12,6 +12,7 @@ mod cat;
 mod display;
 mod foreground;
 mod pv_display;
+mod pv_transfer;
 mod pv_watch;
 mod pv_words;
 mod rows;
