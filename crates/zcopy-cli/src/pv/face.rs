@@ -263,15 +263,27 @@ impl Face {
         if self.is_shown() && !self.is_early() {
             self.put(reading);
         }
-        self.screen.finish();
-        if self.settings.stats {
-            let statistics = self.instrument.statistics();
-            self.screen
-                .say(&match (self.settings.form, self.settings.unit) {
-                    (Form::Json, _) => json::written(&json::Rates::of(&statistics)),
-                    (_, number::Unit::Bits) => statistics.in_bits(),
-                    _ => statistics.to_string(),
-                });
+        if !self.settings.stats {
+            return self.screen.finish();
+        }
+        let statistics = self.instrument.statistics();
+        let line = match (self.settings.form, self.settings.unit) {
+            (Form::Json, _) => json::written(&json::Rates::of(&statistics)),
+            (_, number::Unit::Bits) => statistics.in_bits(),
+            _ => statistics.to_string(),
+        };
+        self.end_with(&line, reading);
+    }
+
+    /// Ends the display, and leaves one more line below, or above where others draw below.
+    fn end_with(&mut self, message: &str, reading: &Reading) {
+        if self.screen.has_own_row() {
+            self.screen.say(message);
+            self.put(reading);
+            self.screen.finish();
+        } else {
+            self.screen.finish();
+            self.screen.say(message);
         }
     }
 
@@ -321,19 +333,24 @@ impl Face {
         {
             self.complain(&format!("sh: {error}"));
         }
+        self.screen.close();
     }
 
     /// Ends the process.
     fn interrupted(&mut self, signal: i32) {
         // What the terminal has echoed stands in the line.
         self.draw_again();
-        self.screen.finish();
+        let program = exit::program();
         let name = match signal {
             libc::SIGINT => "Interrupt",
             libc::SIGHUP => "Hangup",
             _ => "Terminated",
         };
-        self.complain(&format!("interrupted by a signal: {name}"));
+        let program = program.to_string_lossy();
+        let message = format!("{program}: interrupted by a signal: {name}");
+        let reading = self.instrument.read();
+        self.end_with(&message, &reading);
+        self.screen.close();
         if let Some(pidfile) = &self.pidfile {
             pidfile.remove();
         }

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use crossterm::QueueableCommand as _;
 use crossterm::cursor::{MoveTo, Show};
-use crossterm::terminal::{Clear, ClearType};
 
 use super::columns::columns;
 use super::look::Look;
@@ -16,6 +15,7 @@ use super::tty::{Size, Tty};
 use frame::Before;
 
 mod frame;
+mod message;
 
 /// How long a frame may wait for room before it is left out. The next one is up to date in any case.
 const A_MOMENT: Duration = Duration::from_millis(20);
@@ -60,6 +60,8 @@ pub struct Screen {
     row: Row,
     /// What is to be sent when all is over: the window's old title, no progress in its tab.
     at_the_end: Vec<&'static str>,
+    /// Until when the end may wait for the terminal.
+    deadline: Option<Instant>,
 }
 
 /// Which row the line is drawn on.
@@ -112,6 +114,7 @@ impl Screen {
             undrawn: None,
             row: Row::Any,
             at_the_end: Vec::new(),
+            deadline: None,
         };
         // A terminal of no abilities has no rows, only a line.
         if setup.own_row && screen.has_sequences() {
@@ -144,7 +147,7 @@ impl Screen {
     pub fn look(&self) -> Look {
         let is_terminal = self.tty.is_terminal();
         Look {
-            colour: self.look.colour && is_terminal,
+            colour: self.look.colour && self.is_wanted(),
             sequences: self.look.sequences && is_terminal,
             ..self.look
         }
@@ -154,6 +157,12 @@ impl Screen {
     #[must_use]
     pub fn has_drawn(&self) -> bool {
         self.has_drawn
+    }
+
+    /// Whether others may draw below this line, where messages after the end would stand in their way.
+    #[must_use]
+    pub fn has_own_row(&self) -> bool {
+        self.has_drawn && matches!(self.row, Row::Own(_))
     }
 
     /// Registers for a row of its own, if that is wished for. Whoever does so first is above.
@@ -195,28 +204,6 @@ impl Screen {
         }
     }
 
-    /// Writes a message above the display, or wherever standard error leads. The display follows with its next
-    /// frame.
-    pub fn say(&mut self, message: &str) {
-        let mut frame = Vec::new();
-        if self.has_drawn && self.is_ours() && self.has_sequences() {
-            if self.take_turn(PATIENCE).is_some() {
-                self.say_above_all(message);
-                self.give_turn_back();
-                return;
-            }
-            let _ = frame.queue(Clear(ClearType::CurrentLine));
-        } else if self.has_drawn {
-            // Nothing else clears what stands there.
-            frame.extend(std::iter::repeat_n(b' ', self.shown));
-            frame.push(b'\r');
-        }
-        frame.extend_from_slice(message.as_bytes());
-        frame.push(b'\n');
-        let _ = self.tty.put(&frame, PATIENCE);
-        self.shown = 0;
-    }
-
     /// Looks how large the terminal is now. To be called when it may have been resized, and on the way back into
     /// the foreground.
     pub fn measure(&mut self) {
@@ -240,20 +227,21 @@ impl Screen {
     ///
     /// A terminal that takes nothing is given a second, and then left as it is.
     pub fn finish(&mut self) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = *self
+            .deadline
+            .get_or_insert_with(|| Instant::now() + PATIENCE);
         let patience = || deadline.saturating_duration_since(Instant::now());
         if let Some(line) = self.undrawn.take()
             && self.is_ours()
         {
             self.try_draw(&line, patience());
         }
+        let mut frame = Vec::new();
         if self.has_drawn && self.is_ours() {
-            let lowest = self.take_turn(patience());
-            let is_last = !matches!(&self.row, Row::Own(rows) if rows.others() > 0);
-            let mut frame = Vec::new();
-            if let Some(lowest) = lowest {
+            if let Some(lowest) = self.take_turn(patience()) {
                 let _ = frame.queue(MoveTo(0, lowest));
             }
+            let is_last = !matches!(&self.row, Row::Own(rows) if rows.others() > 0);
             if is_last {
                 frame.push(b'\n');
             }
@@ -261,20 +249,30 @@ impl Screen {
                 // The others hide it again with their next frames, if there are any.
                 let _ = frame.queue(Show);
             }
-            for sequence in self.at_the_end.drain(..) {
-                frame.extend_from_slice(sequence.as_bytes());
-            }
-            if self.tty.put(&frame, patience()) {
-                self.is_cursor_hidden = false;
-            }
+        }
+        for sequence in self.at_the_end.drain(..) {
+            frame.extend_from_slice(sequence.as_bytes());
+        }
+        if !frame.is_empty() && self.tty.put(&frame, patience()) {
+            self.is_cursor_hidden = false;
         }
         self.show_cursor(patience());
         self.tty.flush(patience());
         // While it is still our turn, so that of two that end together one is the last.
         self.row = Row::Any;
         self.has_drawn = false;
+        self.shown = 0;
         // It has had its time.
         self.is_cursor_hidden = false;
+    }
+
+    /// Gives what was said last, of the second that the end may take, what is left.
+    pub fn close(&mut self) {
+        let deadline = *self
+            .deadline
+            .get_or_insert_with(|| Instant::now() + PATIENCE);
+        let patience = deadline.saturating_duration_since(Instant::now());
+        self.tty.flush(patience.max(A_MOMENT));
     }
 
     /// Somebody else writes to the terminal from now on.
@@ -310,6 +308,7 @@ impl Screen {
         let frame = self.frame(line, turn);
         let is_drawn = self.tty.put(&frame, patience);
         if is_drawn {
+            self.deadline = None;
             self.shown = columns(line);
             self.has_drawn = true;
             self.is_broken = false;
@@ -330,22 +329,6 @@ impl Screen {
             columns: self.tty.size().unwrap_or(self.size).columns,
         };
         frame::in_place(line, turn, before)
-    }
-
-    /// Writes a message above the rows of all displays, which move down.
-    fn say_above_all(&mut self, message: &str) {
-        let Row::Own(rows) = &mut self.row else {
-            return;
-        };
-        let width = usize::from(self.size.columns);
-        let lines = columns(message).div_ceil(width).max(1) as u16;
-        if let Some(row) = rows.make_way(&mut self.tty, self.size, lines) {
-            let mut frame = Vec::new();
-            let _ = frame.queue(MoveTo(0, row));
-            // IL of ECMA-48, which crossterm has not.
-            frame.extend_from_slice(format!("\x1b[{lines}L{message}").as_bytes());
-            let _ = self.tty.put(&frame, PATIENCE);
-        }
     }
 
     /// The lowest row of all displays, if each has one and it is our turn.
