@@ -59,14 +59,18 @@ pub fn parse_as<T: Parser>(misuse: u8) -> Result<(T, ArgMatches), ExitCode> {
             arg.trailing_var_arg(is_operand)
         });
     }
+    let long: Vec<String> = command
+        .get_arguments()
+        .filter_map(|arg| arg.get_long().map(str::to_owned))
+        .collect();
     command
         .try_get_matches()
         .and_then(|matches| Ok((T::from_arg_matches(&matches)?, matches)))
-        .map_err(|error| answer(&error, misuse))
+        .map_err(|error| answer(&error, &long, misuse))
 }
 
 /// Answers a command line that asks for nothing else to be done.
-fn answer(error: &clap::Error, misuse: u8) -> ExitCode {
+fn answer(error: &clap::Error, long: &[String], misuse: u8) -> ExitCode {
     if matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
@@ -79,13 +83,13 @@ fn answer(error: &clap::Error, misuse: u8) -> ExitCode {
             }
         };
     }
-    exit::say(&usage_error(error));
+    exit::say(&usage_error(error, long));
     exit::refer_to_help();
     misuse.into()
 }
 
 /// What is wrong with the command line, in the words of `getopt_long(3)`.
-fn usage_error(error: &clap::Error) -> String {
+fn usage_error(error: &clap::Error, known: &[String]) -> String {
     // What a value's parser has worded itself.
     if let Some(ContextValue::String(message)) = error.get(ContextKind::Custom) {
         return message.clone();
@@ -97,10 +101,18 @@ fn usage_error(error: &clap::Error) -> String {
     // The letter `-` in a bundle comes as `--`.
     let long = argument.strip_prefix("--").filter(|name| !name.is_empty());
     match (error.kind(), long, argument.chars().nth(1)) {
-        (ErrorKind::UnknownArgument, Some(_), _) => {
-            format!("unrecognized option '{}'", as_given(argument))
+        (ErrorKind::UnknownArgument, Some(name), _) => {
+            let given = as_given(argument);
+            let meant: Vec<_> = known.iter().filter(|long| long.starts_with(name)).collect();
+            if meant.len() < 2 {
+                return format!("unrecognized option '{given}'");
+            }
+            let meant = meant.iter().map(|long| format!(" '--{long}'"));
+            let meant: String = meant.collect();
+            format!("option '{given}' is ambiguous; possibilities:{meant}")
         }
         (ErrorKind::UnknownArgument, None, Some(letter)) => format!("invalid option -- '{letter}'"),
+        (ErrorKind::InvalidValue, ..) if lacks_value(error) => requires_an_argument(argument),
         (ErrorKind::TooManyValues, Some(_), _) => {
             format!("option '{argument}' doesn't allow an argument")
         }
@@ -110,6 +122,23 @@ fn usage_error(error: &clap::Error) -> String {
             line.trim_start_matches("error: ").to_owned()
         }
     }
+}
+
+/// Whether the command line ends where a value should stand.
+fn lacks_value(error: &clap::Error) -> bool {
+    matches!(error.get(ContextKind::InvalidValue), Some(ContextValue::String(value)) if value.is_empty())
+}
+
+/// As the option was written last: by its letter or in full.
+fn requires_an_argument(argument: &str) -> String {
+    let last = std::env::args_os().last().unwrap_or_default();
+    let last = last.to_string_lossy();
+    if last.starts_with("--") {
+        let name = argument.split([' ', '=']).next().unwrap_or_default();
+        return format!("option '{name}' requires an argument");
+    }
+    let letter = last.chars().next_back().unwrap_or_default();
+    format!("option requires an argument -- '{letter}'")
 }
 
 /// The argument with the value that was given after `=`, which clap leaves out.

@@ -20,6 +20,7 @@ pub mod text;
 pub mod time;
 pub mod titles;
 pub mod tty;
+pub mod watch;
 
 mod carrier;
 mod digest;
@@ -36,7 +37,6 @@ mod options;
 mod output;
 mod pidfile;
 mod settings;
-mod shim;
 mod spool;
 mod status;
 mod witness;

@@ -78,6 +78,36 @@ pub fn as_the_parent_left_it() {
     }
 }
 
+/// Has something stand where a standard descriptor was closed, so that nothing that is opened comes to stand
+/// there and is taken for it. It can be neither read nor written: that fails as if it were closed.
+///
+/// # Errors
+///
+/// What `open(2)` says.
+pub fn hold_closed_descriptors() -> io::Result<()> {
+    use rustix::fs::{Mode, OFlags};
+    for fd in [rustix::stdio::stdin(), rustix::stdio::stdout()] {
+        if rustix::io::fcntl_getfd(fd).is_err() {
+            // The lowest free number is given away first, and it is this one.
+            let stand_in = rustix::fs::open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+            let _ = stand_in.into_raw_fd();
+        }
+    }
+    Ok(())
+}
+
+/// Sees whether a descriptor can be used at all.
+///
+/// # Errors
+///
+/// `EBADF`, if it is closed or stands in for one that is.
+pub fn check_open(fd: BorrowedFd<'_>) -> io::Result<()> {
+    match rustix::fs::fcntl_getfl(fd)?.contains(rustix::fs::OFlags::PATH) {
+        true => Err(io::Error::from_raw_os_error(libc::EBADF)),
+        false => Ok(()),
+    }
+}
+
 /// Makes a write beyond `RLIMIT_FSIZE` fail with `EFBIG` instead of ending the process.
 pub fn ignore_sigxfsz() {
     // SAFETY: ignoring a signal runs no code of this process.

@@ -65,7 +65,6 @@ impl Buffer {
     /// needed; and a buffer that turns out too small is replaced by a full one, so that a transfer
     /// allocates at most twice.
     pub(crate) fn reserve(&mut self, len: usize, is_aligned: bool) {
-        debug_assert!(self.is_empty(), "bytes in flight would be lost");
         let len = len.min(self.full);
         self.len = match self.len {
             0 => len.max(SMALL).min(self.full),
@@ -73,22 +72,44 @@ impl Buffer {
             _ => return,
         };
         let alignment = if is_aligned { ALIGNMENT } else { CACHE_LINE };
-        // The old one goes first: there is never more than one.
-        self.bytes = Vec::new();
+        // The old one goes first, unless it is needed: there is never more than one.
+        let old = if self.is_empty() {
+            self.bytes = Vec::new();
+            Vec::new()
+        } else {
+            self.pending().to_vec()
+        };
         self.bytes = vec![0; self.len + alignment - 1];
         self.start = self.bytes.as_ptr().align_offset(alignment);
+        self.bytes[self.start..][..old.len()].copy_from_slice(&old);
+        self.pending = 0..old.len();
     }
 
-    /// The room to read at most `len` bytes into.
+    /// The room to read at most `len` bytes into, behind those that are pending.
     pub(crate) fn room(&mut self, len: usize) -> &mut [u8] {
-        let len = len.min(self.len);
-        &mut self.bytes[self.start..][..len]
+        self.straighten();
+        let len = len.min(self.len - self.pending.end);
+        &mut self.bytes[self.start + self.pending.end..][..len]
+    }
+
+    /// Moves the pending bytes to where the memory is aligned.
+    pub(crate) fn straighten(&mut self) {
+        let (from, n) = (self.start + self.pending.start, self.pending.len());
+        if self.pending.start > 0 {
+            self.bytes.copy_within(from..from + n, self.start);
+            self.pending = 0..n;
+        }
     }
 
     /// Says that the first `n` bytes of the room were read.
     pub(crate) fn fill(&mut self, n: usize) {
-        self.pending = 0..n;
-        self.was_filled = n == self.len;
+        self.pending.end += n;
+        self.was_filled = self.pending.end == self.len;
+    }
+
+    /// Whether it holds as much as it may ever hold.
+    pub(crate) fn is_full(&self) -> bool {
+        self.pending.len() == self.len && self.len == self.full
     }
 
     /// Whether the last read filled all of it.

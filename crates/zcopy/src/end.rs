@@ -52,6 +52,14 @@ impl<'fd> End<'fd> {
         self.position
     }
 
+    /// Where the next byte is, asked if it is for the cursor to say. Not of an end that appends.
+    pub(crate) fn place<K: Kernel>(&self, kernel: &K) -> Result<u64> {
+        match self.at().1 {
+            Some(offset) => Ok(offset),
+            None => kernel.seek(self.fd, SeekFrom::Current(0)),
+        }
+    }
+
     /// Notes that a call moved `n` bytes here.
     pub(crate) fn advance(&mut self, n: u64) {
         self.position = self.position.map(|position| position + n);

@@ -19,6 +19,7 @@ use crate::pace::Pace;
 use crate::pipe;
 use crate::plan::{self, Plan};
 use crate::progress::{Observer, Progress};
+use crate::records::Records;
 use crate::report::{Attempt, Ended, Report};
 use crate::route::{Ask, Inspector, Route};
 use crate::sparse::{Extents, Holes, Segment};
@@ -112,7 +113,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
                 .size
                 .is_some_and(|size| source.endpoint.allocated < size);
         // Bytes that are looked at pass through the buffer, and there a hole shows as zeros.
-        let detect = options.sparse == Sparse::Detect || has_holes && options.inspected;
+        let detect = options.sparse == Sparse::Detect || has_holes && options.looks_at_bytes();
         let can_seek = sink.position().is_some() && !sink.endpoint.append;
         let holes = if sink.endpoint.kind == Kind::Regular && can_seek {
             Holes::new(sink.endpoint.size.unwrap_or(0), detect)
@@ -124,7 +125,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
         Self {
             strategy: plan.strategy(),
             phase: plan.opening().map_or(Phase::Main, Phase::Opening),
-            extents: (has_holes && !options.inspected).then(Extents::default),
+            extents: (has_holes && !options.looks_at_bytes()).then(Extents::default),
             drop_behind: (options.cache == Cache::DropBehind)
                 .then(|| DropBehind::new(&source, &sink)),
             clock: Clock::new(&kernel, &options, audience.observer),
@@ -138,8 +139,9 @@ impl<'a, K: Kernel> Engine<'a, K> {
             route: Route {
                 holes,
                 bad,
+                records: Records::new(&kernel, options.records),
                 inspect: audience.inspect,
-                ..Route::new(source, sink).sized(&options)
+                ..Route::new(source, sink).sized(&options).gathering()
             },
             kernel,
             options,
@@ -165,7 +167,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
                 .options
                 .limit
                 .map_or(u64::MAX, |limit| limit - self.bytes);
-            if left == 0 {
+            if left == 0 || self.route.records.is_at_limit() {
                 return Ok(Ended::Limit);
             }
             let max = match self.allowance(left) {
@@ -220,7 +222,10 @@ impl<'a, K: Kernel> Engine<'a, K> {
                 self.moved(n)?;
                 Ok(Advance::On)
             }
-            Ok(Step::Filled) => Ok(Advance::Again),
+            Ok(Step::Filled) => {
+                self.false_starts = 0;
+                Ok(Advance::Again)
+            }
             Ok(Step::Interrupted) => Ok(Advance::On),
             Ok(Step::Blocked(side)) => Ok(Advance::Blocked(side)),
             Ok(Step::Limit) => Ok(Advance::Ended(Ended::Limit)),
@@ -383,6 +388,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
     fn progress(&self, blocked: Option<Side>) -> Progress {
         Progress {
             bytes: self.bytes,
+            records: self.route.records.count(),
             total: self.total,
             strategy: self.current(),
             blocked,

@@ -19,6 +19,7 @@ use crate::pace::Pace;
 use crate::pipe;
 use crate::plan::{self, Plan};
 use crate::progress::{Observer, Progress};
+use crate::records::Records;
 use crate::report::{Attempt, Ended, Report};
 use crate::route::{Inspector, Route};
 use crate::strategy::Strategy;
@@ -50,6 +51,7 @@ pub(crate) struct Fanout<'a, K> {
     clock: Clock<'a>,
     policy: SinkPolicy<'a>,
     inspect: Option<Inspector<'a>>,
+    records: Records,
     hub: Hub<'a>,
     branches: Vec<Branch<'a>>,
     /// The sink that was detached last.
@@ -112,6 +114,7 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             clock: Clock::new(&kernel, &options, observer),
             policy,
             inspect,
+            records: Records::new(&kernel, options.records),
             source_trail: trail(&source),
             hub: Hub {
                 form,
@@ -267,7 +270,8 @@ impl<'a, K: Kernel> Fanout<'a, K> {
         Ok(())
     }
 
-    /// Lets go of what every sink that is written to has, and shows it to whoever inspects.
+    /// Lets go of what every sink that is written to has, counts its records, and shows it to whoever
+    /// inspects.
     fn retire(&mut self) {
         let live = || self.branches.iter().filter(|branch| branch.is_live());
         let written = live().filter(|branch| branch.way == Strategy::Buffered);
@@ -278,6 +282,7 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             None => self.delivered(),
         };
         let retired = self.hub.retire(place);
+        self.records.accepted(retired, 0);
         if let Some(inspect) = self.inspect.as_mut().filter(|_| !retired.is_empty()) {
             inspect(retired);
         }
@@ -392,6 +397,7 @@ impl<'a, K: Kernel> Fanout<'a, K> {
         };
         Progress {
             bytes: self.delivered(),
+            records: self.records.count(),
             total: self.total,
             strategy,
             blocked,

@@ -174,10 +174,12 @@ mod cache;
 mod clock;
 mod pace;
 mod rate;
+mod records;
 mod route;
 mod sparse;
 
 mod buffer;
+mod detour;
 mod end;
 mod endpoint;
 mod fault;

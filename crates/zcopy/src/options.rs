@@ -4,6 +4,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use crate::pipe;
+use crate::records::Counting;
 use crate::report::SinkReport;
 use crate::strategy::Strategy;
 
@@ -240,12 +241,20 @@ pub(crate) struct Options {
     pub(crate) buffer_size: Option<usize>,
     pub(crate) rate_limit: Option<NonZeroU64>,
     pub(crate) tick: Option<Duration>,
+    pub(crate) records: Counting,
     /// Whether a sink counts as failed as soon as its reader has gone.
     pub(crate) watch_readers: bool,
     /// Whether somebody looks at the bytes.
     pub(crate) inspected: bool,
     /// Whether somebody watches the count.
     pub(crate) observed: bool,
+}
+
+impl Options {
+    /// Whether the bytes are looked at on the way, so that they must pass through user space.
+    pub(crate) fn looks_at_bytes(&self) -> bool {
+        self.inspected || self.records.is_wanted()
+    }
 }
 
 impl Default for Options {
@@ -266,6 +275,7 @@ impl Default for Options {
             buffer_size: None,
             rate_limit: None,
             tick: None,
+            records: Counting::default(),
             watch_readers: false,
             inspected: false,
             observed: false,

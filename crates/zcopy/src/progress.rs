@@ -34,6 +34,7 @@ pub(crate) type Observer<'a> = Box<dyn FnMut(&Progress) -> ControlFlow<()> + 'a>
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     pub(crate) bytes: u64,
+    pub(crate) records: u64,
     pub(crate) total: Option<u64>,
     pub(crate) strategy: Strategy,
     pub(crate) blocked: Option<Side>,
@@ -48,6 +49,35 @@ impl Progress {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Records among them, that is delimiters; 0 unless they are [counted](crate::Transfer::records).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// use std::ops::ControlFlow;
+    /// use zcopy::Transfer;
+    ///
+    /// let (reader, mut writer) = std::io::pipe()?;
+    /// writer.write_all(b"one\ntwo\nthree")?;
+    /// drop(writer);
+    /// let sink = std::fs::File::create("/dev/null")?;
+    /// let mut lines = 0;
+    /// Transfer::new(&reader, &sink)
+    ///     .records(b'\n')
+    ///     .observe(|progress| {
+    ///         lines = progress.records();
+    ///         ControlFlow::Continue(())
+    ///     })
+    ///     .run()?;
+    /// assert_eq!(lines, 2);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.records
     }
 
     /// Bytes that the whole transfer will come to, as far as that can be known: the rest of a file

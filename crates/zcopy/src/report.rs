@@ -30,7 +30,7 @@ pub use skipped::Skipped;
 pub enum Ended {
     /// The source ended.
     Eof,
-    /// The limit was reached, or the next message would exceed it.
+    /// The limit was reached, of bytes or of records, or the next message would exceed it.
     Limit,
     /// The observer said so.
     Stopped,
@@ -65,6 +65,7 @@ pub enum Ended {
 #[derive(Clone, Debug)]
 pub struct Report {
     pub(crate) bytes: u64,
+    pub(crate) records: u64,
     pub(crate) ended: Ended,
     /// What would have moved the bytes, had anything been tried.
     pub(crate) first_choice: Strategy,
@@ -108,6 +109,17 @@ impl Report {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Records among the [bytes](Self::bytes), that is delimiters; 0 unless they are
+    /// [counted](crate::Transfer::records).
+    ///
+    /// # Examples
+    ///
+    /// See [`Transfer::records`](crate::Transfer::records).
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.records
     }
 
     /// How the transfer ended.
@@ -330,6 +342,9 @@ impl fmt::Display for Report {
         }
         for sink in &self.sinks {
             write!(f, "\n{sink}")?;
+        }
+        if self.records > 0 {
+            write!(f, "\nrecords: {}", self.records)?;
         }
         if self.hole_bytes > 0 {
             let holes = Bytes(self.hole_bytes);

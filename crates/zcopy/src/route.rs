@@ -2,11 +2,14 @@
 
 use crate::bad_places::BadPlaces;
 use crate::buffer::{self, Buffer};
+use crate::detour::Detour;
 use crate::end::End;
 use crate::endpoint::Kind;
 use crate::options::Options;
 use crate::pipe::{self, Pipe};
+use crate::records::Records;
 use crate::sparse::Holes;
+use crate::strategy::gather::Gather;
 use crate::sys::{Kernel, Patience, Result};
 
 /// What sees every byte on its way.
@@ -23,8 +26,14 @@ pub(crate) struct Route<'a> {
     pub(crate) pipe: Option<Pipe>,
     /// What the private pipe is to hold, in bytes.
     pub(crate) pipe_size: usize,
+    /// Where what `O_DIRECT` forbids goes.
+    pub(crate) source_detour: Detour,
+    pub(crate) sink_detour: Detour,
+    /// Whether whole blocks are gathered before they are written, and how that stands.
+    pub(crate) gather: Option<Gather>,
     pub(crate) holes: Holes,
     pub(crate) bad: BadPlaces<'a>,
+    pub(crate) records: Records,
     pub(crate) inspect: Option<Inspector<'a>>,
     /// System calls made to move bytes.
     pub(crate) calls: u64,
@@ -49,8 +58,12 @@ impl<'a> Route<'a> {
             buffer: Buffer::default(),
             pipe: None,
             pipe_size: pipe::WANTED,
+            source_detour: Detour::default(),
+            sink_detour: Detour::default(),
+            gather: None,
             holes: Holes::default(),
             bad: BadPlaces::default(),
+            records: Records::default(),
             inspect: None,
             calls: 0,
         }
@@ -88,6 +101,22 @@ impl<'a> Route<'a> {
     /// Bytes in the private pipe.
     pub(crate) fn in_pipe(&self) -> u64 {
         self.pipe.as_ref().map_or(0, |pipe| pipe.in_flight)
+    }
+
+    /// The same, with whole blocks gathered for a sink that is open with `O_DIRECT`. A message is written as it
+    /// came: behind another it might find no room.
+    pub(crate) fn gathering(self) -> Self {
+        let gathers = self.sink.endpoint.direct && self.source.endpoint.kind != Kind::Datagram;
+        Self {
+            gather: gathers.then(Gather::default),
+            ..self
+        }
+    }
+
+    /// Whether the next step takes more from the source.
+    pub(crate) fn wants_more(&self) -> bool {
+        let is_short = self.gather.is_some_and(|gather| gather.is_short);
+        is_short && self.in_pipe() == 0 || self.in_flight() == 0
     }
 
     /// Bytes that have left the source and are not in the sink.

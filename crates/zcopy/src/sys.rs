@@ -13,7 +13,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::Timespec;
-use rustix::fs::{FallocateFlags, Mode};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, StatxFlags};
 use rustix::io::{IoSlice, IoSliceMut, ReadWriteFlags};
 use rustix::ioctl::{Getter, Opcode, Setter, ioctl, opcode};
 use rustix::net::sockopt::Timeout;
@@ -91,9 +91,11 @@ pub(crate) trait Kernel {
     /// What the page cache reads of a block device at once, in bytes.
     fn device_block_size(&self, fd: BorrowedFd<'_>) -> Result<u64>;
     fn seals(&self, fd: BorrowedFd<'_>) -> Result<SealFlags>;
+    /// What `O_DIRECT` asks of positions and lengths, in bytes; 0 if the file system does not say.
+    fn direct_alignment(&self, fd: BorrowedFd<'_>) -> Result<u64>;
     fn send_buffer_size(&self, fd: BorrowedFd<'_>) -> Result<usize>;
-    /// Another descriptor of the same file, in non-blocking mode, with a cursor and flags of its own.
-    fn open_again(&self, fd: BorrowedFd<'_>, access: OFlags) -> Result<OwnedFd>;
+    /// Another descriptor of the same file, with these of its flags, in non-blocking mode, with a cursor of its own.
+    fn open_again(&self, fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd>;
     /// `SO_RCVTIMEO` of a source, `SO_SNDTIMEO` of a sink.
     fn socket_timeout(&self, fd: BorrowedFd<'_>, receiving: bool) -> Result<Option<Duration>>;
 
@@ -238,13 +240,20 @@ impl Kernel for Linux {
         rustix::fs::fcntl_get_seals(fd)
     }
 
+    fn direct_alignment(&self, fd: BorrowedFd<'_>) -> Result<u64> {
+        let (flags, mask) = (AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
+        let status = rustix::fs::statx(fd, "", flags, mask)?;
+        let is_told = status.stx_mask & mask.bits() != 0;
+        Ok(u64::from(status.stx_dio_offset_align) * u64::from(is_told))
+    }
+
     fn send_buffer_size(&self, fd: BorrowedFd<'_>) -> Result<usize> {
         rustix::net::sockopt::socket_send_buffer_size(fd)
     }
 
-    fn open_again(&self, fd: BorrowedFd<'_>, access: OFlags) -> Result<OwnedFd> {
+    fn open_again(&self, fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd> {
         let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
-        let flags = access | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         rustix::fs::open(path, flags, Mode::empty())
     }
 

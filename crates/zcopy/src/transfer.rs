@@ -21,6 +21,7 @@ use crate::strategy::Strategy;
 use crate::sys::Linux;
 
 mod pacing;
+mod records;
 mod several;
 mod sizes;
 mod skip;
@@ -81,9 +82,15 @@ mod syncing;
 /// `RLIMIT_FSIZE` raises `SIGXFSZ`. No call that moves bytes inside the kernel can suppress them; a
 /// program that ignores them (Rust programs ignore `SIGPIPE`) gets `EPIPE` and `EFBIG` instead.
 ///
-/// A source opened with `O_DIRECT` is read in whole blocks of 4 KiB, up to its end or the limit wherever
-/// that is; it has to begin at the start of one. A sink opened with `O_DIRECT` takes whole blocks and
-/// fails with `EINVAL` at anything else: the odd end of a file, or a pipe that brings odd lengths.
+/// Ends opened with `O_DIRECT` are read and written in whole blocks: of 4 KiB, or more if the kernel says so
+/// (`STATX_DIOALIGN`). What it refuses, because the place or the length is odd, goes through the same file opened
+/// once more without the flag, by way of `/proc/self/fd`; the cursor ends where it should. So bytes from a pipe
+/// wait until a block is complete or the source has ended; if the transfer fails or is stopped before, they are
+/// [handed back](Error::undelivered). Between two such files, at different places within a block, the source may be
+/// read through the other opening. With [several sinks](Self::also_to) nothing waits, and more goes
+/// through it. Where the file cannot be opened once more the kernel's `EINVAL` stands. Closing that other opening
+/// lets go of the record locks (`F_SETLK`) that the process holds on the file, as closing any descriptor
+/// of it does.
 #[must_use = "a transfer does nothing until it is run"]
 pub struct Transfer<'a> {
     source: BorrowedFd<'a>,
@@ -486,6 +493,7 @@ pub(crate) fn before_anything_moved(failure: Failure) -> Error {
         failure,
         Report {
             bytes: 0,
+            records: 0,
             ended: Ended::Failed,
             first_choice: Strategy::Buffered,
             attempts: Vec::new(),

@@ -1,25 +1,24 @@
 //! Every input in turn, by one transfer each.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Seek as _};
+use std::fs::File;
+use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use rustix::fs::FileType;
+use rustix::fs::{FileType, SeekFrom, Stat};
 use zcopy::{Pace, Report, Side, SkipErrors, Sparse, Strategy, SyncData, Transfer};
 
 use super::display::{Display, Place, Stage};
-use super::input::Input;
+use super::input::{self, Input};
 use super::meter::Meter;
 use super::output::{Direct, Output};
 use super::settings::{Form, Settings, Skip, Spool};
-#[allow(unused_imports)]
-use super::shim::{R as _, T as _};
 use super::status::Status;
 use super::witness::Counted;
+use crate::exit;
 use crate::quote::quoted;
-use crate::{exit, own_output};
 
 /// How often a transfer looks up while it moves nothing, so that what is shown is as fine as that.
 const TICK: Duration = Duration::from_millis(100);
@@ -88,31 +87,28 @@ impl<'a> Carrier<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Writes every input into a spool, and when the last byte has come, on to the output.
-    pub(crate) fn carry_through(&mut self, spool: &Spool, names: &[OsString], output: &Output) {
-        let file = match spool.open() {
-            Ok(file) => file,
-            Err(error) => {
-                self.complain(&spool.name(), &error);
-                self.status.add(Status::ACCESS);
-                return;
-            }
+    /// Writes every input into a spool, and when the last byte has come, on to the output. A break says that
+    /// one of them took no more.
+    pub(crate) fn carry_through(
+        &mut self,
+        spool: &Spool,
+        names: &[OsString],
+        output: &Output,
+    ) -> ControlFlow<()> {
+        let Some(file) = self.opened(spool, names) else {
+            return ControlFlow::Break(());
         };
         let spooled = Output::File(file, spool.name().into());
         self.is_spooling = true;
         let filled = self.carry_all(names, &spooled);
         self.is_spooling = false;
         self.left = None;
-        let Output::File(mut file, name) = spooled else {
-            return;
-        };
-        if filled.is_break() {
-            return;
-        }
-        if let Err(error) = file.rewind() {
-            self.complain(name.as_os_str(), &error);
+        filled?;
+        let name = spool.name();
+        if let Err(error) = rustix::fs::seek(&spooled, SeekFrom::Start(0)) {
+            self.complain(&name, &error.into());
             self.status.add(Status::TRANSFER);
-            return;
+            return ControlFlow::Break(());
         }
         let (bytes, counted) = (self.meter.bytes(), self.meter.counted());
         self.display.stage(Stage {
@@ -120,7 +116,32 @@ impl<'a> Carrier<'a> {
             total: Some(counted),
             from: Place { bytes, counted },
         });
-        let _ = self.carry(name.as_os_str(), &file, output);
+        self.carry(&name, &spooled, output)
+    }
+
+    /// The spool, open and empty, unless that fails or would destroy an input.
+    fn opened(&mut self, spool: &Spool, names: &[OsString]) -> Option<File> {
+        let opened = spool.open().and_then(|file| {
+            let is_spool = |name: &&OsString| is_same_file(input::status(name), file.as_fd());
+            let lost = names.iter().find(is_spool);
+            if lost.is_none() {
+                spool.empty(&file)?;
+            }
+            Ok((file, lost))
+        });
+        match opened {
+            Ok((file, None)) => Some(file),
+            Ok((_, Some(name))) => {
+                self.say(name, "input file is also the output");
+                self.status.add(Status::INPUT_IS_OUTPUT);
+                None
+            }
+            Err(error) => {
+                self.complain(&spool.name(), &error);
+                self.status.add(Status::ACCESS);
+                None
+            }
+        }
     }
 
     /// Moves one input. A break says that the output takes no more.
@@ -130,7 +151,7 @@ impl<'a> Carrier<'a> {
         input: &impl AsFd,
         output: &Output,
     ) -> ControlFlow<()> {
-        if is_same_file(input.as_fd(), output.as_fd()) {
+        if is_same_file(rustix::fs::fstat(input), output.as_fd()) {
             self.say(name, "input file is also the output");
             self.status.add(Status::INPUT_IS_OUTPUT);
             return ControlFlow::Continue(());
@@ -162,7 +183,8 @@ impl<'a> Carrier<'a> {
                 ControlFlow::Continue(())
             }
             _ => {
-                self.complain(name, &exit::cause(&error));
+                let cause = exit::worded(&exit::cause(&error));
+                self.display.say(format!("{}: {cause}", read_as(name)));
                 self.status.add(Status::TRANSFER);
                 ControlFlow::Continue(())
             }
@@ -212,21 +234,21 @@ impl<'a> Carrier<'a> {
                 })
             }
         };
-        let mut is_told = false;
+        let (source, mut is_told) = (read_as(name), false);
         if settings.skip != Skip::Never {
             transfer = transfer.on_skip(move |skipped| {
                 if !is_told {
                     is_told = true;
                     let error = exit::worded(&skipped.error());
-                    self.say(name, &format!("warning: read errors detected: {error}"));
+                    self.display
+                        .say(format!("{source}: warning: read errors detected: {error}"));
                 }
                 if matches!(settings.skip, Skip::AndTellAll(_)) {
                     let (from, len) = (skipped.offset(), skipped.bytes());
                     let to = from + len;
-                    self.say(
-                        name,
-                        &format!("skipped past read error: {from} - {to} ({len} B)"),
-                    );
+                    self.display.say(format!(
+                        "{source}: skipped past read error: {from} - {to} ({len} B)"
+                    ));
                 }
             });
         }
@@ -276,12 +298,20 @@ impl<'a> Carrier<'a> {
     }
 }
 
+/// What messages call an input that has been opened.
+fn read_as(name: &OsStr) -> String {
+    if name == "-" {
+        return "(stdin)".to_owned();
+    }
+    quoted(name)
+}
+
 /// Whether both are one file on a disk, of which reading would never end.
-pub(crate) fn is_same_file(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> bool {
-    let Ok(stat) = rustix::fs::fstat(input) else {
+pub(crate) fn is_same_file<E>(input: Result<Stat, E>, output: BorrowedFd<'_>) -> bool {
+    let (Ok(input), Ok(output)) = (input, rustix::fs::fstat(output)) else {
         return false;
     };
-    let kind = FileType::from_raw_mode(stat.st_mode);
+    let kind = FileType::from_raw_mode(input.st_mode);
     let is_file = matches!(kind, FileType::RegularFile | FileType::BlockDevice);
-    is_file && own_output::is_same(input, output).unwrap_or(false)
+    is_file && (input.st_dev, input.st_ino) == (output.st_dev, output.st_ino)
 }

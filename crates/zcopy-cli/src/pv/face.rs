@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use jiff::Zoned;
+
 use super::display::{Event, File, Stage};
 use super::format::Format;
 use super::hook::{self, Hook};
-use super::instrument::Instrument;
+use super::instrument::{Clock, Instrument};
 use super::meter::Meter;
 use super::pidfile::Pidfile;
 use super::reading::Reading;
@@ -64,7 +66,7 @@ impl Face {
         let hook = hook.map(|hook| Hook::new(hook.command.clone(), hook.every));
         let mut face = Self {
             format: format_of(&settings, &stage),
-            instrument: Instrument::new(meter, output, settings.window, stage),
+            instrument: Instrument::new(meter, output, (settings.window, clock(&settings)), stage),
             waits: settings.waits,
             due: Instant::now(),
             settings,
@@ -376,4 +378,16 @@ fn told(reading: &Reading) -> Option<hook::Told> {
         total: reading.total?,
         seconds: reading.elapsed.as_secs_f64(),
     })
+}
+
+/// The clock, if anybody is told the time.
+fn clock(settings: &Settings) -> Clock {
+    let extra = settings.extra.as_ref();
+    let extra = extra.and_then(|extra| extra.format.as_ref());
+    let mut formats = extra.into_iter().chain([&settings.format]);
+    if formats.any(Format::tells_time) {
+        Zoned::now
+    } else {
+        Zoned::default
+    }
 }

@@ -269,6 +269,12 @@ impl Format {
             .any(|piece| matches!(piece, Piece::Line(_)))
     }
 
+    /// Whether the time of day is shown, for which the time zones have to be looked through.
+    #[must_use]
+    pub fn tells_time(&self) -> bool {
+        self.pieces.contains(&Piece::Finish)
+    }
+
     /// Whether the terminal's tab is told, which has to be told of the end as well.
     #[must_use]
     pub fn tells_tab(&self) -> bool {

@@ -9,9 +9,8 @@ use std::path::Path;
 use rustix::fs::{FileType, OFlags, SeekFrom};
 use zcopy::Transfer;
 
-#[allow(unused_imports)]
-use super::shim::{R as _, T as _};
 use super::witness::Counted;
+use crate::sys;
 
 /// An input that is open.
 #[derive(Debug)]
@@ -25,7 +24,7 @@ impl Input {
     pub(crate) fn open(name: &OsStr, is_direct: bool) -> io::Result<Self> {
         use std::os::unix::fs::OpenOptionsExt as _;
         if name == "-" {
-            rustix::fs::fstat(rustix::stdio::stdin())?;
+            sys::check_open(rustix::stdio::stdin())?;
             return Ok(Self::Stdin);
         }
         if is_direct {
@@ -57,6 +56,16 @@ impl AsFd for Input {
 pub(crate) fn total(names: &[OsString], counted: Counted) -> Option<u64> {
     let mut total = 0_u64;
     for name in names {
+        let Ok(stat) = status(name) else {
+            continue;
+        };
+        // Who opens a named pipe and lets go of it has made its writer give up.
+        if !matches!(
+            FileType::from_raw_mode(stat.st_mode),
+            FileType::RegularFile | FileType::BlockDevice
+        ) {
+            return None;
+        }
         let Ok(input) = Input::open(name, false) else {
             continue;
         };
@@ -67,6 +76,15 @@ pub(crate) fn total(names: &[OsString], counted: Counted) -> Option<u64> {
         total = total.saturating_add(part);
     }
     Some(total)
+}
+
+/// What an input is, without opening it.
+pub(crate) fn status(name: &OsStr) -> io::Result<rustix::fs::Stat> {
+    if name == "-" {
+        sys::check_open(rustix::stdio::stdin())?;
+        return Ok(rustix::fs::fstat(rustix::stdio::stdin())?);
+    }
+    Ok(rustix::fs::stat(name)?)
 }
 
 /// What is left of a regular file or block device.

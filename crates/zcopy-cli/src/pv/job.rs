@@ -12,13 +12,14 @@ use super::carrier::{Carrier, is_same_file};
 use super::digest::Digest;
 use super::display::{Display, Place, Stage};
 use super::format::Format;
-use super::input::{self, Input};
+use super::input;
 use super::meter::Meter;
 use super::options::Args;
 use super::output::Output;
 use super::pidfile::Pidfile;
 use super::settings::{self, Settings, Size};
 use super::status::Status;
+use super::watch;
 use super::witness::Witness;
 use crate::quote::quoted;
 use crate::{exit, sys};
@@ -30,6 +31,7 @@ pub const MISUSE: u8 = Status::MEMORY.number();
 #[must_use]
 pub fn run(args: &Args, matches: &ArgMatches) -> ExitCode {
     match Settings::of(args, matches) {
+        Ok(settings) if !args.watchfd.is_empty() => watch::follow(args, &settings).into(),
         Ok(settings) => transfer(settings).into(),
         Err(message) => {
             exit::say(&message);
@@ -43,6 +45,8 @@ fn transfer(mut settings: Settings) -> Status {
     if settings.inputs.is_empty() {
         settings.inputs.push("-".into());
     }
+    // Nobody is told more than that a descriptor is closed.
+    let _ = sys::hold_closed_descriptors();
     // Whose reader has gone is to leave a tidy terminal.
     let dies_of_sigpipe = !sys::is_ignored(libc::SIGPIPE);
     sys::ignore_sigpipe();
@@ -114,15 +118,21 @@ fn transfer(mut settings: Settings) -> Status {
         }
     };
     let mut carrier = Carrier::new(&settings, &meter, &display, limit);
-    match &settings.spool {
-        // What the output did not take has been told.
-        None => drop(carrier.carry_all(&settings.inputs, &output)),
+    let taken = match &settings.spool {
+        None => carrier.carry_all(&settings.inputs, &output),
         Some(spool) => carrier.carry_through(spool, &settings.inputs, &output),
-    }
+    };
     let (mut status, is_unread) = (carrier.status(), carrier.is_unread());
+    if is_unread && !dies_of_sigpipe {
+        let cause = exit::worded(&std::io::Error::from_raw_os_error(libc::EPIPE));
+        display.say(format!("{}: write error: {cause}", output.name()));
+    }
     display.finish();
     drop(pidfile);
-    if let Some(digest) = meter.witness().digest() {
+    // Of what did not arrive nobody wants the digest.
+    if taken.is_continue()
+        && let Some(digest) = meter.witness().digest()
+    {
         exit::tell(&digest.line());
     }
     status.add(close(&output, &settings.inputs));
@@ -138,10 +148,7 @@ fn replace(inputs: &[OsString], output: &Output) -> Option<Status> {
         return None;
     }
     for name in inputs {
-        let Ok(input) = Input::open(name, false) else {
-            continue;
-        };
-        if is_same_file(input.as_fd(), output.as_fd()) {
+        if is_same_file(input::status(name), output.as_fd()) {
             exit::say(&format!("{}: input file is also the output", quoted(name)));
             return Some(Status::INPUT_IS_OUTPUT);
         }

@@ -5,8 +5,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use zcopy::{Progress, Strategy};
 
-#[allow(unused_imports)]
-use super::shim::{R as _, T as _};
 use super::witness::{Counted, Witness};
 
 /// How far the transfer has come.

@@ -1,7 +1,6 @@
 //! The command line of `zc-pv`, as it is written.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use clap::ArgAction;
 
@@ -249,7 +248,7 @@ pub struct Args {
         help_heading = "Transfer",
         allow_hyphen_values = true
     )]
-    pub(super) output: Option<PathBuf>,
+    pub(super) output: Option<OsString>,
 
     /// Move at most RATE bytes, or lines, a second
     #[arg(
@@ -355,7 +354,7 @@ pub struct Args {
         help_heading = "Modes",
         allow_hyphen_values = true
     )]
-    pub(super) pidfile: Option<PathBuf>,
+    pub(super) pidfile: Option<OsString>,
 
     /// Print how each input is going to be moved, and how it was, to standard error
     #[arg(long)]

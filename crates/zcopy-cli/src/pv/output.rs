@@ -9,6 +9,7 @@ use rustix::fs::{FileType, OFlags};
 
 use super::settings;
 use crate::quote::quoted;
+use crate::sys;
 
 /// The output, open.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ impl Output {
         options.write(true);
         match output {
             settings::Output::Stdout => {
-                rustix::fs::fstat(rustix::stdio::stdout())?;
+                sys::check_open(rustix::stdio::stdout())?;
                 Ok(Self::Stdout)
             }
             settings::Output::File(path) => {

@@ -1,9 +1,8 @@
 //! The file that holds the process's number while it runs.
 
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-
-use tempfile::NamedTempFile;
 
 /// A file that holds the process's number, and is removed with this.
 #[derive(Debug)]
@@ -19,11 +18,12 @@ impl Pidfile {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
-        let mut file = NamedTempFile::new_in(directory)?;
+        let options = |path: &Path| File::options().write(true).create_new(true).open(path);
+        let mut file = tempfile::Builder::new().make_in(directory, options)?;
         writeln!(file, "{}", std::process::id())?;
         let readable = std::fs::Permissions::from_mode(0o644);
         file.as_file().set_permissions(readable)?;
-        file.persist(path)?;
+        file.persist(path).map_err(|error| error.error)?;
         Ok(Self(path.to_owned()))
     }
 

@@ -12,6 +12,10 @@ use super::look::Look;
 use super::rows::{Rows, Turn};
 use super::titles;
 use super::tty::{Size, Tty};
+
+pub use several::Several;
+
+mod several;
 use frame::Before;
 
 mod frame;

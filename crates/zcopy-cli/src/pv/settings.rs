@@ -212,7 +212,7 @@ impl Settings {
             inputs: args.files.clone(),
             output: match &args.output {
                 _ if args.discard => Output::Nowhere,
-                Some(path) if path.as_os_str() != "-" => Output::File(path.clone()),
+                Some(path) if path != "-" => Output::File(path.into()),
                 _ => Output::Stdout,
             },
             form,
@@ -284,7 +284,7 @@ impl Settings {
             }),
             stable: args.stable,
             hash: hash(args.hash.as_deref())?,
-            pidfile: args.pidfile.clone(),
+            pidfile: args.pidfile.as_ref().map(PathBuf::from),
             explains: args.explain,
             format,
         })

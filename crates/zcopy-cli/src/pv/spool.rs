@@ -2,16 +2,34 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::os::unix::fs::OpenOptionsExt as _;
 
 use super::settings::Spool;
 
 impl Spool {
-    /// Opens it, empty.
+    /// Opens it. A file is not emptied yet: it may turn out to be an input.
     pub(crate) fn open(&self) -> io::Result<File> {
+        let mut options = File::options();
+        options.read(true).write(true);
         match self {
-            Self::Nameless => tempfile::tempfile(),
-            Self::File(path) => open(path),
+            // Not by `tempfile`, which would add to what the kernel says.
+            Self::Nameless => {
+                let made = tempfile::Builder::new().make(|path| {
+                    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+                    options.create_new(true).mode(mode.bits()).open(path)
+                })?;
+                // Its name goes with what is left behind here.
+                Ok(made.into_parts().0)
+            }
+            Self::File(path) => options.create(true).truncate(false).open(path),
+        }
+    }
+
+    /// Empties it.
+    pub(crate) fn empty(&self, file: &File) -> io::Result<()> {
+        match self {
+            Self::File(_) if file.metadata()?.is_file() => file.set_len(0),
+            _ => Ok(()),
         }
     }
 
@@ -22,10 +40,4 @@ impl Spool {
             Self::File(path) => path.into(),
         }
     }
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.read(true).write(true).create(true).truncate(true);
-    options.open(path)
 }

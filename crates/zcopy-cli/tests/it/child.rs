@@ -19,6 +19,11 @@ pub(crate) fn zc_tee() -> Command {
     tool(env!("CARGO_BIN_EXE_zc-tee"))
 }
 
+/// `zc-pv`, still without arguments.
+pub(crate) fn zc_pv() -> Command {
+    tool(env!("CARGO_BIN_EXE_zc-pv"))
+}
+
 fn tool(program: &str) -> Command {
     let mut command = Command::new(program);
     command

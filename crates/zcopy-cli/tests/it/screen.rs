@@ -182,6 +182,9 @@ impl Terminal {
                 None => session.env_remove(name),
             };
         }
+        if let Some(directory) = command.get_current_dir() {
+            session.current_dir(directory);
+        }
         let child = session
             .stdin(program.try_clone().unwrap())
             .stdout(program.try_clone().unwrap())

@@ -25,6 +25,7 @@ impl<K: Kernel> Engine<'_, K> {
             .any(|attempt| attempt.bytes > 0 && plan::shares_pages(attempt.strategy, source, sink));
         let report = Report {
             bytes: self.bytes,
+            records: self.route.records.count(),
             ended: outcome.as_ref().map_or(Ended::Failed, |ended| *ended),
             first_choice: self.plan.strategy(),
             attempts: self.attempts,
@@ -75,6 +76,7 @@ impl<K: Kernel> Engine<'_, K> {
                 .saturating_sub(status.size)
                 .min(self.route.holes.bytes);
             self.take_back(missing);
+            self.route.records.take_back_zeros(missing);
             self.route.holes.bytes -= missing;
             if !self.route.source.rewind(&self.kernel, missing) {
                 undelivered.splice(0..0, std::iter::repeat_n(0, missing as usize));

@@ -24,10 +24,12 @@ use crate::sys::Errno;
 mod properties;
 
 mod bad_places;
+mod direct;
 mod economy;
 mod errnos;
 mod holes;
 mod pacing;
+mod records;
 mod repeating;
 mod syncing;
 mod waiting;

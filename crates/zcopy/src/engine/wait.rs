@@ -18,13 +18,27 @@ pub(crate) const LULL: Duration = Duration::from_millis(1);
 
 impl<K: Kernel> Engine<'_, K> {
     /// How many bytes the pace allows now, after waiting until it allows some. Bytes in flight have
-    /// been allowed already.
+    /// been allowed already, and wait for the pace of their records.
     pub(super) fn allowance(&mut self, left: u64) -> ControlFlow<(), u64> {
-        if self.route.in_flight() > 0 {
+        if !self.route.wants_more() {
+            self.wait_for_records(left)?;
             return ControlFlow::Continue(left);
         }
         let progress = self.progress(Some(Side::Neither));
         self.clock.allowance(&self.kernel, left, &progress)
+    }
+
+    /// Waits until the pace of the records allows one of those in the buffer.
+    fn wait_for_records(&mut self, left: u64) -> ControlFlow<()> {
+        loop {
+            let waiting = self.route.buffer.pending();
+            let waiting = &waiting[..left.min(waiting.len() as u64) as usize];
+            let Some(pause) = self.route.records.pause(&self.kernel, waiting) else {
+                return ControlFlow::Continue(());
+            };
+            let progress = self.progress(Some(Side::Neither));
+            self.clock.pause(&self.kernel, pause, &progress)?;
+        }
     }
 
     /// With a tick, waits until neither side can make the coming step sleep.
@@ -40,7 +54,7 @@ impl<K: Kernel> Engine<'_, K> {
             return Ok(ControlFlow::Continue(()));
         }
         let (source, sink) = (&self.route.source.endpoint, &self.route.sink.endpoint);
-        let is_empty = self.route.in_flight() == 0;
+        let is_empty = self.route.wants_more();
         let fills_first = matches!(strategy, Strategy::Buffered | Strategy::SplicePipe);
         let needs_source = is_empty && source.can_starve();
         let needs_sink = sink.can_block() && !(is_empty && fills_first);

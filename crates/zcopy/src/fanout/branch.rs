@@ -181,7 +181,10 @@ impl<'a> Branch<'a> {
             _ => &bytes[..bytes.len().min(max)],
         };
         self.route.calls += 1;
-        let step = buffered::pour(kernel, &mut self.route.sink, bytes, patience)?;
+        let Route {
+            sink, sink_detour, ..
+        } = &mut self.route;
+        let step = buffered::pour(kernel, (sink, sink_detour), bytes, patience)?;
         if let Step::Moved(n) = step {
             self.accepted(n);
             self.taken = self.delivered;

@@ -32,6 +32,7 @@ impl<K: Kernel> Fanout<'_, K> {
         let branches = self.branches.iter().enumerate();
         let report = Report {
             bytes,
+            records: self.records.count(),
             ended: outcome.as_ref().map_or(Ended::Failed, |ended| *ended),
             first_choice: self.plan.strategy(),
             attempts: attempts.collect(),

@@ -22,6 +22,10 @@ pub(crate) fn prepare<K: Kernel>(
         let reason = "its bad places can be skipped for a single sink alone";
         return Err(Failure::refused(Side::Source, Errno::INVAL, reason));
     }
+    if options.records.limit.is_some() || options.records.rate.is_some() {
+        let reason = "its records can be limited for a single sink alone";
+        return Err(Failure::refused(Side::Source, Errno::INVAL, reason));
+    }
     let mut from = examine(kernel, Side::Source, source)?;
     from.survey(kernel, source);
     let mut ends = Vec::with_capacity(sinks.len());

@@ -34,6 +34,9 @@ pub(super) fn fit(
     if options.inspected {
         return Fit::Not("the bytes are inspected, so that they must pass through user space");
     }
+    if options.records.is_wanted() {
+        return Fit::Not("records are counted, so that the bytes must pass through user space");
+    }
     if options.sparse == Sparse::Detect && sink.kind == Kind::Regular && !sink.append {
         return Fit::Not("zeros are looked for, so that the bytes must pass through user space");
     }
@@ -100,6 +103,8 @@ fn why_read_and_write(
 fn why_buffered(source: &Endpoint, sink: &Endpoint, options: &Options) -> &'static str {
     if options.inspected {
         "the bytes are inspected on the way"
+    } else if options.records.is_wanted() {
+        "records are counted on the way"
     } else if options.sparse == Sparse::Detect && sink.kind == Kind::Regular {
         "zeros are looked for on the way"
     } else if sink.append {

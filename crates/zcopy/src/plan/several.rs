@@ -120,6 +120,9 @@ fn why_nothing_can_be_shared(source: &Endpoint, options: &Options) -> Option<&'s
     if options.inspected {
         return Some("the bytes are inspected on the way");
     }
+    if options.records.is_wanted() {
+        return Some("records are counted on the way");
+    }
     match source.kind {
         Kind::Datagram => Some("one read is one message"),
         Kind::Null => Some("/dev/null cannot be spliced from"),

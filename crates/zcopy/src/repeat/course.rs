@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use super::template::Template;
 use crate::buffer;
 use crate::clock::Clock;
+use crate::detour::Detour;
 use crate::end::End;
 use crate::endpoint::Kind;
 use crate::engine::{self, FALSE_STARTS};
@@ -32,6 +33,7 @@ pub(crate) struct Course<'a, K> {
     plan: Plan,
     clock: Clock<'a>,
     sink: End<'a>,
+    detour: Detour,
     pattern_len: usize,
     /// Whole repetitions: the pattern itself, if it is long.
     repetitions: Cow<'a, [u8]>,
@@ -60,6 +62,7 @@ impl<'a, K: Kernel> Course<'a, K> {
         Self {
             clock: Clock::new(&kernel, &options, observer),
             sink,
+            detour: Detour::default(),
             pattern_len: pattern.len(),
             repetitions: repeated(pattern, options.limit),
             template: None,
@@ -194,7 +197,8 @@ impl<'a, K: Kernel> Course<'a, K> {
         let pending = &pending[..len.min(max) as usize];
         let patience = self.patience();
         self.by_writing.calls += 1;
-        buffered::pour(&self.kernel, &mut self.sink, pending, patience)
+        let sink = (&mut self.sink, &mut self.detour);
+        buffered::pour(&self.kernel, sink, pending, patience)
     }
 
     /// Goes on by writing. What is in the private pipe is forgotten: the buffer has it too.
@@ -258,6 +262,7 @@ impl<'a, K: Kernel> Course<'a, K> {
     fn progress(&self, blocked: Option<Side>) -> Progress {
         Progress {
             bytes: self.bytes,
+            records: 0,
             total: self.options.limit,
             strategy: self.current(),
             blocked,
@@ -281,6 +286,7 @@ impl<'a, K: Kernel> Course<'a, K> {
         attempts.retain(|attempt| attempt.calls > 0 || attempt.cause.is_some());
         let report = Report {
             bytes: self.bytes,
+            records: 0,
             ended: outcome.as_ref().map_or(Ended::Failed, |ended| *ended),
             first_choice: self.plan.strategy(),
             attempts,

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::script::Twist;
 use super::world::{Kind, SinkEnd, SourceEnd, Trouble, Wishes, World};
 use crate::options::{Cache, Reflink, SkipErrors, Sparse, SyncData};
+use crate::records::Counting;
 use crate::strategy::Strategy as Route;
 use crate::sys::Errno;
 
@@ -179,13 +180,18 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wishes> {
         1 => prop::sample::select(vec![4096, 12_288, 64 << 10, 512 << 10]).prop_map(Some),
     ];
     let pipes = (any::<bool>(), buffer_sizes);
-    let switches = (any::<bool>(), pipes, prop::bool::weighted(0.15));
+    let countings = prop_oneof![
+        6 => Just(None),
+        1 => prop::sample::select(vec![0, b'\n']).prop_map(Some),
+    ];
+    let switches = (any::<bool>(), pipes, prop::bool::weighted(0.15), countings);
     let ways = (strategies, reflinks, sparses, caches);
     let limits = prop_oneof![
         3 => Just(None), 1 => (0..600_000_u64).prop_map(Some), 1 => (0..10_u64).prop_map(Some),
     ];
     (limits, rarely(1..20), rarely(1..10), breaks, switches, ways).prop_map(
-        |(limit, rate, tick, break_at, (stable, (grow_pipes, buffer_size), inspected), ways)| {
+        |(limit, rate, tick, break_at, (stable, pipes, inspected, delimiter), ways)| {
+            let (grow_pipes, buffer_size) = pipes;
             let (strategy, reflink, sparse, (cache, sync_data)) = ways;
             Wishes {
                 limit,
@@ -201,6 +207,10 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wishes> {
                 rate,
                 tick,
                 inspected,
+                counting: Counting {
+                    delimiter,
+                    ..Counting::default()
+                },
                 break_at,
             }
         },

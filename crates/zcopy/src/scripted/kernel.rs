@@ -39,6 +39,8 @@ pub(crate) struct State {
     /// The capacity of a new pipe, and the largest that one may be given.
     pub(crate) pipe_capacity: usize,
     pub(crate) pipe_max: usize,
+    /// Whether files can be opened once more.
+    pub(crate) has_proc: bool,
     /// `EIO` when dirty pages are written out.
     pub(crate) disk_fails: bool,
     /// More calls than this are a spin.
@@ -89,6 +91,7 @@ impl Default for State {
             knows_nowait: true,
             pipe_capacity: 64 << 10,
             pipe_max: 1 << 20,
+            has_proc: false,
             disk_fails: false,
             max_calls: 100_000,
             log: Vec::new(),
@@ -198,6 +201,20 @@ impl State {
 
     pub(crate) fn is_nonblocking(&self, fd: RawFd) -> bool {
         self.descriptor(fd).flags.contains(OFlags::NONBLOCK)
+    }
+
+    /// Whether `O_DIRECT` forbids to move these bytes to or from here. At the end of a file nothing is
+    /// forbidden to a read.
+    pub(crate) fn is_odd(&self, at: At, memory: &[u8], is_write: bool) -> bool {
+        const SECTOR: u64 = 512;
+        let Object::File(file) = &self.objects[at.object] else {
+            return false;
+        };
+        let place = self.position(at);
+        let is_at_end = !is_write && place >= file.bytes.len() as u64;
+        let (len, address) = (memory.len() as u64, memory.as_ptr().addr() as u64);
+        let is_direct = self.descriptor(at.fd).flags.contains(OFlags::DIRECT);
+        is_direct && !is_at_end && !(place | len | address).is_multiple_of(SECTOR)
     }
 
     pub(crate) fn is_pipe(&self, fd: RawFd) -> bool {

@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use super::channel::{Channel, Peer};
-use super::kernel::Scripted;
+use super::kernel::{Descriptor, Scripted};
 use super::objects::{BLOCK, Object};
 use super::script::Call;
 use crate::fault::Side;
@@ -85,6 +85,10 @@ impl Kernel for &Scripted {
         Err(Errno::INVAL)
     }
 
+    fn direct_alignment(&self, _: BorrowedFd<'_>) -> Result<u64> {
+        Ok(512)
+    }
+
     fn send_buffer_size(&self, fd: BorrowedFd<'_>) -> Result<usize> {
         match self.state.borrow_mut().object(fd) {
             Object::Channel(channel) if channel.is_stream => Ok(channel.capacity),
@@ -92,8 +96,13 @@ impl Kernel for &Scripted {
         }
     }
 
-    fn open_again(&self, _: BorrowedFd<'_>, _: OFlags) -> Result<OwnedFd> {
-        Err(Errno::NOENT)
+    fn open_again(&self, fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd> {
+        let mut state = self.state.borrow_mut();
+        if !state.has_proc {
+            return Err(Errno::NOENT);
+        }
+        let Descriptor { object, side, .. } = *state.descriptor(fd.as_raw_fd());
+        Ok(state.name(object, flags, side))
     }
 
     fn socket_timeout(&self, fd: BorrowedFd<'_>, _receiving: bool) -> Result<Option<Duration>> {
@@ -120,7 +129,11 @@ impl Kernel for &Scripted {
             state.n_buffers += usize::from(address != state.last_buffer);
             state.last_buffer = address;
         }
-        let answer = state.read(at, buffer);
+        let answer = if state.is_odd(at, buffer, false) {
+            Err(Errno::INVAL)
+        } else {
+            state.read(at, buffer)
+        };
         state.answered(Call::Read, answer, |n| n)
     }
 
@@ -139,7 +152,11 @@ impl Kernel for &Scripted {
         }
         let may_wait = patience == Patience::Block && !state.is_nonblocking(fd.as_raw_fd());
         let at = state.at((fd, offset), may_wait);
-        let answer = state.write(at, bytes);
+        let answer = if state.is_odd(at, bytes, true) {
+            Err(Errno::INVAL)
+        } else {
+            state.write(at, bytes)
+        };
         state.answered(Call::Write, answer, |n| n)
     }
 

@@ -10,6 +10,7 @@ use super::kernel::Scripted;
 use super::objects::{BLOCK, File, Object, patterned};
 use super::script::{Script, Twist};
 use crate::options::{Cache, Options, Reflink, SkipErrors, Sparse, SyncData};
+use crate::records::Counting;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
@@ -85,6 +86,7 @@ pub(crate) struct Wishes {
     pub(crate) rate: Option<u64>,
     pub(crate) tick: Option<u64>,
     pub(crate) inspected: bool,
+    pub(crate) counting: Counting,
     /// At which call the observer breaks off.
     pub(crate) break_at: Option<usize>,
 }
@@ -305,6 +307,12 @@ impl World {
         }
     }
 
+    /// What there is to move.
+    pub(crate) fn data(&self) -> Vec<u8> {
+        let mut bytes = self.source.bytes();
+        bytes.split_off((self.source_start() as usize).min(bytes.len()))
+    }
+
     pub(crate) fn sink_start(&self) -> u64 {
         match self.sink.kind {
             _ if self.sink.appends => self.sink.len as u64,
@@ -330,7 +338,11 @@ impl World {
         });
         let delays = self.source.delays.iter().chain(&self.sink.delays);
         let waits = stalls.chain(delays.copied()).sum::<u64>() as usize;
-        let rate_waits = if self.wishes.rate.is_some() { 1100 } else { 0 };
+        let is_paced = [
+            self.wishes.rate.is_some(),
+            self.wishes.counting.rate.is_some(),
+        ];
+        let rate_waits = 1100 * is_paced.into_iter().filter(|is| *is).count();
         let n_ticks = if self.wishes.tick.is_some() {
             waits + rate_waits
         } else {
@@ -356,6 +368,7 @@ impl World {
             buffer_size: wishes.buffer_size,
             rate_limit: self.rate().and_then(NonZeroU64::new),
             tick: wishes.tick.map(Duration::from_millis),
+            records: wishes.counting,
             watch_readers: false,
             inspected: wishes.inspected,
             observed: true,

@@ -2,12 +2,14 @@
 //! every other.
 
 use crate::buffer::{self, SMALL};
+use crate::detour::Detour;
 use crate::end::End;
 use crate::endpoint::Kind;
 use crate::fault::{Cause, Fault, Side};
+use crate::records::Admitted;
 use crate::route::{Ask, Route};
 use crate::sparse::{self, Run};
-use crate::strategy::Step;
+use crate::strategy::{Step, gather};
 use crate::sys::{Errno, Kernel, Patience, Result as Called};
 use skip::Ahead;
 
@@ -26,7 +28,8 @@ const TERMINAL_GRAIN: usize = 256;
 /// from the source. What the sink did not take stays in the buffer for the next step. A message of
 /// a datagram or seqpacket socket is read whole and written whole. A source opened with `O_DIRECT` is read
 /// in whole blocks; what the limit does not want of the last one stays in the buffer, and the source is
-/// rewound over it in the end.
+/// rewound over it in the end. For a sink opened so whole blocks are gathered: what completes none waits in
+/// the buffer for more, or for the end.
 ///
 /// # Errors
 ///
@@ -45,24 +48,52 @@ const TERMINAL_GRAIN: usize = 256;
 /// - [write(2)](https://man7.org/linux/man-pages/man2/write.2.html)
 /// - [GNU coreutils, ioblksize.h](https://git.savannah.gnu.org/cgit/coreutils.git/tree/src/ioblksize.h)
 pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
-    if route.buffer.is_empty() {
-        if let Some(answer) = fill(kernel, route, ask)? {
-            return Ok(answer);
+    let mut ready = ready(kernel, route, ask)?;
+    if ready == 0 {
+        let is_empty = route.buffer.is_empty();
+        match &mut route.gather {
+            Some(gather) if gather.has_ended => return Ok(Step::Eof),
+            // To read more is another step: it may have to be waited for.
+            Some(gather) if !gather.is_short && !is_empty => {
+                gather.is_short = true;
+                return Ok(Step::Filled);
+            }
+            _ => {}
+        }
+        match (fill(kernel, route, ask)?, &mut route.gather) {
+            // The odd rest has its turn.
+            (Some(Step::Eof), Some(gather)) if !route.buffer.is_empty() => gather.has_ended = true,
+            (Some(answer), _) => return Ok(answer),
+            (None, _) => {}
         }
         if ask.waits_between(route) {
             return Ok(Step::Filled);
         }
+        ready = self::ready(kernel, route, ask)?;
     }
-    drain(kernel, route, ask)
+    if let Some(gather) = &mut route.gather {
+        gather.is_short = ready == 0;
+        if ready == 0 {
+            return Ok(Step::Filled);
+        }
+        route.buffer.straighten();
+    }
+    drain(kernel, route, ready, ask.patience)
 }
 
-/// Reads once into the empty buffer. An answer means that there is nothing to write.
+/// How many bytes are there to be written now.
+fn ready<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<usize, Fault> {
+    gather::ready(kernel, route, ask).map_err(|errno| Fault::new("lseek", Side::Sink, errno))
+}
+
+/// Reads once into the buffer, behind what waits there for more. An answer means that nothing came.
 pub(crate) fn fill<K: Kernel>(
     kernel: &K,
     route: &mut Route<'_>,
     ask: &Ask,
 ) -> Result<Option<Step>, Fault> {
     let in_pipe = route.in_pipe();
+    let pending = route.buffer.pending().len() as u64;
     let source = &route.source.endpoint;
     if in_pipe == 0 && source.kind == Kind::Datagram {
         match kernel.next_datagram(route.source.fd, ask.patience) {
@@ -79,7 +110,7 @@ pub(crate) fn fill<K: Kernel>(
             // One more than it has, so that the end does not look like a full buffer.
             size => size.map_or(0, |size| size.saturating_add(1)).max(in_pipe),
         };
-        let len = ask.max.min(expected);
+        let len = ask.max.min(expected).saturating_add(pending);
         let is_aligned = route.source.endpoint.direct || route.sink.endpoint.direct;
         let len = if is_aligned {
             whole_blocks(len, route)
@@ -94,8 +125,12 @@ pub(crate) fn fill<K: Kernel>(
         (_, Kind::Datagram) => ask.len(route, SMALL as u64),
         _ => ask.len(route, route.buffer.full() as u64),
     };
+    // What waits there for more is a part of what the limit leaves.
+    let len = len.min(usize::try_from(ask.remaining - pending).unwrap_or(usize::MAX));
     let len = match &route.source.endpoint {
-        source if source.direct && in_pipe == 0 => whole_blocks(len as u64, route) as usize,
+        source if source.direct && in_pipe == 0 && pending == 0 => {
+            whole_blocks(len as u64, route) as usize
+        }
         _ => len,
     };
     let len = if in_pipe > 0 {
@@ -120,7 +155,8 @@ pub(crate) fn fill<K: Kernel>(
         }
         _ => {
             let room = route.buffer.room(len);
-            read(kernel, &mut route.source, room, ask.patience).inspect(|n| {
+            let source = (&mut route.source, &mut route.source_detour);
+            read(kernel, source, room, ask.patience).inspect(|n| {
                 route.source.advance(*n as u64);
             })
         }
@@ -142,11 +178,20 @@ pub(crate) fn fill<K: Kernel>(
     }
 }
 
-/// Writes once from the buffer, or makes a hole instead of writing zeros.
-fn drain<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
-    let pending = route.buffer.pending();
-    // More than the limit allows is there only as a part of a block.
-    let pending = &pending[..ask.remaining.min(pending.len() as u64) as usize];
+/// Writes once from the first `ready` bytes of the buffer, or makes a hole instead of writing zeros.
+fn drain<K: Kernel>(
+    kernel: &K,
+    route: &mut Route<'_>,
+    ready: usize,
+    patience: Patience,
+) -> Result<Step, Fault> {
+    let pending = &route.buffer.pending()[..ready];
+    let is_message = route.source.endpoint.kind == Kind::Datagram;
+    let pending = match route.records.admit(pending, is_message) {
+        Admitted::Bytes(n) => &pending[..n],
+        Admitted::Later => return Ok(Step::Filled),
+        Admitted::Never => return Ok(Step::Limit),
+    };
     let pending = match sparse::leading_run(pending, &route.holes, &route.sink) {
         Run::Zeros(n) => match route.holes.make(kernel, &mut route.sink, n as u64) {
             Ok(true) => return Ok(delivered(route, n)),
@@ -156,7 +201,8 @@ fn drain<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step
         Run::Data(n) => &route.buffer.pending()[..n],
     };
     route.calls += 1;
-    let step = pour(kernel, &mut route.sink, pending, ask.patience)?;
+    let sink = (&mut route.sink, &mut route.sink_detour);
+    let step = pour(kernel, sink, pending, patience)?;
     if let Step::Moved(n) = step {
         return Ok(delivered(route, n as usize));
     }
@@ -166,12 +212,17 @@ fn drain<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step
 /// Writes once of these bytes.
 pub(crate) fn pour<K: Kernel>(
     kernel: &K,
-    sink: &mut End<'_>,
+    (sink, detour): (&mut End<'_>, &mut Detour),
     bytes: &[u8],
     patience: Patience,
 ) -> Result<Step, Fault> {
     let bytes = &bytes[..sink.clamp(bytes.len() as u64).max(1) as usize];
-    match write(kernel, sink, bytes, patience) {
+    let written = if sink.endpoint.direct {
+        write_blocks(kernel, sink, detour, bytes)
+    } else {
+        write(kernel, sink, bytes, patience)
+    };
+    match written {
         Ok(0) => Err(Fault {
             call: "write",
             side: Side::Sink,
@@ -195,11 +246,18 @@ fn whole_blocks(len: u64, route: &Route<'_>) -> u64 {
 /// is told not to wait where the kernel offers that.
 fn read<K: Kernel>(
     kernel: &K,
-    source: &mut End<'_>,
+    (source, detour): (&mut End<'_>, &mut Detour),
     room: &mut [u8],
     patience: Patience,
 ) -> Called<usize> {
     let (fd, offset) = source.at();
+    if source.endpoint.direct {
+        return match kernel.read(fd, offset, room, Patience::Block) {
+            // It does not begin at a block, or there is no room for one.
+            Err(Errno::INVAL) => detour.read(kernel, source, room),
+            read => read,
+        };
+    }
     if must_be_told(source, patience) {
         match kernel.read(fd, offset, room, Patience::NoWait) {
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => source.refuses_nowait = true,
@@ -238,18 +296,44 @@ fn write<K: Kernel>(
     )
 }
 
+/// Writes once to a sink that is open with `O_DIRECT`: whole blocks as they are, and what the kernel refuses by
+/// the detour. What comes before the first block and after the last goes alone.
+fn write_blocks<K: Kernel>(
+    kernel: &K,
+    sink: &End<'_>,
+    detour: &mut Detour,
+    bytes: &[u8],
+) -> Called<usize> {
+    let grain = detour.grain(kernel, sink);
+    let odd = gather::place(kernel, sink)? % grain;
+    let len = bytes.len() as u64;
+    let piece = match odd {
+        0 if len >= grain => len - len % grain,
+        0 => len,
+        odd => len.min(grain - odd),
+    };
+    let bytes = &bytes[..piece as usize];
+    let (fd, offset) = sink.at();
+    match kernel.write(fd, offset, bytes, Patience::Block) {
+        Err(Errno::INVAL) => detour.write(kernel, sink, bytes),
+        written => written,
+    }
+}
+
 /// A file never makes a call wait for somebody else, and asked not to wait it would refuse what is not in
 /// memory.
 fn must_be_told(end: &End<'_>, patience: Patience) -> bool {
     patience == Patience::NoWait && end.endpoint.can_block() && !end.refuses_nowait
 }
 
-/// Accounts for `n` bytes that the sink has, and shows them to whoever inspects.
+/// Accounts for `n` bytes that the sink has, counts their records, and shows them to whoever inspects.
 fn delivered(route: &mut Route<'_>, n: usize) -> Step {
+    let n_waiting = route.buffer.pending().len() - n;
     if route.bad.are_in_buffer {
         route.bad.bytes += n as u64;
     }
     let bytes = route.buffer.take(n);
+    route.records.accepted(bytes, n_waiting);
     if let Some(inspect) = &mut route.inspect {
         inspect(bytes);
     }

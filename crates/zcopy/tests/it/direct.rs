@@ -1,10 +1,13 @@
-//! `O_DIRECT`: the kernel takes whole blocks in aligned memory, or nothing.
+//! `O_DIRECT`: the kernel takes whole blocks in aligned memory, or nothing. What else is to be moved ([`odd`]) goes
+//! through the same file opened once more.
 
 use rustix::fs::OFlags;
-use zcopy::{Ended, Side, Strategy, Transfer};
+use zcopy::{Ended, Strategy, Transfer};
 
 use crate::files::{assert_same, contents, cursor, file, file_in, pattern, reopen, set_cursor};
 use crate::mounts::{Device, Fs};
+
+mod odd;
 
 /// The last block is a small part of one.
 const LEN: usize = (3 << 20) + 777;
@@ -94,35 +97,4 @@ fn a_direct_block_device_is_read_to_its_end() {
     let report = transfer.run().unwrap();
     assert_eq!((report.bytes(), report.ended()), (8 << 20, Ended::Eof));
     assert_same(&contents(&sink), &expected, "the device");
-}
-
-/// A sink cannot be given a part of a block: the blocks before it arrive, and the error says so.
-#[test]
-fn a_direct_sink_takes_whole_blocks_and_is_blamed_for_the_rest() {
-    let Some(dir) = Fs::Ext4.dir() else {
-        return;
-    };
-    for (len, is_whole) in [(1 << 20, true), (LEN, false)] {
-        let bytes = pattern(len);
-        let source = file(&bytes);
-        let plain = file_in(&dir, b"");
-        let sink = reopen(&plain, DIRECT);
-        let transfer = Transfer::new(&source, &sink).strategy(Strategy::Buffered);
-        let n = match transfer.run() {
-            Ok(report) => {
-                assert!(is_whole);
-                assert_eq!(report.strategy(), Strategy::Buffered);
-                report.bytes()
-            }
-            Err(error) => {
-                assert!(!is_whole, "{error:#}");
-                assert_eq!(error.side(), Side::Sink);
-                assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
-                error.bytes()
-            }
-        };
-        assert!(n >= len as u64 - 262_144);
-        assert_same(&contents(&plain), &bytes[..usize::try_from(n).unwrap()], "");
-        assert_eq!(cursor(&source), n);
-    }
 }

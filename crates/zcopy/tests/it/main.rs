@@ -32,6 +32,7 @@ mod syncing;
 mod economy;
 mod memory;
 mod pace;
+mod records;
 mod route_table;
 mod sizes;
 mod words;

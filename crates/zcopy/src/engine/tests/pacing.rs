@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::prepare;
 use crate::end::End;
-use crate::engine::Engine;
+use crate::engine::{Audience, Engine};
 use crate::options::Options;
 use crate::pace::Pace;
 use crate::progress::{Observer, Progress};
@@ -29,7 +29,11 @@ fn paced(
     let (from, to, plan) = prepare(&kernel, fds, &options).unwrap();
     let (from, to) = (End::new(fds.0, from, None), End::new(fds.1, to, None));
     let observer: Observer<'_> = Box::new(observer);
-    let engine = Engine::new(kernel, from, to, plan, options, Some(observer), None);
+    let audience = Audience {
+        observer: Some(observer),
+        ..Audience::default()
+    };
+    let engine = Engine::new(kernel, from, to, plan, options, audience);
     engine.keeping(Some(pace)).run().unwrap()
 }
 

@@ -46,6 +46,7 @@ struct Seen {
     inspected: Vec<u8>,
     skipped: Vec<Skipped>,
     counts: Vec<u64>,
+    records: Vec<u64>,
     times: Vec<Duration>,
     has_broken: bool,
 }
@@ -83,6 +84,7 @@ pub(super) fn check_as(
     judge.bytes_are_conserved(report)?;
     judge.the_sink_holds_them(report)?;
     judge.the_watchers_saw_them(report)?;
+    judge.the_records_are_those_of_the_sink(report)?;
     match &outcome {
         Ok(report) => judge.the_end_is_true(report)?,
         Err(Some(error)) => judge.the_error_is_true(error)?,
@@ -111,12 +113,14 @@ fn run(
         inspected,
         skipped,
         counts,
+        records,
         times,
         has_broken,
     } = seen;
     let inspect = |bytes: &[u8]| inspected.extend_from_slice(bytes);
     let observe = |progress: &crate::Progress| {
         counts.push(progress.bytes());
+        records.push(progress.records());
         times.push(kernel.elapsed());
         if world.wishes.break_at.is_some_and(|at| counts.len() > at) {
             *has_broken = true;
@@ -310,16 +314,59 @@ impl Judge<'_> {
         Ok(())
     }
 
+    fn the_records_are_those_of_the_sink(&self, report: &Report) -> Result<(), TestCaseError> {
+        let counting = self.world.wishes.counting;
+        let Some(delimiter) = counting.delimiter else {
+            prop_assert_eq!(report.records(), 0);
+            return Ok(());
+        };
+        let data = self.data();
+        let n_in = |from: u64, to: u64| {
+            let is_record = |byte: &&u8| **byte == delimiter;
+            let bytes = data[from as usize..to as usize].iter();
+            bytes.filter(is_record).count() as u64
+        };
+        prop_assert_eq!(report.records(), n_in(0, report.bytes()), "records");
+        let (mut at, mut n) = (0, 0);
+        for (bytes, records) in self.seen.counts.iter().zip(&self.seen.records) {
+            n += n_in(at, *bytes);
+            at = *bytes;
+            prop_assert_eq!(*records, n, "records under way");
+        }
+        if let Some(limit) = counting.limit
+            && report.records() >= limit
+        {
+            prop_assert_eq!(report.records(), limit, "records beyond the limit");
+            let last = data[..report.bytes() as usize].last();
+            let is_behind = last.map_or(limit == 0, |last| *last == delimiter);
+            prop_assert!(
+                is_behind && (limit > 0 || last.is_none()),
+                "bytes behind the nth"
+            );
+        }
+        if let Some(rate) = counting.rate
+            && self.world.source.kind != Kind::Messages
+        {
+            let allowed = self.kernel.elapsed().as_nanos() * u128::from(rate.get());
+            let used = u128::from(report.records()) * 1_000_000_000;
+            prop_assert!(used <= allowed, "more records than their rate");
+        }
+        Ok(())
+    }
+
     fn the_end_is_true(&self, report: &Report) -> Result<(), TestCaseError> {
         let (n, limit) = (report.bytes(), self.world.wishes.limit);
         let len = self.data().len() as u64;
+        let record_limit = self.world.wishes.counting.limit;
         match report.ended() {
             Ended::Eof => {
                 prop_assert_eq!(n, len, "the end came early");
                 prop_assert!(limit.is_none_or(|limit| n <= limit));
+                prop_assert!(record_limit.is_none_or(|limit| report.records() < limit));
             }
+            Ended::Limit if record_limit == Some(report.records()) => {}
             Ended::Limit if self.world.source.kind == Kind::Messages => {
-                prop_assert!(limit.is_some_and(|limit| n <= limit));
+                prop_assert!(limit.is_some_and(|limit| n <= limit) || record_limit.is_some());
             }
             Ended::Limit => prop_assert_eq!(Some(n), limit),
             Ended::Stopped => prop_assert!(self.seen.has_broken, "nobody stopped it"),

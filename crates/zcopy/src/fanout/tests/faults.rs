@@ -5,10 +5,11 @@ use std::os::fd::OwnedFd;
 
 use super::{Attendants, fan_out, fan_out_attended};
 use crate::fault::Side;
-use crate::options::{OnSinkError, Options};
+use crate::options::{OnSinkError, Options, SyncData};
 use crate::report::{Ended, Report};
 use crate::scripted::Scripted;
 use crate::scripted::objects::{Object, patterned};
+use crate::scripted::script::{Call, Twist};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
@@ -279,7 +280,7 @@ fn a_disk_that_fails_to_sync_detaches_its_sink_and_the_rest_goes_on() {
     );
     let sinks = [(); 2].map(|()| kernel.sink(Object::file(&[]), OFlags::empty()));
     let options = Options {
-        sync_data: crate::options::SyncData::EachStep,
+        sync_data: SyncData::EachStep,
         ..options()
     };
     kernel.twist(Call::SyncData, &[Twist::Fails(Errno::IO)]);

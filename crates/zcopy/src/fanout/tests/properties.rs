@@ -277,6 +277,12 @@ impl Judge<'_> {
             prop_assert_eq!(seen.inspected.len() as u64, n, "inspected bytes");
             prop_assert!(data.starts_with(&seen.inspected), "inspected bytes");
         }
+        if let Some(delimiter) = self.world.wishes.counting.delimiter {
+            let data = self.world.data();
+            let is_record = |byte: &&u8| **byte == delimiter;
+            let n_records = data[..n as usize].iter().filter(is_record).count();
+            prop_assert_eq!(report.records(), n_records as u64, "records");
+        }
         prop_assert!(seen.counts.is_sorted());
         let now = self.kernel.elapsed();
         if let Some(tick) = self.world.wishes.tick {

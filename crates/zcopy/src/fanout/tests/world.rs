@@ -199,6 +199,7 @@ impl Several {
             rate_limit: self.rate().and_then(NonZeroU64::new),
             tick: wishes.tick.map(Duration::from_millis),
             watch_readers: self.watches,
+            records: wishes.counting,
             inspected: wishes.inspected,
             observed: true,
             ..Options::default()

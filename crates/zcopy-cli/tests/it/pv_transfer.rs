@@ -1,0 +1,49 @@
+//! What `zc-pv` moves, from where and to where, beside pv 1.12.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::script::{Outcome, run_tool};
+use crate::skip::skip;
+
+mod inputs;
+mod outputs;
+mod usage;
+
+mod descriptors;
+mod own_file;
+
+/// Where pv 1.12 is, if it is.
+const PV: &str = "/opt/peers/bin/pv";
+
+/// Runs the script with `pv` standing for `zc-pv`.
+fn run(script: &str) -> Outcome {
+    run_tool(("pv", Path::new(env!("CARGO_BIN_EXE_zc-pv"))), script, &[])
+}
+
+/// What pv 1.12 makes of the script. `None`, and said aloud, if there is no pv 1.12.
+fn run_pv(script: &str) -> Option<Outcome> {
+    let version = Command::new(PV).arg("--version").output();
+    if version.is_ok_and(|version| version.stdout.starts_with(b"pv 1.12")) {
+        return Some(run_tool(("pv", Path::new(PV)), script, &[]));
+    }
+    skip("there is no pv 1.12");
+    None
+}
+
+/// The same, and sees that pv 1.12 does, says and leaves behind exactly the same.
+#[track_caller]
+fn as_pv(script: &str) -> Outcome {
+    let ours = run(script);
+    if let Some(theirs) = run_pv(script) {
+        ours.is_as(&theirs, script);
+    }
+    ours
+}
+
+/// It ended with this status, said this, and this came out.
+#[track_caller]
+fn ends(outcome: &Outcome, status: i32, stderr: &str, stdout: impl AsRef<[u8]>) {
+    assert_eq!((outcome.stderr.as_str(), outcome.status), (stderr, status));
+    outcome.printed(stdout);
+}

@@ -1,0 +1,116 @@
+//! The detour: a file that is open with `O_DIRECT`, opened once more without it.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use crate::buffer::ALIGNMENT;
+use crate::end::End;
+use crate::endpoint::Endpoint;
+use crate::sys::{Errno, Kernel, OFlags, Patience, Result, SeekFrom};
+
+/// The second opening of one end, made when the kernel first refuses something odd: a part of a block, or
+/// whole ones out of step.
+///
+/// No flag is changed on the caller's descriptor, and its cursor is led along. Where the file cannot be opened
+/// once more (no `/proc`, no permission) the kernel's refusal stands.
+#[derive(Debug, Default)]
+pub(crate) struct Detour {
+    opening: Opening,
+    grain: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+enum Opening {
+    #[default]
+    Untried,
+    Open(OwnedFd),
+    None,
+}
+
+impl Detour {
+    /// The blocks that an end takes directly, in bytes: pages, as whatever straddles none is not in the
+    /// page cache as well, or more if the kernel wants that.
+    pub(crate) fn grain<K: Kernel>(&mut self, kernel: &K, end: &End<'_>) -> u64 {
+        *self.grain.get_or_insert_with(|| {
+            let wanted = kernel.direct_alignment(end.fd).unwrap_or(0);
+            wanted.max(ALIGNMENT as u64)
+        })
+    }
+
+    /// Reads once where the source stands, up to the next block if that is near.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if there is no detour; else what the kernel says.
+    pub(crate) fn read<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        source: &End<'_>,
+        room: &mut [u8],
+    ) -> Result<usize> {
+        let place = source.place(kernel)?;
+        let grain = self.grain(kernel, source);
+        let to_block = grain - place % grain;
+        let room = match usize::try_from(to_block) {
+            Ok(len) if to_block < grain && len < room.len() => &mut room[..len],
+            _ => room,
+        };
+        let own = self.open(kernel, source, OFlags::RDONLY)?.as_fd();
+        let n = kernel.read(own, Some(place), room, Patience::Block)?;
+        lead(kernel, source, n)?;
+        Ok(n)
+    }
+
+    /// Writes once where the sink stands.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if there is no detour; else what the kernel says.
+    pub(crate) fn write<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        sink: &End<'_>,
+        bytes: &[u8],
+    ) -> Result<usize> {
+        let own = self.open(kernel, sink, OFlags::WRONLY)?.as_fd();
+        if sink.endpoint.append {
+            let n = kernel.write(own, None, bytes, Patience::Block)?;
+            // Where the kernel has led its cursor, whoever else appends.
+            let end = kernel.seek(own, SeekFrom::Current(0))?;
+            kernel.seek(sink.fd, SeekFrom::Start(end))?;
+            return Ok(n);
+        }
+        let place = sink.place(kernel)?;
+        let n = kernel.write(own, Some(place), bytes, Patience::Block)?;
+        lead(kernel, sink, n)?;
+        Ok(n)
+    }
+
+    fn open<K: Kernel>(&mut self, kernel: &K, end: &End<'_>, access: OFlags) -> Result<&OwnedFd> {
+        if let Opening::Untried = self.opening {
+            self.opening = opened(kernel, end, access).map_or(Opening::None, Opening::Open);
+        }
+        match &self.opening {
+            Opening::Open(own) => Ok(own),
+            _ => Err(Errno::INVAL),
+        }
+    }
+}
+
+/// Opens the same file without `O_DIRECT`. What else its flags say of writing holds there too.
+fn opened<K: Kernel>(kernel: &K, end: &End<'_>, access: OFlags) -> Option<OwnedFd> {
+    let flags = kernel.status_flags(end.fd).ok()?;
+    let kept = flags & (OFlags::APPEND | OFlags::SYNC | OFlags::DSYNC);
+    let own = kernel.open_again(end.fd, access | kept).ok()?;
+    let found = Endpoint::of(kernel, own.as_fd()).ok()?;
+    (found.is_same(&end.endpoint) && !found.direct).then_some(own)
+}
+
+/// Leads the caller's cursor over `n` bytes.
+fn lead<K: Kernel>(kernel: &K, end: &End<'_>, n: usize) -> Result<()> {
+    let is_positional = end.at().1.is_some();
+    if !is_positional && n > 0 {
+        let n = i64::try_from(n).map_err(|_| Errno::OVERFLOW)?;
+        kernel.seek(end.fd, SeekFrom::Current(n))?;
+    }
+    Ok(())
+}

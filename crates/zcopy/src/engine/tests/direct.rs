@@ -1,0 +1,125 @@
+//! `O_DIRECT`, where the file can be opened once more and where it cannot.
+
+use std::os::fd::OwnedFd;
+
+use super::transfer;
+use crate::fault::Side;
+use crate::options::Options;
+use crate::report::Report;
+use crate::scripted::kernel::Scripted;
+use crate::scripted::objects::{Object, patterned};
+use crate::scripted::script::{Call, Twist};
+use crate::strategy::Strategy;
+use crate::sys::{Errno, OFlags};
+
+const LEN: usize = 100_000;
+
+fn buffered() -> Options {
+    Options {
+        strategy: Some(Strategy::Buffered),
+        ..Options::default()
+    }
+}
+
+/// A kernel in which files can be opened once more, or not.
+fn kernel(has_proc: bool) -> Scripted {
+    let kernel = Scripted::default();
+    kernel.state.borrow_mut().has_proc = has_proc;
+    kernel
+}
+
+/// A pipe that brings odd lengths.
+fn oddly(kernel: &Scripted) -> OwnedFd {
+    let chunks = [100, 3, 5000, 1, 513, 20_000];
+    let source = Object::feeding(false, &patterned(LEN), &chunks);
+    kernel.source(source, OFlags::empty())
+}
+
+fn run(kernel: &Scripted, source: &OwnedFd, sink: &OwnedFd) -> Report {
+    transfer(kernel, (source, sink), buffered()).unwrap()
+}
+
+#[test]
+fn whole_blocks_are_gathered_and_written_directly_and_the_rest_goes_the_other_way() {
+    let kernel = kernel(true);
+    let source = oddly(&kernel);
+    let sink = kernel.sink(Object::file(&[]), OFlags::DIRECT);
+    assert_eq!(run(&kernel, &source, &sink).bytes(), LEN as u64);
+    assert_eq!(kernel.contents(&sink), patterned(LEN));
+    assert_eq!(kernel.cursor(&sink), LEN as u64);
+    let writes = kernel.answers(Call::Write);
+    let [whole @ .., refused, rest] = &writes[..] else {
+        panic!("{writes:?}");
+    };
+    assert_eq!((*refused, *rest), (Err(Errno::INVAL), Ok(LEN % 4096)));
+    let is_whole = |written: &Result<usize, Errno>| written.is_ok_and(|n| n % 4096 == 0);
+    assert!(whole.iter().all(is_whole), "{writes:?}");
+}
+
+#[test]
+fn without_another_opening_whole_blocks_arrive_and_the_refusal_of_the_rest_stands() {
+    let kernel = kernel(false);
+    let source = oddly(&kernel);
+    let sink = kernel.sink(Object::file(&[]), OFlags::DIRECT);
+    let error = transfer(&kernel, (&source, &sink), buffered()).unwrap_err();
+    assert_eq!((error.side(), error.call()), (Side::Sink, Some("write")));
+    assert_eq!(error.raw_os_error(), Some(Errno::INVAL.raw_os_error()));
+    let n = LEN / 4096 * 4096;
+    assert_eq!(error.bytes(), n as u64);
+    assert_eq!(kernel.contents(&sink), patterned(LEN)[..n]);
+    assert_eq!(error.undelivered(), &patterned(LEN)[n..]);
+}
+
+#[test]
+fn without_another_opening_a_source_at_an_odd_place_is_refused() {
+    let kernel = kernel(false);
+    let source = kernel.source(Object::file(&patterned(LEN)), OFlags::DIRECT);
+    kernel.set_cursor(&source, 100);
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    let error = transfer(&kernel, (&source, &sink), buffered()).unwrap_err();
+    assert_eq!((error.side(), error.bytes()), (Side::Source, 0));
+    assert_eq!(error.raw_os_error(), Some(Errno::INVAL.raw_os_error()));
+}
+
+#[test]
+fn a_source_at_an_odd_place_is_read_the_other_way_up_to_its_next_block() {
+    let kernel = kernel(true);
+    let source = kernel.source(Object::file(&patterned(LEN)), OFlags::DIRECT);
+    kernel.set_cursor(&source, 100);
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    let n = LEN - 100;
+    assert_eq!(run(&kernel, &source, &sink).bytes(), n as u64);
+    assert_eq!(kernel.contents(&sink), patterned(LEN)[100..]);
+    assert_eq!(kernel.cursor(&source), LEN as u64);
+    let reads = kernel.answers(Call::Read);
+    assert_eq!(reads[..2], [Err(Errno::INVAL), Ok(3996)]);
+    assert!(!reads[2..].contains(&Err(Errno::INVAL)), "{reads:?}");
+}
+
+/// A failure in the middle of the odd rest, or of the blocks before it, loses no count.
+#[test]
+fn what_is_not_written_is_handed_back_wherever_it_fails() {
+    for nth in 0..12 {
+        let kernel = kernel(true);
+        let source = oddly(&kernel);
+        let sink = kernel.sink(Object::file(&[]), OFlags::DIRECT);
+        kernel.set_cursor(&sink, 100);
+        let mut twists = vec![Twist::Straight; nth];
+        twists.push(Twist::Fails(Errno::IO));
+        kernel.twist(Call::Write, &twists);
+        let (n, undelivered) = match transfer(&kernel, (&source, &sink), buffered()) {
+            Ok(report) => (report.bytes(), Vec::new()),
+            Err(error) => {
+                assert_eq!(error.side(), Side::Sink, "{error:#}");
+                (error.bytes(), error.into_undelivered())
+            }
+        };
+        assert_eq!(kernel.cursor(&sink), 100 + n);
+        let rest = kernel.contents(&source);
+        let written = kernel.contents(&sink);
+        let written = written.get(100..).unwrap_or_default();
+        assert_eq!(written.len() as u64, n);
+        let all = [written, &undelivered[..], &rest].concat();
+        assert!(all == patterned(LEN), "write {nth}: {n} bytes");
+    }
+}

@@ -1,0 +1,204 @@
+//! Records, whatever the kernel does.
+
+use std::num::NonZeroU64;
+use std::ops::ControlFlow;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestError, TestRunner};
+
+use super::properties::check_as;
+use super::{Outcome, attempts, transfer, transfer_watched};
+use crate::options::{Options, Sparse};
+use crate::records::Counting;
+use crate::report::Ended;
+use crate::scripted::Scripted;
+use crate::scripted::draw::worlds;
+use crate::scripted::objects::Object;
+use crate::scripted::script::{Call, Twist};
+use crate::scripted::world::World;
+use crate::strategy::Strategy as Route;
+use crate::sys::{Errno, OFlags};
+
+/// Enough to meet every pair with every bound; the environment can ask for more.
+const CASES: u32 = 2000;
+
+/// Transfers whose records are counted, and mostly limited or paced.
+fn cases() -> impl Strategy<Value = World> {
+    let delimiters = prop_oneof![Just(0), Just(b'\n'), any::<u8>()];
+    // Of all the records that there are, in thousandths; and few.
+    let limits = prop_oneof![
+        2 => Just(None),
+        2 => (0..1100_u64).prop_map(|part| Some((part, 0))),
+        1 => (0..4_u64).prop_map(|n| Some((0, n))),
+        1 => (0..3_u64).prop_map(|n| Some((1000, n))),
+    ];
+    let rates = prop_oneof![3 => Just(None), 1 => (1..10_u64).prop_map(Some)];
+    (worlds(), delimiters, limits, rates).prop_map(|(mut world, delimiter, limit, rate)| {
+        let n = n_of(&world.data(), delimiter) as u64;
+        world.wishes.counting = Counting {
+            delimiter: Some(delimiter),
+            limit: limit.map(|(part, few)| n * part / 1000 + few),
+            rate: rate.and_then(|times| NonZeroU64::new(times * n.max(1))),
+        };
+        if !matches!(world.wishes.strategy, None | Some(Route::Buffered)) {
+            world.wishes.strategy = None;
+        }
+        world
+    })
+}
+
+fn n_of(bytes: &[u8], delimiter: u8) -> usize {
+    bytes.split(|byte| *byte == delimiter).count() - 1
+}
+
+#[test]
+fn the_count_is_that_of_the_sink_and_nothing_goes_beyond_the_nth_record() {
+    let mut config = Config {
+        failure_persistence: None,
+        ..Config::default()
+    };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = CASES;
+    }
+    let outcome = TestRunner::new(config).run(&cases(), |world| {
+        check_as(&world, world.source.bytes(), |_, _| {}).map(|_| ())
+    });
+    match outcome {
+        Ok(()) => {}
+        Err(TestError::Fail(why, world)) => panic!("{why}\n{world:#?}"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+const LINES: &[u8] = b"one\ntwo\n\nfour\nfive";
+
+fn lines_up_to(n: u64) -> Options {
+    let mut options = Options::default();
+    options.records.limit = Some(n);
+    options
+}
+
+/// A source that is cut into such pieces.
+fn stream(kernel: &Scripted, bytes: &[u8], pieces: &[usize]) -> std::os::fd::OwnedFd {
+    kernel.source(Object::feeding(true, bytes, pieces), OFlags::empty())
+}
+
+#[test]
+fn every_limit_ends_behind_its_record_wherever_reads_and_writes_are_cut() {
+    let ends = [0, 4, 8, 9, 14];
+    for (n, end) in ends.into_iter().enumerate() {
+        for piece in 1..=LINES.len() {
+            for short in 1..=LINES.len() {
+                let kernel = Scripted::default();
+                let source = stream(&kernel, LINES, &[piece; 20]);
+                let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+                kernel.twist(Call::Write, &[Twist::Short(short); 20]);
+                let report = transfer(&kernel, (&source, &sink), lines_up_to(n as u64)).unwrap();
+                assert_eq!(report.records(), n as u64);
+                assert_eq!(report.ended(), Ended::Limit);
+                assert_eq!(kernel.contents(&sink), LINES[..end]);
+                let rest = [report.undelivered(), &kernel.contents(&source)].concat();
+                assert_eq!(rest, LINES[end..], "{n}, {piece}, {short}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_has_no_delimiter_at_its_end_is_moved_and_not_counted() {
+    let kernel = Scripted::default();
+    let source = stream(&kernel, LINES, &[]);
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    let report = transfer(&kernel, (&source, &sink), lines_up_to(5)).unwrap();
+    assert_eq!((report.records(), report.ended()), (4, Ended::Eof));
+    assert_eq!(kernel.contents(&sink), LINES);
+}
+
+/// A clone or a splice would let bytes go that nobody has counted.
+#[test]
+fn records_are_counted_by_read_and_write_and_holes_as_zeros() {
+    for sparse in [Sparse::Keep, Sparse::Fill, Sparse::Detect] {
+        let kernel = Scripted::default();
+        let bytes = [vec![1; 4096], vec![0; 40_960], vec![2; 4096]].concat();
+        let source = Object::File(crate::scripted::objects::File::sparse(&bytes));
+        let source = kernel.source(source, OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        let mut options = Options {
+            sparse,
+            ..Options::default()
+        };
+        options.records.delimiter = Some(0);
+        let report = transfer(&kernel, (&source, &sink), options).unwrap();
+        assert_eq!(report.records(), 40_960);
+        assert_eq!(attempts(&report), [(Route::Buffered, 49_152, None)]);
+        let kept = if sparse == Sparse::Fill { 0 } else { 40_960 };
+        assert_eq!(report.hole_bytes(), kept);
+    }
+}
+
+#[test]
+fn zeros_of_a_hole_that_could_not_be_made_are_not_counted() {
+    let kernel = Scripted::default();
+    let bytes = [vec![1; 4096], vec![0; 40_960]].concat();
+    let source = kernel.source(Object::file(&bytes), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    kernel.twist(Call::Truncate, &[Twist::Fails(Errno::IO)]);
+    let mut options = Options {
+        sparse: Sparse::Detect,
+        ..Options::default()
+    };
+    options.records.delimiter = Some(0);
+    let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
+    assert_eq!((error.bytes(), error.report().records()), (4096, 0));
+    assert_eq!(kernel.contents(&sink), vec![1; 4096]);
+}
+
+#[test]
+fn a_pace_of_records_lets_them_go_one_after_the_other_and_what_is_no_record_at_once() {
+    let kernel = Scripted::default();
+    let source = stream(&kernel, b"a\nb\nc\nd", &[]);
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    let mut options = Options {
+        observed: true,
+        ..Options::default()
+    };
+    options.records.rate = NonZeroU64::new(10);
+    let mut seen = Vec::new();
+    let observe = |progress: &crate::Progress| {
+        seen.push((kernel.elapsed().as_millis(), progress.bytes()));
+        assert_eq!(progress.records(), progress.bytes() / 2);
+        ControlFlow::Continue(())
+    };
+    let outcome = transfer_watched(&kernel, (&source, &sink), options, observe, |_| {});
+    assert!(matches!(outcome, Outcome::Ran(Ok(_))), "{outcome:?}");
+    assert_eq!(seen, [(100, 2), (200, 4), (300, 7)]);
+}
+
+#[test]
+fn a_message_that_goes_beyond_the_limit_is_handed_back_whole() {
+    use crate::scripted::channel::Messages;
+    for to_messages in [true, false] {
+        let kernel = Scripted::default();
+        let messages = [
+            b"a\nb\n".to_vec(),
+            b"c".to_vec(),
+            b"\nd".to_vec(),
+            b"e\n".to_vec(),
+        ];
+        let source = kernel.source(
+            Object::Messages(Messages::feeding(&messages)),
+            OFlags::empty(),
+        );
+        let sink = if to_messages {
+            Object::Messages(Messages::default())
+        } else {
+            Object::file(&[])
+        };
+        let sink = kernel.sink(sink, OFlags::empty());
+        let report = transfer(&kernel, (&source, &sink), lines_up_to(3)).unwrap();
+        assert_eq!((report.records(), report.ended()), (2, Ended::Limit));
+        assert_eq!(kernel.contents(&sink), b"a\nb\nc");
+        assert_eq!(report.undelivered(), b"\nd");
+        assert_eq!(kernel.contents(&source), b"e\n");
+    }
+}

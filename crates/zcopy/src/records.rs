@@ -1,0 +1,169 @@
+//! Records: stretches of bytes that end in a delimiter, counted, limited and paced on their way through the
+//! buffer.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use crate::rate::Bucket;
+use crate::sys::Kernel;
+use count::{count, end_of_nth};
+
+mod count;
+
+/// What the caller asked for that is counted in records.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counting {
+    /// What ends a record, if that was said.
+    pub(crate) delimiter: Option<u8>,
+    pub(crate) limit: Option<u64>,
+    /// Records a second.
+    pub(crate) rate: Option<NonZeroU64>,
+}
+
+/// The records of a transfer, where somebody counts them.
+///
+/// Bytes are counted when the sink has accepted them. With a limit or a rate those in the buffer are counted
+/// before, to know whether all may go; then that number serves for both.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    delimiter: Option<u8>,
+    limit: Option<u64>,
+    pace: Option<Bucket>,
+    /// What the pace allows and has not been used.
+    granted: u64,
+    /// Delimiters among the bytes that the sink has accepted.
+    n: u64,
+    /// Delimiters among those that wait in the buffer, if they have been counted.
+    waiting: Option<u64>,
+}
+
+/// How many of the bytes that wait may go to the sink now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admitted {
+    /// So many, at least 1.
+    Bytes(usize),
+    /// None, until the pace allows it.
+    Later,
+    /// None at all: they are a message, which goes beyond the limit.
+    Never,
+}
+
+impl Counting {
+    /// What ends a record, if records are counted: a line feed, if a limit or a rate alone was given.
+    pub(crate) fn delimiter(&self) -> Option<u8> {
+        let is_bounded = self.limit.is_some() || self.rate.is_some();
+        self.delimiter.or(is_bounded.then_some(b'\n'))
+    }
+
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.delimiter().is_some()
+    }
+}
+
+impl Records {
+    /// None yet; the pace begins now.
+    pub(crate) fn new<K: Kernel>(kernel: &K, counting: Counting) -> Self {
+        Self {
+            delimiter: counting.delimiter(),
+            limit: counting.limit,
+            pace: counting
+                .rate
+                .map(|rate| Bucket::new(rate.get(), kernel.now())),
+            ..Self::default()
+        }
+    }
+
+    /// Delimiters among the bytes that the sink has accepted.
+    pub(crate) fn count(&self) -> u64 {
+        self.n
+    }
+
+    /// Whether the last record that is wanted has gone.
+    pub(crate) fn is_at_limit(&self) -> bool {
+        self.left() == 0
+    }
+
+    fn left(&self) -> u64 {
+        self.limit.map_or(u64::MAX, |limit| limit - self.n)
+    }
+
+    /// How long the pace holds back what waits in the buffer. None if some of it may go.
+    pub(crate) fn pause<K: Kernel>(&mut self, kernel: &K, waiting: &[u8]) -> Option<Duration> {
+        self.pace?;
+        let wanted = self.count_waiting(waiting).min(self.left());
+        if wanted <= self.granted {
+            return None;
+        }
+        match self.pace.as_mut()?.allow(kernel.now(), wanted) {
+            Ok(granted) => {
+                self.granted = granted;
+                None
+            }
+            Err(pause) => Some(pause),
+        }
+    }
+
+    /// How much of what waits in the buffer may go: all if limit and pace allow it, otherwise up to the end
+    /// of a record. A message goes whole or not at all.
+    pub(crate) fn admit(&mut self, waiting: &[u8], is_message: bool) -> Admitted {
+        let left = self.left();
+        let granted = self.pace.map_or(u64::MAX, |_| self.granted);
+        let Some(delimiter) = self.delimiter else {
+            return Admitted::Bytes(waiting.len());
+        };
+        // A record is at least a byte.
+        if left.min(granted) > waiting.len() as u64 {
+            return Admitted::Bytes(waiting.len());
+        }
+        let n = self.count_waiting(waiting);
+        let ends_in_record = waiting.last() == Some(&delimiter);
+        let is_within_limit = n < left || n == left && ends_in_record;
+        if is_message {
+            return match is_within_limit {
+                true if n > 0 && granted == 0 => Admitted::Later,
+                true => Admitted::Bytes(waiting.len()),
+                false => Admitted::Never,
+            };
+        }
+        if is_within_limit && n <= granted {
+            return Admitted::Bytes(waiting.len());
+        }
+        match left.min(granted) {
+            0 => Admitted::Later,
+            most => Admitted::Bytes(end_of_nth(waiting, delimiter, most)),
+        }
+    }
+
+    /// Accounts for bytes that the sink has accepted; `n_waiting` wait behind them.
+    pub(crate) fn accepted(&mut self, bytes: &[u8], n_waiting: usize) {
+        let Some(delimiter) = self.delimiter else {
+            return;
+        };
+        let n = match self.waiting {
+            Some(all) if n_waiting == 0 => all,
+            _ => count(bytes, delimiter),
+        };
+        self.waiting = self
+            .waiting
+            .filter(|_| n_waiting > 0)
+            .map(|waiting| waiting - n);
+        self.n += n;
+        self.granted = self.granted.saturating_sub(n);
+        if let Some(pace) = &mut self.pace {
+            pace.spend(n);
+        }
+    }
+
+    /// Counts the last `n` zeros as not accepted after all.
+    pub(crate) fn take_back_zeros(&mut self, n: u64) {
+        if self.delimiter == Some(0) {
+            self.n -= n;
+        }
+    }
+
+    fn count_waiting(&mut self, waiting: &[u8]) -> u64 {
+        let delimiter = self.delimiter;
+        let count = || delimiter.map_or(0, |delimiter| count(waiting, delimiter));
+        *self.waiting.get_or_insert_with(count)
+    }
+}
