@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 
-use super::display::{Event, File, Stage};
+use super::display::{Event, File, Stage, shares_terminal};
 use super::format::Format;
 use super::hook::{self, Hook};
 use super::instrument::{Clock, Instrument};
@@ -56,6 +56,7 @@ impl Face {
         let mut screen = Screen::on_stderr(Setup {
             force: settings.force,
             own_row: settings.own_row,
+            shares: shares_terminal(&settings),
             columns: settings.columns,
             rows: settings.rows,
         })?;
@@ -206,6 +207,9 @@ impl Face {
             }
             Form::Line if self.screen.is_wanted() => {
                 self.render(reading);
+                if self.instrument.has_passed_more() {
+                    self.screen.is_written_over();
+                }
                 self.screen.draw(&self.line);
             }
             Form::Line | Form::Quiet => return,

@@ -40,6 +40,9 @@ pub struct Setup {
     pub force: bool,
     /// Give each display of this terminal its own row (`-c`).
     pub own_row: bool,
+    /// Draw between lines that somebody else writes to the same terminal: each line stands below what is there
+    /// already.
+    pub shares: bool,
     /// The width, whatever the terminal's is (`-w`).
     pub columns: Option<u16>,
     /// The height, whatever the terminal's is (`-H`).
@@ -48,6 +51,10 @@ pub struct Setup {
 
 /// Where the display is drawn. The cursor is hidden from the first frame to the end, which a drop is too.
 #[derive(Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact about the screen, independent of the others"
+)]
 pub struct Screen {
     tty: Tty,
     setup: Setup,
@@ -59,6 +66,8 @@ pub struct Screen {
     is_cursor_hidden: bool,
     /// Whether what stands there may have been broken over several rows.
     is_broken: bool,
+    /// Whether the last line is no longer the last on the screen.
+    is_written_over: bool,
     /// A line that the terminal had no room for.
     undrawn: Option<String>,
     row: Row,
@@ -115,6 +124,7 @@ impl Screen {
             has_drawn: false,
             is_cursor_hidden: false,
             is_broken: false,
+            is_written_over: true,
             undrawn: None,
             row: Row::Any,
             at_the_end: Vec::new(),
@@ -161,6 +171,11 @@ impl Screen {
     #[must_use]
     pub fn has_drawn(&self) -> bool {
         self.has_drawn
+    }
+
+    /// Takes note that somebody has written to the terminal that this is [shared](Setup::shares) with.
+    pub fn is_written_over(&mut self) {
+        self.is_written_over = true;
     }
 
     /// Whether others may draw below this line, where messages after the end would stand in their way.
@@ -246,7 +261,7 @@ impl Screen {
                 let _ = frame.queue(MoveTo(0, lowest));
             }
             let is_last = !matches!(&self.row, Row::Own(rows) if rows.others() > 0);
-            if is_last {
+            if is_last && !self.shares() {
                 frame.push(b'\n');
             }
             if self.is_cursor_hidden {
@@ -281,6 +296,7 @@ impl Screen {
 
     /// Somebody else writes to the terminal from now on.
     fn lose_the_screen(&mut self) {
+        self.is_written_over = true;
         if self.shown > 0 {
             self.shown = 0;
             self.is_broken = false;
@@ -288,6 +304,11 @@ impl Screen {
                 rows.forget();
             }
         }
+    }
+
+    /// Whether what somebody else writes stands between our lines. A row of our own is nobody else's.
+    fn shares(&self) -> bool {
+        self.setup.shares && !self.setup.own_row && self.has_sequences()
     }
 
     fn has_sequences(&self) -> bool {
@@ -314,6 +335,7 @@ impl Screen {
         if is_drawn {
             self.deadline = None;
             self.shown = columns(line);
+            self.is_written_over = false;
             self.has_drawn = true;
             self.is_broken = false;
             self.is_cursor_hidden = self.has_sequences();
@@ -331,7 +353,11 @@ impl Screen {
             is_cursor_hidden: self.is_cursor_hidden,
             is_broken: self.is_broken,
             columns: self.tty.size().unwrap_or(self.size).columns,
+            is_written_over: self.is_written_over || self.is_broken,
         };
+        if self.shares() {
+            return frame::between(line, before);
+        }
         frame::in_place(line, turn, before)
     }
 

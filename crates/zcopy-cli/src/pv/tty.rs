@@ -217,6 +217,16 @@ impl Tty {
     }
 }
 
+/// Whether both are one terminal.
+#[must_use]
+pub fn is_same(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {
+    let device = |fd| match rustix::fs::fstat(fd) {
+        Ok(stat) if rustix::termios::isatty(fd) => Some(stat.st_rdev),
+        _ => None,
+    };
+    device(one).is_some_and(|one| device(other) == Some(one))
+}
+
 impl AsFd for Tty {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()

@@ -92,8 +92,12 @@ impl Desk {
 
     /// The pipe `in`, to be written to, once somebody reads it. The source ends when this is dropped.
     pub(crate) fn source(&self) -> File {
+        self.writer("in")
+    }
+
+    fn writer(&self, name: &str) -> File {
         let begin = Instant::now();
-        let path = self.path("in");
+        let path = self.path(name);
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         loop {
             match OpenOptions::new()
@@ -145,6 +149,11 @@ impl Desk {
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
+    }
+
+    /// Ends a pipe to which nobody has written, once somebody reads it.
+    pub(crate) fn end_pipe(&self, name: &str) {
+        drop(self.writer(name));
     }
 
     /// Whether somebody takes what comes to the screen.

@@ -6,6 +6,7 @@ use crossterm::QueueableCommand as _;
 use crossterm::cursor::MoveTo;
 use crossterm::terminal::{Clear, ClearType};
 
+use super::frame::fresh_line;
 use super::{A_MOMENT, PATIENCE, Row, Screen};
 use crate::pv::columns::columns;
 
@@ -16,7 +17,11 @@ impl Screen {
     /// A terminal that takes nothing gets it later.
     pub fn say(&mut self, message: &str) {
         let mut frame = Vec::new();
-        if self.has_drawn && self.is_ours() && self.has_sequences() {
+        if self.shares() && self.is_ours() {
+            let columns = self.tty.size().unwrap_or(self.size).columns;
+            frame.extend_from_slice(&fresh_line(columns));
+            self.is_written_over = true;
+        } else if self.has_drawn && self.is_ours() && self.has_sequences() {
             let patience = if self.tty.is_clogged() {
                 Duration::ZERO
             } else {

@@ -147,7 +147,7 @@ fn a_command_runs_at_every_step_and_at_the_end() {
     for (bytes, line) in steps {
         source.write_all(&vec![0; bytes]).unwrap();
         if !line.is_empty() {
-            told += &format!("{line}\n");
+            told = format!("{told}{line}\n");
             desk.wait_for_file("log", &told);
         }
     }
@@ -159,12 +159,18 @@ fn a_command_runs_at_every_step_and_at_the_end() {
 #[test]
 fn without_a_step_a_command_runs_ten_times() {
     let mut desk = Desk::with(
-        "for n in 1 2 3 4 5 6 7 8 9 10; do echo -n x; read line < out; done | \
-         pv -q -s 10 -i 0.1 --on-progress 'echo $ZC_PV_PERCENT >> log; echo > out' > /dev/null",
+        "pv -q -s 10 -i 0.1 --on-progress 'echo $ZC_PV_PERCENT >> log' < in > /dev/null",
     );
+    let mut source = desk.source();
+    let mut told = String::new();
+    for n in 1..=10 {
+        source.write_all(b"x").unwrap();
+        told = format!("{told}{n}0\n");
+        desk.wait_for_file("log", &told);
+    }
+    drop(source);
     assert_eq!(desk.left(), [""; 0]);
-    let told: Vec<String> = (1..=10).map(|n| format!("{n}0")).collect();
-    assert_eq!(desk.read("log").lines().collect::<Vec<_>>(), told);
+    assert_eq!(desk.read("log"), told);
 }
 
 #[test]
@@ -180,6 +186,9 @@ fn the_first_stage_of_two_is_called_the_input() {
     );
     leaves(
         "cat f | pv -pbw 40 -U spool > /dev/null",
-        &["  (input): 2.00KiB [<=>                 ]", "2.00KiB [========================>] 100%"],
+        &[
+            "  (input): 2.00KiB [<=>                ]",
+            "2.00KiB [========================>] 100%",
+        ],
     );
 }

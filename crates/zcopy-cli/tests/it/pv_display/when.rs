@@ -99,7 +99,7 @@ fn time_begins_with_the_first_byte_if_that_is_waited_for() {
     desk.press(b"\n");
     desk.wait_for(|seen| has_row(seen, "1.00  B 0:00:0?"));
     let shown = desk.wait_until(|seen| seen.rows().into_iter().find(|row| row.contains("1.00  B")));
-    assert!(shown < "1.00  B 0:00:03".to_owned(), "{shown}");
+    assert!(shown.as_str() < "1.00  B 0:00:03", "{shown}");
     drop(source);
     let _ = desk.end();
     leaves("pv -W -b f > /dev/null", &["2.00KiB"]);
