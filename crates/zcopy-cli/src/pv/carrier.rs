@@ -114,6 +114,7 @@ impl<'a> Carrier<'a> {
         self.display.stage(Stage {
             name: self.settings.name.clone(),
             total: Some(counted),
+            bytes: None,
             from: Place { bytes, counted },
         });
         self.carry(&name, &spooled, output)

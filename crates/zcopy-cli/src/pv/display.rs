@@ -45,6 +45,8 @@ pub(crate) struct Stage {
     pub(crate) name: Option<String>,
     /// How much it is, in what is counted, if that is known.
     pub(crate) total: Option<u64>,
+    /// How many bytes it is, where lines are counted and nobody knows how many there are.
+    pub(crate) bytes: Option<u64>,
     /// Where it begins.
     pub(crate) from: Place,
 }

@@ -379,7 +379,7 @@ fn told(reading: &Reading) -> Option<hook::Told> {
     Some(hook::Told {
         percent: reading.percent()?,
         moved: reading.moved,
-        total: reading.total?,
+        total: reading.total,
         seconds: reading.elapsed.as_secs_f64(),
     })
 }

@@ -9,7 +9,8 @@ pub(crate) struct Told {
     pub(crate) percent: f64,
     /// In what is counted: bytes, or lines.
     pub(crate) moved: u64,
-    pub(crate) total: u64,
+    /// As far as it is known.
+    pub(crate) total: Option<u64>,
     pub(crate) seconds: f64,
 }
 
@@ -73,6 +74,9 @@ impl Hook {
     }
 
     fn run(&self, told: Told) -> std::io::Result<Child> {
+        let total = told
+            .total
+            .map_or_else(String::new, |total| total.to_string());
         Command::new("sh")
             .arg("-c")
             .arg(&self.command)
@@ -81,7 +85,7 @@ impl Hook {
             .stdout(std::io::stderr())
             .env("ZC_PV_PERCENT", format!("{:.0}", told.percent.floor()))
             .env("ZC_PV_MOVED", told.moved.to_string())
-            .env("ZC_PV_TOTAL", told.total.to_string())
+            .env("ZC_PV_TOTAL", total)
             .env("ZC_PV_SECONDS", format!("{:.3}", told.seconds))
             .spawn()
     }
@@ -103,7 +107,7 @@ mod tests {
         Told {
             percent,
             moved: 7,
-            total: 70,
+            total: Some(70),
             seconds: 1.5,
         }
     }

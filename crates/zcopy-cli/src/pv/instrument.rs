@@ -171,7 +171,11 @@ impl Instrument {
             rate: self.history.rate(),
             average: self.history.average(),
             fastest: self.history.fastest(),
-            remaining: self.history.remaining(self.stage.total),
+            remaining: match self.stage.bytes {
+                Some(total) => self.bytes.remaining(Some(total)),
+                None => self.history.remaining(self.stage.total),
+            },
+            share: self.stage.bytes.and_then(|total| share(bytes, total)),
             buffer: self.buffer_use(unread),
             tail,
             line,
@@ -210,4 +214,13 @@ impl Instrument {
             _ => BufferUse::Unused,
         }
     }
+}
+
+/// How many percent of a total have been moved.
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "a percentage needs no more digits"
+)]
+fn share(moved: u64, total: u64) -> Option<f64> {
+    (total > 0).then(|| moved as f64 * 100.0 / total as f64)
 }
