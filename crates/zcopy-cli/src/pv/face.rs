@@ -10,7 +10,7 @@ use jiff::Zoned;
 
 use super::display::{Event, File, Stage, shares_terminal};
 use super::format::Format;
-use super::hook::{self, Hook};
+use super::hook::{Hook, Told};
 use super::instrument::{Clock, Instrument};
 use super::meter::Meter;
 use super::pidfile::Pidfile;
@@ -21,7 +21,7 @@ use super::settings::{Form, Settings};
 use super::signals::{self, Event as Signal};
 use super::status::Status;
 use super::{json, number, time, titles};
-use crate::exit;
+use crate::{exit, sys};
 
 /// How often to look whether the first byte has come.
 const LOOK: Duration = Duration::from_millis(50);
@@ -169,7 +169,7 @@ impl Face {
     /// Takes a reading, and shows it.
     fn draw(&mut self) {
         let reading = self.instrument.read();
-        let ran = match (&mut self.hook, told(&reading)) {
+        let ran = match (&mut self.hook, Told::of(&reading)) {
             (Some(hook), Some(told)) => hook.see(told),
             _ => Ok(()),
         };
@@ -334,7 +334,7 @@ impl Face {
         }
         let reading = self.instrument.read_last();
         self.end_stage(&reading);
-        if let (Some(hook), Some(told)) = (self.hook.take(), told(&reading))
+        if let (Some(hook), Some(told)) = (self.hook.take(), Told::of(&reading))
             && let Err(error) = hook.finish(told)
         {
             self.complain(&format!("sh: {error}"));
@@ -347,6 +347,11 @@ impl Face {
         // What the terminal has echoed stands in the line.
         self.draw_again();
         let program = exit::program();
+        if signal == libc::SIGQUIT {
+            // Whoever wants to look at a core gets one, and a tidy terminal.
+            self.screen.finish();
+            sys::by_default(signal);
+        }
         let name = match signal {
             libc::SIGINT => "Interrupt",
             libc::SIGHUP => "Hangup",
@@ -372,16 +377,6 @@ fn format_of(settings: &Settings, stage: &Stage) -> Format {
     } else {
         format
     }
-}
-
-/// What a command is told, if there is a total to have a share of.
-fn told(reading: &Reading) -> Option<hook::Told> {
-    Some(hook::Told {
-        percent: reading.percent()?,
-        moved: reading.moved,
-        total: reading.total,
-        seconds: reading.elapsed.as_secs_f64(),
-    })
 }
 
 /// The clock, if anybody is told the time.
