@@ -12,8 +12,9 @@ use std::time::Duration;
 use super::face::Face;
 use super::meter::Meter;
 use super::pidfile::Pidfile;
-use super::settings::Settings;
+use super::settings::{Form, Output, Settings};
 use super::signals::{self, Signals};
+use super::tty;
 use crate::exit;
 use crate::quote::quoted;
 
@@ -71,6 +72,7 @@ pub(crate) struct Display {
     events: Sender<Event>,
     thread: JoinHandle<()>,
     signals: Signals,
+    shares_terminal: bool,
 }
 
 impl Display {
@@ -84,6 +86,7 @@ impl Display {
     ) -> io::Result<Self> {
         let (events, receiver) = mpsc::channel();
         let signals = Signals::sent_to(events.clone())?;
+        let shares_terminal = shares_terminal(settings);
         let face = Face::new(settings.clone(), meter.clone(), output, pidfile, stage)?;
         let thread = thread::Builder::new()
             .name("display".into())
@@ -92,7 +95,13 @@ impl Display {
             events,
             thread,
             signals,
+            shares_terminal,
         })
+    }
+
+    /// Whether the bytes go to the terminal that this draws on, so that it has to know of each where it stands.
+    pub(crate) fn shares_terminal(&self) -> bool {
+        self.shares_terminal
     }
 
     /// Goes on with something else, on a line of its own.
@@ -128,4 +137,11 @@ impl Display {
             exit::say(&message);
         }
     }
+}
+
+/// Whether the bytes go to the terminal that is drawn on.
+pub(super) fn shares_terminal(settings: &Settings) -> bool {
+    matches!(settings.output, Output::Stdout)
+        && settings.form != Form::Quiet
+        && tty::is_same(rustix::stdio::stdout(), rustix::stdio::stderr())
 }

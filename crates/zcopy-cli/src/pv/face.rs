@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 
-use super::display::{Event, File, Stage};
+use super::display::{Event, File, Stage, shares_terminal};
 use super::format::Format;
-use super::hook::{self, Hook};
+use super::hook::{Hook, Told};
 use super::instrument::{Clock, Instrument};
 use super::meter::Meter;
 use super::pidfile::Pidfile;
@@ -21,7 +21,7 @@ use super::settings::{Form, Settings};
 use super::signals::{self, Event as Signal};
 use super::status::Status;
 use super::{json, number, time, titles};
-use crate::exit;
+use crate::{exit, sys};
 
 /// How often to look whether the first byte has come.
 const LOOK: Duration = Duration::from_millis(50);
@@ -56,6 +56,7 @@ impl Face {
         let mut screen = Screen::on_stderr(Setup {
             force: settings.force,
             own_row: settings.own_row,
+            shares: shares_terminal(&settings),
             columns: settings.columns,
             rows: settings.rows,
         })?;
@@ -168,7 +169,7 @@ impl Face {
     /// Takes a reading, and shows it.
     fn draw(&mut self) {
         let reading = self.instrument.read();
-        let ran = match (&mut self.hook, told(&reading)) {
+        let ran = match (&mut self.hook, Told::of(&reading)) {
             (Some(hook), Some(told)) => hook.see(told),
             _ => Ok(()),
         };
@@ -206,6 +207,9 @@ impl Face {
             }
             Form::Line if self.screen.is_wanted() => {
                 self.render(reading);
+                if self.instrument.has_passed_more() {
+                    self.screen.is_written_over();
+                }
                 self.screen.draw(&self.line);
             }
             Form::Line | Form::Quiet => return,
@@ -265,15 +269,27 @@ impl Face {
         if self.is_shown() && !self.is_early() {
             self.put(reading);
         }
-        self.screen.finish();
-        if self.settings.stats {
-            let statistics = self.instrument.statistics();
-            self.screen
-                .say(&match (self.settings.form, self.settings.unit) {
-                    (Form::Json, _) => json::written(&json::Rates::of(&statistics)),
-                    (_, number::Unit::Bits) => statistics.in_bits(),
-                    _ => statistics.to_string(),
-                });
+        if !self.settings.stats {
+            return self.screen.finish();
+        }
+        let statistics = self.instrument.statistics();
+        let line = match (self.settings.form, self.settings.unit) {
+            (Form::Json, _) => json::written(&json::Rates::of(&statistics)),
+            (_, number::Unit::Bits) => statistics.in_bits(),
+            _ => statistics.to_string(),
+        };
+        self.end_with(&line, reading);
+    }
+
+    /// Ends the display, and leaves one more line below, or above where others draw below.
+    fn end_with(&mut self, message: &str, reading: &Reading) {
+        if self.screen.has_own_row() {
+            self.screen.say(message);
+            self.put(reading);
+            self.screen.finish();
+        } else {
+            self.screen.finish();
+            self.screen.say(message);
         }
     }
 
@@ -318,24 +334,34 @@ impl Face {
         }
         let reading = self.instrument.read_last();
         self.end_stage(&reading);
-        if let (Some(hook), Some(told)) = (self.hook.take(), told(&reading))
+        if let (Some(hook), Some(told)) = (self.hook.take(), Told::of(&reading))
             && let Err(error) = hook.finish(told)
         {
             self.complain(&format!("sh: {error}"));
         }
+        self.screen.close();
     }
 
     /// Ends the process.
     fn interrupted(&mut self, signal: i32) {
         // What the terminal has echoed stands in the line.
         self.draw_again();
-        self.screen.finish();
+        let program = exit::program();
+        if signal == libc::SIGQUIT {
+            // Whoever wants to look at a core gets one, and a tidy terminal.
+            self.screen.finish();
+            sys::by_default(signal);
+        }
         let name = match signal {
             libc::SIGINT => "Interrupt",
             libc::SIGHUP => "Hangup",
             _ => "Terminated",
         };
-        self.complain(&format!("interrupted by a signal: {name}"));
+        let program = program.to_string_lossy();
+        let message = format!("{program}: interrupted by a signal: {name}");
+        let reading = self.instrument.read();
+        self.end_with(&message, &reading);
+        self.screen.close();
         if let Some(pidfile) = &self.pidfile {
             pidfile.remove();
         }
@@ -351,16 +377,6 @@ fn format_of(settings: &Settings, stage: &Stage) -> Format {
     } else {
         format
     }
-}
-
-/// What a command is told, if there is a total to have a share of.
-fn told(reading: &Reading) -> Option<hook::Told> {
-    Some(hook::Told {
-        percent: reading.percent()?,
-        moved: reading.moved,
-        total: reading.total,
-        seconds: reading.elapsed.as_secs_f64(),
-    })
 }
 
 /// The clock, if anybody is told the time.

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::process::{Child, Command, Stdio};
 
+use super::reading::Reading;
+
 /// What a command is told of the transfer, in its environment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Told {
@@ -12,6 +14,18 @@ pub(crate) struct Told {
     /// As far as it is known.
     pub(crate) total: Option<u64>,
     pub(crate) seconds: f64,
+}
+
+impl Told {
+    /// What is told of a reading, if there is a total to have a share of.
+    pub(crate) fn of(reading: &Reading) -> Option<Self> {
+        Some(Self {
+            percent: reading.percent()?,
+            moved: reading.moved,
+            total: reading.total,
+            seconds: reading.elapsed.as_secs_f64(),
+        })
+    }
 }
 
 /// Runs a command by `sh` at every so many per cent.

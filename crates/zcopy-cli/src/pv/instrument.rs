@@ -33,6 +33,8 @@ pub(super) struct Instrument {
     stopped: Duration,
     /// The highest count that was read: it never goes back.
     highest: u64,
+    /// How many bytes had passed when somebody asked.
+    passed: u64,
 }
 
 impl Instrument {
@@ -54,6 +56,7 @@ impl Instrument {
             begin: Instant::now(),
             stopped: Duration::ZERO,
             highest: 0,
+            passed: 0,
         }
     }
 
@@ -102,6 +105,12 @@ impl Instrument {
     /// The bytes that have been moved in this stage, whatever is counted.
     pub(super) fn bytes(&self) -> u64 {
         self.place().bytes.saturating_sub(self.stage.from.bytes)
+    }
+
+    /// Whether more bytes have passed since this was asked last, where that is noted.
+    pub(super) fn has_passed_more(&mut self) -> bool {
+        let passed = self.meter.passed();
+        std::mem::replace(&mut self.passed, passed) != passed
     }
 
     /// Whether bytes are what is counted.

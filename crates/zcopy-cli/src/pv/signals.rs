@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGWINCH};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
 use signal_hook::iterator::{Handle, Signals as Incoming};
 
 use crate::sys;
@@ -33,10 +33,10 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Has `INT`, `TERM`, `HUP`, `TSTP`, `CONT` and `WINCH` sent to a channel, whose message may be of any
+    /// Has `INT`, `TERM`, `HUP`, `QUIT`, `TSTP`, `CONT` and `WINCH` sent to a channel, whose message may be of any
     /// type that an [`Event`] fits in.
     ///
-    /// `INT`, `TERM`, `HUP` and `TSTP` stay ignored if they are (by nohup, say). From now on the terminal
+    /// `INT`, `TERM`, `HUP`, `QUIT` and `TSTP` stay ignored if they are (by nohup, say). From now on the terminal
     /// does not stop this process for drawing in the background: whoever draws looks first.
     ///
     /// After the drop those signals do nothing.
@@ -49,17 +49,20 @@ impl Signals {
         T: From<Event> + Send + 'static,
     {
         sys::ignore_sigttou();
-        let wanted = [SIGINT, SIGTERM, SIGHUP, SIGTSTP]
+        let ending: Vec<i32> = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
             .into_iter()
             .filter(|&signal| !sys::is_ignored(signal))
-            .chain([SIGCONT, SIGWINCH]);
-        let is_interrupted = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            if !sys::is_ignored(signal) {
-                signal_hook::flag::register(signal, Arc::clone(&is_interrupted))?;
-            }
-        }
+            .collect();
+        let pausing = (!sys::is_ignored(SIGTSTP)).then_some(SIGTSTP);
+        let mut wanted = ending.clone();
+        wanted.extend(pausing);
+        wanted.extend([SIGCONT, SIGWINCH]);
         let mut signals = Incoming::new(wanted)?;
+        // Only now, so that whatever sets it has an event on its way.
+        let is_interrupted = Arc::new(AtomicBool::new(false));
+        for signal in ending {
+            signal_hook::flag::register(signal, Arc::clone(&is_interrupted))?;
+        }
         let incoming = signals.handle();
         thread::Builder::new()
             .name("signals".into())

@@ -3,9 +3,10 @@
 //! In scripts it is called `pv`, so that pv 1.12 can take its place where it is installed.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::Write as _;
 use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::{OpenOptionsExt as _, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -16,8 +17,15 @@ use tempfile::TempDir;
 use crate::screen::{Seen, Terminal};
 use crate::skip::skip;
 
+mod beside;
+mod formats;
 mod hands;
+mod messages;
+mod numbers;
+mod several;
 mod switches;
+mod totals;
+mod when;
 
 /// The newest pv, where the peers are installed.
 const THEIRS: &str = "/opt/peers/bin/pv";
@@ -84,8 +92,12 @@ impl Desk {
 
     /// The pipe `in`, to be written to, once somebody reads it. The source ends when this is dropped.
     pub(crate) fn source(&self) -> File {
+        self.writer("in")
+    }
+
+    fn writer(&self, name: &str) -> File {
         let begin = Instant::now();
-        let path = self.directory.path().join("in");
+        let path = self.path(name);
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         loop {
             match OpenOptions::new()
@@ -109,10 +121,14 @@ impl Desk {
         self.open("out")
     }
 
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
     /// Waits until the script has written a line to a file, and says which.
     pub(crate) fn line_in(&self, name: &str) -> String {
         let begin = Instant::now();
-        let path = self.directory.path().join(name);
+        let path = self.path(name);
         loop {
             match fs::read_to_string(&path) {
                 Ok(line) if line.ends_with('\n') => return line.trim_end().to_owned(),
@@ -122,13 +138,31 @@ impl Desk {
         }
     }
 
+    /// Waits until a file holds this.
+    pub(crate) fn wait_for_file(&self, name: &str, expected: &str) {
+        let begin = Instant::now();
+        while fs::read_to_string(self.path(name)).ok().as_deref() != Some(expected) {
+            assert!(begin.elapsed() < PATIENCE, "{}", self.read(name));
+            std::thread::yield_now();
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Ends a pipe to which nobody has written, once somebody reads it.
+    pub(crate) fn end_pipe(&self, name: &str) {
+        drop(self.writer(name));
+    }
+
     /// Whether somebody takes what comes to the screen.
     pub(crate) fn read_screen(&self, reads: bool) {
         self.terminal.read(reads);
     }
 
     fn open(&self, name: &str) -> File {
-        let path = self.directory.path().join(name);
+        let path = self.path(name);
         OpenOptions::new()
             .read(true)
             .write(true)
@@ -176,6 +210,13 @@ fn ours() -> &'static Path {
 #[track_caller]
 pub(crate) fn left_by(script: &str) -> Vec<String> {
     Desk::with(script).left()
+}
+
+/// The pipe `in`, with so many bytes in it.
+pub(crate) fn fed(desk: &Desk, bytes: usize) -> File {
+    let mut source = desk.source();
+    source.write_all(&vec![0; bytes]).unwrap();
+    source
 }
 
 /// Sees that a script leaves rows like these patterns, and no others.

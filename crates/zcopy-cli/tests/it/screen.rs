@@ -99,6 +99,11 @@ impl Seen {
         self.parser.screen().hide_cursor()
     }
 
+    /// One character, with its colours.
+    pub(crate) fn cell(&self, row: u16, column: u16) -> vt100::Cell {
+        self.parser.screen().cell(row, column).unwrap().clone()
+    }
+
     /// Every title that the window was given.
     pub(crate) fn titles(&self) -> &[String] {
         &self.parser.callbacks().titles

@@ -143,6 +143,7 @@ impl<'a> Follower<'a> {
             own_row: false,
             columns: settings.columns,
             rows: settings.rows,
+            ..Setup::default()
         })?;
         let format = if is_lone {
             settings.format.clone()

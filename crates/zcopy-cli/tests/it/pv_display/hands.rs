@@ -244,3 +244,14 @@ fn a_terminal_that_nobody_reads_holds_up_neither_the_bytes_nor_the_end() {
     desk.read_screen(true);
     assert!(desk.end().success());
 }
+
+#[test]
+fn who_wants_a_core_gets_a_tidy_terminal_too() {
+    use std::os::unix::process::ExitStatusExt as _;
+    let mut desk = Desk::with("ulimit -c 0; exec pv -i 0.1 < in > /dev/null");
+    let _source = desk.source();
+    desk.wait_for(|seen| is_like(&seen.row(0), LINE) && seen.cursor_is_hidden());
+    desk.signal(Signal::QUIT);
+    assert_eq!(desk.end().signal(), Some(Signal::QUIT.as_raw()));
+    assert!(!desk.seen().cursor_is_hidden());
+}

@@ -123,3 +123,28 @@ fn bars_are_drawn_in_the_style_asked_for() {
         as_pv(&format!("pv --bar-style {style} < f | cat > /dev/null"));
     }
 }
+
+#[test]
+fn a_height_is_taken_for_the_terminal_s() {
+    // Of four rows the fourth is the last, and all that is below is none of them.
+    leaves(
+        "seq 6; pv -cb -H 4 f > /dev/null",
+        &["1", "2", "3", "2.00KiB", "5", "6"],
+    );
+    leaves(
+        "seq 6; pv -cb f > /dev/null",
+        &["1", "2", "3", "4", "5", "6", "2.00KiB"],
+    );
+}
+
+#[test]
+fn lines_are_counted_in_thousands() {
+    leaves("pv -lb lines > /dev/null", &["1.00k"]);
+    leaves("pv --line-mode -r lines > /dev/null", &["[?????/s]"]);
+    leaves("printf 'a\\0b\\0c' | pv -0b > /dev/null", &["2.00"]);
+    leaves("printf 'a\\0b\\0c' | pv --null -b > /dev/null", &["2.00"]);
+    as_pv("pv -lb lines > /dev/null; pv -ln lines > /dev/null; pv -lnb lines > /dev/null");
+    as_pv(
+        "pv -lp -s 2000 lines > /dev/null; cat lines | pv -lpb > /dev/null; cat lines | pv -lp -s 4K > /dev/null",
+    );
+}
