@@ -172,15 +172,13 @@ fn sizes(settings: &Settings, output: &Output) -> Result<(Option<u64>, Option<u6
     let known = given
         .filter(|size| *size > 0)
         .or_else(|| input::total(&settings.inputs, settings.counted));
-    let device = || match output.is(FileType::BlockDevice) {
-        true => input::size_of_device(output.as_fd()),
-        false => None,
-    };
     if let Some(total) = known {
         return Ok((Some(total), settings.stops_at_size.then_some(total)));
     }
     // A device is filled from where it stands, and no further.
-    let room = device();
+    let is_device = output.is(FileType::BlockDevice);
+    let room = is_device.then(|| input::remaining(output.as_fd()));
+    let room = room.flatten();
     Ok((room, room))
 }
 
