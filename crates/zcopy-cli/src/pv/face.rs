@@ -100,8 +100,11 @@ impl Face {
                 self.draw_again();
             }
             Event::Signal(Signal::Pause) => {
-                // What the terminal has echoed stands in the line.
-                self.draw_again();
+                // What the terminal has echoed stands in the line. Of several displays the first has perhaps forgotten
+                // already where they are.
+                if !self.screen.has_own_row() {
+                    self.draw_again();
+                }
                 self.screen.pause();
                 let stopped = signals::stop();
                 self.instrument.skip(stopped);
@@ -155,15 +158,12 @@ impl Face {
     }
 
     fn first_due(&self) -> Instant {
-        let wait = if self.waits {
-            LOOK
-        } else {
-            self.settings.interval
-        };
         let begin = self.instrument.begin();
-        begin
-            .checked_add(wait.max(self.settings.delay))
-            .unwrap_or(begin + LONG)
+        if self.waits {
+            return begin + LOOK;
+        }
+        let wait = self.settings.interval.max(self.settings.delay);
+        begin.checked_add(wait).unwrap_or(begin + LONG)
     }
 
     /// Takes a reading, and shows it.

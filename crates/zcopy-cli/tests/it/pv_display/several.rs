@@ -137,3 +137,34 @@ fn one_alone_stays_where_it_began() {
     assert!(is_like(&rows[1], BAR), "{rows:?}");
     assert_eq!((rows[0].as_str(), rows[2].as_str()), ("above", "below"));
 }
+
+#[test]
+fn after_a_pause_both_go_on_below_what_the_shell_has_written() {
+    let mut desk = Desk::sized(
+        16,
+        72,
+        "set -m; pv -cbN one -i 0.1 < in | pv -cbN two -i 0.1 > /dev/null; echo stopped; fg > /dev/null; echo over",
+    );
+    let source = super::fed(&desk, 2048);
+    let both = |rows: &[String]| {
+        let is_there = |name: &str| rows.iter().filter(|row| row.starts_with(name)).count() == 1;
+        is_there("      one: 2.00KiB") && is_there("      two: 2.00KiB")
+    };
+    desk.wait_for(|seen| both(&seen.rows()));
+    desk.press(crate::screen::CONTROL_Z);
+    desk.wait_for(|seen| {
+        let rows = seen.rows();
+        let stopped = rows.iter().position(|row| row == "stopped");
+        stopped.is_some_and(|stopped| both(&rows[stopped..]))
+    });
+    drop(source);
+    let rows = desk.left();
+    let stopped = rows.iter().position(|row| row == "stopped").unwrap();
+    assert!(both(&rows[stopped..]), "{rows:?}");
+    assert_eq!(rows.len(), stopped + 4, "{rows:?}");
+    let n_names = rows[..stopped]
+        .iter()
+        .filter(|row| row.ends_with(": 2.00KiB"))
+        .count();
+    assert!(n_names <= 2, "{rows:?}");
+}

@@ -135,3 +135,14 @@ fn without_a_terminal_nothing_is_shown_but_by_force() {
     leaves("pv -fb f 2> log > /dev/null; cat log", &["2.00KiB"]);
     leaves("pv -b --force f 2>&1 > /dev/null | cat", &["2.00KiB"]);
 }
+
+#[test]
+fn a_delay_does_not_hide_the_first_byte_from_who_waits_for_it() {
+    let mut desk = Desk::with("pv -Wtbi 0.1 -D 3 < in > /dev/null");
+    let source = super::fed(&desk, 3);
+    desk.wait_for(|seen| !seen.row(0).is_empty());
+    // From the byte on, not from the end of the delay.
+    assert!(desk.seen().row(0).as_str() > "3.00  B 0:00:01");
+    drop(source);
+    let _ = desk.end();
+}
