@@ -29,8 +29,8 @@ mod hash;
 mod pidfile;
 mod spool;
 
-// mod memory;
-// mod pairs;
+mod memory;
+mod pairs;
 
 /// Where pv 1.12 is, if it is.
 const PV: &str = "/opt/peers/bin/pv";
