@@ -13,7 +13,7 @@ mod outputs;
 mod usage;
 
 mod descriptors;
-// mod devices;
+mod devices;
 mod own_file;
 mod signals;
 
@@ -21,9 +21,8 @@ mod rate;
 mod size;
 mod ways;
 
-// mod bad_blocks;
-// mod direct;
-// mod sparse;
+mod bad_blocks;
+mod direct;
 
 mod hash;
 mod pidfile;
