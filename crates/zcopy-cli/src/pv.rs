@@ -20,6 +20,7 @@ pub mod text;
 pub mod time;
 pub mod titles;
 pub mod tty;
+pub mod watch;
 
 mod carrier;
 mod digest;
@@ -28,6 +29,7 @@ mod extra;
 mod face;
 mod hook;
 mod input;
+mod instrument;
 mod job;
 mod json;
 mod meter;

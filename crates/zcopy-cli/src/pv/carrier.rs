@@ -114,6 +114,7 @@ impl<'a> Carrier<'a> {
         self.display.stage(Stage {
             name: self.settings.name.clone(),
             total: Some(counted),
+            bytes: None,
             from: Place { bytes, counted },
         });
         self.carry(&name, &spooled, output)
@@ -252,8 +253,12 @@ impl<'a> Carrier<'a> {
                 }
             });
         }
-        if !self.is_spooling && self.meter.witness().is_needed() {
-            transfer = transfer.inspect(|bytes| self.meter.witness().see(bytes));
+        let shares = self.display.shares_terminal();
+        if !self.is_spooling && (shares || self.meter.witness().is_needed()) {
+            transfer = transfer.inspect(|bytes| {
+                self.meter.pass(bytes.len());
+                self.meter.witness().see(bytes);
+            });
         }
         if settings.form != Form::Quiet || settings.hook.is_some() {
             transfer = transfer.tick(TICK).observe(|progress| {

@@ -12,8 +12,9 @@ use std::time::Duration;
 use super::face::Face;
 use super::meter::Meter;
 use super::pidfile::Pidfile;
-use super::settings::Settings;
+use super::settings::{Form, Output, Settings};
 use super::signals::{self, Signals};
+use super::tty;
 use crate::exit;
 use crate::quote::quoted;
 
@@ -44,6 +45,8 @@ pub(crate) struct Stage {
     pub(crate) name: Option<String>,
     /// How much it is, in what is counted, if that is known.
     pub(crate) total: Option<u64>,
+    /// How many bytes it is, where lines are counted and nobody knows how many there are.
+    pub(crate) bytes: Option<u64>,
     /// Where it begins.
     pub(crate) from: Place,
 }
@@ -68,7 +71,8 @@ pub(super) struct File {
 pub(crate) struct Display {
     events: Sender<Event>,
     thread: JoinHandle<()>,
-    _signals: Signals,
+    signals: Signals,
+    shares_terminal: bool,
 }
 
 impl Display {
@@ -82,6 +86,7 @@ impl Display {
     ) -> io::Result<Self> {
         let (events, receiver) = mpsc::channel();
         let signals = Signals::sent_to(events.clone())?;
+        let shares_terminal = shares_terminal(settings);
         let face = Face::new(settings.clone(), meter.clone(), output, pidfile, stage)?;
         let thread = thread::Builder::new()
             .name("display".into())
@@ -89,8 +94,14 @@ impl Display {
         Ok(Self {
             events,
             thread,
-            _signals: signals,
+            signals,
+            shares_terminal,
         })
+    }
+
+    /// Whether the bytes go to the terminal that this draws on, so that it has to know of each where it stands.
+    pub(crate) fn shares_terminal(&self) -> bool {
+        self.shares_terminal
     }
 
     /// Goes on with something else, on a line of its own.
@@ -112,9 +123,11 @@ impl Display {
         }));
     }
 
-    /// Shows how it ended.
+    /// Shows how it ended. If a signal has come first, that is how, and this does not return.
     pub(crate) fn finish(self) {
-        self.tell(Event::Over);
+        if !self.signals.has_interrupted() {
+            self.tell(Event::Over);
+        }
         // Should it have panicked, it has said so.
         let _ = self.thread.join();
     }
@@ -124,4 +137,11 @@ impl Display {
             exit::say(&message);
         }
     }
+}
+
+/// Whether the bytes go to the terminal that is drawn on.
+pub(super) fn shares_terminal(settings: &Settings) -> bool {
+    matches!(settings.output, Output::Stdout)
+        && settings.form != Form::Quiet
+        && tty::is_same(rustix::stdio::stdout(), rustix::stdio::stderr())
 }

@@ -1,6 +1,9 @@
 //! What a line consists of: parsed from a format string, or made from the switches.
 
 use crate::pv::bar::BarStyle;
+use colour::codes;
+
+mod colour;
 
 /// What a line consists of.
 #[derive(Clone, Debug, PartialEq)]
@@ -227,6 +230,15 @@ impl Format {
         }
     }
 
+    /// The same with the name in front, of a line that the switches ask for.
+    #[must_use]
+    pub fn named(mut self) -> Self {
+        if self.layout == Layout::Joined && !self.pieces.contains(&Piece::Name) {
+            self.pieces.insert(0, Piece::Name);
+        }
+        self
+    }
+
     /// The same in bare numbers, as `-n` with `-F` prints it.
     #[must_use]
     pub fn in_numbers(self) -> Self {
@@ -258,6 +270,12 @@ impl Format {
         self.pieces
             .iter()
             .any(|piece| matches!(piece, Piece::Line(_)))
+    }
+
+    /// Whether the time of day is shown, for which the time zones have to be looked through.
+    #[must_use]
+    pub fn tells_time(&self) -> bool {
+        self.pieces.contains(&Piece::Finish)
     }
 
     /// Whether the terminal's tab is told, which has to be told of the end as well.
@@ -326,66 +344,6 @@ fn style_named(name: &str) -> Option<BarStyle> {
     styles
         .find(|(word, _)| *word == name)
         .map(|(_, style)| *style)
-}
-
-/// The colours, in the order of their codes from 30 on.
-const COLOURS: [&[&str]; 10] = [
-    &["black"],
-    &["red"],
-    &["green"],
-    &["brown", "yellow"],
-    &["blue"],
-    &["magenta"],
-    &["cyan"],
-    &["white"],
-    &[],
-    &["default"],
-];
-
-/// Everything but colours, with the codes of ECMA-48.
-const ATTRIBUTES: &[(&str, u8)] = &[
-    ("reset", 0),
-    ("none", 0),
-    ("bold", 1),
-    ("dim", 2),
-    ("italic", 3),
-    ("underscore", 4),
-    ("underline", 4),
-    ("blink", 5),
-    ("reverse", 7),
-    ("no-bold", 22),
-    ("no-dim", 22),
-    ("no-italic", 23),
-    ("no-underscore", 24),
-    ("no-underline", 24),
-    ("no-blink", 25),
-    ("no-reverse", 27),
-];
-
-/// The codes that words stand for; words that stand for none are left out.
-fn codes(words: &str) -> String {
-    let codes = words.split([',', ';']).filter_map(code);
-    let codes: Vec<String> = codes.map(|code| code.to_string()).collect();
-    codes.join(";")
-}
-
-fn code(word: &str) -> Option<u8> {
-    if word.bytes().all(|byte| byte.is_ascii_digit()) {
-        return word.parse().ok();
-    }
-    if let Some((_, code)) = ATTRIBUTES.iter().find(|(name, _)| *name == word) {
-        return Some(*code);
-    }
-    let (name, base) = match (word.strip_prefix("fg-"), word.strip_prefix("bg-")) {
-        (Some(name), _) => (name, 30),
-        (_, Some(name)) => (name, 40),
-        // `default` alone could be either.
-        _ if word == "default" => return None,
-        _ => (word, 30),
-    };
-    let index = COLOURS.iter().position(|names| names.contains(&name))?;
-    // There are ten.
-    Some(base + index as u8)
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ impl History {
         let beat = self.beat;
         self.sample(elapsed, moved);
         // The last line is one more sign of life, though nothing may have moved since the last but one.
-        self.beat = beat + 1;
+        self.beat = beat + u64::from(moved > 0);
         self.is_over = true;
         self.rate = self.now.rate_since(self.start);
         if self.measured.count == 0 && self.now.at > self.start.at {

@@ -3,14 +3,29 @@
 use std::ffi::OsString;
 use std::process::{Child, Command, Stdio};
 
+use super::reading::Reading;
+
 /// What a command is told of the transfer, in its environment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Told {
     pub(crate) percent: f64,
     /// In what is counted: bytes, or lines.
     pub(crate) moved: u64,
-    pub(crate) total: u64,
+    /// As far as it is known.
+    pub(crate) total: Option<u64>,
     pub(crate) seconds: f64,
+}
+
+impl Told {
+    /// What is told of a reading, if there is a total to have a share of.
+    pub(crate) fn of(reading: &Reading) -> Option<Self> {
+        Some(Self {
+            percent: reading.percent()?,
+            moved: reading.moved,
+            total: reading.total,
+            seconds: reading.elapsed.as_secs_f64(),
+        })
+    }
 }
 
 /// Runs a command by `sh` at every so many per cent.
@@ -73,6 +88,9 @@ impl Hook {
     }
 
     fn run(&self, told: Told) -> std::io::Result<Child> {
+        let total = told
+            .total
+            .map_or_else(String::new, |total| total.to_string());
         Command::new("sh")
             .arg("-c")
             .arg(&self.command)
@@ -81,13 +99,14 @@ impl Hook {
             .stdout(std::io::stderr())
             .env("ZC_PV_PERCENT", format!("{:.0}", told.percent.floor()))
             .env("ZC_PV_MOVED", told.moved.to_string())
-            .env("ZC_PV_TOTAL", told.total.to_string())
+            .env("ZC_PV_TOTAL", total)
             .env("ZC_PV_SECONDS", format!("{:.3}", told.seconds))
             .spawn()
     }
 }
 
 /// How many whole steps there are in a percentage.
+#[allow(clippy::cast_sign_loss, reason = "percentages and steps are positive")]
 fn steps(percent: f64, every: f64) -> u32 {
     // A tenth is not a whole number of thousandths in binary.
     (percent / every + 1e-9).floor() as u32
@@ -102,7 +121,7 @@ mod tests {
         Told {
             percent,
             moved: 7,
-            total: 70,
+            total: Some(70),
             seconds: 1.5,
         }
     }

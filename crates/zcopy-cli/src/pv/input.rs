@@ -7,9 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use rustix::fs::{FileType, OFlags, SeekFrom};
-use zcopy::Transfer;
 
-use super::witness::Counted;
 use crate::sys;
 
 /// An input that is open.
@@ -50,10 +48,10 @@ impl AsFd for Input {
     }
 }
 
-/// What all inputs come to, in what is counted, if that can be known beforehand.
+/// The bytes that all inputs come to, if that can be known beforehand.
 ///
 /// What cannot be opened counts for nothing: it is complained about when it has its turn.
-pub(crate) fn total(names: &[OsString], counted: Counted) -> Option<u64> {
+pub(crate) fn total(names: &[OsString]) -> Option<u64> {
     let mut total = 0_u64;
     for name in names {
         let Ok(stat) = status(name) else {
@@ -69,10 +67,7 @@ pub(crate) fn total(names: &[OsString], counted: Counted) -> Option<u64> {
         let Ok(input) = Input::open(name, false) else {
             continue;
         };
-        let part = match counted {
-            Counted::Bytes => remaining(input.as_fd())?,
-            Counted::Records(delimiter) => records(&input, delimiter)?,
-        };
+        let part = remaining(input.as_fd())?;
         total = total.saturating_add(part);
     }
     Some(total)
@@ -108,25 +103,11 @@ fn is_on_disk(fd: BorrowedFd<'_>) -> bool {
 }
 
 /// How large a block device is.
-pub(crate) fn size_of_device(fd: BorrowedFd<'_>) -> Option<u64> {
+fn size_of_device(fd: BorrowedFd<'_>) -> Option<u64> {
     let at = rustix::fs::seek(fd, SeekFrom::Current(0)).ok()?;
     let end = rustix::fs::seek(fd, SeekFrom::End(0)).ok()?;
     rustix::fs::seek(fd, SeekFrom::Start(at)).ok()?;
     Some(end)
-}
-
-/// The records of a regular file, from its cursor on, which stays where it is.
-fn records(input: &Input, delimiter: u8) -> Option<u64> {
-    let stat = rustix::fs::fstat(input.as_fd()).ok()?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return None;
-    }
-    let at = rustix::fs::seek(input.as_fd(), SeekFrom::Current(0)).ok()?;
-    let nowhere = File::options().write(true).open("/dev/null").ok()?;
-    let counting = Transfer::new(input, &nowhere)
-        .source_offset(at)
-        .records(delimiter);
-    counting.run().ok().map(|report| report.records())
 }
 
 /// As many bytes as there are in a file, or in all files under a directory.

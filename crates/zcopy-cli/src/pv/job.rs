@@ -19,7 +19,8 @@ use super::output::Output;
 use super::pidfile::Pidfile;
 use super::settings::{self, Settings, Size};
 use super::status::Status;
-use super::witness::Witness;
+use super::watch;
+use super::witness::{Counted, Witness};
 use crate::quote::quoted;
 use crate::{exit, sys};
 
@@ -30,6 +31,7 @@ pub const MISUSE: u8 = Status::MEMORY.number();
 #[must_use]
 pub fn run(args: &Args, matches: &ArgMatches) -> ExitCode {
     match Settings::of(args, matches) {
+        Ok(settings) if !args.watchfd.is_empty() => watch::follow(args, &settings).into(),
         Ok(settings) => transfer(settings).into(),
         Err(message) => {
             exit::say(&message);
@@ -72,7 +74,7 @@ fn transfer(mut settings: Settings) -> Status {
     if let Some(status) = replace(&settings.inputs, &output) {
         return status;
     }
-    let (total, limit) = match sizes(&settings, &output) {
+    let sizes = match sizes(&settings, &output) {
         Ok(sizes) => sizes,
         Err(status) => return status,
     };
@@ -94,11 +96,12 @@ fn transfer(mut settings: Settings) -> Status {
         .is(FileType::Fifo)
         .then(|| output.as_fd().try_clone_to_owned());
     let first = Stage {
-        name: match (&settings.spool, &settings.name) {
-            (Some(_), None) => Some("(input)".to_owned()),
-            (_, name) => name.clone(),
+        name: match &settings.spool {
+            Some(_) => Some("(input)".to_owned()),
+            None => settings.name.clone(),
         },
-        total,
+        total: sizes.total,
+        bytes: sizes.bytes,
         from: Place::default(),
     };
     let display = Display::begin(
@@ -115,7 +118,7 @@ fn transfer(mut settings: Settings) -> Status {
             return Status::INTERNAL;
         }
     };
-    let mut carrier = Carrier::new(&settings, &meter, &display, limit);
+    let mut carrier = Carrier::new(&settings, &meter, &display, sizes.limit);
     let taken = match &settings.spool {
         None => carrier.carry_all(&settings.inputs, &output),
         Some(spool) => carrier.carry_through(spool, &settings.inputs, &output),
@@ -156,8 +159,19 @@ fn replace(inputs: &[OsString], output: &Output) -> Option<Status> {
     Some(Status::ACCESS)
 }
 
+/// How much there will be.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sizes {
+    /// In what is counted.
+    total: Option<u64>,
+    /// In bytes, where the lines are not known.
+    bytes: Option<u64>,
+    /// How much may be moved at most, in what is counted.
+    limit: Option<u64>,
+}
+
 /// How much there will be, and how much may be moved at most.
-fn sizes(settings: &Settings, output: &Output) -> Result<(Option<u64>, Option<u64>), Status> {
+fn sizes(settings: &Settings, output: &Output) -> Result<Sizes, Status> {
     let given = match &settings.size {
         Some(Size::Of(size)) => Some(*size),
         Some(Size::As(path)) => match input::size_as(path) {
@@ -169,17 +183,31 @@ fn sizes(settings: &Settings, output: &Output) -> Result<(Option<u64>, Option<u6
         },
         None => None,
     };
-    let known = given
-        .filter(|size| *size > 0)
-        .or_else(|| input::total(&settings.inputs, settings.counted));
-    if let Some(total) = known {
-        return Ok((Some(total), settings.stops_at_size.then_some(total)));
+    let given = given.filter(|size| *size > 0);
+    if let (None, Counted::Records(_)) = (given, settings.counted) {
+        // How many lines there are is known when all have been read; how far it is, by the bytes.
+        return Ok(Sizes {
+            bytes: input::total(&settings.inputs),
+            ..Sizes::default()
+        });
+    }
+    if let Some(total) = given.or_else(|| input::total(&settings.inputs)) {
+        return Ok(Sizes {
+            total: Some(total),
+            limit: settings.stops_at_size.then_some(total),
+            bytes: None,
+        });
     }
     // A device is filled from where it stands, and no further.
     let is_device = output.is(FileType::BlockDevice);
-    let room = is_device.then(|| input::remaining(output.as_fd()));
-    let room = room.flatten();
-    Ok((room, room))
+    let room = is_device
+        .then(|| input::remaining(output.as_fd()))
+        .flatten();
+    Ok(Sizes {
+        total: room,
+        limit: room,
+        bytes: None,
+    })
 }
 
 /// Closes what was written to, where an error may be told at last.

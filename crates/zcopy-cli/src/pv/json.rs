@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::display;
+use super::history::Statistics;
 use super::reading::Reading;
 
 /// One moment of a transfer.
@@ -51,6 +53,75 @@ impl<'a> Line<'a> {
             over: reading.is_over,
         }
     }
+}
+
+/// An input that has come to its end.
+#[derive(Debug, Serialize)]
+pub(crate) struct File<'a> {
+    #[serde(rename = "file")]
+    name: &'a str,
+    /// What came of it: bytes,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+    /// or lines, if they are counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lines: Option<u64>,
+    /// Seconds that it took.
+    elapsed: f64,
+    /// A second, in what is counted.
+    rate: f64,
+}
+
+impl<'a> File<'a> {
+    pub(super) fn of(file: &'a display::File, rate: f64, counts_bytes: bool) -> Self {
+        Self {
+            name: &file.name,
+            bytes: counts_bytes.then_some(file.counted),
+            lines: (!counts_bytes).then_some(file.counted),
+            elapsed: rounded(file.took.as_secs_f64()),
+            rate: rounded(rate),
+        }
+    }
+}
+
+/// The rates of all intervals, in bytes per second; nothing if it was over before it could be measured.
+#[derive(Debug, Serialize)]
+pub(crate) struct Rates {
+    rates: Option<Spread>,
+}
+
+#[derive(Debug, Serialize)]
+struct Spread {
+    min: f64,
+    mean: f64,
+    max: f64,
+    deviation: f64,
+}
+
+impl Rates {
+    pub(crate) fn of(statistics: &Statistics) -> Self {
+        let rates = match *statistics {
+            Statistics::NotMeasured => None,
+            Statistics::Measured {
+                min,
+                mean,
+                max,
+                deviation,
+            } => Some(Spread {
+                min: rounded(min),
+                mean: rounded(mean),
+                max: rounded(max),
+                deviation: rounded(deviation),
+            }),
+        };
+        Self { rates }
+    }
+}
+
+/// An object as a line.
+pub(crate) fn written(object: &impl Serialize) -> String {
+    // Every field of ours can be written.
+    serde_json::to_string(object).unwrap_or_default()
 }
 
 /// To thousandths: nobody measures more.

@@ -15,6 +15,8 @@ pub(crate) struct Meter {
     before: Amount,
     /// And of this one.
     now: Amount,
+    /// What has passed, to the byte, where somebody has to know at once.
+    passed: AtomicU64,
     strategy: Mutex<Option<Strategy>>,
     witness: Mutex<Witness>,
 }
@@ -31,6 +33,7 @@ impl Meter {
             counted,
             before: Amount::default(),
             now: Amount::default(),
+            passed: AtomicU64::new(0),
             strategy: Mutex::new(None),
             witness: Mutex::new(witness),
         }
@@ -73,6 +76,16 @@ impl Meter {
     /// Whether bytes are what is counted.
     pub(crate) fn counts_bytes(&self) -> bool {
         self.counted == Counted::Bytes
+    }
+
+    /// Takes note that the output has just accepted so many bytes more.
+    pub(crate) fn pass(&self, bytes: usize) {
+        self.passed.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// How many bytes that has been told of.
+    pub(crate) fn passed(&self) -> u64 {
+        self.passed.load(Ordering::Relaxed)
     }
 
     /// What moves the bytes, once some have been moved.

@@ -15,6 +15,8 @@ pub struct Reading {
     pub moved: u64,
     /// The amount that there is to move. A total of 0 is as good as unknown.
     pub total: Option<u64>,
+    /// How many percent have been moved, where that is known without a total: of lines in files, by the bytes.
+    pub share: Option<f64>,
     /// The rate over the last interval.
     pub rate: f64,
     /// The rate over the window of `-m`.
@@ -47,6 +49,7 @@ impl Reading {
             elapsed: Duration::ZERO,
             moved: 0,
             total,
+            share: None,
             rate: 0.0,
             average: 0.0,
             fastest: 0.0,
@@ -82,8 +85,10 @@ impl Reading {
         reason = "a percentage needs no more digits"
     )]
     pub fn percent(&self) -> Option<f64> {
-        let total = self.total.filter(|total| *total > 0)?;
-        Some((self.moved as f64 * 100.0 / total as f64).min(100.0))
+        let total = self.total.filter(|total| *total > 0);
+        let of_total = |total| self.moved as f64 * 100.0 / total as f64;
+        let percent = self.share.or_else(|| total.map(of_total))?;
+        Some(percent.min(100.0))
     }
 }
 

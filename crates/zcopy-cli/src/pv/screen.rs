@@ -6,16 +6,20 @@ use std::time::{Duration, Instant};
 
 use crossterm::QueueableCommand as _;
 use crossterm::cursor::{MoveTo, Show};
-use crossterm::terminal::{Clear, ClearType};
 
 use super::columns::columns;
 use super::look::Look;
 use super::rows::{Rows, Turn};
 use super::titles;
 use super::tty::{Size, Tty};
+
+pub use several::Several;
+
+mod several;
 use frame::Before;
 
 mod frame;
+mod message;
 
 /// How long a frame may wait for room before it is left out. The next one is up to date in any case.
 const A_MOMENT: Duration = Duration::from_millis(20);
@@ -36,6 +40,9 @@ pub struct Setup {
     pub force: bool,
     /// Give each display of this terminal its own row (`-c`).
     pub own_row: bool,
+    /// Draw between lines that somebody else writes to the same terminal: each line stands below what is there
+    /// already.
+    pub shares: bool,
     /// The width, whatever the terminal's is (`-w`).
     pub columns: Option<u16>,
     /// The height, whatever the terminal's is (`-H`).
@@ -44,6 +51,10 @@ pub struct Setup {
 
 /// Where the display is drawn. The cursor is hidden from the first frame to the end, which a drop is too.
 #[derive(Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact about the screen, independent of the others"
+)]
 pub struct Screen {
     tty: Tty,
     setup: Setup,
@@ -55,11 +66,15 @@ pub struct Screen {
     is_cursor_hidden: bool,
     /// Whether what stands there may have been broken over several rows.
     is_broken: bool,
+    /// Whether the last line is no longer the last on the screen.
+    is_written_over: bool,
     /// A line that the terminal had no room for.
     undrawn: Option<String>,
     row: Row,
     /// What is to be sent when all is over: the window's old title, no progress in its tab.
     at_the_end: Vec<&'static str>,
+    /// Until when the end may wait for the terminal.
+    deadline: Option<Instant>,
 }
 
 /// Which row the line is drawn on.
@@ -109,9 +124,11 @@ impl Screen {
             has_drawn: false,
             is_cursor_hidden: false,
             is_broken: false,
+            is_written_over: true,
             undrawn: None,
             row: Row::Any,
             at_the_end: Vec::new(),
+            deadline: None,
         };
         // A terminal of no abilities has no rows, only a line.
         if setup.own_row && screen.has_sequences() {
@@ -144,10 +161,27 @@ impl Screen {
     pub fn look(&self) -> Look {
         let is_terminal = self.tty.is_terminal();
         Look {
-            colour: self.look.colour && is_terminal,
+            colour: self.look.colour && self.is_wanted(),
             sequences: self.look.sequences && is_terminal,
             ..self.look
         }
+    }
+
+    /// Whether a line stands on the screen, or did before the process was stopped.
+    #[must_use]
+    pub fn has_drawn(&self) -> bool {
+        self.has_drawn
+    }
+
+    /// Takes note that somebody has written to the terminal that this is [shared](Setup::shares) with.
+    pub fn is_written_over(&mut self) {
+        self.is_written_over = true;
+    }
+
+    /// Whether others may draw below this line, where messages after the end would stand in their way.
+    #[must_use]
+    pub fn has_own_row(&self) -> bool {
+        self.has_drawn && matches!(self.row, Row::Own(_))
     }
 
     /// Registers for a row of its own, if that is wished for. Whoever does so first is above.
@@ -189,28 +223,6 @@ impl Screen {
         }
     }
 
-    /// Writes a message above the display, or wherever standard error leads. The display follows with its next
-    /// frame.
-    pub fn say(&mut self, message: &str) {
-        let mut frame = Vec::new();
-        if self.has_drawn && self.is_ours() && self.has_sequences() {
-            if self.take_turn(PATIENCE).is_some() {
-                self.say_above_all(message);
-                self.give_turn_back();
-                return;
-            }
-            let _ = frame.queue(Clear(ClearType::CurrentLine));
-        } else if self.has_drawn {
-            // Nothing else clears what stands there.
-            frame.extend(std::iter::repeat_n(b' ', self.shown));
-            frame.push(b'\r');
-        }
-        frame.extend_from_slice(message.as_bytes());
-        frame.push(b'\n');
-        let _ = self.tty.put(&frame, PATIENCE);
-        self.shown = 0;
-    }
-
     /// Looks how large the terminal is now. To be called when it may have been resized, and on the way back into
     /// the foreground.
     pub fn measure(&mut self) {
@@ -234,45 +246,57 @@ impl Screen {
     ///
     /// A terminal that takes nothing is given a second, and then left as it is.
     pub fn finish(&mut self) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = *self
+            .deadline
+            .get_or_insert_with(|| Instant::now() + PATIENCE);
         let patience = || deadline.saturating_duration_since(Instant::now());
         if let Some(line) = self.undrawn.take()
             && self.is_ours()
         {
             self.try_draw(&line, patience());
         }
+        let mut frame = Vec::new();
         if self.has_drawn && self.is_ours() {
-            let lowest = self.take_turn(patience());
-            let is_last = !matches!(&self.row, Row::Own(rows) if rows.others() > 0);
-            let mut frame = Vec::new();
-            if let Some(lowest) = lowest {
+            if let Some(lowest) = self.take_turn(patience()) {
                 let _ = frame.queue(MoveTo(0, lowest));
             }
-            if is_last {
+            let is_last = !matches!(&self.row, Row::Own(rows) if rows.others() > 0);
+            if is_last && !self.shares() {
                 frame.push(b'\n');
             }
             if self.is_cursor_hidden {
                 // The others hide it again with their next frames, if there are any.
                 let _ = frame.queue(Show);
             }
-            for sequence in self.at_the_end.drain(..) {
-                frame.extend_from_slice(sequence.as_bytes());
-            }
-            if self.tty.put(&frame, patience()) {
-                self.is_cursor_hidden = false;
-            }
+        }
+        for sequence in self.at_the_end.drain(..) {
+            frame.extend_from_slice(sequence.as_bytes());
+        }
+        if !frame.is_empty() && self.tty.put(&frame, patience()) {
+            self.is_cursor_hidden = false;
         }
         self.show_cursor(patience());
         self.tty.flush(patience());
         // While it is still our turn, so that of two that end together one is the last.
         self.row = Row::Any;
         self.has_drawn = false;
+        self.shown = 0;
         // It has had its time.
         self.is_cursor_hidden = false;
     }
 
+    /// Gives what was said last, of the second that the end may take, what is left.
+    pub fn close(&mut self) {
+        let deadline = *self
+            .deadline
+            .get_or_insert_with(|| Instant::now() + PATIENCE);
+        let patience = deadline.saturating_duration_since(Instant::now());
+        self.tty.flush(patience.max(A_MOMENT));
+    }
+
     /// Somebody else writes to the terminal from now on.
     fn lose_the_screen(&mut self) {
+        self.is_written_over = true;
         if self.shown > 0 {
             self.shown = 0;
             self.is_broken = false;
@@ -280,6 +304,11 @@ impl Screen {
                 rows.forget();
             }
         }
+    }
+
+    /// Whether what somebody else writes stands between our lines. A row of our own is nobody else's.
+    fn shares(&self) -> bool {
+        self.setup.shares && !self.setup.own_row && self.has_sequences()
     }
 
     fn has_sequences(&self) -> bool {
@@ -304,7 +333,9 @@ impl Screen {
         let frame = self.frame(line, turn);
         let is_drawn = self.tty.put(&frame, patience);
         if is_drawn {
+            self.deadline = None;
             self.shown = columns(line);
+            self.is_written_over = false;
             self.has_drawn = true;
             self.is_broken = false;
             self.is_cursor_hidden = self.has_sequences();
@@ -322,24 +353,12 @@ impl Screen {
             is_cursor_hidden: self.is_cursor_hidden,
             is_broken: self.is_broken,
             columns: self.tty.size().unwrap_or(self.size).columns,
+            is_written_over: self.is_written_over || self.is_broken,
         };
-        frame::in_place(line, turn, before)
-    }
-
-    /// Writes a message above the rows of all displays, which move down.
-    fn say_above_all(&mut self, message: &str) {
-        let Row::Own(rows) = &mut self.row else {
-            return;
-        };
-        let width = usize::from(self.size.columns);
-        let lines = columns(message).div_ceil(width).max(1) as u16;
-        if let Some(row) = rows.make_way(&mut self.tty, self.size, lines) {
-            let mut frame = Vec::new();
-            let _ = frame.queue(MoveTo(0, row));
-            // IL of ECMA-48, which crossterm has not.
-            frame.extend_from_slice(format!("\x1b[{lines}L{message}").as_bytes());
-            let _ = self.tty.put(&frame, PATIENCE);
+        if self.shares() {
+            return frame::between(line, before);
         }
+        frame::in_place(line, turn, before)
     }
 
     /// The lowest row of all displays, if each has one and it is our turn.

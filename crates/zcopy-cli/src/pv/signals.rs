@@ -1,11 +1,13 @@
 //! Signals as messages to the thread that draws.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGWINCH};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
 use signal_hook::iterator::{Handle, Signals as Incoming};
 
 use crate::sys;
@@ -27,13 +29,14 @@ pub enum Event {
 #[derive(Debug)]
 pub struct Signals {
     incoming: Handle,
+    is_interrupted: Arc<AtomicBool>,
 }
 
 impl Signals {
-    /// Has `INT`, `TERM`, `HUP`, `TSTP`, `CONT` and `WINCH` sent to a channel, whose message may be of any
+    /// Has `INT`, `TERM`, `HUP`, `QUIT`, `TSTP`, `CONT` and `WINCH` sent to a channel, whose message may be of any
     /// type that an [`Event`] fits in.
     ///
-    /// `INT`, `TERM`, `HUP` and `TSTP` stay ignored if they are (by nohup, say). From now on the terminal
+    /// `INT`, `TERM`, `HUP`, `QUIT` and `TSTP` stay ignored if they are (by nohup, say). From now on the terminal
     /// does not stop this process for drawing in the background: whoever draws looks first.
     ///
     /// After the drop those signals do nothing.
@@ -46,11 +49,20 @@ impl Signals {
         T: From<Event> + Send + 'static,
     {
         sys::ignore_sigttou();
-        let wanted = [SIGINT, SIGTERM, SIGHUP, SIGTSTP]
+        let ending: Vec<i32> = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
             .into_iter()
             .filter(|&signal| !sys::is_ignored(signal))
-            .chain([SIGCONT, SIGWINCH]);
+            .collect();
+        let pausing = (!sys::is_ignored(SIGTSTP)).then_some(SIGTSTP);
+        let mut wanted = ending.clone();
+        wanted.extend(pausing);
+        wanted.extend([SIGCONT, SIGWINCH]);
         let mut signals = Incoming::new(wanted)?;
+        // Only now, so that whatever sets it has an event on its way.
+        let is_interrupted = Arc::new(AtomicBool::new(false));
+        for signal in ending {
+            signal_hook::flag::register(signal, Arc::clone(&is_interrupted))?;
+        }
         let incoming = signals.handle();
         thread::Builder::new()
             .name("signals".into())
@@ -62,7 +74,18 @@ impl Signals {
                     }
                 }
             })?;
-        Ok(Self { incoming })
+        Ok(Self {
+            incoming,
+            is_interrupted,
+        })
+    }
+
+    /// Whether an [`Event::Interrupted`] is on its way, or has arrived.
+    ///
+    /// ^C reaches the whole pipeline at once: whoever sees its source end has been told already.
+    #[must_use]
+    pub fn has_interrupted(&self) -> bool {
+        self.is_interrupted.load(Ordering::Relaxed)
     }
 }
 

@@ -14,6 +14,12 @@ use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios};
 /// than a character and what it becomes.
 const A_LITTLE: Duration = Duration::from_millis(5);
 
+/// How much may wait for a place that takes nothing. Whoever leaves messages there for so long misses the rest.
+const LONGEST_QUEUE: usize = 1 << 16;
+
+/// How much a pipe that polls as writable takes without blocking (`PIPE_BUF`).
+const NEVER_BLOCKS: usize = 4096;
+
 /// Asks a terminal where its cursor is (DSR of ECMA-48).
 const QUESTION: &[u8] = b"\x1b[6n";
 
@@ -131,6 +137,20 @@ impl Tty {
         true
     }
 
+    /// Writes a message, which waits here for as long as it has to. Nobody else does, but for a moment.
+    pub fn queue(&mut self, message: &[u8], patience: Duration) {
+        if self.pending.len() <= LONGEST_QUEUE {
+            self.pending.extend_from_slice(message);
+        }
+        self.flush(patience);
+    }
+
+    /// Whether something waits that was not taken in time.
+    #[must_use]
+    pub fn is_clogged(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     /// Whether nothing waits, at the latest when patience is at an end.
     pub fn flush(&mut self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
@@ -138,7 +158,12 @@ impl Tty {
             if !self.is_writable(deadline) {
                 return false;
             }
-            match rustix::io::write(&self.fd, &self.pending) {
+            let most = if self.is_terminal {
+                self.pending.len()
+            } else {
+                self.pending.len().min(NEVER_BLOCKS)
+            };
+            match rustix::io::write(&self.fd, &self.pending[..most]) {
                 Ok(n) => {
                     self.pending.drain(..n);
                 }
@@ -190,6 +215,16 @@ impl Tty {
     fn is_writable(&self, deadline: Instant) -> bool {
         is_ready(&self.fd, PollFlags::OUT, deadline)
     }
+}
+
+/// Whether both are one terminal.
+#[must_use]
+pub fn is_same(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {
+    let device = |fd| match rustix::fs::fstat(fd) {
+        Ok(stat) if rustix::termios::isatty(fd) => Some(stat.st_rdev),
+        _ => None,
+    };
+    device(one).is_some_and(|one| device(other) == Some(one))
 }
 
 impl AsFd for Tty {

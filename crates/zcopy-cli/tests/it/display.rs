@@ -168,7 +168,7 @@ fn a_file_gets_lines_with_carriage_returns_and_no_sequences() {
         ..Setup::default()
     };
     let mut screen = Screen::on(file.as_fd(), setup, ABLE).unwrap();
-    assert!(!screen.look().colour);
+    assert!(!screen.look().sequences);
     screen.draw("a long line");
     screen.draw("short");
     screen.finish();

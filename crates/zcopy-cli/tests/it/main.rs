@@ -11,9 +11,12 @@
 mod cat;
 mod display;
 mod foreground;
+mod pv_display;
 mod pv_transfer;
+mod pv_watch;
 mod pv_words;
 mod rows;
+mod several;
 mod tee;
 mod yes;
 

@@ -99,6 +99,11 @@ impl Seen {
         self.parser.screen().hide_cursor()
     }
 
+    /// One character, with its colours.
+    pub(crate) fn cell(&self, row: u16, column: u16) -> vt100::Cell {
+        self.parser.screen().cell(row, column).unwrap().clone()
+    }
+
     /// Every title that the window was given.
     pub(crate) fn titles(&self) -> &[String] {
         &self.parser.callbacks().titles
@@ -176,6 +181,9 @@ impl Terminal {
                 Some(value) => session.env(name, value),
                 None => session.env_remove(name),
             };
+        }
+        if let Some(directory) = command.get_current_dir() {
+            session.current_dir(directory);
         }
         let child = session
             .stdin(program.try_clone().unwrap())

@@ -79,8 +79,8 @@ impl Transfer<'_> {
     /// one at least. 0 is taken for 1.
     ///
     /// Records are lines, unless [`records`](Self::records) says what ends one; one that is not complete yet
-    /// is not held back. What was read is kept until its time comes, up to 256 KiB, and is given back if the
-    /// transfer ends before, as by [`record_limit`](Self::record_limit). A message of a datagram socket is
+    /// is not held back. What was read is kept until its time comes, a buffer full of it at the most, and is
+    /// given back if the transfer ends before, as by [`record_limit`](Self::record_limit). A message of a datagram socket is
     /// moved whole; what it has too many counts against the next.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! The bytes that draw a line over the one before.
 
 use crossterm::QueueableCommand as _;
-use crossterm::cursor::{Hide, MoveTo};
+use crossterm::cursor::{Hide, MoveTo, MoveUp};
 use crossterm::terminal::{Clear, ClearType};
 
 use super::super::columns::columns;
@@ -15,6 +15,8 @@ pub(super) struct Before {
     pub(super) is_broken: bool,
     /// The terminal's own width.
     pub(super) columns: u16,
+    /// Whether something else stands below the last line.
+    pub(super) is_written_over: bool,
 }
 
 /// A line for what understands nothing but text and carriage returns, over one of so many columns.
@@ -53,6 +55,33 @@ pub(super) fn in_place(line: &str, turn: Turn, before: Before) -> Vec<u8> {
         }
     }
     frame
+}
+
+/// A line for a terminal that somebody else writes to as well: it ends, so that nothing is written over it, and is
+/// drawn over the one before only if nothing has come after that.
+pub(super) fn between(line: &str, before: Before) -> Vec<u8> {
+    let mut frame = Vec::new();
+    if !before.is_cursor_hidden {
+        let _ = frame.queue(Hide);
+    }
+    if before.is_written_over {
+        frame.extend_from_slice(&fresh_line(before.columns));
+    } else {
+        let _ = frame.queue(MoveUp(1));
+        frame.push(b'\r');
+    }
+    put(&mut frame, line, before.columns);
+    frame.push(b'\n');
+    frame
+}
+
+/// Has the cursor stand at the beginning of an empty row: where it is, if that is one, or else on the next. As many
+/// blanks as there are columns leave it on its row only if it stood at the beginning: terminals go on to the next row
+/// with the character after the last column.
+pub(super) fn fresh_line(columns: u16) -> Vec<u8> {
+    let mut blanks = vec![b' '; usize::from(columns)];
+    blanks.push(b'\r');
+    blanks
 }
 
 /// Appends the line and what erases the rest of its row.

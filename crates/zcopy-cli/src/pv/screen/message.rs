@@ -1,0 +1,70 @@
+//! Messages, which are not to stand in the display's way, nor it in theirs.
+
+use std::time::Duration;
+
+use crossterm::QueueableCommand as _;
+use crossterm::cursor::MoveTo;
+use crossterm::terminal::{Clear, ClearType};
+
+use super::frame::fresh_line;
+use super::{A_MOMENT, PATIENCE, Row, Screen};
+use crate::pv::columns::columns;
+
+impl Screen {
+    /// Writes a message above the display, or wherever standard error leads. The display follows with its next
+    /// frame.
+    ///
+    /// A terminal that takes nothing gets it later.
+    pub fn say(&mut self, message: &str) {
+        let mut frame = Vec::new();
+        if self.shares() && self.is_ours() {
+            let columns = self.tty.size().unwrap_or(self.size).columns;
+            frame.extend_from_slice(&fresh_line(columns));
+            self.is_written_over = true;
+        } else if self.has_drawn && self.is_ours() && self.has_sequences() {
+            let patience = if self.tty.is_clogged() {
+                Duration::ZERO
+            } else {
+                PATIENCE
+            };
+            if self.take_turn(patience).is_some() {
+                let is_said = self.say_above_all(message);
+                self.give_turn_back();
+                if is_said {
+                    return;
+                }
+            }
+            let _ = frame.queue(Clear(ClearType::CurrentLine));
+        } else if self.shown > 0 && self.is_ours() {
+            // Nothing else clears what stands there.
+            frame.extend(std::iter::repeat_n(b' ', self.shown));
+            frame.push(b'\r');
+        }
+        frame.extend_from_slice(message.as_bytes());
+        if self.setup.own_row && self.is_ours() && self.has_sequences() {
+            // The row may have been somebody else's.
+            let _ = frame.queue(Clear(ClearType::UntilNewLine));
+        }
+        frame.push(b'\n');
+        self.tty.queue(&frame, A_MOMENT);
+        self.shown = 0;
+    }
+
+    /// Writes a message above the rows of all displays, which move down. Or says that there is no room.
+    fn say_above_all(&mut self, message: &str) -> bool {
+        let Row::Own(rows) = &mut self.row else {
+            return false;
+        };
+        let width = usize::from(self.size.columns);
+        let lines = columns(message).div_ceil(width).max(1) as u16;
+        let Some(row) = rows.make_way(&mut self.tty, self.size, lines) else {
+            return false;
+        };
+        let mut frame = Vec::new();
+        let _ = frame.queue(MoveTo(0, row));
+        // IL of ECMA-48, which crossterm has not.
+        frame.extend_from_slice(format!("\x1b[{lines}L{message}").as_bytes());
+        self.tty.queue(&frame, A_MOMENT);
+        true
+    }
+}

@@ -1,0 +1,295 @@
+//! A run of `-d`: who is found, looked at and shown, in which order.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use jiff::Zoned;
+
+use super::files::{Held, Kind};
+use super::name::name;
+use super::target::{Target, targets};
+use super::{Row, View, Watch};
+use crate::exit;
+use crate::pv::format::{Format, Layout, Piece};
+use crate::pv::json;
+use crate::pv::options::Args;
+use crate::pv::pidfile::Pidfile;
+use crate::pv::render::{Look, render};
+use crate::pv::screen::{Screen, Setup, Several};
+use crate::pv::settings::{Form, Settings, Size};
+use crate::pv::signals::{self, Event, Signals};
+use crate::pv::status::Status;
+use crate::quote::quoted;
+
+/// How wide the display is taken for where there is none.
+const USUAL_WIDTH: usize = 80;
+
+/// Watches whoever the command line names until there is nothing more to see.
+pub(in crate::pv) fn follow(args: &Args, settings: &Settings) -> Status {
+    let wanted = refused(args).map_or_else(|| targets(&args.watchfd, &args.files), Err);
+    let wanted = match wanted {
+        Ok(wanted) => wanted,
+        Err(message) => {
+            exit::say(&message);
+            return Status::MEMORY;
+        }
+    };
+    let _pidfile = match settings.pidfile.as_deref().map(Pidfile::at).transpose() {
+        Ok(pidfile) => pidfile,
+        Err(error) => {
+            let path = settings.pidfile.clone().unwrap_or_default();
+            let error = exit::worded(&error);
+            exit::say(&format!("{}: {error}", quoted(path.as_os_str())));
+            return Status::PIDFILE;
+        }
+    };
+    let mut status = Status::GOOD;
+    let mut held = Vec::new();
+    for &target in &wanted {
+        match hold(target) {
+            Ok(process) => held.push((target, process)),
+            Err(message) => {
+                exit::say(&message);
+                status.add(Status::ACCESS);
+            }
+        }
+    }
+    if held.is_empty() {
+        return status;
+    }
+    match Follower::of(&wanted, held, settings) {
+        Ok(follower) => status.add(follower.run()),
+        Err(error) => {
+            exit::say(&format!("(stderr): {}", exit::worded(&error)));
+            status.add(Status::INTERNAL);
+        }
+    }
+    status
+}
+
+/// Why these options do not go together, in pv's words.
+fn refused(args: &Args) -> Option<String> {
+    let says_where = args.output.is_some() || args.store_and_forward.is_some();
+    let says_how = args.line_mode
+        || args.null
+        || args.rate_limit.is_some()
+        || args.stop_at_size
+        || args.skip_errors > 0
+        || args.error_skip_block.is_some()
+        || args.hash.is_some();
+    if says_how {
+        let what =
+            "cannot use line mode or transfer modifier options when watching file descriptors";
+        Some(what.to_owned())
+    } else if says_where {
+        let letter = if args.output.is_some() { 'o' } else { 'U' };
+        Some(format!(
+            "-{letter}: cannot transfer files when watching file descriptors"
+        ))
+    } else {
+        None
+    }
+}
+
+/// Holds on to one that is wanted, or says why not.
+fn hold(target: Target) -> Result<Held, String> {
+    let pid = target.pid;
+    let held = Held::on(pid).map_err(|error| format!("pid {pid}: {}", exit::worded(&error)))?;
+    if let Some(fd) = target.fd {
+        let file = held.file(fd);
+        let file = file.map_err(|error| format!("pid {pid}: fd {fd}: {}", exit::worded(&error)))?;
+        if file.kind == Kind::Other {
+            let path = quoted(file.path.as_os_str());
+            let what = "not a regular file or block device";
+            return Err(format!("pid {pid}: fd {fd}: {path}: {what}"));
+        }
+    }
+    Ok(held)
+}
+
+/// A watch that is shown.
+struct Follower<'a> {
+    settings: &'a Settings,
+    watch: Watch<Held>,
+    screen: Several,
+    format: Format,
+    /// Whether a row has to say whose it is.
+    is_of_several: bool,
+    /// The name of a lone descriptor's row.
+    name: Option<String>,
+    /// Where we are: paths are shown from there.
+    directory: PathBuf,
+    begin: Instant,
+    /// Time in which this process was stopped.
+    stopped: Duration,
+}
+
+impl<'a> Follower<'a> {
+    /// Rows have the names that they would have if all that are wanted had been found.
+    fn of(
+        wanted: &[Target],
+        held: Vec<(Target, Held)>,
+        settings: &'a Settings,
+    ) -> std::io::Result<Self> {
+        let is_lone = matches!(wanted, [Target { fd: Some(_), .. }]);
+        let is_of_several = wanted.windows(2).any(|two| two[0].pid != two[1].pid);
+        let size = match settings.size {
+            Some(Size::Of(size)) => Some(size).filter(|size| *size > 0),
+            _ => None,
+        };
+        let screen = Screen::on_stderr(Setup {
+            force: settings.force,
+            own_row: false,
+            columns: settings.columns,
+            rows: settings.rows,
+            ..Setup::default()
+        })?;
+        let format = if is_lone {
+            settings.format.clone()
+        } else {
+            named(settings.format.clone())
+        };
+        Ok(Self {
+            settings,
+            watch: Watch::of(held, settings.window, size),
+            screen: Several::on(screen),
+            format,
+            is_of_several,
+            name: settings.name.clone().filter(|_| is_lone),
+            directory: std::env::current_dir().unwrap_or_default(),
+            begin: Instant::now(),
+            stopped: Duration::ZERO,
+        })
+    }
+
+    fn run(mut self) -> Status {
+        let (send, events) = mpsc::channel::<Event>();
+        let Ok(_signals) = Signals::sent_to(send) else {
+            return Status::INTERNAL;
+        };
+        let mut status = Status::GOOD;
+        self.look(&mut status);
+        let mut due = self.begin + self.settings.interval;
+        while !self.watch.is_over() {
+            let timeout = due.saturating_duration_since(Instant::now());
+            match events.recv_timeout(timeout) {
+                Ok(Event::Resized) => {
+                    self.screen.measure();
+                    due = Instant::now();
+                }
+                Ok(Event::Continued) => self.screen.measure(),
+                Ok(Event::Pause) => {
+                    self.screen.pause();
+                    self.stopped += signals::stop();
+                    self.screen.measure();
+                    due = Instant::now();
+                }
+                Ok(Event::Interrupted(signal)) => {
+                    self.screen.finish();
+                    exit::say(&format!("interrupted by a signal: {}", called(signal)));
+                    status.add(Status::SIGNAL);
+                    return status;
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    let view = self.look(&mut status);
+                    if self.begin.elapsed() >= self.settings.delay {
+                        self.show(&view.rows);
+                    }
+                    due = Instant::now() + self.settings.interval;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        self.screen.finish();
+        status
+    }
+
+    fn look(&mut self, status: &mut Status) -> View {
+        let now = self.begin.elapsed().saturating_sub(self.stopped);
+        let mut view = self.watch.look(now, &Zoned::now());
+        for (pid, error) in view.hidden.drain(..) {
+            let program = exit::program();
+            let error = exit::worded(&error);
+            let message = format!("{}: pid {pid}: {error}", program.to_string_lossy());
+            self.screen.say(&message);
+            status.add(Status::ACCESS);
+        }
+        view
+    }
+
+    fn show(&mut self, rows: &[Row]) {
+        match self.settings.form {
+            Form::Json => {
+                for row in rows {
+                    let path = row.path.to_string_lossy();
+                    let line =
+                        json::Line::of(&row.reading, Some(&path), row.reading.moved, true, None);
+                    // Every field can be written.
+                    if let Ok(line) = serde_json::to_string(&line) {
+                        self.screen.say(&line);
+                    }
+                }
+            }
+            Form::Numeric => {
+                for line in self.lines(rows) {
+                    self.screen.say(&line);
+                }
+            }
+            Form::Line if self.screen.screen().is_wanted() => {
+                let lines = self.lines(rows);
+                self.screen.draw(&lines);
+            }
+            Form::Line | Form::Quiet => {}
+        }
+    }
+
+    fn lines(&self, rows: &[Row]) -> Vec<String> {
+        let lines = rows.iter().map(|row| {
+            let mut line = String::new();
+            render(&self.format, &row.reading, &self.look_of(row), &mut line);
+            line
+        });
+        lines.collect()
+    }
+
+    fn look_of(&self, row: &Row) -> Look {
+        let settings = self.settings;
+        let screen = self.screen.screen();
+        let terminal = screen.look();
+        let width = match settings.form {
+            Form::Line => usize::from(screen.size().columns),
+            _ => settings.columns.map_or(USUAL_WIDTH, usize::from),
+        };
+        let own_name = || name(row, self.is_of_several, width, &self.directory);
+        Look {
+            width,
+            unit: settings.unit,
+            si: settings.si,
+            style: settings.style,
+            gauge: settings.gauge,
+            name: Some(self.name.clone().unwrap_or_else(own_name)),
+            utf8: terminal.utf8,
+            colour: terminal.colour,
+        }
+    }
+}
+
+/// The format with a name in front, unless it says where the name is to be.
+fn named(mut format: Format) -> Format {
+    if !format.pieces.contains(&Piece::Name) {
+        if format.layout != Layout::Joined {
+            format.pieces.insert(0, Piece::Literal(" ".to_owned()));
+        }
+        format.pieces.insert(0, Piece::Name);
+    }
+    format
+}
+
+fn called(signal: i32) -> &'static str {
+    match signal {
+        libc::SIGINT => "Interrupt",
+        libc::SIGHUP => "Hangup",
+        _ => "Terminated",
+    }
+}

@@ -1,0 +1,100 @@
+//! What stands before a row: whose descriptor it is, and which file.
+
+use std::path::Path;
+
+use super::Row;
+
+/// Columns before the path, with the colon behind it: a descriptor's number, or a process's too.
+const ALONE: usize = 6;
+const AMONG_OTHERS: usize = 15;
+
+/// The fewest columns that a path gets: one character, and the dots for the others.
+const FEWEST: usize = 4;
+
+/// The name of a row on a terminal of some width, half of which may be taken by the name.
+///
+/// A path below `directory`, which is where we are, is shown from there.
+pub(super) fn name(row: &Row, is_of_several: bool, width: usize, directory: &Path) -> String {
+    let taken = if is_of_several { AMONG_OTHERS } else { ALONE };
+    let path = row.path.strip_prefix(directory).unwrap_or(&row.path);
+    let path = shortened(&path.to_string_lossy(), (width / 2).saturating_sub(taken));
+    if is_of_several {
+        format!("{:>8}:{:>4}:{path}", row.pid, row.fd)
+    } else {
+        format!("{:>4}:{path}", row.fd)
+    }
+}
+
+/// A path of at most so many characters: a quarter of them its beginning, then dots, then its end, which tells more.
+fn shortened(path: &str, limit: usize) -> String {
+    let limit = limit.max(FEWEST);
+    let n = path.chars().count();
+    if n <= limit {
+        return path.to_owned();
+    }
+    let before = limit / 4;
+    let after = limit - "...".len() - before;
+    let beginning: String = path.chars().take(before).collect();
+    let end: String = path.chars().skip(n - after).collect();
+    format!("{beginning}...{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Zoned;
+
+    use super::*;
+    use crate::pv::reading::Reading;
+
+    fn row(path: &str) -> Row {
+        Row {
+            pid: 9691,
+            fd: 3,
+            path: path.into(),
+            reading: Reading::before(Zoned::default(), None),
+        }
+    }
+
+    #[test]
+    fn paths_are_shortened_as_pv_shortens_them() {
+        let path = "/w/a-very-long-directory-name/another-quite-long-name/file-with-a-long-name-0123456789.txt";
+        for (width, shown) in [
+            (20, "   3:a..."),
+            (30, "   3:a-....txt"),
+            (40, "   3:a-v...6789.txt"),
+            (60, "   3:a-very...-0123456789.txt"),
+            (80, "   3:a-very-l...ong-name-0123456789.txt"),
+            (
+                132,
+                "   3:a-very-long-dir...-name/file-with-a-long-name-0123456789.txt",
+            ),
+        ] {
+            assert_eq!(name(&row(path), false, width, Path::new("/w")), shown);
+        }
+        assert_eq!(
+            name(&row(path), true, 100, Path::new("/w")),
+            "    9691:   3:a-very-l...long-name-0123456789.txt"
+        );
+    }
+
+    #[test]
+    fn a_path_is_shown_from_where_we_are_and_whole_from_elsewhere() {
+        for (directory, shown) in [
+            ("/", "   3:w/x/file"),
+            ("/w", "   3:x/file"),
+            ("/w/x", "   3:file"),
+            ("/w/xx", "   3:/w/x/file"),
+            ("", "   3:/w/x/file"),
+        ] {
+            let name = name(&row("/w/x/file"), false, 80, Path::new(directory));
+            assert_eq!(name, shown, "{directory}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_cut_between_characters() {
+        assert_eq!(shortened("äöüäöüäöü", 8), "äö...äöü");
+        assert_eq!(shortened("äöü", 0), "äöü");
+        assert_eq!(shortened("äöüäö", 0), "ä...");
+    }
+}

@@ -1,0 +1,244 @@
+//! Who is to be watched, as the command line says it.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::fd::RawFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::process::{Command, Stdio};
+
+use crate::exit;
+
+/// Who is to be watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The process's number.
+    pub pid: i32,
+    /// The one descriptor that is wanted, or none for all files that the process opens.
+    pub fd: Option<RawFd>,
+}
+
+/// Where a specification stands.
+#[derive(Clone, Copy, Debug)]
+enum Place<'a> {
+    /// It is the value of `-d`.
+    Option,
+    /// It is one of the operands that follow.
+    Operand,
+    /// It is a line of a file, counted from 1.
+    Line(&'a OsStr, usize),
+}
+
+/// Reads the values of `-d`, and the operands, which mean the same: `PID`, `PID:FD`, `=NAME` and `@LISTFILE`.
+///
+/// Whoever is named twice is watched once.
+///
+/// # Errors
+///
+/// What is wrong with the first that makes no sense, or whose list cannot be read, in pv's words.
+pub fn targets(options: &[OsString], operands: &[OsString]) -> Result<Vec<Target>, String> {
+    let mut targets = Vec::new();
+    for spec in options {
+        add(&mut targets, spec, Place::Option)?;
+    }
+    for spec in operands {
+        add(&mut targets, spec, Place::Operand)?;
+    }
+    Ok(targets)
+}
+
+fn add(targets: &mut Vec<Target>, spec: &OsStr, place: Place<'_>) -> Result<(), String> {
+    match spec.as_bytes() {
+        [b'=', name @ ..] => {
+            let name = OsStr::from_bytes(name);
+            if name.is_empty() {
+                return Err(place.wrong_kind('=', "missing process name"));
+            }
+            let pids = pids_of(name).map_err(|error| {
+                let error = exit::worded(&error);
+                place.wrong_kind('=', &format!("pgrep: {error}"))
+            })?;
+            for pid in pids {
+                add_once(targets, Target { pid, fd: None });
+            }
+        }
+        [b'@', list @ ..] => add_list(targets, OsStr::from_bytes(list), place)?,
+        _ => add_once(
+            targets,
+            parse(spec).map_err(|what| place.wrong(spec, what))?,
+        ),
+    }
+    Ok(())
+}
+
+fn add_once(targets: &mut Vec<Target>, target: Target) {
+    if !targets.contains(&target) {
+        targets.push(target);
+    }
+}
+
+/// Adds what the lines of a file name. Blank lines, and those that begin with `#`, name nobody.
+fn add_list(targets: &mut Vec<Target>, list: &OsStr, place: Place<'_>) -> Result<(), String> {
+    if list.is_empty() {
+        return Err(place.wrong_kind('@', "missing filename"));
+    }
+    if matches!(place, Place::Line(..)) {
+        // A list that names itself would have no end.
+        return Err(place.wrong_kind('@', "list within a list"));
+    }
+    let text = fs::read(list).map_err(|error| {
+        let list = list.to_string_lossy();
+        place.wrong_kind('@', &format!("{list}: {}", exit::worded(&error)))
+    })?;
+    for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
+        let line = line.trim_ascii();
+        if !line.is_empty() && !line.starts_with(b"#") {
+            add(
+                targets,
+                OsStr::from_bytes(line),
+                Place::Line(list, index + 1),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// A process's number, or that and a descriptor's.
+fn parse(spec: &OsStr) -> Result<Target, &'static str> {
+    const EXPECTED: &str = "process ID or pid:fd pair expected";
+    let spec = spec.to_str().ok_or(EXPECTED)?;
+    let (pid, fd) = match spec.split_once(':') {
+        Some((pid, fd)) => (pid, Some(fd)),
+        None => (spec, None),
+    };
+    // The parser of numbers would take a sign.
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(pid) || !fd.is_none_or(is_number) {
+        return Err(EXPECTED);
+    }
+    let pid = pid.parse().ok().filter(|pid| *pid > 0);
+    let fd = fd.map(str::parse).transpose();
+    Ok(Target {
+        pid: pid.ok_or("invalid process ID")?,
+        fd: fd.map_err(|_| EXPECTED)?,
+    })
+}
+
+/// The processes of a name, but for this one.
+///
+/// pgrep takes the name for a pattern, in a dialect of its own, which nobody else could be held to.
+fn pids_of(name: &OsStr) -> io::Result<Vec<i32>> {
+    let found = Command::new("pgrep")
+        .arg("--")
+        .arg(name)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()?;
+    let this = rustix::process::getpid().as_raw_nonzero().get();
+    let lines = String::from_utf8_lossy(&found.stdout);
+    let pids = lines.lines().filter_map(|line| line.trim().parse().ok());
+    Ok(pids.filter(|pid| *pid != this).collect())
+}
+
+impl Place<'_> {
+    /// The complaint about a specification whose kind is known by its first character.
+    fn wrong_kind(self, kind: char, what: &str) -> String {
+        match self {
+            Self::Option => format!("-d {kind}: {what}"),
+            Self::Operand => format!("{kind}: {what}"),
+            Self::Line(..) => format!("{self}: {kind}: {what}"),
+        }
+    }
+
+    /// The complaint about a specification that may be a number.
+    fn wrong(self, spec: &OsStr, what: &str) -> String {
+        let spec = spec.to_string_lossy();
+        match self {
+            Self::Option => format!("-d: {what}"),
+            Self::Operand => format!("{spec}: {what}"),
+            Self::Line(..) => format!("{self}: {spec}: {what}"),
+        }
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Option => f.write_str("-d"),
+            Self::Operand => f.write_str("operand"),
+            Self::Line(list, number) => write!(f, "{}:{number}", list.to_string_lossy()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+mod tests {
+    use super::*;
+
+    fn of(specs: &[&str]) -> Result<Vec<Target>, String> {
+        let specs: Vec<OsString> = specs.iter().map(OsString::from).collect();
+        targets(&specs[..1], &specs[1..])
+    }
+
+    fn all_of(pid: i32) -> Target {
+        Target { pid, fd: None }
+    }
+
+    #[test]
+    fn numbers_are_processes_and_pairs_are_descriptors() {
+        let one = Target {
+            pid: 12,
+            fd: Some(0),
+        };
+        assert_eq!(
+            of(&["12", "12:0", "7", "12"]),
+            Ok(vec![all_of(12), one, all_of(7)])
+        );
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_told_in_pvs_words() {
+        for (spec, complaint) in [
+            ("abc", "-d: process ID or pid:fd pair expected"),
+            ("", "-d: process ID or pid:fd pair expected"),
+            (":3", "-d: process ID or pid:fd pair expected"),
+            ("12:", "-d: process ID or pid:fd pair expected"),
+            ("12:x", "-d: process ID or pid:fd pair expected"),
+            ("+12", "-d: process ID or pid:fd pair expected"),
+            ("12:99999999999", "-d: process ID or pid:fd pair expected"),
+            ("0", "-d: invalid process ID"),
+            ("99999999999", "-d: invalid process ID"),
+            ("=", "-d =: missing process name"),
+            ("@", "-d @: missing filename"),
+            (
+                "@/nonexistent",
+                "-d @: /nonexistent: No such file or directory",
+            ),
+        ] {
+            assert_eq!(of(&[spec]), Err(complaint.to_owned()), "{spec}");
+        }
+        let complaint = "abc: process ID or pid:fd pair expected";
+        assert_eq!(of(&["12", "abc"]), Err(complaint.to_owned()));
+    }
+
+    #[test]
+    fn the_lines_of_a_list_are_specifications_and_their_complaints_have_numbers() {
+        let directory = tempfile::tempdir().unwrap();
+        let list = directory.path().join("list");
+        let spec = format!("@{}", list.display());
+        fs::write(&list, "# two\n\n 12 \n7\n").unwrap();
+        assert_eq!(of(&[&spec]), Ok(vec![all_of(12), all_of(7)]));
+        for (line, complaint) in [
+            ("0:5", "0:5: invalid process ID"),
+            ("x", "x: process ID or pid:fd pair expected"),
+            ("=", "=: missing process name"),
+            ("@list", "@: list within a list"),
+        ] {
+            fs::write(&list, format!("12\n{line}\n")).unwrap();
+            let complaint = format!("{}:2: {complaint}", list.display());
+            assert_eq!(of(&[&spec]), Err(complaint), "{line}");
+        }
+    }
+}

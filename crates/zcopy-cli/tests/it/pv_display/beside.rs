@@ -1,0 +1,194 @@
+//! What is shown beside the line: titles, tabs, statistics, files, commands.
+
+use std::io::Write as _;
+
+use super::{Desk, as_pv, is_like, leaves};
+
+#[test]
+fn a_window_gets_the_line_for_its_title_and_then_its_old_one_back() {
+    let mut desk = Desk::with("pv -x window -b f > /dev/null");
+    assert_eq!(desk.left(), ["2.00KiB"]);
+    assert_eq!(desk.seen().titles(), ["2.00KiB"]);
+    assert_eq!(desk.seen().title_stack(), [22, 23]);
+    let mut desk = Desk::with("pv --extra-display windowtitle:'%b at last' -t f > /dev/null");
+    assert!(is_like(&desk.left()[0], "0:00:??"));
+    assert_eq!(desk.seen().titles(), ["2.00KiB at last"]);
+}
+
+#[test]
+fn a_window_gets_its_title_also_from_numbers_and_none_from_silence() {
+    let mut desk = Desk::with("pv -x window -n f > /dev/null");
+    assert_eq!(desk.left(), ["100"]);
+    assert_eq!(desk.seen().titles(), ["100"]);
+    assert_eq!(desk.seen().title_stack(), [22, 23]);
+    let mut desk = Desk::with("pv -x window -q f > /dev/null");
+    assert_eq!(desk.left(), [""; 0]);
+    assert_eq!(desk.seen().titles(), [""; 0]);
+    let mut desk = Desk::with("pv -x window f 2>&1 > /dev/null | cat");
+    assert_eq!(desk.left(), [""; 0]);
+    assert_eq!(desk.seen().titles(), [""; 0]);
+}
+
+#[test]
+fn ps_shows_the_line_in_place_of_the_arguments() {
+    for spec in [
+        "process",
+        "window,proc:so far %b",
+        "processtitle",
+        "proctitle",
+    ] {
+        let mut desk = Desk::with(&format!(
+            "pv -x '{spec}' -b -i 0.1 --name a-name-that-makes-room-for-a-title < in > /dev/null & \
+             read line; tr '\\0' ' ' < /proc/$!/cmdline; echo; wait"
+        ));
+        let mut source = desk.source();
+        source.write_all(&[0; 1000]).unwrap();
+        desk.wait_for(|seen| seen.rows().iter().any(|row| row.ends_with("1000  B")));
+        desk.press(b"\n");
+        let title = if spec.contains("so far") {
+            "pv -- so far 1000  B"
+        } else {
+            "pv -- "
+        };
+        desk.wait_for(|seen| {
+            let mut rows = seen.rows().into_iter();
+            rows.any(|row| row.starts_with(title) && row.contains("1000  B"))
+        });
+        drop(source);
+        let _ = desk.end();
+    }
+}
+
+#[test]
+fn a_tab_is_told_how_far_it_is_and_at_the_end_nothing_any_more() {
+    let mut desk = Desk::with(
+        "pv -9 -s 4K f > /dev/null; pv --conemu -b < f > /dev/null; cat f | pv -9 > /dev/null",
+    );
+    let _ = desk.left();
+    assert_eq!(
+        desk.seen().progress(),
+        ["1;50", "0;0", "1;100", "0;0", "3;2", "0;0"]
+    );
+    as_pv("pv -9 f > /dev/null");
+}
+
+#[test]
+fn statistics_are_of_all_intervals() {
+    let mut desk = Desk::sized(8, 99, "pv -v -bi 0.1 < in > /dev/null");
+    let source = super::fed(&desk, 4096);
+    desk.wait_for(|seen| {
+        seen.raw
+            .windows(7)
+            .filter(|frame| frame == b"4.00KiB")
+            .count()
+            > 3
+    });
+    drop(source);
+    let rows = desk.left();
+    let rates = rows[1].strip_prefix("rate min/avg/max/mdev = ").unwrap();
+    let rates = rates.strip_suffix(" B/s").unwrap();
+    let rates: Vec<f64> = rates.split('/').map(|rate| rate.parse().unwrap()).collect();
+    let [min, mean, max, deviation] = rates[..] else {
+        panic!("{rates:?}");
+    };
+    assert!(min < mean && mean < max && deviation > 0.0, "{rates:?}");
+    assert!(min.abs() < f64::EPSILON, "in most intervals nothing came");
+}
+
+#[test]
+fn statistics_are_told_whatever_else_is_shown() {
+    for (script, shown) in [
+        ("pv --stats -b f > /dev/null", 2),
+        ("pv -vq f > /dev/null", 1),
+        ("pv -vn f > /dev/null", 2),
+        ("pv -v f 2>&1 > /dev/null | cat", 1),
+        ("pv -vD 600 f > /dev/null", 1),
+    ] {
+        let rows = Desk::sized(8, 99, script).left();
+        assert_eq!(rows.len(), shown, "{script}: {rows:?}");
+        assert!(
+            rows[shown - 1].starts_with("rate min/avg/max/mdev = "),
+            "{script}: {rows:?}"
+        );
+    }
+    let rows = Desk::sized(8, 99, "pv -v8 f > /dev/null").left();
+    assert!(rows[1].ends_with(" b/s"), "{rows:?}");
+}
+
+#[test]
+fn every_file_leaves_a_line_and_all_of_them_one() {
+    leaves(
+        "pv -b --per-file f g nope empty > /dev/null",
+        &[
+            "2.00KiB 0:00:00 [??????B/s] f",
+            "3.00KiB 0:00:00 [??????B/s] g",
+            "pv: nope: No such file or directory",
+            "0.00  B 0:00:00 [0.00  B/s] empty",
+            "5.00KiB",
+        ],
+    );
+    leaves("pv -q --per-file f > /dev/null", &[]);
+}
+
+#[test]
+fn a_command_runs_at_every_step_and_at_the_end() {
+    let mut desk = Desk::with(
+        "pv -q -s 100 -i 0.1 --every 25% --on-progress 'echo $ZC_PV_PERCENT $ZC_PV_MOVED $ZC_PV_TOTAL >> log' < in > /dev/null",
+    );
+    let mut source = desk.source();
+    let steps = [
+        (30, "30 30 100"),
+        (30, "60 60 100"),
+        (10, ""),
+        (25, "95 95 100"),
+        (5, ""),
+    ];
+    let mut told = String::new();
+    for (bytes, line) in steps {
+        source.write_all(&vec![0; bytes]).unwrap();
+        if !line.is_empty() {
+            told = format!("{told}{line}\n");
+            desk.wait_for_file("log", &told);
+        }
+    }
+    drop(source);
+    assert_eq!(desk.left(), [""; 0]);
+    assert_eq!(desk.read("log"), format!("{told}100 100 100\n"));
+}
+
+#[test]
+fn without_a_step_a_command_runs_ten_times() {
+    let mut desk = Desk::with(
+        "pv -q -s 10 -i 0.1 --on-progress 'echo $ZC_PV_PERCENT >> log' < in > /dev/null",
+    );
+    let mut source = desk.source();
+    let mut told = String::new();
+    for n in 1..=10 {
+        source.write_all(b"x").unwrap();
+        told = format!("{told}{n}0\n");
+        desk.wait_for_file("log", &told);
+    }
+    drop(source);
+    assert_eq!(desk.left(), [""; 0]);
+    assert_eq!(desk.read("log"), told);
+}
+
+#[test]
+fn the_first_stage_of_two_is_called_the_input() {
+    leaves(
+        "pv -b -U spool f > /dev/null; pv -bN foo -U spool f > /dev/null",
+        &[
+            "  (input): 2.00KiB",
+            "2.00KiB",
+            "  (input): 2.00KiB",
+            "      foo: 2.00KiB",
+        ],
+    );
+    leaves(
+        "cat f | pv -pbw 40 -U spool > /dev/null",
+        &[
+            "  (input): 2.00KiB [<=>                ]",
+            "2.00KiB [========================>] 100%",
+        ],
+    );
+}

@@ -1,0 +1,136 @@
+//! How much there will be, and what is shown of it: percentages and times, or a marker.
+
+use std::io::Write as _;
+
+use super::{Desk, as_pv, is_like, leaves};
+use crate::skip::skip;
+
+#[test]
+fn the_size_of_files_is_their_sum() {
+    leaves("pv -pw 20 f g > /dev/null", &["[============>] 100%"]);
+    as_pv("pv f g > /dev/null; pv f < g > /dev/null; pv - < f > /dev/null; pv < f > /dev/null");
+}
+
+#[test]
+fn a_size_that_is_given_stands_above_the_files_own() {
+    leaves("pv -pw 20 -s 4096 f > /dev/null", &["[=====>       ]  50%"]);
+    as_pv(
+        "pv -s 4096 f > /dev/null; pv -s 4K f > /dev/null; pv --size 0.004M f > /dev/null; cat f | pv -s 4k > /dev/null",
+    );
+}
+
+#[test]
+fn a_size_is_taken_from_a_file_or_all_files_under_a_directory() {
+    // 2048 of 3072 and of 4000.
+    leaves("pv -pw 20 -s @g f > /dev/null", &["[=======>     ]  66%"]);
+    leaves("pv -pw 20 -s @dir f > /dev/null", &["[=====>       ]  51%"]);
+    as_pv("pv -s @g f > /dev/null; cat f | pv -s @g > /dev/null");
+    let rows = super::left_by("pv -s @nope f > /dev/null");
+    assert!(rows[0].starts_with("pv: nope: No such file"), "{rows:?}");
+}
+
+#[test]
+fn more_than_was_expected_is_all_of_it() {
+    leaves("pv -pw 20 -s 1K f > /dev/null", &["[============>] 100%"]);
+}
+
+#[test]
+fn of_a_pipe_a_marker_moves_when_bytes_do_and_stands_still_with_them() {
+    let mut desk = Desk::sized(8, 60, "pv -pi 0.1 < in > /dev/null");
+    let mut source = desk.source();
+    let marker = |seen: &crate::screen::Seen| seen.row(0).find("<=>");
+    desk.wait_for(|seen| marker(seen) == Some(1));
+    let mut last = 1;
+    while last < 10 {
+        source.write_all(b"x").unwrap();
+        let now = desk.wait_until(|seen| marker(seen).filter(|now| *now >= last));
+        assert!(now <= last + 8, "from {last} to {now}");
+        last = now;
+    }
+    let now = desk.wait_until(marker);
+    let bytes = desk.seen().raw.len();
+    // Some frames later it stands where it stood, but for what was under way.
+    desk.wait_for(|seen| seen.raw.len() > bytes + 400);
+    let then = desk.wait_until(marker);
+    assert!(then <= now + 2, "from {now} to {then}");
+    drop(source);
+    let _ = desk.end();
+}
+
+#[test]
+fn a_gauge_shows_the_rate_as_a_share_of_the_highest() {
+    let mut desk = Desk::sized(8, 60, "pv -pg -w 40 -i 0.1 < in > /dev/null");
+    let mut source = desk.source();
+    source.write_all(&[0; 4096]).unwrap();
+    desk.wait_for(|seen| is_like(&seen.row(0), "[===========================>]/??????B/s"));
+    // The rate falls to nothing, the highest stays.
+    desk.wait_for(|seen| is_like(&seen.row(0), "[>                           ]/??????B/s"));
+    drop(source);
+    let _ = desk.end();
+    as_pv("pv -g f > /dev/null");
+}
+
+#[test]
+fn a_gauge_is_a_bar_where_the_size_is_known() {
+    leaves("pv -gpw 20 -s 4K f > /dev/null", &["[=====>       ]  50%"]);
+}
+
+#[test]
+fn percent_and_time_left_are_shown_of_what_is_under_way() {
+    let mut desk = Desk::with("pv -s 4096 -i 0.1 < in > /dev/null");
+    let mut source = desk.source();
+    source.write_all(&[0; 1024]).unwrap();
+    desk.wait_for_row("1.00KiB 0:00:?? [??????B/s] [=====>                   ]  25% ETA 0:00:??");
+    source.write_all(&[0; 1024]).unwrap();
+    desk.wait_for_row("2.00KiB 0:00:?? [??????B/s] [===========>             ]  50% ETA 0:00:??");
+    drop(source);
+    let rows = desk.left();
+    assert!(rows[0].ends_with("50%"), "{rows:?}");
+}
+
+#[test]
+fn the_size_of_a_block_device_is_its_own() {
+    let device = "l=$(sudo -n losetup -f --show f 2> /dev/null || losetup -f --show f 2> /dev/null) || { echo none; exit; }
+        pv -pw 20 $l > /dev/null; pv -pw 20 -S -s 1K $l > /dev/null; losetup -d $l";
+    let rows = super::left_by(device);
+    if rows == ["none"] {
+        return skip("there is no loop device");
+    }
+    assert_eq!(rows, ["[============>] 100%", "[============>] 100%"]);
+}
+
+#[test]
+fn a_missing_file_counts_for_nothing() {
+    leaves(
+        "pv -pw 20 nope f > /dev/null",
+        &[
+            "pv: nope: No such file or directory",
+            "[============>] 100%",
+        ],
+    );
+}
+
+#[test]
+fn numbers_keep_their_width_over_all_magnitudes() {
+    let mut desk = Desk::with("pv -i 0.1 < in > /dev/null");
+    let mut source = desk.source();
+    let mut total = 0_usize;
+    for len in [1, 9, 90, 900, 24, 9000, 90_000, 1_000_000] {
+        source.write_all(&vec![0; len]).unwrap();
+        total += len;
+        let shown =
+            zcopy_cli::pv::number::amount(total as u64, zcopy_cli::pv::number::Unit::Bytes, false);
+        desk.wait_for(|seen| seen.row(0).starts_with(&format!("{shown} ")));
+    }
+    drop(source);
+    let _ = desk.end();
+    let raw = String::from_utf8(desk.seen().raw.clone()).unwrap();
+    let mut n_lines = 0;
+    for line in raw.split('\r').filter(|line| line.contains("B/s]")) {
+        let line = line.trim_start_matches("\x1b[?25l");
+        assert_eq!(line.find('['), Some(16), "{line:?}");
+        assert_eq!(line.find("] ["), Some(26), "{line:?}");
+        n_lines += 1;
+    }
+    assert!(n_lines > 8);
+}

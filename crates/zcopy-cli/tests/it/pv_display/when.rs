@@ -1,0 +1,137 @@
+//! When something is shown: at intervals, after a delay, from the first byte on, and while nothing moves.
+
+use std::io::{Read as _, Write as _};
+use std::time::{Duration, Instant};
+
+use super::{Desk, has_row, is_like, leaves};
+
+#[test]
+fn it_counts_seconds_while_the_source_is_silent() {
+    let mut desk = Desk::with("pv < in > /dev/null");
+    let mut source = desk.source();
+    for second in 1..=3 {
+        let line = format!("0.00  B 0:00:0{second} [0.00  B/s] [<=>");
+        desk.wait_for(|seen| seen.row(0).starts_with(&line));
+    }
+    source.write_all(b"x\n").unwrap();
+    drop(source);
+    let rows = desk.left();
+    assert!(rows[0].starts_with("2.00  B 0:00:0"), "{rows:?}");
+}
+
+#[test]
+fn it_counts_seconds_while_nobody_reads_and_leaves_out_what_is_unread() {
+    let mut desk = Desk::with("pv -tbi 0.1 < /dev/zero > out");
+    let mut sink = desk.sink();
+    // The pipe is full, and nothing of that has arrived.
+    desk.wait_for(|seen| seen.row(0) == "0.00  B 0:00:02");
+    for kib in [4, 12, 100] {
+        let read: usize = if kib == 4 {
+            4
+        } else if kib == 12 {
+            8
+        } else {
+            88
+        };
+        sink.read_exact(&mut vec![0; read * 1024]).unwrap();
+        // A slow reader is followed by the page, not by the pipe.
+        let shown =
+            zcopy_cli::pv::number::amount(kib * 1024, zcopy_cli::pv::number::Unit::Bytes, false);
+        desk.wait_for(|seen| seen.row(0).starts_with(&shown));
+    }
+    desk.press(b"\x03");
+    let _ = desk.end();
+}
+
+#[test]
+fn without_an_interval_a_second_passes_before_the_first_line() {
+    let mut desk = Desk::with("pv -tb < in > /dev/null");
+    let _source = super::fed(&desk, 3);
+    desk.wait_for(|seen| !seen.row(0).is_empty());
+    assert_eq!(desk.seen().row(0), "3.00  B 0:00:01");
+    desk.press(b"\x03");
+    let _ = desk.end();
+}
+
+#[test]
+fn an_interval_is_how_often_it_is_drawn() {
+    let mut desk = Desk::with("pv -bi 0.1 < in > /dev/null");
+    let begin = Instant::now();
+    let source = desk.source();
+    desk.wait_for(|seen| {
+        seen.raw
+            .windows(7)
+            .filter(|frame| frame == b"0.00  B")
+            .count()
+            >= 10
+    });
+    assert!(begin.elapsed() >= Duration::from_millis(900));
+    drop(source);
+    let _ = desk.end();
+    // Over in less than an interval, it is drawn once.
+    let mut desk = Desk::with("pv -bi 600 f > /dev/null");
+    assert_eq!(desk.left(), ["2.00KiB"]);
+    let raw = String::from_utf8(desk.seen().raw.clone()).unwrap();
+    assert_eq!(raw.matches("KiB").count(), 1);
+}
+
+#[test]
+fn before_the_delay_is_over_nothing_is_shown() {
+    leaves("pv -D 600 f > /dev/null; echo over", &["over"]);
+    let mut desk = Desk::with("pv -ti 0.1 -D 2 < in > /dev/null");
+    let source = desk.source();
+    desk.wait_for(|seen| !seen.row(0).is_empty());
+    assert_eq!(desk.seen().row(0), "0:00:02");
+    drop(source);
+    let _ = desk.end();
+}
+
+#[test]
+fn time_begins_with_the_first_byte_if_that_is_waited_for() {
+    let mut desk = Desk::with("pv -Wtbi 0.1 < in > /dev/null & read line; wait");
+    let mut source = desk.source();
+    let before = Instant::now();
+    while before.elapsed() < Duration::from_secs(3) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(desk.seen().raw.is_empty());
+    source.write_all(b"x").unwrap();
+    desk.press(b"\n");
+    desk.wait_for(|seen| has_row(seen, "1.00  B 0:00:0?"));
+    let shown = desk.wait_until(|seen| seen.rows().into_iter().find(|row| row.contains("1.00  B")));
+    assert!(shown.as_str() < "1.00  B 0:00:03", "{shown}");
+    drop(source);
+    let _ = desk.end();
+    leaves("pv -W -b f > /dev/null", &["2.00KiB"]);
+    leaves("pv -W empty > /dev/null; echo over", &["over"]);
+}
+
+#[test]
+fn an_average_is_over_its_window() {
+    let average = |window: &str| {
+        let mut desk = Desk::with(&format!("pv -a -m {window} -i 0.1 < in > /dev/null"));
+        let source = super::fed(&desk, 4096);
+        desk.wait_for(|seen| is_like(&seen.row(0), "(????KiB/s)"));
+        let begin = Instant::now();
+        let falls = desk.wait_until(|seen| {
+            let row = seen.row(0);
+            let has_fallen = row == "(0.00  B/s)";
+            (has_fallen || begin.elapsed() > Duration::from_secs(4)).then_some(has_fallen)
+        });
+        drop(source);
+        let _ = desk.end();
+        falls
+    };
+    assert!(
+        average("1"),
+        "after a second nothing has moved in the last one"
+    );
+    assert!(!average("60"), "of the last minute the bytes are a part");
+}
+
+#[test]
+fn without_a_terminal_nothing_is_shown_but_by_force() {
+    leaves("pv f 2> log > /dev/null; cat log; echo over", &["over"]);
+    leaves("pv -fb f 2> log > /dev/null; cat log", &["2.00KiB"]);
+    leaves("pv -b --force f 2>&1 > /dev/null | cat", &["2.00KiB"]);
+}
