@@ -35,7 +35,7 @@ fn a_disk_is_filled_to_its_end_and_no_further() {
         return skip("a loop device cannot be made here");
     };
     for options in [&["-q"][..], &["-qC"], &["-fD9"], &["-qK"], &["-qY"]] {
-        device.write_all_at(&[7; 8 * MIB], 0).unwrap();
+        device.write_all_at(&vec![7; 8 * MIB], 0).unwrap();
         let mut command = zc_pv();
         command.args(options).arg("-o").arg(&path);
         let zeros = std::fs::File::open("/dev/zero").unwrap();
@@ -59,7 +59,7 @@ fn a_disk_is_filled_from_where_it_stands() {
     let Some((device, _)) = device_over(image.path()) else {
         return skip("a loop device cannot be made here");
     };
-    device.write_all_at(&[7; 8 * MIB], 0).unwrap();
+    device.write_all_at(&vec![7; 8 * MIB], 0).unwrap();
     rustix::fs::seek(&device, rustix::fs::SeekFrom::Start(5 << 20)).unwrap();
     let mut command = zc_pv();
     let zeros = std::fs::File::open("/dev/zero").unwrap();

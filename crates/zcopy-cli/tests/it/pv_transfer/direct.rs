@@ -154,5 +154,5 @@ fn zeros_go_through_a_pipe_and_over_what_was_there() {
     let expected = [&vec![0; 100_000][..], &big()[100_000..]].concat();
     assert!(outcome.files["big"] == expected);
     let outcome = run("head -c 100000 /dev/zero | pv -qO >> f");
-    assert!(outcome.files["f"] == [&b"hi\n"[..], &[0; 100_000]].concat());
+    assert!(outcome.files["f"] == [&b"hi\n"[..], &vec![0; 100_000]].concat());
 }
