@@ -17,6 +17,7 @@ mod devices;
 mod own_file;
 mod signals;
 
+mod lines;
 mod rate;
 mod size;
 mod ways;
