@@ -13,24 +13,24 @@ mod outputs;
 mod usage;
 
 mod descriptors;
-// mod devices;
+mod devices;
 mod own_file;
 mod signals;
 
+mod lines;
 mod rate;
 mod size;
 mod ways;
 
-// mod bad_blocks;
-// mod direct;
-// mod sparse;
+mod bad_blocks;
+mod direct;
 
 mod hash;
 mod pidfile;
 mod spool;
 
-// mod memory;
-// mod pairs;
+mod memory;
+mod pairs;
 
 /// Where pv 1.12 is, if it is.
 const PV: &str = "/opt/peers/bin/pv";
