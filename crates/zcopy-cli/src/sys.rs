@@ -102,10 +102,10 @@ pub fn hold_closed_descriptors() -> io::Result<()> {
 ///
 /// `EBADF`, if it is closed or stands in for one that is.
 pub fn check_open(fd: BorrowedFd<'_>) -> io::Result<()> {
-    match rustix::fs::fcntl_getfl(fd)?.contains(rustix::fs::OFlags::PATH) {
-        true => Err(io::Error::from_raw_os_error(libc::EBADF)),
-        false => Ok(()),
+    if rustix::fs::fcntl_getfl(fd)?.contains(rustix::fs::OFlags::PATH) {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
     }
+    Ok(())
 }
 
 /// Makes a write beyond `RLIMIT_FSIZE` fail with `EFBIG` instead of ending the process.

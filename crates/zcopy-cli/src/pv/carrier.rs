@@ -106,7 +106,7 @@ impl<'a> Carrier<'a> {
         filled?;
         let name = spool.name();
         if let Err(error) = rustix::fs::seek(&spooled, SeekFrom::Start(0)) {
-            self.complain(&name, &error.into());
+            self.complain_of(spool, &error.into());
             self.status.add(Status::TRANSFER);
             return ControlFlow::Break(());
         }
@@ -138,7 +138,7 @@ impl<'a> Carrier<'a> {
                 None
             }
             Err(error) => {
-                self.complain(&spool.name(), &error);
+                self.complain_of(spool, &error);
                 self.status.add(Status::ACCESS);
                 None
             }
@@ -296,6 +296,11 @@ impl<'a> Carrier<'a> {
 
     fn complain(&self, name: &OsStr, error: &io::Error) {
         self.say(name, &exit::worded(error));
+    }
+
+    fn complain_of(&self, spool: &Spool, error: &io::Error) {
+        let name = spool.worded();
+        self.display.say(format!("{name}: {}", exit::worded(error)));
     }
 
     fn say(&self, name: &OsStr, what: &str) {

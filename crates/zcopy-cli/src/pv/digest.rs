@@ -14,7 +14,7 @@ pub(crate) enum Algorithm {
 /// A digest under way.
 #[derive(Clone)]
 pub(crate) enum Digest {
-    Sha256(ring::digest::Context),
+    Sha256(Box<ring::digest::Context>),
     Blake3(Box<blake3::Hasher>),
 }
 
@@ -27,7 +27,9 @@ impl std::fmt::Debug for Digest {
 impl Digest {
     pub(crate) fn by(algorithm: Algorithm) -> Self {
         match algorithm {
-            Algorithm::Sha256 => Self::Sha256(ring::digest::Context::new(&ring::digest::SHA256)),
+            Algorithm::Sha256 => {
+                Self::Sha256(Box::new(ring::digest::Context::new(&ring::digest::SHA256)))
+            }
             Algorithm::Blake3 => Self::Blake3(Box::default()),
         }
     }

@@ -55,8 +55,7 @@ impl Output {
 
     /// Whether it is of this type.
     pub(crate) fn is(&self, wanted: FileType) -> bool {
-        let stat = rustix::fs::fstat(self);
-        stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == wanted)
+        is(self.as_fd(), wanted)
     }
 }
 
@@ -67,6 +66,11 @@ impl AsFd for Output {
             Self::File(file, _) | Self::Nowhere(file) => file.as_fd(),
         }
     }
+}
+
+fn is(fd: BorrowedFd<'_>, wanted: FileType) -> bool {
+    let stat = rustix::fs::fstat(fd);
+    stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == wanted)
 }
 
 /// Has a file be read or written past the page cache, where its file system can, until this is dropped.
@@ -81,7 +85,9 @@ pub(crate) struct Direct<'a> {
 impl<'a> Direct<'a> {
     pub(crate) fn on(fd: BorrowedFd<'a>) -> Self {
         let set = |flags: OFlags| rustix::fs::fcntl_setfl(fd, flags | OFlags::DIRECT);
-        let before = rustix::fs::fcntl_getfl(fd).ok();
+        // A pipe would be cut into packets, of which a reader loses what it does not take at once.
+        let is_on_disk = is(fd, FileType::RegularFile) || is(fd, FileType::BlockDevice);
+        let before = rustix::fs::fcntl_getfl(fd).ok().filter(|_| is_on_disk);
         let before = before.filter(|flags| !flags.contains(OFlags::DIRECT) && set(*flags).is_ok());
         Self { fd, before }
     }

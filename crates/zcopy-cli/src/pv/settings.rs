@@ -132,6 +132,10 @@ impl Settings {
     /// # Errors
     ///
     /// What is wrong with one, in pv's words.
+    #[allow(
+        clippy::too_many_lines,
+        reason = "one value after the other, and none needs another"
+    )]
     pub(crate) fn of(args: &Args, matches: &ArgMatches) -> Result<Self, String> {
         let si = |option: &str| args.si && stands_before(matches, "si", option);
         let size_of = |letter, id, given: &Option<OsString>| {
@@ -206,8 +210,7 @@ impl Settings {
         let buffer_size = size_of('B', "buffer_size", &args.buffer_size)?;
         let block = size_of('Z', "error_skip_block", &args.error_skip_block)?;
         let block = block.and_then(NonZeroU64::new);
-        let shows_bytes =
-            format.needs_bytes() || extra.as_ref().is_some_and(|extra| extra.needs_bytes());
+        let shows_bytes = format.needs_bytes() || extra.as_ref().is_some_and(Extra::needs_bytes);
         Ok(Self {
             inputs: args.files.clone(),
             output: match &args.output {

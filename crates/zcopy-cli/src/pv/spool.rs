@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 
 use super::settings::Spool;
+use crate::quote::quoted;
 
 impl Spool {
     /// Opens it. A file is not emptied yet: it may turn out to be an input.
@@ -34,6 +35,14 @@ impl Spool {
     }
 
     /// What messages call it.
+    pub(crate) fn worded(&self) -> String {
+        match self {
+            Self::Nameless => "(spool)".to_owned(),
+            Self::File(path) => quoted(path.as_os_str()),
+        }
+    }
+
+    /// Its name, as that of an input and an output.
     pub(crate) fn name(&self) -> std::ffi::OsString {
         match self {
             Self::Nameless => "(spool)".into(),

@@ -83,15 +83,12 @@ impl Witness {
             return;
         };
         let (whole, rest) = (&bytes[..end], &bytes[end + 1..]);
-        match memchr::memrchr(b'\n', whole) {
-            Some(before) => {
-                self.line.clear();
-                add(&mut self.line, &whole[before + 1..], self.line_len);
-            }
-            None => {
-                add(&mut self.partial, whole, self.line_len);
-                std::mem::swap(&mut self.line, &mut self.partial);
-            }
+        if let Some(before) = memchr::memrchr(b'\n', whole) {
+            self.line.clear();
+            add(&mut self.line, &whole[before + 1..], self.line_len);
+        } else {
+            add(&mut self.partial, whole, self.line_len);
+            std::mem::swap(&mut self.line, &mut self.partial);
         }
         self.partial.clear();
         add(&mut self.partial, rest, self.line_len);

@@ -31,3 +31,10 @@ mod script;
 #[allow(dead_code, reason = "the library's tests need more of it")]
 #[path = "../../../zcopy/tests/it/skip.rs"]
 mod skip;
+
+#[allow(dead_code, reason = "the library's tests need more of it")]
+#[path = "../../../zcopy/tests/it/files.rs"]
+mod files;
+#[allow(dead_code, reason = "the library's tests need more of it")]
+#[path = "../../../zcopy/tests/it/mounts.rs"]
+mod mounts;

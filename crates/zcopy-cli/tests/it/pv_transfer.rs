@@ -2,6 +2,8 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::script::{Outcome, run_tool};
 use crate::skip::skip;
@@ -11,7 +13,23 @@ mod outputs;
 mod usage;
 
 mod descriptors;
+mod devices;
 mod own_file;
+mod signals;
+
+mod rate;
+mod size;
+mod ways;
+
+mod bad_blocks;
+mod direct;
+
+mod hash;
+mod pidfile;
+mod spool;
+
+mod memory;
+mod pairs;
 
 /// Where pv 1.12 is, if it is.
 const PV: &str = "/opt/peers/bin/pv";
@@ -46,4 +64,17 @@ fn as_pv(script: &str) -> Outcome {
 fn ends(outcome: &Outcome, status: i32, stderr: &str, stdout: impl AsRef<[u8]>) {
     assert_eq!((outcome.stderr.as_str(), outcome.status), (stderr, status));
     outcome.printed(stdout);
+}
+
+/// Waits until the file holds this, and fails rather than hang.
+#[track_caller]
+fn comes_to_hold(path: &Path, bytes: &[u8]) {
+    let start = Instant::now();
+    while std::fs::read(path).unwrap_or_default() != bytes {
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "it does not come"
+        );
+        thread::sleep(Duration::from_millis(1));
+    }
 }

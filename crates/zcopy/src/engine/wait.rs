@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::{Engine, FALSE_STARTS};
 use crate::clock::Clock;
 use crate::end::End;
+use crate::endpoint::{Endpoint, Kind};
 use crate::error::Failure;
 use crate::fault::{Cause, Fault, Side};
 use crate::progress::Progress;
@@ -56,8 +57,10 @@ impl<K: Kernel> Engine<'_, K> {
         let (source, sink) = (&self.route.source.endpoint, &self.route.sink.endpoint);
         let is_empty = self.route.wants_more();
         let fills_first = matches!(strategy, Strategy::Buffered | Strategy::SplicePipe);
-        let needs_source = is_empty && source.can_starve();
-        let needs_sink = sink.can_block() && !(is_empty && fills_first);
+        // A splice can be told not to wait for a pipe, and a private one tells whose answer it is.
+        let is_told = |end: &Endpoint| strategy == Strategy::SplicePipe && end.kind == Kind::Pipe;
+        let needs_source = is_empty && source.can_starve() && !is_told(source);
+        let needs_sink = sink.can_block() && !(is_empty && fills_first) && !is_told(sink);
         self.wait_for(needs_source, needs_sink)
     }
 

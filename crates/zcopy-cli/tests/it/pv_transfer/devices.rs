@@ -1,0 +1,157 @@
+//! Disks as inputs and outputs, and a disk that is full.
+
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::FileExt as _;
+
+use crate::child::{end_of, zc_pv};
+use crate::files::{assert_same, pattern};
+use crate::mounts::{device_over, image, loop_mount};
+use crate::skip::skip;
+
+const MIB: usize = 1 << 20;
+
+#[test]
+fn a_disk_is_moved_whole_and_its_size_is_known() {
+    let image = image(8);
+    let bytes = pattern(8 * MIB);
+    image.as_file().write_all_at(&bytes, 0).unwrap();
+    image.as_file().sync_all().unwrap();
+    let Some((_device, path)) = device_over(image.path()) else {
+        return skip("a loop device cannot be made here");
+    };
+    for options in [&["-n"][..], &["-nC"], &["-nK"], &["-nE"]] {
+        let output = zc_pv().args(options).arg(&path).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{options:?}");
+        assert_same(&output.stdout, &bytes, &format!("{options:?}"));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.ends_with("100\n"), "{options:?}: {said}");
+    }
+}
+
+#[test]
+fn a_disk_is_filled_to_its_end_and_no_further() {
+    let image = image(8);
+    let Some((device, path)) = device_over(image.path()) else {
+        return skip("a loop device cannot be made here");
+    };
+    for options in [&["-q"][..], &["-qC"], &["-fD9"], &["-qK"], &["-qY"]] {
+        device.write_all_at(&vec![7; 8 * MIB], 0).unwrap();
+        let mut command = zc_pv();
+        command.args(options).arg("-o").arg(&path);
+        let zeros = std::fs::File::open("/dev/zero").unwrap();
+        let output = command.stdin(zeros).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            (output.status.code(), said.as_str()),
+            (Some(0), ""),
+            "{options:?}"
+        );
+        let mut found = vec![1; 8 * MIB];
+        device.read_exact_at(&mut found, 0).unwrap();
+        assert_same(&found, &vec![0; 8 * MIB], &format!("{options:?}"));
+    }
+}
+
+/// Its whole size was taken for the room there is, so that a full disk was an error.
+#[test]
+fn a_disk_is_filled_from_where_it_stands() {
+    let image = image(8);
+    let Some((device, _)) = device_over(image.path()) else {
+        return skip("a loop device cannot be made here");
+    };
+    device.write_all_at(&vec![7; 8 * MIB], 0).unwrap();
+    rustix::fs::seek(&device, rustix::fs::SeekFrom::Start(5 << 20)).unwrap();
+    let mut command = zc_pv();
+    let zeros = std::fs::File::open("/dev/zero").unwrap();
+    command
+        .arg("-q")
+        .stdin(zeros)
+        .stdout(device.try_clone().unwrap());
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), said.as_str()), (Some(0), ""));
+    let mut found = vec![1; 8 * MIB];
+    device.read_exact_at(&mut found, 0).unwrap();
+    let expected = [vec![7; 5 * MIB], vec![0; 3 * MIB]].concat();
+    assert_same(&found, &expected, "");
+}
+
+/// A size that is known is not cut down to the disk's.
+#[test]
+fn more_than_a_disk_holds_is_a_write_error() {
+    let image = image(8);
+    let Some((_device, path)) = device_over(image.path()) else {
+        return skip("a loop device cannot be made here");
+    };
+    let long = tempfile::NamedTempFile::new().unwrap();
+    long.as_file().set_len(9 << 20).unwrap();
+    for options in [&["-q"][..], &["-qC"], &["-qO"]] {
+        let mut command = zc_pv();
+        command.args(options).arg("-o").arg(&path).arg(long.path());
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        let error = format!(
+            "zc-pv: {}: write error: No space left on device\n",
+            path.display()
+        );
+        assert_eq!(
+            (output.status.code(), said),
+            (Some(16), error),
+            "{options:?}"
+        );
+    }
+}
+
+#[test]
+fn a_disk_is_not_copied_onto_itself() {
+    let image = image(8);
+    let Some((device, path)) = device_over(image.path()) else {
+        return skip("a loop device cannot be made here");
+    };
+    let mut command = zc_pv();
+    command.arg("-q").arg(&path).stdout(device);
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let error = format!("zc-pv: {}: input file is also the output\n", path.display());
+    assert_eq!((output.status.code(), said), (Some(4), error));
+}
+
+#[test]
+fn a_full_file_system_is_a_write_error_and_keeps_what_fits() {
+    let Some(root) = loop_mount("ext4", 16) else {
+        return skip("ext4 cannot be mounted here");
+    };
+    let input = tempfile::NamedTempFile::new().unwrap();
+    let bytes = pattern(24 * MIB);
+    input.as_file().write_all_at(&bytes, 0).unwrap();
+    for options in ["-q", "-qC", "-qL1G", "-qY", "-qK", "-qO"] {
+        let output = tempfile::tempfile_in(root.dir()).unwrap();
+        let mut command = zc_pv();
+        command.arg(options).arg(input.path());
+        let ended = command
+            .stdout(output.try_clone().unwrap())
+            .output()
+            .unwrap();
+        let error = "zc-pv: (stdout): write error: No space left on device\n";
+        assert_eq!(String::from_utf8(ended.stderr).unwrap(), error, "{options}");
+        assert_eq!(ended.status.code(), Some(16), "{options}");
+        let found = crate::files::contents(&output);
+        assert!(
+            found.len() > 4 * MIB && bytes.starts_with(&found),
+            "{options}"
+        );
+        drop(command);
+    }
+    // A spool on it is told by its name, and nothing goes on.
+    let dir = format!("/proc/{}/fd", std::process::id());
+    let held = std::fs::File::open(root.dir()).unwrap();
+    let spool = format!("{dir}/{}/spool", held.as_raw_fd());
+    let mut command = zc_pv();
+    command.args(["-q", "-U", &spool]).arg(input.path());
+    let (reader, writer) = std::io::pipe().unwrap();
+    command.stdout(writer).stderr(std::process::Stdio::null());
+    let child = command.spawn().unwrap();
+    drop(command);
+    assert_eq!(end_of(child).code(), Some(16));
+    assert_eq!(std::io::read_to_string(reader).unwrap(), "");
+}

@@ -1,0 +1,74 @@
+//! `--hash`: the digest of all that arrived.
+
+use super::{ends, run};
+use crate::script::big;
+
+#[test]
+fn sha256sum_accepts_it() {
+    for (script, input) in [
+        ("pv -q --hash=sha256 big", "cat big"),
+        ("pv -q --hash sha256 f big g", "cat f big g"),
+        ("cat big | pv -q --hash sha256 f -", "cat f big"),
+        ("pv -q --hash sha256 empty", "cat empty"),
+        ("pv -q --hash sha256 -S -s 70001 big g", "head -c 70001 big"),
+        ("pv -q --hash sha256 -U - f big", "cat f big"),
+        ("pv -q --hash sha256 -U s f big", "cat f big"),
+        ("pv -q --hash sha256 -C -B 7 f g", "cat f g"),
+        ("pv -q --hash sha256 -X big", "cat big"),
+        ("pv -q --hash sha256 -o new big", "cat big"),
+        ("pv -q --hash sha256 -K -o new big", "cat big"),
+        (
+            "truncate -s 3M h; cat g >> h; truncate -s 5M h; pv -q --hash sha256 h -o new",
+            "cat h",
+        ),
+        (
+            "truncate -s 3M h; cat g >> h; pv -q -O --hash sha256 h -o new",
+            "cat h",
+        ),
+    ] {
+        let outcome = run(&format!(
+            "{{ {script}; }} 2> sum > out || exit 9; {input} | sha256sum -c sum"
+        ));
+        ends(&outcome, 0, "", "-: OK\n");
+    }
+}
+
+#[test]
+fn the_other_is_the_one_that_b3sum_prints() {
+    let outcome = run("printf abc | pv -q --hash=blake3");
+    let digest = "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85  -\n";
+    ends(&outcome, 0, digest, "abc");
+}
+
+#[test]
+fn the_bytes_are_the_same_with_it() {
+    for algorithm in ["sha256", "blake3"] {
+        let outcome = run(&format!("pv -q --hash {algorithm} big"));
+        assert_eq!(outcome.status, 0);
+        outcome.printed(big());
+    }
+}
+
+#[test]
+fn it_comes_behind_what_is_shown() {
+    let outcome = run("pv -n -b --hash sha256 f");
+    let lines: Vec<_> = outcome.stderr.lines().collect();
+    let digest = "98ea6e4f216f2fb4b69fff9b3a44842c38686ca685f3f55dc48c5d3fb1107be4  -";
+    assert_eq!(lines, ["3", digest]);
+}
+
+/// Who checks it would take what came before the error for everything.
+#[test]
+fn what_did_not_arrive_has_no_digest() {
+    let error = "pv: (stdout): write error: No space left on device\n";
+    ends(&run("pv -q --hash sha256 f > /dev/full"), 16, error, "");
+    let error = "pv: s/s: No such file or directory\n";
+    ends(&run("pv -q -U s/s --hash sha256 f"), 2, error, "");
+    let gone = "mkfifo p; { : < p & }; exec 3> p; wait;";
+    ends(
+        &run(&format!("{gone} pv -q --hash sha256 f >&3")),
+        141,
+        "",
+        "",
+    );
+}

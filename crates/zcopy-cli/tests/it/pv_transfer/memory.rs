@@ -1,0 +1,51 @@
+//! What it takes of memory, however much it moves.
+
+use std::fs::File;
+use std::process::{Command, Stdio};
+
+use crate::skip::has_program;
+
+/// What it may have at one time, in KiB.
+const MOST: u64 = 16 << 10;
+
+const LEN: u64 = 4 << 30;
+
+/// The most memory that it has at one time, in KiB, when it moves 4 GiB of holes with these arguments.
+fn peak_with(arguments: &[&str]) -> u64 {
+    let dir = tempfile::tempdir().unwrap();
+    let holes = File::create(dir.path().join("holes")).unwrap();
+    holes.set_len(LEN).unwrap();
+    let script = "/usr/bin/env time -o peak -f %M \"$@\" 2> said | tail -c +4294967296 | wc -c";
+    let output = Command::new("sh")
+        .args(["-c", script, "sh", env!("CARGO_BIN_EXE_zc-pv")])
+        .args(arguments)
+        .arg("holes")
+        .current_dir(dir.path())
+        .stderr(Stdio::inherit())
+        .output()
+        .unwrap();
+    let n = if arguments.contains(&"-X") { "0" } else { "1" };
+    let found = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(found.trim(), n, "{arguments:?}");
+    let peak = std::fs::read_to_string(dir.path().join("peak")).unwrap();
+    peak.trim().parse().unwrap()
+}
+
+#[test]
+fn memory_does_not_grow_with_what_is_moved() {
+    if !has_program("time") {
+        return;
+    }
+    for arguments in [
+        &["-q"][..],
+        &["-f", "-i", "0.1", "-c", "-x", "process", "-v"],
+        &["-q", "-C"],
+        &["-q", "-X", "--hash", "blake3"],
+        &["-f", "-X", "-A", "100", "--hash", "sha256"],
+        &["-q", "-U", "-"],
+    ] {
+        let peak = peak_with(arguments);
+        assert!(peak < MOST, "{arguments:?}: {peak} KiB");
+        assert!(peak > 1000, "{arguments:?}: {peak} KiB");
+    }
+}

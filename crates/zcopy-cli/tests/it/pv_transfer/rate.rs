@@ -1,0 +1,72 @@
+//! `-L`: how fast it goes at most, and that it does go as fast.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use super::as_pv;
+use crate::child::{end_of, zc_pv};
+use crate::script::big;
+
+/// How long it takes with these arguments.
+fn time_of(arguments: &[&str], input: impl Into<Stdio>) -> Duration {
+    let mut command = zc_pv();
+    command.args(arguments).stdin(input).stdout(Stdio::null());
+    let begin = Instant::now();
+    assert!(end_of(command.spawn().unwrap()).success(), "{arguments:?}");
+    begin.elapsed()
+}
+
+/// It takes three seconds, within 5 %. It is never faster; on a busy machine it may be slower, but not always.
+#[track_caller]
+fn takes_three_seconds(arguments: &[&str]) {
+    for attempt in 1.. {
+        let zeros = std::fs::File::open("/dev/zero").unwrap();
+        let took = time_of(arguments, zeros).as_secs_f64();
+        assert!(took > 2.85, "{arguments:?}: {took} s");
+        if took < 3.15 {
+            return;
+        }
+        assert!(attempt < 5, "{arguments:?}: {took} s");
+    }
+}
+
+#[test]
+fn the_rate_is_kept_within_five_per_cent() {
+    takes_three_seconds(&["-qL", "1M", "-Ss", "3M"]);
+    takes_three_seconds(&["-qL", "1.5K", "-Ss", "4608"]);
+    takes_three_seconds(&["-qL2", "-Ss6"]);
+}
+
+#[test]
+fn the_rate_is_kept_by_every_way_of_moving() {
+    takes_three_seconds(&["-qL", "100M", "-Ss", "300M"]);
+    takes_three_seconds(&["-qCL", "1M", "-Ss", "3M"]);
+    takes_three_seconds(&["-qL", "500K", "-B", "100K", "-Ss", "1500K"]);
+    takes_three_seconds(&["-fD9", "-L", "1M", "-Ss", "3M"]);
+}
+
+#[test]
+fn prefixes_are_decimal_after_the_option_that_says_so() {
+    takes_three_seconds(&["-kqL", "1M", "-Ss", "3M"]);
+    takes_three_seconds(&["-qL", "1K", "-k", "-Ss", "3072"]);
+}
+
+/// A burst for each would move all of them at once.
+#[test]
+fn many_small_files_share_one_rate() {
+    let dir = tempfile::tempdir().unwrap();
+    let names: Vec<_> = (0..300).map(|n| dir.path().join(n.to_string())).collect();
+    for name in &names {
+        std::fs::write(name, [7; 10_240]).unwrap();
+    }
+    let mut arguments = vec!["-qL", "1M"];
+    arguments.extend(names.iter().map(|name| name.to_str().unwrap()));
+    takes_three_seconds(&arguments);
+}
+
+#[test]
+fn a_rate_of_nothing_is_no_limit() {
+    as_pv("pv -q -L 0 big").succeeds_with(big());
+    as_pv("pv -q -L 0K big").succeeds_with(big());
+    as_pv("pv -q --rate-limit=1G big").succeeds_with(big());
+}

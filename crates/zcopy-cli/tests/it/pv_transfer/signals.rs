@@ -1,0 +1,112 @@
+//! Signals that end it early: status 32, and a message that quiet does not spare.
+
+use std::io::Write as _;
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::child::{end_of, read_exactly, zc_pv};
+
+/// Runs with these arguments until a line has come through, and then sends the signal: how it ends, and what
+/// it has said.
+fn ended(arguments: &[&str], signal: Signal) -> (Option<i32>, String) {
+    let mut command = zc_pv();
+    command
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"one\n").unwrap();
+    let seen = read_exactly(child.stdout.take().unwrap(), 4);
+    assert_eq!(seen, b"one\n");
+    killed(child, signal)
+}
+
+fn killed(mut child: Child, signal: Signal) -> (Option<i32>, String) {
+    kill_process(Pid::from_child(&child), signal).unwrap();
+    let stderr = child.stderr.take().unwrap();
+    let status = end_of(child).code();
+    (status, std::io::read_to_string(stderr).unwrap())
+}
+
+const SIGNALS: [(Signal, &str); 3] = [
+    (Signal::INT, "Interrupt"),
+    (Signal::TERM, "Terminated"),
+    (Signal::HUP, "Hangup"),
+];
+
+#[test]
+fn a_signal_is_told_and_is_the_status() {
+    for (signal, name) in SIGNALS {
+        for arguments in [
+            &["-q"][..],
+            &["-qC"],
+            &["-n", "-i600"],
+            &["-fD9"],
+            &["-qL1M"],
+        ] {
+            let said = format!("zc-pv: interrupted by a signal: {name}\n");
+            assert_eq!(ended(arguments, signal), (Some(32), said), "{arguments:?}");
+        }
+    }
+}
+
+#[test]
+fn the_pidfile_goes_and_what_was_written_stays() {
+    for (signal, _) in SIGNALS {
+        let dir = tempfile::tempdir().unwrap();
+        let [pidfile, spool] = ["p", "s"].map(|name| dir.path().join(name));
+        let mut command = zc_pv();
+        command
+            .args(["-q", "-P"])
+            .arg(&pidfile)
+            .arg("-U")
+            .arg(&spool);
+        command.stdin(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(b"one\n").unwrap();
+        super::comes_to_hold(&spool, b"one\n");
+        super::comes_to_hold(&pidfile, format!("{}\n", child.id()).as_bytes());
+        assert_eq!(killed(child, signal).0, Some(32));
+        assert!(!pidfile.exists());
+        assert_eq!(std::fs::read(&spool).unwrap(), b"one\n");
+        drop(stdin);
+    }
+}
+
+#[test]
+fn it_is_interrupted_while_the_output_takes_nothing() {
+    for arguments in [&["-q"][..], &["-qC"], &["-fD9"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let mut command = zc_pv();
+        let zeros = std::fs::File::open("/dev/zero").unwrap();
+        command
+            .args(arguments)
+            .stdin(zeros)
+            .stdout(writer)
+            .stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        drop(command);
+        read_exactly(reader.try_clone().unwrap(), 1);
+        let (status, said) = killed(child, Signal::TERM);
+        assert_eq!(
+            (status, said.as_str()),
+            (Some(32), "zc-pv: interrupted by a signal: Terminated\n")
+        );
+        drop(reader);
+    }
+}
+
+/// As nohup does; pv is interrupted all the same.
+#[test]
+fn a_signal_that_the_parent_ignores_is_ignored() {
+    let script = "trap '' INT TERM HUP; mkfifo p; exec 3<> p; pv -q -S -s 8 p > out & \
+                  echo one >&3; until test -s out; do :; done; \
+                  kill -INT $!; kill -TERM $!; kill -HUP $!; echo two >&3; wait $!";
+    let outcome = super::run(script);
+    outcome.succeeds_with("");
+    assert_eq!(outcome.files["out"], b"one\ntwo\n");
+}
