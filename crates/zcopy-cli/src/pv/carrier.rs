@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FileType, SeekFrom, Stat};
 use zcopy::{Pace, Report, Side, SkipErrors, Sparse, Strategy, SyncData, Transfer};
 
-use super::display::{Display, Place, Stage};
+use super::display::{Display, Stage};
 use super::input::{self, Input};
 use super::meter::Meter;
 use super::output::{Direct, Output};
@@ -110,12 +110,12 @@ impl<'a> Carrier<'a> {
             self.status.add(Status::TRANSFER);
             return ControlFlow::Break(());
         }
-        let (bytes, counted) = (self.meter.bytes(), self.meter.counted());
+        let from = self.meter.place();
         self.display.stage(Stage {
             name: self.settings.name.clone(),
-            total: Some(counted),
+            total: Some(from.counted),
             bytes: None,
-            from: Place { bytes, counted },
+            from,
         });
         self.carry(&name, &spooled, output)
     }
