@@ -14,7 +14,7 @@ use super::display::{Display, Stage};
 use super::input::{self, Input};
 use super::meter::Meter;
 use super::output::{Direct, Output};
-use super::settings::{Form, Settings, Skip, Spool};
+use super::settings::{Settings, Skip, Spool};
 use super::status::Status;
 use super::witness::Counted;
 use crate::exit;
@@ -260,7 +260,7 @@ impl<'a> Carrier<'a> {
                 self.meter.witness().see(bytes);
             });
         }
-        if settings.form != Form::Quiet || settings.hook.is_some() {
+        if settings.is_watched() {
             transfer = transfer.tick(TICK).observe(|progress| {
                 self.meter.note(progress);
                 ControlFlow::Continue(())
