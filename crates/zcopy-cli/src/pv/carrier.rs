@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FileType, SeekFrom, Stat};
 use zcopy::{Pace, Report, Side, SkipErrors, Sparse, Strategy, SyncData, Transfer};
 
-use super::display::{Display, Place, Stage};
+use super::display::{Display, Stage};
 use super::input::{self, Input};
 use super::meter::Meter;
 use super::output::{Direct, Output};
-use super::settings::{Form, Settings, Skip, Spool};
+use super::settings::{Settings, Skip, Spool};
 use super::status::Status;
 use super::witness::Counted;
 use crate::exit;
@@ -110,12 +110,12 @@ impl<'a> Carrier<'a> {
             self.status.add(Status::TRANSFER);
             return ControlFlow::Break(());
         }
-        let (bytes, counted) = (self.meter.bytes(), self.meter.counted());
+        let from = self.meter.place();
         self.display.stage(Stage {
             name: self.settings.name.clone(),
-            total: Some(counted),
+            total: Some(from.counted),
             bytes: None,
-            from: Place { bytes, counted },
+            from,
         });
         self.carry(&name, &spooled, output)
     }
@@ -260,7 +260,7 @@ impl<'a> Carrier<'a> {
                 self.meter.witness().see(bytes);
             });
         }
-        if settings.form != Form::Quiet || settings.hook.is_some() {
+        if settings.is_watched() {
             transfer = transfer.tick(TICK).observe(|progress| {
                 self.meter.note(progress);
                 ControlFlow::Continue(())

@@ -136,6 +136,11 @@ impl Face {
             self.due = now + LONG;
             return;
         }
+        if self.is_early() {
+            // No clock goes as far as the delay.
+            self.due = now + LOOK;
+            return;
+        }
         self.draw();
         self.due += self.settings.interval;
         if self.due <= now {
@@ -381,10 +386,7 @@ fn format_of(settings: &Settings, stage: &Stage) -> Format {
 
 /// The clock, if anybody is told the time.
 fn clock(settings: &Settings) -> Clock {
-    let extra = settings.extra.as_ref();
-    let extra = extra.and_then(|extra| extra.format.as_ref());
-    let mut formats = extra.into_iter().chain([&settings.format]);
-    if formats.any(Format::tells_time) {
+    if settings.formats().any(Format::tells_time) {
         Zoned::now
     } else {
         Zoned::default

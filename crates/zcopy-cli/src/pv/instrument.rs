@@ -99,12 +99,15 @@ impl Instrument {
 
     /// Whether the stage's first byte has come.
     pub(super) fn has_begun(&self) -> bool {
-        self.meter.bytes() > self.stage.from.bytes
+        self.meter.place().bytes > self.stage.from.bytes
     }
 
     /// The bytes that have been moved in this stage, whatever is counted.
     pub(super) fn bytes(&self) -> u64 {
-        self.place().bytes.saturating_sub(self.stage.from.bytes)
+        self.meter
+            .place()
+            .bytes
+            .saturating_sub(self.stage.from.bytes)
     }
 
     /// Whether more bytes have passed since this was asked last, where that is noted.
@@ -126,12 +129,12 @@ impl Instrument {
     /// A reading as of now.
     pub(super) fn read(&mut self) -> Reading {
         let unread = self.unread();
-        self.reading(self.place(), unread, false)
+        self.reading(self.meter.place(), unread, false)
     }
 
     /// The last reading of the stage.
     pub(super) fn read_last(&mut self) -> Reading {
-        self.reading(self.place(), 0, true)
+        self.reading(self.meter.place(), 0, true)
     }
 
     /// The last reading of a stage that has ended elsewhere than the meter, which has gone on.
@@ -182,14 +185,6 @@ impl Instrument {
             beat: self.history.beat(),
             is_over,
             ..Reading::before((self.clock)(), self.stage.total)
-        }
-    }
-
-    /// How far everything has come.
-    fn place(&self) -> Place {
-        Place {
-            bytes: self.meter.bytes(),
-            counted: self.meter.counted(),
         }
     }
 

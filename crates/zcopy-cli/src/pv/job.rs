@@ -80,14 +80,10 @@ fn transfer(mut settings: Settings) -> Status {
     };
 
     let digest = settings.hash.map(Digest::by);
-    let formats = || {
-        let extra = settings.extra.as_ref();
-        let extra = extra.and_then(|extra| extra.format.as_ref());
-        [&settings.format].into_iter().chain(extra)
-    };
+    let tail_bytes = settings.formats().map(Format::tail_bytes).max();
     let witness = Witness::new(
-        formats().map(Format::tail_bytes).max().unwrap_or(0),
-        formats().any(Format::needs_line),
+        tail_bytes.unwrap_or(0),
+        settings.formats().any(Format::needs_line),
         digest,
     );
     let meter = Arc::new(Meter::new(settings.counted, witness));
@@ -136,7 +132,7 @@ fn transfer(mut settings: Settings) -> Status {
     {
         exit::tell(&digest.line());
     }
-    status.add(close(&output, &settings.inputs));
+    status.add(close(output, &settings.inputs));
     if is_unread && dies_of_sigpipe {
         sys::by_default(libc::SIGPIPE);
     }
@@ -211,7 +207,7 @@ fn sizes(settings: &Settings, output: &Output) -> Result<Sizes, Status> {
 }
 
 /// Closes what was written to, where an error may be told at last.
-fn close(output: &Output, inputs: &[OsString]) -> Status {
+fn close(output: Output, inputs: &[OsString]) -> Status {
     let mut status = Status::GOOD;
     if inputs.iter().any(|name| name == "-")
         && let Err(error) = sys::close_stdin()
@@ -219,10 +215,9 @@ fn close(output: &Output, inputs: &[OsString]) -> Status {
         complain("(stdin)", &error);
         status.add(Status::INTERNAL);
     }
-    if matches!(output, Output::Stdout)
-        && let Err(error) = sys::close_stdout()
-    {
-        complain("(stdout)", &error);
+    let name = output.name();
+    if let Err(error) = output.close() {
+        complain(&name, &error);
         status.add(Status::INTERNAL);
     }
     status

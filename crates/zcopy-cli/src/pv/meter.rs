@@ -5,71 +5,77 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use zcopy::{Progress, Strategy};
 
+use super::display::Place;
 use super::witness::{Counted, Witness};
 
 /// How far the transfer has come.
 #[derive(Debug)]
 pub(crate) struct Meter {
     counted: Counted,
-    /// What the output has accepted of the inputs before this one.
-    before: Amount,
-    /// And of this one.
-    now: Amount,
+    accepted: Mutex<Accepted>,
     /// What has passed, to the byte, where somebody has to know at once.
     passed: AtomicU64,
-    strategy: Mutex<Option<Strategy>>,
     witness: Mutex<Witness>,
 }
 
+/// What the output has accepted. It is read as a whole: an input that comes to its end is to be neither missed
+/// nor counted twice.
 #[derive(Debug, Default)]
+struct Accepted {
+    /// Of the inputs before this one.
+    before: Amount,
+    /// And of this one.
+    now: Amount,
+    strategy: Option<Strategy>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
 struct Amount {
-    bytes: AtomicU64,
-    records: AtomicU64,
+    bytes: u64,
+    records: u64,
 }
 
 impl Meter {
     pub(crate) fn new(counted: Counted, witness: Witness) -> Self {
         Self {
             counted,
-            before: Amount::default(),
-            now: Amount::default(),
+            accepted: Mutex::default(),
             passed: AtomicU64::new(0),
-            strategy: Mutex::new(None),
             witness: Mutex::new(witness),
         }
     }
 
     /// Takes note of how far one input's transfer has come.
     pub(crate) fn note(&self, progress: &Progress) {
-        self.now.bytes.store(progress.bytes(), Ordering::Relaxed);
-        self.now
-            .records
-            .store(progress.records(), Ordering::Relaxed);
-        *lock(&self.strategy) = Some(progress.strategy());
+        let mut accepted = lock(&self.accepted);
+        accepted.now = Amount {
+            bytes: progress.bytes(),
+            records: progress.records(),
+        };
+        accepted.strategy = Some(progress.strategy());
     }
 
     /// Takes note that an input has come to its end, with so many bytes and records.
     pub(crate) fn end_of_input(&self, bytes: u64, records: u64) {
-        // First the sum: whoever reads in between sees too much for a moment rather than too little for ever.
-        self.now.bytes.store(0, Ordering::Relaxed);
-        self.now.records.store(0, Ordering::Relaxed);
-        self.before.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.before.records.fetch_add(records, Ordering::Relaxed);
+        let mut accepted = lock(&self.accepted);
+        accepted.now = Amount::default();
+        accepted.before.bytes += bytes;
+        accepted.before.records += records;
     }
 
-    /// The bytes that the output has accepted.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.before.bytes.load(Ordering::Relaxed) + self.now.bytes.load(Ordering::Relaxed)
-    }
-
-    /// What the output has accepted, in what is counted.
-    pub(crate) fn counted(&self) -> u64 {
-        match self.counted {
-            Counted::Bytes => self.bytes(),
-            Counted::Records(_) => {
-                self.before.records.load(Ordering::Relaxed)
-                    + self.now.records.load(Ordering::Relaxed)
-            }
+    /// How far everything has come.
+    pub(crate) fn place(&self) -> Place {
+        let (before, now) = {
+            let accepted = lock(&self.accepted);
+            (accepted.before, accepted.now)
+        };
+        let bytes = before.bytes + now.bytes;
+        Place {
+            bytes,
+            counted: match self.counted {
+                Counted::Bytes => bytes,
+                Counted::Records(_) => before.records + now.records,
+            },
         }
     }
 
@@ -90,7 +96,7 @@ impl Meter {
 
     /// What moves the bytes, once some have been moved.
     pub(crate) fn strategy(&self) -> Option<Strategy> {
-        *lock(&self.strategy)
+        lock(&self.accepted).strategy
     }
 
     /// Who sees the bytes.

@@ -6,7 +6,7 @@ use clap::ArgAction;
 
 /// The command line of `zc-pv`.
 ///
-/// Values stand here as they were written; [`Settings`](super::settings::Settings) is what they come to.
+/// Values stand here as they were written; `Settings` is what they come to.
 #[derive(Debug, clap::Parser)]
 #[command(
     name = "zc-pv",
@@ -192,10 +192,11 @@ pub struct Args {
     )]
     pub(super) bar_style: Option<OsString>,
 
-    /// Show it also in the window's title or the process's: window,process[:FORMAT]
+    // As an attribute, because rustdoc takes brackets for a link.
     #[arg(
         short = 'x',
         long,
+        help = "Show it also in the window's title or the process's: window,process[:FORMAT]",
         value_name = "SPEC",
         help_heading = "How",
         allow_hyphen_values = true

@@ -53,6 +53,15 @@ impl Output {
         }
     }
 
+    /// Closes it, where an error may be told at last.
+    pub(crate) fn close(self) -> io::Result<()> {
+        match self {
+            Self::Stdout => sys::close_stdout(),
+            Self::File(file, _) => sys::close_file(file.into()),
+            Self::Nowhere(_) => Ok(()),
+        }
+    }
+
     /// Whether it is of this type.
     pub(crate) fn is(&self, wanted: FileType) -> bool {
         is(self.as_fd(), wanted)

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::ArgMatches;
@@ -127,6 +128,17 @@ pub(crate) struct Hook {
 }
 
 impl Settings {
+    /// Whether anybody may want to know before the end how far it has come.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.form != Form::Quiet || self.hook.is_some() || self.stats
+    }
+
+    /// Every format that something is shown by.
+    pub(crate) fn formats(&self) -> impl Iterator<Item = &Format> {
+        let extra = self.extra.as_ref().and_then(|extra| extra.format.as_ref());
+        [&self.format].into_iter().chain(extra)
+    }
+
     /// Reads the values of a command line.
     ///
     /// # Errors
@@ -157,7 +169,7 @@ impl Settings {
         } else {
             Form::Line
         };
-        let tail = number::<usize>('A', args.last_written.as_deref())?;
+        let tail = number('A', args.last_written.as_deref(), usize::MAX)?;
         let shown = Shown {
             progress: args.progress,
             timer: args.timer,
@@ -240,7 +252,7 @@ impl Settings {
                 },
             ),
             window: Duration::from_secs(
-                number::<u32>('m', args.average_rate_window.as_deref())?
+                number('m', args.average_rate_window.as_deref(), u32::MAX)?
                     .map_or(30, |s| s.max(1))
                     .into(),
             ),
@@ -248,8 +260,8 @@ impl Settings {
                 Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
             }),
             waits: args.wait,
-            columns: number('w', args.width.as_deref())?.filter(|columns| *columns > 0),
-            rows: number('H', args.height.as_deref())?.filter(|rows| *rows > 0),
+            columns: number('w', args.width.as_deref(), u16::MAX)?.filter(|columns| *columns > 0),
+            rows: number('H', args.height.as_deref(), u16::MAX)?.filter(|rows| *rows > 0),
             stats: args.stats,
             force: args.force,
             own_row: args.cursor,
@@ -311,13 +323,19 @@ fn read<T>(
     }
 }
 
-fn number<T: std::str::FromStr>(letter: char, given: Option<&OsStr>) -> Result<Option<T>, String> {
-    read(
-        letter,
-        given,
-        |text| text.parse().ok(),
-        "integer argument expected",
-    )
+/// A whole number, `most` at most: a larger one is as good.
+fn number<T: FromStr + Copy>(
+    letter: char,
+    given: Option<&OsStr>,
+    most: T,
+) -> Result<Option<T>, String> {
+    let parse = |text: &str| {
+        let digits = text.trim_start_matches([' ', '\t']);
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        // What are digits alone, and no number, are too many.
+        is_number.then(|| digits.parse().unwrap_or(most))
+    };
+    read(letter, given, parse, "integer argument expected")
 }
 
 fn seconds(letter: char, given: Option<&OsStr>) -> Result<Option<f64>, String> {

@@ -27,11 +27,14 @@ pub(crate) struct Witness {
 /// The most that is kept of a line, however wide the terminal is.
 const LONGEST_LINE: usize = 4096;
 
+/// The most that is kept of the last bytes, however many are asked for: no terminal is wider.
+const LONGEST_TAIL: usize = 1 << 16;
+
 impl Witness {
     /// A witness that keeps the last `tail_len` bytes, the most recent line if asked, and a digest.
     pub(crate) fn new(tail_len: usize, keeps_line: bool, digest: Option<Digest>) -> Self {
         Self {
-            tail_len,
+            tail_len: tail_len.min(LONGEST_TAIL),
             line_len: if keeps_line { LONGEST_LINE } else { 0 },
             digest,
             ..Self::default()
@@ -132,6 +135,15 @@ mod tests {
                 assert_eq!(witness.line(), expected, "{bytes:?}, {cut}");
             }
         }
+    }
+
+    #[test]
+    fn no_more_is_kept_than_a_terminal_shows() {
+        let mut witness = Witness::new(usize::MAX, false, None);
+        for _ in 0..3 {
+            witness.see(&vec![b'x'; super::LONGEST_TAIL]);
+        }
+        assert_eq!(witness.tail().len(), super::LONGEST_TAIL);
     }
 
     #[test]

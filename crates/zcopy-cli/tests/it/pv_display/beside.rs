@@ -97,6 +97,14 @@ fn statistics_are_of_all_intervals() {
 }
 
 #[test]
+fn statistics_are_as_exact_where_nothing_else_is_shown() {
+    let script = "pv -qvi 0.5 -SL 2M -s 4M /dev/zero > /dev/null";
+    let rows = Desk::sized(8, 99, script).left();
+    let rates = rows[0].strip_prefix("rate min/avg/max/mdev = ").unwrap();
+    assert!(!rates.starts_with("0.000/"), "{rates}");
+}
+
+#[test]
 fn statistics_are_told_whatever_else_is_shown() {
     for (script, shown) in [
         ("pv --stats -b f > /dev/null", 2),

@@ -42,6 +42,7 @@ fn memory_does_not_grow_with_what_is_moved() {
         &["-q", "-C"],
         &["-q", "-X", "--hash", "blake3"],
         &["-f", "-X", "-A", "100", "--hash", "sha256"],
+        &["-f", "-A", "99999999999"],
         &["-q", "-U", "-"],
     ] {
         let peak = peak_with(arguments);

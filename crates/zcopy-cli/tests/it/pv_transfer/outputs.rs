@@ -2,6 +2,7 @@
 
 use super::{as_pv, ends, run};
 use crate::script::big;
+use crate::skip::has_program;
 
 #[test]
 fn a_new_file_is_made() {
@@ -22,6 +23,22 @@ fn a_longer_file_is_emptied_first() {
     assert_eq!(as_pv("pv -q -o big empty").files["big"], b"");
     let missing = as_pv("pv -q -o big missing");
     assert_eq!((missing.status, &missing.files["big"][..]), (2, &b""[..]));
+}
+
+#[test]
+fn an_error_that_only_closing_tells_is_told() {
+    if !has_program("strace") {
+        return;
+    }
+    for (options, name) in [("-o new", "new"), ("> new", "(stdout)")] {
+        let inject = "strace -qq -P new -e trace=close -e inject=close:error=EIO:when=1";
+        let outcome = run(&format!("touch new; {inject} -o trace pv -q f {options}"));
+        let error = format!("pv: {name}: Input/output error\n");
+        assert_eq!(outcome.status, 8, "{options}: {}", outcome.stderr);
+        // strace has its say first.
+        assert!(outcome.stderr.ends_with(&error), "{}", outcome.stderr);
+        assert_eq!(outcome.files["new"], b"hi\n", "{options}");
+    }
 }
 
 #[test]

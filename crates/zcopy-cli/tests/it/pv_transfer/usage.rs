@@ -90,6 +90,8 @@ fn a_value_that_makes_no_sense_is_refused_in_pvs_words() {
         ("s", "x", "numeric value not understood"),
         ("s", "-1", "numeric value not understood"),
         ("A", "1K", "integer argument expected"),
+        ("A", "+1", "integer argument expected"),
+        ("w", "", "integer argument expected"),
         ("m", "1.5", "integer argument expected"),
         ("w", "x", "integer argument expected"),
         ("H", "-1", "integer argument expected"),
@@ -105,6 +107,16 @@ fn a_value_that_makes_no_sense_is_refused_in_pvs_words() {
         let outcome = run(&format!("pv --{option} f"));
         assert_eq!((outcome.status, &outcome.stdout[..]), (64, &b""[..]));
         assert!(outcome.stderr.starts_with("pv: --"), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn a_number_that_is_too_large_is_the_largest() {
+    for option in ["A", "m", "w", "H"] {
+        for given in ["70000", "99999999999", "99999999999999999999999", " 80"] {
+            // pv itself moves nothing with some of them.
+            run(&format!("pv -{option} '{given}' f")).succeeds_with("hi\n");
+        }
     }
 }
 
