@@ -282,7 +282,7 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             None => self.delivered(),
         };
         let retired = self.hub.retire(place);
-        self.records.accepted(retired, 0);
+        self.records.accepted(retired);
         if let Some(inspect) = self.inspect.as_mut().filter(|_| !retired.is_empty()) {
             inspect(retired);
         }
