@@ -4,15 +4,6 @@ use crate::end::End;
 use crate::route::{Ask, Route};
 use crate::sys::{Kernel, Result};
 
-/// How far a transfer has come that gathers whole blocks before it writes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Gather {
-    /// Whether what is in the buffer waits for more, to complete a block.
-    pub(crate) is_short: bool,
-    /// Whether nothing more will come.
-    pub(crate) has_ended: bool,
-}
-
 /// How many of the pending bytes are to be written now: all of them, unless blocks are gathered. Then those up
 /// to the end of the last whole block, and the odd rest when nothing more will come, or is wanted.
 pub(super) fn ready<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<usize> {
