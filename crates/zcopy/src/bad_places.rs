@@ -1,6 +1,8 @@
 //! Bad places of a source: what is known of the one at hand, and what to do about it next. Pure; the
 //! calls are made by read and write ([`crate::strategy::buffered`]).
 
+use std::ops::Range;
+
 use crate::buffer::FULL;
 use crate::options::SkipErrors;
 use crate::report::Skipped;
@@ -55,12 +57,14 @@ pub(crate) struct BadPlaces<'a> {
     errno: Errno,
     /// Bytes that are to be delivered as zeros before anything more is read.
     zeros: u64,
-    /// Whether the buffer holds such zeros.
-    pub(crate) are_in_buffer: bool,
     /// What the sink has accepted of the whole transfer.
     pub(crate) delivered: u64,
-    /// What the sink has accepted of such zeros.
-    pub(crate) bytes: u64,
+    /// Bytes that have been read and wait for the sink.
+    pub(crate) waiting: u64,
+    /// What was skipped last, in one stretch or several that touch, counted from where the transfer began.
+    last: Range<u64>,
+    /// Bytes skipped before that. The sink has them, or waits for what completes a block with them.
+    before: u64,
 }
 
 /// How the source is read.
@@ -105,9 +109,10 @@ impl<'a> BadPlaces<'a> {
             in_a_row: 0,
             errno: Errno::IO,
             zeros: 0,
-            are_in_buffer: false,
             delivered: 0,
-            bytes: 0,
+            waiting: 0,
+            last: 0..0,
+            before: 0,
         }
     }
 
@@ -145,12 +150,10 @@ impl<'a> BadPlaces<'a> {
     /// So many zeros are on their way.
     pub(crate) fn filled(&mut self, n: u64) {
         self.zeros -= n;
-        self.are_in_buffer = true;
     }
 
     /// A read brought something: the next may be longer.
     pub(crate) fn could_read(&mut self) {
-        self.are_in_buffer = false;
         self.in_a_row = 0;
         self.care = match self.care {
             Care::Reading(bound) if bound < FULL as u64 / 2 => Care::Reading(bound * 2),
@@ -245,14 +248,26 @@ impl<'a> BadPlaces<'a> {
     fn skip(&mut self, from: u64, to: u64) {
         self.zeros = to.min(self.end).saturating_sub(from);
         self.care = Care::Reading(self.grain());
+        let offset = self.delivered + self.waiting;
+        if offset != self.last.end {
+            self.before += self.last.end - self.last.start;
+            self.last.start = offset;
+        }
+        self.last.end = offset + self.zeros;
         let skipped = Skipped {
-            offset: self.delivered,
+            offset,
             bytes: self.zeros,
             errno: self.errno,
         };
         if let Some(on_skip) = &mut self.on_skip {
             on_skip(&skipped);
         }
+    }
+
+    /// What the sink has accepted of what was skipped.
+    pub(crate) fn bytes(&self) -> u64 {
+        let delivered = self.delivered.min(self.last.end);
+        self.before + delivered.saturating_sub(self.last.start)
     }
 
     fn grain(&self) -> u64 {

@@ -54,10 +54,25 @@ impl Detour {
             Ok(len) if to_block < grain && len < room.len() => &mut room[..len],
             _ => room,
         };
-        let own = self.open(kernel, source, OFlags::RDONLY)?.as_fd();
-        let n = kernel.read(own, Some(place), room, Patience::Block)?;
+        let n = self.look(kernel, source, place, room)?;
         lead(kernel, source, n)?;
         Ok(n)
+    }
+
+    /// Reads once at `position`, and leaves the cursor alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`Detour::read`].
+    pub(crate) fn look<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        source: &End<'_>,
+        position: u64,
+        room: &mut [u8],
+    ) -> Result<usize> {
+        let own = self.open(kernel, source, OFlags::RDONLY)?.as_fd();
+        kernel.read(own, Some(position), room, Patience::Block)
     }
 
     /// Writes once where the sink stands.
@@ -75,8 +90,10 @@ impl Detour {
         if sink.endpoint.append {
             let n = kernel.write(own, None, bytes, Patience::Block)?;
             // Where the kernel has led its cursor, whoever else appends.
-            let end = kernel.seek(own, SeekFrom::Current(0))?;
-            kernel.seek(sink.fd, SeekFrom::Start(end))?;
+            if n > 0 {
+                let end = kernel.seek(own, SeekFrom::Current(0))?;
+                kernel.seek(sink.fd, SeekFrom::Start(end))?;
+            }
             return Ok(n);
         }
         let place = sink.place(kernel)?;

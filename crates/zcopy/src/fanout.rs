@@ -16,7 +16,6 @@ use crate::error::{Error, Failure};
 use crate::fault::{Cause, Fault, Side};
 use crate::options::{Cache, Options, SinkPolicy};
 use crate::pace::Pace;
-use crate::pipe;
 use crate::plan::{self, Plan};
 use crate::progress::{Observer, Progress};
 use crate::records::Records;
@@ -30,6 +29,7 @@ use hub::{Form, Hub};
 mod branch;
 mod finish;
 mod hub;
+mod pipes;
 mod prepare;
 mod share;
 mod wait;
@@ -282,7 +282,7 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             None => self.delivered(),
         };
         let retired = self.hub.retire(place);
-        self.records.accepted(retired, 0);
+        self.records.accepted(retired);
         if let Some(inspect) = self.inspect.as_mut().filter(|_| !retired.is_empty()) {
             inspect(retired);
         }
@@ -330,50 +330,6 @@ impl<'a, K: Kernel> Fanout<'a, K> {
     fn calls(&self) -> u64 {
         let branches = self.branches.iter().map(|branch| branch.route.calls);
         self.hub.route.calls + branches.sum::<u64>()
-    }
-
-    /// Enlarges the caller's pipes, once, when the transfer is known to be long.
-    fn grow_pipes(&mut self) {
-        let is_sized = self.hub.route.source.endpoint.size.is_some();
-        let will_be_long = is_sized && self.total.is_some_and(|n| n > plan::SMALL);
-        if !self.may_grow || self.hub.head < plan::SMALL && !will_be_long {
-            return;
-        }
-        self.may_grow = false;
-        let grow = |end: &End<'_>| match end.endpoint.kind {
-            Kind::Pipe => pipe::grow(&self.kernel, end.fd, self.options.pipe_size),
-            _ => None,
-        };
-        self.grown_source = grow(&self.hub.route.source);
-        for (index, branch) in self.branches.iter().enumerate() {
-            let grown = grow(&branch.route.sink);
-            if index == 0 {
-                self.grown_sink = grown;
-            }
-        }
-    }
-
-    /// Has the hub be a private pipe instead of the source, once bytes come in bulk: whoever fills the source can
-    /// do so again while they are shared and delivered. A lone pipe among the sinks has one of its own for
-    /// the same reason: the next bytes wait there while its reader takes these.
-    ///
-    /// On an idle machine that nearly doubles the throughput of three processes. With two pipes among the
-    /// sinks, whose readers take turns anyway, and where bytes are copied, it gains nothing.
-    fn leave_the_source_free(&mut self) {
-        let came_at_once = self.hub.head - self.share_start;
-        let is_bulk = self.hub.head >= plan::OPENING && came_at_once >= plan::SMALL;
-        if !self.may_take_turns || self.hub.form != Form::Source || !is_bulk {
-            return;
-        }
-        self.may_take_turns = false;
-        let mut live = self.branches.iter_mut().filter(|branch| branch.is_live());
-        let some_are_written_to = live.any(|branch| branch.way == Strategy::Buffered);
-        let is_pipe = |b: &&mut Branch<'_>| b.is_live() && b.route.sink.endpoint.kind == Kind::Pipe;
-        let mut readers = self.branches.iter_mut().filter(is_pipe);
-        if let (Some(lone), None, false) = (readers.next(), readers.next(), some_are_written_to) {
-            self.hub.form = Form::Pipe;
-            lone.have_a_pipe_of_its_own();
-        }
     }
 
     /// Whether calls may sleep: not if somebody wants to be told something meanwhile.

@@ -33,8 +33,8 @@ pub(crate) struct Records {
     granted: u64,
     /// Delimiters among the bytes that the sink has accepted.
     n: u64,
-    /// Delimiters among those that wait in the buffer, if they have been counted.
-    waiting: Option<u64>,
+    /// How many bytes that wait in the buffer have been counted, and the delimiters among them.
+    waiting: Option<(usize, u64)>,
 }
 
 /// How many of the bytes that wait may go to the sink now.
@@ -134,19 +134,22 @@ impl Records {
         }
     }
 
-    /// Accounts for bytes that the sink has accepted; `n_waiting` wait behind them.
-    pub(crate) fn accepted(&mut self, bytes: &[u8], n_waiting: usize) {
+    /// Whether the last record that is wanted is among the bytes that wait.
+    pub(crate) fn is_last_among(&mut self, waiting: &[u8]) -> bool {
+        self.limit.is_some() && self.count_waiting(waiting) >= self.left()
+    }
+
+    /// Accounts for bytes that the sink has accepted.
+    pub(crate) fn accepted(&mut self, bytes: &[u8]) {
         let Some(delimiter) = self.delimiter else {
             return;
         };
         let n = match self.waiting {
-            Some(all) if n_waiting == 0 => all,
+            Some((len, all)) if len == bytes.len() => all,
             _ => count(bytes, delimiter),
         };
-        self.waiting = self
-            .waiting
-            .filter(|_| n_waiting > 0)
-            .map(|waiting| waiting - n);
+        let rest = |(len, all)| Some((usize::checked_sub(len, bytes.len())?, all - n));
+        self.waiting = self.waiting.and_then(rest).filter(|(len, _)| *len > 0);
         self.n += n;
         self.granted = self.granted.saturating_sub(n);
         if let Some(pace) = &mut self.pace {
@@ -161,9 +164,18 @@ impl Records {
         }
     }
 
+    /// Counted once, unless more have come.
     fn count_waiting(&mut self, waiting: &[u8]) -> u64 {
-        let delimiter = self.delimiter;
-        let count = || delimiter.map_or(0, |delimiter| count(waiting, delimiter));
-        *self.waiting.get_or_insert_with(count)
+        let Some(delimiter) = self.delimiter else {
+            return 0;
+        };
+        match self.waiting {
+            Some((len, n)) if len == waiting.len() => n,
+            _ => {
+                let n = count(waiting, delimiter);
+                self.waiting = Some((waiting.len(), n));
+                n
+            }
+        }
     }
 }

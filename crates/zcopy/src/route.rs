@@ -9,7 +9,6 @@ use crate::options::Options;
 use crate::pipe::{self, Pipe};
 use crate::records::Records;
 use crate::sparse::Holes;
-use crate::strategy::gather::Gather;
 use crate::sys::{Kernel, Patience, Result};
 
 /// What sees every byte on its way.
@@ -47,6 +46,15 @@ pub(crate) struct Ask {
     /// What the limit leaves of the whole transfer: a message that is longer may not be taken.
     pub(crate) remaining: u64,
     pub(crate) patience: Patience,
+}
+
+/// How far a transfer has come that gathers whole blocks before it writes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Gather {
+    /// Whether what is in the buffer waits for more, to complete a block.
+    pub(crate) is_short: bool,
+    /// Whether nothing more will come.
+    pub(crate) has_ended: bool,
 }
 
 impl<'a> Route<'a> {

@@ -8,7 +8,7 @@ use crate::sys::{Errno, Kernel};
 
 pub(crate) mod buffered;
 mod copy_file_range;
-pub(crate) mod gather;
+mod gather;
 mod reflink;
 mod sendfile;
 mod splice;

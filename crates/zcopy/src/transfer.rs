@@ -1,9 +1,7 @@
 //! The front door: [`Transfer`] takes the options and hands over to the engine, or, with several
 //! sinks, to the fan-out.
 
-use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::Duration;
 
 use crate::bad_places::OnSkip;
 use crate::end::End;
@@ -14,7 +12,7 @@ use crate::fault::Side;
 use crate::options::{Cache, OnSinkError, Options, Reflink, SinkPolicy, Sparse};
 use crate::pace::Pace;
 use crate::plan::Plan;
-use crate::progress::{Observer, Progress};
+use crate::progress::Observer;
 use crate::report::{Ended, Report, Undelivered};
 use crate::route::Inspector;
 use crate::strategy::Strategy;
@@ -26,6 +24,7 @@ mod several;
 mod sizes;
 mod skip;
 mod syncing;
+mod watching;
 
 /// Moves the bytes of one descriptor to another by the best route the kernel offers.
 ///
@@ -287,105 +286,6 @@ impl<'a> Transfer<'a> {
     /// See [`Cache`].
     pub fn cache(mut self, cache: Cache) -> Self {
         self.options.cache = cache;
-        self
-    }
-
-    /// Calls the observer at least this often, also while the transfer is blocked.
-    ///
-    /// Less than a millisecond is taken for one.
-    ///
-    /// Without it a transfer on descriptors in blocking mode sleeps in the kernel until bytes
-    /// arrive, and nobody is told.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::ops::ControlFlow;
-    /// use std::time::Duration;
-    /// use zcopy::{Ended, Transfer};
-    ///
-    /// // Nobody ever writes to this pipe.
-    /// let (reader, _writer) = std::io::pipe()?;
-    /// let sink = std::fs::File::create("/dev/null")?;
-    /// let mut ticks = 0;
-    /// let report = Transfer::new(&reader, &sink)
-    ///     .tick(Duration::from_millis(1))
-    ///     .observe(|_| {
-    ///         ticks += 1;
-    ///         if ticks < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    ///     })
-    ///     .run()?;
-    /// assert_eq!(report.ended(), Ended::Stopped);
-    /// assert_eq!(ticks, 3);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Kernel notes
-    ///
-    /// Before each call both sides are polled, so that the call itself does not sleep. A disk that
-    /// is slow to answer is not covered: no call can be told not to wait for it. Two processes at
-    /// the same end of one named pipe, or of one socket by another strategy than
-    /// [`Buffered`](Strategy::Buffered), can make each other wait between the poll and the call.
-    ///
-    /// A terminal is opened once more, in non-blocking mode, for as long as the transfer lasts, so that
-    /// one that is stopped (`^S`) or that nobody reads holds nothing up. Where it cannot be opened
-    /// (`/dev/tty`, the master of a pseudo-terminal, another user's terminal, no `/proc`) it is given 256
-    /// bytes after each poll. Those still sleep if the terminal is stopped between the poll and the
-    /// write, or has less room than that, as a serial line may.
-    pub fn tick(mut self, tick: Duration) -> Self {
-        self.options.tick = Some(tick.max(Duration::from_millis(1)));
-        self
-    }
-
-    /// Calls `observer` after every step. [`ControlFlow::Break`] stops the transfer cleanly, with
-    /// everything accounted for.
-    ///
-    /// A step moves at most a few MiB on pipes and sockets and 64 MiB between files, unless a whole
-    /// file is cloned at once. A hole is stepped over in pieces, the first of 64 MiB and each of the
-    /// others twice as long as the one before.
-    ///
-    /// # Panics
-    ///
-    /// If the observer panics, the panic goes on to the caller of [`run`](Self::run); bytes that
-    /// are in flight at that moment are lost.
-    ///
-    /// # Examples
-    ///
-    /// See [`Progress`].
-    pub fn observe(mut self, observer: impl FnMut(&Progress) -> ControlFlow<()> + 'a) -> Self {
-        self.options.observed = true;
-        self.observer = Some(Box::new(observer));
-        self
-    }
-
-    /// Shows every byte that the sink accepted to `inspect`, once and in order.
-    ///
-    /// The bytes then have to pass through user space, and the plan says so. Holes are shown as
-    /// zeros.
-    ///
-    /// # Panics
-    ///
-    /// As [`observe`](Self::observe).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use zcopy::{Strategy, Transfer};
-    ///
-    /// let zeros = std::fs::File::open("/dev/zero")?;
-    /// let sink = std::fs::File::create("/dev/null")?;
-    /// let mut seen = 0;
-    /// let report = Transfer::new(&zeros, &sink)
-    ///     .limit(1 << 20)
-    ///     .inspect(|bytes| seen += bytes.len() as u64)
-    ///     .run()?;
-    /// assert_eq!(seen, report.bytes());
-    /// assert_eq!(report.strategy(), Strategy::Buffered);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn inspect(mut self, inspect: impl FnMut(&[u8]) + 'a) -> Self {
-        self.options.inspected = true;
-        self.inspect = Some(Box::new(inspect));
         self
     }
 

@@ -32,7 +32,7 @@ impl<K: Kernel> Engine<'_, K> {
             sinks: Vec::new(),
             hole_bytes: self.route.holes.bytes,
             // Of a hole that was taken back it is not known what of it had been skipped.
-            skipped_bytes: self.route.bad.bytes.min(self.bytes),
+            skipped_bytes: self.route.bad.bytes().min(self.bytes),
             shared_pages,
             grown_source: self.grown_source,
             grown_sink: self.grown_sink,

@@ -90,6 +90,13 @@ impl State {
         let since = self.clock;
         let mut moved = 0;
         while moved < len {
+            if self.is_out_of_step(source, len - moved) {
+                return if moved > 0 {
+                    Ok(moved)
+                } else {
+                    Err(Errno::INVAL)
+                };
+            }
             let position = self.position(source);
             let whole = self.objects[source.object].fails_as_a_whole(position, len - moved);
             let found = whole.map_or_else(|| self.await_bytes(source, since), Err);

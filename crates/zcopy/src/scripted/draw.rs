@@ -24,6 +24,8 @@ pub(crate) fn worlds() -> impl Strategy<Value = World> {
                 let len = world.source.len as u64;
                 world.wishes.limit = Some(world.wishes.limit.map_or(len, |limit| limit.min(len)));
             }
+            world.source.is_direct &= world.source.is_file();
+            world.sink.is_direct &= world.sink.is_file();
             world.source.is_positional &= world.source.is_file();
             world.sink.is_positional &= world.sink.is_file() && !world.sink.appends;
             world.sink.appends &= world.sink.kind == Kind::File;
@@ -74,13 +76,14 @@ pub(crate) fn source_ends() -> impl Strategy<Value = SourceEnd> {
         prop_oneof![6 => Just(None), 1 => (0..=120_u64).prop_map(Some), 1 => Just(Some(0))];
     let starts = prop_oneof![3 => Just(0), 1 => Just(4096), 1 => 0..100_000_u64];
     let peers = (chunks(), delays(), timeouts());
-    let place = (starts, any::<bool>(), any::<bool>());
+    let direct = prop::bool::weighted(0.15);
+    let place = (starts, any::<bool>(), any::<bool>(), direct);
     let file = (zeros, any::<bool>(), claims, magics);
     (kinds(), lengths(), place, file, peers).prop_map(
         |(
             kind,
             len,
-            (start, is_positional, is_nonblocking),
+            (start, is_positional, is_nonblocking, is_direct),
             (zeros, is_sparse, claims, magic),
             peer,
         )| {
@@ -92,6 +95,7 @@ pub(crate) fn source_ends() -> impl Strategy<Value = SourceEnd> {
                 start,
                 is_positional,
                 is_nonblocking,
+                is_direct,
                 zeros,
                 is_sparse,
                 claims,
@@ -112,6 +116,7 @@ pub(crate) fn sink_ends() -> impl Strategy<Value = SinkEnd> {
         any::<bool>(),
         any::<bool>(),
         prop::bool::weighted(0.1),
+        prop::bool::weighted(0.15),
         prop::bool::weighted(0.3),
     );
     let capacities = prop::sample::select(vec![16 << 10, 64 << 10, 208 << 10]);
@@ -127,7 +132,7 @@ pub(crate) fn sink_ends() -> impl Strategy<Value = SinkEnd> {
     )
         .prop_map(
             |(kind, len, start, flags, capacity, chunks, delays, timeout)| {
-                let (is_positional, is_nonblocking, appends, is_elsewhere) = flags;
+                let (is_positional, is_nonblocking, appends, is_direct, is_elsewhere) = flags;
                 let is_nonblocking = is_nonblocking && !matches!(kind, File | Block | Device);
                 SinkEnd {
                     kind,
@@ -137,6 +142,7 @@ pub(crate) fn sink_ends() -> impl Strategy<Value = SinkEnd> {
                     is_positional,
                     is_nonblocking,
                     appends,
+                    is_direct,
                     is_elsewhere,
                     capacity,
                     chunks,

@@ -203,18 +203,31 @@ impl State {
         self.descriptor(fd).flags.contains(OFlags::NONBLOCK)
     }
 
-    /// Whether `O_DIRECT` forbids to move these bytes to or from here. At the end of a file nothing is
-    /// forbidden to a read.
+    /// Whether `O_DIRECT` forbids to move these bytes to or from here.
     pub(crate) fn is_odd(&self, at: At, memory: &[u8], is_write: bool) -> bool {
-        const SECTOR: u64 = 512;
-        let Object::File(file) = &self.objects[at.object] else {
-            return false;
-        };
+        let address = memory.as_ptr().addr();
+        if is_write {
+            self.is_direct(at)
+                && !is_whole(self.position(at) | memory.len() as u64 | address as u64)
+        } else {
+            self.is_out_of_step(at, memory.len() | address)
+        }
+    }
+
+    /// Whether `O_DIRECT` forbids to read so many bytes from here. At the end of a file nothing is forbidden.
+    pub(crate) fn is_out_of_step(&self, at: At, len: usize) -> bool {
         let place = self.position(at);
-        let is_at_end = !is_write && place >= file.bytes.len() as u64;
-        let (len, address) = (memory.len() as u64, memory.as_ptr().addr() as u64);
-        let is_direct = self.descriptor(at.fd).flags.contains(OFlags::DIRECT);
-        is_direct && !is_at_end && !(place | len | address).is_multiple_of(SECTOR)
+        match &self.objects[at.object] {
+            Object::File(file) if place < file.bytes.len() as u64 => {
+                self.is_direct(at) && !is_whole(place | len as u64)
+            }
+            _ => false,
+        }
+    }
+
+    fn is_direct(&self, at: At) -> bool {
+        let is_file = matches!(self.objects[at.object], Object::File(_));
+        is_file && self.descriptor(at.fd).flags.contains(OFlags::DIRECT)
     }
 
     pub(crate) fn is_pipe(&self, fd: RawFd) -> bool {
@@ -271,4 +284,9 @@ impl State {
             self.n_events += usize::from(had != has);
         }
     }
+}
+
+/// Whether what was joined by `|` are whole sectors, all of it.
+fn is_whole(joined: u64) -> bool {
+    joined.is_multiple_of(512)
 }

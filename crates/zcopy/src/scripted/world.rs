@@ -35,6 +35,7 @@ pub(crate) enum Kind {
 }
 
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "drawn one by one")]
 pub(crate) struct SourceEnd {
     pub(crate) kind: Kind,
     pub(crate) len: usize,
@@ -42,6 +43,7 @@ pub(crate) struct SourceEnd {
     pub(crate) start: u64,
     pub(crate) is_positional: bool,
     pub(crate) is_nonblocking: bool,
+    pub(crate) is_direct: bool,
     /// Blocks of zeros, which are holes if the file is sparse.
     pub(crate) zeros: Vec<(usize, usize)>,
     pub(crate) is_sparse: bool,
@@ -63,6 +65,7 @@ pub(crate) struct SinkEnd {
     pub(crate) is_positional: bool,
     pub(crate) is_nonblocking: bool,
     pub(crate) appends: bool,
+    pub(crate) is_direct: bool,
     pub(crate) is_elsewhere: bool,
     pub(crate) capacity: usize,
     pub(crate) chunks: Vec<usize>,
@@ -145,7 +148,10 @@ impl SourceEnd {
                 };
                 file.magic = self.magic;
                 file.is_block_device = self.kind == Kind::Block;
-                file.bad = trouble.source.map(|(at, errno)| (self.start + at, errno));
+                // A block is read whole, or not at all.
+                let grain = if self.is_direct { BLOCK as u64 } else { 1 };
+                let bad = |at: u64| (self.start + at) / grain * grain;
+                file.bad = trouble.source.map(|(at, errno)| (bad(at), errno));
                 if self.kind == Kind::File {
                     // A hole beyond the true end would be one that can be copied.
                     let most = if self.is_sparse { 100 } else { 120 };
@@ -252,24 +258,22 @@ impl World {
     /// The scripted kernel in which it takes place, and both ends.
     pub(crate) fn kernel(&self) -> (Scripted, OwnedFd, OwnedFd) {
         let kernel = Scripted::default();
-        let flags = |is_nonblocking| {
-            if is_nonblocking {
-                OFlags::NONBLOCK
-            } else {
-                OFlags::empty()
-            }
+        let flags = |is_nonblocking, is_direct, appends| {
+            let mut flags = OFlags::empty();
+            flags.set(OFlags::NONBLOCK, is_nonblocking);
+            flags.set(OFlags::DIRECT, is_direct);
+            flags.set(OFlags::APPEND, appends);
+            flags
         };
+        let (from, to) = (&self.source, &self.sink);
         let source = kernel.source(
-            self.source.object(&self.trouble),
-            flags(self.source.is_nonblocking),
+            from.object(&self.trouble),
+            flags(from.is_nonblocking, from.is_direct, false),
         );
-        let append = if self.sink.appends {
-            OFlags::APPEND
-        } else {
-            OFlags::empty()
-        };
-        let sink = self.sink.object(&self.source, &self.trouble);
-        let sink = kernel.sink(sink, flags(self.sink.is_nonblocking) | append);
+        let sink = kernel.sink(
+            to.object(from, &self.trouble),
+            flags(to.is_nonblocking, to.is_direct, to.appends),
+        );
         // Cursors that are not to be used stand elsewhere.
         kernel.set_cursor(
             &source,
@@ -289,6 +293,7 @@ impl World {
         );
         let mut state = kernel.state.borrow_mut();
         state.script = Script::of(&self.trouble.twists);
+        state.has_proc = self.source.is_direct || self.sink.is_direct;
         state.may_sleep = self.wishes.tick.is_none();
         state.knows_nowait = self.trouble.knows_nowait;
         state.pipe_capacity = self.trouble.pipe_capacity;

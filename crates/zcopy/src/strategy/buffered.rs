@@ -142,6 +142,7 @@ pub(crate) fn fill<K: Kernel>(
             Ahead::Again => return Ok(Some(Step::Interrupted)),
         }
     };
+    let is_small = skip::may_be_too_small(route, len);
     route.calls += 1;
     let read = match &mut route.pipe {
         Some(pipe) if pipe.in_flight > 0 => {
@@ -155,8 +156,9 @@ pub(crate) fn fill<K: Kernel>(
         }
         _ => {
             let room = route.buffer.room(len);
-            let source = (&mut route.source, &mut route.source_detour);
-            read(kernel, source, room, ask.patience).inspect(|n| {
+            // One that turns out too small is made again, and larger.
+            let detour = (!is_small).then_some(&mut route.source_detour);
+            read(kernel, (&mut route.source, detour), room, ask.patience).inspect(|n| {
                 route.source.advance(*n as u64);
             })
         }
@@ -246,16 +248,17 @@ fn whole_blocks(len: u64, route: &Route<'_>) -> u64 {
 /// is told not to wait where the kernel offers that.
 fn read<K: Kernel>(
     kernel: &K,
-    (source, detour): (&mut End<'_>, &mut Detour),
+    (source, detour): (&mut End<'_>, Option<&mut Detour>),
     room: &mut [u8],
     patience: Patience,
 ) -> Called<usize> {
     let (fd, offset) = source.at();
     if source.endpoint.direct {
-        return match kernel.read(fd, offset, room, Patience::Block) {
+        let read = kernel.read(fd, offset, room, Patience::Block);
+        return match (read, detour) {
             // It does not begin at a block, or there is no room for one.
-            Err(Errno::INVAL) => detour.read(kernel, source, room),
-            read => read,
+            (Err(Errno::INVAL), Some(detour)) => detour.read(kernel, source, room),
+            (read, _) => read,
         };
     }
     if must_be_told(source, patience) {
@@ -328,12 +331,8 @@ fn must_be_told(end: &End<'_>, patience: Patience) -> bool {
 
 /// Accounts for `n` bytes that the sink has, counts their records, and shows them to whoever inspects.
 fn delivered(route: &mut Route<'_>, n: usize) -> Step {
-    let n_waiting = route.buffer.pending().len() - n;
-    if route.bad.are_in_buffer {
-        route.bad.bytes += n as u64;
-    }
     let bytes = route.buffer.take(n);
-    route.records.accepted(bytes, n_waiting);
+    route.records.accepted(bytes);
     if let Some(inspect) = &mut route.inspect {
         inspect(bytes);
     }

@@ -4,32 +4,25 @@ use crate::end::End;
 use crate::route::{Ask, Route};
 use crate::sys::{Kernel, Result};
 
-/// How far a transfer has come that gathers whole blocks before it writes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Gather {
-    /// Whether what is in the buffer waits for more, to complete a block.
-    pub(crate) is_short: bool,
-    /// Whether nothing more will come.
-    pub(crate) has_ended: bool,
-}
-
 /// How many of the pending bytes are to be written now: all of them, unless blocks are gathered. Then those up
-/// to the end of the last whole block, and the odd rest when nothing more will come.
+/// to the end of the last whole block, and the odd rest when nothing more will come, or is wanted.
 pub(super) fn ready<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<usize> {
     let pending = route.buffer.pending().len() as u64;
     // More than the limit allows is there only as a part of a block.
     let len = pending.min(ask.remaining);
-    let is_last = pending >= ask.remaining || route.buffer.is_full();
-    let len = match route.gather {
-        Some(gather) if !gather.has_ended && !is_last && len > 0 => {
-            let place = place(kernel, &route.sink)?;
-            let grain = route.sink_detour.grain(kernel, &route.sink);
-            let end = (place + len) / grain * grain;
-            end.saturating_sub(place)
-        }
-        _ => len,
+    let Some(gather) = route.gather.filter(|_| len > 0) else {
+        return Ok(len as usize);
     };
-    Ok(len as usize)
+    let waiting = &route.buffer.pending()[..len as usize];
+    let is_last =
+        pending >= ask.remaining || route.buffer.is_full() || route.records.is_last_among(waiting);
+    if gather.has_ended || is_last {
+        return Ok(len as usize);
+    }
+    let place = place(kernel, &route.sink)?;
+    let grain = route.sink_detour.grain(kernel, &route.sink);
+    let end = (place + len) / grain * grain;
+    Ok(end.saturating_sub(place) as usize)
 }
 
 /// Where the sink's next byte goes.

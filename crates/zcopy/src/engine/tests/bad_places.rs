@@ -320,3 +320,44 @@ fn a_source_that_claims_to_be_empty_is_not_skipped_through() {
     let error = transfer(&kernel, (&source, &sink), adaptive()).unwrap_err();
     assert_eq!((error.side(), error.bytes()), (Side::Source, 8192));
 }
+
+/// Both told of a place that was short of the true one by what waited for a block, and that counted as skipped.
+#[test]
+fn what_waits_for_a_block_is_not_skipped_and_comes_before() {
+    let kernel = Scripted::default();
+    kernel.state.borrow_mut().has_proc = true;
+    let file = bad_file(100_000, 8192..12_288, Errno::IO);
+    let source = kernel.source(Object::File(file), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::DIRECT);
+    kernel.set_cursor(&sink, 100);
+    let mut skipped = Vec::new();
+    let audience = (
+        |_: &_| ControlFlow::Continue(()),
+        |_: &[u8]| {},
+        |stretch: &Skipped| skipped.push((stretch.offset(), stretch.bytes())),
+    );
+    let outcome = transfer_told(&kernel, (&source, &sink), adaptive(), audience);
+    let Outcome::Ran(Ok(report)) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!(skipped, [(8192, 4096)]);
+    assert_eq!(report.skipped_bytes(), 4096);
+}
+
+/// The detour, by which too small a read goes as well, hid that pieces have to be larger; then a probe was
+/// refused.
+#[test]
+fn a_disk_of_large_sectors_is_read_in_such_though_there_is_a_detour() {
+    let kernel = Scripted::default();
+    kernel.state.borrow_mut().has_proc = true;
+    let mut file = bad_file(1 << 20, 8192..200_704, Errno::IO);
+    file.grain = 4096;
+    let source = kernel.source(Object::File(file), OFlags::DIRECT);
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    let report = transfer(&kernel, (&source, &sink), adaptive()).unwrap();
+    assert_eq!(report.bytes(), 1 << 20);
+    assert_eq!(report.skipped_bytes(), 200_704 - 8192);
+    let n_bad = kernel.answers(Call::Read);
+    let n_bad = n_bad.iter().filter(|answer| **answer == Err(Errno::IO));
+    assert!(n_bad.count() < 30, "each of them takes seconds");
+}

@@ -47,7 +47,8 @@ fn cases() -> impl Strategy<Value = World> {
     })
 }
 
-fn n_of(bytes: &[u8], delimiter: u8) -> usize {
+/// How many delimiters there are.
+pub(super) fn n_of(bytes: &[u8], delimiter: u8) -> usize {
     bytes.split(|byte| *byte == delimiter).count() - 1
 }
 
@@ -102,6 +103,33 @@ fn every_limit_ends_behind_its_record_wherever_reads_and_writes_are_cut() {
             }
         }
     }
+}
+
+/// A limit that waited for the rest of a block would take more than is wanted, or wait for ever.
+#[test]
+fn the_last_record_goes_at_once_where_blocks_are_gathered() {
+    let kernel = Scripted::default();
+    kernel.state.borrow_mut().has_proc = true;
+    let source = stream(&kernel, LINES, &[5; 4]);
+    let sink = kernel.sink(Object::file(&[]), OFlags::DIRECT);
+    let report = transfer(&kernel, (&source, &sink), lines_up_to(2)).unwrap();
+    assert_eq!((report.records(), report.ended()), (2, Ended::Limit));
+    assert_eq!(kernel.contents(&sink), LINES[..8]);
+    assert_eq!(report.undelivered(), &LINES[8..10]);
+    assert_eq!(kernel.contents(&source), LINES[10..]);
+}
+
+/// What had been counted was taken for all that waits, though more had come behind it.
+#[test]
+fn what_comes_to_complete_a_block_is_counted_too() {
+    let kernel = Scripted::default();
+    kernel.state.borrow_mut().has_proc = true;
+    let bytes = b"line\n".repeat(2000);
+    let source = stream(&kernel, &bytes, &[1007; 10]);
+    let sink = kernel.sink(Object::file(&[]), OFlags::DIRECT);
+    let report = transfer(&kernel, (&source, &sink), lines_up_to(1999)).unwrap();
+    assert_eq!((report.records(), report.ended()), (1999, Ended::Limit));
+    assert_eq!(kernel.contents(&sink), bytes[..9995]);
 }
 
 #[test]

@@ -50,12 +50,25 @@ fn probe<K: Kernel>(kernel: &K, route: &mut Route<'_>, position: u64) -> Result<
     let grain = grain(kernel, route);
     let room = route.buffer.room(grain as usize);
     route.calls += 1;
-    let is_good = match kernel.read(route.source.fd, Some(position), room, Patience::Block) {
+    let source = &route.source;
+    let found = match kernel.read(source.fd, Some(position), room, Patience::Block) {
+        Err(Errno::INVAL) if source.endpoint.direct && grain < ALIGNMENT as u64 => {
+            route.bad.coarsen();
+            return Ok(());
+        }
+        // What waits in the buffer ends at an odd place.
+        Err(Errno::INVAL) if source.endpoint.direct => {
+            route.source_detour.look(kernel, source, position, room)
+        }
+        found => found,
+    };
+    let is_good = match found {
         Ok(_) => true,
         Err(Errno::INTR) => return Ok(()),
         Err(errno) if route.bad.skips(errno) => false,
         Err(errno) => return Err(Fault::new("read", Side::Source, errno)),
     };
+    route.bad.waiting = route.in_flight();
     route.bad.probed(position, is_good);
     Ok(())
 }
@@ -82,11 +95,7 @@ pub(super) fn failed<K: Kernel>(
     ask: &Ask,
 ) -> Result<Step, Fault> {
     let fault = Fault::new("read", Side::Source, errno);
-    let is_too_small = errno == Errno::INVAL
-        && route.source.endpoint.direct
-        && len < ALIGNMENT
-        && matches!(route.bad.next(), Next::Read(bound) if bound < ALIGNMENT as u64);
-    if is_too_small {
+    if errno == Errno::INVAL && may_be_too_small(route, len) {
         route.bad.coarsen();
         return Ok(Step::Interrupted);
     }
@@ -102,9 +111,18 @@ pub(super) fn failed<K: Kernel>(
         return if is_end { Ok(Step::Eof) } else { Err(fault) };
     }
     grain(kernel, route);
-    let end = size.min(position.saturating_add(ask.remaining));
+    let waiting = route.in_flight();
+    let end = size.min(position.saturating_add(ask.remaining - waiting));
+    route.bad.waiting = waiting;
     route.bad.could_not_read(position, len as u64, end, errno);
     Ok(Step::Interrupted)
+}
+
+/// Whether a careful read of `len` bytes from a source opened with `O_DIRECT` may be smaller than what its disk
+/// reads.
+pub(super) fn may_be_too_small(route: &Route<'_>, len: usize) -> bool {
+    let is_careful = matches!(route.bad.next(), Next::Read(bound) if bound < ALIGNMENT as u64);
+    is_careful && route.source.endpoint.direct && len < ALIGNMENT
 }
 
 /// Where the next byte is.

@@ -1,5 +1,6 @@
 //! Random transfers from sources with random bad places.
 
+use std::num::NonZeroU64;
 use std::ops::{ControlFlow, Range};
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -7,17 +8,19 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestError, TestRunner};
 
 use super::super::properties::check_as;
+use super::super::records::n_of;
 use super::super::{Outcome, transfer_told};
 use super::block;
 use crate::bad_places::IN_A_ROW;
 use crate::options::{Reflink, SkipErrors};
+use crate::records::Counting;
 use crate::report::{Ended, Skipped};
 use crate::scripted::Scripted;
 use crate::scripted::draw::worlds;
 use crate::scripted::objects::Object;
 use crate::scripted::world::{Kind, World};
 use crate::strategy::Strategy as Route;
-use crate::sys::{Errno, OFlags};
+use crate::sys::Errno;
 
 /// Enough to meet every pair of policy and pair; the environment can ask for more.
 const CASES: u32 = 800;
@@ -28,7 +31,6 @@ struct Case {
     world: World,
     /// What the source is read in.
     grain: u64,
-    direct: bool,
     fails_whole: bool,
     /// In grains; merged.
     bad: Vec<Range<u64>>,
@@ -51,8 +53,13 @@ fn cases() -> impl Strategy<Value = Case> {
         any::<bool>(),
         any::<bool>(),
     );
-    (worlds(), bad, policies, ways).prop_map(|(mut world, bad, policy, ways)| {
-        let (grain, direct, fails_whole, is_block) = ways;
+    // Of all bytes that could be delimiters, in thousandths; and of the others, a second.
+    let records = prop_oneof![
+        2 => Just(None),
+        1 => (prop::sample::select(vec![0, 7]), 0..1100_u64, prop::option::weighted(0.3, 1..10_u64)).prop_map(Some),
+    ];
+    (worlds(), bad, policies, ways, records).prop_map(|(mut world, bad, policy, ways, records)| {
+        let (grain, is_direct, fails_whole, is_block) = ways;
         if !world.source.is_file() {
             world.source.kind = if is_block { Kind::Block } else { Kind::File };
             world.source.is_nonblocking = false;
@@ -65,15 +72,22 @@ fn cases() -> impl Strategy<Value = Case> {
         }
         // A clone does not read.
         world.wishes.reflink = Reflink::Never;
-        if direct {
+        world.source.is_direct |= is_direct;
+        if world.source.is_direct {
             world.source.start -= world.source.start % 4096;
-            // An offload that is cut short would leave the source where nothing can be read.
-            world.wishes.strategy = Some(Route::Buffered);
-            // Whole blocks run ahead of it.
-            world.wishes.rate = None;
+        }
+        if let Some((delimiter, part, rate)) = records {
+            let bytes = world.source.bytes();
+            let n = n_of(&bytes, delimiter) as u64;
+            world.wishes.counting = Counting {
+                delimiter: Some(delimiter),
+                limit: Some(n * part / 1000),
+                rate: rate.and_then(|times| NonZeroU64::new(times * n.max(bytes.len() as u64))),
+            };
         }
         let grain = match world.source.kind {
-            _ if direct => grain,
+            _ if world.sink.is_direct => 4096,
+            _ if world.source.is_direct => grain,
             Kind::Block => grain,
             _ if [0xef53, 0x9123_683e].contains(&world.source.magic) => 4096,
             _ => 512,
@@ -82,7 +96,6 @@ fn cases() -> impl Strategy<Value = Case> {
         Case {
             world,
             grain,
-            direct,
             fails_whole,
             bad,
         }
@@ -118,7 +131,7 @@ impl Case {
             return None;
         };
         let n = n.get() as usize;
-        let n = if self.direct {
+        let n = if self.world.source.is_direct || self.world.sink.is_direct {
             n.next_multiple_of(self.grain as usize)
         } else {
             n
@@ -189,9 +202,7 @@ impl Case {
     fn tamper(&self, kernel: &Scripted, source: &OwnedFd) {
         let mut state = kernel.state.borrow_mut();
         state.max_calls = 1_000_000;
-        let descriptor = state.descriptor_mut(source.as_raw_fd());
-        descriptor.flags.set(OFlags::DIRECT, self.direct);
-        let object = descriptor.object;
+        let object = state.descriptor(source.as_raw_fd()).object;
         if let Object::File(file) = &mut state.objects[object] {
             let places = self.bad_bytes().filter(|place| !place.is_empty());
             file.bad_places = places
@@ -236,6 +247,12 @@ fn check(case: &Case) -> Result<(), TestCaseError> {
     let (mut told, mut delivered) = (vec![false; bytes.len()], 0);
     for stretch in &skipped {
         let range = stretch.offset as usize..(stretch.offset + stretch.bytes) as usize;
+        let is_within_limit = case
+            .world
+            .wishes
+            .limit
+            .is_none_or(|limit| range.end as u64 <= limit);
+        prop_assert!(is_within_limit, "{stretch:?} goes beyond the limit");
         prop_assert!(!range.is_empty() && range.end <= bytes.len(), "{stretch:?}");
         delivered += range.end.min(n).saturating_sub(range.start);
         for told in &mut told[range] {
