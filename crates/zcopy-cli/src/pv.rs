@@ -23,6 +23,7 @@ pub mod tty;
 pub mod watch;
 
 mod carrier;
+mod changes;
 mod digest;
 mod display;
 mod extra;

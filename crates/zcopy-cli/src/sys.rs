@@ -12,6 +12,8 @@
 
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, IntoRawFd as _, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -19,6 +21,15 @@ use std::sync::atomic::{AtomicU8, Ordering};
 const STDIN_IS_CLOSED: u8 = 1;
 const STDOUT_IS_CLOSED: u8 = 2;
 const SIGPIPE_IS_IGNORED: u8 = 4;
+const SIGXFSZ_IS_IGNORED: u8 = 8;
+const SIGTTOU_IS_IGNORED: u8 = 16;
+
+/// The signals that this process or Rust's runtime may set to be ignored, which new programs would inherit.
+const IGNORABLE: [(libc::c_int, u8); 3] = [
+    (libc::SIGPIPE, SIGPIPE_IS_IGNORED),
+    (libc::SIGXFSZ, SIGXFSZ_IS_IGNORED),
+    (libc::SIGTTOU, SIGTTOU_IS_IGNORED),
+];
 
 /// What the process was born with.
 static INHERITED: AtomicU8 = AtomicU8::new(0);
@@ -41,12 +52,10 @@ extern "C" fn take_note() {
             inherited |= bit;
         }
     }
-    // SAFETY: all zeros is a value of this plain struct.
-    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: no new action is given, and the old one goes to a struct that outlives the call.
-    let answer = unsafe { libc::sigaction(libc::SIGPIPE, std::ptr::null(), &raw mut action) };
-    if answer == 0 && action.sa_sigaction == libc::SIG_IGN {
-        inherited |= SIGPIPE_IS_IGNORED;
+    for (signal, bit) in IGNORABLE {
+        if is_ignored(signal) {
+            inherited |= bit;
+        }
     }
     INHERITED.store(inherited, Ordering::Relaxed);
 }
@@ -73,9 +82,33 @@ pub fn as_the_parent_left_it() {
         }
     }
     if inherited & SIGPIPE_IS_IGNORED == 0 {
-        // SAFETY: the default action runs no code of this process.
-        unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+        reset(libc::SIGPIPE);
     }
+}
+
+/// Has a signal do what it does to a process that never asked for it.
+pub fn reset(signal: i32) {
+    // SAFETY: the default action runs no code of this process.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
+}
+
+/// Has a program ignore what this one's parent had it ignore, and no more.
+pub fn give_signals_back(command: &mut Command) {
+    let inherited = INHERITED.load(Ordering::Relaxed);
+    let give_back = move || {
+        for (signal, bit) in IGNORABLE {
+            let action = if inherited & bit == 0 {
+                libc::SIG_DFL
+            } else {
+                libc::SIG_IGN
+            };
+            // SAFETY: neither action runs code of this process.
+            unsafe { libc::signal(signal, action) };
+        }
+        Ok(())
+    };
+    // SAFETY: between fork(2) and execve(2) only signal(2) is called, which may be there.
+    unsafe { command.pre_exec(give_back) };
 }
 
 /// Has something stand where a standard descriptor was closed, so that nothing that is opened comes to stand

@@ -91,6 +91,11 @@ impl Several {
         self.standing = 0;
     }
 
+    /// Gives what was said last, of the second that the end may take, what is left.
+    pub fn close(&mut self) {
+        self.screen.close();
+    }
+
     fn draw_plainly(&mut self, lines: &[String]) {
         match lines {
             [line] => self.screen.draw(line),
