@@ -23,6 +23,7 @@ mod yes;
 mod generated;
 
 mod child;
+mod peer;
 mod pty;
 mod screen;
 mod script;

@@ -1,12 +1,10 @@
 //! What `zc-pv` moves, from where and to where, beside pv 1.12.
 
 use std::path::Path;
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::script::{Outcome, run_tool};
-use crate::skip::skip;
 
 mod inputs;
 mod outputs;
@@ -17,6 +15,7 @@ mod devices;
 mod own_file;
 mod signals;
 
+mod lines;
 mod rate;
 mod size;
 mod ways;
@@ -31,22 +30,14 @@ mod spool;
 mod memory;
 mod pairs;
 
-/// Where pv 1.12 is, if it is.
-const PV: &str = "/opt/peers/bin/pv";
-
 /// Runs the script with `pv` standing for `zc-pv`.
 fn run(script: &str) -> Outcome {
     run_tool(("pv", Path::new(env!("CARGO_BIN_EXE_zc-pv"))), script, &[])
 }
 
-/// What pv 1.12 makes of the script. `None`, and said aloud, if there is no pv 1.12.
+/// What pv 1.12 makes of the script, if there is one.
 fn run_pv(script: &str) -> Option<Outcome> {
-    let version = Command::new(PV).arg("--version").output();
-    if version.is_ok_and(|version| version.stdout.starts_with(b"pv 1.12")) {
-        return Some(run_tool(("pv", Path::new(PV)), script, &[]));
-    }
-    skip("there is no pv 1.12");
-    None
+    crate::peer::pv().map(|pv| run_tool(("pv", &pv), script, &[]))
 }
 
 /// The same, and sees that pv 1.12 does, says and leaves behind exactly the same.

@@ -39,7 +39,8 @@ fn ps_shows_the_line_in_place_of_the_arguments() {
     ] {
         let mut desk = Desk::with(&format!(
             "pv -x '{spec}' -b -i 0.1 --name a-name-that-makes-room-for-a-title < in > /dev/null & \
-             read line; tr '\\0' ' ' < /proc/$!/cmdline; echo; wait"
+             read line; until grep -qa -- '-- .*1000' /proc/$!/cmdline; do sleep 0.01; done; \
+             tr '\\0' ' ' < /proc/$!/cmdline; echo; wait"
         ));
         let mut source = desk.source();
         source.write_all(&[0; 1000]).unwrap();

@@ -50,8 +50,8 @@ fn bytes_rates_and_seconds_are_bare_numbers() {
     ] {
         let script = format!("pv -n {switches} f > /dev/null");
         assert_eq!(words(&script), [line], "{script}");
-        if std::path::Path::new(super::THEIRS).exists() {
-            let mut theirs = Desk::of(std::path::Path::new(super::THEIRS), 8, 72, &script);
+        if let Some(pv) = crate::peer::pv() {
+            let mut theirs = Desk::of(&pv, 8, 72, &script);
             let n_words = |row: &str| row.split(' ').count();
             assert_eq!(n_words(&theirs.left()[0]), n_words(line), "{script}");
         }

@@ -1,6 +1,7 @@
 //! `-L`: how fast it goes at most, and that it does go as fast.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::as_pv;
@@ -19,9 +20,27 @@ fn time_of(arguments: &[&str], input: impl Into<Stdio>) -> Duration {
 /// It takes three seconds, within 5 %. It is never faster; on a busy machine it may be slower, but not always.
 #[track_caller]
 fn takes_three_seconds(arguments: &[&str]) {
+    takes(arguments, || {
+        std::fs::File::open("/dev/zero").unwrap().into()
+    });
+}
+
+/// The same, of what another program writes for ever.
+#[track_caller]
+pub(super) fn takes_three_seconds_from(arguments: &[&str], program: &str) {
+    takes(arguments, || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let writer = Command::new(program).stdout(writer).spawn().unwrap();
+        // It ends with its reader.
+        thread::spawn(move || end_of(writer));
+        reader.into()
+    });
+}
+
+#[track_caller]
+fn takes(arguments: &[&str], input: impl Fn() -> Stdio) {
     for attempt in 1.. {
-        let zeros = std::fs::File::open("/dev/zero").unwrap();
-        let took = time_of(arguments, zeros).as_secs_f64();
+        let took = time_of(arguments, input()).as_secs_f64();
         assert!(took > 2.85, "{arguments:?}: {took} s");
         if took < 3.15 {
             return;
