@@ -6,7 +6,6 @@ pub use job::{MISUSE, run};
 pub use options::Args;
 
 pub mod bar;
-pub mod columns;
 pub mod format;
 pub mod history;
 pub mod look;

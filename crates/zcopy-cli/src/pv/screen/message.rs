@@ -8,7 +8,7 @@ use crossterm::terminal::{Clear, ClearType};
 
 use super::frame::fresh_line;
 use super::{A_MOMENT, PATIENCE, Row, Screen};
-use crate::pv::columns::columns;
+use crate::pv::text;
 
 impl Screen {
     /// Writes a message above the display, or wherever standard error leads. The display follows with its next
@@ -56,7 +56,7 @@ impl Screen {
             return false;
         };
         let width = usize::from(self.size.columns);
-        let lines = columns(message).div_ceil(width).max(1) as u16;
+        let lines = text::width(message).div_ceil(width).max(1) as u16;
         let Some(row) = rows.make_way(&mut self.tty, self.size, lines) else {
             return false;
         };
