@@ -10,6 +10,7 @@
     reason = "the one file of this crate that calls C; every block says why it is sound"
 )]
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, IntoRawFd as _, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
@@ -289,29 +290,53 @@ unsafe fn close(fd: RawFd) -> io::Result<()> {
 pub fn is_printable(character: char) -> bool {
     // Of <wctype.h>, and not in the `libc` crate.
     unsafe extern "C" {
-        fn iswprint(character: libc::c_uint) -> libc::c_int;
+        fn iswprint_l(character: libc::c_uint, locale: libc::locale_t) -> libc::c_int;
     }
     if character.is_ascii() {
         return !character.is_ascii_control();
     }
-    // SAFETY: the function takes any value of `wint_t`, and on Linux that is a Unicode scalar.
-    locale_is_utf8() && unsafe { iswprint(character.into()) } != 0
+    locale().is_some_and(|locale| {
+        // SAFETY: the function takes any value of `wint_t`, and on Linux that is a Unicode scalar. The locale
+        // is never freed.
+        locale.is_utf8 && unsafe { iswprint_l(character.into(), locale.handle) } != 0
+    })
 }
 
-/// Whether the user's locale is in UTF-8. The locale is loaded when this is first asked, which most
-/// runs of a tool never do.
+/// Whether the user's locale is in UTF-8.
 #[must_use]
 pub fn locale_is_utf8() -> bool {
-    static IS_UTF8: OnceLock<bool> = OnceLock::new();
-    *IS_UTF8.get_or_init(|| {
-        // SAFETY: the string ends in NUL, and the tools have one thread, which is here, so that
-        // nothing else reads the locale meanwhile.
-        let locale = unsafe { libc::setlocale(libc::LC_CTYPE, c"".as_ptr()) };
-        if locale.is_null() {
-            return false;
+    locale().is_some_and(|locale| locale.is_utf8)
+}
+
+/// The user's locale, as far as it speaks of characters. It is no thread's: `setlocale(3)` would change it
+/// under the hands of the others.
+struct Locale {
+    handle: libc::locale_t,
+    is_utf8: bool,
+}
+
+// SAFETY: nobody changes the locale or frees it, and to read one is safe in every thread (`locale(7)`).
+unsafe impl Send for Locale {}
+// SAFETY: as above.
+unsafe impl Sync for Locale {}
+
+/// The user's locale, if there is one of that name. It is loaded when this is first asked, which most runs of
+/// a tool never do.
+fn locale() -> Option<&'static Locale> {
+    static LOCALE: OnceLock<Option<Locale>> = OnceLock::new();
+    let locale = LOCALE.get_or_init(|| {
+        let (mask, none) = (libc::LC_CTYPE_MASK, std::ptr::null_mut());
+        // SAFETY: the string ends in NUL, and there is no locale to begin with.
+        let handle = unsafe { libc::newlocale(mask, c"".as_ptr(), none) };
+        if handle.is_null() {
+            return None;
         }
-        // SAFETY: the answer is a string that stays until the locale is set again, which nobody does.
-        let codeset = unsafe { std::ffi::CStr::from_ptr(libc::nl_langinfo(libc::CODESET)) };
-        codeset == c"UTF-8"
-    })
+        // SAFETY: the locale is there, and with it the string, for as long as the process.
+        let codeset = unsafe { CStr::from_ptr(libc::nl_langinfo_l(libc::CODESET, handle)) };
+        Some(Locale {
+            handle,
+            is_utf8: codeset == c"UTF-8",
+        })
+    });
+    locale.as_ref()
 }
