@@ -204,7 +204,7 @@ impl Screen {
         if line.contains(titles::TAB) {
             self.at_the_end(titles::NO_TAB);
         }
-        let is_drawn = self.try_draw(line, A_MOMENT);
+        let is_drawn = self.try_draw(line, self.tty.unless_clogged(A_MOMENT));
         self.undrawn = (!is_drawn).then(|| line.to_owned());
     }
 

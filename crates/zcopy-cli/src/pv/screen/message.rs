@@ -1,7 +1,5 @@
 //! Messages, which are not to stand in the display's way, nor it in theirs.
 
-use std::time::Duration;
-
 use crossterm::QueueableCommand as _;
 use crossterm::cursor::MoveTo;
 use crossterm::terminal::{Clear, ClearType};
@@ -22,12 +20,7 @@ impl Screen {
             frame.extend_from_slice(&fresh_line(columns));
             self.is_written_over = true;
         } else if self.has_drawn && self.is_ours() && self.has_sequences() {
-            let patience = if self.tty.is_clogged() {
-                Duration::ZERO
-            } else {
-                PATIENCE
-            };
-            if self.take_turn(patience).is_some() {
+            if self.take_turn(self.tty.unless_clogged(PATIENCE)).is_some() {
                 let is_said = self.say_above_all(message);
                 self.give_turn_back();
                 if is_said {

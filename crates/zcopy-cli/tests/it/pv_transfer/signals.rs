@@ -159,6 +159,28 @@ fn a_command_that_does_not_end_holds_nobody_up() {
 }
 
 #[test]
+fn messages_that_nobody_takes_hold_no_signal_up() {
+    let (_reader, writer) = std::io::pipe().unwrap();
+    let mut command = zc_pv();
+    command
+        .arg("-q")
+        .args((0..20_000).map(|n| format!("/missing/{n}")))
+        .arg("-")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(writer);
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"one\n").unwrap();
+    read_exactly(child.stdout.take().unwrap(), 4);
+    let begin = Instant::now();
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert_eq!(end_of(child).code(), Some(32));
+    // A moment for each would be more than three minutes.
+    assert!(begin.elapsed() < Duration::from_secs(60));
+}
+
+#[test]
 fn commands_ignore_no_more_than_the_parent_did() {
     for trap in ["", "trap '' TTOU XFSZ PIPE; "] {
         let ignored = "grep SigIgn /proc/self/status";
