@@ -6,7 +6,6 @@ pub use job::{MISUSE, run};
 pub use options::Args;
 
 pub mod bar;
-pub mod columns;
 pub mod format;
 pub mod history;
 pub mod look;
@@ -23,6 +22,7 @@ pub mod tty;
 pub mod watch;
 
 mod carrier;
+mod changes;
 mod digest;
 mod display;
 mod extra;

@@ -10,8 +10,11 @@
     reason = "the one file of this crate that calls C; every block says why it is sound"
 )]
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, IntoRawFd as _, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -19,6 +22,15 @@ use std::sync::atomic::{AtomicU8, Ordering};
 const STDIN_IS_CLOSED: u8 = 1;
 const STDOUT_IS_CLOSED: u8 = 2;
 const SIGPIPE_IS_IGNORED: u8 = 4;
+const SIGXFSZ_IS_IGNORED: u8 = 8;
+const SIGTTOU_IS_IGNORED: u8 = 16;
+
+/// The signals that this process or Rust's runtime may set to be ignored, which new programs would inherit.
+const IGNORABLE: [(libc::c_int, u8); 3] = [
+    (libc::SIGPIPE, SIGPIPE_IS_IGNORED),
+    (libc::SIGXFSZ, SIGXFSZ_IS_IGNORED),
+    (libc::SIGTTOU, SIGTTOU_IS_IGNORED),
+];
 
 /// What the process was born with.
 static INHERITED: AtomicU8 = AtomicU8::new(0);
@@ -41,12 +53,10 @@ extern "C" fn take_note() {
             inherited |= bit;
         }
     }
-    // SAFETY: all zeros is a value of this plain struct.
-    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: no new action is given, and the old one goes to a struct that outlives the call.
-    let answer = unsafe { libc::sigaction(libc::SIGPIPE, std::ptr::null(), &raw mut action) };
-    if answer == 0 && action.sa_sigaction == libc::SIG_IGN {
-        inherited |= SIGPIPE_IS_IGNORED;
+    for (signal, bit) in IGNORABLE {
+        if is_ignored(signal) {
+            inherited |= bit;
+        }
     }
     INHERITED.store(inherited, Ordering::Relaxed);
 }
@@ -73,9 +83,33 @@ pub fn as_the_parent_left_it() {
         }
     }
     if inherited & SIGPIPE_IS_IGNORED == 0 {
-        // SAFETY: the default action runs no code of this process.
-        unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+        reset(libc::SIGPIPE);
     }
+}
+
+/// Has a signal do what it does to a process that never asked for it.
+pub fn reset(signal: i32) {
+    // SAFETY: the default action runs no code of this process.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
+}
+
+/// Has a program ignore what this one's parent had it ignore, and no more.
+pub fn give_signals_back(command: &mut Command) {
+    let inherited = INHERITED.load(Ordering::Relaxed);
+    let give_back = move || {
+        for (signal, bit) in IGNORABLE {
+            let action = if inherited & bit == 0 {
+                libc::SIG_DFL
+            } else {
+                libc::SIG_IGN
+            };
+            // SAFETY: neither action runs code of this process.
+            unsafe { libc::signal(signal, action) };
+        }
+        Ok(())
+    };
+    // SAFETY: between fork(2) and execve(2) only signal(2) is called, which may be there.
+    unsafe { command.pre_exec(give_back) };
 }
 
 /// Has something stand where a standard descriptor was closed, so that nothing that is opened comes to stand
@@ -256,29 +290,53 @@ unsafe fn close(fd: RawFd) -> io::Result<()> {
 pub fn is_printable(character: char) -> bool {
     // Of <wctype.h>, and not in the `libc` crate.
     unsafe extern "C" {
-        fn iswprint(character: libc::c_uint) -> libc::c_int;
+        fn iswprint_l(character: libc::c_uint, locale: libc::locale_t) -> libc::c_int;
     }
     if character.is_ascii() {
         return !character.is_ascii_control();
     }
-    // SAFETY: the function takes any value of `wint_t`, and on Linux that is a Unicode scalar.
-    locale_is_utf8() && unsafe { iswprint(character.into()) } != 0
+    locale().is_some_and(|locale| {
+        // SAFETY: the function takes any value of `wint_t`, and on Linux that is a Unicode scalar. The locale
+        // is never freed.
+        locale.is_utf8 && unsafe { iswprint_l(character.into(), locale.handle) } != 0
+    })
 }
 
-/// Whether the user's locale is in UTF-8. The locale is loaded when this is first asked, which most
-/// runs of a tool never do.
+/// Whether the user's locale is in UTF-8.
 #[must_use]
 pub fn locale_is_utf8() -> bool {
-    static IS_UTF8: OnceLock<bool> = OnceLock::new();
-    *IS_UTF8.get_or_init(|| {
-        // SAFETY: the string ends in NUL, and the tools have one thread, which is here, so that
-        // nothing else reads the locale meanwhile.
-        let locale = unsafe { libc::setlocale(libc::LC_CTYPE, c"".as_ptr()) };
-        if locale.is_null() {
-            return false;
+    locale().is_some_and(|locale| locale.is_utf8)
+}
+
+/// The user's locale, as far as it speaks of characters. It is no thread's: `setlocale(3)` would change it
+/// under the hands of the others.
+struct Locale {
+    handle: libc::locale_t,
+    is_utf8: bool,
+}
+
+// SAFETY: nobody changes the locale or frees it, and to read one is safe in every thread (`locale(7)`).
+unsafe impl Send for Locale {}
+// SAFETY: as above.
+unsafe impl Sync for Locale {}
+
+/// The user's locale, if there is one of that name. It is loaded when this is first asked, which most runs of
+/// a tool never do.
+fn locale() -> Option<&'static Locale> {
+    static LOCALE: OnceLock<Option<Locale>> = OnceLock::new();
+    let locale = LOCALE.get_or_init(|| {
+        let (mask, none) = (libc::LC_CTYPE_MASK, std::ptr::null_mut());
+        // SAFETY: the string ends in NUL, and there is no locale to begin with.
+        let handle = unsafe { libc::newlocale(mask, c"".as_ptr(), none) };
+        if handle.is_null() {
+            return None;
         }
-        // SAFETY: the answer is a string that stays until the locale is set again, which nobody does.
-        let codeset = unsafe { std::ffi::CStr::from_ptr(libc::nl_langinfo(libc::CODESET)) };
-        codeset == c"UTF-8"
-    })
+        // SAFETY: the locale is there, and with it the string, for as long as the process.
+        let codeset = unsafe { CStr::from_ptr(libc::nl_langinfo_l(libc::CODESET, handle)) };
+        Some(Locale {
+            handle,
+            is_utf8: codeset == c"UTF-8",
+        })
+    });
+    locale.as_ref()
 }

@@ -23,6 +23,14 @@ impl BarStyle {
         ("shaded", Self::Shaded),
     ];
 
+    /// The style that a word stands for.
+    #[must_use]
+    pub fn named(word: &str) -> Option<Self> {
+        let mut words = Self::WORDS.iter();
+        let known = words.find(|(known, _)| *known == word);
+        known.map(|(_, style)| *style)
+    }
+
     /// The style itself, or the plain one where there is nothing but ASCII.
     #[must_use]
     pub fn where_utf8(self, utf8: bool) -> Self {
@@ -30,10 +38,7 @@ impl BarStyle {
     }
 }
 
-/// What a terminal's tab is told when no progress is to be shown there any more (`ConEmu`'s OSC 9;4).
-pub const TAB_IS_OVER: &str = "\x1b]9;4;0;0\x1b\\";
-
-/// Tells a terminal's tab how far it is, or that it moves and nobody knows how far.
+/// Tells a terminal's tab (`ConEmu`'s OSC 9;4) how far it is, or that it moves and nobody knows how far.
 #[must_use]
 pub fn tab(percent: f64, is_known: bool) -> String {
     let state = if is_known { 1 } else { 3 };

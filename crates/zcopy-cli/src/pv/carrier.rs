@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FileType, SeekFrom, Stat};
 use zcopy::{Pace, Report, Side, SkipErrors, Sparse, Strategy, SyncData, Transfer};
 
+use super::changes::Changes;
 use super::display::{Display, Stage};
 use super::input::{self, Input};
 use super::meter::Meter;
-use super::output::{Direct, Output};
+use super::output::Output;
 use super::settings::{Settings, Skip, Spool};
 use super::status::Status;
 use super::witness::Counted;
@@ -28,6 +29,7 @@ pub(crate) struct Carrier<'a> {
     settings: &'a Settings,
     meter: &'a Meter,
     display: &'a Display,
+    changes: &'a Changes,
     pace: Option<Pace>,
     /// What may still be moved, in what is counted.
     left: Option<u64>,
@@ -44,12 +46,14 @@ impl<'a> Carrier<'a> {
         settings: &'a Settings,
         meter: &'a Meter,
         display: &'a Display,
+        changes: &'a Changes,
         limit: Option<u64>,
     ) -> Self {
         Self {
             settings,
             meter,
             display,
+            changes,
             pace: settings.rate_limit.map(|rate| Pace::new(rate.get())),
             left: limit,
             status: Status::GOOD,
@@ -157,8 +161,8 @@ impl<'a> Carrier<'a> {
             self.status.add(Status::INPUT_IS_OUTPUT);
             return ControlFlow::Continue(());
         }
-        let direct = |fd| self.settings.direct.then(|| Direct::on(fd));
-        let _flags = (direct(input.as_fd()), direct(output.as_fd()));
+        let both = [input.as_fd(), output.as_fd()];
+        let _flags = self.settings.direct.then(|| self.changes.direct(both));
         let begin = Instant::now();
         let outcome = self.transfer(name, &input, output);
         let report = outcome.as_ref().unwrap_or_else(zcopy::Error::report);

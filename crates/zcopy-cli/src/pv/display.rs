@@ -9,9 +9,9 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use super::changes::Changes;
 use super::face::Face;
 use super::meter::Meter;
-use super::pidfile::Pidfile;
 use super::settings::{Form, Output, Settings};
 use super::signals::{self, Signals};
 use super::tty;
@@ -81,13 +81,19 @@ impl Display {
         settings: &Arc<Settings>,
         meter: &Arc<Meter>,
         output: Option<OwnedFd>,
-        pidfile: Option<Arc<Pidfile>>,
+        changes: &Arc<Changes>,
         stage: Stage,
     ) -> io::Result<Self> {
         let (events, receiver) = mpsc::channel();
         let signals = Signals::sent_to(events.clone())?;
         let shares_terminal = shares_terminal(settings);
-        let face = Face::new(settings.clone(), meter.clone(), output, pidfile, stage)?;
+        let face = Face::new(
+            settings.clone(),
+            meter.clone(),
+            output,
+            changes.clone(),
+            stage,
+        )?;
         let thread = thread::Builder::new()
             .name("display".into())
             .spawn(move || face.show(&receiver))?;

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 
+use super::changes::Changes;
 use super::display::{Event, File, Stage, shares_terminal};
 use super::format::Format;
 use super::hook::{Hook, Told};
 use super::instrument::{Clock, Instrument};
 use super::meter::Meter;
-use super::pidfile::Pidfile;
 use super::reading::Reading;
 use super::render::{self, render};
 use super::screen::{Screen, Setup};
@@ -23,7 +23,7 @@ use super::status::Status;
 use super::{json, number, time, titles};
 use crate::{exit, sys};
 
-/// How often to look whether the first byte has come.
+/// How often to look whether the first byte has come, or the last command is over.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// How long to sleep where nothing is shown.
@@ -32,7 +32,7 @@ const LONG: Duration = Duration::from_secs(3600);
 /// What is shown, and when.
 pub(super) struct Face {
     settings: Arc<Settings>,
-    pidfile: Option<Arc<Pidfile>>,
+    changes: Arc<Changes>,
     screen: Screen,
     instrument: Instrument,
     /// What is shown of this stage.
@@ -50,7 +50,7 @@ impl Face {
         settings: Arc<Settings>,
         meter: Arc<Meter>,
         output: Option<OwnedFd>,
-        pidfile: Option<Arc<Pidfile>>,
+        changes: Arc<Changes>,
         stage: Stage,
     ) -> io::Result<Self> {
         let mut screen = Screen::on_stderr(Setup {
@@ -71,7 +71,7 @@ impl Face {
             waits: settings.waits,
             due: Instant::now(),
             settings,
-            pidfile,
+            changes,
             screen,
             hook,
             line: String::new(),
@@ -85,7 +85,7 @@ impl Face {
         loop {
             let timeout = self.due.saturating_duration_since(Instant::now());
             match events.recv_timeout(timeout) {
-                Ok(Event::Over) => return self.finish(),
+                Ok(Event::Over) => return self.finish(events),
                 Ok(event) => self.answer(event),
                 Err(RecvTimeoutError::Timeout) => self.tick(),
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -332,23 +332,29 @@ impl Face {
         self.draw_again();
     }
 
-    fn finish(mut self) {
+    fn finish(mut self, events: &Receiver<Event>) {
         if self.waits && self.instrument.has_begun() {
             self.waits = false;
             self.instrument.restart();
         }
         let reading = self.instrument.read_last();
         self.end_stage(&reading);
-        if let (Some(hook), Some(told)) = (self.hook.take(), Told::of(&reading))
-            && let Err(error) = hook.finish(told)
-        {
-            self.complain(&format!("sh: {error}"));
+        if let (Some(hook), Some(told)) = (self.hook.take(), Told::of(&reading)) {
+            let heed = || {
+                if let Ok(Event::Signal(Signal::Interrupted(signal))) = events.recv_timeout(LOOK) {
+                    self.interrupted(signal);
+                }
+            };
+            if let Err(error) = hook.finish(told, heed) {
+                self.complain(&format!("sh: {error}"));
+            }
         }
         self.screen.close();
     }
 
     /// Ends the process.
     fn interrupted(&mut self, signal: i32) {
+        self.changes.take_back_for_good();
         // What the terminal has echoed stands in the line.
         self.draw_again();
         let program = exit::program();
@@ -357,19 +363,12 @@ impl Face {
             self.screen.finish();
             sys::by_default(signal);
         }
-        let name = match signal {
-            libc::SIGINT => "Interrupt",
-            libc::SIGHUP => "Hangup",
-            _ => "Terminated",
-        };
         let program = program.to_string_lossy();
+        let name = signals::name(signal);
         let message = format!("{program}: interrupted by a signal: {name}");
         let reading = self.instrument.read();
         self.end_with(&message, &reading);
         self.screen.close();
-        if let Some(pidfile) = &self.pidfile {
-            pidfile.remove();
-        }
         std::process::exit(Status::SIGNAL.number().into());
     }
 }

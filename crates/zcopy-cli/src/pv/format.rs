@@ -329,7 +329,7 @@ fn sequence(text: &str) -> Option<(Piece, usize)> {
         (false, "N") | (true, "name") => Piece::Name,
         (true, word) => {
             if let Some(style) = word.strip_prefix("bar-") {
-                Piece::Bar(Some(style_named(style)?), columns)
+                Piece::Bar(Some(BarStyle::named(style)?), columns)
             } else {
                 Piece::Colour(codes(word.strip_prefix("sgr:")?))
             }
@@ -337,13 +337,6 @@ fn sequence(text: &str) -> Option<(Piece, usize)> {
         _ => return None,
     };
     Some((piece, 1 + digits + length))
-}
-
-fn style_named(name: &str) -> Option<BarStyle> {
-    let mut styles = BarStyle::WORDS.iter();
-    styles
-        .find(|(word, _)| *word == name)
-        .map(|(_, style)| *style)
 }
 
 #[cfg(test)]

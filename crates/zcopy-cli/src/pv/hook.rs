@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::process::{Child, Command, Stdio};
 
 use super::reading::Reading;
+use crate::sys;
 
 /// What a command is told of the transfer, in its environment.
 #[derive(Clone, Copy, Debug)]
@@ -56,11 +57,8 @@ impl Hook {
     ///
     /// That no shell can be started.
     pub(crate) fn see(&mut self, told: Told) -> std::io::Result<()> {
-        if let Some(running) = &mut self.running {
-            match running.try_wait()? {
-                None => return Ok(()),
-                Some(_) => self.running = None,
-            }
+        if self.is_running()? {
+            return Ok(());
         }
         let reached = steps(told.percent, self.every);
         if reached <= self.told {
@@ -71,27 +69,40 @@ impl Hook {
         Ok(())
     }
 
-    /// Tells of the end, after whatever still runs, and waits for the command.
+    /// Tells of the end, after whatever still runs, and waits for the command, which is looked after between two
+    /// calls of `wait`.
     ///
     /// # Errors
     ///
     /// That no shell can be started.
-    pub(crate) fn finish(mut self, told: Told) -> std::io::Result<()> {
-        if let Some(mut running) = self.running.take() {
-            running.wait()?;
+    pub(crate) fn finish(mut self, told: Told, mut wait: impl FnMut()) -> std::io::Result<()> {
+        while self.is_running()? {
+            wait();
         }
         self.see(told)?;
-        match self.running.take() {
-            Some(mut running) => running.wait().map(|_| ()),
-            None => Ok(()),
+        while self.is_running()? {
+            wait();
         }
+        Ok(())
+    }
+
+    fn is_running(&mut self) -> std::io::Result<bool> {
+        if let Some(running) = &mut self.running
+            && running.try_wait()?.is_none()
+        {
+            return Ok(true);
+        }
+        self.running = None;
+        Ok(false)
     }
 
     fn run(&self, told: Told) -> std::io::Result<Child> {
         let total = told
             .total
             .map_or_else(String::new, |total| total.to_string());
-        Command::new("sh")
+        let mut command = Command::new("sh");
+        sys::give_signals_back(&mut command);
+        command
             .arg("-c")
             .arg(&self.command)
             // What it reads and prints is not to mix with the bytes.
@@ -146,7 +157,7 @@ mod tests {
         for percent in [0.0, 49.0, 51.0] {
             hook.see(told(percent)).unwrap();
         }
-        hook.finish(told(100.0)).unwrap();
+        hook.finish(told(100.0), std::thread::yield_now).unwrap();
         assert_eq!(std::fs::read_to_string(log).unwrap(), "51 7 70\n100 7 70\n");
     }
 }

@@ -9,6 +9,7 @@ use clap::ArgMatches;
 use rustix::fs::FileType;
 
 use super::carrier::{Carrier, is_same_file};
+use super::changes::Changes;
 use super::digest::Digest;
 use super::display::{Display, Place, Stage};
 use super::format::Format;
@@ -52,7 +53,7 @@ fn transfer(mut settings: Settings) -> Status {
     sys::ignore_sigpipe();
 
     let pidfile = match settings.pidfile.as_deref().map(Pidfile::at) {
-        Some(Ok(pidfile)) => Some(Arc::new(pidfile)),
+        Some(Ok(pidfile)) => Some(pidfile),
         Some(Err(error)) => {
             let path = settings.pidfile.unwrap_or_default();
             complain(&quoted(path.as_os_str()), &error);
@@ -60,6 +61,7 @@ fn transfer(mut settings: Settings) -> Status {
         }
         None => None,
     };
+    let changes = Arc::new(Changes::with(pidfile));
     let output = match Output::open(&settings.output) {
         Ok(output) => output,
         Err(error) => {
@@ -104,7 +106,7 @@ fn transfer(mut settings: Settings) -> Status {
         &settings,
         &meter,
         pipe.and_then(Result::ok),
-        pidfile.clone(),
+        &changes,
         first,
     );
     let display = match display {
@@ -114,7 +116,7 @@ fn transfer(mut settings: Settings) -> Status {
             return Status::INTERNAL;
         }
     };
-    let mut carrier = Carrier::new(&settings, &meter, &display, sizes.limit);
+    let mut carrier = Carrier::new(&settings, &meter, &display, &changes, sizes.limit);
     let taken = match &settings.spool {
         None => carrier.carry_all(&settings.inputs, &output),
         Some(spool) => carrier.carry_through(spool, &settings.inputs, &output),
@@ -125,7 +127,7 @@ fn transfer(mut settings: Settings) -> Status {
         display.say(format!("{}: write error: {cause}", output.name()));
     }
     display.finish();
-    drop(pidfile);
+    drop(changes);
     // Of what did not arrive nobody wants the digest.
     if taken.is_continue()
         && let Some(digest) = meter.witness().digest()

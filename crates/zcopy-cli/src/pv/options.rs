@@ -4,6 +4,29 @@ use std::ffi::OsString;
 
 use clap::ArgAction;
 
+/// What help says of formats.
+const SEQUENCES: &str = "\
+Sequences of FORMAT, of which those with a * may have a width in front: %20p, %40{previous-line}
+  %p %{progress} *                       a bar, and the percentage or what the gauge shows
+  %{progress-bar-only} *                 the bar alone
+  %{bar-plain} %{bar-block} *            the bar alone, in a style of its own
+  %{bar-granular} %{bar-shaded} *
+  %{progress-amount-only}                the percentage alone
+  %{progress-conemu}                     the percentage for the terminal's tab (OSC 9;4)
+  %t %{timer}                            the time elapsed
+  %e %{eta}                              the time that is left
+  %I %{fineta}                           the time of day at which it will be finished
+  %r %{rate}                             the present rate
+  %a %{average-rate}                     the average rate
+  %b %{bytes} %{transferred}             the bytes, or lines, that have arrived
+  %{ratio}                               how much the other side has moved for each byte, or -:- where there is none
+  %T %{buffer-percent}                   how full the pipe is that the bytes go to
+  %A %{last-written} *                   the last bytes that were written, as many as the width says
+  %L %{previous-line} *                  the line that was written last
+  %N %{name}                             the name
+  %{sgr:colour,...}                      colours and the like: red, bg-blue, bold, underline, reset
+  %%                                     a per cent sign";
+
 /// The command line of `zc-pv`.
 ///
 /// Values stand here as they were written; `Settings` is what they come to.
@@ -13,6 +36,7 @@ use clap::ArgAction;
     version,
     about = "Concatenate files to standard output, by the best route the kernel offers, and show how far it has come.\n\n\
              Without FILE, or when FILE is -, read standard input.",
+    after_help = SEQUENCES,
     override_usage = "zc-pv [OPTION]... [FILE]...\n       zc-pv [OPTION]... -d PID[:FD]..."
 )]
 #[allow(

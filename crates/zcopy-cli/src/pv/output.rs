@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 
-use rustix::fs::{FileType, OFlags};
+use rustix::fs::FileType;
 
 use super::settings;
 use crate::quote::quoted;
@@ -64,7 +64,8 @@ impl Output {
 
     /// Whether it is of this type.
     pub(crate) fn is(&self, wanted: FileType) -> bool {
-        is(self.as_fd(), wanted)
+        let stat = rustix::fs::fstat(self);
+        stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == wanted)
     }
 }
 
@@ -73,40 +74,6 @@ impl AsFd for Output {
         match self {
             Self::Stdout => rustix::stdio::stdout(),
             Self::File(file, _) | Self::Nowhere(file) => file.as_fd(),
-        }
-    }
-}
-
-fn is(fd: BorrowedFd<'_>, wanted: FileType) -> bool {
-    let stat = rustix::fs::fstat(fd);
-    stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == wanted)
-}
-
-/// Has a file be read or written past the page cache, where its file system can, until this is dropped.
-///
-/// The flag belongs to whoever else has the file open, too: they get it back as it was.
-#[derive(Debug)]
-pub(crate) struct Direct<'a> {
-    fd: BorrowedFd<'a>,
-    before: Option<OFlags>,
-}
-
-impl<'a> Direct<'a> {
-    pub(crate) fn on(fd: BorrowedFd<'a>) -> Self {
-        let set = |flags: OFlags| rustix::fs::fcntl_setfl(fd, flags | OFlags::DIRECT);
-        // A pipe would be cut into packets, of which a reader loses what it does not take at once.
-        let is_on_disk = is(fd, FileType::RegularFile) || is(fd, FileType::BlockDevice);
-        let before = rustix::fs::fcntl_getfl(fd).ok().filter(|_| is_on_disk);
-        let before = before.filter(|flags| !flags.contains(OFlags::DIRECT) && set(*flags).is_ok());
-        Self { fd, before }
-    }
-}
-
-impl Drop for Direct<'_> {
-    fn drop(&mut self) {
-        if let Some(flags) = self.before {
-            // It was taken a moment ago.
-            let _ = rustix::fs::fcntl_setfl(self.fd, flags);
         }
     }
 }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use crossterm::QueueableCommand as _;
 use crossterm::cursor::{MoveTo, Show};
 
-use super::columns::columns;
 use super::look::Look;
 use super::rows::{Rows, Turn};
+use super::text::width;
 use super::titles;
 use super::tty::{Size, Tty};
 
@@ -204,7 +204,7 @@ impl Screen {
         if line.contains(titles::TAB) {
             self.at_the_end(titles::NO_TAB);
         }
-        let is_drawn = self.try_draw(line, A_MOMENT);
+        let is_drawn = self.try_draw(line, self.tty.unless_clogged(A_MOMENT));
         self.undrawn = (!is_drawn).then(|| line.to_owned());
     }
 
@@ -334,7 +334,7 @@ impl Screen {
         let is_drawn = self.tty.put(&frame, patience);
         if is_drawn {
             self.deadline = None;
-            self.shown = columns(line);
+            self.shown = width(line);
             self.is_written_over = false;
             self.has_drawn = true;
             self.is_broken = false;

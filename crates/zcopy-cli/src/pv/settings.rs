@@ -357,15 +357,8 @@ fn size(given: &OsStr, si: bool) -> Result<Size, String> {
 }
 
 fn style(given: Option<&OsStr>) -> Result<BarStyle, String> {
-    let style = read('u', given, style_called, "invalid bar style")?;
+    let style = read('u', given, BarStyle::named, "invalid bar style")?;
     Ok(style.unwrap_or_default())
-}
-
-fn style_called(word: &str) -> Option<BarStyle> {
-    let mut words = BarStyle::WORDS.iter();
-    words
-        .find(|(known, _)| *known == word)
-        .map(|(_, style)| *style)
 }
 
 fn every(given: Option<&OsStr>) -> Result<f64, String> {

@@ -30,6 +30,8 @@ pub enum Event {
 pub struct Signals {
     incoming: Handle,
     is_interrupted: Arc<AtomicBool>,
+    /// What would end or stop the process.
+    taken: Vec<i32>,
 }
 
 impl Signals {
@@ -39,7 +41,7 @@ impl Signals {
     /// `INT`, `TERM`, `HUP`, `QUIT` and `TSTP` stay ignored if they are (by nohup, say). From now on the terminal
     /// does not stop this process for drawing in the background: whoever draws looks first.
     ///
-    /// After the drop those signals do nothing.
+    /// After the drop, or where nobody listens, those that would end the process or stop it do that.
     ///
     /// # Errors
     ///
@@ -54,10 +56,9 @@ impl Signals {
             .filter(|&signal| !sys::is_ignored(signal))
             .collect();
         let pausing = (!sys::is_ignored(SIGTSTP)).then_some(SIGTSTP);
-        let mut wanted = ending.clone();
-        wanted.extend(pausing);
-        wanted.extend([SIGCONT, SIGWINCH]);
-        let mut signals = Incoming::new(wanted)?;
+        let mut taken = ending.clone();
+        taken.extend(pausing);
+        let mut signals = Incoming::new(taken.iter().chain(&[SIGCONT, SIGWINCH]))?;
         // Only now, so that whatever sets it has an event on its way.
         let is_interrupted = Arc::new(AtomicBool::new(false));
         for signal in ending {
@@ -68,15 +69,17 @@ impl Signals {
             .name("signals".into())
             .spawn(move || {
                 for signal in signals.forever() {
-                    if events.send(meaning(signal).into()).is_err() {
-                        // Nobody listens any more.
-                        return;
+                    let event = meaning(signal);
+                    let is_heard = events.send(event.into()).is_ok();
+                    if !is_heard && matches!(event, Event::Interrupted(_) | Event::Pause) {
+                        sys::by_default(signal);
                     }
                 }
             })?;
         Ok(Self {
             incoming,
             is_interrupted,
+            taken,
         })
     }
 
@@ -91,6 +94,9 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
+        for signal in &self.taken {
+            sys::reset(*signal);
+        }
         self.incoming.close();
     }
 }
@@ -101,6 +107,16 @@ fn meaning(signal: i32) -> Event {
         SIGTSTP => Event::Pause,
         SIGCONT => Event::Continued,
         other => Event::Interrupted(other),
+    }
+}
+
+/// What messages call a signal that ends the process.
+#[must_use]
+pub fn name(signal: i32) -> &'static str {
+    match signal {
+        SIGINT => "Interrupt",
+        SIGHUP => "Hangup",
+        _ => "Terminated",
     }
 }
 

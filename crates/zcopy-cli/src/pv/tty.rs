@@ -137,8 +137,10 @@ impl Tty {
         true
     }
 
-    /// Writes a message, which waits here for as long as it has to. Nobody else does, but for a moment.
+    /// Writes a message, which waits here for as long as it has to. Nobody else does, but for a moment, and not
+    /// for every one of many.
     pub fn queue(&mut self, message: &[u8], patience: Duration) {
+        let patience = self.unless_clogged(patience);
         if self.pending.len() <= LONGEST_QUEUE {
             self.pending.extend_from_slice(message);
         }
@@ -149,6 +151,16 @@ impl Tty {
     #[must_use]
     pub fn is_clogged(&self) -> bool {
         !self.pending.is_empty()
+    }
+
+    /// How long to wait for a place that may have been waited for already.
+    #[must_use]
+    pub fn unless_clogged(&self, patience: Duration) -> Duration {
+        if self.is_clogged() {
+            Duration::ZERO
+        } else {
+            patience
+        }
     }
 
     /// Whether nothing waits, at the latest when patience is at an end.

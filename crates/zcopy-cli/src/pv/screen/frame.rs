@@ -4,8 +4,8 @@ use crossterm::QueueableCommand as _;
 use crossterm::cursor::{Hide, MoveTo, MoveUp};
 use crossterm::terminal::{Clear, ClearType};
 
-use super::super::columns::columns;
 use super::super::rows::Turn;
+use super::super::text::width;
 
 /// The screen before a frame.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,7 @@ pub(super) struct Before {
 
 /// A line for what understands nothing but text and carriage returns, over one of so many columns.
 pub(super) fn plain(line: &str, shown: usize) -> Vec<u8> {
-    let rest = shown.saturating_sub(columns(line));
+    let rest = shown.saturating_sub(width(line));
     let mut frame = line.as_bytes().to_vec();
     frame.extend(std::iter::repeat_n(b' ', rest));
     frame.push(b'\r');
@@ -84,15 +84,15 @@ pub(super) fn fresh_line(columns: u16) -> Vec<u8> {
     blanks
 }
 
-/// Appends the line and what erases the rest of its row.
-fn put(frame: &mut Vec<u8>, line: &str, terminal: u16) {
+/// Appends the line and what erases the rest of its row, on a terminal of so many columns.
+pub(super) fn put(frame: &mut Vec<u8>, line: &str, terminal: u16) {
     frame.extend_from_slice(line.as_bytes());
     if line.contains("\x1b[") {
         // The colours of one line are not to fill the rest of the row.
         frame.extend_from_slice(b"\x1b[m");
     }
     // After its last column a terminal still stands on that, and would erase it.
-    if columns(line) < usize::from(terminal) {
+    if width(line) < usize::from(terminal) {
         let _ = frame.queue(Clear(ClearType::UntilNewLine));
     }
 }

@@ -1,14 +1,12 @@
 //! Messages, which are not to stand in the display's way, nor it in theirs.
 
-use std::time::Duration;
-
 use crossterm::QueueableCommand as _;
 use crossterm::cursor::MoveTo;
 use crossterm::terminal::{Clear, ClearType};
 
 use super::frame::fresh_line;
 use super::{A_MOMENT, PATIENCE, Row, Screen};
-use crate::pv::columns::columns;
+use crate::pv::text;
 
 impl Screen {
     /// Writes a message above the display, or wherever standard error leads. The display follows with its next
@@ -22,12 +20,7 @@ impl Screen {
             frame.extend_from_slice(&fresh_line(columns));
             self.is_written_over = true;
         } else if self.has_drawn && self.is_ours() && self.has_sequences() {
-            let patience = if self.tty.is_clogged() {
-                Duration::ZERO
-            } else {
-                PATIENCE
-            };
-            if self.take_turn(patience).is_some() {
+            if self.take_turn(self.tty.unless_clogged(PATIENCE)).is_some() {
                 let is_said = self.say_above_all(message);
                 self.give_turn_back();
                 if is_said {
@@ -56,7 +49,7 @@ impl Screen {
             return false;
         };
         let width = usize::from(self.size.columns);
-        let lines = columns(message).div_ceil(width).max(1) as u16;
+        let lines = text::width(message).div_ceil(width).max(1) as u16;
         let Some(row) = rows.make_way(&mut self.tty, self.size, lines) else {
             return false;
         };

@@ -4,7 +4,8 @@ use crossterm::QueueableCommand as _;
 use crossterm::cursor::{Hide, MoveUp};
 use crossterm::terminal::{Clear, ClearType};
 
-use super::super::columns::columns;
+use super::super::text::width;
+use super::frame::put;
 use super::{A_MOMENT, PATIENCE, Screen};
 
 /// A screen whose display has a row for each of several lines. More or fewer may come with every frame.
@@ -91,6 +92,11 @@ impl Several {
         self.standing = 0;
     }
 
+    /// Gives what was said last, of the second that the end may take, what is left.
+    pub fn close(&mut self) {
+        self.screen.close();
+    }
+
     fn draw_plainly(&mut self, lines: &[String]) {
         match lines {
             [line] => self.screen.draw(line),
@@ -121,21 +127,14 @@ impl Several {
             if index > 0 {
                 frame.extend_from_slice(b"\r\n");
             }
-            frame.extend_from_slice(line.as_bytes());
-            if line.contains("\x1b[") {
-                frame.extend_from_slice(b"\x1b[m");
-            }
-            // After its last column a terminal still stands on that, and would erase it.
-            if columns(line) < usize::from(size.columns) {
-                let _ = frame.queue(Clear(ClearType::UntilNewLine));
-            }
+            put(&mut frame, line, size.columns);
         }
         frame.push(b'\r');
         let is_drawn = self.screen.tty.put(&frame, A_MOMENT);
         if is_drawn {
             self.standing = lines.len() as u16;
             // Even an empty line is one that somebody else may write over.
-            self.screen.shown = columns(last).max(1);
+            self.screen.shown = width(last).max(1);
             self.screen.has_drawn = true;
             self.screen.is_broken = false;
             self.screen.is_cursor_hidden = true;

@@ -10,7 +10,6 @@ use super::files::{Held, Kind};
 use super::name::name;
 use super::target::{Target, targets};
 use super::{Row, View, Watch};
-use crate::exit;
 use crate::pv::format::{Format, Layout, Piece};
 use crate::pv::json;
 use crate::pv::options::Args;
@@ -21,6 +20,7 @@ use crate::pv::settings::{Form, Settings, Size};
 use crate::pv::signals::{self, Event, Signals};
 use crate::pv::status::Status;
 use crate::quote::quoted;
+use crate::{exit, sys};
 
 /// How wide the display is taken for where there is none.
 const USUAL_WIDTH: usize = 80;
@@ -35,7 +35,7 @@ pub(in crate::pv) fn follow(args: &Args, settings: &Settings) -> Status {
             return Status::MEMORY;
         }
     };
-    let _pidfile = match settings.pidfile.as_deref().map(Pidfile::at).transpose() {
+    let pidfile = match settings.pidfile.as_deref().map(Pidfile::at).transpose() {
         Ok(pidfile) => pidfile,
         Err(error) => {
             let path = settings.pidfile.clone().unwrap_or_default();
@@ -58,7 +58,7 @@ pub(in crate::pv) fn follow(args: &Args, settings: &Settings) -> Status {
     if held.is_empty() {
         return status;
     }
-    match Follower::of(&wanted, held, settings) {
+    match Follower::of(&wanted, held, settings, pidfile) {
         Ok(follower) => status.add(follower.run()),
         Err(error) => {
             exit::say(&format!("(stderr): {}", exit::worded(&error)));
@@ -111,6 +111,7 @@ fn hold(target: Target) -> Result<Held, String> {
 /// A watch that is shown.
 struct Follower<'a> {
     settings: &'a Settings,
+    pidfile: Option<Pidfile>,
     watch: Watch<Held>,
     screen: Several,
     format: Format,
@@ -131,6 +132,7 @@ impl<'a> Follower<'a> {
         wanted: &[Target],
         held: Vec<(Target, Held)>,
         settings: &'a Settings,
+        pidfile: Option<Pidfile>,
     ) -> std::io::Result<Self> {
         let is_lone = matches!(wanted, [Target { fd: Some(_), .. }]);
         let is_of_several = wanted.windows(2).any(|two| two[0].pid != two[1].pid);
@@ -152,6 +154,7 @@ impl<'a> Follower<'a> {
         };
         Ok(Self {
             settings,
+            pidfile,
             watch: Watch::of(held, settings.window, size),
             screen: Several::on(screen),
             format,
@@ -187,7 +190,14 @@ impl<'a> Follower<'a> {
                 }
                 Ok(Event::Interrupted(signal)) => {
                     self.screen.finish();
-                    exit::say(&format!("interrupted by a signal: {}", called(signal)));
+                    if signal == libc::SIGQUIT {
+                        // Whoever wants to look at a core gets one.
+                        self.pidfile = None;
+                        sys::by_default(signal);
+                    }
+                    let name = signals::name(signal);
+                    self.say(&format!("interrupted by a signal: {name}"));
+                    self.screen.close();
                     status.add(Status::SIGNAL);
                     return status;
                 }
@@ -209,13 +219,16 @@ impl<'a> Follower<'a> {
         let now = self.begin.elapsed().saturating_sub(self.stopped);
         let mut view = self.watch.look(now, &Zoned::now());
         for (pid, error) in view.hidden.drain(..) {
-            let program = exit::program();
-            let error = exit::worded(&error);
-            let message = format!("{}: pid {pid}: {error}", program.to_string_lossy());
-            self.screen.say(&message);
+            self.say(&format!("pid {pid}: {}", exit::worded(&error)));
             status.add(Status::ACCESS);
         }
         view
+    }
+
+    fn say(&mut self, message: &str) {
+        let program = exit::program();
+        let message = format!("{}: {message}", program.to_string_lossy());
+        self.screen.say(&message);
     }
 
     fn show(&mut self, rows: &[Row]) {
@@ -225,10 +238,7 @@ impl<'a> Follower<'a> {
                     let path = row.path.to_string_lossy();
                     let line =
                         json::Line::of(&row.reading, Some(&path), row.reading.moved, true, None);
-                    // Every field can be written.
-                    if let Ok(line) = serde_json::to_string(&line) {
-                        self.screen.say(&line);
-                    }
+                    self.screen.say(&json::written(&line));
                 }
             }
             Form::Numeric => {
@@ -284,12 +294,4 @@ fn named(mut format: Format) -> Format {
         format.pieces.insert(0, Piece::Name);
     }
     format
-}
-
-fn called(signal: i32) -> &'static str {
-    match signal {
-        libc::SIGINT => "Interrupt",
-        libc::SIGHUP => "Hangup",
-        _ => "Terminated",
-    }
 }

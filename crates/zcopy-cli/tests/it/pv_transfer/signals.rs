@@ -2,10 +2,13 @@
 
 use std::io::Write as _;
 use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
+use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::child::{end_of, read_exactly, zc_pv};
+use crate::skip::skip;
 
 /// Runs with these arguments until a line has come through, and then sends the signal: how it ends, and what
 /// it has said.
@@ -29,6 +32,18 @@ fn killed(mut child: Child, signal: Signal) -> (Option<i32>, String) {
     let stderr = child.stderr.take().unwrap();
     let status = end_of(child).code();
     (status, std::io::read_to_string(stderr).unwrap())
+}
+
+/// Waits until this is so, and fails rather than hang.
+#[track_caller]
+fn comes(is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "it does not come"
+        );
+    }
 }
 
 const SIGNALS: [(Signal, &str); 3] = [
@@ -74,6 +89,106 @@ fn the_pidfile_goes_and_what_was_written_stays() {
         assert!(!pidfile.exists());
         assert_eq!(std::fs::read(&spool).unwrap(), b"one\n");
         drop(stdin);
+    }
+}
+
+#[test]
+fn who_asks_for_a_core_finds_no_pidfile_either() {
+    let dir = tempfile::tempdir().unwrap();
+    let pidfile = dir.path().join("p");
+    let mut command = zc_pv();
+    command.arg("-qP").arg(&pidfile);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.current_dir(dir.path()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"one\n").unwrap();
+    read_exactly(child.stdout.take().unwrap(), 4);
+    assert!(pidfile.exists());
+    assert_eq!(killed(child, Signal::QUIT), (None, String::new()));
+    assert!(!pidfile.exists());
+}
+
+#[test]
+fn files_of_others_pass_through_the_cache_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = std::fs::File::create(dir.path().join("out")).unwrap();
+    let direct = || rustix::fs::fcntl_getfl(&file).unwrap() & OFlags::DIRECT;
+    let flags = rustix::fs::fcntl_getfl(&file).unwrap();
+    if rustix::fs::fcntl_setfl(&file, flags | OFlags::DIRECT).is_err() {
+        return skip("this file system cannot pass its cache by");
+    }
+    rustix::fs::fcntl_setfl(&file, flags).unwrap();
+    for (signal, _) in SIGNALS {
+        let mut command = zc_pv();
+        command
+            .arg("-qK")
+            .stdin(Stdio::piped())
+            .stdout(file.try_clone().unwrap())
+            .stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        comes(|| !direct().is_empty());
+        assert_eq!(killed(child, signal).0, Some(32));
+        assert!(direct().is_empty(), "{signal:?}");
+    }
+}
+
+#[test]
+fn a_command_that_does_not_end_holds_nobody_up() {
+    for (signal, name) in SIGNALS {
+        let dir = tempfile::tempdir().unwrap();
+        let begun = dir.path().join("begun");
+        let mut command = zc_pv();
+        command
+            .args(["-qXs4", "--on-progress"])
+            .arg("echo $$ > begun; exec sleep 60 >&- 2>&-")
+            .arg("/proc/version")
+            .current_dir(dir.path())
+            .stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        comes(|| std::fs::read_to_string(&begun).is_ok_and(|pid| pid.ends_with('\n')));
+        let (status, said) = killed(child, signal);
+        let pid = std::fs::read_to_string(&begun).unwrap();
+        let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
+        kill_process(pid, Signal::KILL).unwrap();
+        let expected = format!("zc-pv: interrupted by a signal: {name}\n");
+        assert_eq!((status, said), (Some(32), expected));
+    }
+}
+
+#[test]
+fn messages_that_nobody_takes_hold_no_signal_up() {
+    let (_reader, writer) = std::io::pipe().unwrap();
+    let mut command = zc_pv();
+    command
+        .arg("-q")
+        .args((0..20_000).map(|n| format!("/missing/{n}")))
+        .arg("-")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(writer);
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"one\n").unwrap();
+    read_exactly(child.stdout.take().unwrap(), 4);
+    let begin = Instant::now();
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert_eq!(end_of(child).code(), Some(32));
+    // A moment for each would be more than three minutes.
+    assert!(begin.elapsed() < Duration::from_secs(60));
+}
+
+#[test]
+fn commands_ignore_no_more_than_the_parent_did() {
+    for trap in ["", "trap '' TTOU XFSZ PIPE; "] {
+        let ignored = "grep SigIgn /proc/self/status";
+        let script = format!("{trap}pv -qX --on-progress '{ignored} > ours' f; {ignored} > theirs");
+        let outcome = super::run(&script);
+        outcome.succeeds_with("");
+        let [ours, theirs] = ["ours", "theirs"].map(|name| &outcome.files[name]);
+        assert_eq!(ours, theirs, "{trap}");
     }
 }
 

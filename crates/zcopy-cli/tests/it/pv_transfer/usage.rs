@@ -167,6 +167,23 @@ fn every_option_of_pvs_help_is_there_but_those_that_come_later() {
 }
 
 #[test]
+fn every_sequence_of_pvs_help_is_there() {
+    let Some(theirs) = run_pv("pv -h") else {
+        return;
+    };
+    let ours = String::from_utf8(run("pv -h").stdout).unwrap();
+    let theirs = String::from_utf8(theirs.stdout).unwrap();
+    let sequences = theirs
+        .split_whitespace()
+        .filter(|word| word.starts_with('%'));
+    assert!(sequences.clone().count() > 20);
+    for sequence in sequences {
+        let mut words = ours.split_whitespace();
+        assert!(words.any(|word| word == sequence), "{sequence}");
+    }
+}
+
+#[test]
 fn the_version_is_told() {
     let version = format!("zc-pv {}\n", env!("CARGO_PKG_VERSION"));
     run("pv -V").succeeds_with(&version);
