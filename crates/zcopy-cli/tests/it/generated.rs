@@ -8,8 +8,9 @@ use tempfile::TempDir;
 
 use crate::skip::skip;
 
-const TOOLS: [(&str, &str); 3] = [
+const TOOLS: [(&str, &str); 4] = [
     ("zc-cat", env!("CARGO_BIN_EXE_zc-cat")),
+    ("zc-pv", env!("CARGO_BIN_EXE_zc-pv")),
     ("zc-tee", env!("CARGO_BIN_EXE_zc-tee")),
     ("zc-yes", env!("CARGO_BIN_EXE_zc-yes")),
 ];
@@ -38,7 +39,7 @@ fn generated(what: &[&str]) -> Option<TempDir> {
 fn long_options(program: &str) -> Vec<String> {
     let help = Command::new(program).arg("--help").output().unwrap();
     let help = String::from_utf8(help.stdout).unwrap();
-    let words = help.split(|c: char| c.is_whitespace() || ",=[".contains(c));
+    let words = help.split(|c: char| c.is_whitespace() || ",=[.".contains(c));
     let options: Vec<_> = words
         .filter(|word| word.starts_with("--"))
         .map(ToOwned::to_owned)
