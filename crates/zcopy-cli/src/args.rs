@@ -116,6 +116,11 @@ fn usage_error(error: &clap::Error, known: &[String]) -> String {
         (ErrorKind::TooManyValues, Some(_), _) => {
             format!("option '{argument}' doesn't allow an argument")
         }
+        // clap names what is missing on a line of its own.
+        (ErrorKind::MissingRequiredArgument, ..) => match error.get(ContextKind::InvalidArg) {
+            Some(ContextValue::Strings(missing)) => format!("{} expected", missing.join(", ")),
+            _ => "an option is missing".to_owned(),
+        },
         _ => {
             let rendered = error.render().to_string();
             let line = rendered.lines().next().unwrap_or_default();

@@ -7,7 +7,9 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
+use signal_hook::consts::{
+    SIGALRM, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH,
+};
 use signal_hook::iterator::{Handle, Signals as Incoming};
 
 use crate::sys;
@@ -39,7 +41,8 @@ impl Signals {
     /// type that an [`Event`] fits in.
     ///
     /// `INT`, `TERM`, `HUP`, `QUIT` and `TSTP` stay ignored if they are (by nohup, say). From now on the terminal
-    /// does not stop this process for drawing in the background: whoever draws looks first.
+    /// does not stop this process for drawing in the background: whoever draws looks first. `ALRM`, `USR1` and
+    /// `USR2`, by which people ask other tools how far they are, do nothing, as they do to pv.
     ///
     /// After the drop, or where nobody listens, those that would end the process or stop it do that.
     ///
@@ -63,6 +66,10 @@ impl Signals {
         let is_interrupted = Arc::new(AtomicBool::new(false));
         for signal in ending {
             signal_hook::flag::register(signal, Arc::clone(&is_interrupted))?;
+        }
+        // Handled rather than ignored, so that commands do not inherit it.
+        for signal in [SIGALRM, SIGUSR1, SIGUSR2] {
+            signal_hook::flag::register(signal, Arc::default())?;
         }
         let incoming = signals.handle();
         thread::Builder::new()

@@ -225,3 +225,23 @@ fn a_signal_that_the_parent_ignores_is_ignored() {
     outcome.succeeds_with("");
     assert_eq!(outcome.files["out"], b"one\ntwo\n");
 }
+
+/// They ended it, and left a terminal without its cursor.
+#[test]
+fn signals_that_ask_other_tools_how_far_they_are_do_nothing() {
+    for signal in [Signal::ALARM, Signal::USR1, Signal::USR2] {
+        let mut command = zc_pv();
+        command.arg("-q").stdin(Stdio::piped());
+        let (reader, writer) = std::io::pipe().unwrap();
+        let mut child = command.stdout(writer).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        for line in [b"one\n", b"two\n"] {
+            stdin.write_all(line).unwrap();
+            let seen = read_exactly(reader.try_clone().unwrap(), 4);
+            assert_eq!(seen, line, "{signal:?}");
+            kill_process(Pid::from_child(&child), signal).unwrap();
+        }
+        drop(stdin);
+        assert_eq!(end_of(child).code(), Some(0), "{signal:?}");
+    }
+}
