@@ -1,7 +1,7 @@
 //! The display: a thread of its own, so that a terminal that takes nothing holds up no byte, and bytes that do
 //! not come hold up no display.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -16,7 +16,6 @@ use super::settings::{Form, Output, Settings};
 use super::signals::{self, Signals};
 use super::tty;
 use crate::exit;
-use crate::quote::quoted;
 
 /// What the thread that draws is told.
 #[derive(Debug)]
@@ -61,7 +60,7 @@ pub(crate) struct Place {
 /// An input that has come to its end.
 #[derive(Debug)]
 pub(super) struct File {
-    pub(super) name: String,
+    pub(super) name: OsString,
     pub(super) counted: u64,
     pub(super) took: Duration,
 }
@@ -123,7 +122,7 @@ impl Display {
     /// Leaves a line for an input that has come to its end.
     pub(crate) fn end_of_file(&self, name: &OsStr, counted: u64, took: Duration) {
         self.tell(Event::EndOfFile(File {
-            name: quoted(name),
+            name: name.to_owned(),
             counted,
             took,
         }));

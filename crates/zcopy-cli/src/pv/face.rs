@@ -21,6 +21,7 @@ use super::settings::{Form, Settings};
 use super::signals::{self, Event as Signal};
 use super::status::Status;
 use super::{json, number, time, titles};
+use crate::quote::quoted;
 use crate::{exit, sys};
 
 /// How often to look whether the first byte has come, or the last command is over.
@@ -318,7 +319,7 @@ impl Face {
                 number::amount(file.counted, settings.unit, settings.si),
                 time::duration(file.took),
                 number::rate(rate, settings.unit, settings.si),
-                file.name
+                quoted(&file.name)
             ),
         };
         self.screen.say(&line);

@@ -1,5 +1,7 @@
 //! Progress for programs: an object in JSON, a line each.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use super::display;
@@ -59,7 +61,7 @@ impl<'a> Line<'a> {
 #[derive(Debug, Serialize)]
 pub(crate) struct File<'a> {
     #[serde(rename = "file")]
-    name: &'a str,
+    name: Cow<'a, str>,
     /// What came of it: bytes,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
@@ -75,7 +77,8 @@ pub(crate) struct File<'a> {
 impl<'a> File<'a> {
     pub(super) fn of(file: &'a display::File, rate: f64, counts_bytes: bool) -> Self {
         Self {
-            name: &file.name,
+            // What is no UTF-8 has no place in JSON.
+            name: file.name.to_string_lossy(),
             bytes: counts_bytes.then_some(file.counted),
             lines: (!counts_bytes).then_some(file.counted),
             elapsed: rounded(file.took.as_secs_f64()),

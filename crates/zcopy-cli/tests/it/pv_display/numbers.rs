@@ -113,7 +113,8 @@ fn every_line_of_json_is_an_object_that_says_it_all() {
 
 #[test]
 fn files_and_statistics_are_objects_as_well() {
-    let mut desk = Desk::with("pv --json --per-file -v f g 2> log > /dev/null");
+    let mut desk =
+        Desk::with("cp f 'two words'; pv --json --per-file -v 'two words' g 2> log > /dev/null");
     assert!(desk.end().success());
     let lines = objects(&desk.read("log"));
     let find = |key: &str| {
@@ -128,7 +129,10 @@ fn files_and_statistics_are_objects_as_well() {
         .collect();
     assert_eq!(
         files,
-        [(&"f".into(), &2048.into()), (&"g".into(), &3072.into())]
+        [
+            (&"two words".into(), &2048.into()),
+            (&"g".into(), &3072.into())
+        ]
     );
     assert_eq!(find("rates").len(), 1);
     assert!(find("rates")[0]["rates"]["max"].is_number());
