@@ -23,6 +23,7 @@ pub mod watch;
 
 mod carrier;
 mod changes;
+mod device;
 mod digest;
 mod display;
 mod extra;

@@ -115,11 +115,6 @@ impl History {
         }
     }
 
-    /// Takes out time in which the process was stopped.
-    pub fn skip(&mut self, stopped: Duration) {
-        self.idle = self.idle.saturating_add(stopped);
-    }
-
     /// Begins anew, `elapsed` after the transfer began: the timer, the rates and the statistics.
     ///
     /// What had been `moved` by then is in none of the rates; with 0, what comes next counts as

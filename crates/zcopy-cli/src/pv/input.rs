@@ -8,6 +8,7 @@ use std::path::Path;
 
 use rustix::fs::{FileType, OFlags, SeekFrom};
 
+use super::device;
 use crate::sys;
 
 /// An input that is open.
@@ -89,7 +90,7 @@ pub(crate) fn remaining(fd: BorrowedFd<'_>) -> Option<u64> {
         // Files of procfs and their like claim to be empty.
         FileType::RegularFile if stat.st_size > 0 => stat.st_size.unsigned_abs(),
         FileType::RegularFile if stat.st_blocks == 0 && is_on_disk(fd) => 0,
-        FileType::BlockDevice => size_of_device(fd)?,
+        FileType::BlockDevice => device::size(&stat)?,
         _ => return None,
     };
     let at = rustix::fs::seek(fd, SeekFrom::Current(0)).ok()?;
@@ -100,14 +101,6 @@ pub(crate) fn remaining(fd: BorrowedFd<'_>) -> Option<u64> {
 fn is_on_disk(fd: BorrowedFd<'_>) -> bool {
     // procfs and sysfs have no blocks to give.
     rustix::fs::fstatfs(fd).is_ok_and(|fs| fs.f_blocks > 0)
-}
-
-/// How large a block device is.
-fn size_of_device(fd: BorrowedFd<'_>) -> Option<u64> {
-    let at = rustix::fs::seek(fd, SeekFrom::Current(0)).ok()?;
-    let end = rustix::fs::seek(fd, SeekFrom::End(0)).ok()?;
-    rustix::fs::seek(fd, SeekFrom::Start(at)).ok()?;
-    Some(end)
 }
 
 /// As many bytes as there are in a file, or in all files under a directory.

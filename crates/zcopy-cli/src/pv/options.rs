@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::ArgAction;
 
-/// What help says of formats.
+/// What help says besides the options: formats, and how it ends.
 const SEQUENCES: &str = "\
 Sequences of FORMAT, of which those with a * may have a width in front: %20p, %40{previous-line}
   %p %{progress} *                       a bar, and the percentage or what the gauge shows
@@ -25,7 +25,13 @@ Sequences of FORMAT, of which those with a * may have a width in front: %20p, %4
   %L %{previous-line} *                  the line that was written last
   %N %{name}                             the name
   %{sgr:colour,...}                      colours and the like: red, bg-blue, bold, underline, reset
-  %%                                     a per cent sign";
+  %%                                     a per cent sign
+
+Exit status: 0, or the sum of
+  2   a file could not be opened           4   an input is the output
+  8   something could not be closed        16  something failed while bytes were moved
+  32  a signal ended it                    64  the command line makes no sense
+or 1, if the file of -P could not be written. A reader that leaves ends it by SIGPIPE.";
 
 /// The command line of `zc-pv`.
 ///

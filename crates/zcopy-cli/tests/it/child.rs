@@ -1,10 +1,11 @@
 //! A tool that runs beside the test.
 
 use std::io::{self, Read};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long something may take that takes no time unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -59,4 +60,14 @@ pub(crate) fn read_exactly(mut from: impl Read + Send + 'static, n: usize) -> Ve
         .recv_timeout(PATIENCE)
         .expect("the bytes do not come")
         .unwrap()
+}
+
+/// Waits until the file holds this, and fails rather than hang.
+#[track_caller]
+pub(crate) fn comes_to_hold(path: &Path, bytes: &[u8]) {
+    let start = Instant::now();
+    while std::fs::read(path).unwrap_or_default() != bytes {
+        assert!(start.elapsed() < PATIENCE, "it does not come");
+        thread::sleep(Duration::from_millis(1));
+    }
 }

@@ -1,8 +1,6 @@
 //! What `zc-pv` moves, from where and to where, beside pv 1.12.
 
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use crate::script::{Outcome, run_tool};
 
@@ -55,17 +53,4 @@ fn as_pv(script: &str) -> Outcome {
 fn ends(outcome: &Outcome, status: i32, stderr: &str, stdout: impl AsRef<[u8]>) {
     assert_eq!((outcome.stderr.as_str(), outcome.status), (stderr, status));
     outcome.printed(stdout);
-}
-
-/// Waits until the file holds this, and fails rather than hang.
-#[track_caller]
-fn comes_to_hold(path: &Path, bytes: &[u8]) {
-    let start = Instant::now();
-    while std::fs::read(path).unwrap_or_default() != bytes {
-        assert!(
-            start.elapsed() < Duration::from_secs(60),
-            "it does not come"
-        );
-        thread::sleep(Duration::from_millis(1));
-    }
 }

@@ -2,8 +2,6 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use crate::script::{Outcome, gnus, run_tool};
 
@@ -58,17 +56,4 @@ fn as_new_gnu(script: &str) -> Outcome {
         ours.is_as(&run_tool(("tee", &gnu), script, &[]), script);
     }
     ours
-}
-
-/// Waits until the file holds this, and fails rather than hang.
-#[track_caller]
-fn comes_to_hold(path: &Path, bytes: &[u8]) {
-    let start = Instant::now();
-    while std::fs::read(path).unwrap_or_default() != bytes {
-        assert!(
-            start.elapsed() < Duration::from_secs(60),
-            "it does not come"
-        );
-        thread::sleep(Duration::from_millis(1));
-    }
 }

@@ -85,16 +85,6 @@ fn at_the_end_both_rates_are_of_the_whole() {
 }
 
 #[test]
-fn time_that_was_taken_out_neither_slows_nor_counts() {
-    let mut history = history(&[(1000, 100)]);
-    history.skip(ms(8000));
-    history.sample(ms(10_000), 200);
-    assert_eq!(history.elapsed(), ms(2000));
-    assert!(is(history.rate(), 100.0));
-    assert_eq!(history.remaining(Some(400)), Some(ms(2000)));
-}
-
-#[test]
 fn after_a_reset_nothing_of_before_counts() {
     let mut history = history(&[(1000, 1_000_000)]);
     history.reset(ms(5000), 1_000_000);
@@ -161,8 +151,6 @@ fn clocks_and_counts_that_go_backwards_do_no_harm() {
     let mut history = history(&[(2000, 500), (1000, 400), (3000, 300)]);
     assert!(is(history.rate(), 0.0));
     history.sample(Duration::MAX, u64::MAX);
-    history.skip(Duration::MAX);
-    history.skip(Duration::MAX);
     history.sample(Duration::MAX, 0);
     assert!(history.rate().is_finite());
 }

@@ -13,9 +13,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::Process;
-
-/// Every block device's size is told in units of this, whatever its own sectors are.
-const SECTOR: u64 = 512;
+use crate::pv::device;
 
 /// A process that is held on to by its directory in `/proc`.
 ///
@@ -232,14 +230,8 @@ fn size(stat: &Stat, kind: Kind) -> Option<u64> {
     match kind {
         Kind::Regular => u64::try_from(stat.st_size).ok(),
         Kind::Block => {
-            // Whoever may watch the process may still not open the device, to ask that.
-            let (major, minor) = (
-                rustix::fs::major(stat.st_rdev),
-                rustix::fs::minor(stat.st_rdev),
-            );
-            let sectors = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/size"));
-            let sectors = sectors.ok()?.trim().parse::<u64>().ok()?;
-            sectors.checked_mul(SECTOR)
+            // Whoever may watch the process may still not open the device.
+            device::size(stat)
         }
         Kind::Other => None,
     }

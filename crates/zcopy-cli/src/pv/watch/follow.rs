@@ -77,7 +77,11 @@ fn refused(args: &Args) -> Option<String> {
         || args.stop_at_size
         || args.skip_errors > 0
         || args.error_skip_block.is_some()
-        || args.hash.is_some();
+        || args.hash.is_some()
+        || args.stable
+        || args.explain
+        || args.per_file
+        || args.on_progress.is_some();
     if says_how {
         let what =
             "cannot use line mode or transfer modifier options when watching file descriptors";

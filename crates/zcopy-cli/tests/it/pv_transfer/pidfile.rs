@@ -23,7 +23,7 @@ fn the_file_holds_the_number_while_it_runs_and_goes_with_it() {
             .stdin(Stdio::piped())
             .stdout(Stdio::null());
         let mut child = command.spawn().unwrap();
-        super::comes_to_hold(&path, format!("{}\n", child.id()).as_bytes());
+        crate::child::comes_to_hold(&path, format!("{}\n", child.id()).as_bytes());
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o644);
         child.stdin.take().unwrap().write_all(b"hi\n").unwrap();

@@ -90,8 +90,8 @@ fn the_pidfile_goes_and_what_was_written_stays() {
         let mut child = command.spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         stdin.write_all(b"one\n").unwrap();
-        super::comes_to_hold(&spool, b"one\n");
-        super::comes_to_hold(&pidfile, format!("{}\n", child.id()).as_bytes());
+        crate::child::comes_to_hold(&spool, b"one\n");
+        crate::child::comes_to_hold(&pidfile, format!("{}\n", child.id()).as_bytes());
         assert_eq!(killed(child, signal).0, Some(32));
         assert!(!pidfile.exists());
         assert_eq!(std::fs::read(&spool).unwrap(), b"one\n");

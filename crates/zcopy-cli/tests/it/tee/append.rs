@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 
-use super::{as_gnu, comes_to_hold, run};
+use super::{as_gnu, run};
+use crate::child::comes_to_hold;
 use crate::child::{end_of, zc_tee};
 use crate::script::big;
 

@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use super::comes_to_hold;
+use crate::child::comes_to_hold;
 use crate::child::{end_of, read_exactly, zc_tee};
 
 #[test]
