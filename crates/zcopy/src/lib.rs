@@ -154,6 +154,7 @@
 //! 8. Page sharing is never silent.
 
 mod repeat;
+mod rewrite;
 mod transfer;
 
 mod fanout;
@@ -190,6 +191,7 @@ mod sys;
 mod scripted;
 
 pub use repeat::Repeat;
+pub use rewrite::{Input, Rest, Rewriter, Rewritten};
 pub use transfer::{Transfer, copy};
 
 pub use options::{Cache, OnSinkError, Reflink, SkipErrors, Sparse, SyncData};
