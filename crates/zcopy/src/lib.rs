@@ -191,7 +191,7 @@ mod sys;
 mod scripted;
 
 pub use repeat::Repeat;
-pub use rewrite::{Input, Rest, Rewriter, Rewritten};
+pub use rewrite::{Input, Rest, Rewrite, Rewriter, Rewritten};
 pub use transfer::{Transfer, copy};
 
 pub use options::{Cache, OnSinkError, Reflink, SkipErrors, Sparse, SyncData};

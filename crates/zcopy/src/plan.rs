@@ -12,12 +12,14 @@ use fit::{Fit, fit};
 mod candidate;
 mod fit;
 mod repeated;
+mod rewritten;
 mod several;
 
 pub use candidate::{Candidate, Verdict};
 
 pub(crate) use fit::shares_pages;
 pub(crate) use repeated::plan_repeated;
+pub(crate) use rewritten::plan_rewritten;
 pub(crate) use several::plan_several;
 
 /// Up to this size read and write are faster than any offload: what preparing one costs is more

@@ -1,5 +1,226 @@
-//! Bytes that become others on their way.
+//! Bytes that become others on their way: [`Rewrite`] looks at both ends, and hands over to the loop.
 
+use std::os::fd::{AsFd, BorrowedFd};
+
+use crate::end::End;
+use crate::endpoint::Endpoint;
+use crate::engine;
+use crate::error::{Failure, Result};
+use crate::fault::Side;
+use crate::options::Options;
+use crate::plan::{self, Plan};
+use crate::preflight;
+use crate::report::Report;
+use crate::sys::{Kernel, Linux};
+use crate::transfer::before_anything_moved;
+use course::{Course, Desk};
+
+mod ahead;
+mod chunk;
+pub(crate) mod course;
 mod rewriter;
 
 pub use rewriter::{Input, Rest, Rewriter, Rewritten};
+
+/// Gives a sink what a [`Rewriter`] makes of the bytes of one source after the other, as a filter does.
+///
+/// Nothing is held back: what has been read is rewritten, and what has been made of it is written, before more is
+/// read. Memory stays the same, however long the sources are. All ends are borrowed and stay the caller's.
+///
+/// # Examples
+///
+/// ```
+/// use std::io::Write;
+/// use zcopy::{Input, Rewrite, Rewritten};
+///
+/// let (source, mut writer) = std::io::pipe()?;
+/// writer.write_all(b"louder")?;
+/// drop(writer);
+/// let (reader, sink) = std::io::pipe()?;
+///
+/// let mut louder = Rewrite::new(&sink, |input: Input<'_>, room: &mut [u8]| {
+///     let n = input.bytes.len().min(room.len());
+///     room[..n].copy_from_slice(&input.bytes[..n]);
+///     room[..n].make_ascii_uppercase();
+///     Rewritten { taken: n, made: n }
+/// });
+/// let report = louder.run(&source)?;
+/// assert_eq!(report.bytes(), 6);
+/// louder.finish()?;
+///
+/// drop(sink);
+/// assert_eq!(std::io::read_to_string(reader)?, "LOUDER");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// A rewriter that needs to see a whole line takes none but whole ones:
+///
+/// ```
+/// use std::io::Write;
+/// use zcopy::{Input, Rest, Rewrite, Rewriter, Rewritten};
+///
+/// /// Lets no line pass that is longer than 64 KiB, and none that starts with `#`.
+/// struct WithoutComments;
+///
+/// impl Rewriter for WithoutComments {
+///     fn rewrite(&mut self, input: Input<'_>, room: &mut [u8]) -> Rewritten {
+///         let end = input.bytes.iter().position(|byte| *byte == b'\n');
+///         let taken = match (end, input.rest) {
+///             (Some(end), _) => end + 1,
+///             (None, Rest::Open) => return Rewritten::NOTHING,
+///             (None, _) => input.bytes.len(),
+///         };
+///         if input.bytes.starts_with(b"#") || taken > room.len() {
+///             return Rewritten { taken, made: 0 };
+///         }
+///         room[..taken].copy_from_slice(&input.bytes[..taken]);
+///         Rewritten { taken, made: taken }
+///     }
+/// }
+///
+/// let (source, mut writer) = std::io::pipe()?;
+/// writer.write_all(b"one\n# two\nthree")?;
+/// drop(writer);
+/// let (reader, sink) = std::io::pipe()?;
+///
+/// let mut rewrite = Rewrite::new(&sink, WithoutComments);
+/// assert_eq!(rewrite.run(&source)?.bytes(), 4, "a line may go on in the next source");
+/// assert_eq!(rewrite.finish()?.bytes(), 5, "it does not");
+///
+/// drop(sink);
+/// assert_eq!(std::io::read_to_string(reader)?, "one\nthree");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Kernel notes
+///
+/// The bytes are read and written: no call changes any on the way. A regular file or block device of 1 MiB or more is read
+/// by a thread of its own, up to 384 KiB ahead of the rewriter, where there are two processors. A pipe is
+/// enlarged as by [`Transfer::grow_pipes`](crate::Transfer::grow_pipes).
+///
+/// `SIGPIPE` and `SIGXFSZ` are the process's own affair: see [`Transfer`](crate::Transfer).
+#[must_use = "nothing is rewritten until it is run"]
+pub struct Rewrite<'a, R> {
+    sink: BorrowedFd<'a>,
+    rewriter: R,
+    desk: Desk,
+}
+
+impl<'a, R: Rewriter> Rewrite<'a, R> {
+    /// What `rewriter` makes goes to `sink`.
+    ///
+    /// # Examples
+    ///
+    /// See [`Rewrite`].
+    pub fn new<Sink: AsFd + ?Sized>(sink: &'a Sink, rewriter: R) -> Self {
+        Self {
+            sink: sink.as_fd(),
+            rewriter,
+            desk: Desk::default(),
+        }
+    }
+
+    /// What [`run`](Self::run) would do. Nothing is touched.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run), for everything that is known before anything is read.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::{Input, Rewrite, Rewritten, Strategy};
+    ///
+    /// let source = std::fs::File::open("/proc/version")?;
+    /// let null = std::fs::File::create("/dev/null")?;
+    /// let nothing = |input: Input<'_>, _: &mut [u8]| Rewritten { taken: input.bytes.len(), made: 0 };
+    /// let plan = Rewrite::new(&null, nothing).plan(&source)?;
+    /// assert_eq!(plan.strategy(), Strategy::Buffered);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn plan<Source: AsFd + ?Sized>(&self, source: &Source) -> Result<Plan> {
+        let prepared = prepare(&Linux, source.as_fd(), self.sink);
+        prepared
+            .map(|(source, sink)| plan::plan_rewritten(&source, &sink))
+            .map_err(before_anything_moved)
+    }
+
+    /// Rewrites everything that `source` has. What the rewriter has not taken by then stays, to be shown to it with the
+    /// bytes of the next source, or at the [end](Self::finish).
+    ///
+    /// Descriptors in non-blocking mode are waited for by `poll(2)`; interrupted calls are made again.
+    ///
+    /// The report counts the bytes that the sink has accepted.
+    ///
+    /// # Errors
+    ///
+    /// Before anything is read: a directory (`EISDIR`), a descriptor that is open the wrong way (`EBADF`), the same pipe, or the same
+    /// file with something left to read, at both ends (`EINVAL`). Later: whatever the kernel says, with the
+    /// side it speaks of. If that is the source, what came before has been rewritten, and the next source may
+    /// follow. If it is the sink, then [`undelivered`](crate::Error::undelivered) is what was made and not accepted, and no
+    /// more than the bytes that it was made from, and those that wait for more, is missing from a source that can be rewound.
+    ///
+    /// # Panics
+    ///
+    /// If the rewriter says that it took or made more than there was; if it panics itself.
+    ///
+    /// # Examples
+    ///
+    /// See [`Rewrite`].
+    pub fn run<Source: AsFd + ?Sized>(&mut self, source: &Source) -> Result<Report> {
+        let fd = source.as_fd();
+        let (from, to) = prepare(&Linux, fd, self.sink).map_err(before_anything_moved)?;
+        let is_long = ahead::is_worth_it(&from);
+        let (from, to) = (End::new(fd, from, None), End::new(self.sink, to, None));
+        let course = Course::new(Linux, (from, to), &mut self.rewriter, &mut self.desk);
+        if is_long {
+            return std::thread::scope(|scope| course.run(ahead::start(scope, from)));
+        }
+        course.run(None)
+    }
+
+    /// Says to the rewriter that nothing more will come, and gives the sink what it makes of what it has not taken yet.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run), of the sink.
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Examples
+    ///
+    /// See [`Rewrite`].
+    pub fn finish(mut self) -> Result<Report> {
+        let prepared = engine::examine(&Linux, Side::Sink, self.sink);
+        let prepared = prepared.and_then(|sink| preflight::check_sink(&sink).map(|()| sink));
+        let to = prepared.map_err(before_anything_moved)?;
+        let ends = (End::new(self.sink, to, None), End::new(self.sink, to, None));
+        Course::new(Linux, ends, &mut self.rewriter, &mut self.desk).finish()
+    }
+}
+
+impl<R> std::fmt::Debug for Rewrite<'_, R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rewrite")
+            .field("sink", &self.sink)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Looks at both ends, and refuses what cannot work. Touches nothing.
+pub(crate) fn prepare<K: Kernel>(
+    kernel: &K,
+    source: BorrowedFd<'_>,
+    sink: BorrowedFd<'_>,
+) -> std::result::Result<(Endpoint, Endpoint), Failure> {
+    let mut from = engine::examine(kernel, Side::Source, source)?;
+    let mut to = engine::examine(kernel, Side::Sink, sink)?;
+    if from.is_same(&to) {
+        from.survey(kernel, source);
+        to.survey(kernel, sink);
+    }
+    preflight::check(&from, &to, &Options::default())?;
+    Ok((from, to))
+}

@@ -1,18 +1,18 @@
 //! What becomes of bytes on their way: [`Rewriter`], what it is shown, and what it answers.
 
-/// Makes a sink's bytes out of a source's: what `Rewrite` is given.
+/// Makes a sink's bytes out of a source's: what [`Rewrite`](crate::Rewrite) is given.
 ///
 /// A closure that takes the same arguments is one too.
 ///
 /// # Examples
 ///
-/// See `Rewrite`.
+/// See [`Rewrite`](crate::Rewrite).
 pub trait Rewriter {
     /// Takes the beginning of `input`, and makes bytes of it at the beginning of `room`.
     ///
-    /// What it has made goes to the sink, and then it is asked again, until everything is taken or it answers with
-    /// [`Rewritten::NOTHING`], which means that it needs more than it was shown. What it did not take is
-    /// shown again, followed by what has come by then.
+    /// What it has made goes to the sink, and then it is asked again, with what it did not take, until it answers
+    /// [`Rewritten::NOTHING`]: that it needs more than it is shown. Then what it has left is shown again, followed by
+    /// what has come by then.
     ///
     /// `room` holds at least 64 KiB, and the whole of it is free each time. What it holds beforehand means nothing, and whatever
     /// is put behind what was made is forgotten.
@@ -23,7 +23,7 @@ pub trait Rewriter {
 ///
 /// # Examples
 ///
-/// See `Rewrite`.
+/// See [`Rewrite`](crate::Rewrite).
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
     /// Bytes that have been read and not been taken yet, in order.
@@ -36,13 +36,14 @@ pub struct Input<'a> {
 ///
 /// # Examples
 ///
-/// See `Rewrite`.
+/// See [`Rewrite`](crate::Rewrite).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Rest {
     /// More may come, if only from the next source.
     Open,
-    /// More may come, but there is no place for it before some of these, 64 KiB or more, are taken.
+    /// More may come, but there is no place for it: of these, 64 KiB or more, something has to be taken. Said
+    /// only to a rewriter that has just asked for more.
     Full,
     /// Nothing: these are the last, and all of them have to be taken.
     Last,
@@ -52,7 +53,7 @@ pub enum Rest {
 ///
 /// # Examples
 ///
-/// See `Rewrite`.
+/// See [`Rewrite`](crate::Rewrite).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rewritten {
     /// How many bytes of the input it is done with.

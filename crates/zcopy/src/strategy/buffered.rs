@@ -211,6 +211,32 @@ fn drain<K: Kernel>(
     Ok(step)
 }
 
+/// Reads once into this room. A message that is longer than the room is refused with `EMSGSIZE` and stays in the source.
+pub(crate) fn draw<K: Kernel>(
+    kernel: &K,
+    (source, detour): (&mut End<'_>, &mut Detour),
+    room: &mut [u8],
+    patience: Patience,
+) -> Result<Step, Fault> {
+    if source.endpoint.kind == Kind::Datagram {
+        match kernel.next_datagram(source.fd, patience) {
+            Ok(len) if len > room.len() => {
+                return Err(Fault::new("recv", Side::Source, Errno::MSGSIZE));
+            }
+            Ok(_) => {}
+            Err(errno) => return stopped("recv", Side::Source, errno),
+        }
+    }
+    match read(kernel, (source, Some(detour)), room, patience) {
+        Ok(0) => Ok(Step::Eof),
+        Ok(n) => {
+            source.advance(n as u64);
+            Ok(Step::Moved(n as u64))
+        }
+        Err(errno) => stopped("read", Side::Source, errno),
+    }
+}
+
 /// Writes once of these bytes.
 pub(crate) fn pour<K: Kernel>(
     kernel: &K,

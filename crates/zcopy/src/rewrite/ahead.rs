@@ -1,0 +1,103 @@
+//! Reading ahead: a long file is read by a thread of its own, while what it has read is rewritten.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{Builder, Scope};
+
+use super::chunk::Chunk;
+use crate::detour::Detour;
+use crate::end::End;
+use crate::endpoint::{Endpoint, Kind};
+use crate::fault::Fault;
+use crate::strategy::{Step, buffered};
+use crate::sys::{Linux, Patience};
+
+/// What is read before it is asked for, at most. Two reads let neither thread wait for the other's every turn.
+const CHUNKS: usize = 4;
+
+/// From how many bytes on it repays the thread.
+const LONG: u64 = 1 << 20;
+
+/// A thread that reads.
+pub(crate) struct Ahead {
+    /// What it has read, in order, and what it met then.
+    read: Receiver<(Chunk, Result<Step, Fault>)>,
+    spare: SyncSender<Chunk>,
+}
+
+/// Whether the source is long, and reading it never waits for somebody else: a thread that does cannot be called off.
+pub(crate) fn is_worth_it(source: &Endpoint) -> bool {
+    matches!(source.kind, Kind::Regular | Kind::Block)
+        && source.size.is_some_and(|size| size >= LONG)
+        && std::thread::available_parallelism().is_ok_and(|n| n.get() > 1)
+}
+
+/// Starts to read. None if there is no thread to be had.
+pub(crate) fn start<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    source: End<'scope>,
+) -> Option<Ahead> {
+    let (fill, read) = sync_channel(CHUNKS);
+    let (spare, empty) = sync_channel(CHUNKS);
+    for _ in 0..CHUNKS {
+        spare.send(Chunk::new()).ok()?;
+    }
+    let reading = move || read_all(source, &empty, &fill);
+    let name = "zcopy-reader".to_owned();
+    Builder::new()
+        .name(name)
+        .spawn_scoped(scope, reading)
+        .ok()?;
+    Some(Ahead { read, spare })
+}
+
+/// Reads until the end, a fault, or nobody wants more.
+fn read_all(
+    mut source: End<'_>,
+    empty: &Receiver<Chunk>,
+    filled: &SyncSender<(Chunk, Result<Step, Fault>)>,
+) {
+    let mut detour = Detour::default();
+    while let Ok(mut chunk) = empty.recv() {
+        let mut draw = || {
+            buffered::draw(
+                &Linux,
+                (&mut source, &mut detour),
+                chunk.room(),
+                Patience::Block,
+            )
+        };
+        let mut step = draw();
+        while step == Ok(Step::Interrupted) {
+            step = draw();
+        }
+        if let Ok(Step::Moved(n)) = step {
+            chunk.fill(n as usize);
+        }
+        let goes_on = matches!(step, Ok(Step::Moved(_)));
+        if filled.send((chunk, step)).is_err() || !goes_on {
+            return;
+        }
+    }
+}
+
+impl Ahead {
+    /// The next chunk, and what came of reading it. None if the thread has stopped.
+    pub(crate) fn next(&self) -> Option<(Chunk, Result<Step, Fault>)> {
+        self.read.recv().ok()
+    }
+
+    /// Gives a chunk back that is done with.
+    pub(crate) fn reuse(&self, chunk: Chunk) {
+        // If the thread has stopped, it has no use for it.
+        let _ = self.spare.send(chunk);
+    }
+
+    /// Has it stop, and says how many bytes it had read that nobody has been given.
+    pub(crate) fn stop(self) -> u64 {
+        drop(self.spare);
+        self.read
+            .iter()
+            .map(|(chunk, _)| chunk.pending().len() as u64)
+            .sum()
+    }
+}
