@@ -95,7 +95,7 @@ pub use rewriter::{Input, Rest, Rewriter, Rewritten};
 /// # Kernel notes
 ///
 /// The bytes are read and written: no call changes any on the way. A regular file or block device of 1 MiB or more is read
-/// by a thread of its own, up to 384 KiB ahead of the rewriter, where there are two processors. A pipe is
+/// by a thread of its own, up to 1 MiB ahead of the rewriter, where there are two processors. A pipe is
 /// enlarged as by [`Transfer::grow_pipes`](crate::Transfer::grow_pipes).
 ///
 /// `SIGPIPE` and `SIGXFSZ` are the process's own affair: see [`Transfer`](crate::Transfer).

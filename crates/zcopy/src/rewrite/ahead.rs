@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, Scope};
 
-use super::chunk::Chunk;
+use super::chunk::{Chunk, READ};
 use crate::detour::Detour;
 use crate::end::End;
 use crate::endpoint::{Endpoint, Kind};
@@ -11,7 +11,8 @@ use crate::fault::Fault;
 use crate::strategy::{Step, buffered};
 use crate::sys::{Linux, Patience};
 
-/// What is read before it is asked for, at most. Two reads let neither thread wait for the other's every turn.
+/// How many reads may be done before they are asked for, and the one that is at work. Measured over 1 GiB: 0.22 s with
+/// four of 256 KiB, 0.44 with four of 64, 0.34 without the thread.
 const CHUNKS: usize = 4;
 
 /// From how many bytes on it repays the thread.
@@ -62,7 +63,7 @@ fn read_all(
             buffered::draw(
                 &Linux,
                 (&mut source, &mut detour),
-                chunk.room(),
+                chunk.room(READ),
                 Patience::Block,
             )
         };

@@ -7,8 +7,8 @@ use crate::buffer::ALIGNMENT;
 /// How much a rewriter may leave for later before it is told that there is no place for more.
 pub(crate) const HELD: usize = 64 << 10;
 
-/// What is read at once. With what is made of it, it stays in a second-level cache.
-pub(crate) const READ: usize = 64 << 10;
+/// What is read at once, at most. The thread that reads ahead needs as much: to wake the other one costs as long as moving 64 KiB.
+pub(crate) const READ: usize = 256 << 10;
 
 /// Room for one read, and in front of it for what the rewriter has not taken of those before.
 ///
@@ -56,8 +56,8 @@ impl Chunk {
         self.pending.start += n;
     }
 
-    /// Room for one read, and what is pending in front of it.
-    pub(crate) fn room(&mut self) -> &mut [u8] {
+    /// Room for one read of at most `len` bytes, with what is pending in front of it.
+    pub(crate) fn room(&mut self, len: usize) -> &mut [u8] {
         let held = self.pending.len();
         debug_assert!(held <= HELD, "more than that has to be taken first");
         let to = self.start - held;
@@ -65,7 +65,7 @@ impl Chunk {
             self.bytes.copy_within(self.pending.clone(), to);
             self.pending = to..self.start;
         }
-        &mut self.bytes[self.start..][..READ]
+        &mut self.bytes[self.start..][..len.min(READ)]
     }
 
     /// Says that the first `n` bytes of the room were read.

@@ -1,7 +1,7 @@
 //! The loop that rewrites: read, have it rewritten, write.
 
 use super::ahead::Ahead;
-use super::chunk::{Chunk, HELD};
+use super::chunk::{Chunk, HELD, READ};
 use super::{Input, Rest, Rewriter, Rewritten};
 use crate::clock::Clock;
 use crate::detour::Detour;
@@ -17,6 +17,9 @@ use crate::progress::Progress;
 use crate::report::{Attempt, Ended, Report, Undelivered};
 use crate::strategy::{Step, Strategy, buffered};
 use crate::sys::{Kernel, Patience};
+
+/// What is read at once where nobody reads ahead: with what is made of it, it stays in a second-level cache.
+const NEAR: usize = 64 << 10;
 
 /// What a rewriter may fill at once.
 const ROOM: usize = 256 << 10;
@@ -105,8 +108,16 @@ impl<'a, K: Kernel, R: Rewriter> Course<'a, K, R> {
     fn drive(&mut self) -> Result<(), Failure> {
         loop {
             self.calls += 1;
-            let source = (&mut self.source, &mut self.source_detour);
-            match buffered::draw(&self.kernel, source, self.chunk.room(), Patience::Block)? {
+            let len = match self.source.endpoint.kind {
+                // The longest there are have no pieces.
+                Kind::Datagram => READ,
+                _ => NEAR,
+            };
+            let (room, source) = (
+                self.chunk.room(len),
+                (&mut self.source, &mut self.source_detour),
+            );
+            match buffered::draw(&self.kernel, source, room, Patience::Block)? {
                 Step::Moved(n) => self.chunk.fill(n as usize),
                 Step::Blocked(side) => {
                     self.wait(side)?;
