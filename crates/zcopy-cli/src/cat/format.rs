@@ -1,0 +1,239 @@
+//! What `zc-cat` makes of bytes: lines numbered, blank ones squeezed, and the invisible shown.
+//!
+//! Bytes are looked at in blocks of 64. [`Marks`] says by one bit a byte where something happens; everything between two such
+//! places is copied as it is, 64 bytes at a time, because a copy of a known length is cheaper than one of the right length. What it
+//! copies too much is written over by what comes next.
+
+use zcopy::{Input, Rest, Rewriter, Rewritten};
+
+use line_number::LineNumber;
+use made::Made;
+use marks::{BLOCK, Line, Marks, WINDOW};
+
+mod line_number;
+mod made;
+mod marks;
+mod shown;
+
+#[cfg(test)]
+mod tests;
+
+/// A block with more bytes to show than this is translated byte by byte: 64 copies would take longer.
+const DENSE: u32 = 10;
+
+/// How many bytes [`Format::line`] makes at once: room for a few blocks.
+const DESK: usize = 4096;
+
+/// What is done to bytes: the options of GNU cat that change them.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy_cli::cat::format::{Look, Numbering};
+///
+/// let look = Look {
+///     numbering: Numbering::NonBlank,
+///     ..Look::default()
+/// };
+/// assert!(!look.is_plain());
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is an option that is given or not, and they go with each other in every way"
+)]
+pub struct Look {
+    /// Which lines are numbered: `-n` and `-b`.
+    pub numbering: Numbering,
+    /// Of several blank lines on end, only the first is kept: `-s`.
+    pub squeeze_blank: bool,
+    /// `$` in front of a newline, and `^M` for a carriage return in front of that: `-E`.
+    pub show_ends: bool,
+    /// `^I` for a tab: `-T`.
+    pub show_tabs: bool,
+    /// `^X` and `M-X` for what does not print, except tabs and newlines: `-v`.
+    pub show_nonprinting: bool,
+}
+
+/// Which lines are numbered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Numbering {
+    /// None.
+    #[default]
+    None,
+    /// Every line that is kept.
+    Every,
+    /// Every line that has more than its newline.
+    NonBlank,
+}
+
+/// Changes bytes as a [`Look`] asks, from one call to the next, and from one file to the next.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy_cli::cat::format::{Format, Look};
+///
+/// let mut format = Format::new(Look {
+///     show_ends: true,
+///     show_tabs: true,
+///     ..Look::default()
+/// });
+/// let mut out = Vec::new();
+/// format.line(b"to\tbe\r\n", &mut out);
+/// assert_eq!(out, b"to^Ibe^M$\n");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Format {
+    look: Look,
+    line: Line,
+    number: LineNumber,
+    /// Where [`Format::line`] has its bytes made.
+    desk: Vec<u8>,
+}
+
+impl Look {
+    /// Whether bytes stay as they are.
+    #[must_use]
+    pub fn is_plain(self) -> bool {
+        self == Self::default()
+    }
+
+    /// Whether a carriage return is shown in front of a newline, and nowhere else.
+    fn shows_crlf(self) -> bool {
+        self.show_ends && !self.show_nonprinting
+    }
+}
+
+impl Format {
+    /// Stands at the beginning of the first line.
+    #[must_use]
+    pub fn new(look: Look) -> Self {
+        Self {
+            look,
+            line: Line::default(),
+            number: LineNumber::default(),
+            desk: Vec::new(),
+        }
+    }
+
+    /// Formats one line with its newline, or a part of it without, and appends it to `out`.
+    ///
+    /// Returns how many of the appended bytes stand before the content: the line number, or 0. Returns `None` if the line was
+    /// squeezed away, and nothing appended.
+    ///
+    /// The bytes are those that [`Rewriter::rewrite`] makes, if a carriage return and its newline come in one part.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy_cli::cat::format::{Format, Look, Numbering};
+    ///
+    /// let mut format = Format::new(Look {
+    ///     numbering: Numbering::Every,
+    ///     squeeze_blank: true,
+    ///     ..Look::default()
+    /// });
+    /// let mut out = Vec::new();
+    /// assert_eq!(format.line(b"to be\n", &mut out), Some(7));
+    /// assert_eq!(format.line(b"\n", &mut out), Some(7));
+    /// assert_eq!(format.line(b"\n", &mut out), None);
+    /// assert_eq!(format.line(b"or ", &mut out), Some(7));
+    /// assert_eq!(format.line(b"not\n", &mut out), Some(0));
+    /// assert_eq!(out, b"     1\tto be\n     2\t\n     3\tor not\n");
+    /// ```
+    pub fn line(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+        let (number_before, len_before) = (self.number, out.len());
+        let mut desk = std::mem::take(&mut self.desk);
+        desk.resize(DESK, 0);
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let input = Input {
+                bytes: rest,
+                rest: Rest::Last,
+            };
+            let Rewritten { taken, made } = self.rewrite(input, &mut desk);
+            out.extend_from_slice(&desk[..made]);
+            rest = &rest[taken..];
+        }
+        self.desk = desk;
+        if out.len() == len_before && !bytes.is_empty() {
+            return None;
+        }
+        Some(if self.number == number_before {
+            0
+        } else {
+            self.number.width()
+        })
+    }
+
+    /// Formats the first `n` bytes of a window. They are at most a block.
+    #[inline]
+    fn block(&mut self, window: &[u8; WINDOW], n: usize, made: &mut Made<'_>) {
+        let marks = Marks::of(window, n, self.look, &mut self.line);
+        let is_dense = marks.shown.count_ones() > DENSE;
+        let mut events = marks.numbers | marks.ends | marks.dropped;
+        if !is_dense {
+            events |= marks.shown;
+        }
+        let mut from = 0;
+        while events != 0 {
+            let at = events.trailing_zeros() as usize;
+            let event = 1 << at;
+            events ^= event;
+            if is_dense {
+                made.put_by_table(window, from, at, marks.shown);
+            } else {
+                made.put_as_it_is(window, from, at);
+            }
+            from = at;
+            if marks.numbers & event != 0 {
+                self.number.advance();
+                made.put_number(&self.number);
+            }
+            if marks.ends & event != 0 {
+                made.put(*b"$", 1);
+            }
+            if marks.dropped & event != 0 {
+                from = at + 1;
+            }
+            if !is_dense && marks.shown & event != 0 {
+                made.put_shown(window[at], true);
+                from = at + 1;
+            }
+        }
+        if is_dense {
+            made.put_by_table(window, from, n, marks.shown);
+        } else {
+            made.put_as_it_is(window, from, n);
+        }
+    }
+}
+
+impl Rewriter for Format {
+    fn rewrite(&mut self, input: Input<'_>, room: &mut [u8]) -> Rewritten {
+        let bytes = match input.bytes {
+            // Whether the last one stands in front of a newline is not known yet.
+            [before @ .., b'\r'] if self.look.shows_crlf() && input.rest != Rest::Last => before,
+            bytes => bytes,
+        };
+        let mut made = Made::new(room);
+        let mut taken = 0;
+        while taken < bytes.len() && made.has_room_for_a_block() {
+            let rest = &bytes[taken..];
+            let n = rest.len().min(BLOCK);
+            if let Some(window) = rest.first_chunk() {
+                self.block(window, n, &mut made);
+            } else {
+                let mut window = [0; WINDOW];
+                window[..rest.len()].copy_from_slice(rest);
+                self.block(&window, n, &mut made);
+            }
+            taken += n;
+        }
+        Rewritten {
+            taken,
+            made: made.len(),
+        }
+    }
+}

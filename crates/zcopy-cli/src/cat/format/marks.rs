@@ -1,0 +1,115 @@
+//! Where in a block something happens: one bit a byte, the lowest for the first.
+
+use wide::u8x16;
+
+use super::{Look, Numbering};
+
+/// How many bytes are looked at together: as many as a mask has bits.
+pub(super) const BLOCK: usize = 64;
+
+/// A block and what comes after it: from any of its bytes on, a whole block can be copied.
+pub(super) const WINDOW: usize = 2 * BLOCK;
+
+/// What the bytes so far say of the next one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    /// It begins a line.
+    begins: bool,
+    /// The line before it was blank, so that another one would be squeezed.
+    after_blank: bool,
+}
+
+/// What happens at which bytes of a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Marks {
+    /// A line number goes before these.
+    pub(super) numbers: u64,
+    /// A `$` goes before these newlines.
+    pub(super) ends: u64,
+    /// These newlines are squeezed away.
+    pub(super) dropped: u64,
+    /// These bytes are shown as something else.
+    pub(super) shown: u64,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self {
+            begins: true,
+            after_blank: false,
+        }
+    }
+}
+
+impl Marks {
+    /// Looks at the first `n` bytes of a window, which are at most a block, and moves `line` behind them.
+    #[inline]
+    pub(super) fn of(window: &[u8; WINDOW], n: usize, look: Look, line: &mut Line) -> Self {
+        let in_use = u64::MAX >> (BLOCK - n);
+        let last = 1 << (n - 1);
+        let newlines = equal(window, b'\n') & in_use;
+        let beginnings = (newlines << 1 | u64::from(line.begins)) & in_use;
+        let blank = newlines & beginnings;
+        let dropped = if look.squeeze_blank {
+            blank & (blank << 1 | u64::from(line.after_blank))
+        } else {
+            0
+        };
+        let numbers = match look.numbering {
+            Numbering::None => 0,
+            Numbering::Every => beginnings & !dropped,
+            Numbering::NonBlank => beginnings & !newlines,
+        };
+        let ends = if look.show_ends {
+            newlines & !dropped
+        } else {
+            0
+        };
+        let mut shown = 0;
+        if look.show_nonprinting {
+            shown |= nonprinting(window) & !newlines & !equal(window, b'\t');
+        } else if look.show_ends {
+            let newline_after = u64::from(window[BLOCK] == b'\n') << (BLOCK - 1);
+            shown |= equal(window, b'\r') & (newlines >> 1 | newline_after);
+        }
+        if look.show_tabs {
+            shown |= equal(window, b'\t');
+        }
+        *line = Line {
+            begins: newlines & last != 0,
+            after_blank: blank & last != 0,
+        };
+        Self {
+            numbers,
+            ends,
+            dropped,
+            shown: shown & in_use,
+        }
+    }
+}
+
+/// Where `byte` is.
+#[inline]
+fn equal(window: &[u8; WINDOW], byte: u8) -> u64 {
+    mask(window, |bytes| bytes.cmp_eq(u8x16::splat(byte)))
+}
+
+/// Where bytes are that do not print: 0 to 31, and 127 and above.
+#[inline]
+fn nonprinting(window: &[u8; WINDOW]) -> u64 {
+    // The 95 that do are 0 to 94 then, and all others are above.
+    mask(window, |bytes| {
+        let from_space = bytes - u8x16::splat(b' ');
+        from_space.max(u8x16::splat(95)).cmp_eq(from_space)
+    })
+}
+
+/// One bit for each byte of the window's block that `test` makes 255 of.
+#[inline]
+fn mask(window: &[u8; WINDOW], test: impl Fn(u8x16) -> u8x16) -> u64 {
+    let (chunks, _) = window[..BLOCK].as_chunks();
+    chunks.iter().rev().fold(0, |mask, chunk| {
+        let bits = test(u8x16::new(*chunk)).move_mask().cast_unsigned();
+        mask << 16 | u64::from(bits)
+    })
+}
