@@ -167,7 +167,8 @@ impl Format {
 
     /// Formats the first `len` of `bytes`, behind which stands another block, and whole blocks at a time.
     fn blocks(&mut self, bytes: &[u8], len: usize, room: &mut [u8]) -> Rewritten {
-        let table = &SHOWN[usize::from(self.look.show_nonprinting)][usize::from(self.look.show_tabs)];
+        let table =
+            &SHOWN[usize::from(self.look.show_nonprinting)][usize::from(self.look.show_tabs)];
         // What changes with each block is kept out of memory.
         let (mut line, mut number) = (self.line, self.number);
         let mut made = Made::new(room);

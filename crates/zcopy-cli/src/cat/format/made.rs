@@ -73,7 +73,14 @@ impl<'a> Made<'a> {
     }
 
     #[inline]
-    fn put_content(&mut self, window: &[u8; WINDOW], from: usize, to: usize, is_dense: bool, table: &Table) {
+    fn put_content(
+        &mut self,
+        window: &[u8; WINDOW],
+        from: usize,
+        to: usize,
+        is_dense: bool,
+        table: &Table,
+    ) {
         if is_dense {
             self.put_by_table(&window[from..to], table);
         } else {
@@ -104,7 +111,7 @@ impl<'a> Made<'a> {
 
     /// Puts a line number and its tab.
     #[inline]
-    fn put_number(&mut self, number: &LineNumber) {
+    pub(super) fn put_number(&mut self, number: &LineNumber) {
         if let Some(beyond) = number.beyond_columns() {
             for digit in beyond.to_string().bytes() {
                 self.put([digit], 1);
