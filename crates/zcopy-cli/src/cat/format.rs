@@ -8,7 +8,8 @@ use zcopy::{Input, Rest, Rewriter, Rewritten};
 
 use line_number::LineNumber;
 use made::Made;
-use marks::{BLOCK, Line, Marks, WINDOW};
+use marks::{BLOCK, Line, Marks};
+use shown::SHOWN;
 
 mod line_number;
 mod made;
@@ -17,9 +18,6 @@ mod shown;
 
 #[cfg(test)]
 mod tests;
-
-/// A block with more bytes to show than this is translated byte by byte: 64 copies would take longer.
-const DENSE: u32 = 10;
 
 /// How many bytes [`Format::line`] makes at once: room for a few blocks.
 const DESK: usize = 4096;
@@ -167,45 +165,27 @@ impl Format {
         })
     }
 
-    /// Formats the first `n` bytes of a window. They are at most a block.
-    #[inline]
-    fn block(&mut self, window: &[u8; WINDOW], n: usize, made: &mut Made<'_>) {
-        let marks = Marks::of(window, n, self.look, &mut self.line);
-        let is_dense = marks.shown.count_ones() > DENSE;
-        let mut events = marks.numbers | marks.ends | marks.dropped;
-        if !is_dense {
-            events |= marks.shown;
+    /// Formats the first `len` of `bytes`, behind which stands another block, and whole blocks at a time.
+    fn blocks(&mut self, bytes: &[u8], len: usize, room: &mut [u8]) -> Rewritten {
+        let table =
+            &SHOWN[usize::from(self.look.show_nonprinting)][usize::from(self.look.show_tabs)];
+        // What changes with each block is kept out of memory.
+        let (mut line, mut number) = (self.line, self.number);
+        let mut made = Made::new(room);
+        let mut taken = 0;
+        while taken < len && made.has_room_for_a_block() {
+            let Some(window) = bytes[taken..].first_chunk() else {
+                break;
+            };
+            let n = BLOCK.min(len - taken);
+            let marks = Marks::of(window, n, self.look, &mut line);
+            made.put_block(window, n, marks, &mut number, table);
+            taken += n;
         }
-        let mut from = 0;
-        while events != 0 {
-            let at = events.trailing_zeros() as usize;
-            let event = 1 << at;
-            events ^= event;
-            if is_dense {
-                made.put_by_table(window, from, at, marks.shown);
-            } else {
-                made.put_as_it_is(window, from, at);
-            }
-            from = at;
-            if marks.numbers & event != 0 {
-                self.number.advance();
-                made.put_number(&self.number);
-            }
-            if marks.ends & event != 0 {
-                made.put(*b"$", 1);
-            }
-            if marks.dropped & event != 0 {
-                from = at + 1;
-            }
-            if !is_dense && marks.shown & event != 0 {
-                made.put_shown(window[at], true);
-                from = at + 1;
-            }
-        }
-        if is_dense {
-            made.put_by_table(window, from, n, marks.shown);
-        } else {
-            made.put_as_it_is(window, from, n);
+        (self.line, self.number) = (line, number);
+        Rewritten {
+            taken,
+            made: made.len(),
         }
     }
 }
@@ -217,23 +197,18 @@ impl Rewriter for Format {
             [before @ .., b'\r'] if self.look.shows_crlf() && input.rest != Rest::Last => before,
             bytes => bytes,
         };
-        let mut made = Made::new(room);
-        let mut taken = 0;
-        while taken < bytes.len() && made.has_room_for_a_block() {
-            let rest = &bytes[taken..];
-            let n = rest.len().min(BLOCK);
-            if let Some(window) = rest.first_chunk() {
-                self.block(window, n, &mut made);
-            } else {
-                let mut window = [0; WINDOW];
-                window[..rest.len()].copy_from_slice(rest);
-                self.block(&window, n, &mut made);
-            }
-            taken += n;
+        let with_another_behind = bytes.len().saturating_sub(BLOCK) / BLOCK * BLOCK;
+        let body = self.blocks(bytes, with_another_behind, room);
+        if body.taken < with_another_behind {
+            return body;
         }
+        let (_, tail) = bytes.split_at(body.taken);
+        let mut padded = [0; 3 * BLOCK];
+        padded[..tail.len()].copy_from_slice(tail);
+        let end = self.blocks(&padded, tail.len(), &mut room[body.made..]);
         Rewritten {
-            taken,
-            made: made.len(),
+            taken: body.taken + end.taken,
+            made: body.made + end.made,
         }
     }
 }

@@ -61,6 +61,23 @@ impl LineNumber {
         self.width + digits_beyond as usize
     }
 
+    /// The number of the line that comes after so many, as yet of the one before it.
+    #[cfg(test)]
+    pub(super) fn after(lines: u64) -> Self {
+        let mut number = Self {
+            beyond: lines / 10_u64.pow(15),
+            ..Self::default()
+        };
+        let text = if number.beyond > 0 {
+            format!("{:015}\t", lines % 10_u64.pow(15))
+        } else {
+            format!("{lines:15}\t")
+        };
+        number.width = text.trim_start_matches(' ').len().max(number.width);
+        number.text = u128::from_le_bytes(text.into_bytes().try_into().unwrap());
+        number
+    }
+
     #[cold]
     fn carry(&mut self) {
         let mut columns = self.text.to_le_bytes();

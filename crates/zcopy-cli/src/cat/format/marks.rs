@@ -28,7 +28,9 @@ pub(super) struct Marks {
     pub(super) ends: u64,
     /// These newlines are squeezed away.
     pub(super) dropped: u64,
-    /// These bytes are shown as something else.
+    /// These carriage returns are shown, because a newline follows.
+    pub(super) returns: u64,
+    /// These bytes are shown as something else wherever they stand.
     pub(super) shown: u64,
 }
 
@@ -65,12 +67,15 @@ impl Marks {
         } else {
             0
         };
+        let returns = if look.shows_crlf() {
+            let newline_after = u64::from(window[BLOCK] == b'\n') << (BLOCK - 1);
+            equal(window, b'\r') & ((newlines >> 1) | newline_after)
+        } else {
+            0
+        };
         let mut shown = 0;
         if look.show_nonprinting {
             shown |= nonprinting(window) & !newlines & !equal(window, b'\t');
-        } else if look.show_ends {
-            let newline_after = u64::from(window[BLOCK] == b'\n') << (BLOCK - 1);
-            shown |= equal(window, b'\r') & (newlines >> 1 | newline_after);
         }
         if look.show_tabs {
             shown |= equal(window, b'\t');
@@ -83,6 +88,7 @@ impl Marks {
             numbers,
             ends,
             dropped,
+            returns,
             shown: shown & in_use,
         }
     }

@@ -9,17 +9,40 @@ pub(super) struct Shown {
     pub(super) len: u8,
 }
 
-/// Every byte as itself, and every byte as `^X`, `M-X` or `M-^X`, if it does not print.
-pub(super) static SHOWN: [[Shown; 256]; 2] = {
-    let mut table = [[Shown::as_itself(0); 256]; 2];
+/// How each byte is shown.
+pub(super) type Table = [Shown; 256];
+
+/// The tables by what is shown: what does not print, and tabs.
+pub(super) static SHOWN: [[Table; 2]; 2] = [
+    [table(false, false), table(false, true)],
+    [table(true, false), table(true, true)],
+];
+
+/// How a byte is shown that does not print, or is a tab.
+#[inline]
+pub(super) fn visible(byte: u8) -> Shown {
+    static ALL: Table = table(true, true);
+    ALL[usize::from(byte)]
+}
+
+const fn table(nonprinting: bool, tabs: bool) -> Table {
+    let mut table = [Shown::as_itself(0); 256];
     let mut byte = 0;
     while byte < 256 {
-        table[0][byte] = Shown::as_itself(byte as u8);
-        table[1][byte] = Shown::visibly(byte as u8);
+        let is_shown = match byte as u8 {
+            b'\n' => false,
+            b'\t' => tabs,
+            _ => nonprinting,
+        };
+        table[byte] = if is_shown {
+            Shown::visibly(byte as u8)
+        } else {
+            Shown::as_itself(byte as u8)
+        };
         byte += 1;
     }
     table
-};
+}
 
 impl Shown {
     const fn as_itself(byte: u8) -> Self {

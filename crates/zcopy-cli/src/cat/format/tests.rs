@@ -1,1 +1,301 @@
+use std::io::{Seek as _, Write as _};
+use std::process::Command;
 
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::*;
+
+/// The least room that a rewriter is given.
+const LEAST_ROOM: usize = 64 << 10;
+
+/// Every combination of the options.
+fn looks() -> impl Iterator<Item = Look> {
+    let numberings = [Numbering::None, Numbering::Every, Numbering::NonBlank];
+    numberings.into_iter().flat_map(|numbering| {
+        (0..16).map(move |bits| Look {
+            numbering,
+            squeeze_blank: bits & 1 != 0,
+            show_ends: bits & 2 != 0,
+            show_tabs: bits & 4 != 0,
+            show_nonprinting: bits & 8 != 0,
+        })
+    })
+}
+
+/// What GNU's manual says, byte by byte.
+fn naive(bytes: &[u8], look: Look) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut n_numbered = 0;
+    let mut begins_line = true;
+    let mut after_blank = false;
+    for (at, &byte) in bytes.iter().enumerate() {
+        let is_blank = begins_line && byte == b'\n';
+        if is_blank && after_blank && look.squeeze_blank {
+            continue;
+        }
+        let is_numbered = match look.numbering {
+            Numbering::None => false,
+            Numbering::Every => begins_line,
+            Numbering::NonBlank => begins_line && !is_blank,
+        };
+        if is_numbered {
+            n_numbered += 1;
+            out.extend(format!("{n_numbered:6}\t").bytes());
+        }
+        match byte {
+            b'\n' if look.show_ends => out.extend(b"$\n"),
+            b'\t' if look.show_tabs => out.extend(b"^I"),
+            b'\r' if look.show_ends && bytes.get(at + 1) == Some(&b'\n') => out.extend(b"^M"),
+            b'\n' | b'\t' => out.push(byte),
+            _ if look.show_nonprinting => {
+                if byte >= 128 {
+                    out.extend(b"M-");
+                }
+                match byte % 128 {
+                    control @ 0..32 => out.extend([b'^', b'@' + control]),
+                    127 => out.extend(b"^?"),
+                    printing => out.push(printing),
+                }
+            }
+            _ => out.push(byte),
+        }
+        (begins_line, after_blank) = (byte == b'\n', is_blank);
+    }
+    out
+}
+
+/// What is made of parts that are read one after the other, by a driver that shows again what was not taken.
+fn rewritten(parts: &[&[u8]], format: &mut Format) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut room = vec![b'#'; LEAST_ROOM];
+    let mut shown = Vec::new();
+    let open = parts.iter().map(|part| (*part, Rest::Open));
+    for (part, rest) in open.chain([(&b""[..], Rest::Last)]) {
+        shown.extend_from_slice(part);
+        while !shown.is_empty() {
+            let input = Input {
+                bytes: &shown,
+                rest,
+            };
+            let answer = format.rewrite(input, &mut room);
+            out.extend_from_slice(&room[..answer.made]);
+            shown.drain(..answer.taken);
+            if answer == Rewritten::NOTHING {
+                break;
+            }
+            assert!(answer.taken > 0, "made something of nothing");
+        }
+        let may_wait = rest == Rest::Open && format.look.shows_crlf();
+        assert!(
+            shown.is_empty() || may_wait && shown == b"\r",
+            "holds back {shown:?}"
+        );
+    }
+    out
+}
+
+/// What [`Format::line`] makes of lines, each of which is also cut where `cuts` says.
+fn line_by_line(bytes: &[u8], look: Look, cuts: &[Index]) -> Vec<u8> {
+    let mut format = Format::new(look);
+    let mut out = Vec::new();
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let cut = cuts.first().map_or(0, |cut| cut.index(line.len()));
+        let parts = match line.split_at(cut) {
+            // These two have to come together.
+            (_, b"\n") => vec![line],
+            (before, after) if before.is_empty() => vec![after],
+            (before, after) => vec![before, after],
+        };
+        for part in parts {
+            let (old, len) = (format.clone(), out.len());
+            let prefix = format.line(part, &mut out);
+            let is_number = |text: &[u8]| text.ends_with(b"\t") && text.len() >= 7;
+            match prefix {
+                None => assert_eq!((part, out.len()), (&b"\n"[..], len)),
+                Some(0) => assert_eq!(old.number, format.number),
+                Some(n) => assert!(is_number(&out[len..len + n])),
+            }
+        }
+    }
+    out
+}
+
+/// Bytes of the kinds that matter, and stretches that end around a block's end.
+fn text() -> impl Strategy<Value = Vec<u8>> {
+    let stretch = prop_oneof![0..5_usize, 60..67_usize, 125..131_usize];
+    let piece = prop_oneof![
+        4 => (1..5_usize).prop_map(|n| b"\n".repeat(n)),
+        2 => (1..4_usize).prop_map(|n| b"\r\n".repeat(n)),
+        1 => Just(b"\r".to_vec()),
+        1 => (1..4_usize).prop_map(|n| b"\t".repeat(n)),
+        4 => stretch.prop_map(|n| b"x".repeat(n)),
+        2 => vec(any::<u8>(), 0..100),
+        1 => vec(prop_oneof![Just(b'\n'), Just(b'\r'), Just(b'\t'), Just(127), 0..32_u8, 128..=255_u8], 0..100),
+    ];
+    vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+}
+
+/// The parts between the places that `cuts` says.
+fn cut<'a>(bytes: &'a [u8], cuts: &[Index]) -> Vec<&'a [u8]> {
+    let mut places: Vec<_> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+    places.extend([0, bytes.len()]);
+    places.sort_unstable();
+    places
+        .windows(2)
+        .map(|pair| &bytes[pair[0]..pair[1]])
+        .collect()
+}
+
+proptest! {
+    #[test]
+    fn blocks_make_what_single_bytes_make(bytes in text(), cuts in vec(any::<Index>(), 0..5)) {
+        for look in looks() {
+            let expected = naive(&bytes, look);
+            let made = rewritten(&cut(&bytes, &cuts), &mut Format::new(look));
+            prop_assert_eq!(made.escape_ascii().to_string(), expected.escape_ascii().to_string(), "{:?}", look);
+        }
+    }
+
+    #[test]
+    fn lines_make_what_single_bytes_make(bytes in text(), cuts in vec(any::<Index>(), 0..2)) {
+        for look in looks() {
+            let expected = naive(&bytes, look);
+            let made = line_by_line(&bytes, look, &cuts);
+            prop_assert_eq!(made.escape_ascii().to_string(), expected.escape_ascii().to_string(), "{:?}", look);
+        }
+    }
+}
+
+proptest! {
+    // Each case is long, or starts 48 processes.
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    #[test]
+    fn little_room_is_enough_for_much(seed in text(), n in LEAST_ROOM..4 * LEAST_ROOM, cuts in vec(any::<Index>(), 0..3)) {
+        let bytes: Vec<u8> = seed.iter().chain(b"\n").copied().cycle().take(n).collect();
+        for look in looks() {
+            let made = rewritten(&cut(&bytes, &cuts), &mut Format::new(look));
+            prop_assert!(made == naive(&bytes, look), "{:?}", look);
+        }
+    }
+
+    #[test]
+    fn gnu_cat_makes_what_single_bytes_make(bytes in text()) {
+        for look in looks() {
+            let expected = naive(&bytes, look);
+            let Some(made) = by_gnu(&bytes, look) else {
+                let may_skip = std::env::var_os("ZCOPY_REQUIRE").is_none();
+                prop_assert!(may_skip, "ZCOPY_REQUIRE forbids skipping: cat is not GNU's");
+                eprintln!("SKIPPED: cat is not GNU's");
+                return Ok(());
+            };
+            prop_assert_eq!(made.escape_ascii().to_string(), expected.escape_ascii().to_string(), "{:?}", look);
+        }
+    }
+}
+
+/// What this machine's cat makes of bytes, if it is GNU's.
+fn by_gnu(bytes: &[u8], look: Look) -> Option<Vec<u8>> {
+    let version = Command::new("cat").arg("--version").output().unwrap();
+    if !version.stdout.starts_with(b"cat (GNU coreutils)") {
+        return None;
+    }
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(bytes).unwrap();
+    file.rewind().unwrap();
+    let mut options = String::from("-u");
+    options.push_str(match look.numbering {
+        Numbering::None => "",
+        Numbering::Every => "n",
+        Numbering::NonBlank => "b",
+    });
+    for (is_given, letter) in [
+        (look.squeeze_blank, 's'),
+        (look.show_ends, 'E'),
+        (look.show_tabs, 'T'),
+        (look.show_nonprinting, 'v'),
+    ] {
+        options.extend(is_given.then_some(letter));
+    }
+    let cat = Command::new("cat").arg(options).stdin(file).output();
+    Some(cat.unwrap().stdout)
+}
+
+#[test]
+fn blank_lines_with_everything_fill_the_least_room_and_no_more() {
+    let look = Look {
+        numbering: Numbering::Every,
+        show_ends: true,
+        ..Look::default()
+    };
+    let mut format = Format::new(look);
+    format.number = LineNumber::after(u64::MAX - 300_000);
+    let bytes = b"\n".repeat(256 << 10);
+    let mut expected = Vec::new();
+    for line in 1..=bytes.len() as u64 {
+        expected.extend(format!("{}\t$\n", u64::MAX - 300_000 + line).bytes());
+    }
+    assert!(rewritten(&[&bytes], &mut format) == expected);
+}
+
+#[test]
+fn numbers_outgrow_their_columns() {
+    for before in [
+        8,
+        98,
+        999_998,
+        99_999_998,
+        999_999_999_999_998,
+        1_999_999_999_999_998,
+        u64::MAX - 3,
+    ] {
+        let mut number = LineNumber::after(before);
+        for line in before + 1..=before + 3 {
+            number.advance();
+            let mut room = [0; 64];
+            let mut made = Made::new(&mut room);
+            made.put_number(&number);
+            let len = made.len();
+            assert_eq!(len, number.width());
+            assert_eq!(
+                room[..len].escape_ascii().to_string(),
+                format!("{line:6}\\t")
+            );
+            assert_eq!(number, LineNumber::after(line));
+        }
+    }
+}
+
+#[test]
+fn a_carriage_return_waits_for_the_next_file() {
+    let ends = Look {
+        show_ends: true,
+        ..Look::default()
+    };
+    let made = |parts: &[&[u8]]| rewritten(parts, &mut Format::new(ends));
+    assert_eq!(made(&[b"a\r", b"\nb"]), b"a^M$\nb");
+    assert_eq!(made(&[b"a\r", b"b"]), b"a\rb");
+    assert_eq!(made(&[b"a\r"]), b"a\r");
+}
+
+#[test]
+fn nothing_is_made_of_nothing() {
+    for look in looks() {
+        let mut format = Format::new(look);
+        let mut out = Vec::new();
+        assert_eq!(format.line(b"", &mut out), Some(0));
+        assert_eq!(rewritten(&[b"", b""], &mut format), b"");
+        assert_eq!(out, b"");
+    }
+}
+
+#[test]
+fn a_look_is_plain_if_it_changes_nothing() {
+    for look in looks() {
+        let every_byte: Vec<u8> = (0..=255).chain(*b"\n\n\n\r\n").collect();
+        let changes = naive(&every_byte, look) != every_byte;
+        assert_eq!(look.is_plain(), !changes, "{look:?}");
+    }
+}
