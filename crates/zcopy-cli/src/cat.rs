@@ -15,6 +15,8 @@ use crate::probe::gives_anything;
 use crate::quote::quoted;
 use crate::{exit, sys};
 
+pub mod paint;
+
 /// The command line of `zc-cat`.
 #[derive(Debug, clap::Parser)]
 #[command(
