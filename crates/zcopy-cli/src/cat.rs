@@ -16,6 +16,7 @@ use crate::quote::quoted;
 use crate::{exit, sys};
 
 pub mod paint;
+pub mod stamp;
 
 /// The command line of `zc-cat`.
 #[derive(Debug, clap::Parser)]
