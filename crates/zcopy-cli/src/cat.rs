@@ -15,6 +15,7 @@ use crate::probe::gives_anything;
 use crate::quote::quoted;
 use crate::{exit, sys};
 
+pub mod lines;
 pub mod paint;
 pub mod stamp;
 
