@@ -16,6 +16,9 @@ use crate::quote::quoted;
 use crate::{exit, sys};
 
 pub mod format;
+pub mod lines;
+pub mod paint;
+pub mod stamp;
 
 /// The command line of `zc-cat`.
 #[derive(Debug, clap::Parser)]

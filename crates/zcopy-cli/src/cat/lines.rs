@@ -1,0 +1,216 @@
+//! Whole lines: each with the time it came in front, and coloured.
+
+use std::mem;
+
+use memchr::memchr;
+use zcopy::{Input, Rest, Rewriter, Rewritten};
+
+use super::paint::Paint;
+use super::stamp::{Moment, Stamp};
+
+/// What makes a line look as the options of GNU cat want it.
+pub trait LineFormat {
+    /// Puts a line behind what is in `out`, and tells how many bytes of it are the number in front; `None` if the line is
+    /// squeezed away, and nothing was put.
+    ///
+    /// The line ends with its newline. Without one it is a piece of a line that is too long, and the next one goes on
+    /// with it, or it is the end of everything.
+    fn line(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Option<usize>;
+}
+
+/// Rewrites whole lines: the time first, then the number, then the coloured content.
+///
+/// A line waits until its end has come, or until it is known that none does. A line that does not fit where the source is read
+/// into, 64 KiB or more, comes in pieces of that size instead: it is stamped and numbered once, and patterns see one piece at a
+/// time.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy::{Input, Rest, Rewriter as _};
+/// use zcopy_cli::cat::lines::{LineFormat, Lines};
+/// use zcopy_cli::cat::paint::Paint;
+///
+/// struct Plain;
+///
+/// impl LineFormat for Plain {
+///     fn line(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+///         out.extend_from_slice(bytes);
+///         Some(0)
+///     }
+/// }
+///
+/// let paint = Paint::new().rule("oops=red".as_ref()).unwrap();
+/// let mut lines = Lines::new(Plain).paint(Some(paint));
+/// let mut room = [0; 1 << 16];
+/// let input = Input { bytes: b"fine\noops\nperh", rest: Rest::Open };
+/// let rewritten = lines.rewrite(input, &mut room);
+/// assert_eq!(rewritten.taken, 10, "the last line has not ended yet");
+/// assert_eq!(&room[..rewritten.made], b"fine\n\x1b[31moops\x1b[0m\n");
+/// ```
+#[derive(Debug)]
+pub struct Lines<F, C = fn() -> Moment> {
+    format: F,
+    stamp: Option<Stamp<C>>,
+    paint: Option<Paint>,
+    /// Whether the last piece was not the end of its line.
+    is_within: bool,
+    /// The line at hand, as the format shows it.
+    shown: Vec<u8>,
+    /// What is made, and has found no room yet. Between calls it is the end of one line.
+    made: Vec<u8>,
+    /// The length of that line, which counts as taken when all of it is given out.
+    owed: usize,
+    /// How many bytes were left when it was asked last: if it is shown more than those, time has passed.
+    left: usize,
+    /// How many of them are known to hold no newline.
+    searched: usize,
+}
+
+impl<F> Lines<F> {
+    /// Whole lines, neither stamped nor painted.
+    #[must_use]
+    pub fn new(format: F) -> Self {
+        Self {
+            format,
+            stamp: None,
+            paint: None,
+            is_within: false,
+            shown: Vec::new(),
+            made: Vec::new(),
+            owed: 0,
+            left: 0,
+            searched: 0,
+        }
+    }
+}
+
+impl<F, C> Lines<F, C> {
+    /// What stands in front of each line.
+    #[must_use]
+    pub fn stamp<D>(self, stamp: Option<Stamp<D>>) -> Lines<F, D> {
+        Lines {
+            format: self.format,
+            stamp,
+            paint: self.paint,
+            is_within: self.is_within,
+            shown: self.shown,
+            made: self.made,
+            owed: self.owed,
+            left: self.left,
+            searched: self.searched,
+        }
+    }
+
+    /// How the content of each line is coloured.
+    #[must_use]
+    pub fn paint(mut self, paint: Option<Paint>) -> Self {
+        self.paint = paint;
+        self
+    }
+
+    /// The next line at the beginning of `bytes`, or the next piece of one that is too long.
+    fn next<'a>(&mut self, bytes: &'a [u8], end: End) -> Option<&'a [u8]> {
+        let searched = mem::take(&mut self.searched);
+        if let Some(at) = memchr(b'\n', &bytes[searched..]) {
+            return Some(&bytes[..=searched + at]);
+        }
+        match end {
+            _ if bytes.is_empty() => None,
+            End::Whole => Some(bytes),
+            End::Piece => Some(piece(bytes)),
+            End::Unknown => {
+                self.searched = bytes.len();
+                None
+            }
+        }
+    }
+}
+
+impl<F: LineFormat, C: FnMut() -> Moment> Lines<F, C> {
+    fn put(&mut self, line: &[u8]) {
+        self.shown.clear();
+        let number = self.format.line(line, &mut self.shown);
+        let was_within = mem::replace(&mut self.is_within, !line.ends_with(b"\n"));
+        let Some(number) = number else { return };
+        if let Some(stamp) = &mut self.stamp
+            && !was_within
+        {
+            stamp.put(&mut self.made);
+        }
+        match &mut self.paint {
+            Some(paint) => {
+                let (number, content) = self.shown.split_at(number);
+                self.made.extend_from_slice(number);
+                paint.put(content, &mut self.made);
+            }
+            None => self.made.extend_from_slice(&self.shown),
+        }
+    }
+}
+
+impl<F: LineFormat, C: FnMut() -> Moment> Rewriter for Lines<F, C> {
+    fn rewrite(&mut self, input: Input<'_>, room: &mut [u8]) -> Rewritten {
+        if input.bytes.len() > self.left
+            && let Some(stamp) = &mut self.stamp
+        {
+            stamp.look();
+        }
+        let mut last = mem::take(&mut self.owed);
+        let mut taken = last;
+        while self.made.len() < room.len() {
+            let end = match input.rest {
+                Rest::Last => End::Whole,
+                Rest::Full if taken == 0 => End::Piece,
+                _ => End::Unknown,
+            };
+            let Some(line) = self.next(&input.bytes[taken..], end) else {
+                break;
+            };
+            self.put(line);
+            last = line.len();
+            taken += last;
+        }
+        let made = self.made.len().min(room.len());
+        room[..made].copy_from_slice(&self.made[..made]);
+        self.made.drain(..made);
+        if !self.made.is_empty() {
+            // Whoever has had everything taken does not ask again. It was the last line that had too little room.
+            self.owed = last;
+            taken -= last;
+        }
+        self.left = input.bytes.len() - taken;
+        Rewritten { taken, made }
+    }
+}
+
+/// What to make of bytes without a newline.
+#[derive(Clone, Copy)]
+enum End {
+    /// It may still come.
+    Unknown,
+    /// It may still come, but there is no place to wait for it.
+    Piece,
+    /// It does not come: this is all.
+    Whole,
+}
+
+/// As much of a line that is too long as does not tear a character, nor a CR from the newline that may follow.
+fn piece(bytes: &[u8]) -> &[u8] {
+    let tail = &bytes[bytes.len().saturating_sub(4)..];
+    // Where the last character begins, if these are characters.
+    let start = tail.iter().rposition(|byte| byte & 0xc0 != 0x80);
+    let start = start.unwrap_or(tail.len());
+    let is_torn = match tail.get(start) {
+        Some(b'\r') => true,
+        Some(0xc2..=0xdf) => tail.len() - start < 2,
+        Some(0xe0..=0xef) => tail.len() - start < 3,
+        Some(0xf0..=0xf4) => tail.len() - start < 4,
+        _ => false,
+    };
+    let cut = bytes.len() - if is_torn { tail.len() - start } else { 0 };
+    if cut == 0 { bytes } else { &bytes[..cut] }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! What most logs have in common, and how it is coloured.
+
+use regex::bytes::Regex;
+
+use super::{Canvas, Colour};
+
+/// How far into a line its time and its level are looked for: behind that it is the message that speaks.
+const FRONT: usize = 256;
+
+/// The words for levels.
+const LEVELS: [(&str, Level); 22] = [
+    ("EMERG", Level::Error),
+    ("EMERGENCY", Level::Error),
+    ("ALERT", Level::Error),
+    ("CRIT", Level::Error),
+    ("CRITICAL", Level::Error),
+    ("FATAL", Level::Error),
+    ("PANIC", Level::Error),
+    ("SEVERE", Level::Error),
+    ("ERR", Level::Error),
+    ("ERROR", Level::Error),
+    ("WARN", Level::Warning),
+    ("WARNING", Level::Warning),
+    ("NOTICE", Level::Plain),
+    ("INFO", Level::Plain),
+    ("NOTE", Level::Plain),
+    ("CONFIG", Level::Plain),
+    ("DEBUG", Level::Debug),
+    ("TRACE", Level::Debug),
+    ("VERBOSE", Level::Debug),
+    ("FINE", Level::Debug),
+    ("FINER", Level::Debug),
+    ("FINEST", Level::Debug),
+];
+
+/// A time, however logs write it.
+const TIME: &str = r"(?x-u)
+    # ISO 8601, with slashes too as nginx and Go write it.
+    \b \d{4}[-/]\d{2}[-/]\d{2} [T\ ] \d{2}:\d{2} (?: :\d{2} (?:[.,]\d+)? )? (?: Z\b | \ ?[+-]\d{2}:?\d{2}\b )?
+    # syslog, with its priority if need be.
+    | ^ (?:<\d+>)? [A-Z][a-z]{2}\ [\ \d]\d\ \d{2}:\d{2}:\d{2} (?:\.\d+)?
+    # asctime(3), with a fraction as Apache's error log has it.
+    | \b [MTWFS][a-z]{2}\ [A-Z][a-z]{2}\ [\ \d]\d\ \d{2}:\d{2}:\d{2} (?:\.\d+)? (?:\ \d{4}\b)?
+    # Apache's access log.
+    | \[ \d{2}/[A-Z][a-z]{2}/\d{4}:\d{2}:\d{2}:\d{2}\ [+-]\d{4} \]
+    # klog, with the letter of its level.
+    | ^ [EFIWDV]\d{4}\ \d{2}:\d{2}:\d{2}\.\d+
+    # The time of day alone.
+    | ^ (?: \d{2}:\d{2}:\d{2} (?:[.,]\d+)? \b | \[\d{2}:\d{2}:\d{2} (?:[.,]\d+)? \] )
+    # The kernel's seconds since it began.
+    | ^ (?:<\d+>)? \[\ *\d+\.\d{6}\]";
+
+/// A level, however logs write it; `{}` stands for all words.
+const LEVEL: &str = r#"(?x-u)
+    # In capitals, as a word.
+    \b(?: {} )\b
+    # As the value of a field.
+    | \b (?:level|lvl|severity) "? \ ?[=:]\ ? "? (?i: {} )\b
+    # In brackets, perhaps with the module in front.
+    | \[ (?:\w+:)? (?i: {} ) \ * \]
+    # As compilers write it, and daemons: at the beginning, or behind the name of the program.
+    | (?: ^ | :\  ) (?:[Ff]atal\ )? (?:[Ee]rror|[Ww]arning|[Nn]ote|info|debug) (?:\[\w+\])? :"#;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    Error,
+    Warning,
+    /// Nothing to point out, and still the level of its line: no other is looked for.
+    Plain,
+    Debug,
+}
+
+/// The rules for logs: the first time in a line is dimmed, and the first word for a level, if it is in the first 256
+/// bytes, is bold and red for an error, yellow for a warning, blue for what only debuggers read. The message stays as it is.
+///
+/// A word is a level in capitals anywhere (`ERROR`), otherwise only where it is marked as one: `level=error`,
+/// `"level":"error"`, `[error]`, `[core:error]`, `main.c:3:5: error:`, and klog's letter in front of the time.
+#[derive(Clone, Debug)]
+pub(super) struct Log {
+    time: Regex,
+    level: Regex,
+    dim: Colour,
+    error: Colour,
+    warning: Colour,
+    debug: Colour,
+}
+
+impl Log {
+    pub(super) fn new(canvas: &mut Canvas) -> Self {
+        let words = LEVELS.map(|(word, _)| word).join("|");
+        let mut mix = |style: &str| canvas.mix(constant(style.parse()));
+        Self {
+            time: constant(Regex::new(TIME)),
+            level: constant(Regex::new(&LEVEL.replace("{}", &words))),
+            dim: mix("dim"),
+            error: mix("bold,red"),
+            warning: mix("bold,yellow"),
+            debug: mix("bold,blue"),
+        }
+    }
+
+    pub(super) fn lay(&self, content: &[u8], canvas: &mut Canvas) {
+        let front = front(content);
+        let mut from = 0;
+        if let Some(time) = self.time.find(front) {
+            canvas.lay(time.range(), self.dim);
+            if time.start() == 0 {
+                from = time.end();
+            }
+            if let [
+                letter @ (b'E' | b'F' | b'I' | b'W' | b'D' | b'V'),
+                b'0'..=b'9',
+                ..,
+            ] = time.as_bytes()
+            {
+                if let Some(colour) = self.colour(klog(*letter)) {
+                    canvas.lay(0..1, colour);
+                }
+                return;
+            }
+        }
+        let Some(found) = self.level.find_at(front, from) else {
+            return;
+        };
+        let Some((word, level)) = word(found.as_bytes()) else {
+            return;
+        };
+        if let Some(colour) = self.colour(level) {
+            let start = found.start() + word.start;
+            canvas.lay(start..start + word.len(), colour);
+        }
+    }
+
+    fn colour(&self, level: Level) -> Option<Colour> {
+        match level {
+            Level::Error => Some(self.error),
+            Level::Warning => Some(self.warning),
+            Level::Plain => None,
+            Level::Debug => Some(self.debug),
+        }
+    }
+}
+
+/// The beginning of a line, up to the end of a word.
+fn front(content: &[u8]) -> &[u8] {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let Some((front, rest)) = content.split_at_checked(FRONT) else {
+        return content;
+    };
+    if !rest.first().is_some_and(is_word) {
+        return front;
+    }
+    let end = front.iter().rposition(|byte| !is_word(byte));
+    &front[..end.map_or(0, |at| at + 1)]
+}
+
+/// Where in a match the word is, and what it means: the last one that is a level, behind `level` and a module's name and in
+/// front of a code.
+fn word(found: &[u8]) -> Option<(std::ops::Range<usize>, Level)> {
+    let mut end = found.len();
+    loop {
+        end = found[..end].iter().rposition(u8::is_ascii_alphabetic)? + 1;
+        let start = found[..end]
+            .iter()
+            .rposition(|byte| !byte.is_ascii_alphabetic())
+            .map_or(0, |at| at + 1);
+        let word = &found[start..end];
+        let known = LEVELS
+            .iter()
+            .find(|(known, _)| known.as_bytes().eq_ignore_ascii_case(word));
+        if let Some((_, level)) = known {
+            return Some((start..end, *level));
+        }
+        end = start;
+    }
+}
+
+/// What klog's letters mean.
+fn klog(letter: u8) -> Level {
+    match letter {
+        b'E' | b'F' => Level::Error,
+        b'W' => Level::Warning,
+        b'I' => Level::Plain,
+        _ => Level::Debug,
+    }
+}
+
+/// What is made of a constant of this file.
+#[allow(
+    clippy::expect_used,
+    reason = "the constants are right or wrong at every run, and the tests run"
+)]
+fn constant<T, E: std::fmt::Debug>(made: Result<T, E>) -> T {
+    made.expect("the constants of this file are well-formed")
+}
+
+#[cfg(test)]
+mod tests;

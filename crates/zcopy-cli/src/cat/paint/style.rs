@@ -1,0 +1,138 @@
+//! Styles as people write them, and their codes on a terminal (SGR of ECMA-48).
+
+use std::str::FromStr;
+
+use crate::quote;
+
+/// The colours, in the order of their codes.
+const COLOURS: [&str; 8] = [
+    "black", "red", "green", "yellow", "blue", "magenta", "cyan", "white",
+];
+
+/// Everything but colours, with the codes of ECMA-48.
+const ATTRIBUTES: [(&str, u8); 7] = [
+    ("bold", 1),
+    ("dim", 2),
+    ("italic", 3),
+    ("underline", 4),
+    ("blink", 5),
+    ("reverse", 7),
+    ("strike", 9),
+];
+
+/// What ends every style.
+const RESET: &[u8] = b"\x1b[0m";
+
+/// Why something is not a style.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadStyle {
+    /// It has no words.
+    #[error("it is empty; known are {}", known())]
+    Empty,
+    /// One of its words is not known.
+    #[error("{} is not known, but {}", quote::argument(.0.as_ref()), known())]
+    Unknown(String),
+}
+
+/// How text looks: colours and the like, with commas or blanks in between.
+///
+/// - `black`, `red`, `green`, `yellow`, `blue`, `magenta`, `cyan`, `white`, and each as `bright-red`; `gray` or `grey`
+/// - `0` to `255`: that colour of the terminal's palette
+/// - `#rrggbb`: any colour
+/// - each of these as the background: `on-red`, `on-bright-red`, `on-208`, `on-#rrggbb`
+/// - `bold`, `dim`, `italic`, `underline`, `blink`, `reverse`, `strike`
+///
+/// # Examples
+///
+/// ```
+/// use zcopy_cli::cat::paint::style::Style;
+///
+/// let style: Style = "bold,red on-#002b36".parse().unwrap();
+/// let mut out = Vec::new();
+/// style.put(b"text", &mut out);
+/// assert_eq!(out, b"\x1b[1;31;48;2;0;43;54mtext\x1b[0m");
+///
+/// let error = "bold,rde".parse::<Style>().unwrap_err();
+/// assert!(error.to_string().contains("rde"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// The sequence that begins it.
+    begin: String,
+}
+
+impl Style {
+    /// Puts text in this style behind what is in `out`.
+    pub fn put(&self, text: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(self.begin.as_bytes());
+        out.extend_from_slice(text);
+        out.extend_from_slice(RESET);
+    }
+}
+
+impl FromStr for Style {
+    type Err = BadStyle;
+
+    fn from_str(words: &str) -> Result<Self, BadStyle> {
+        let codes: Vec<String> = words
+            .split([',', ' '])
+            .filter(|word| !word.is_empty())
+            .map(|word| codes(word).ok_or_else(|| BadStyle::Unknown(word.to_owned())))
+            .collect::<Result<_, _>>()?;
+        if codes.is_empty() {
+            return Err(BadStyle::Empty);
+        }
+        Ok(Self {
+            begin: format!("\x1b[{}m", codes.join(";")),
+        })
+    }
+}
+
+/// The codes of a word.
+fn codes(word: &str) -> Option<String> {
+    if let Some((_, code)) = ATTRIBUTES.iter().find(|(name, _)| *name == word) {
+        return Some(code.to_string());
+    }
+    // What a background's codes are more than those of the same colour of text.
+    let (colour, more) = match word.strip_prefix("on-") {
+        Some(colour) => (colour, 10),
+        None => (word, 0),
+    };
+    if let Some(hex) = colour.strip_prefix('#') {
+        let (red, green, blue) = channels(hex)?;
+        return Some(format!("{};2;{red};{green};{blue}", 38 + more));
+    }
+    if colour.bytes().all(|byte| byte.is_ascii_digit()) {
+        let index: u8 = colour.parse().ok()?;
+        return Some(format!("{};5;{index}", 38 + more));
+    }
+    let (name, base) = match (colour, colour.strip_prefix("bright-")) {
+        ("gray" | "grey", _) => ("black", 90),
+        (_, Some(name)) => (name, 90),
+        (name, None) => (name, 30),
+    };
+    let index = COLOURS.iter().position(|known| *known == name)?;
+    Some((base + more + index).to_string())
+}
+
+/// Red, green and blue of `rrggbb`.
+fn channels(hex: &str) -> Option<(u8, u8, u8)> {
+    if hex.len() != 6 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let [_, red, green, blue] = u32::from_str_radix(hex, 16).ok()?.to_be_bytes();
+    Some((red, green, blue))
+}
+
+/// What a style may consist of.
+fn known() -> String {
+    let attributes: Vec<_> = ATTRIBUTES.iter().map(|(name, _)| *name).collect();
+    format!(
+        "{}, gray, bright-COLOR, 0 to 255, #rrggbb, on-COLOR, {}",
+        COLOURS.join(", "),
+        attributes.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests;

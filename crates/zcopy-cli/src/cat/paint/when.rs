@@ -1,0 +1,99 @@
+//! When a line is coloured.
+
+use std::ffi::OsStr;
+
+use crate::choice::Choice;
+
+/// When a line is coloured: the words of GNU's `--color`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ColorWhen {
+    /// When a person reads it.
+    #[default]
+    Auto,
+    /// Whoever reads it.
+    Always,
+    /// Not at all.
+    Never,
+}
+
+impl Choice for ColorWhen {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("always", Self::Always),
+        ("yes", Self::Always),
+        ("force", Self::Always),
+        ("never", Self::Never),
+        ("no", Self::Never),
+        ("none", Self::Never),
+        ("auto", Self::Auto),
+        ("tty", Self::Auto),
+        ("if-tty", Self::Auto),
+    ];
+}
+
+/// Whether a line is to be coloured.
+///
+/// With [`ColorWhen::Auto`] it is if standard output is a terminal, `NO_COLOR` is unset or empty, and `TERM` is set to
+/// something other than `dumb`, which is how GNU grep looks at it.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy_cli::cat::paint::when::{ColorWhen, is_wanted};
+///
+/// let xterm = Some("xterm".as_ref());
+/// assert!(is_wanted(ColorWhen::Auto, true, None, xterm));
+/// assert!(!is_wanted(ColorWhen::Auto, false, None, xterm));
+/// assert!(!is_wanted(ColorWhen::Auto, true, Some("1".as_ref()), xterm));
+/// assert!(is_wanted(ColorWhen::Always, false, Some("1".as_ref()), None));
+/// ```
+///
+/// # References
+/// - <https://no-color.org>
+#[must_use]
+pub fn is_wanted(
+    when: ColorWhen,
+    is_terminal: bool,
+    no_color: Option<&OsStr>,
+    term: Option<&OsStr>,
+) -> bool {
+    match when {
+        ColorWhen::Always => true,
+        ColorWhen::Never => false,
+        ColorWhen::Auto => {
+            is_terminal
+                && no_color.is_none_or(OsStr::is_empty)
+                && term.is_some_and(|term| term != "dumb")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_person_at_a_terminal_gets_colours_unless_they_are_not_wanted() {
+        let xterm = Some("xterm");
+        for (is_terminal, no_color, term, wanted) in [
+            (true, None, xterm, true),
+            (true, Some(""), xterm, true),
+            (true, Some("0"), xterm, false),
+            (true, None, Some("dumb"), false),
+            (true, None, None, false),
+            (false, None, xterm, false),
+        ] {
+            let is_wanted = |when| {
+                is_wanted(
+                    when,
+                    is_terminal,
+                    no_color.map(OsStr::new),
+                    term.map(OsStr::new),
+                )
+            };
+            let case = (is_terminal, no_color, term);
+            assert_eq!(is_wanted(ColorWhen::Auto), wanted, "{case:?}");
+            assert!(is_wanted(ColorWhen::Always), "{case:?}");
+            assert!(!is_wanted(ColorWhen::Never), "{case:?}");
+        }
+    }
+}
