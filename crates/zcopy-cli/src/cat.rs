@@ -2,23 +2,31 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use anyhow::{Context as _, anyhow};
-use rustix::io::Errno;
-use zcopy::{Side, Strategy, Transfer};
+use anyhow::Context as _;
+use zcopy::Rewrite;
 
 use crate::args::Common;
-use crate::own_output::{self, Relation};
-use crate::probe::gives_anything;
-use crate::quote::quoted;
+use crate::choice;
 use crate::{exit, sys};
+use format::{Format, Look, Numbering};
+use lines::Lines;
+use paint::Paint;
+use paint::when::{self, ColorWhen};
+use stamp::{Stamp, Zone};
+use trouble::Trouble;
+use way::{Carriage, Way};
 
 pub mod format;
 pub mod lines;
 pub mod paint;
 pub mod stamp;
+
+mod strict;
+mod trouble;
+mod way;
 
 /// The command line of `zc-cat`.
 #[derive(Debug, clap::Parser)]
@@ -28,18 +36,83 @@ pub mod stamp;
     about = "Concatenate files to standard output, by the best route the kernel offers.\n\n\
              Without FILE, or when FILE is -, read standard input."
 )]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of its own"
+)]
 pub struct Args {
     /// Files to concatenate
     #[arg(value_name = "FILE")]
     files: Vec<OsString>,
 
-    /// Copy what a later write to the file could change after it has been moved
-    #[arg(long)]
-    stable: bool,
+    /// Equivalent to -vET
+    #[arg(short = 'A', long)]
+    show_all: bool,
+
+    /// Number the lines that are not blank, which overrides -n
+    #[arg(short = 'b', long)]
+    number_nonblank: bool,
+
+    /// Equivalent to -vE
+    #[arg(short = 'e')]
+    shown_with_ends: bool,
+
+    /// Put $ at the end of each line, and ^M before it where the line ends in CR LF
+    #[arg(short = 'E', long)]
+    show_ends: bool,
+
+    /// Number all lines
+    #[arg(short = 'n', long)]
+    number: bool,
+
+    /// Keep one of several blank lines on end
+    #[arg(short = 's', long)]
+    squeeze_blank: bool,
+
+    /// Equivalent to -vT
+    #[arg(short = 't')]
+    shown_with_tabs: bool,
+
+    /// Show tabs as ^I
+    #[arg(short = 'T', long)]
+    show_tabs: bool,
 
     /// Ignored: output is never held back
     #[arg(short = 'u')]
     unbuffered: bool,
+
+    /// Use ^ and M- notation for what does not print, except tabs and newlines
+    #[arg(short = 'v', long)]
+    show_nonprinting: bool,
+
+    /// Put the time at which it was read in front of each line, as strftime(3) writes it; by default %Y-%m-%dT%H:%M:%S%.6f%z
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = stamp::DEFAULT_FORMAT)]
+    timestamp: Option<OsString>,
+
+    /// Tell the time of --timestamp in UTC
+    #[arg(long, requires = "timestamp")]
+    utc: bool,
+
+    /// Put the seconds since the previous line in front of each line
+    #[arg(long)]
+    timestamp_delta: bool,
+
+    /// Colour what the regular expression PATTERN matches, for example 'timeout|refused=bold,red'; or, with log, levels and times
+    /// in common log formats
+    #[arg(long, value_name = "PATTERN=STYLE|log")]
+    color: Vec<OsString>,
+
+    /// When to colour: `always`, `never`, or `auto`: if standard output is a terminal and `NO_COLOR` is not set
+    #[arg(long, value_name = "WHEN", default_value = "auto", hide_default_value = true, value_parser = choice::parser::<ColorWhen>())]
+    color_when: ColorWhen,
+
+    /// Open and check every FILE before anything is written, and write nothing if one of them cannot be read
+    #[arg(long)]
+    strict: bool,
+
+    /// Copy what a later write to the file could change after it has been moved
+    #[arg(long)]
+    stable: bool,
 
     #[command(flatten)]
     common: Common,
@@ -54,21 +127,14 @@ pub enum Outcome {
     Incomplete,
 }
 
-/// Why an operand was not copied whole.
-enum Trouble {
-    /// Its own fault: the next one has its turn.
-    Input(anyhow::Error),
-    /// Standard output's: nothing more can be done.
-    Output(anyhow::Error),
-}
-
 /// Copies every operand to standard output, in order, and complains of those it cannot.
 ///
 /// # Errors
 ///
-/// When standard output fails, at which the rest is not tried.
+/// When standard output fails, at which the rest is not tried; when a format, a pattern or a style is none.
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let stdout = rustix::stdio::stdout();
+    let mut way = way(args, &stdout)?;
     rustix::fs::fstat(stdout)
         .map_err(io::Error::from)
         .context("standard output")?;
@@ -78,9 +144,33 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     } else {
         &args.files
     };
+    let opened = if args.strict {
+        match strict::open_all(operands, stdout) {
+            Some(opened) => opened,
+            None => return Ok(Outcome::Incomplete),
+        }
+    } else {
+        Vec::new()
+    };
+    let outcome = copy_all(operands, opened, &mut way)?;
+    way.finish()?;
+    if operands.contains(&stdin) {
+        sys::close_stdin().context("closing standard input")?;
+    }
+    sys::close_stdout().context("write error")?;
+    Ok(outcome)
+}
+
+/// Copies every operand, of which the first may be open already.
+fn copy_all(
+    operands: &[OsString],
+    opened: Vec<Option<File>>,
+    way: &mut Way<'_>,
+) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome::Complete;
-    for name in operands {
-        match copy(name, stdout, args) {
+    let opened = opened.into_iter().chain(std::iter::repeat_with(|| None));
+    for (name, file) in operands.iter().zip(opened) {
+        match copy(name, file, way) {
             Ok(()) => {}
             Err(Trouble::Input(error)) => {
                 exit::complain(&error);
@@ -89,75 +179,82 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
             Err(Trouble::Output(error)) => return Err(error),
         }
     }
-    if operands.contains(&stdin) {
-        sys::close_stdin().context("closing standard input")?;
-    }
-    sys::close_stdout().context("write error")?;
     Ok(outcome)
 }
 
 /// Copies one operand.
-fn copy(name: &OsStr, stdout: BorrowedFd<'_>, args: &Args) -> Result<(), Trouble> {
-    let of_input = |error: io::Error| Trouble::Input(anyhow!(error).context(quoted(name)));
-    let file;
-    let input = if name == "-" {
-        rustix::stdio::stdin()
+fn copy(name: &OsStr, opened: Option<File>, way: &mut Way<'_>) -> Result<(), Trouble> {
+    let file = match opened {
+        Some(file) => file,
+        None if name == "-" => return way.carry(name, rustix::stdio::stdin()),
+        None => File::open(name).map_err(|error| Trouble::of_input(name, error))?,
+    };
+    way.carry(name, file.as_fd())
+}
+
+/// Which way the bytes go, by what is to become of them.
+fn way<'a>(args: &Args, stdout: &'a BorrowedFd<'a>) -> anyhow::Result<Way<'a>> {
+    let look = look(args);
+    let stamp = stamp(args)?;
+    let paint = paint(args, *stdout)?;
+    let carriage = if stamp.is_some() || paint.is_some() {
+        let lines = Lines::new(Format::new(look)).stamp(stamp).paint(paint);
+        Carriage::ByLine(Box::new(Rewrite::new(stdout, lines)))
+    } else if look.is_plain() {
+        Carriage::AsItIs
     } else {
-        file = File::open(name).map_err(of_input)?;
-        file.as_fd()
+        Carriage::Formatted(Box::new(Rewrite::new(stdout, Format::new(look))))
     };
-    let mut outcome = transfer(name, Transfer::new(&input, &stdout), args);
-    if outcome.as_ref().is_err_and(is_pair_refused) {
-        // Refused before anything moved, which costs other operands nothing: only now look closer.
-        match own_output::relation(input, stdout).map_err(of_input)? {
-            Relation::Growing => return Err(feeds_itself(name)),
-            Relation::Shifting => {
-                let in_order = Transfer::new(&input, &stdout).strategy(Strategy::Buffered);
-                outcome = transfer(name, in_order, args);
-            }
-        }
-    }
-    let Err(error) = outcome else {
-        return Ok(());
-    };
-    if error.is_refused() && error.side() == Side::Sink {
-        // GNU cat learns by writing what is wrong with its output: who has nothing to write never does.
-        return match gives_anything(input) {
-            Ok(false) => Ok(()),
-            Ok(true) => Err(of_output(Errno::BADF.into())),
-            Err(error) => Err(of_input(exit::cause(&error))),
-        };
-    }
-    Err(match error.side() {
-        Side::Sink => of_output(exit::cause(&error)),
-        Side::Source | Side::Neither if is_pair_refused(&error) => feeds_itself(name),
-        _ => of_input(exit::cause(&error)),
+    Ok(Way {
+        stdout: *stdout,
+        carriage,
+        is_stable: args.stable,
+        explains: args.common.explain,
     })
 }
 
-/// Runs a transfer, and explains it if asked to.
-fn transfer(name: &OsStr, transfer: Transfer<'_>, args: &Args) -> zcopy::Result<()> {
-    let transfer = transfer.stable(args.stable);
-    if !args.common.explain {
-        return transfer.run().map(|_| ());
+/// What GNU cat's options make of the bytes.
+fn look(args: &Args) -> Look {
+    let shows_all = args.show_all;
+    Look {
+        numbering: match (args.number_nonblank, args.number) {
+            (true, _) => Numbering::NonBlank,
+            (false, true) => Numbering::Every,
+            (false, false) => Numbering::None,
+        },
+        squeeze_blank: args.squeeze_blank,
+        show_ends: shows_all || args.show_ends || args.shown_with_ends,
+        show_tabs: shows_all || args.show_tabs || args.shown_with_tabs,
+        show_nonprinting: shows_all
+            || args.show_nonprinting
+            || args.shown_with_ends
+            || args.shown_with_tabs,
     }
-    let plan = transfer.plan()?;
-    exit::say(&format!("{}: {plan}", quoted(name)));
-    let outcome = transfer.run();
-    let report = outcome.as_ref().unwrap_or_else(zcopy::Error::report);
-    exit::say(&format!("{}: {report}", quoted(name)));
-    outcome.map(|_| ())
 }
 
-/// Whether the two ends are the same file, and what is written would be read again.
-fn is_pair_refused(error: &zcopy::Error) -> bool {
-    error.is_refused() && error.side() == Side::Neither
+/// What stands in front of each line, if anything does.
+fn stamp(args: &Args) -> anyhow::Result<Option<Stamp>> {
+    let zone = if args.utc { Zone::Utc } else { Zone::Local };
+    let mut stamp = Stamp::new().delta(args.timestamp_delta);
+    if let Some(format) = &args.timestamp {
+        stamp = stamp.time(format, zone)?;
+    }
+    let is_wanted = args.timestamp.is_some() || args.timestamp_delta;
+    Ok(is_wanted.then_some(stamp))
 }
 
-fn of_output(error: io::Error) -> Trouble {
-    Trouble::Output(anyhow!(error).context("write error"))
-}
-
-fn feeds_itself(name: &OsStr) -> Trouble {
-    Trouble::Input(anyhow!("{}: input file is output file", quoted(name)))
+/// How lines are coloured, if they are. What is wrong with a pattern is said all the same.
+fn paint(args: &Args, stdout: BorrowedFd<'_>) -> anyhow::Result<Option<Paint>> {
+    let mut paint = Paint::new();
+    for value in &args.color {
+        paint = paint.option(value)?;
+    }
+    let is_wanted = !args.color.is_empty()
+        && when::is_wanted(
+            args.color_when,
+            stdout.is_terminal(),
+            std::env::var_os("NO_COLOR").as_deref(),
+            std::env::var_os("TERM").as_deref(),
+        );
+    Ok(is_wanted.then_some(paint))
 }

@@ -5,6 +5,7 @@ use std::mem;
 use memchr::memchr;
 use zcopy::{Input, Rest, Rewriter, Rewritten};
 
+use super::format::Format;
 use super::paint::Paint;
 use super::stamp::{Moment, Stamp};
 
@@ -16,6 +17,12 @@ pub trait LineFormat {
     /// The line ends with its newline. Without one it is a piece of a line that is too long, and the next one goes on
     /// with it, or it is the end of everything.
     fn line(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Option<usize>;
+}
+
+impl LineFormat for Format {
+    fn line(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+        Format::line(self, bytes, out)
+    }
 }
 
 /// Rewrites whole lines: the time first, then the number, then the coloured content.

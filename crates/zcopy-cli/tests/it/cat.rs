@@ -3,6 +3,10 @@
 mod operands;
 mod options;
 
+mod formats;
+mod lines;
+mod strict;
+
 mod descriptors;
 mod own_output;
 mod signals;

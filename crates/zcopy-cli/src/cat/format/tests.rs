@@ -105,7 +105,7 @@ fn line_by_line(bytes: &[u8], look: Look, cuts: &[Index]) -> Vec<u8> {
         let parts = match line.split_at(cut) {
             // These two have to come together.
             (_, b"\n") => vec![line],
-            (before, after) if before.is_empty() => vec![after],
+            ([], after) => vec![after],
             (before, after) => vec![before, after],
         };
         for part in parts {

@@ -1,0 +1,127 @@
+//! The way that the operands' bytes go to standard output.
+
+use std::ffi::OsStr;
+use std::fmt::Display;
+use std::os::fd::BorrowedFd;
+
+use anyhow::Context as _;
+use rustix::io::Errno;
+use zcopy::{Report, Rewrite, Rewriter, Side, Strategy, Transfer};
+
+use super::format::Format;
+use super::lines::Lines;
+use super::trouble::{Trouble, is_pair_refused};
+use crate::exit;
+use crate::own_output::{self, Relation};
+use crate::probe::gives_anything;
+use crate::quote::quoted;
+
+/// The way to standard output.
+pub(super) struct Way<'a> {
+    pub(super) stdout: BorrowedFd<'a>,
+    pub(super) carriage: Carriage<'a>,
+    pub(super) is_stable: bool,
+    pub(super) explains: bool,
+}
+
+/// By what the bytes go.
+pub(super) enum Carriage<'a> {
+    /// Nothing becomes of them.
+    AsItIs,
+    /// They are changed as GNU cat's options say, whose line numbers run on from operand to operand.
+    Formatted(Box<Rewrite<'a, Format>>),
+    /// The same, and something is put into every line.
+    ByLine(Box<Rewrite<'a, Lines<Format>>>),
+}
+
+impl Way<'_> {
+    /// Gives standard output everything that `input` has.
+    pub(super) fn carry(&mut self, name: &OsStr, input: BorrowedFd<'_>) -> Result<(), Trouble> {
+        let explains = self.explains;
+        let outcome = match &mut self.carriage {
+            Carriage::AsItIs => return self.carry_as_it_is(name, input),
+            Carriage::Formatted(rewrite) => rewritten(rewrite, name, input, explains),
+            Carriage::ByLine(rewrite) => rewritten(rewrite, name, input, explains),
+        };
+        outcome.or_else(|error| failed(name, input, &error))
+    }
+
+    /// Gives standard output what waited for more. Nothing more will come.
+    pub(super) fn finish(self) -> anyhow::Result<()> {
+        let outcome = match self.carriage {
+            Carriage::AsItIs => return Ok(()),
+            Carriage::Formatted(rewrite) => rewrite.finish(),
+            Carriage::ByLine(rewrite) => rewrite.finish(),
+        };
+        match outcome {
+            // Nothing was written, or it would have been told.
+            Err(error) if error.is_refused() => Ok(()),
+            Err(error) => Err(exit::cause(&error)).context("write error"),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    fn carry_as_it_is(&self, name: &OsStr, input: BorrowedFd<'_>) -> Result<(), Trouble> {
+        let transfer = || Transfer::new(&input, &self.stdout).stable(self.is_stable);
+        let mut outcome = transferred(transfer(), name, self.explains);
+        if outcome.as_ref().is_err_and(is_pair_refused) {
+            // Refused before anything moved, which costs other operands nothing: only now look closer.
+            let relation = own_output::relation(input, self.stdout);
+            match relation.map_err(|error| Trouble::of_input(name, error))? {
+                Relation::Growing => return Err(Trouble::feeds_itself(name)),
+                Relation::Shifting => {
+                    let in_order = transfer().strategy(Strategy::Buffered);
+                    outcome = transferred(in_order, name, self.explains);
+                }
+            }
+        }
+        outcome.or_else(|error| failed(name, input, &error))
+    }
+}
+
+/// What is to be said of a transfer that failed. Nothing, if it is for an output that nothing would have been written to.
+fn failed(name: &OsStr, input: BorrowedFd<'_>, error: &zcopy::Error) -> Result<(), Trouble> {
+    if !(error.is_refused() && error.side() == Side::Sink) {
+        return Err(Trouble::of(name, error));
+    }
+    // GNU cat learns by writing what is wrong with its output: who has nothing to write never does.
+    match gives_anything(input) {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(Trouble::of_output(Errno::BADF.into())),
+        Err(error) => Err(Trouble::of_input(name, exit::cause(&error))),
+    }
+}
+
+/// Runs a transfer, and explains it if asked to.
+fn transferred(transfer: Transfer<'_>, name: &OsStr, explains: bool) -> zcopy::Result<()> {
+    if explains {
+        explain(name, &transfer.plan()?);
+    }
+    told(transfer.run(), name, explains)
+}
+
+/// Rewrites an input, and explains it if asked to.
+fn rewritten<R: Rewriter>(
+    rewrite: &mut Rewrite<'_, R>,
+    name: &OsStr,
+    input: BorrowedFd<'_>,
+    explains: bool,
+) -> zcopy::Result<()> {
+    if explains {
+        explain(name, &rewrite.plan(&input)?);
+    }
+    told(rewrite.run(&input), name, explains)
+}
+
+/// Explains what was done, if asked to, also by what failed.
+fn told(outcome: zcopy::Result<Report>, name: &OsStr, explains: bool) -> zcopy::Result<()> {
+    if explains {
+        let report = outcome.as_ref().unwrap_or_else(zcopy::Error::report);
+        explain(name, report);
+    }
+    outcome.map(|_| ())
+}
+
+fn explain(name: &OsStr, what: &dyn Display) {
+    exit::say(&format!("{}: {what}", quoted(name)));
+}

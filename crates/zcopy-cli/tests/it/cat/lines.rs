@@ -1,0 +1,197 @@
+//! What is put into every line: the time, and colours.
+
+use std::fs::File;
+use std::process::{Command, Stdio};
+
+use crate::child::{end_of, read_exactly, zc_cat};
+use crate::pty::terminal;
+use crate::script::run;
+
+const TRY_HELP: &str = "Try 'cat --help' for more information.\n";
+
+/// What appears on a terminal.
+#[track_caller]
+fn seen(command: &mut Command, expected: &str) {
+    let (user, tty) = terminal();
+    let child = command.stdin(Stdio::null()).stdout(tty).spawn().unwrap();
+    let appeared = read_exactly(user, expected.len());
+    assert_eq!(String::from_utf8_lossy(&appeared), expected);
+    assert!(end_of(child).success());
+}
+
+/// `zc-cat` in a terminal that knows colours, with a file that holds `one\ntwo\n`.
+fn in_colour(dir: &tempfile::TempDir) -> Command {
+    std::fs::write(dir.path().join("f"), "one\ntwo\n").unwrap();
+    let mut command = zc_cat();
+    command
+        .current_dir(dir.path())
+        .env("TERM", "xterm")
+        .env_remove("NO_COLOR");
+    command
+}
+
+#[test]
+fn the_time_stands_in_front_of_each_line_in_any_format() {
+    run("cat --timestamp='at %%:' f g").succeeds_with("at %: hi\nat %: there\n");
+    let outcome = run("cat --timestamp=%Y f");
+    let text = String::from_utf8(outcome.stdout).unwrap();
+    let year: i16 = text.strip_suffix(" hi\n").unwrap().parse().unwrap();
+    assert!(year >= 2026, "{text}");
+}
+
+#[test]
+fn without_a_format_the_time_is_told_to_the_microsecond() {
+    let outcome = run("TZ=UTC-05:30 cat --timestamp f");
+    let text = String::from_utf8(outcome.stdout).unwrap();
+    let shape: String = text
+        .chars()
+        .map(|c| if c.is_ascii_digit() { '9' } else { c })
+        .collect();
+    assert_eq!(shape, "9999-99-99T99:99:99.999999+9999 hi\n");
+    assert!(text.contains("+0530 hi"), "{text}");
+    let outcome = run("TZ=UTC-05:30 cat --timestamp --utc f");
+    assert!(
+        String::from_utf8(outcome.stdout)
+            .unwrap()
+            .ends_with("+0000 hi\n")
+    );
+}
+
+#[test]
+fn time_and_number_stand_in_this_order_and_squeezed_lines_have_neither() {
+    run("printf 'a\\n\\n\\n\\nb' | cat -sn --timestamp=T")
+        .succeeds_with("T      1\ta\nT      2\t\nT      3\tb");
+    run("printf 'a\\n' | cat -nE --timestamp=T --timestamp-delta")
+        .succeeds_with("T     0.000000      1\ta$\n");
+}
+
+#[test]
+fn a_part_of_a_line_is_written_at_the_end_of_all_operands() {
+    run("printf one > a; cat --timestamp=T a f a").succeeds_with("T onehi\nT one");
+    run("printf one > a; cat --timestamp=T a missing")
+        .fails_after("T one", "cat: missing: No such file or directory\n");
+}
+
+#[test]
+fn lines_that_come_later_have_a_later_time() {
+    let outcome = run("{ echo a; sleep 0.2; echo b; } | cat --timestamp-delta");
+    let text = String::from_utf8(outcome.stdout).unwrap();
+    let deltas: Vec<f64> = text
+        .lines()
+        .map(|line| line[..line.len() - 2].trim().parse().unwrap())
+        .collect();
+    assert!(
+        deltas[0].abs() < f64::EPSILON && deltas[1] >= 0.15,
+        "{text}"
+    );
+}
+
+#[test]
+fn a_format_that_is_none_is_refused_before_anything_is_read() {
+    let outcome = run("cat --timestamp='%!' f");
+    assert_eq!((outcome.status, outcome.stdout.len()), (1, 0));
+    assert!(outcome.stderr.contains("%!"), "{}", outcome.stderr);
+    run("cat --utc f").fails_with(&format!("cat: --timestamp[=<FORMAT>] expected\n{TRY_HELP}"));
+}
+
+#[test]
+fn matches_are_coloured_and_nothing_else_changes() {
+    run("cat --color-when=always --color='h.=red' f g")
+        .succeeds_with("\x1b[31mhi\x1b[0m\nt\x1b[31mhe\x1b[0mre\n");
+    run("cat --color-when=always --color='e=red' --color='r=bold' -n g")
+        .succeeds_with("     1\tth\x1b[31me\x1b[0m\x1b[1mr\x1b[0m\x1b[31me\x1b[0m\n");
+    run("printf '\\377\\376x\\200\\n' | cat --color-when=always --color='x=red'")
+        .succeeds_with(b"\xff\xfe\x1b[31mx\x1b[0m\x80\n");
+}
+
+#[test]
+fn levels_of_logs_are_coloured() {
+    let outcome =
+        run("echo '2026-11-21T18:14:38Z ERROR it failed' | cat --color-when=always --color=log");
+    let text = String::from_utf8(outcome.stdout).unwrap();
+    assert!(
+        text.contains("\x1b[2m2026-11-21T18:14:38Z\x1b[0m"),
+        "{text:?}"
+    );
+    assert!(text.contains("31mERROR\x1b[0m it failed\n"), "{text:?}");
+}
+
+#[test]
+fn colours_appear_on_a_terminal_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let coloured = "one\r\n\x1b[31mtwo\x1b[0m\r\n";
+    let plain = "one\r\ntwo\r\n";
+    seen(in_colour(&dir).args(["--color=two=red", "f"]), coloured);
+    seen(
+        in_colour(&dir)
+            .args(["--color=two=red", "f"])
+            .env("NO_COLOR", "1"),
+        plain,
+    );
+    seen(
+        in_colour(&dir)
+            .args(["--color=two=red", "f"])
+            .env("NO_COLOR", ""),
+        coloured,
+    );
+    seen(
+        in_colour(&dir)
+            .args(["--color=two=red", "f"])
+            .env("TERM", "dumb"),
+        plain,
+    );
+    let never = ["--color=two=red", "--color-when=never", "f"];
+    seen(in_colour(&dir).args(never), plain);
+    let always = ["--color=two=red", "--color-when=always", "f"];
+    seen(in_colour(&dir).args(always).env("NO_COLOR", "1"), coloured);
+    let piped = in_colour(&dir)
+        .args(["--color=two=red", "f"])
+        .output()
+        .unwrap();
+    assert_eq!(piped.stdout, b"one\ntwo\n");
+}
+
+#[test]
+fn a_pattern_or_a_style_that_is_none_is_refused_before_anything_is_read() {
+    for option in ["--color='('=red", "--color=x=purplish", "--color=always"] {
+        let outcome = run(&format!("cat {option} f"));
+        assert_eq!((outcome.status, outcome.stdout.len()), (1, 0), "{option}");
+        assert!(outcome.stderr.starts_with("cat: "), "{}", outcome.stderr);
+    }
+    run("cat --color").fails_with(&format!(
+        "cat: option '--color' requires an argument\n{TRY_HELP}"
+    ));
+    let outcome = run("cat --color-when=sometimes f");
+    assert!(
+        outcome
+            .stderr
+            .starts_with("cat: invalid argument ‘sometimes’ for ‘--color-when’\n"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn a_line_that_is_longer_than_memory_is_no_matter() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("line");
+    File::create(&path).unwrap().set_len(48 << 20).unwrap();
+    let log = ["-v", "--color=log", "--color-when=always"];
+    for options in [&["-A"][..], &["-ns"], &["--timestamp=T"], &log] {
+        // In KiB, of everything that is written to and not shared.
+        let script = "ulimit -d 32000; \"$@\" | wc -c";
+        let output = Command::new("sh")
+            .args(["-c", script, "sh", env!("CARGO_BIN_EXE_zc-cat")])
+            .args(options)
+            .arg(&path)
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{options:?}");
+        let n: u64 = String::from_utf8(output.stdout)
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap();
+        assert!(n >= 48 << 20, "{options:?}: {n}");
+    }
+}
