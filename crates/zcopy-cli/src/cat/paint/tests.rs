@@ -86,6 +86,19 @@ fn the_end_of_a_line_is_no_part_of_it() {
 }
 
 #[test]
+fn a_line_bears_no_trace_of_the_one_before() {
+    let mut paint = Paint::new().rule("b+=red".as_ref()).unwrap();
+    let mut out = Vec::new();
+    for line in ["abbb\n", "b\n", "\n", "aaab\n"] {
+        paint.put(line.as_bytes(), &mut out);
+    }
+    assert_eq!(
+        String::from_utf8(out).unwrap(),
+        "a\x1b[31mbbb\x1b[0m\n\x1b[31mb\x1b[0m\n\naaa\x1b[31mb\x1b[0m\n"
+    );
+}
+
+#[test]
 fn what_is_no_text_is_matched_and_kept() {
     let mut out = Vec::new();
     let mut paint = Paint::new().rule(r"(?-u:\xff)|a.=red".as_ref()).unwrap();
