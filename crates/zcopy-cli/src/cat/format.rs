@@ -22,6 +22,12 @@ mod tests;
 /// How many bytes [`Format::line`] makes at once: room for a few blocks.
 const DESK: usize = 4096;
 
+const NUMBERS: u8 = 1;
+const BLANKS: u8 = 2;
+const ENDS: u8 = 4;
+const BYTES: u8 = 8;
+const ALL: u8 = NUMBERS | BLANKS | ENDS | BYTES;
+
 /// What is done to bytes: the options of GNU cat that change them.
 ///
 /// # Examples
@@ -97,6 +103,22 @@ impl Look {
         self == Self::default()
     }
 
+    /// Only some of what is asked for. Where `only` is constant, the compiler knows what is not.
+    #[inline]
+    fn narrowed(self, only: u8) -> Self {
+        Self {
+            numbering: if only & NUMBERS != 0 {
+                self.numbering
+            } else {
+                Numbering::None
+            },
+            squeeze_blank: self.squeeze_blank && only & BLANKS != 0,
+            show_ends: self.show_ends && only & ENDS != 0,
+            show_tabs: self.show_tabs && only & BYTES != 0,
+            show_nonprinting: self.show_nonprinting && only & BYTES != 0,
+        }
+    }
+
     /// Whether a carriage return is shown in front of a newline, and nowhere else.
     fn shows_crlf(self) -> bool {
         self.show_ends && !self.show_nonprinting
@@ -167,8 +189,24 @@ impl Format {
 
     /// Formats the first `len` of `bytes`, behind which stands another block, and whole blocks at a time.
     fn blocks(&mut self, bytes: &[u8], len: usize, room: &mut [u8]) -> Rewritten {
-        let table =
-            &SHOWN[usize::from(self.look.show_nonprinting)][usize::from(self.look.show_tabs)];
+        // Whoever asks for one thing alone does not pay for the others.
+        match self.look {
+            look if look == look.narrowed(NUMBERS) => self.blocks_of::<NUMBERS>(bytes, len, room),
+            look if look == look.narrowed(BLANKS) => self.blocks_of::<BLANKS>(bytes, len, room),
+            look if look == look.narrowed(ENDS) => self.blocks_of::<ENDS>(bytes, len, room),
+            look if look == look.narrowed(BYTES) => self.blocks_of::<BYTES>(bytes, len, room),
+            _ => self.blocks_of::<ALL>(bytes, len, room),
+        }
+    }
+
+    fn blocks_of<const ONLY: u8>(
+        &mut self,
+        bytes: &[u8],
+        len: usize,
+        room: &mut [u8],
+    ) -> Rewritten {
+        let look = self.look.narrowed(ONLY);
+        let table = &SHOWN[usize::from(look.show_nonprinting)][usize::from(look.show_tabs)];
         // What changes with each block is kept out of memory.
         let (mut line, mut number) = (self.line, self.number);
         let mut made = Made::new(room);
@@ -178,7 +216,7 @@ impl Format {
                 break;
             };
             let n = BLOCK.min(len - taken);
-            let marks = Marks::of(window, n, self.look, &mut line);
+            let marks = Marks::of(window, n, look, &mut line);
             made.put_block(window, n, marks, &mut number, table);
             taken += n;
         }

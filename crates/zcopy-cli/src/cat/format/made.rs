@@ -28,13 +28,13 @@ impl<'a> Made<'a> {
     }
 
     /// Whether another block has room, whatever it is made into.
-    #[inline]
+    #[inline(always)]
     pub(super) fn has_room_for_a_block(&self) -> bool {
         self.room.len() - self.len >= ROOM
     }
 
     /// Puts what becomes of the first `n` bytes of a window.
-    #[inline]
+    #[inline(always)]
     pub(super) fn put_block(
         &mut self,
         window: &[u8; WINDOW],
@@ -72,7 +72,7 @@ impl<'a> Made<'a> {
         self.put_content(window, from, n, is_dense, table);
     }
 
-    #[inline]
+    #[inline(always)]
     fn put_content(
         &mut self,
         window: &[u8; WINDOW],
@@ -91,6 +91,7 @@ impl<'a> Made<'a> {
     }
 
     /// Puts what the bytes are shown as.
+    #[inline(never)]
     fn put_by_table(&mut self, bytes: &[u8], table: &Table) {
         // The length is kept out of memory, where the next byte would wait for it.
         let (room, mut len) = (&mut *self.room, self.len);
@@ -103,14 +104,14 @@ impl<'a> Made<'a> {
     }
 
     /// Puts the first `n` of these bytes, by a copy of them all.
-    #[inline]
+    #[inline(always)]
     fn put<const N: usize>(&mut self, bytes: [u8; N], n: usize) {
         self.room[self.len..self.len + N].copy_from_slice(&bytes);
         self.len += n;
     }
 
     /// Puts a line number and its tab.
-    #[inline]
+    #[inline(always)]
     pub(super) fn put_number(&mut self, number: &LineNumber) {
         if let Some(beyond) = number.beyond_columns() {
             for digit in beyond.to_string().bytes() {

@@ -45,7 +45,7 @@ impl Default for Line {
 
 impl Marks {
     /// Looks at the first `n` bytes of a window, which are at most a block, and moves `line` behind them.
-    #[inline]
+    #[inline(always)]
     pub(super) fn of(window: &[u8; WINDOW], n: usize, look: Look, line: &mut Line) -> Self {
         let in_use = u64::MAX >> (BLOCK - n);
         let last = 1 << (n - 1);
@@ -95,13 +95,13 @@ impl Marks {
 }
 
 /// Where `byte` is.
-#[inline]
+#[inline(always)]
 fn equal(window: &[u8; WINDOW], byte: u8) -> u64 {
     mask(window, |bytes| bytes.cmp_eq(u8x16::splat(byte)))
 }
 
 /// Where bytes are that do not print: 0 to 31, and 127 and above.
-#[inline]
+#[inline(always)]
 fn nonprinting(window: &[u8; WINDOW]) -> u64 {
     // The 95 that do are 0 to 94 then, and all others are above.
     mask(window, |bytes| {
@@ -111,7 +111,7 @@ fn nonprinting(window: &[u8; WINDOW]) -> u64 {
 }
 
 /// One bit for each byte of the window's block that `test` makes 255 of.
-#[inline]
+#[inline(always)]
 fn mask(window: &[u8; WINDOW], test: impl Fn(u8x16) -> u8x16) -> u64 {
     let (chunks, _) = window[..BLOCK].as_chunks();
     chunks.iter().rev().fold(0, |mask, chunk| {
