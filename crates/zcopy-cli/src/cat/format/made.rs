@@ -1,11 +1,12 @@
 //! Where bytes are made: put one behind the other, with a few too many copied each time.
 
+use super::Look;
 use super::line_number::LineNumber;
 use super::marks::{BLOCK, Marks, WINDOW};
-use super::shown::{Table, visible};
+use super::shown::{LONGEST_TEXT, Table, table, visible};
 
 /// The most that is made of a block, which is a number and `$` for each of 64 newlines, and what a last copy needs behind it.
-const ROOM: usize = BLOCK * (LineNumber::WIDEST + 2) + BLOCK;
+const ROOM: usize = BLOCK * (LineNumber::WIDEST + 2) + LONGEST_TEXT * BLOCK;
 
 /// A block with more bytes to show than this is translated byte by byte: so many copies would take longer.
 const DENSE: u32 = 10;
@@ -41,17 +42,21 @@ impl<'a> Made<'a> {
         n: usize,
         marks: Marks,
         number: &mut LineNumber,
-        table: &Table,
+        look: Look,
     ) {
         let is_dense = marks.shown != 0 && marks.shown.count_ones() > DENSE;
-        let visibly = marks.returns | if is_dense { 0 } else { marks.shown };
+        let (translation, visibly) = if is_dense {
+            (Some(table(look)), marks.returns)
+        } else {
+            (None, marks.returns | marks.shown)
+        };
         let mut events = marks.numbers | marks.ends | marks.dropped | visibly;
         let mut from = 0;
         while events != 0 {
             let at = events.trailing_zeros() as usize;
             let event = 1 << at;
             events ^= event;
-            self.put_content(window, from, at, is_dense, table);
+            self.put_content(window, from, at, translation);
             from = at;
             if marks.numbers & event != 0 {
                 number.advance();
@@ -62,45 +67,31 @@ impl<'a> Made<'a> {
             }
             if visibly & event != 0 {
                 let shown = visible(window[at]);
-                self.put(shown.text, shown.len.into());
+                self.put(shown.text, shown.len as usize);
                 from = at + 1;
             }
             if marks.dropped & event != 0 {
                 from = at + 1;
             }
         }
-        self.put_content(window, from, n, is_dense, table);
+        self.put_content(window, from, n, translation);
     }
 
+    /// Puts what stands between two places of a window.
     #[inline(always)]
     fn put_content(
         &mut self,
         window: &[u8; WINDOW],
         from: usize,
         to: usize,
-        is_dense: bool,
-        table: &Table,
+        translation: Option<&Table>,
     ) {
-        if is_dense {
-            self.put_by_table(&window[from..to], table);
+        self.len += if let Some(table) = translation {
+            translate(&window[from..to], table, &mut self.room[self.len..])
         } else {
-            // A whole block is copied, and what is too much written over.
             self.room[self.len..self.len + BLOCK].copy_from_slice(&window[from..from + BLOCK]);
-            self.len += to - from;
-        }
-    }
-
-    /// Puts what the bytes are shown as.
-    #[inline(never)]
-    fn put_by_table(&mut self, bytes: &[u8], table: &Table) {
-        // The length is kept out of memory, where the next byte would wait for it.
-        let (room, mut len) = (&mut *self.room, self.len);
-        for &byte in bytes {
-            let shown = &table[usize::from(byte)];
-            room[len..len + shown.text.len()].copy_from_slice(&shown.text);
-            len += usize::from(shown.len);
-        }
-        self.len = len;
+            to - from
+        };
     }
 
     /// Puts the first `n` of these bytes, by a copy of them all.
@@ -121,4 +112,23 @@ impl<'a> Made<'a> {
         let (columns, n) = number.columns();
         self.put(columns, n);
     }
+}
+
+/// Puts what bytes are shown as at the beginning of `room`, and says how long that is.
+///
+/// It stands apart, or the lengths in the loops that use it would not be kept in registers.
+#[inline(never)]
+fn translate(bytes: &[u8], table: &Table, room: &mut [u8]) -> usize {
+    // A length that the compiler knows makes one comparison of two.
+    let room = &mut room[..LONGEST_TEXT * BLOCK];
+    let mut len = 0;
+    for &byte in bytes {
+        let shown = &table[usize::from(byte)];
+        let Some(place) = room[len..].first_chunk_mut() else {
+            break;
+        };
+        *place = shown.text;
+        len += shown.len as usize;
+    }
+    len
 }

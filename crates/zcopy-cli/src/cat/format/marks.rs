@@ -10,13 +10,13 @@ pub(super) const BLOCK: usize = 64;
 /// A block and what comes after it: from any of its bytes on, a whole block can be copied.
 pub(super) const WINDOW: usize = 2 * BLOCK;
 
-/// What the bytes so far say of the next one.
+/// What the bytes so far say of the next one: 1 if it is so.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     /// It begins a line.
-    begins: bool,
+    begins: u64,
     /// The line before it was blank, so that another one would be squeezed.
-    after_blank: bool,
+    after_blank: u64,
 }
 
 /// What happens at which bytes of a block.
@@ -37,8 +37,8 @@ pub(super) struct Marks {
 impl Default for Line {
     fn default() -> Self {
         Self {
-            begins: true,
-            after_blank: false,
+            begins: 1,
+            after_blank: 0,
         }
     }
 }
@@ -48,12 +48,11 @@ impl Marks {
     #[inline(always)]
     pub(super) fn of(window: &[u8; WINDOW], n: usize, look: Look, line: &mut Line) -> Self {
         let in_use = u64::MAX >> (BLOCK - n);
-        let last = 1 << (n - 1);
         let newlines = equal(window, b'\n') & in_use;
-        let beginnings = (newlines << 1 | u64::from(line.begins)) & in_use;
+        let beginnings = (newlines << 1 | line.begins) & in_use;
         let blank = newlines & beginnings;
         let dropped = if look.squeeze_blank {
-            blank & (blank << 1 | u64::from(line.after_blank))
+            blank & (blank << 1 | line.after_blank)
         } else {
             0
         };
@@ -81,8 +80,8 @@ impl Marks {
             shown |= equal(window, b'\t');
         }
         *line = Line {
-            begins: newlines & last != 0,
-            after_blank: blank & last != 0,
+            begins: newlines >> (n - 1) & 1,
+            after_blank: blank >> (n - 1) & 1,
         };
         Self {
             numbers,
