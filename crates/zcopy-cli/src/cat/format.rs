@@ -21,6 +21,7 @@ mod tests;
 /// How many bytes [`Format::line`] makes at once: room for a few blocks.
 const DESK: usize = 4096;
 
+// What may be asked for, as sets that a loop over blocks is compiled for.
 const NUMBERS: u8 = 1;
 const BLANKS: u8 = 2;
 const ENDS: u8 = 4;
@@ -116,6 +117,11 @@ impl Look {
             show_tabs: self.show_tabs && only & BYTES != 0,
             show_nonprinting: self.show_nonprinting && only & BYTES != 0,
         }
+    }
+
+    /// Whether nothing else is asked for.
+    fn asks_only(self, only: u8) -> bool {
+        self == self.narrowed(only)
     }
 
     /// Whether a carriage return is shown in front of a newline, and nowhere else.
@@ -238,10 +244,10 @@ impl Rewriter for Format {
         };
         // Whoever asks for one thing alone does not pay for the others.
         let body = match self.look {
-            look if look == look.narrowed(NUMBERS) => self.blocks::<NUMBERS>(bytes, room),
-            look if look == look.narrowed(BLANKS) => self.blocks::<BLANKS>(bytes, room),
-            look if look == look.narrowed(ENDS) => self.blocks::<ENDS>(bytes, room),
-            look if look == look.narrowed(BYTES) => self.blocks::<BYTES>(bytes, room),
+            look if look.asks_only(NUMBERS) => self.blocks::<NUMBERS>(bytes, room),
+            look if look.asks_only(BLANKS) => self.blocks::<BLANKS>(bytes, room),
+            look if look.asks_only(ENDS) => self.blocks::<ENDS>(bytes, room),
+            look if look.asks_only(BYTES) => self.blocks::<BYTES>(bytes, room),
             _ => self.blocks::<ALL>(bytes, room),
         };
         let left = &bytes[body.taken..];

@@ -33,7 +33,7 @@ impl LineNumber {
     pub(super) const WIDEST: usize = 20 + 1;
 
     /// Goes on to the next line's.
-    #[inline(always)]
+    #[inline]
     pub(super) fn advance(&mut self) {
         if (self.text >> (8 * LAST_DIGIT)) as u8 == b'9' {
             self.carry();
@@ -43,14 +43,14 @@ impl LineNumber {
     }
 
     /// The text in the columns, and how long it is. What stands behind it means nothing.
-    #[inline(always)]
+    #[inline]
     pub(super) fn columns(&self) -> ([u8; COLUMNS], usize) {
         let text = self.text >> (8 * (COLUMNS - self.width));
         (text.to_le_bytes(), self.width)
     }
 
     /// The number whose digits go before the columns, if these do not hold all of them.
-    #[inline(always)]
+    #[inline]
     pub(super) fn beyond_columns(&self) -> Option<u64> {
         (self.beyond > 0).then_some(self.beyond)
     }

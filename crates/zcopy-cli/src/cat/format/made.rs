@@ -1,11 +1,17 @@
 //! Where bytes are made: put one behind the other, with a few too many copied each time.
 
+#![allow(
+    clippy::inline_always,
+    reason = "a caller who knows what is not asked for has it left out only of what is compiled into it"
+)]
+
 use super::Look;
 use super::line_number::LineNumber;
 use super::marks::{BLOCK, Marks, WINDOW};
 use super::shown::{LONGEST_TEXT, Table, table, visible};
 
-/// The most that is made of a block, which is a number and `$` for each of 64 newlines, and what a last copy needs behind it.
+/// The most that is made of a block, which is a number and `$` for each of 64 newlines, and what the last text or copy may write
+/// over behind it.
 const ROOM: usize = BLOCK * (LineNumber::WIDEST + 2) + LONGEST_TEXT * BLOCK;
 
 /// A block with more bytes to show than this is translated byte by byte: so many copies would take longer.
@@ -19,6 +25,7 @@ pub(super) struct Made<'a> {
 }
 
 impl<'a> Made<'a> {
+    /// None yet, of those that go to `room`.
     pub(super) fn new(room: &'a mut [u8]) -> Self {
         Self { room, len: 0 }
     }
@@ -29,7 +36,7 @@ impl<'a> Made<'a> {
     }
 
     /// Whether another block has room, whatever it is made into.
-    #[inline(always)]
+    #[inline]
     pub(super) fn has_room_for_a_block(&self) -> bool {
         self.room.len() - self.len >= ROOM
     }
@@ -89,20 +96,21 @@ impl<'a> Made<'a> {
         self.len += if let Some(table) = translation {
             translate(&window[from..to], table, &mut self.room[self.len..])
         } else {
+            // What this copies too much is written over by what comes next.
             self.room[self.len..self.len + BLOCK].copy_from_slice(&window[from..from + BLOCK]);
             to - from
         };
     }
 
     /// Puts the first `n` of these bytes, by a copy of them all.
-    #[inline(always)]
+    #[inline]
     fn put<const N: usize>(&mut self, bytes: [u8; N], n: usize) {
         self.room[self.len..self.len + N].copy_from_slice(&bytes);
         self.len += n;
     }
 
     /// Puts a line number and its tab.
-    #[inline(always)]
+    #[inline]
     pub(super) fn put_number(&mut self, number: &LineNumber) {
         if let Some(beyond) = number.beyond_columns() {
             for digit in beyond.to_string().bytes() {
@@ -119,7 +127,7 @@ impl<'a> Made<'a> {
 /// It stands apart, or the lengths in the loops that use it would not be kept in registers.
 #[inline(never)]
 fn translate(bytes: &[u8], table: &Table, room: &mut [u8]) -> usize {
-    // A length that the compiler knows makes one comparison of two.
+    // Every byte of a block has a place there. A length that the compiler knows makes one comparison of two.
     let room = &mut room[..LONGEST_TEXT * BLOCK];
     let mut len = 0;
     for &byte in bytes {

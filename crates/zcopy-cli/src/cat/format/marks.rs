@@ -1,5 +1,10 @@
 //! Where in a block something happens: one bit a byte, the lowest for the first.
 
+#![allow(
+    clippy::inline_always,
+    reason = "a caller who knows what is not asked for has it left out only of what is compiled into it"
+)]
+
 use wide::u8x16;
 
 use super::{Look, Numbering};
@@ -35,6 +40,7 @@ pub(super) struct Marks {
 }
 
 impl Default for Line {
+    /// In front of the first line.
     fn default() -> Self {
         Self {
             begins: 1,

@@ -17,7 +17,7 @@ pub(super) struct Shown {
 /// How each byte is shown.
 pub(super) type Table = [Shown; 256];
 
-/// How each byte is shown.
+/// How each byte is shown by itself, if carriage returns before newlines are seen to.
 #[inline]
 pub(super) fn table(look: Look) -> &'static Table {
     static TABLES: [[Table; 2]; 2] = [
