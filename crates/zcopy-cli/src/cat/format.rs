@@ -8,8 +8,7 @@ use zcopy::{Input, Rest, Rewriter, Rewritten};
 
 use line_number::LineNumber;
 use made::Made;
-use marks::{BLOCK, Line, Marks};
-use shown::SHOWN;
+use marks::{BLOCK, Line, Marks, WINDOW};
 
 mod line_number;
 mod made;
@@ -21,6 +20,13 @@ mod tests;
 
 /// How many bytes [`Format::line`] makes at once: room for a few blocks.
 const DESK: usize = 4096;
+
+// What may be asked for, as sets that a loop over blocks is compiled for.
+const NUMBERS: u8 = 1;
+const BLANKS: u8 = 2;
+const ENDS: u8 = 4;
+const BYTES: u8 = 8;
+const ALL: u8 = NUMBERS | BLANKS | ENDS | BYTES;
 
 /// What is done to bytes: the options of GNU cat that change them.
 ///
@@ -97,6 +103,27 @@ impl Look {
         self == Self::default()
     }
 
+    /// Only some of what is asked for. Where `only` is constant, the compiler knows what is not.
+    #[inline]
+    fn narrowed(self, only: u8) -> Self {
+        Self {
+            numbering: if only & NUMBERS != 0 {
+                self.numbering
+            } else {
+                Numbering::None
+            },
+            squeeze_blank: self.squeeze_blank && only & BLANKS != 0,
+            show_ends: self.show_ends && only & ENDS != 0,
+            show_tabs: self.show_tabs && only & BYTES != 0,
+            show_nonprinting: self.show_nonprinting && only & BYTES != 0,
+        }
+    }
+
+    /// Whether nothing else is asked for.
+    fn asks_only(self, only: u8) -> bool {
+        self == self.narrowed(only)
+    }
+
     /// Whether a carriage return is shown in front of a newline, and nowhere else.
     fn shows_crlf(self) -> bool {
         self.show_ends && !self.show_nonprinting
@@ -165,24 +192,42 @@ impl Format {
         })
     }
 
-    /// Formats the first `len` of `bytes`, behind which stands another block, and whole blocks at a time.
-    fn blocks(&mut self, bytes: &[u8], len: usize, room: &mut [u8]) -> Rewritten {
-        let table =
-            &SHOWN[usize::from(self.look.show_nonprinting)][usize::from(self.look.show_tabs)];
+    /// Formats as many blocks as have another one behind them.
+    fn blocks<const ONLY: u8>(&mut self, bytes: &[u8], room: &mut [u8]) -> Rewritten {
+        let look = self.look.narrowed(ONLY);
         // What changes with each block is kept out of memory.
         let (mut line, mut number) = (self.line, self.number);
         let mut made = Made::new(room);
         let mut taken = 0;
-        while taken < len && made.has_room_for_a_block() {
-            let Some(window) = bytes[taken..].first_chunk() else {
-                break;
-            };
-            let n = BLOCK.min(len - taken);
-            let marks = Marks::of(window, n, self.look, &mut line);
-            made.put_block(window, n, marks, &mut number, table);
-            taken += n;
+        while made.has_room_for_a_block()
+            && let Some(window) = bytes[taken..].first_chunk()
+        {
+            let marks = Marks::of(window, BLOCK, look, &mut line);
+            made.put_block(window, BLOCK, marks, &mut number, look);
+            taken += BLOCK;
         }
         (self.line, self.number) = (line, number);
+        Rewritten {
+            taken,
+            made: made.len(),
+        }
+    }
+
+    /// Formats what is left then: less than two blocks.
+    fn tail(&mut self, tail: &[u8], room: &mut [u8]) -> Rewritten {
+        let mut bytes = [0; 2 * WINDOW];
+        bytes[..tail.len()].copy_from_slice(tail);
+        let mut made = Made::new(room);
+        let mut taken = 0;
+        while taken < tail.len()
+            && made.has_room_for_a_block()
+            && let Some(window) = bytes[taken..].first_chunk()
+        {
+            let n = BLOCK.min(tail.len() - taken);
+            let marks = Marks::of(window, n, self.look, &mut self.line);
+            made.put_block(window, n, marks, &mut self.number, self.look);
+            taken += n;
+        }
         Rewritten {
             taken,
             made: made.len(),
@@ -197,18 +242,22 @@ impl Rewriter for Format {
             [before @ .., b'\r'] if self.look.shows_crlf() && input.rest != Rest::Last => before,
             bytes => bytes,
         };
-        let with_another_behind = bytes.len().saturating_sub(BLOCK) / BLOCK * BLOCK;
-        let body = self.blocks(bytes, with_another_behind, room);
-        if body.taken < with_another_behind {
+        // Whoever asks for one thing alone does not pay for the others.
+        let body = match self.look {
+            look if look.asks_only(NUMBERS) => self.blocks::<NUMBERS>(bytes, room),
+            look if look.asks_only(BLANKS) => self.blocks::<BLANKS>(bytes, room),
+            look if look.asks_only(ENDS) => self.blocks::<ENDS>(bytes, room),
+            look if look.asks_only(BYTES) => self.blocks::<BYTES>(bytes, room),
+            _ => self.blocks::<ALL>(bytes, room),
+        };
+        let left = &bytes[body.taken..];
+        if left.len() >= WINDOW {
             return body;
         }
-        let (_, tail) = bytes.split_at(body.taken);
-        let mut padded = [0; 3 * BLOCK];
-        padded[..tail.len()].copy_from_slice(tail);
-        let end = self.blocks(&padded, tail.len(), &mut room[body.made..]);
+        let tail = self.tail(left, &mut room[body.made..]);
         Rewritten {
-            taken: body.taken + end.taken,
-            made: body.made + end.made,
+            taken: body.taken + tail.taken,
+            made: body.made + tail.made,
         }
     }
 }

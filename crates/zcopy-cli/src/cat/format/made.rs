@@ -1,11 +1,18 @@
 //! Where bytes are made: put one behind the other, with a few too many copied each time.
 
+#![allow(
+    clippy::inline_always,
+    reason = "a caller who knows what is not asked for has it left out only of what is compiled into it"
+)]
+
+use super::Look;
 use super::line_number::LineNumber;
 use super::marks::{BLOCK, Marks, WINDOW};
-use super::shown::{Table, visible};
+use super::shown::{LONGEST_TEXT, Table, table, visible};
 
-/// The most that is made of a block, which is a number and `$` for each of 64 newlines, and what a last copy needs behind it.
-const ROOM: usize = BLOCK * (LineNumber::WIDEST + 2) + BLOCK;
+/// The most that is made of a block, which is a number and `$` for each of 64 newlines, and what the last text or copy may write
+/// over behind it.
+const ROOM: usize = BLOCK * (LineNumber::WIDEST + 2) + LONGEST_TEXT * BLOCK;
 
 /// A block with more bytes to show than this is translated byte by byte: so many copies would take longer.
 const DENSE: u32 = 10;
@@ -18,6 +25,7 @@ pub(super) struct Made<'a> {
 }
 
 impl<'a> Made<'a> {
+    /// None yet, of those that go to `room`.
     pub(super) fn new(room: &'a mut [u8]) -> Self {
         Self { room, len: 0 }
     }
@@ -34,24 +42,28 @@ impl<'a> Made<'a> {
     }
 
     /// Puts what becomes of the first `n` bytes of a window.
-    #[inline]
+    #[inline(always)]
     pub(super) fn put_block(
         &mut self,
         window: &[u8; WINDOW],
         n: usize,
         marks: Marks,
         number: &mut LineNumber,
-        table: &Table,
+        look: Look,
     ) {
         let is_dense = marks.shown != 0 && marks.shown.count_ones() > DENSE;
-        let visibly = marks.returns | if is_dense { 0 } else { marks.shown };
+        let (translation, visibly) = if is_dense {
+            (Some(table(look)), marks.returns)
+        } else {
+            (None, marks.returns | marks.shown)
+        };
         let mut events = marks.numbers | marks.ends | marks.dropped | visibly;
         let mut from = 0;
         while events != 0 {
             let at = events.trailing_zeros() as usize;
             let event = 1 << at;
             events ^= event;
-            self.put_content(window, from, at, is_dense, table);
+            self.put_content(window, from, at, translation);
             from = at;
             if marks.numbers & event != 0 {
                 number.advance();
@@ -62,44 +74,32 @@ impl<'a> Made<'a> {
             }
             if visibly & event != 0 {
                 let shown = visible(window[at]);
-                self.put(shown.text, shown.len.into());
+                self.put(shown.text, shown.len as usize);
                 from = at + 1;
             }
             if marks.dropped & event != 0 {
                 from = at + 1;
             }
         }
-        self.put_content(window, from, n, is_dense, table);
+        self.put_content(window, from, n, translation);
     }
 
-    #[inline]
+    /// Puts what stands between two places of a window.
+    #[inline(always)]
     fn put_content(
         &mut self,
         window: &[u8; WINDOW],
         from: usize,
         to: usize,
-        is_dense: bool,
-        table: &Table,
+        translation: Option<&Table>,
     ) {
-        if is_dense {
-            self.put_by_table(&window[from..to], table);
+        self.len += if let Some(table) = translation {
+            translate(&window[from..to], table, &mut self.room[self.len..])
         } else {
-            // A whole block is copied, and what is too much written over.
+            // What this copies too much is written over by what comes next.
             self.room[self.len..self.len + BLOCK].copy_from_slice(&window[from..from + BLOCK]);
-            self.len += to - from;
-        }
-    }
-
-    /// Puts what the bytes are shown as.
-    fn put_by_table(&mut self, bytes: &[u8], table: &Table) {
-        // The length is kept out of memory, where the next byte would wait for it.
-        let (room, mut len) = (&mut *self.room, self.len);
-        for &byte in bytes {
-            let shown = &table[usize::from(byte)];
-            room[len..len + shown.text.len()].copy_from_slice(&shown.text);
-            len += usize::from(shown.len);
-        }
-        self.len = len;
+            to - from
+        };
     }
 
     /// Puts the first `n` of these bytes, by a copy of them all.
@@ -120,4 +120,23 @@ impl<'a> Made<'a> {
         let (columns, n) = number.columns();
         self.put(columns, n);
     }
+}
+
+/// Puts what bytes are shown as at the beginning of `room`, and says how long that is.
+///
+/// It stands apart, or the lengths in the loops that use it would not be kept in registers.
+#[inline(never)]
+fn translate(bytes: &[u8], table: &Table, room: &mut [u8]) -> usize {
+    // Every byte of a block has a place there. A length that the compiler knows makes one comparison of two.
+    let room = &mut room[..LONGEST_TEXT * BLOCK];
+    let mut len = 0;
+    for &byte in bytes {
+        let shown = &table[usize::from(byte)];
+        let Some(place) = room[len..].first_chunk_mut() else {
+            break;
+        };
+        *place = shown.text;
+        len += shown.len as usize;
+    }
+    len
 }

@@ -1,5 +1,10 @@
 //! Where in a block something happens: one bit a byte, the lowest for the first.
 
+#![allow(
+    clippy::inline_always,
+    reason = "a caller who knows what is not asked for has it left out only of what is compiled into it"
+)]
+
 use wide::u8x16;
 
 use super::{Look, Numbering};
@@ -10,13 +15,13 @@ pub(super) const BLOCK: usize = 64;
 /// A block and what comes after it: from any of its bytes on, a whole block can be copied.
 pub(super) const WINDOW: usize = 2 * BLOCK;
 
-/// What the bytes so far say of the next one.
+/// What the bytes so far say of the next one: 1 if it is so.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     /// It begins a line.
-    begins: bool,
+    begins: u64,
     /// The line before it was blank, so that another one would be squeezed.
-    after_blank: bool,
+    after_blank: u64,
 }
 
 /// What happens at which bytes of a block.
@@ -35,25 +40,25 @@ pub(super) struct Marks {
 }
 
 impl Default for Line {
+    /// In front of the first line.
     fn default() -> Self {
         Self {
-            begins: true,
-            after_blank: false,
+            begins: 1,
+            after_blank: 0,
         }
     }
 }
 
 impl Marks {
     /// Looks at the first `n` bytes of a window, which are at most a block, and moves `line` behind them.
-    #[inline]
+    #[inline(always)]
     pub(super) fn of(window: &[u8; WINDOW], n: usize, look: Look, line: &mut Line) -> Self {
         let in_use = u64::MAX >> (BLOCK - n);
-        let last = 1 << (n - 1);
         let newlines = equal(window, b'\n') & in_use;
-        let beginnings = (newlines << 1 | u64::from(line.begins)) & in_use;
+        let beginnings = (newlines << 1 | line.begins) & in_use;
         let blank = newlines & beginnings;
         let dropped = if look.squeeze_blank {
-            blank & (blank << 1 | u64::from(line.after_blank))
+            blank & (blank << 1 | line.after_blank)
         } else {
             0
         };
@@ -81,8 +86,8 @@ impl Marks {
             shown |= equal(window, b'\t');
         }
         *line = Line {
-            begins: newlines & last != 0,
-            after_blank: blank & last != 0,
+            begins: newlines >> (n - 1) & 1,
+            after_blank: blank >> (n - 1) & 1,
         };
         Self {
             numbers,
@@ -95,13 +100,13 @@ impl Marks {
 }
 
 /// Where `byte` is.
-#[inline]
+#[inline(always)]
 fn equal(window: &[u8; WINDOW], byte: u8) -> u64 {
     mask(window, |bytes| bytes.cmp_eq(u8x16::splat(byte)))
 }
 
 /// Where bytes are that do not print: 0 to 31, and 127 and above.
-#[inline]
+#[inline(always)]
 fn nonprinting(window: &[u8; WINDOW]) -> u64 {
     // The 95 that do are 0 to 94 then, and all others are above.
     mask(window, |bytes| {
@@ -111,7 +116,7 @@ fn nonprinting(window: &[u8; WINDOW]) -> u64 {
 }
 
 /// One bit for each byte of the window's block that `test` makes 255 of.
-#[inline]
+#[inline(always)]
 fn mask(window: &[u8; WINDOW], test: impl Fn(u8x16) -> u8x16) -> u64 {
     let (chunks, _) = window[..BLOCK].as_chunks();
     chunks.iter().rev().fold(0, |mask, chunk| {

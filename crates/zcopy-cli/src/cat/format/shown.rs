@@ -1,31 +1,40 @@
 //! How bytes are shown that cannot be seen.
 
+use super::Look;
+
+/// The most bytes that one is shown as: `M-^X`.
+pub(super) const LONGEST_TEXT: usize = 4;
+
 /// How a byte is shown.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shown {
     /// The text, and after it bytes that mean nothing.
-    pub(super) text: [u8; 4],
+    pub(super) text: [u8; LONGEST_TEXT],
     /// The length of the text.
-    pub(super) len: u8,
+    pub(super) len: u32,
 }
 
 /// How each byte is shown.
 pub(super) type Table = [Shown; 256];
 
-/// The tables by what is shown: what does not print, and tabs.
-pub(super) static SHOWN: [[Table; 2]; 2] = [
-    [table(false, false), table(false, true)],
-    [table(true, false), table(true, true)],
-];
+/// How each byte is shown by itself, if carriage returns before newlines are seen to.
+#[inline]
+pub(super) fn table(look: Look) -> &'static Table {
+    static TABLES: [[Table; 2]; 2] = [
+        [table_of(false, false), table_of(false, true)],
+        [table_of(true, false), table_of(true, true)],
+    ];
+    &TABLES[usize::from(look.show_nonprinting)][usize::from(look.show_tabs)]
+}
 
 /// How a byte is shown that does not print, or is a tab.
 #[inline]
 pub(super) fn visible(byte: u8) -> Shown {
-    static ALL: Table = table(true, true);
+    static ALL: Table = table_of(true, true);
     ALL[usize::from(byte)]
 }
 
-const fn table(nonprinting: bool, tabs: bool) -> Table {
+const fn table_of(nonprinting: bool, tabs: bool) -> Table {
     let mut table = [Shown::as_itself(0); 256];
     let mut byte = 0;
     while byte < 256 {
