@@ -238,14 +238,26 @@ fn blank_lines_with_everything_fill_the_least_room_and_no_more() {
         show_ends: true,
         ..Look::default()
     };
+    let bytes = b"\n".repeat(LEAST_ROOM);
     let mut format = Format::new(look);
-    format.number = LineNumber::after(u64::MAX - 300_000);
-    let bytes = b"\n".repeat(256 << 10);
-    let mut expected = Vec::new();
-    for line in 1..=bytes.len() as u64 {
-        expected.extend(format!("{}\t$\n", u64::MAX - 300_000 + line).bytes());
+    let mut line = u64::MAX - 300_000;
+    format.number = LineNumber::after(line);
+    // What is left at the end is more or less than a block needs.
+    for more in (0..2000).step_by(50) {
+        let mut room = vec![b'#'; LEAST_ROOM + more];
+        let input = Input {
+            bytes: &bytes,
+            rest: Rest::Open,
+        };
+        let Rewritten { taken, made } = format.rewrite(input, &mut room);
+        let mut expected = Vec::new();
+        for _ in 0..taken {
+            line += 1;
+            expected.extend(format!("{line}\t$\n").bytes());
+        }
+        assert!(room[..made] == expected);
+        assert!(room.len() - made < 4096, "leaves most of the room");
     }
-    assert!(rewritten(&[&bytes], &mut format) == expected);
 }
 
 #[test]
