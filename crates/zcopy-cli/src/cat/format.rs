@@ -242,12 +242,13 @@ impl Rewriter for Format {
             [before @ .., b'\r'] if self.look.shows_crlf() && input.rest != Rest::Last => before,
             bytes => bytes,
         };
-        // Whoever asks for one thing alone does not pay for the others.
+        // Whoever asks for one thing alone, or for -A, does not pay for the others.
         let body = match self.look {
             look if look.asks_only(NUMBERS) => self.blocks::<NUMBERS>(bytes, room),
             look if look.asks_only(BLANKS) => self.blocks::<BLANKS>(bytes, room),
             look if look.asks_only(ENDS) => self.blocks::<ENDS>(bytes, room),
             look if look.asks_only(BYTES) => self.blocks::<BYTES>(bytes, room),
+            look if look.asks_only(ENDS | BYTES) => self.blocks::<{ ENDS | BYTES }>(bytes, room),
             _ => self.blocks::<ALL>(bytes, room),
         };
         let left = &bytes[body.taken..];
