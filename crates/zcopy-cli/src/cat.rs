@@ -7,7 +7,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 
 use anyhow::{Context as _, anyhow};
 use rustix::io::Errno;
-use zcopy::{Side, Strategy, Transfer};
+use zcopy::{Series, Side, Strategy, Transfer};
 
 use crate::args::Common;
 use crate::own_output::{self, Relation};
@@ -25,8 +25,9 @@ use crate::{exit, sys};
 )]
 pub struct Args {
     /// Files to concatenate
+    // For the help alone: see `args::parse_beside_operands`.
     #[arg(value_name = "FILE")]
-    files: Vec<OsString>,
+    _files: Vec<OsString>,
 
     /// Copy what a later write to the file could change after it has been moved
     #[arg(long)]
@@ -57,25 +58,27 @@ enum Trouble {
     Output(anyhow::Error),
 }
 
-/// Copies every operand to standard output, in order, and complains of those it cannot.
+/// Copies every file to standard output, in order, and complains of those it cannot. Without one it copies standard
+/// input.
 ///
 /// # Errors
 ///
 /// When standard output fails, at which the rest is not tried.
-pub fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub fn run(args: &Args, files: &[OsString]) -> anyhow::Result<Outcome> {
     let stdout = rustix::stdio::stdout();
     rustix::fs::fstat(stdout)
         .map_err(io::Error::from)
         .context("standard output")?;
     let stdin = OsString::from("-");
-    let operands = if args.files.is_empty() {
+    let operands = if files.is_empty() {
         std::slice::from_ref(&stdin)
     } else {
-        &args.files
+        files
     };
+    let series = Series::into(&stdout);
     let mut outcome = Outcome::Complete;
     for name in operands {
-        match copy(name, stdout, args) {
+        match copy(name, (stdout, &series), args) {
             Ok(()) => {}
             Err(Trouble::Input(error)) => {
                 exit::complain(&error);
@@ -92,7 +95,11 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Copies one operand.
-fn copy(name: &OsStr, stdout: BorrowedFd<'_>, args: &Args) -> Result<(), Trouble> {
+fn copy(
+    name: &OsStr,
+    (stdout, series): (BorrowedFd<'_>, &Series<'_>),
+    args: &Args,
+) -> Result<(), Trouble> {
     let of_input = |error: io::Error| Trouble::Input(anyhow!(error).context(quoted(name)));
     let file;
     let input = if name == "-" {
@@ -101,7 +108,7 @@ fn copy(name: &OsStr, stdout: BorrowedFd<'_>, args: &Args) -> Result<(), Trouble
         file = File::open(name).map_err(of_input)?;
         file.as_fd()
     };
-    let mut outcome = transfer(name, Transfer::new(&input, &stdout), args);
+    let mut outcome = transfer(name, series.transfer(&input), args);
     if outcome.as_ref().is_err_and(is_pair_refused) {
         // Refused before anything moved, which costs other operands nothing: only now look closer.
         match own_output::relation(input, stdout).map_err(of_input)? {
