@@ -109,7 +109,7 @@ fn divide(
     let mut given = given.into_iter();
     let mut options: Vec<_> = given.by_ref().take(1).collect();
     let mut operands = Vec::new();
-    while let Some(argument) = given.next() {
+    for argument in given.by_ref() {
         let bytes = argument.as_bytes();
         if bytes == b"--" {
             break;

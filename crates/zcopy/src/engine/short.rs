@@ -105,6 +105,8 @@ pub(crate) fn go_short<K: Kernel>(
 /// ask for more than read and write, and nobody looking on.
 fn is_open(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
     let is_small = source.kind == Kind::Regular && source.size.is_some_and(|n| n <= plan::SMALL);
+    // Blocks are gathered, and messages have a length.
+    let is_particular = source.direct || sink.direct || sink.kind == Kind::Datagram;
     let is_bounded = options.limit.is_some()
         || options.source_offset.is_some()
         || options.sink_offset.is_some()
@@ -113,15 +115,11 @@ fn is_open(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
         || options.watch_readers
         || options.observed
         || options.looks_at_bytes();
-    is_small
-        // Blocks are gathered, messages counted in.
-        && !(source.direct || sink.direct || sink.kind == Kind::Datagram)
-        && !is_bounded
-        && !is_watched
-        && options.buffer_size.is_none()
-        && options.skip_errors == SkipErrors::default()
-        && options.sync_data == SyncData::Never
-        && !deserves_survey(source, sink, options)
+    let is_asked_for_more = options.buffer_size.is_some()
+        || options.skip_errors != SkipErrors::Never
+        || options.sync_data != SyncData::Never
+        || deserves_survey(source, sink, options);
+    is_small && !(is_particular || is_bounded || is_watched || is_asked_for_more)
 }
 
 impl Begun {
