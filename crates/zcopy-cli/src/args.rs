@@ -57,6 +57,9 @@ pub fn parse<T: Parser>() -> Result<T, ExitCode> {
 /// As [`parse`].
 pub fn parse_beside_operands<T: Parser>() -> Result<(T, Operands), ExitCode> {
     let (options, operands) = divide(std::env::args_os(), is_posixly_correct());
+    if let Some(name) = options.first() {
+        exit::was_called(name);
+    }
     let (args, _) = parse_from::<T>(options, 1)?;
     Ok((args, operands))
 }
