@@ -1,5 +1,7 @@
 //! Arguments: what every tool takes, and usage errors as GNU words them.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -45,6 +47,26 @@ pub fn parse<T: Parser>() -> Result<T, ExitCode> {
     parse_as::<T>(1).map(|(args, _)| args)
 }
 
+/// Parses the command line as [`parse`] does, of a tool that takes any number of operands and has no option whose value
+/// is an argument of its own: then what is an operand shows without parsing, and [`Operands`] keeps them.
+///
+/// Of ten thousand operands clap makes seven milliseconds, several times what opening them costs.
+///
+/// # Errors
+///
+/// As [`parse`].
+pub fn parse_beside_operands<T: Parser>() -> Result<(T, Operands), ExitCode> {
+    let (options, operands) = divide(std::env::args_os(), is_posixly_correct());
+    if let Some(name) = options.first() {
+        exit::was_called(name);
+    }
+    let (args, _) = parse_from::<T>(options, 1)?;
+    Ok((args, operands))
+}
+
+/// Operands of a command line, in order.
+pub type Operands = Vec<OsString>;
+
 /// Parses the command line as [`parse`] does, and gives what the order of options is told by too. A usage error
 /// ends with the status `misuse`.
 ///
@@ -52,8 +74,15 @@ pub fn parse<T: Parser>() -> Result<T, ExitCode> {
 ///
 /// As [`parse`].
 pub fn parse_as<T: Parser>(misuse: u8) -> Result<(T, ArgMatches), ExitCode> {
+    parse_from(std::env::args_os(), misuse)
+}
+
+fn parse_from<T: Parser>(
+    given: impl IntoIterator<Item = OsString>,
+    misuse: u8,
+) -> Result<(T, ArgMatches), ExitCode> {
     let mut command = command::<T>().bin_name(exit::program().to_string_lossy());
-    if std::env::var_os("POSIXLY_CORRECT").is_some() {
+    if is_posixly_correct() {
         command = command.mut_args(|arg| {
             let is_operand = arg.is_positional();
             arg.trailing_var_arg(is_operand)
@@ -64,9 +93,41 @@ pub fn parse_as<T: Parser>(misuse: u8) -> Result<(T, ArgMatches), ExitCode> {
         .filter_map(|arg| arg.get_long().map(str::to_owned))
         .collect();
     command
-        .try_get_matches()
+        .try_get_matches_from(given)
         .and_then(|matches| Ok((T::from_arg_matches(&matches)?, matches)))
         .map_err(|error| answer(&error, &long, misuse))
+}
+
+/// Whether options end at the first operand.
+fn is_posixly_correct() -> bool {
+    std::env::var_os("POSIXLY_CORRECT").is_some()
+}
+
+/// Divides a command line into the program's name with the options, and the operands, as `getopt_long(3)` does
+/// where no option's value is an argument of its own.
+fn divide(
+    given: impl IntoIterator<Item = OsString>,
+    options_come_first: bool,
+) -> (Vec<OsString>, Operands) {
+    let mut given = given.into_iter();
+    let mut options: Vec<_> = given.by_ref().take(1).collect();
+    let mut operands = Vec::new();
+    for argument in given.by_ref() {
+        let bytes = argument.as_bytes();
+        if bytes == b"--" {
+            break;
+        }
+        if bytes.starts_with(b"-") && bytes != b"-" {
+            options.push(argument);
+            continue;
+        }
+        operands.push(argument);
+        if options_come_first {
+            break;
+        }
+    }
+    operands.extend(given);
+    (options, operands)
 }
 
 /// Answers a command line that asks for nothing else to be done.
@@ -165,4 +226,50 @@ fn print(text: &str) -> anyhow::Result<()> {
         left = &left[n..];
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn divided(given: &[&str], options_come_first: bool) -> (Vec<OsString>, Operands) {
+        let given = std::iter::once("zc-cat").chain(given.iter().copied());
+        let (mut options, operands) = divide(given.map(OsString::from), options_come_first);
+        assert_eq!(options.remove(0), "zc-cat");
+        (options, operands)
+    }
+
+    fn words(words: &[&str]) -> Vec<OsString> {
+        words.iter().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn options_are_found_among_operands() {
+        let (options, operands) = divided(&["a", "-u", "-", "--stable", "", "b"], false);
+        assert_eq!(options, words(&["-u", "--stable"]));
+        assert_eq!(operands, words(&["a", "-", "", "b"]));
+    }
+
+    #[test]
+    fn two_dashes_end_the_options_and_are_no_operand() {
+        let (options, operands) = divided(&["-u", "--", "-u", "--", "a"], false);
+        assert_eq!(options, words(&["-u"]));
+        assert_eq!(operands, words(&["-u", "--", "a"]));
+    }
+
+    #[test]
+    fn where_posix_rules_the_first_operand_ends_the_options() {
+        let (options, operands) = divided(&["-u", "-", "-u", "--"], true);
+        assert_eq!(options, words(&["-u"]));
+        assert_eq!(operands, words(&["-", "-u", "--"]));
+        let (options, operands) = divided(&["-u", "--", "-u", "--"], true);
+        assert_eq!(options, words(&["-u"]));
+        assert_eq!(operands, words(&["-u", "--"]));
+    }
+
+    #[test]
+    fn a_command_line_without_anything_has_nothing() {
+        let (options, operands) = divide([], false);
+        assert_eq!((options.len(), operands.len()), (0, 0));
+    }
 }

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use anyhow::Context as _;
-use zcopy::Rewrite;
+use zcopy::{Rewrite, Series};
 
 use crate::args::Common;
 use crate::choice;
@@ -42,8 +42,9 @@ mod way;
 )]
 pub struct Args {
     /// Files to concatenate
+    // For the help alone: see `args::parse_beside_operands`.
     #[arg(value_name = "FILE")]
-    files: Vec<OsString>,
+    _files: Vec<OsString>,
 
     /// Equivalent to -vET
     #[arg(short = 'A', long)]
@@ -99,11 +100,12 @@ pub struct Args {
 
     /// Colour what the regular expression PATTERN matches, for example 'timeout|refused=bold,red'; or, with log, levels and times
     /// in common log formats
-    #[arg(long, value_name = "PATTERN=STYLE|log")]
+    // No value is an argument of its own, so that what is an operand shows without parsing.
+    #[arg(long, value_name = "PATTERN=STYLE|log", require_equals = true)]
     color: Vec<OsString>,
 
     /// When to colour: `always`, `never`, or `auto`: if standard output is a terminal and `NO_COLOR` is not set
-    #[arg(long, value_name = "WHEN", default_value = "auto", hide_default_value = true, value_parser = choice::parser::<ColorWhen>())]
+    #[arg(long, value_name = "WHEN", require_equals = true, default_value = "auto", hide_default_value = true, value_parser = choice::parser::<ColorWhen>())]
     color_when: ColorWhen,
 
     /// Open and check every FILE before anything is written, and write nothing if one of them cannot be read
@@ -127,22 +129,22 @@ pub enum Outcome {
     Incomplete,
 }
 
-/// Copies every operand to standard output, in order, and complains of those it cannot.
+/// Copies every file to standard output, in order, and complains of those it cannot. Without one it copies standard input.
 ///
 /// # Errors
 ///
 /// When standard output fails, at which the rest is not tried; when a format, a pattern or a style is none.
-pub fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub fn run(args: &Args, files: &[OsString]) -> anyhow::Result<Outcome> {
     let stdout = rustix::stdio::stdout();
     let mut way = way(args, &stdout)?;
     rustix::fs::fstat(stdout)
         .map_err(io::Error::from)
         .context("standard output")?;
     let stdin = OsString::from("-");
-    let operands = if args.files.is_empty() {
+    let operands = if files.is_empty() {
         std::slice::from_ref(&stdin)
     } else {
-        &args.files
+        files
     };
     let opened = if args.strict {
         match strict::open_all(operands, stdout) {
@@ -201,7 +203,7 @@ fn way<'a>(args: &Args, stdout: &'a BorrowedFd<'a>) -> anyhow::Result<Way<'a>> {
         let lines = Lines::new(Format::new(look)).stamp(stamp).paint(paint);
         Carriage::ByLine(Box::new(Rewrite::new(stdout, lines)))
     } else if look.is_plain() {
-        Carriage::AsItIs
+        Carriage::AsItIs(Series::into(stdout))
     } else {
         Carriage::Formatted(Box::new(Rewrite::new(stdout, Format::new(look))))
     };

@@ -1,6 +1,6 @@
 //! How a tool speaks of errors, treats signals, and ends.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
@@ -18,15 +18,26 @@ pub fn prepare() {
 /// The name that the program was called by, without directories, as it stands before its messages.
 #[must_use]
 pub fn program() -> OsString {
-    // A title may come to stand where the arguments were.
-    static PROGRAM: OnceLock<OsString> = OnceLock::new();
     let program = PROGRAM.get_or_init(|| {
         let called = std::env::args_os().next().unwrap_or_default();
-        Path::new(&called)
-            .file_name()
-            .map_or_else(|| "zcopy".into(), Into::into)
+        without_directories(&called)
     });
     program.clone()
+}
+
+/// Says how the program was called. Whoever has the arguments knows, and [`program`] would copy all of them to learn
+/// it.
+pub(crate) fn was_called(name: &OsStr) {
+    PROGRAM.get_or_init(|| without_directories(name));
+}
+
+/// The name of the program. It is kept: a title may come to stand where the arguments were.
+static PROGRAM: OnceLock<OsString> = OnceLock::new();
+
+fn without_directories(called: &OsStr) -> OsString {
+    Path::new(called)
+        .file_name()
+        .map_or_else(|| "zcopy".into(), Into::into)
 }
 
 /// Says on standard error what failed, in one line: `zc-cat: NAME: CAUSE`.

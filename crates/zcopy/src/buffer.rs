@@ -85,6 +85,17 @@ impl Buffer {
         self.pending = 0..old.len();
     }
 
+    /// Makes room for `len` bytes, and hardly more, where nothing is pending.
+    pub(crate) fn reserve_exactly(&mut self, len: usize) {
+        if self.len < len {
+            self.len = len.next_multiple_of(ALIGNMENT).min(self.full);
+            self.bytes = Vec::new();
+            self.bytes = vec![0; self.len + CACHE_LINE - 1];
+            self.start = self.bytes.as_ptr().align_offset(CACHE_LINE);
+            self.pending = 0..0;
+        }
+    }
+
     /// The room to read at most `len` bytes into, behind those that are pending.
     pub(crate) fn room(&mut self, len: usize) -> &mut [u8] {
         self.straighten();

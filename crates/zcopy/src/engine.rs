@@ -29,9 +29,11 @@ use crate::sys::{Errno, Kernel, Patience};
 mod fall_back;
 mod finish;
 mod prepare;
+mod short;
 mod wait;
 
-pub(crate) use prepare::{examine, open_again, prepare};
+pub(crate) use prepare::{examine, open_again, prepare, prepare_examined};
+pub(crate) use short::{Begun, Legacy, Way, go_short, look};
 pub(crate) use wait::{LULL, timed_out, wait_for};
 
 #[cfg(test)]
@@ -62,6 +64,8 @@ pub(crate) struct Engine<'a, K> {
     grown_sink: Option<usize>,
     may_grow: bool,
     false_starts: u32,
+    /// What ended the short way, to be taken for the answer of the first step.
+    answer: Option<Result<Step, Fault>>,
 }
 
 /// Those who look on.
@@ -136,6 +140,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
             grown_sink: None,
             may_grow: options.grow_pipes,
             false_starts: 0,
+            answer: None,
             route: Route {
                 holes,
                 bad,
@@ -152,6 +157,17 @@ impl<'a, K: Kernel> Engine<'a, K> {
     /// Has it keep the caller's pace, if there is one.
     pub(crate) fn keeping(mut self, pace: Option<&'a Pace>) -> Self {
         self.clock.keep(&self.kernel, pace);
+        self
+    }
+
+    /// Has it go on from where the short way has ended.
+    pub(crate) fn going_on(mut self, begun: Begun) -> Self {
+        if begun.calls > 0 {
+            self.attempts.push(begun.attempt());
+            self.bytes = begun.bytes;
+            self.route.buffer = begun.buffer;
+            self.answer = begun.answer;
+        }
         self
     }
 
@@ -271,6 +287,9 @@ impl<'a, K: Kernel> Engine<'a, K> {
 
     /// One step of the strategy, or over a hole.
     fn step(&mut self, strategy: Strategy, mut ask: Ask) -> Result<Step, Fault> {
+        if let Some(answer) = self.answer.take() {
+            return answer;
+        }
         if let Some(extents) = &mut self.extents
             && strategy != Strategy::Reflink
             && self.route.in_flight() == 0

@@ -192,7 +192,7 @@ mod scripted;
 
 pub use repeat::Repeat;
 pub use rewrite::{Input, Rest, Rewrite, Rewriter, Rewritten};
-pub use transfer::{Transfer, copy};
+pub use transfer::{Series, Transfer, copy};
 
 pub use options::{Cache, OnSinkError, Reflink, SkipErrors, Sparse, SyncData};
 pub use pace::Pace;

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::bad_places::OnSkip;
 use crate::end::End;
-use crate::engine::{self, Audience, Engine};
+use crate::engine::{self, Audience, Engine, Legacy, Way};
 use crate::error::{Error, Failure, Result};
 use crate::fanout;
 use crate::fault::Side;
@@ -20,11 +20,14 @@ use crate::sys::Linux;
 
 mod pacing;
 mod records;
+mod series;
 mod several;
 mod sizes;
 mod skip;
 mod syncing;
 mod watching;
+
+pub use series::Series;
 
 /// Moves the bytes of one descriptor to another by the best route the kernel offers.
 ///
@@ -101,6 +104,7 @@ pub struct Transfer<'a> {
     inspect: Option<Inspector<'a>>,
     on_skip: Option<OnSkip<'a>>,
     pace: Option<&'a Pace>,
+    legacy: Option<&'a Legacy>,
 }
 
 impl<'a> Transfer<'a> {
@@ -123,6 +127,7 @@ impl<'a> Transfer<'a> {
             inspect: None,
             on_skip: None,
             pace: None,
+            legacy: None,
         }
     }
 
@@ -332,7 +337,17 @@ impl<'a> Transfer<'a> {
         if self.is_fanout() {
             return self.fan_out();
         }
-        let prepared = engine::prepare(&Linux, (self.source, self.sink), &self.options);
+        let (ends, options) = ((self.source, self.sink), &self.options);
+        let short = match self.pace {
+            None => engine::go_short(&Linux, ends, options, self.legacy),
+            Some(_) => engine::look(&Linux, ends),
+        };
+        let (source, sink, begun) = match short.map_err(before_anything_moved)? {
+            Way::Whole(report) => return Ok(report),
+            Way::Long(source, sink, begun) => (source, sink, begun),
+        };
+        // What has moved bytes has passed every check that is made here.
+        let prepared = engine::prepare_examined(&Linux, ends, (source, sink), options);
         let (mut source, mut sink, plan) = prepared.map_err(before_anything_moved)?;
         let (from, to) = ((Side::Source, &self.options), (Side::Sink, &self.options));
         let from = engine::open_again(&Linux, self.source, &mut source, from);
@@ -348,6 +363,7 @@ impl<'a> Transfer<'a> {
         };
         Engine::new(Linux, source, sink, plan, self.options, audience)
             .keeping(self.pace)
+            .going_on(begun)
             .run()
     }
 }

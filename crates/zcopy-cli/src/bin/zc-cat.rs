@@ -7,11 +7,11 @@ use zcopy_cli::{args, exit};
 
 fn main() -> ExitCode {
     exit::prepare();
-    let args = match args::parse::<cat::Args>() {
-        Ok(args) => args,
+    let (args, files) = match args::parse_beside_operands::<cat::Args>() {
+        Ok(parsed) => parsed,
         Err(status) => return status,
     };
-    match cat::run(&args) {
+    match cat::run(&args, &files) {
         Ok(Outcome::Complete) => ExitCode::SUCCESS,
         Ok(Outcome::Incomplete) => ExitCode::FAILURE,
         Err(error) => {

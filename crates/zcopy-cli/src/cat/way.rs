@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 
 use anyhow::Context as _;
 use rustix::io::Errno;
-use zcopy::{Report, Rewrite, Rewriter, Side, Strategy, Transfer};
+use zcopy::{Report, Rewrite, Rewriter, Series, Side, Strategy, Transfer};
 
 use super::format::Format;
 use super::lines::Lines;
@@ -27,7 +27,7 @@ pub(super) struct Way<'a> {
 /// By what the bytes go.
 pub(super) enum Carriage<'a> {
     /// Nothing becomes of them.
-    AsItIs,
+    AsItIs(Series<'a>),
     /// They are changed as GNU cat's options say, whose line numbers run on from operand to operand.
     Formatted(Box<Rewrite<'a, Format>>),
     /// The same, and something is put into every line.
@@ -39,7 +39,10 @@ impl Way<'_> {
     pub(super) fn carry(&mut self, name: &OsStr, input: BorrowedFd<'_>) -> Result<(), Trouble> {
         let explains = self.explains;
         let outcome = match &mut self.carriage {
-            Carriage::AsItIs => return self.carry_as_it_is(name, input),
+            Carriage::AsItIs(series) => {
+                let transfer = || series.transfer(&input).stable(self.is_stable);
+                as_it_is(transfer, name, (input, self.stdout), explains)?
+            }
             Carriage::Formatted(rewrite) => rewritten(rewrite, name, input, explains),
             Carriage::ByLine(rewrite) => rewritten(rewrite, name, input, explains),
         };
@@ -49,7 +52,7 @@ impl Way<'_> {
     /// Gives standard output what waited for more. Nothing more will come.
     pub(super) fn finish(self) -> anyhow::Result<()> {
         let outcome = match self.carriage {
-            Carriage::AsItIs => return Ok(()),
+            Carriage::AsItIs(_) => return Ok(()),
             Carriage::Formatted(rewrite) => rewrite.finish(),
             Carriage::ByLine(rewrite) => rewrite.finish(),
         };
@@ -60,22 +63,27 @@ impl Way<'_> {
             Ok(_) => Ok(()),
         }
     }
+}
 
-    fn carry_as_it_is(&self, name: &OsStr, input: BorrowedFd<'_>) -> Result<(), Trouble> {
-        let transfer = || Transfer::new(&input, &self.stdout).stable(self.is_stable);
-        let mut outcome = transferred(transfer(), name, self.explains);
-        if outcome.as_ref().is_err_and(is_pair_refused) {
-            // Refused before anything moved, which costs other operands nothing: only now look closer.
-            let relation = own_output::relation(input, self.stdout);
-            match relation.map_err(|error| Trouble::of_input(name, error))? {
-                Relation::Growing => return Err(Trouble::feeds_itself(name)),
-                Relation::Shifting => {
-                    let in_order = transfer().strategy(Strategy::Buffered);
-                    outcome = transferred(in_order, name, self.explains);
-                }
-            }
+/// Runs a transfer, in order where the input is the very file that the output goes to.
+fn as_it_is<'a>(
+    transfer: impl Fn() -> Transfer<'a>,
+    name: &OsStr,
+    (input, stdout): (BorrowedFd<'_>, BorrowedFd<'_>),
+    explains: bool,
+) -> Result<zcopy::Result<()>, Trouble> {
+    let outcome = transferred(transfer(), name, explains);
+    if !outcome.as_ref().is_err_and(is_pair_refused) {
+        return Ok(outcome);
+    }
+    // Refused before anything moved, which costs other operands nothing: only now look closer.
+    let relation = own_output::relation(input, stdout);
+    match relation.map_err(|error| Trouble::of_input(name, error))? {
+        Relation::Growing => Err(Trouble::feeds_itself(name)),
+        Relation::Shifting => {
+            let in_order = transfer().strategy(Strategy::Buffered);
+            Ok(transferred(in_order, name, explains))
         }
-        outcome.or_else(|error| failed(name, input, &error))
     }
 }
 

@@ -16,8 +16,18 @@ pub(crate) fn prepare<K: Kernel>(
     (source, sink): (BorrowedFd<'_>, BorrowedFd<'_>),
     options: &Options,
 ) -> Result<(Endpoint, Endpoint, Plan), Failure> {
-    let mut from = examine(kernel, Side::Source, source)?;
-    let mut to = examine(kernel, Side::Sink, sink)?;
+    let from = examine(kernel, Side::Source, source)?;
+    let to = examine(kernel, Side::Sink, sink)?;
+    prepare_examined(kernel, (source, sink), (from, to), options)
+}
+
+/// The same, where both have been classified.
+pub(crate) fn prepare_examined<K: Kernel>(
+    kernel: &K,
+    (source, sink): (BorrowedFd<'_>, BorrowedFd<'_>),
+    (mut from, mut to): (Endpoint, Endpoint),
+    options: &Options,
+) -> Result<(Endpoint, Endpoint, Plan), Failure> {
     if deserves_survey(&from, &to, options) {
         from.survey(kernel, source);
         to.survey(kernel, sink);
@@ -66,7 +76,7 @@ pub(crate) fn open_again<K: Kernel>(
 }
 
 /// Whether the transfer is long enough, or particular enough, to repay a closer look at its ends.
-fn deserves_survey(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
+pub(super) fn deserves_survey(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
     let is_long = match source.kind {
         Kind::Regular => source.size.is_some(),
         kind => kind == Kind::Block,

@@ -11,7 +11,7 @@
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
 
-use super::{Audience, Engine, prepare};
+use super::{Audience, Engine, Legacy, Way, go_short, prepare, prepare_examined};
 use crate::end::End;
 use crate::error::{Error, Failure};
 use crate::options::Options;
@@ -31,6 +31,7 @@ mod holes;
 mod pacing;
 mod records;
 mod repeating;
+mod short;
 mod syncing;
 mod waiting;
 
@@ -56,6 +57,20 @@ fn transfer_watched(
 /// The same, with somebody who is told of bad places.
 fn transfer_told(
     kernel: &Scripted,
+    ends: (&OwnedFd, &OwnedFd),
+    options: Options,
+    told: (
+        impl FnMut(&Progress) -> ControlFlow<()>,
+        impl FnMut(&[u8]),
+        impl FnMut(&Skipped),
+    ),
+) -> Outcome {
+    transfer_after(kernel, ends, options, told, None)
+}
+
+/// The same, after others into the same sink.
+fn transfer_after(
+    kernel: &Scripted,
     (source, sink): (&OwnedFd, &OwnedFd),
     options: Options,
     (observe, inspect, on_skip): (
@@ -63,9 +78,15 @@ fn transfer_told(
         impl FnMut(&[u8]),
         impl FnMut(&Skipped),
     ),
+    legacy: Option<&Legacy>,
 ) -> Outcome {
     let fds = (source.as_fd(), sink.as_fd());
-    let (from, to, plan) = match prepare(&kernel, fds, &options) {
+    let (from, to, begun) = match go_short(&kernel, fds, &options, legacy) {
+        Ok(Way::Whole(report)) => return Outcome::Ran(Ok(report)),
+        Ok(Way::Long(from, to, begun)) => (from, to, begun),
+        Err(failure) => return Outcome::Refused(failure),
+    };
+    let (from, to, plan) = match prepare_examined(&kernel, fds, (from, to), &options) {
         Ok(prepared) => prepared,
         Err(failure) => return Outcome::Refused(failure),
     };
@@ -86,7 +107,8 @@ fn transfer_told(
         inspect: inspector,
         on_skip: Some(Box::new(on_skip)),
     };
-    Outcome::Ran(Engine::new(kernel, source, sink, plan, options, audience).run())
+    let engine = Engine::new(kernel, source, sink, plan, options, audience);
+    Outcome::Ran(engine.going_on(begun).run())
 }
 
 /// The same, with nobody looking on.

@@ -366,7 +366,7 @@ fn delivered(route: &mut Route<'_>, n: usize) -> Step {
 }
 
 /// What an errno means here: wait, try again, or the end.
-fn stopped(call: &'static str, side: Side, errno: Errno) -> Result<Step, Fault> {
+pub(crate) fn stopped(call: &'static str, side: Side, errno: Errno) -> Result<Step, Fault> {
     match errno {
         Errno::INTR => Ok(Step::Interrupted),
         Errno::AGAIN => Ok(Step::Blocked(side)),

@@ -25,6 +25,7 @@ mod positions;
 
 mod cache;
 mod direct;
+mod series;
 mod sharing_blocks;
 mod sparse;
 mod syncing;

@@ -1,0 +1,198 @@
+//! The short way: a small file of which nothing particular is wanted, read and written before there is an engine.
+//!
+//! What an engine is made of costs as much as the calls that move a kilobyte. The short way makes the very calls
+//! that [`Strategy::Buffered`] would, and hands over to it where one of them answers anything but all.
+
+use std::cell::Cell;
+use std::os::fd::BorrowedFd;
+
+use super::prepare::{deserves_survey, examine};
+use crate::buffer::Buffer;
+use crate::endpoint::{Endpoint, Kind};
+use crate::error::Failure;
+use crate::fault::{Cause, Fault, Side};
+use crate::options::{Options, SkipErrors, SyncData};
+use crate::plan;
+use crate::preflight;
+use crate::report::{Attempt, Ended, Report, Undelivered};
+use crate::strategy::{Step, Strategy, buffered};
+use crate::sys::{Kernel, Patience};
+
+/// What transfers into one sink leave to each other.
+#[derive(Default)]
+pub(crate) struct Legacy {
+    /// What the sink was when it was last looked at. Its kind, its identity and its mode do not change as long as
+    /// it is open; the short way asks for no more, but for flags of which its calls would complain.
+    sink: Cell<Option<Endpoint>>,
+    /// Memory, and nothing in it that anybody still waits for.
+    buffer: Cell<Buffer>,
+}
+
+/// Where the short way led.
+pub(crate) enum Way {
+    /// To the end.
+    Whole(Report),
+    /// Nowhere, or not to the end: source and sink as they were found just now.
+    Long(Endpoint, Endpoint, Begun),
+}
+
+/// How far the short way led.
+#[derive(Debug, Default)]
+pub(crate) struct Begun {
+    /// What was read and is not in the sink.
+    pub(super) buffer: Buffer,
+    /// Bytes that the sink has accepted.
+    pub(super) bytes: u64,
+    pub(super) calls: u64,
+    /// The answer that ended it, which the engine takes for that of its first step.
+    pub(super) answer: Option<Result<Step, Fault>>,
+}
+
+/// Looks at both ends, and goes nowhere.
+///
+/// # Errors
+///
+/// An end that cannot be examined.
+pub(crate) fn look<K: Kernel>(
+    kernel: &K,
+    (source, sink): (BorrowedFd<'_>, BorrowedFd<'_>),
+) -> Result<Way, Failure> {
+    let from = examine(kernel, Side::Source, source)?;
+    let to = examine(kernel, Side::Sink, sink)?;
+    Ok(Way::Long(from, to, Begun::default()))
+}
+
+/// Looks at both ends, and goes the short way if it is open.
+///
+/// # Errors
+///
+/// Before anything has moved: an end that cannot be examined, or is refused.
+pub(crate) fn go_short<K: Kernel>(
+    kernel: &K,
+    (source, sink): (BorrowedFd<'_>, BorrowedFd<'_>),
+    options: &Options,
+    legacy: Option<&Legacy>,
+) -> Result<Way, Failure> {
+    let from = examine(kernel, Side::Source, source)?;
+    let known = legacy.and_then(|legacy| legacy.sink.get());
+    let to = match known {
+        Some(known) => known,
+        None => examine(kernel, Side::Sink, sink)?,
+    };
+    let mut begun = Begun::default();
+    if is_open(&from, &to, options) {
+        preflight::check(&from, &to, options)?;
+        begun.buffer = legacy.map_or_else(Buffer::default, |legacy| legacy.buffer.take());
+        let is_whole = begun.go(kernel, (source, sink), from.size.unwrap_or(0));
+        if let Some(legacy) = legacy.filter(|_| is_whole) {
+            legacy.sink.set(Some(to));
+            legacy.buffer.set(std::mem::take(&mut begun.buffer));
+        }
+        if is_whole {
+            return Ok(Way::Whole(begun.report()));
+        }
+    }
+    // Flags and size may have changed since. What could be examined once can be so again; should that fail, the
+    // calls that follow will say why.
+    let to = match known {
+        Some(known) => examine(kernel, Side::Sink, sink).unwrap_or(known),
+        None => to,
+    };
+    Ok(Way::Long(from, to, begun))
+}
+
+/// Whether the short way is open to a transfer: its source a file that claims at most 32 KiB, its options none that
+/// ask for more than read and write, and nobody looking on.
+fn is_open(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
+    let is_small = source.kind == Kind::Regular && source.size.is_some_and(|n| n <= plan::SMALL);
+    // Blocks are gathered, and messages have a length.
+    let is_particular = source.direct || sink.direct || sink.kind == Kind::Datagram;
+    let is_bounded = options.limit.is_some()
+        || options.source_offset.is_some()
+        || options.sink_offset.is_some()
+        || options.rate_limit.is_some();
+    let is_watched = options.tick.is_some()
+        || options.watch_readers
+        || options.observed
+        || options.looks_at_bytes();
+    let is_asked_for_more = options.buffer_size.is_some()
+        || options.skip_errors != SkipErrors::Never
+        || options.sync_data != SyncData::Never
+        || deserves_survey(source, sink, options);
+    is_small && !(is_particular || is_bounded || is_watched || is_asked_for_more)
+}
+
+impl Begun {
+    /// Goes the short way with the memory of this buffer, which is empty. True if it led to the end, which a read
+    /// of 0 tells: what was appended while the sink was written to is not lost.
+    fn go<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        (source, sink): (BorrowedFd<'_>, BorrowedFd<'_>),
+        size: u64,
+    ) -> bool {
+        // One more than it has, so that the end does not look like a full buffer.
+        self.buffer.reserve_exactly(size as usize + 1);
+        loop {
+            self.calls += 1;
+            let room = self.buffer.room(usize::MAX);
+            match kernel.read(source, None, room, Patience::Block) {
+                Ok(0) => return true,
+                Ok(n) => self.buffer.fill(n),
+                Err(errno) => {
+                    self.answer = Some(buffered::stopped("read", Side::Source, errno));
+                    return false;
+                }
+            }
+            self.calls += 1;
+            match kernel.write(sink, None, self.buffer.pending(), Patience::Block) {
+                Ok(0) => {
+                    self.answer = Some(Err(Fault {
+                        call: "write",
+                        side: Side::Sink,
+                        cause: Cause::Nothing,
+                    }));
+                    return false;
+                }
+                Ok(n) => {
+                    self.buffer.take(n);
+                    self.bytes += n as u64;
+                }
+                Err(errno) => {
+                    self.answer = Some(buffered::stopped("write", Side::Sink, errno));
+                    return false;
+                }
+            }
+            if !self.buffer.is_empty() || self.buffer.was_filled() {
+                return false;
+            }
+        }
+    }
+
+    /// What was done so far, as a strategy's doing.
+    pub(super) fn attempt(&self) -> Attempt {
+        Attempt {
+            bytes: self.bytes,
+            calls: self.calls,
+            ..Attempt::new(Strategy::Buffered)
+        }
+    }
+
+    /// The report of a transfer for which the short way was all.
+    fn report(&self) -> Report {
+        Report {
+            bytes: self.bytes,
+            records: 0,
+            ended: Ended::Eof,
+            first_choice: Strategy::Buffered,
+            attempts: vec![self.attempt()],
+            sinks: Vec::new(),
+            hole_bytes: 0,
+            skipped_bytes: 0,
+            shared_pages: false,
+            grown_source: None,
+            grown_sink: None,
+            undelivered: Undelivered::default(),
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The short way of small files: it makes the calls of read and write, and whatever they answer comes to what it
+//! comes to without it.
+
+use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+use super::{Outcome, attempts, transfer, transfer_after};
+use crate::engine::Legacy;
+use crate::error::Error;
+use crate::fault::Side;
+use crate::options::Options;
+use crate::report::{Ended, Report, Skipped};
+use crate::scripted::Scripted;
+use crate::scripted::objects::{File, Object, pattern, patterned};
+use crate::scripted::script::{Call, Twist};
+use crate::strategy::Strategy as Route;
+use crate::sys::{Errno, OFlags};
+
+/// One transfer of a series.
+fn next(
+    kernel: &Scripted,
+    ends: (&OwnedFd, &OwnedFd),
+    options: Options,
+    legacy: &Legacy,
+) -> Result<Report, Error> {
+    let told = (
+        |_: &crate::Progress| ControlFlow::Continue(()),
+        |_: &[u8]| {},
+        |_: &Skipped| {},
+    );
+    match transfer_after(kernel, ends, options, told, Some(legacy)) {
+        Outcome::Ran(result) => result,
+        Outcome::Refused(failure) => panic!("{failure:?}"),
+    }
+}
+
+#[test]
+fn a_file_that_holds_more_than_it_claims_is_copied_whole() {
+    for (claimed, len) in [(1, 4000), (1, 5000), (4096, 4097), (1, 300_000)] {
+        let kernel = Scripted::default();
+        let mut file = File::holding(&patterned(len));
+        file.claims = Some(claimed);
+        let source = kernel.source(Object::File(file), OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+        assert_eq!(attempts(&report), [(Route::Buffered, len as u64, None)]);
+        assert_eq!(report.ended(), Ended::Eof);
+        assert!(kernel.contents(&sink) == patterned(len), "{claimed} {len}");
+    }
+}
+
+#[test]
+fn a_file_that_holds_less_than_it_claims_is_copied_whole() {
+    let kernel = Scripted::default();
+    let mut file = File::holding(&patterned(21));
+    file.claims = Some(4096);
+    let source = kernel.source(Object::File(file), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+    assert_eq!((report.bytes(), report.ended()), (21, Ended::Eof));
+    assert!(kernel.contents(&sink) == patterned(21));
+}
+
+#[test]
+fn what_the_sink_does_not_take_at_once_it_is_given_again() {
+    let kernel = Scripted::default();
+    let source = kernel.source(Object::file(&patterned(1000)), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    kernel.twist(
+        Call::Write,
+        &[
+            Twist::Short(300),
+            Twist::Interrupted,
+            Twist::Short(1),
+            Twist::FalseStart,
+        ],
+    );
+    let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+    assert_eq!(attempts(&report), [(Route::Buffered, 1000, None)]);
+    assert_eq!(kernel.answers(Call::Read), [Ok(1000), Ok(0)]);
+    assert!(kernel.contents(&sink) == patterned(1000));
+    let made = kernel.state.borrow().log.len() as u64;
+    // A poll moves nothing.
+    let polls = kernel.answers(Call::Poll).len() as u64;
+    assert_eq!(report.attempts()[0].calls(), made - polls);
+}
+
+#[test]
+fn an_error_of_the_source_is_told_once_and_believed() {
+    let kernel = Scripted::default();
+    let source = kernel.source(Object::file(&patterned(1000)), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    kernel.twist(Call::Read, &[Twist::Short(400), Twist::Fails(Errno::IO)]);
+    let error = transfer(&kernel, (&source, &sink), Options::default()).unwrap_err();
+    let told = (error.side(), error.bytes(), error.raw_os_error());
+    assert_eq!(told, (Side::Source, 400, Some(Errno::IO.raw_os_error())));
+    assert_eq!(
+        attempts(error.report()),
+        [(Route::Buffered, 400, Some(Errno::IO))]
+    );
+    assert_eq!(kernel.answers(Call::Read), [Ok(400), Err(Errno::IO)]);
+    assert!(kernel.contents(&sink) == patterned(400));
+}
+
+#[test]
+fn the_source_is_put_back_over_what_a_full_sink_did_not_take() {
+    let kernel = Scripted::default();
+    let source = kernel.source(Object::file(&patterned(1000)), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    kernel.twist(
+        Call::Write,
+        &[Twist::Short(400), Twist::Fails(Errno::NOSPC)],
+    );
+    let error = transfer(&kernel, (&source, &sink), Options::default()).unwrap_err();
+    let told = (error.side(), error.bytes(), error.raw_os_error());
+    assert_eq!(told, (Side::Sink, 400, Some(Errno::NOSPC.raw_os_error())));
+    assert_eq!(kernel.cursor(&source), 400);
+    assert!(kernel.contents(&sink) == patterned(400));
+}
+
+#[test]
+fn transfers_of_a_series_share_one_buffer() {
+    let kernel = Scripted::default();
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    let legacy = Legacy::default();
+    let mut expected = Vec::new();
+    for len in [3000, 10, 1000, 4095] {
+        let source = kernel.source(Object::file(&patterned(len)), OFlags::empty());
+        let report = next(&kernel, (&source, &sink), Options::default(), &legacy).unwrap();
+        assert_eq!(report.bytes(), len as u64);
+        expected.extend(patterned(len));
+    }
+    assert!(kernel.contents(&sink) == expected);
+    assert_eq!(kernel.state.borrow().n_buffers, 1);
+}
+
+/// A pipe that was put into non-blocking mode behind the transfer's back is waited for all the same.
+#[test]
+fn flags_that_change_in_the_middle_of_a_series_are_heeded() {
+    let kernel = Scripted::default();
+    let sink = kernel.sink(Object::taking(false), OFlags::empty());
+    let legacy = Legacy::default();
+    for flags in [OFlags::empty(), OFlags::NONBLOCK] {
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&sink);
+        kernel.state.borrow_mut().descriptor_mut(fd).flags = flags | OFlags::WRONLY;
+        for _ in 0..10 {
+            let source = kernel.source(Object::file(&patterned(30_000)), OFlags::empty());
+            let report = next(&kernel, (&source, &sink), Options::default(), &legacy).unwrap();
+            assert_eq!(report.bytes(), 30_000);
+        }
+    }
+    assert!(kernel.contents(&sink) == patterned(30_000).repeat(20));
+}
+
+/// A file of a series, what befalls it, and whether it is wanted whole.
+type Draw = (usize, Vec<Twist>, Option<u64>);
+
+fn draws() -> impl Strategy<Value = Vec<Draw>> {
+    let twist = prop_oneof![
+        6 => Just(Twist::Straight),
+        3 => (1..5000_usize).prop_map(Twist::Short),
+        2 => Just(Twist::Interrupted),
+        1 => Just(Twist::FalseStart),
+        1 => Just(Twist::Nothing),
+        1 => Just(Twist::Fails(Errno::IO)),
+    ];
+    let len = prop_oneof![4 => 0..10_000_usize, 1 => 30_000..40_000_usize, 1 => 0..100_000_usize];
+    let limit = prop_oneof![4 => Just(None), 1 => (0..20_000_u64).prop_map(Some)];
+    prop::collection::vec((len, prop::collection::vec(twist, 0..6), limit), 1..12)
+}
+
+#[test]
+fn a_series_delivers_what_its_transfers_report_and_nothing_of_one_in_another() {
+    let config = Config {
+        failure_persistence: None,
+        cases: 500,
+        ..Config::default()
+    };
+    let outcome = TestRunner::new(config).run(&(draws(), 0..3), |(draws, kind)| {
+        let kernel = Scripted::default();
+        let sink = match kind {
+            0 => Object::file(&[]),
+            1 => Object::Null(Vec::new()),
+            _ => Object::taking(false),
+        };
+        let sink = kernel.sink(sink, OFlags::empty());
+        let legacy = Legacy::default();
+        let mut expected = Vec::new();
+        for (nth, (len, twists, limit)) in draws.into_iter().enumerate() {
+            // No two files of a series hold the same.
+            let place = nth as u64 * 1_000_000;
+            let bytes: Vec<_> = (place..).take(len).map(pattern).collect();
+            let source = kernel.source(Object::file(&bytes), OFlags::empty());
+            kernel.twist(Call::Read, &twists[..twists.len() / 2]);
+            kernel.twist(Call::Write, &twists[twists.len() / 2..]);
+            let options = Options {
+                limit,
+                ..Options::default()
+            };
+            let (report, is_whole) = match next(&kernel, (&source, &sink), options, &legacy) {
+                Ok(report) => (report, true),
+                Err(error) => (error.into_report(), false),
+            };
+            let n = report.bytes() as usize;
+            expected.extend(&bytes[..n]);
+            prop_assert_eq!(kernel.cursor(&source), n as u64);
+            prop_assert_eq!(report.undelivered().len(), 0);
+            if is_whole && report.ended() == Ended::Eof {
+                prop_assert_eq!(n, len);
+            }
+            kernel.state.borrow_mut().log.clear();
+        }
+        prop_assert!(kernel.contents(&sink) == expected);
+        Ok(())
+    });
+    if let Err(error) = outcome {
+        panic!("{error}");
+    }
+}

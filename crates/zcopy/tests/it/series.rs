@@ -1,0 +1,107 @@
+//! Transfers one after another into one sink: each is what it would be alone.
+
+use std::fs::File;
+use std::io::Write as _;
+
+use rustix::fs::OFlags;
+use zcopy::{Ended, Series, Side, Strategy, Transfer};
+
+use crate::ends::pipe;
+use crate::every_pair::LARGE;
+use crate::files::{assert_same, contents, cursor, file, pattern, read_to_end, reopen};
+
+/// Files short and long, empty ones, and one that claims to be.
+fn sources() -> Vec<File> {
+    let lengths = [1024, 1, 0, 32 << 10, (32 << 10) + 1, LARGE, 7, 0, 1024];
+    let mut sources: Vec<_> = lengths.iter().map(|len| file(&pattern(*len))).collect();
+    sources.insert(4, File::open("/proc/version").unwrap());
+    sources
+}
+
+#[test]
+fn each_transfer_of_a_series_does_what_it_would_do_alone() {
+    let (together, alone) = (file(b""), file(b""));
+    let series = Series::into(&together);
+    for (nth, source) in sources().iter().enumerate() {
+        let again = File::from(reopen(source, OFlags::RDONLY));
+        let report = series.transfer(source).run().unwrap();
+        let expected = Transfer::new(&again, &alone).run().unwrap();
+        let told = |report: &zcopy::Report| {
+            let attempts = report.attempts().iter();
+            let attempts = attempts.map(|a| (a.strategy(), a.bytes(), a.calls()));
+            (report.bytes(), report.ended(), attempts.collect::<Vec<_>>())
+        };
+        assert_eq!(told(&report), told(&expected), "{nth}");
+        assert_eq!(cursor(source), cursor(&again), "{nth}");
+    }
+    assert_same(&contents(&together), &contents(&alone), "the sinks");
+}
+
+#[test]
+fn a_series_into_a_pipe_arrives_in_order() {
+    let (reader, writer) = pipe();
+    let reading = std::thread::spawn(move || read_to_end(&reader));
+    let mut expected = Vec::new();
+    {
+        let series = Series::into(&writer);
+        for source in sources() {
+            series.transfer(&source).run().unwrap();
+            expected.extend(read_to_end(&reopen(&source, OFlags::RDONLY)));
+        }
+    }
+    drop(writer);
+    assert_same(&reading.join().unwrap(), &expected, "the pipe");
+}
+
+/// What is known of a sink does not hide that it is the source, too.
+#[test]
+fn a_series_does_not_copy_its_sink_into_itself() {
+    let sink = file(b"");
+    let series = Series::into(&sink);
+    series.transfer(&file(b"hello")).run().unwrap();
+    let itself = reopen(&sink, OFlags::RDONLY);
+    let error = series.transfer(&itself).run().unwrap_err();
+    assert_eq!((error.is_refused(), error.side()), (true, Side::Neither));
+    assert_eq!(contents(&sink), b"hello");
+    series.transfer(&file(b" there")).run().unwrap();
+    assert_eq!(contents(&sink), b"hello there");
+}
+
+#[test]
+fn a_transfer_of_a_series_takes_options() {
+    let (reader, writer) = pipe();
+    let source = file(b"hello world");
+    let series = Series::into(&writer);
+    let report = series.transfer(&source).limit(5).run().unwrap();
+    assert_eq!((report.bytes(), report.ended()), (5, Ended::Limit));
+    let transfer = series.transfer(&source).strategy(Strategy::Splice);
+    assert_eq!(transfer.run().unwrap().strategy(), Strategy::Splice);
+    drop(writer);
+    assert_eq!(read_to_end(&reader), b"hello world");
+}
+
+/// A log that is written to while its first part waits for a reader: that the short read ended where the file
+/// did was true when it was made, and is not any more.
+#[test]
+fn what_is_appended_to_a_small_file_while_the_sink_is_full_is_copied_too() {
+    let (reader, writer) = pipe();
+    let room = rustix::pipe::fcntl_getpipe_size(&writer).unwrap();
+    let full = vec![b'.'; room];
+    assert_eq!(rustix::io::write(&writer, &full), Ok(room));
+    let log = file(b"first ");
+    let mut end = File::from(reopen(&log, OFlags::WRONLY | OFlags::APPEND));
+    let report = std::thread::scope(|scope| {
+        let copying = scope.spawn(|| Transfer::new(&log, &writer).run());
+        // It has read, and cannot write.
+        while cursor(&log) == 0 {
+            std::thread::yield_now();
+        }
+        end.write_all(b"second").unwrap();
+        let mut taken = full.clone();
+        assert_eq!(rustix::io::read(&reader, &mut taken), Ok(room));
+        copying.join().unwrap().unwrap()
+    });
+    assert_eq!(report.bytes(), 12);
+    drop(writer);
+    assert_eq!(read_to_end(&reader), b"first second");
+}
