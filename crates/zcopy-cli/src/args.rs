@@ -174,6 +174,10 @@ fn usage_error(error: &clap::Error, known: &[String]) -> String {
         }
         (ErrorKind::UnknownArgument, None, Some(letter)) => format!("invalid option -- '{letter}'"),
         (ErrorKind::InvalidValue, ..) if lacks_value(error) => requires_an_argument(argument),
+        (ErrorKind::NoEquals, Some(_), _) => {
+            let name = argument.split('=').next().unwrap_or_default();
+            format!("option '{name}' requires an argument")
+        }
         (ErrorKind::TooManyValues, Some(_), _) => {
             format!("option '{argument}' doesn't allow an argument")
         }
