@@ -147,7 +147,7 @@ pub fn run(args: &Args, files: &[OsString]) -> anyhow::Result<Outcome> {
         files
     };
     let opened = if args.strict {
-        match strict::open_all(operands, stdout) {
+        match strict::open_all(operands, &way) {
             Some(opened) => opened,
             None => return Ok(Outcome::Incomplete),
         }
@@ -203,7 +203,7 @@ fn way<'a>(args: &Args, stdout: &'a BorrowedFd<'a>) -> anyhow::Result<Way<'a>> {
         let lines = Lines::new(Format::new(look)).stamp(stamp).paint(paint);
         Carriage::ByLine(Box::new(Rewrite::new(stdout, lines)))
     } else if look.is_plain() {
-        Carriage::AsItIs(Series::into(stdout))
+        Carriage::AsItIs(Series::new(stdout))
     } else {
         Carriage::Formatted(Box::new(Rewrite::new(stdout, Format::new(look))))
     };

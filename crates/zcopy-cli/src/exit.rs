@@ -28,7 +28,7 @@ pub fn program() -> OsString {
 /// Says how the program was called. Whoever has the arguments knows, and [`program`] would copy all of them to learn
 /// it.
 pub(crate) fn was_called(name: &OsStr) {
-    PROGRAM.get_or_init(|| without_directories(name));
+    let _ = PROGRAM.set(without_directories(name));
 }
 
 /// The name of the program. It is kept: a title may come to stand where the arguments were.

@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use rustix::fs::{OFlags, SeekFrom};
+use rustix::fs::{FileType, OFlags, SeekFrom};
 
 /// Whether both are the same file, pipe or device.
 ///
@@ -16,6 +16,20 @@ use rustix::fs::{OFlags, SeekFrom};
 pub(crate) fn is_same(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<bool> {
     let (input, output) = (rustix::fs::fstat(input)?, rustix::fs::fstat(output)?);
     Ok((input.st_dev, input.st_ino) == (output.st_dev, output.st_ino))
+}
+
+/// Whether both are the same, and what is written there can be read again: a file, a block device or a pipe.
+///
+/// # Errors
+///
+/// As [`is_same`].
+pub(crate) fn is_same_file(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<bool> {
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(output)?.st_mode);
+    let is_file = matches!(
+        kind,
+        FileType::RegularFile | FileType::BlockDevice | FileType::Fifo
+    );
+    Ok(is_file && is_same(input, output)?)
 }
 
 /// How a file is read and written at the same time.

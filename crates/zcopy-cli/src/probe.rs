@@ -18,17 +18,21 @@ pub(crate) fn gives_anything(input: BorrowedFd<'_>) -> zcopy::Result<bool> {
     Ok(report.bytes() > 0)
 }
 
-/// Whether the first byte of a file can be read. Nothing is spent, and of what has no positions nothing is asked.
+/// Whether the first byte can be read of a file that says it has one, or of a block device. Nothing is spent; and nothing is asked
+/// of files without a size, of which some wait, or give each byte once (`/proc/kmsg`).
 pub(crate) fn can_be_read(input: BorrowedFd<'_>) -> zcopy::Result<()> {
     let Ok(status) = rustix::fs::fstat(input) else {
         // Whoever reads it will learn why.
         return Ok(());
     };
-    let is_regular = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
+    let can_be_asked = match FileType::from_raw_mode(status.st_mode) {
+        FileType::RegularFile => status.st_size > 0,
+        kind => kind == FileType::BlockDevice,
+    };
     let Ok(nowhere) = File::options().write(true).open("/dev/null") else {
         return Ok(());
     };
-    if is_regular && status.st_size > 0 {
+    if can_be_asked {
         let transfer = Transfer::new(&input, &nowhere).source_offset(0).limit(1);
         transfer.run()?;
     }

@@ -71,31 +71,6 @@ pub enum Numbering {
     NonBlank,
 }
 
-/// Changes bytes as a [`Look`] asks, from one call to the next, and from one file to the next.
-///
-/// # Examples
-///
-/// ```
-/// use zcopy_cli::cat::format::{Format, Look};
-///
-/// let mut format = Format::new(Look {
-///     show_ends: true,
-///     show_tabs: true,
-///     ..Look::default()
-/// });
-/// let mut out = Vec::new();
-/// format.line(b"to\tbe\r\n", &mut out);
-/// assert_eq!(out, b"to^Ibe^M$\n");
-/// ```
-#[derive(Clone, Debug)]
-pub struct Format {
-    look: Look,
-    line: Line,
-    number: LineNumber,
-    /// Where [`Format::line`] has its bytes made.
-    desk: Vec<u8>,
-}
-
 impl Look {
     /// Whether bytes stay as they are.
     #[must_use]
@@ -128,6 +103,31 @@ impl Look {
     fn shows_crlf(self) -> bool {
         self.show_ends && !self.show_nonprinting
     }
+}
+
+/// Changes bytes as a [`Look`] asks, from one call to the next, and from one file to the next.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy_cli::cat::format::{Format, Look};
+///
+/// let mut format = Format::new(Look {
+///     show_ends: true,
+///     show_tabs: true,
+///     ..Look::default()
+/// });
+/// let mut out = Vec::new();
+/// format.line(b"to\tbe\r\n", &mut out);
+/// assert_eq!(out, b"to^Ibe^M$\n");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Format {
+    look: Look,
+    line: Line,
+    number: LineNumber,
+    /// Where [`Format::line`] has its bytes made.
+    desk: Vec<u8>,
 }
 
 impl Format {

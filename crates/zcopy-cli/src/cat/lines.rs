@@ -27,9 +27,8 @@ impl LineFormat for Format {
 
 /// Rewrites whole lines: the time first, then the number, then the coloured content.
 ///
-/// A line waits until its end has come, or until it is known that none does. A line that does not fit where the source is read
-/// into, 64 KiB or more, comes in pieces of that size instead: it is stamped and numbered once, and patterns see one piece at a
-/// time.
+/// A line waits until its end has come, or until it is known that none does. A line for which there is no place comes in
+/// pieces of 64 to 320 KiB instead: it is stamped and numbered once, and patterns see one piece at a time.
 ///
 /// # Examples
 ///
@@ -64,10 +63,10 @@ pub struct Lines<F, C = fn() -> Moment> {
     is_within: bool,
     /// The line at hand, as the format shows it.
     shown: Vec<u8>,
-    /// What is made, and has found no room yet. Between calls it is the end of one line.
+    /// What is made. Between calls it is what has found no room yet, at the end of one line.
     made: Vec<u8>,
-    /// The length of that line, which counts as taken when all of it is given out.
-    owed: usize,
+    /// How much of that has been given out.
+    given: usize,
     /// How many bytes were left when it was asked last: if it is shown more than those, time has passed.
     left: usize,
     /// How many of them are known to hold no newline.
@@ -85,7 +84,7 @@ impl<F> Lines<F> {
             is_within: false,
             shown: Vec::new(),
             made: Vec::new(),
-            owed: 0,
+            given: 0,
             left: 0,
             searched: 0,
         }
@@ -103,7 +102,7 @@ impl<F, C> Lines<F, C> {
             is_within: self.is_within,
             shown: self.shown,
             made: self.made,
-            owed: self.owed,
+            given: self.given,
             left: self.left,
             searched: self.searched,
         }
@@ -118,7 +117,7 @@ impl<F, C> Lines<F, C> {
 
     /// The next line at the beginning of `bytes`, or the next piece of one that is too long.
     fn next<'a>(&mut self, bytes: &'a [u8], end: End) -> Option<&'a [u8]> {
-        let searched = mem::take(&mut self.searched);
+        let searched = mem::take(&mut self.searched).min(bytes.len());
         if let Some(at) = memchr(b'\n', &bytes[searched..]) {
             return Some(&bytes[..=searched + at]);
         }
@@ -163,9 +162,8 @@ impl<F: LineFormat, C: FnMut() -> Moment> Rewriter for Lines<F, C> {
         {
             stamp.look();
         }
-        let mut last = mem::take(&mut self.owed);
-        let mut taken = last;
-        while self.made.len() < room.len() {
+        let mut taken = 0;
+        while self.made.len() - self.given < room.len() {
             let end = match input.rest {
                 Rest::Last => End::Whole,
                 Rest::Full if taken == 0 => End::Piece,
@@ -175,16 +173,15 @@ impl<F: LineFormat, C: FnMut() -> Moment> Rewriter for Lines<F, C> {
                 break;
             };
             self.put(line);
-            last = line.len();
-            taken += last;
+            taken += line.len();
         }
-        let made = self.made.len().min(room.len());
-        room[..made].copy_from_slice(&self.made[..made]);
-        self.made.drain(..made);
-        if !self.made.is_empty() {
-            // Whoever has had everything taken does not ask again. It was the last line that had too little room.
-            self.owed = last;
-            taken -= last;
+        let waiting = &self.made[self.given..];
+        let made = waiting.len().min(room.len());
+        room[..made].copy_from_slice(&waiting[..made]);
+        self.given += made;
+        if self.given == self.made.len() {
+            self.made.clear();
+            self.given = 0;
         }
         self.left = input.bytes.len() - taken;
         Rewritten { taken, made }

@@ -7,10 +7,10 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 
 use rustix::fs::{Access, AtFlags, CWD, FileType};
 use rustix::process::{Resource, Rlimit};
-use zcopy::{Side, Transfer};
 
-use super::trouble::{Trouble, is_pair_refused};
-use crate::own_output::{self, Relation};
+use super::trouble::Trouble;
+use super::way::Way;
+use crate::own_output;
 use crate::probe::can_be_read;
 use crate::{exit, sys};
 
@@ -18,29 +18,29 @@ use crate::{exit, sys};
 ///
 /// Standard input is no file of its own, and a FIFO would wait for its writer, who may be waiting for an operand before it: these
 /// are checked as far as that goes without opening them.
-pub(super) fn open_all(operands: &[OsString], stdout: BorrowedFd<'_>) -> Option<Vec<Option<File>>> {
+pub(super) fn open_all(operands: &[OsString], way: &Way<'_>) -> Option<Vec<Option<File>>> {
     allow_descriptors();
     // No file may come to stand where standard input is looked for. If that fails, opening the file will too.
     let _ = sys::hold_closed_descriptors();
-    let opened: Vec<_> = operands.iter().map(|name| open(name, stdout)).collect();
-    let complained = |trouble| {
+    let complain = |trouble| {
         let (Trouble::Input(error) | Trouble::Output(error)) = trouble;
         exit::complain(&error);
     };
-    // Of all of them is complained, so that the first does not end it.
-    let opened: Vec<_> = opened
-        .into_iter()
-        .map(|opened| opened.map_err(complained).ok())
+    let operands = operands.iter().enumerate();
+    let opened: Vec<_> = operands
+        .map(|(place, name)| open(name, way, place).map_err(complain).ok())
         .collect();
+    // Only now, when of all of them has been complained that deserve it.
     opened.into_iter().collect()
 }
 
-fn open(name: &OsStr, stdout: BorrowedFd<'_>) -> Result<Option<File>, Trouble> {
+/// Opens the operand at this place of the command line.
+fn open(name: &OsStr, way: &Way<'_>, place: usize) -> Result<Option<File>, Trouble> {
     let of_input = |error: io::Error| Trouble::of_input(name, error);
     if name == "-" {
         let stdin = rustix::stdio::stdin();
         sys::check_open(stdin).map_err(of_input)?;
-        return check(name, stdin, stdout).map(|()| None);
+        return check(name, stdin, way, place).map(|()| None);
     }
     let status = rustix::fs::stat(name).map_err(|errno| of_input(errno.into()))?;
     if FileType::from_raw_mode(status.st_mode) == FileType::Fifo {
@@ -50,22 +50,18 @@ fn open(name: &OsStr, stdout: BorrowedFd<'_>) -> Result<Option<File>, Trouble> {
             .map_err(|errno| of_input(errno.into()));
     }
     let file = File::open(name).map_err(of_input)?;
-    check(name, file.as_fd(), stdout)?;
+    check(name, file.as_fd(), way, place)?;
     Ok(Some(file))
 }
 
 /// Whether it can be copied, as far as can be told without taking anything from it.
-fn check(name: &OsStr, input: BorrowedFd<'_>, stdout: BorrowedFd<'_>) -> Result<(), Trouble> {
-    match Transfer::new(&input, &stdout).plan() {
-        Err(error) if is_pair_refused(&error) => {
-            let relation = own_output::relation(input, stdout);
-            if relation.map_err(|error| Trouble::of_input(name, error))? == Relation::Growing {
-                return Err(Trouble::feeds_itself(name));
-            }
-        }
-        // Of standard output it is told when there is something to write.
-        Err(error) if error.side() != Side::Sink => return Err(Trouble::of(name, &error)),
-        _ => {}
+fn check(name: &OsStr, input: BorrowedFd<'_>, way: &Way<'_>, place: usize) -> Result<(), Trouble> {
+    way.check(name, input)?;
+    // What the operands before it have written would be read, or written over.
+    if place > 0
+        && own_output::is_same_file(input, way.stdout).map_err(|e| Trouble::of_input(name, e))?
+    {
+        return Err(Trouble::feeds_itself(name));
     }
     can_be_read(input).map_err(|error| Trouble::of_input(name, exit::cause(&error)))
 }

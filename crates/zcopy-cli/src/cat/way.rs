@@ -49,6 +49,24 @@ impl Way<'_> {
         outcome.or_else(|error| failed(name, input, &error))
     }
 
+    /// Whether the input can be carried, as far as that shows before anything is read. Of standard output it is told when there is
+    /// something to write.
+    pub(super) fn check(&self, name: &OsStr, input: BorrowedFd<'_>) -> Result<(), Trouble> {
+        let planned = match &self.carriage {
+            Carriage::AsItIs(series) => series.transfer(&input).plan(),
+            Carriage::Formatted(rewrite) => rewrite.plan(&input),
+            Carriage::ByLine(rewrite) => rewrite.plan(&input),
+        };
+        match planned {
+            Err(error) if is_pair_refused(&error) => match &self.carriage {
+                Carriage::AsItIs(_) => in_order_at_least(name, (input, self.stdout)),
+                _ => Err(Trouble::feeds_itself(name)),
+            },
+            Err(error) if error.side() != Side::Sink => Err(Trouble::of(name, &error)),
+            _ => Ok(()),
+        }
+    }
+
     /// Gives standard output what waited for more. Nothing more will come.
     pub(super) fn finish(self) -> anyhow::Result<()> {
         let outcome = match self.carriage {
@@ -77,13 +95,20 @@ fn as_it_is<'a>(
         return Ok(outcome);
     }
     // Refused before anything moved, which costs other operands nothing: only now look closer.
+    in_order_at_least(name, (input, stdout))?;
+    let in_order = transfer().strategy(Strategy::Buffered);
+    Ok(transferred(in_order, name, explains))
+}
+
+/// Whether the very file that the output goes to can be read and written in order, so that no byte is read twice.
+fn in_order_at_least(
+    name: &OsStr,
+    (input, stdout): (BorrowedFd<'_>, BorrowedFd<'_>),
+) -> Result<(), Trouble> {
     let relation = own_output::relation(input, stdout);
     match relation.map_err(|error| Trouble::of_input(name, error))? {
         Relation::Growing => Err(Trouble::feeds_itself(name)),
-        Relation::Shifting => {
-            let in_order = transfer().strategy(Strategy::Buffered);
-            Ok(transferred(in_order, name, explains))
-        }
+        Relation::Shifting => Ok(()),
     }
 }
 

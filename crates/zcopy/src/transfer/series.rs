@@ -11,6 +11,12 @@ use crate::transfer::Transfer;
 /// What is known of the sink is not asked again, where it cannot have changed, and the buffer serves for all. Nothing
 /// else is passed on, and each transfer does what it would alone.
 ///
+/// # Kernel notes
+///
+/// Of the sink its kind, identity and access mode are believed from one transfer to the next: no call changes these as long as
+/// it is open. Whoever puts another file in the descriptor's place meanwhile, by `dup2(2)`, loses the check that source
+/// and sink are not the same file.
+///
 /// # Examples
 ///
 /// ```
@@ -23,7 +29,7 @@ use crate::transfer::Transfer;
 ///     std::fs::write(&path, text).map(|()| path)
 /// });
 ///
-/// let series = Series::into(&writer);
+/// let series = Series::new(&writer);
 /// for path in paths {
 ///     let path = path?;
 ///     let report = series.transfer(&std::fs::File::open(&path)?).run()?;
@@ -34,6 +40,7 @@ use crate::transfer::Transfer;
 /// assert_eq!(std::io::read_to_string(&mut reader)?, "one two");
 /// # Ok::<(), std::io::Error>(())
 /// ```
+#[must_use = "nothing is transferred until its transfers are run"]
 pub struct Series<'fd> {
     sink: BorrowedFd<'fd>,
     legacy: Legacy,
@@ -45,7 +52,7 @@ impl<'fd> Series<'fd> {
     /// # Examples
     ///
     /// See [`Series`].
-    pub fn into<Sink: AsFd + ?Sized>(sink: &'fd Sink) -> Self {
+    pub fn new<Sink: AsFd + ?Sized>(sink: &'fd Sink) -> Self {
         Self {
             sink: sink.as_fd(),
             legacy: Legacy::default(),

@@ -21,7 +21,7 @@ fn sources() -> Vec<File> {
 #[test]
 fn each_transfer_of_a_series_does_what_it_would_do_alone() {
     let (together, alone) = (file(b""), file(b""));
-    let series = Series::into(&together);
+    let series = Series::new(&together);
     for (nth, source) in sources().iter().enumerate() {
         let again = File::from(reopen(source, OFlags::RDONLY));
         let report = series.transfer(source).run().unwrap();
@@ -43,7 +43,7 @@ fn a_series_into_a_pipe_arrives_in_order() {
     let reading = std::thread::spawn(move || read_to_end(&reader));
     let mut expected = Vec::new();
     {
-        let series = Series::into(&writer);
+        let series = Series::new(&writer);
         for source in sources() {
             series.transfer(&source).run().unwrap();
             expected.extend(read_to_end(&reopen(&source, OFlags::RDONLY)));
@@ -57,7 +57,7 @@ fn a_series_into_a_pipe_arrives_in_order() {
 #[test]
 fn a_series_does_not_copy_its_sink_into_itself() {
     let sink = file(b"");
-    let series = Series::into(&sink);
+    let series = Series::new(&sink);
     series.transfer(&file(b"hello")).run().unwrap();
     let itself = reopen(&sink, OFlags::RDONLY);
     let error = series.transfer(&itself).run().unwrap_err();
@@ -71,7 +71,7 @@ fn a_series_does_not_copy_its_sink_into_itself() {
 fn a_transfer_of_a_series_takes_options() {
     let (reader, writer) = pipe();
     let source = file(b"hello world");
-    let series = Series::into(&writer);
+    let series = Series::new(&writer);
     let report = series.transfer(&source).limit(5).run().unwrap();
     assert_eq!((report.bytes(), report.ended()), (5, Ended::Limit));
     let transfer = series.transfer(&source).strategy(Strategy::Splice);

@@ -24,6 +24,16 @@ pub(super) struct Line {
     after_blank: u64,
 }
 
+impl Default for Line {
+    /// In front of the first line.
+    fn default() -> Self {
+        Self {
+            begins: 1,
+            after_blank: 0,
+        }
+    }
+}
+
 /// What happens at which bytes of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Marks {
@@ -37,16 +47,6 @@ pub(super) struct Marks {
     pub(super) returns: u64,
     /// These bytes are shown as something else wherever they stand.
     pub(super) shown: u64,
-}
-
-impl Default for Line {
-    /// In front of the first line.
-    fn default() -> Self {
-        Self {
-            begins: 1,
-            after_blank: 0,
-        }
-    }
 }
 
 impl Marks {

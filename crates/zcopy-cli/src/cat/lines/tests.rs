@@ -81,38 +81,31 @@ impl<R: Rewriter> Driver<R> {
         }
     }
 
+    /// Asks until it needs more, and tells it that there is no place only after that.
     fn pump(&mut self, last: Option<Rest>) {
-        while !self.held.is_empty() {
-            let rest = if self.held.len() == self.capacity {
-                Rest::Full
-            } else {
-                Rest::Open
-            };
+        let mut rest = last.unwrap_or(Rest::Open);
+        loop {
             let input = Input {
                 bytes: &self.held,
-                rest: last.unwrap_or(rest),
+                rest,
             };
             self.room.fill(b'?');
             let rewritten = self.rewriter.rewrite(input, &mut self.room);
-            if rewritten == Rewritten::NOTHING {
-                break;
-            }
             self.out.extend_from_slice(&self.room[..rewritten.made]);
             self.held.drain(..rewritten.taken);
+            rest = match rewritten {
+                Rewritten::NOTHING if rest == Rest::Open && self.held.len() == self.capacity => {
+                    Rest::Full
+                }
+                Rewritten::NOTHING => break,
+                _ => last.unwrap_or(Rest::Open),
+            };
         }
     }
 
     fn finish(mut self) -> Vec<u8> {
         self.pump(Some(Rest::Last));
         assert!(self.held.is_empty(), "the last bytes have to be taken");
-        let nothing = Input {
-            bytes: b"",
-            rest: Rest::Last,
-        };
-        assert_eq!(
-            self.rewriter.rewrite(nothing, &mut self.room),
-            Rewritten::NOTHING
-        );
         self.out
     }
 }

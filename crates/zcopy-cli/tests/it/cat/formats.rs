@@ -1,6 +1,8 @@
 //! What GNU cat's options make of bytes: random ones, beside GNU cat.
 
 use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -8,7 +10,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestError, TestRunner};
 use tempfile::TempDir;
 
-use crate::child::zc_cat;
+use crate::child::{end_of, read_exactly, zc_cat};
 use crate::script::{as_gnu, gnus};
 
 /// Each runs two programs or three.
@@ -122,9 +124,26 @@ fn any_options_make_of_any_bytes_what_they_make_with_gnu_cat() {
 }
 
 #[test]
-fn what_a_pipe_brings_in_pieces_is_as_if_it_came_whole() {
-    as_gnu("{ printf 'a\\r'; sleep 0.1; printf '\\nb\\r'; sleep 0.1; printf 'c\\n\\n'; sleep 0.1; printf '\\n'; } | cat -nsE")
-        .succeeds_with("     1\ta^M$\n     2\tb\rc$\n     3\t$\n");
+fn a_carriage_return_waits_for_what_comes_after_it() {
+    let mut child = zc_cat()
+        .arg("-nE")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let stdout: OwnedFd = child.stdout.take().unwrap().into();
+    for (typed, appears) in [
+        ("a\r", "     1\ta"),
+        ("b\r", "\rb"),
+        ("\nc", "^M$\n     2\tc"),
+    ] {
+        stdin.write_all(typed.as_bytes()).unwrap();
+        let appeared = read_exactly(File::from(stdout.try_clone().unwrap()), appears.len());
+        assert_eq!(String::from_utf8(appeared).unwrap(), appears);
+    }
+    drop(stdin);
+    assert!(end_of(child).success());
 }
 
 #[test]
