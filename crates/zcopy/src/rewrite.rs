@@ -3,11 +3,10 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::end::End;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Kind};
 use crate::engine;
 use crate::error::{Failure, Result};
 use crate::fault::Side;
-use crate::options::Options;
 use crate::plan::{self, Plan};
 use crate::preflight;
 use crate::report::Report;
@@ -18,6 +17,7 @@ use course::{Course, Desk};
 mod ahead;
 mod chunk;
 pub(crate) mod course;
+mod made;
 mod rewriter;
 
 pub use rewriter::{Input, Rest, Rewriter, Rewritten};
@@ -25,7 +25,7 @@ pub use rewriter::{Input, Rest, Rewriter, Rewritten};
 /// Gives a sink what a [`Rewriter`] makes of the bytes of one source after the other, as a filter does.
 ///
 /// Nothing is held back: what has been read is rewritten, and what has been made of it is written, before more is
-/// read. Memory stays the same, however long the sources are. All ends are borrowed and stay the caller's.
+/// waited for. Memory stays the same, however long the sources are. All ends are borrowed and stay the caller's.
 ///
 /// # Examples
 ///
@@ -94,9 +94,16 @@ pub use rewriter::{Input, Rest, Rewriter, Rewritten};
 ///
 /// # Kernel notes
 ///
-/// The bytes are read and written: no call changes any on the way. A regular file or block device of 1 MiB or more is read
-/// by a thread of its own, up to 1 MiB ahead of the rewriter, where there are two processors. A pipe is
-/// enlarged as by [`Transfer::grow_pipes`](crate::Transfer::grow_pipes).
+/// The bytes are read and written: no call changes any on the way. A regular file or block device of which 1 MiB or
+/// more is left is read by a thread of its own, up to 1 MiB ahead of the rewriter, where there are two processors. Pipes
+/// are enlarged as by [`Transfer::grow_pipes`](crate::Transfer::grow_pipes).
+///
+/// What is made of one message is one message, if the source keeps them apart. Of other sources a sink that does is
+/// given 32 KiB at once, which every family takes.
+///
+/// Ends opened with `O_DIRECT` take any length at any place. What is no whole block, and whatever comes after it, goes
+/// through the same file opened once more, as with [`Transfer`](crate::Transfer); but nothing waits until a block
+/// is complete.
 ///
 /// `SIGPIPE` and `SIGXFSZ` are the process's own affair: see [`Transfer`](crate::Transfer).
 #[must_use = "nothing is rewritten until it is run"]
@@ -116,7 +123,7 @@ impl<'a, R: Rewriter> Rewrite<'a, R> {
         Self {
             sink: sink.as_fd(),
             rewriter,
-            desk: Desk::default(),
+            desk: Desk::new(),
         }
     }
 
@@ -154,29 +161,58 @@ impl<'a, R: Rewriter> Rewrite<'a, R> {
     ///
     /// # Errors
     ///
-    /// Before anything is read: a directory (`EISDIR`), a descriptor that is open the wrong way (`EBADF`), the same pipe, or the same
-    /// file with something left to read, at both ends (`EINVAL`). Later: whatever the kernel says, with the
-    /// side it speaks of. If that is the source, what came before has been rewritten, and the next source may
-    /// follow. If it is the sink, then [`undelivered`](crate::Error::undelivered) is what was made and not accepted, and no
-    /// more than the bytes that it was made from, and those that wait for more, is missing from a source that can be rewound.
+    /// Before anything is read: a directory (`EISDIR`), a descriptor that is open the wrong way (`EBADF`), the same pipe, or
+    /// the same file with something left to read, at both ends (`EINVAL`). Later: whatever the kernel says, with the side
+    /// it speaks of. A socket whose own `SO_RCVTIMEO` or `SO_SNDTIMEO` expires ends it with an error of kind
+    /// [`WouldBlock`](std::io::ErrorKind::WouldBlock).
+    ///
+    /// If it is the source that fails, what came before has been rewritten, and the next source may follow.
+    ///
+    /// If it is the sink, then [`undelivered`](crate::Error::undelivered) is what was made and not accepted. What the
+    /// rewriter had not taken by then is given back to a source that can be rewound: its cursor stands behind the
+    /// last byte that was taken. Of any other source it stays, and is the first to be rewritten if this goes on.
+    ///
+    /// If it is neither, the rewriter took nothing of bytes that it [had to take](Rest). They are given back too, or stay.
     ///
     /// # Panics
     ///
-    /// If the rewriter says that it took or made more than there was; if it panics itself.
+    /// If the rewriter says that it took or made more than there was; if it panics itself. Then the source's cursor is
+    /// wherever it was read to.
     ///
     /// # Examples
     ///
-    /// See [`Rewrite`].
+    /// ```
+    /// use std::io::Seek;
+    /// use zcopy::{Input, Rewrite, Rewritten, Side};
+    ///
+    /// let path = std::env::temp_dir().join(format!("zcopy-doc-rewrite-{}", std::process::id()));
+    /// std::fs::write(&path, "hello world")?;
+    /// let mut source = std::fs::File::open(&path)?;
+    /// let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
+    ///
+    /// // Whole words, louder.
+    /// let louder = |input: Input<'_>, room: &mut [u8]| {
+    ///     let end = input.bytes.iter().position(|byte| *byte == b' ').map_or(0, |end| end + 1);
+    ///     room[..end].copy_from_slice(&input.bytes[..end]);
+    ///     room[..end].make_ascii_uppercase();
+    ///     Rewritten { taken: end, made: end }
+    /// };
+    /// let error = Rewrite::new(&full, louder).run(&source).unwrap_err();
+    /// assert_eq!((error.side(), error.undelivered()), (Side::Sink, &b"HELLO "[..]));
+    /// assert_eq!(source.stream_position()?, 6);
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn run<Source: AsFd + ?Sized>(&mut self, source: &Source) -> Result<Report> {
         let fd = source.as_fd();
         let (from, to) = prepare(&Linux, fd, self.sink).map_err(before_anything_moved)?;
         let is_long = ahead::is_worth_it(&from);
         let (from, to) = (End::new(fd, from, None), End::new(self.sink, to, None));
-        let course = Course::new(Linux, (from, to), &mut self.rewriter, &mut self.desk);
+        let course = Course::new(Linux, to, &mut self.rewriter, &mut self.desk);
         if is_long {
-            return std::thread::scope(|scope| course.run(ahead::start(scope, from)));
+            return std::thread::scope(|scope| course.run(from, ahead::start(scope, from)));
         }
-        course.run(None)
+        course.run(from, None)
     }
 
     /// Says to the rewriter that nothing more will come, and gives the sink what it makes of what it has not taken yet.
@@ -196,8 +232,8 @@ impl<'a, R: Rewriter> Rewrite<'a, R> {
         let prepared = engine::examine(&Linux, Side::Sink, self.sink);
         let prepared = prepared.and_then(|sink| preflight::check_sink(&sink).map(|()| sink));
         let to = prepared.map_err(before_anything_moved)?;
-        let ends = (End::new(self.sink, to, None), End::new(self.sink, to, None));
-        Course::new(Linux, ends, &mut self.rewriter, &mut self.desk).finish()
+        let to = End::new(self.sink, to, None);
+        Course::new(Linux, to, &mut self.rewriter, &mut self.desk).finish()
     }
 }
 
@@ -216,11 +252,11 @@ pub(crate) fn prepare<K: Kernel>(
     sink: BorrowedFd<'_>,
 ) -> std::result::Result<(Endpoint, Endpoint), Failure> {
     let mut from = engine::examine(kernel, Side::Source, source)?;
-    let mut to = engine::examine(kernel, Side::Sink, sink)?;
-    if from.is_same(&to) {
+    let to = engine::examine(kernel, Side::Sink, sink)?;
+    let is_long = from.size.is_some_and(|size| size >= ahead::LONG);
+    if is_long || from.kind == Kind::Block || from.is_same(&to) {
         from.survey(kernel, source);
-        to.survey(kernel, sink);
     }
-    preflight::check(&from, &to, &Options::default())?;
+    preflight::check_rewritten(&from, &to)?;
     Ok((from, to))
 }
