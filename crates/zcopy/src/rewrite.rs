@@ -20,6 +20,9 @@ pub(crate) mod course;
 mod made;
 mod rewriter;
 
+#[cfg(test)]
+mod tests;
+
 pub use rewriter::{Input, Rest, Rewriter, Rewritten};
 
 /// Gives a sink what a [`Rewriter`] makes of the bytes of one source after the other, as a filter does.
