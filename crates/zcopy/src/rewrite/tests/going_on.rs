@@ -1,5 +1,6 @@
 //! One source after the other, what fails between them, and what it costs.
 
+use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
 use super::makers::Maker;
@@ -8,7 +9,7 @@ use crate::fault::Side;
 use crate::rewrite::course::Desk;
 use crate::rewrite::{Input, Rewriter, Rewritten};
 use crate::scripted::Scripted;
-use crate::scripted::channel::Messages;
+use crate::scripted::channel::{Channel, Messages, Peer};
 use crate::scripted::objects::{File, Object, patterned};
 use crate::scripted::script::{Call, Twist};
 use crate::sys::{Errno, OFlags};
@@ -126,7 +127,13 @@ fn what_a_pipe_cannot_take_back_is_rewritten_before_more_is_read() {
     bytes.retain(|byte| *byte != b'\n');
     bytes[65_500] = b'\n';
     bytes[65_600] = b'\n';
-    let source = pipe(&kernel, &bytes);
+    let peer = Peer::Feeds {
+        rest: bytes.clone(),
+        chunks: VecDeque::new(),
+        has_closed: false,
+    };
+    let source = Object::Channel(Channel::new(bytes.len(), true, peer));
+    let source = kernel.source(source, OFlags::empty());
     // 65,500 bytes of a line first, then 64 KiB with its end and that of the next one.
     kernel.twist(Call::Read, &[Twist::Short(65_500)]);
     kernel.twist(Call::Write, &[Twist::Fails(Errno::NOSPC)]);

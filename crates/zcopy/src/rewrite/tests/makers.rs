@@ -35,10 +35,15 @@ impl Maker {
             }
             Self::Nothing | Self::Count { .. } | Self::Idle => 0,
         };
-        let repeated = bytes
-            .iter()
-            .flat_map(|byte| std::iter::repeat_n(*byte, times));
-        repeated.collect()
+        let mut made = vec![0; bytes.len() * times];
+        if times == 1 {
+            made.copy_from_slice(bytes);
+        } else if times > 1 {
+            for (same, byte) in made.chunks_exact_mut(times).zip(bytes) {
+                same.fill(*byte);
+            }
+        }
+        made
     }
 
     fn copy(self, input: &[u8], room: &mut [u8], most: usize) -> Rewritten {

@@ -21,7 +21,7 @@ use crate::strategy::Strategy as Route;
 use crate::sys::{Errno, OFlags};
 
 /// Fewer than of transfers: there is less to choose, and each has two sources.
-const CASES: u32 = 800;
+const CASES: u32 = 300;
 
 /// A bound that any spin breaks: the sources are not a megabyte together, and what is made of them not three.
 const MAX_CALLS: usize = 5000;
