@@ -62,7 +62,7 @@ pub use rewriter::{Input, Rest, Rewriter, Rewritten};
 /// use std::io::Write;
 /// use zcopy::{Input, Rest, Rewrite, Rewriter, Rewritten};
 ///
-/// /// Lets no line pass that is longer than 64 KiB, and none that starts with `#`.
+/// /// Lets no line pass that starts with `#`. One that is longer than 64 KiB may count as several.
 /// struct WithoutComments;
 ///
 /// impl Rewriter for WithoutComments {
@@ -73,9 +73,10 @@ pub use rewriter::{Input, Rest, Rewriter, Rewritten};
 ///             (None, Rest::Open) => return Rewritten::NOTHING,
 ///             (None, _) => input.bytes.len(),
 ///         };
-///         if input.bytes.starts_with(b"#") || taken > room.len() {
+///         if input.bytes.starts_with(b"#") {
 ///             return Rewritten { taken, made: 0 };
 ///         }
+///         let taken = taken.min(room.len());
 ///         room[..taken].copy_from_slice(&input.bytes[..taken]);
 ///         Rewritten { taken, made: taken }
 ///     }

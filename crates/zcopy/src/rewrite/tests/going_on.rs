@@ -161,11 +161,11 @@ fn what_a_pipe_cannot_take_back_is_rewritten_before_more_is_read() {
     run(&kernel, (&source, &sink), &mut same, &mut desk).unwrap();
     assert!(kernel.contents(&sink) == bytes[65_501..]);
     let state = kernel.state.borrow();
-    let moves = state
+    let mut moves = state
         .log
         .iter()
         .filter(|(call, _)| *call != Call::SetPipeCapacity);
-    let (call, answer) = moves.skip(n_reads + 1).next().unwrap();
+    let (call, answer) = moves.nth(n_reads + 1).unwrap();
     assert_eq!((*call, *answer), (Call::Write, Ok(n_read - 65_501)));
 }
 
@@ -265,6 +265,20 @@ fn pipes_grow_when_much_comes() {
         let report = run(&kernel, (&source, &sink), &mut Maker::Same, desk).unwrap();
         assert_eq!((report.grown_source(), report.grown_sink()), (grown, grown));
     }
+}
+
+/// What is made begins where `O_DIRECT` allows it. Without `/proc` there is no detour.
+#[test]
+fn whole_blocks_are_read_and_written_directly() {
+    let kernel = Scripted::default();
+    let source = kernel.source(Object::file(&patterned(400 << 10)), OFlags::DIRECT);
+    let sink = kernel.sink(Object::file(&[]), OFlags::DIRECT);
+    let desk = &mut Desk::new();
+    run(&kernel, (&source, &sink), &mut Maker::Same, desk).unwrap();
+    assert!(kernel.contents(&sink) == patterned(400 << 10));
+    let refused = Err(Errno::INVAL);
+    assert!(!kernel.answers(Call::Write).contains(&refused));
+    assert!(!kernel.answers(Call::Read).contains(&refused));
 }
 
 fn messages(kernel: &Scripted, fd: &OwnedFd) -> Vec<usize> {
