@@ -102,8 +102,8 @@ pub use rewriter::{Input, Rest, Rewriter, Rewritten};
 /// more is left is read by a thread of its own, up to 1 MiB ahead of the rewriter, where there are two processors. Pipes
 /// are enlarged as by [`Transfer::grow_pipes`](crate::Transfer::grow_pipes).
 ///
-/// What is made of one message is one message, if the source keeps them apart. Of other sources a sink that does is
-/// given 32 KiB at once, which every family takes.
+/// What is made of one message is one message, up to 192 KiB, if the source keeps them apart. Of other sources a sink
+/// that does is given 32 KiB at once, which every family takes.
 ///
 /// Ends opened with `O_DIRECT` take any length at any place. What is no whole block, and whatever comes after it, goes
 /// through the same file opened once more, as with [`Transfer`](crate::Transfer); but nothing waits until a block

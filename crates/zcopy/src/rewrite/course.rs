@@ -40,7 +40,7 @@ pub(crate) struct Course<'a, K, R> {
     rewriter: &'a mut R,
     desk: &'a mut Desk,
     clock: Clock<'a>,
-    /// Whether each answer of the rewriter is a message.
+    /// Whether what is made of one read is one message.
     keeps_messages: bool,
     /// Bytes that the sink has accepted.
     bytes: u64,
@@ -168,7 +168,7 @@ impl<'a, K: Kernel, R: Rewriter> Course<'a, K, R> {
             let rewritten = self.rewriter.rewrite(input, made.room());
             chunk.take(rewritten.taken);
             made.add(rewritten.made);
-            if rewritten == Rewritten::NOTHING || self.keeps_messages || !made.has_room() {
+            if rewritten == Rewritten::NOTHING || !made.has_room() {
                 self.deliver()?;
             }
             let chunk = &self.desk.chunk;

@@ -314,6 +314,13 @@ fn what_is_made_of_a_message_is_a_message() {
     let (mut twice, mut desk) = (Maker::Twice, Desk::new());
     run(&kernel, (&source, &sink), &mut twice, &mut desk).unwrap();
     assert_eq!(messages(&kernel, &sink), [14, 2, 80_000, 4]);
+
+    // In however many pieces it is made.
+    let source = Object::Messages(Messages::feeding(&[patterned(2500)]));
+    let source = kernel.source(source, OFlags::empty());
+    let mut thrice = Maker::Thrice(1000);
+    run(&kernel, (&source, &sink), &mut thrice, &mut desk).unwrap();
+    assert_eq!(messages(&kernel, &sink)[4..], [7500]);
 }
 
 #[test]
