@@ -68,6 +68,8 @@ pub(crate) enum Kind {
     },
     #[error("{call}{} failed", preposition(call, *side))]
     Failed { call: &'static str, side: Side },
+    #[error("the rewriter failed")]
+    Idle,
 }
 
 /// A reason to fail that does not yet know what was done.
@@ -91,6 +93,14 @@ impl Failure {
         Self {
             kind: Kind::Unsuitable { strategy, reason },
             cause: Errno::INVAL.into(),
+        }
+    }
+
+    /// A [`Rewriter`](crate::Rewriter) leaves what it must take.
+    pub(crate) fn idle() -> Self {
+        Self {
+            kind: Kind::Idle,
+            cause: Cause::Idle,
         }
     }
 
@@ -120,7 +130,7 @@ impl Error {
     }
 
     /// The side that failed. [`Side::Neither`] if no one side did: the pair does not suit the
-    /// strategy asked for, or the two ends overlap.
+    /// strategy asked for, the two ends overlap, or a [`Rewriter`](crate::Rewriter) leaves what it must take.
     ///
     /// # Examples
     ///
@@ -129,11 +139,11 @@ impl Error {
     pub fn side(&self) -> Side {
         match self.0.kind {
             Kind::Refused { side, .. } | Kind::Failed { side, .. } => side,
-            Kind::Unsuitable { .. } => Side::Neither,
+            Kind::Unsuitable { .. } | Kind::Idle => Side::Neither,
         }
     }
 
-    /// The system call that failed, as section 2 of the manual names it. None if nothing was tried.
+    /// The system call that failed, as section 2 of the manual names it. None if it was no call's failure.
     ///
     /// # Examples
     ///
@@ -147,7 +157,7 @@ impl Error {
     pub fn call(&self) -> Option<&'static str> {
         match self.0.kind {
             Kind::Failed { call, .. } => Some(call),
-            Kind::Refused { .. } | Kind::Unsuitable { .. } => None,
+            Kind::Refused { .. } | Kind::Unsuitable { .. } | Kind::Idle => None,
         }
     }
 
@@ -189,7 +199,7 @@ impl Error {
 
     /// Bytes that were taken from a source that cannot be rewound and that the sink did not get.
     /// They come before whatever the source still holds. A file is rewound instead, and nothing is
-    /// left here.
+    /// left here. Of a [`Rewrite`](crate::Rewrite): what was made and the sink did not get, whatever the source is.
     ///
     /// # Examples
     ///

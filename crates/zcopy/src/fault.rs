@@ -35,6 +35,8 @@ pub(crate) enum Cause {
     Errno(Errno),
     /// It claimed success and moved nothing, where there was something to move.
     Nothing,
+    /// No call at all: a rewriter neither took nor made anything.
+    Idle,
 }
 
 /// A call that failed for good.
@@ -60,7 +62,7 @@ impl Cause {
     pub(crate) fn errno(self) -> Option<Errno> {
         match self {
             Cause::Errno(errno) => Some(errno),
-            Cause::Nothing => None,
+            Cause::Nothing | Cause::Idle => None,
         }
     }
 
@@ -68,6 +70,7 @@ impl Cause {
         match self {
             Cause::Errno(errno) => errno.into(),
             Cause::Nothing => io::Error::new(io::ErrorKind::WriteZero, "the call moved nothing"),
+            Cause::Idle => io::Error::other("it took none of the bytes that it had to take"),
         }
     }
 }

@@ -83,6 +83,35 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
+//! # Other bytes
+//!
+//! [`Rewrite`] gives a sink what a [`Rewriter`] makes of the bytes of one source after the other, in the same memory however
+//! long they are. A rewriter takes what it can of what it is shown, and what it leaves is shown again when more has come.
+//!
+//! ```
+//! # use std::io::Write;
+//! use zcopy::{Input, Rewrite, Rewritten};
+//! # let (source, mut writer) = std::io::pipe()?;
+//! # writer.write_all(b"one\ntwo\n")?;
+//! # drop(writer);
+//! let (reader, sink) = std::io::pipe()?;
+//!
+//! let on_one_line = |input: Input<'_>, room: &mut [u8]| {
+//!     let n = input.bytes.len().min(room.len());
+//!     for (made, byte) in room.iter_mut().zip(input.bytes) {
+//!         *made = if *byte == b'\n' { b' ' } else { *byte };
+//!     }
+//!     Rewritten { taken: n, made: n }
+//! };
+//! let mut rewrite = Rewrite::new(&sink, on_one_line);
+//! let report = rewrite.run(&source)?;
+//! assert_eq!(report.bytes(), 8);
+//! rewrite.finish()?;
+//! # drop(sink);
+//! assert_eq!(std::io::read_to_string(reader)?, "one two ");
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
 //! # Several sinks
 //!
 //! [`Transfer::also_to`] adds a sink for the same bytes. Pipes share the same pages, by `tee(2)`; what

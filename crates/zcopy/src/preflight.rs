@@ -9,12 +9,7 @@ use crate::sys::Errno;
 
 /// Refuses what cannot work, or would do harm.
 pub(crate) fn check(source: &Endpoint, sink: &Endpoint, options: &Options) -> Result<(), Failure> {
-    check_mode(
-        source,
-        Side::Source,
-        source.readable,
-        "it is not open for reading",
-    )?;
+    check_source(source)?;
     check_sink(sink)?;
     check_offset(source, Side::Source, options.source_offset)?;
     check_offset(sink, Side::Sink, options.sink_offset)?;
@@ -26,6 +21,26 @@ pub(crate) fn check(source: &Endpoint, sink: &Endpoint, options: &Options) -> Re
         check_same(source, sink, options)?;
     }
     Ok(())
+}
+
+/// Refuses what cannot work where a source's bytes become others, it is not known how many.
+pub(crate) fn check_rewritten(source: &Endpoint, sink: &Endpoint) -> Result<(), Failure> {
+    check_source(source)?;
+    check_sink(sink)?;
+    let is_read_out = source.cursor >= source.size.or(Some(0));
+    match source.kind {
+        Kind::Pipe if source.is_same(sink) => Err(feeds_itself()),
+        Kind::Regular | Kind::Block if source.is_same(sink) && !is_read_out => {
+            let reason = "source and sink are the same file, and something is left to read";
+            Err(Failure::refused(Side::Neither, Errno::INVAL, reason))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_source(source: &Endpoint) -> Result<(), Failure> {
+    let reason = "it is not open for reading";
+    check_mode(source, Side::Source, source.readable, reason)
 }
 
 /// Refuses a sink that cannot be written to, wherever the bytes come from.
@@ -66,16 +81,18 @@ fn check_offset(end: &Endpoint, side: Side, offset: Option<u64>) -> Result<(), F
 /// Both ends are the same file, device or pipe. A socket may answer itself; a terminal too.
 fn check_same(source: &Endpoint, sink: &Endpoint, options: &Options) -> Result<(), Failure> {
     match source.kind {
-        Kind::Pipe => {
-            let reason = "both ends are the same pipe, which would feed itself for ever";
-            Err(Failure::refused(Side::Neither, Errno::INVAL, reason))
-        }
+        Kind::Pipe => Err(feeds_itself()),
         Kind::Regular | Kind::Block if overlaps(source, sink, options) => {
             let reason = "source and sink overlap in the same file";
             Err(Failure::refused(Side::Neither, Errno::INVAL, reason))
         }
         _ => Ok(()),
     }
+}
+
+fn feeds_itself() -> Failure {
+    let reason = "both ends are the same pipe, which would feed itself for ever";
+    Failure::refused(Side::Neither, Errno::INVAL, reason)
 }
 
 /// Whether bytes would be written where they are still to be read.
@@ -160,6 +177,25 @@ mod tests {
             "the last byte would be the first one written"
         );
         assert!(!refuses(0, 100, Some(100)));
+    }
+
+    /// However far apart they are: it is not known how much will be made.
+    #[test]
+    fn a_file_is_not_rewritten_into_itself() {
+        let refuses = |from, to| check_rewritten(&file(from), &file(to)).is_err();
+        assert!(refuses(0, 50) && refuses(50, 50) && refuses(50, 0) && refuses(99, 0));
+        assert!(!refuses(100, 0), "nothing is left to read");
+        assert!(!refuses(100, 100));
+        let empty = Endpoint {
+            size: None,
+            ..file(0)
+        };
+        assert!(check_rewritten(&empty, &empty).is_ok());
+        let other = Endpoint {
+            identity: (1, 2),
+            ..file(0)
+        };
+        assert!(check_rewritten(&file(0), &other).is_ok());
     }
 
     #[test]

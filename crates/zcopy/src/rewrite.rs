@@ -3,11 +3,10 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::end::End;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Kind};
 use crate::engine;
 use crate::error::{Failure, Result};
 use crate::fault::Side;
-use crate::options::Options;
 use crate::plan::{self, Plan};
 use crate::preflight;
 use crate::report::Report;
@@ -18,14 +17,18 @@ use course::{Course, Desk};
 mod ahead;
 mod chunk;
 pub(crate) mod course;
+mod made;
 mod rewriter;
+
+#[cfg(test)]
+mod tests;
 
 pub use rewriter::{Input, Rest, Rewriter, Rewritten};
 
 /// Gives a sink what a [`Rewriter`] makes of the bytes of one source after the other, as a filter does.
 ///
 /// Nothing is held back: what has been read is rewritten, and what has been made of it is written, before more is
-/// read. Memory stays the same, however long the sources are. All ends are borrowed and stay the caller's.
+/// waited for. Memory stays the same, however long the sources are. All ends are borrowed and stay the caller's.
 ///
 /// # Examples
 ///
@@ -59,7 +62,7 @@ pub use rewriter::{Input, Rest, Rewriter, Rewritten};
 /// use std::io::Write;
 /// use zcopy::{Input, Rest, Rewrite, Rewriter, Rewritten};
 ///
-/// /// Lets no line pass that is longer than 64 KiB, and none that starts with `#`.
+/// /// Lets no line pass that starts with `#`. One that is longer than 64 KiB may count as several.
 /// struct WithoutComments;
 ///
 /// impl Rewriter for WithoutComments {
@@ -70,9 +73,10 @@ pub use rewriter::{Input, Rest, Rewriter, Rewritten};
 ///             (None, Rest::Open) => return Rewritten::NOTHING,
 ///             (None, _) => input.bytes.len(),
 ///         };
-///         if input.bytes.starts_with(b"#") || taken > room.len() {
+///         if input.bytes.starts_with(b"#") {
 ///             return Rewritten { taken, made: 0 };
 ///         }
+///         let taken = taken.min(room.len());
 ///         room[..taken].copy_from_slice(&input.bytes[..taken]);
 ///         Rewritten { taken, made: taken }
 ///     }
@@ -94,9 +98,16 @@ pub use rewriter::{Input, Rest, Rewriter, Rewritten};
 ///
 /// # Kernel notes
 ///
-/// The bytes are read and written: no call changes any on the way. A regular file or block device of 1 MiB or more is read
-/// by a thread of its own, up to 1 MiB ahead of the rewriter, where there are two processors. A pipe is
-/// enlarged as by [`Transfer::grow_pipes`](crate::Transfer::grow_pipes).
+/// The bytes are read and written: no call changes any on the way. A regular file or block device of which 1 MiB or
+/// more is left is read by a thread of its own, up to 1 MiB ahead of the rewriter, where there are two processors. Pipes
+/// are [enlarged](Self::grow_pipes).
+///
+/// What is made of one message is one message, up to 192 KiB, if the source keeps them apart. Of other sources a sink
+/// that does is given 32 KiB at once, which every family takes.
+///
+/// Ends opened with `O_DIRECT` take any length at any place. What is no whole block, and whatever comes after it, goes
+/// through the same file opened once more, as with [`Transfer`](crate::Transfer); but nothing waits until a block
+/// is complete.
 ///
 /// `SIGPIPE` and `SIGXFSZ` are the process's own affair: see [`Transfer`](crate::Transfer).
 #[must_use = "nothing is rewritten until it is run"]
@@ -116,8 +127,33 @@ impl<'a, R: Rewriter> Rewrite<'a, R> {
         Self {
             sink: sink.as_fd(),
             rewriter,
-            desk: Desk::default(),
+            desk: Desk::new(),
         }
+    }
+
+    /// Whether pipes at both ends may be enlarged, which takes fewer turns of the processes. Default: true. It is done once in a run, when
+    /// 32 KiB have come, or are known to, within the user's budget; the report says so.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::{Input, Rewrite, Rewritten};
+    ///
+    /// let zeros = tempfile::tempfile()?;
+    /// zeros.set_len(40_000)?;
+    /// let (_reader, sink) = std::io::pipe()?;
+    /// let as_it_is = |input: Input<'_>, room: &mut [u8]| {
+    ///     let n = input.bytes.len().min(room.len());
+    ///     room[..n].copy_from_slice(&input.bytes[..n]);
+    ///     Rewritten { taken: n, made: n }
+    /// };
+    /// let report = Rewrite::new(&sink, as_it_is).grow_pipes(false).run(&zeros)?;
+    /// assert_eq!(report.grown_sink(), None);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn grow_pipes(mut self, grow: bool) -> Self {
+        self.desk.may_grow = grow;
+        self
     }
 
     /// What [`run`](Self::run) would do. Nothing is touched.
@@ -154,36 +190,67 @@ impl<'a, R: Rewriter> Rewrite<'a, R> {
     ///
     /// # Errors
     ///
-    /// Before anything is read: a directory (`EISDIR`), a descriptor that is open the wrong way (`EBADF`), the same pipe, or the same
-    /// file with something left to read, at both ends (`EINVAL`). Later: whatever the kernel says, with the
-    /// side it speaks of. If that is the source, what came before has been rewritten, and the next source may
-    /// follow. If it is the sink, then [`undelivered`](crate::Error::undelivered) is what was made and not accepted, and no
-    /// more than the bytes that it was made from, and those that wait for more, is missing from a source that can be rewound.
+    /// Before anything is read: a directory (`EISDIR`), a descriptor that is open the wrong way (`EBADF`), the same pipe, or
+    /// the same file with something left to read, at both ends (`EINVAL`). Later: whatever the kernel says, with the side
+    /// it speaks of. A socket whose own `SO_RCVTIMEO` or `SO_SNDTIMEO` expires ends it with an error of kind
+    /// [`WouldBlock`](std::io::ErrorKind::WouldBlock).
+    ///
+    /// If it is the source that fails, what came before has been rewritten, and the next source may follow.
+    ///
+    /// If it is the sink, then [`undelivered`](crate::Error::undelivered) is what was made and not accepted. What the
+    /// rewriter had not taken by then is given back to a source that can be rewound: its cursor stands behind the
+    /// last byte that was taken. Of any other source it stays, and is the first to be rewritten if this goes on.
+    ///
+    /// If it is neither, the rewriter took nothing of bytes that it [had to take](Rest). They are given back too, or stay.
     ///
     /// # Panics
     ///
-    /// If the rewriter says that it took or made more than there was; if it panics itself.
+    /// If the rewriter says that it took or made more than there was; if it panics itself. Then the source's cursor is
+    /// wherever it was read to.
     ///
     /// # Examples
     ///
-    /// See [`Rewrite`].
+    /// ```
+    /// use std::io::Seek;
+    /// use zcopy::{Input, Rewrite, Rewritten, Side};
+    ///
+    /// let path = std::env::temp_dir().join(format!("zcopy-doc-rewrite-{}", std::process::id()));
+    /// std::fs::write(&path, "hello world")?;
+    /// let mut source = std::fs::File::open(&path)?;
+    /// let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
+    ///
+    /// // Whole words, louder.
+    /// let louder = |input: Input<'_>, room: &mut [u8]| {
+    ///     let end = input.bytes.iter().position(|byte| *byte == b' ').map_or(0, |end| end + 1);
+    ///     room[..end].copy_from_slice(&input.bytes[..end]);
+    ///     room[..end].make_ascii_uppercase();
+    ///     Rewritten { taken: end, made: end }
+    /// };
+    /// let error = Rewrite::new(&full, louder).run(&source).unwrap_err();
+    /// assert_eq!((error.side(), error.undelivered()), (Side::Sink, &b"HELLO "[..]));
+    /// assert_eq!(source.stream_position()?, 6);
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn run<Source: AsFd + ?Sized>(&mut self, source: &Source) -> Result<Report> {
         let fd = source.as_fd();
         let (from, to) = prepare(&Linux, fd, self.sink).map_err(before_anything_moved)?;
-        let is_long = ahead::is_worth_it(&from);
+        let goes_ahead =
+            ahead::is_worth_it(&from) && *self.desk.has_processor.get_or_init(ahead::has_processor);
         let (from, to) = (End::new(fd, from, None), End::new(self.sink, to, None));
-        let course = Course::new(Linux, (from, to), &mut self.rewriter, &mut self.desk);
-        if is_long {
-            return std::thread::scope(|scope| course.run(ahead::start(scope, from)));
+        let course = Course::new(Linux, to, &mut self.rewriter, &mut self.desk);
+        if goes_ahead {
+            return std::thread::scope(|scope| course.run(from, ahead::start(scope, from)));
         }
-        course.run(None)
+        course.run(from, None)
     }
 
-    /// Says to the rewriter that nothing more will come, and gives the sink what it makes of what it has not taken yet.
+    /// Says to the rewriter that nothing more will come, and gives the sink what it makes of what it has not taken yet. Without
+    /// it, that goes with the `Rewrite`.
     ///
     /// # Errors
     ///
-    /// As [`run`](Self::run), of the sink.
+    /// As [`run`](Self::run), of the sink. What the rewriter had not taken by then is still [waiting](Self::waiting).
     ///
     /// # Panics
     ///
@@ -191,13 +258,42 @@ impl<'a, R: Rewriter> Rewrite<'a, R> {
     ///
     /// # Examples
     ///
-    /// See [`Rewrite`].
-    pub fn finish(mut self) -> Result<Report> {
+    /// See [`Rewrite`] and [`waiting`](Self::waiting).
+    pub fn finish(&mut self) -> Result<Report> {
         let prepared = engine::examine(&Linux, Side::Sink, self.sink);
         let prepared = prepared.and_then(|sink| preflight::check_sink(&sink).map(|()| sink));
         let to = prepared.map_err(before_anything_moved)?;
-        let ends = (End::new(self.sink, to, None), End::new(self.sink, to, None));
-        Course::new(Linux, ends, &mut self.rewriter, &mut self.desk).finish()
+        let to = End::new(self.sink, to, None);
+        Course::new(Linux, to, &mut self.rewriter, &mut self.desk).finish()
+    }
+
+    /// What has been read and the rewriter has not taken: the beginning of a line, say, or what could not be given back to a pipe when
+    /// the sink failed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// use zcopy::{Input, Rewrite, Rewritten};
+    ///
+    /// let (source, mut writer) = std::io::pipe()?;
+    /// writer.write_all(b"one\ntwo")?;
+    /// drop(writer);
+    /// let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
+    ///
+    /// let mut lines = Rewrite::new(&full, |input: Input<'_>, room: &mut [u8]| {
+    ///     let end = input.bytes.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    ///     room[..end].copy_from_slice(&input.bytes[..end]);
+    ///     Rewritten { taken: end, made: end }
+    /// });
+    /// let error = lines.run(&source).unwrap_err();
+    /// assert_eq!(error.undelivered(), b"one\n");
+    /// assert_eq!(lines.waiting(), b"two");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn waiting(&self) -> &[u8] {
+        self.desk.waiting()
     }
 }
 
@@ -216,11 +312,11 @@ pub(crate) fn prepare<K: Kernel>(
     sink: BorrowedFd<'_>,
 ) -> std::result::Result<(Endpoint, Endpoint), Failure> {
     let mut from = engine::examine(kernel, Side::Source, source)?;
-    let mut to = engine::examine(kernel, Side::Sink, sink)?;
-    if from.is_same(&to) {
+    let to = engine::examine(kernel, Side::Sink, sink)?;
+    let is_long = from.size.is_some_and(|size| size >= ahead::LONG);
+    if is_long || from.kind == Kind::Block || from.is_same(&to) {
         from.survey(kernel, source);
-        to.survey(kernel, sink);
     }
-    preflight::check(&from, &to, &Options::default())?;
+    preflight::check_rewritten(&from, &to)?;
     Ok((from, to))
 }

@@ -68,8 +68,8 @@ impl Way<'_> {
     }
 
     /// Gives standard output what waited for more. Nothing more will come.
-    pub(super) fn finish(self) -> anyhow::Result<()> {
-        let outcome = match self.carriage {
+    pub(super) fn finish(&mut self) -> anyhow::Result<()> {
+        let outcome = match &mut self.carriage {
             Carriage::AsItIs(_) => return Ok(()),
             Carriage::Formatted(rewrite) => rewrite.finish(),
             Carriage::ByLine(rewrite) => rewrite.finish(),

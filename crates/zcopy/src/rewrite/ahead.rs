@@ -1,13 +1,17 @@
 //! Reading ahead: a long file is read by a thread of its own, while what it has read is rewritten.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, Scope};
 
 use super::chunk::{Chunk, READ};
 use crate::detour::Detour;
 use crate::end::End;
-use crate::endpoint::{Endpoint, Kind};
+use crate::endpoint::Endpoint;
 use crate::fault::Fault;
+use crate::options::Options;
+use crate::plan;
 use crate::strategy::{Step, buffered};
 use crate::sys::{Linux, Patience};
 
@@ -16,20 +20,25 @@ use crate::sys::{Linux, Patience};
 const CHUNKS: usize = 4;
 
 /// From how many bytes on it repays the thread.
-const LONG: u64 = 1 << 20;
+pub(crate) const LONG: u64 = 1 << 20;
 
 /// A thread that reads.
 pub(crate) struct Ahead {
     /// What it has read, in order, and what it met then.
     read: Receiver<(Chunk, Result<Step, Fault>)>,
     spare: SyncSender<Chunk>,
+    is_unwanted: Arc<AtomicBool>,
 }
 
 /// Whether the source is long, and reading it never waits for somebody else: a thread that does cannot be called off.
 pub(crate) fn is_worth_it(source: &Endpoint) -> bool {
-    matches!(source.kind, Kind::Regular | Kind::Block)
-        && source.size.is_some_and(|size| size >= LONG)
-        && std::thread::available_parallelism().is_ok_and(|n| n.get() > 1)
+    let left = plan::remaining(source, &Options::default());
+    source.is_seekable() && left.is_some_and(|left| left >= LONG)
+}
+
+/// Whether another thread can run beside this one. To ask costs a look at the files that limit this process.
+pub(crate) fn has_processor() -> bool {
+    std::thread::available_parallelism().is_ok_and(|n| n.get() > 1)
 }
 
 /// Starts to read. None if there is no thread to be had.
@@ -42,13 +51,19 @@ pub(crate) fn start<'scope>(
     for _ in 0..CHUNKS {
         spare.send(Chunk::new()).ok()?;
     }
-    let reading = move || read_all(source, &empty, &fill);
+    let is_unwanted = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&is_unwanted);
+    let reading = move || read_all(source, &empty, &fill, &told);
     let name = "zcopy-reader".to_owned();
     Builder::new()
         .name(name)
         .spawn_scoped(scope, reading)
         .ok()?;
-    Some(Ahead { read, spare })
+    Some(Ahead {
+        read,
+        spare,
+        is_unwanted,
+    })
 }
 
 /// Reads until the end, a fault, or nobody wants more.
@@ -56,9 +71,14 @@ fn read_all(
     mut source: End<'_>,
     empty: &Receiver<Chunk>,
     filled: &SyncSender<(Chunk, Result<Step, Fault>)>,
+    is_unwanted: &AtomicBool,
 ) {
     let mut detour = Detour::default();
     while let Ok(mut chunk) = empty.recv() {
+        // There may be other chunks yet that it was given before.
+        if is_unwanted.load(Ordering::Relaxed) {
+            return;
+        }
         let mut draw = || {
             buffered::draw(
                 &Linux,
@@ -95,6 +115,7 @@ impl Ahead {
 
     /// Has it stop, and says how many bytes it had read that nobody has been given.
     pub(crate) fn stop(self) -> u64 {
+        self.is_unwanted.store(true, Ordering::Relaxed);
         drop(self.spare);
         self.read
             .iter()

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::buffer::ALIGNMENT;
 
 /// How much a rewriter may leave for later before it is told that there is no place for more.
-pub(crate) const HELD: usize = 64 << 10;
+const HELD: usize = 64 << 10;
 
 /// What is read at once, at most. The thread that reads ahead needs as much: to wake the other one costs as long as moving 64 KiB.
 pub(crate) const READ: usize = 256 << 10;
@@ -43,6 +43,11 @@ impl Chunk {
         self.pending.is_empty()
     }
 
+    /// Whether more can be read, for a rewriter that leaves what is pending for later.
+    pub(crate) fn has_place(&self) -> bool {
+        self.pending.len() < HELD
+    }
+
     /// Says that the first `n` pending bytes have been taken.
     ///
     /// # Panics
@@ -56,10 +61,15 @@ impl Chunk {
         self.pending.start += n;
     }
 
+    /// Forgets the last `n` pending bytes.
+    pub(crate) fn cut(&mut self, n: usize) {
+        self.pending.end -= n;
+    }
+
     /// Room for one read of at most `len` bytes, with what is pending in front of it.
     pub(crate) fn room(&mut self, len: usize) -> &mut [u8] {
         let held = self.pending.len();
-        debug_assert!(held <= HELD, "more than that has to be taken first");
+        assert!(self.has_place(), "something has to be taken first");
         let to = self.start - held;
         if self.pending.start != to {
             self.bytes.copy_within(self.pending.clone(), to);

@@ -1,15 +1,19 @@
 //! The loop that rewrites: read, have it rewritten, write.
 
+use std::cell::OnceCell;
+
 use super::ahead::Ahead;
-use super::chunk::{Chunk, HELD, READ};
+use super::chunk::{Chunk, READ};
+use super::made::Made;
 use super::{Input, Rest, Rewriter, Rewritten};
+use crate::buffer;
 use crate::clock::Clock;
 use crate::detour::Detour;
 use crate::end::End;
 use crate::endpoint::Kind;
 use crate::engine::{self, FALSE_STARTS};
 use crate::error::{Error, Failure};
-use crate::fault::{Cause, Fault, Side};
+use crate::fault::{Fault, Side};
 use crate::options::Options;
 use crate::pipe;
 use crate::plan;
@@ -21,80 +25,92 @@ use crate::sys::{Kernel, Patience};
 /// What is read at once where nobody reads ahead: with what is made of it, it stays in a second-level cache.
 const NEAR: usize = 64 << 10;
 
-/// What a rewriter may fill at once.
-const ROOM: usize = 256 << 10;
-
-/// What outlives one source: the bytes that wait for more, and the room for those that are made.
-#[derive(Debug, Default)]
+/// What outlives one source: the bytes that wait for more, and those that are made.
+#[derive(Debug)]
 pub(crate) struct Desk {
-    chunk: Option<Chunk>,
-    room: Vec<u8>,
+    chunk: Chunk,
+    made: Made,
+    /// Whether the rewriter has asked for more than what is pending. Not so once a sink has failed it.
+    wants_more: bool,
+    /// Whether the caller's pipes may be enlarged.
+    pub(crate) may_grow: bool,
+    /// Whether there is a processor for a thread that reads, once that was asked.
+    pub(crate) has_processor: OnceCell<bool>,
 }
 
-/// One source that is being rewritten.
+impl Desk {
+    /// A desk on which nothing waits.
+    pub(crate) fn new() -> Self {
+        Self {
+            chunk: Chunk::new(),
+            made: Made::new(),
+            wants_more: true,
+            may_grow: true,
+            has_processor: OnceCell::new(),
+        }
+    }
+
+    /// What has been read, and the rewriter has not taken.
+    pub(crate) fn waiting(&self) -> &[u8] {
+        self.chunk.pending()
+    }
+}
+
+/// One source that is being rewritten, or the end of all.
 pub(crate) struct Course<'a, K, R> {
     kernel: K,
-    source: End<'a>,
-    source_detour: Detour,
     sink: End<'a>,
     sink_detour: Detour,
     rewriter: &'a mut R,
-    chunk: Chunk,
     desk: &'a mut Desk,
     clock: Clock<'a>,
+    /// Whether what is made of one read is one message.
+    keeps_messages: bool,
     /// Bytes that the sink has accepted.
     bytes: u64,
-    /// What of the room has been made and not been accepted, once the sink has failed.
-    undelivered: Vec<u8>,
     calls: u64,
-    grown_sink: Option<usize>,
-    may_grow: bool,
+    /// The capacities that the caller's pipes, source and sink, were given, once it was time.
+    grown: Option<(Option<usize>, Option<usize>)>,
     false_starts: u32,
 }
 
+/// The source that is being rewritten.
+struct Source<'a> {
+    end: End<'a>,
+    detour: Detour,
+    /// Bytes that were read of it.
+    bytes: u64,
+}
+
 impl<'a, K: Kernel, R: Rewriter> Course<'a, K, R> {
-    /// A source and a sink that have been looked at, and what waits on the desk.
-    pub(crate) fn new(
-        kernel: K,
-        (source, sink): (End<'a>, End<'a>),
-        rewriter: &'a mut R,
-        desk: &'a mut Desk,
-    ) -> Self {
-        if desk.room.is_empty() {
-            desk.room = vec![0; ROOM];
-        }
+    /// A sink that has been looked at, and what waits on the desk.
+    pub(crate) fn new(kernel: K, sink: End<'a>, rewriter: &'a mut R, desk: &'a mut Desk) -> Self {
         Self {
             clock: Clock::new(&kernel, &Options::default(), None),
             kernel,
-            source,
-            source_detour: Detour::default(),
             sink,
             sink_detour: Detour::default(),
             rewriter,
-            chunk: desk.chunk.take().unwrap_or_else(Chunk::new),
             desk,
+            keeps_messages: false,
             bytes: 0,
-            undelivered: Vec::new(),
             calls: 0,
-            grown_sink: None,
-            may_grow: sink.endpoint.kind == Kind::Pipe,
+            grown: None,
             false_starts: 0,
         }
     }
 
-    /// Rewrites the source, which is read by another thread if there is one.
-    pub(crate) fn run(mut self, ahead: Option<Ahead>) -> Result<Report, Error> {
-        let outcome = match ahead {
-            Some(ahead) => {
-                let outcome = self.drive_behind(&ahead);
-                let n = ahead.stop();
-                if n > 0 {
-                    self.source.rewind(&self.kernel, n);
-                }
-                outcome
-            }
-            None => self.drive(),
+    /// Rewrites a source that has been looked at, which is read by another thread if there is one.
+    pub(crate) fn run(mut self, source: End<'a>, ahead: Option<Ahead>) -> Result<Report, Error> {
+        self.keeps_messages = source.endpoint.kind == Kind::Datagram;
+        let mut source = Source {
+            end: source,
+            detour: Detour::default(),
+            bytes: 0,
         };
+        let outcome = self.drive(&mut source, ahead.as_ref());
+        let unseen = ahead.map_or(0, Ahead::stop);
+        self.give_back(&mut source, unseen);
         self.report(outcome)
     }
 
@@ -105,105 +121,112 @@ impl<'a, K: Kernel, R: Rewriter> Course<'a, K, R> {
     }
 
     /// Reads and rewrites in turn.
-    fn drive(&mut self) -> Result<(), Failure> {
+    fn drive(&mut self, source: &mut Source<'a>, ahead: Option<&Ahead>) -> Result<(), Failure> {
+        if !self.desk.wants_more {
+            self.rewrite(Rest::Open)?;
+        }
         loop {
             self.calls += 1;
-            let len = match self.source.endpoint.kind {
-                // The longest there are have no pieces.
-                Kind::Datagram => READ,
-                _ => NEAR,
-            };
-            let (room, source) = (
-                self.chunk.room(len),
-                (&mut self.source, &mut self.source_detour),
-            );
-            match buffered::draw(&self.kernel, source, room, Patience::Block)? {
-                Step::Moved(n) => self.chunk.fill(n as usize),
-                Step::Blocked(side) => {
-                    self.wait(side)?;
+            // What is not to be had from the other thread is for this one to read, which knows how to wait.
+            let received = ahead.and_then(|ahead| self.receive(ahead));
+            match received.unwrap_or_else(|| self.read(source))? {
+                Step::Moved(n) => source.bytes += n,
+                Step::Blocked(_) => {
+                    self.wait(Some(&mut source.end))?;
                     continue;
                 }
                 Step::Eof => return Ok(()),
                 _ => continue,
             }
+            self.false_starts = 0;
+            self.grow_pipes(source);
             self.rewrite(Rest::Open)?;
         }
     }
 
-    /// Rewrites what the other thread reads.
-    fn drive_behind(&mut self, ahead: &Ahead) -> Result<(), Failure> {
-        while let Some((mut chunk, step)) = ahead.next() {
-            self.calls += 1;
-            match step? {
-                Step::Moved(_) => {}
-                Step::Eof => return Ok(()),
-                // It should not have to wait. If it has to, this thread knows how.
-                _ => break,
-            }
-            chunk.put_in_front(&mut self.chunk);
-            ahead.reuse(std::mem::replace(&mut self.chunk, chunk));
-            self.rewrite(Rest::Open)?;
+    /// Takes what the other thread has read, behind what waits. None if it reads no more.
+    fn receive(&mut self, ahead: &Ahead) -> Option<Result<Step, Fault>> {
+        let (mut chunk, step) = ahead.next()?;
+        chunk.put_in_front(&mut self.desk.chunk);
+        ahead.reuse(std::mem::replace(&mut self.desk.chunk, chunk));
+        Some(step)
+    }
+
+    /// Reads once, behind what waits.
+    fn read(&mut self, source: &mut Source<'a>) -> Result<Step, Fault> {
+        let len = match source.end.endpoint.kind {
+            // The longest there are have no pieces.
+            Kind::Datagram => READ,
+            _ => NEAR,
+        };
+        let room = self.desk.chunk.room(len);
+        let from = (&mut source.end, &mut source.detour);
+        let step = buffered::draw(&self.kernel, from, room, Patience::Block)?;
+        if let Step::Moved(n) = step {
+            self.desk.chunk.fill(n as usize);
         }
-        self.drive()
+        Ok(step)
     }
 
     /// Has the pending bytes rewritten, until the rewriter needs more, and writes what is made of them.
     fn rewrite(&mut self, rest: Rest) -> Result<(), Failure> {
-        self.grow_pipe();
+        self.desk.wants_more = false;
         let mut told = rest;
         loop {
+            let Desk { chunk, made, .. } = &mut *self.desk;
             let input = Input {
-                bytes: self.chunk.pending(),
+                bytes: chunk.pending(),
                 rest: told,
             };
-            let rewritten = self.rewriter.rewrite(input, &mut self.desk.room);
-            self.chunk.take(rewritten.taken);
-            self.deliver(rewritten.made)?;
-            let has_place = self.chunk.pending().len() < HELD;
+            let rewritten = self.rewriter.rewrite(input, made.room());
+            chunk.take(rewritten.taken);
+            made.add(rewritten.made);
+            if rewritten == Rewritten::NOTHING || !made.has_room() {
+                self.deliver()?;
+            }
+            let chunk = &self.desk.chunk;
             told = match (rewritten, told) {
-                (Rewritten::NOTHING, Rest::Open) if has_place => return Ok(()),
+                (Rewritten::NOTHING, Rest::Open) if chunk.has_place() => break,
                 (Rewritten::NOTHING, Rest::Open) => Rest::Full,
-                (Rewritten::NOTHING, _) if self.chunk.is_empty() => return Ok(()),
-                (Rewritten::NOTHING, _) => return Err(idle().into()),
+                (Rewritten::NOTHING, _) if chunk.is_empty() => break,
+                (Rewritten::NOTHING, _) => return Err(Failure::idle()),
                 _ => rest,
             };
         }
+        self.desk.wants_more = true;
+        Ok(())
     }
 
-    /// Writes the first `made` bytes of the room.
-    fn deliver(&mut self, made: usize) -> Result<(), Failure> {
-        let mut written = 0;
-        while written < made {
+    /// Writes what has been made.
+    fn deliver(&mut self) -> Result<(), Failure> {
+        let longest = match self.sink.endpoint.kind {
+            // So many fit one datagram of every family.
+            Kind::Datagram if !self.keeps_messages => buffer::SMALL,
+            _ => usize::MAX,
+        };
+        while !self.desk.made.is_empty() {
             self.calls += 1;
-            let bytes = &self.desk.room[written..made];
+            let bytes = self.desk.made.pending();
+            let bytes = &bytes[..bytes.len().min(longest)];
             let sink = (&mut self.sink, &mut self.sink_detour);
-            let step = match buffered::pour(&self.kernel, sink, bytes, Patience::Block) {
-                Ok(Step::Blocked(side)) => self.wait(side).map(|()| 0),
-                Ok(Step::Moved(n)) => Ok(n),
-                Ok(_) => Ok(0),
-                Err(fault) => Err(fault.into()),
-            };
-            match step {
-                Ok(n) => written += n as usize,
-                Err(failure) => {
-                    self.undelivered = self.desk.room[written..made].to_vec();
-                    self.bytes += written as u64;
-                    return Err(failure);
+            match buffered::pour(&self.kernel, sink, bytes, Patience::Block)? {
+                Step::Moved(n) => {
+                    self.desk.made.take(n as usize);
+                    self.bytes += n;
+                    self.false_starts = 0;
                 }
+                Step::Blocked(_) => self.wait(None)?,
+                _ => {}
             }
-        }
-        self.bytes += made as u64;
-        if made > 0 {
-            self.false_starts = 0;
         }
         Ok(())
     }
 
-    /// Waits for a side that a call found not ready.
-    fn wait(&mut self, side: Side) -> Result<(), Failure> {
-        let end = match side {
-            Side::Source => &mut self.source,
-            _ => &mut self.sink,
+    /// Waits for the source, or else the sink, which a call found not ready.
+    fn wait(&mut self, source: Option<&mut End<'a>>) -> Result<(), Failure> {
+        let (side, end) = match source {
+            Some(end) => (Side::Source, end),
+            None => (Side::Sink, &mut self.sink),
         };
         // `EAGAIN` from a socket that blocks is its own `SO_RCVTIMEO` or `SO_SNDTIMEO`.
         if end.endpoint.is_socket() && end.blocks(&self.kernel) {
@@ -224,16 +247,37 @@ impl<'a, K: Kernel, R: Rewriter> Course<'a, K, R> {
         engine::wait_for(&self.kernel, &mut self.clock, ends, waiting).map(|_| ())
     }
 
-    /// Enlarges the caller's pipe, once, when it turns out that much is made.
-    fn grow_pipe(&mut self) {
-        let will_be_long = self.source.endpoint.size.is_some_and(|n| n > plan::SMALL);
-        if self.may_grow && (will_be_long || self.bytes >= plan::SMALL) {
-            self.may_grow = false;
-            self.grown_sink = pipe::grow(&self.kernel, self.sink.fd, pipe::WANTED);
+    /// Enlarges the caller's pipes, once, when it turns out that much comes.
+    fn grow_pipes(&mut self, source: &Source<'a>) {
+        let will_be_long = source.end.endpoint.size.is_some_and(|n| n > plan::SMALL);
+        let is_time = will_be_long || source.bytes >= plan::SMALL;
+        if self.grown.is_some() || !(self.desk.may_grow && is_time) {
+            return;
+        }
+        let grow = |end: &End<'_>| match end.endpoint.kind {
+            Kind::Pipe => pipe::grow(&self.kernel, end.fd, pipe::WANTED),
+            _ => None,
+        };
+        self.grown = Some((grow(&source.end), grow(&self.sink)));
+    }
+
+    /// Gives the source back what was read of it and the rewriter has not come to: what another thread has read beyond
+    /// the desk, and, when the sink has failed, what is pending there. If it cannot be rewound that stays.
+    fn give_back(&mut self, source: &mut Source<'a>, beyond: u64) {
+        let chunk = &mut self.desk.chunk;
+        let untouched = if self.desk.wants_more {
+            0
+        } else {
+            // What stands in front of it waits since an earlier source.
+            source.bytes.min(chunk.pending().len() as u64)
+        };
+        let n = untouched + beyond;
+        if n > 0 && source.end.rewind(&self.kernel, n) {
+            chunk.cut(untouched as usize);
         }
     }
 
-    /// Says what was done, and leaves on the desk what waits.
+    /// Says what was done.
     fn report(self, outcome: Result<(), Failure>) -> Result<Report, Error> {
         let attempt = Attempt {
             bytes: self.bytes,
@@ -241,7 +285,7 @@ impl<'a, K: Kernel, R: Rewriter> Course<'a, K, R> {
             cause: outcome.as_ref().err().map(|failure| failure.cause),
             ..Attempt::new(Strategy::Buffered)
         };
-        self.desk.chunk = Some(self.chunk);
+        let (grown_source, grown_sink) = self.grown.unwrap_or_default();
         let report = Report {
             bytes: self.bytes,
             records: 0,
@@ -255,22 +299,13 @@ impl<'a, K: Kernel, R: Rewriter> Course<'a, K, R> {
             hole_bytes: 0,
             skipped_bytes: 0,
             shared_pages: false,
-            grown_source: None,
-            grown_sink: self.grown_sink,
-            undelivered: Undelivered(self.undelivered),
+            grown_source,
+            grown_sink,
+            undelivered: Undelivered(self.desk.made.hand_back()),
         };
         match outcome {
             Ok(()) => Ok(report),
             Err(failure) => Err(Error::new(failure, report)),
         }
-    }
-}
-
-/// What a rewriter comes to that leaves what it must take.
-fn idle() -> Fault {
-    Fault {
-        call: "rewrite",
-        side: Side::Neither,
-        cause: Cause::Nothing,
     }
 }

@@ -10,9 +10,9 @@
 pub trait Rewriter {
     /// Takes the beginning of `input`, and makes bytes of it at the beginning of `room`.
     ///
-    /// What it has made goes to the sink, and then it is asked again, with what it did not take, until it answers
-    /// [`Rewritten::NOTHING`]: that it needs more than it is shown. Then what it has left is shown again, followed by
-    /// what has come by then.
+    /// Then it is asked again, with what it did not take, until it answers [`Rewritten::NOTHING`]: that it needs more
+    /// than it is shown. What it has made goes to the sink by then, if not before. Later what it has left is shown
+    /// again, followed by what has come; but if a sink has failed, what it has left may be shown never, or another time.
     ///
     /// `room` holds at least 64 KiB, and the whole of it is free each time. What it holds beforehand means nothing, and whatever
     /// is put behind what was made is forgotten.

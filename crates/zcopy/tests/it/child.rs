@@ -11,13 +11,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
-use zcopy::{Repeat, Side, Strategy, Transfer};
+use zcopy::{Repeat, Rewrite, Side, Strategy, Transfer};
 
 /// What a child prints its lines with, and what its orders begin with.
 const MARK: &str = "ZCOPY_TEST_";
 /// Files that do not exist; asking for them shows up in a trace.
-pub(crate) const BEGIN: &str = "/zcopy-test-begins";
-pub(crate) const END: &str = "/zcopy-test-ends";
+const BEGIN: &str = "/zcopy-test-begins";
+const END: &str = "/zcopy-test-ends";
 
 /// One transfer to be made by a child.
 #[derive(Debug)]
@@ -121,6 +121,11 @@ impl Child {
         len.order("LIMIT", limit.to_string())
     }
 
+    /// Makes it rewrite its source, by [`toggle`](crate::rewrite::toggle), instead.
+    pub(crate) fn rewriting(self) -> Self {
+        self.order("REWRITE", "1".to_owned())
+    }
+
     fn order(mut self, name: &str, value: String) -> Self {
         self.command.env(format!("{MARK}{name}"), value);
         self
@@ -165,6 +170,18 @@ impl Child {
     }
 }
 
+/// The calls in a trace that were made between the marks, by name.
+pub(crate) fn calls_between(trace: &Path) -> Vec<String> {
+    let trace = std::fs::read_to_string(trace).unwrap();
+    let inside = trace.lines().skip_while(|line| !line.contains(BEGIN));
+    inside
+        .skip(1)
+        .take_while(|line| !line.contains(END))
+        .map(|line| line.split_whitespace().nth(1).unwrap())
+        .map(|call| call.split('(').next().unwrap().to_owned())
+        .collect()
+}
+
 /// Does nothing unless another test runs it.
 #[test]
 #[allow(clippy::print_stdout, reason = "the parent reads it")]
@@ -207,6 +224,9 @@ fn in_a_child() {
     mark(BEGIN);
     let done = match &repeated {
         Some((pattern, limit)) => Repeat::new(pattern).limit(*limit).run(&sink),
+        None if order("REWRITE").is_some() => {
+            Rewrite::new(&sink, crate::rewrite::toggle).run(&source)
+        }
         None => transfer.run(),
     };
     mark(END);

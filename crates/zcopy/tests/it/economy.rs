@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
 
-use crate::child::{BEGIN, Child, END};
+use crate::child::{Child, calls_between};
 use crate::ends::{pipe, tcp};
 use crate::files::{contents, file, write_all};
 use crate::skip::has_program;
@@ -91,18 +91,10 @@ fn one_byte(source: OwnedFd, (sink, back): SinkAndBack) {
     };
     assert_eq!(arrived, b"x");
 
-    let trace = std::fs::read_to_string(trace.path()).unwrap();
-    let inside = trace
-        .lines()
-        .skip_while(|line| !line.contains(BEGIN))
-        .skip(1);
-    let calls: Vec<_> = inside
-        .take_while(|line| !line.contains(END))
-        .map(|line| line.split_whitespace().nth(1).unwrap())
-        .map(|call| call.split('(').next().unwrap())
-        .collect();
-    let (moves, others): (Vec<_>, Vec<_>) =
-        calls.into_iter().partition(|call| MOVES.contains(call));
+    let calls = calls_between(trace.path());
+    let (moves, others): (Vec<_>, Vec<_>) = calls
+        .iter()
+        .partition(|call| MOVES.contains(&call.as_str()));
     assert!(moves.len() >= 2, "{moves:?} {others:?}");
     assert!(moves.len() <= 3, "{moves:?} {others:?}");
     assert!(others.len() <= 4, "{moves:?} {others:?}");

@@ -4,6 +4,7 @@ mod network;
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -11,8 +12,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::ends::terminal;
-use crate::files::{assert_same, pattern, read_to_end};
+use crate::ends::{pipe, terminal};
+use crate::files::{assert_same, pattern, read_to_end, write_all};
 use crate::skip::skip;
 
 /// Long enough for an offload, and of no round length.
@@ -159,11 +160,53 @@ fn hash_while_copying_prints_what_sha256sum_prints() {
     }
 }
 
+/// Of files, long and short, of a pipe, and where a line goes on from one to the next.
+#[test]
+fn number_lines_prints_what_cat_n_prints() {
+    let (dir, bytes) = scratch();
+    fs::write(dir.path().join("half"), "one\n\ntw").unwrap();
+    let cases: [&[&str]; 4] = [&["source"], &["half", "source", "half"], &["half"], &[]];
+    for names in cases {
+        let Some(mut number) = example("number_lines") else {
+            return;
+        };
+        let stdin = || File::open(dir.path().join("source")).unwrap();
+        let ours = number.current_dir(&dir).args(names).stdin(stdin()).output();
+        let mut cat = Command::new("cat");
+        let cat = cat.current_dir(&dir).arg("-n").args(names).stdin(stdin());
+        let (ours, theirs) = (ours.unwrap(), cat.output().unwrap());
+        assert!(ours.status.success() && theirs.status.success());
+        assert!(ours.stdout.len() > bytes.len() || names == ["half"]);
+        assert_same(&ours.stdout, &theirs.stdout, &names.join(" "));
+    }
+}
+
+#[test]
+fn number_lines_shows_half_a_line_when_it_comes() {
+    let Some(mut number) = example("number_lines") else {
+        return;
+    };
+    let (stdin, writer) = pipe();
+    let (reader, stdout) = pipe();
+    let mut child = number.stdin(stdin).stdout(stdout).spawn().unwrap();
+    drop(number);
+    for (typed, shown) in [("ha", "     1\tha"), ("lf\n", "lf\n"), ("\n", "     2\t\n")] {
+        assert!(write_all(&writer, typed.as_bytes()));
+        let mut read = vec![0; shown.len()];
+        (&File::from(reader.try_clone().unwrap()))
+            .read_exact(&mut read)
+            .unwrap();
+        assert_eq!(String::from_utf8(read).unwrap(), shown);
+    }
+    drop(writer);
+    assert!(child.wait().unwrap().success());
+}
+
 #[test]
 fn errors_are_a_line_for_people_that_names_the_file() {
     const MISSING: &str = "missing: No such file or directory (os error 2)";
     let (dir, _) = scratch();
-    let cases: [(&str, &[&str], &str); 12] = [
+    let cases: [(&str, &[&str], &str); 14] = [
         ("copy", &["missing", "sink"], MISSING),
         ("copy", &["source"], "usage: copy SRC DST"),
         (
@@ -184,6 +227,12 @@ fn errors_are_a_line_for_people_that_names_the_file() {
             "hash_while_copying",
             &["source", "."],
             ".: Is a directory (os error 21)",
+        ),
+        ("number_lines", &["missing"], MISSING),
+        (
+            "number_lines",
+            &["."],
+            ".: the source is refused: it is a directory: Is a directory (os error 21)",
         ),
         ("serve_file", &["missing"], MISSING),
         ("serve_file", &["."], ".: it is a directory"),

@@ -19,6 +19,8 @@ mod promises;
 
 mod repeat;
 
+mod rewrite;
+
 mod bad_blocks;
 mod bad_input;
 mod positions;

@@ -1,0 +1,255 @@
+//! Random sources, rewritten in random ways into random trouble.
+
+use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestError, TestRunner};
+
+use super::makers::{Maker, Watched};
+use super::{finish, run};
+use crate::error::Error;
+use crate::fault::Side;
+use crate::report::{Ended, Report};
+use crate::rewrite::Rest;
+use crate::rewrite::course::Desk;
+use crate::scripted::Scripted;
+use crate::scripted::draw::{source_ends, worlds};
+use crate::scripted::script::Call;
+use crate::scripted::world::{Kind, SourceEnd, Trouble, World};
+use crate::strategy::Strategy as Route;
+use crate::sys::{Errno, OFlags};
+
+/// Fewer than of transfers: there is less to choose, and each has two sources.
+const CASES: u32 = 300;
+
+/// A bound that any spin breaks: the sources are not a megabyte together, and what is made of them not three.
+const MAX_CALLS: usize = 5000;
+
+/// Two sources, the second without trouble of its own, and a sink.
+#[derive(Clone, Debug)]
+struct Rewriting {
+    world: World,
+    second: SourceEnd,
+    maker: Maker,
+}
+
+fn rewritings() -> impl Strategy<Value = Rewriting> {
+    let makers = prop_oneof![
+        2 => Just(Maker::Same),
+        2 => Just(Maker::Twice),
+        2 => (1000..60_000_usize).prop_map(Maker::Thrice),
+        4 => Just(Maker::Lines),
+        1 => Just(Maker::Nothing),
+        1 => Just(Maker::Count { n: 0, has_told: false }),
+        1 => Just(Maker::Idle),
+    ];
+    (worlds(), source_ends(), makers).prop_map(|(mut world, mut second, maker)| {
+        for source in [&mut world.source, &mut second] {
+            source.is_positional = false;
+            source.is_direct &= source.is_file();
+            if source.kind == Kind::Device {
+                // It has no end.
+                source.kind = Kind::Pipe;
+            }
+        }
+        world.sink.is_positional = false;
+        world.wishes.tick = None;
+        Rewriting {
+            world,
+            second,
+            maker,
+        }
+    })
+}
+
+#[test]
+fn the_sink_holds_what_was_made_of_what_was_taken_and_the_rest_is_where_it_was() {
+    let mut config = Config {
+        // A failure becomes a test of its own, with a name that says what went wrong.
+        failure_persistence: None,
+        ..Config::default()
+    };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = CASES;
+    }
+    let outcome = TestRunner::new(config).run(&rewritings(), |rewriting| check(&rewriting));
+    match outcome {
+        Ok(()) => {}
+        Err(TestError::Fail(why, rewriting)) => panic!("{why}\n{rewriting:#?}"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Runs one rewriting, and judges it after each source.
+fn check(rewriting: &Rewriting) -> Result<(), TestCaseError> {
+    let Rewriting {
+        world,
+        second,
+        maker,
+    } = rewriting;
+    let (kernel, first, sink) = world.kernel();
+    let sources = [
+        (first, &world.source),
+        (another(&kernel, world, second), second),
+    ];
+    kernel.state.borrow_mut().max_calls = MAX_CALLS;
+    let written = || kernel.answers(Call::Write).into_iter().flatten().sum();
+    let mut rewriter = Watched::new(*maker, &written);
+    let mut desk = Desk::new();
+    let mut delivered = Vec::new();
+    for (source, end) in &sources {
+        let (taken, left) = (rewriter.taken.len(), rewriter.left.clone());
+        let result = run(&kernel, (source, &sink), &mut rewriter, &mut desk);
+        is_true(world, Some(end), &kernel, &result)?;
+        arrives(&result, &mut rewriter, &mut delivered)?;
+        holds(world, &kernel, &sink, &delivered)?;
+        let taken = &rewriter.taken[taken..];
+        let by = result.as_ref().err().map(Error::side);
+        rewriter.has_failed = by.is_some_and(|side| side != Side::Source);
+        rewriter.left = stays(&kernel, (source, end), (&left, taken), &rewriter)?;
+        prop_assert!(result.is_err() || is_read_out(&kernel, source, end));
+        if !rewriter.has_failed {
+            prop_assert_eq!(rewriter.asked, Some(Rest::Open));
+        }
+    }
+    let result = finish(&kernel, &sink, &mut rewriter, &mut desk);
+    is_true(world, None, &kernel, &result)?;
+    arrives(&result, &mut rewriter, &mut delivered)?;
+    holds(world, &kernel, &sink, &delivered)?;
+    let expected = maker.makes(&rewriter.taken, true);
+    if result.is_ok() {
+        prop_assert!(rewriter.left.is_empty());
+        prop_assert_eq!(rewriter.asked, Some(Rest::Last));
+        prop_assert!(rewriter.made == expected);
+    }
+    let is_over = rewriter.made == expected;
+    prop_assert!(is_over || rewriter.made == maker.makes(&rewriter.taken, false));
+    Ok(())
+}
+
+/// The second source, which does not fail.
+fn another(kernel: &Scripted, world: &World, end: &SourceEnd) -> OwnedFd {
+    let trouble = Trouble {
+        source: None,
+        ..world.trouble.clone()
+    };
+    let mut flags = OFlags::empty();
+    flags.set(OFlags::NONBLOCK, end.is_nonblocking);
+    flags.set(OFlags::DIRECT, end.is_direct);
+    let source = kernel.source(end.object(&trouble), flags);
+    kernel.set_cursor(&source, start(end));
+    kernel.state.borrow_mut().has_proc |= end.is_direct;
+    source
+}
+
+fn start(end: &SourceEnd) -> u64 {
+    if end.is_file() { end.start } else { 0 }
+}
+
+fn is_read_out(kernel: &Scripted, source: &OwnedFd, end: &SourceEnd) -> bool {
+    if end.is_file() {
+        kernel.cursor(source) >= end.len as u64
+    } else {
+        kernel.contents(source).is_empty()
+    }
+}
+
+/// Whether what was made since the last time is what the report says, and nothing else is lost.
+fn arrives(
+    result: &Result<Report, Error>,
+    rewriter: &mut Watched<'_>,
+    delivered: &mut Vec<u8>,
+) -> Result<(), TestCaseError> {
+    let report = result.as_ref().unwrap_or_else(Error::report);
+    let made = &rewriter.made[delivered.len() + rewriter.lost..];
+    prop_assert!(report.bytes() <= made.len() as u64);
+    let (accepted, lost) = made.split_at(report.bytes() as usize);
+    prop_assert!(report.undelivered() == lost);
+    prop_assert!(result.is_err() || lost.is_empty());
+    delivered.extend_from_slice(accepted);
+    rewriter.lost += lost.len();
+    let told = report.attempts().iter().map(crate::Attempt::bytes);
+    prop_assert_eq!(told.sum::<u64>(), report.bytes());
+    prop_assert_eq!(report.strategy(), Route::Buffered);
+    prop_assert_eq!(report.ended() == Ended::Eof, result.is_ok());
+    Ok(())
+}
+
+/// Whether the sink holds what it has accepted, and nothing else has changed.
+fn holds(
+    world: &World,
+    kernel: &Scripted,
+    sink: &OwnedFd,
+    delivered: &[u8],
+) -> Result<(), TestCaseError> {
+    let mut expected = if world.sink.is_file() {
+        world.sink.bytes()
+    } else {
+        Vec::new()
+    };
+    let (start, n) = (world.sink_start() as usize, delivered.len());
+    if n > 0 {
+        expected.resize(expected.len().max(start + n), 0);
+        expected[start..start + n].copy_from_slice(delivered);
+    }
+    let found = kernel.contents(sink);
+    prop_assert_eq!(found.len(), expected.len(), "for {} bytes", n);
+    let wrong = found.iter().zip(&expected).position(|(a, b)| a != b);
+    prop_assert!(wrong.is_none(), "the first wrong byte is {:?}", wrong);
+    Ok(())
+}
+
+/// Whether each byte that was not taken is where it was, or waits. Says what waits.
+fn stays(
+    kernel: &Scripted,
+    (source, end): (&OwnedFd, &SourceEnd),
+    (waited, taken): (&[u8], &[u8]),
+    rewriter: &Watched<'_>,
+) -> Result<Vec<u8>, TestCaseError> {
+    let data = end.bytes().split_off((start(end) as usize).min(end.len));
+    let (gone, left) = if end.is_file() {
+        let gone = kernel.cursor(source).saturating_sub(start(end)) as usize;
+        let n_taken = taken.len().min(waited.len());
+        let left = if rewriter.has_failed {
+            prop_assert_eq!(gone, taken.len() - n_taken, "it is rewound");
+            waited[n_taken..].to_vec()
+        } else {
+            rewriter.left.clone()
+        };
+        (gone, left)
+    } else {
+        let gone = data.len() - kernel.contents(source).len();
+        (gone, rewriter.left.clone())
+    };
+    let found = [taken, &left].concat();
+    let expected = [waited, &data[..gone]].concat();
+    prop_assert_eq!(found.len(), expected.len());
+    prop_assert!(found == expected);
+    Ok(left)
+}
+
+/// Whether an error says what happened.
+fn is_true(
+    world: &World,
+    source: Option<&SourceEnd>,
+    kernel: &Scripted,
+    result: &Result<Report, Error>,
+) -> Result<(), TestCaseError> {
+    let state = kernel.state.borrow();
+    let Err(error) = result else {
+        return Ok(());
+    };
+    prop_assert!(!error.is_refused() && !error.is_unsuitable());
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    let is_true = match (errno, error.side()) {
+        (None, Side::Neither) => error.call().is_none() && error.kind() == ErrorKind::Other,
+        (None, _) => state.log.contains(&(Call::Write, Ok(0))),
+        (Some(Errno::INTR), _) => false,
+        (Some(Errno::AGAIN), Side::Source) => source.is_some_and(|end| end.timeout.is_some()),
+        (Some(Errno::AGAIN), _) => world.sink.timeout.is_some(),
+        (Some(errno), side) => state.told.contains(&(side, errno)),
+    };
+    prop_assert!(is_true, "{:#}, but told was {:?}", error, state.told);
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! Sides that are not ready, and calls that are interrupted.
+
+use std::time::Duration;
+
+use super::makers::Maker;
+use super::run;
+use crate::fault::Side;
+use crate::rewrite::course::Desk;
+use crate::scripted::Scripted;
+use crate::scripted::channel::{Channel, Peer};
+use crate::scripted::objects::{Object, patterned};
+use crate::scripted::script::{Call, Twist};
+use crate::sys::{Errno, OFlags};
+
+const BOTH_MODES: [OFlags; 2] = [OFlags::empty(), OFlags::NONBLOCK];
+
+#[test]
+fn bytes_that_came_are_written_before_more_is_waited_for() {
+    for mode in BOTH_MODES {
+        let kernel = Scripted::default();
+        let source = Object::feeding(false, &patterned(30), &[10; 3]);
+        let source = kernel.source(source.slowly(Duration::from_secs(1)), mode);
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        run(
+            &kernel,
+            (&source, &sink),
+            &mut Maker::Twice,
+            &mut Desk::new(),
+        )
+        .unwrap();
+        let mut log = kernel.state.borrow().log.clone();
+        log.retain(|(call, answer)| *call != Call::Poll && *answer != Err(Errno::AGAIN));
+        let turn = [(Call::Read, Ok(10)), (Call::Write, Ok(20))];
+        let mut expected = turn.repeat(3);
+        expected.push((Call::Read, Ok(0)));
+        assert_eq!(log, expected);
+    }
+}
+
+#[test]
+fn an_interrupted_call_is_made_again() {
+    let kernel = Scripted::default();
+    let source = Object::feeding(false, &patterned(90_000), &[30_000; 3]);
+    let source = kernel.source(source, OFlags::NONBLOCK);
+    let sink = kernel.sink(Object::taking(true), OFlags::NONBLOCK);
+    for call in [Call::Read, Call::Write, Call::Poll] {
+        kernel.twist(call, &[Twist::Interrupted; 20]);
+    }
+    run(
+        &kernel,
+        (&source, &sink),
+        &mut Maker::Twice,
+        &mut Desk::new(),
+    )
+    .unwrap();
+    assert!(kernel.contents(&sink) == Maker::Twice.makes(&patterned(90_000), false));
+    for call in [Call::Read, Call::Write, Call::Poll] {
+        let interrupted = kernel.answers(call);
+        let n = interrupted
+            .iter()
+            .filter(|answer| **answer == Err(Errno::INTR));
+        assert_eq!(n.count(), 20, "{call:?}");
+    }
+}
+
+/// Each of these waits was taken for a false start, though bytes had come, or gone, in between: and then a nap was taken
+/// before every one.
+#[test]
+fn a_side_that_is_slow_is_not_one_that_lies() {
+    let slow = Duration::from_millis(3);
+    for maker in [Maker::Nothing, Maker::Same] {
+        let kernel = Scripted::default();
+        let source = Object::feeding(false, &patterned(5000), &[100; 50]);
+        let source = kernel.source(source.slowly(slow), OFlags::NONBLOCK);
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        run(&kernel, (&source, &sink), &mut { maker }, &mut Desk::new()).unwrap();
+        assert_eq!(kernel.state.borrow().n_naps, 0, "{maker:?}");
+    }
+    let kernel = Scripted::default();
+    let peer = Peer::Takes {
+        taken: Vec::new(),
+        chunks: [4096; 100].into(),
+    };
+    let sink = Object::Channel(Channel::new(16 << 10, false, peer));
+    kernel.state.borrow_mut().pipe_max = 4096;
+    let sink = kernel.sink(sink.slowly(slow), OFlags::NONBLOCK);
+    let source = kernel.source(Object::file(&patterned(200_000)), OFlags::empty());
+    run(
+        &kernel,
+        (&source, &sink),
+        &mut Maker::Same,
+        &mut Desk::new(),
+    )
+    .unwrap();
+    assert!(kernel.answers(Call::Poll).len() > 30);
+    assert_eq!(kernel.state.borrow().n_naps, 0);
+}
+
+#[test]
+fn a_side_that_lies_is_napped_for() {
+    for call in [Call::Read, Call::Write] {
+        let kernel = Scripted::default();
+        let source = Object::feeding(false, &patterned(1000), &[]);
+        let source = kernel.source(source, OFlags::NONBLOCK);
+        let sink = kernel.sink(Object::taking(false), OFlags::NONBLOCK);
+        kernel.twist(call, &[Twist::FalseStart; 20]);
+        run(
+            &kernel,
+            (&source, &sink),
+            &mut Maker::Same,
+            &mut Desk::new(),
+        )
+        .unwrap();
+        assert_eq!(kernel.contents(&sink), patterned(1000));
+        let n_naps = kernel.state.borrow().n_naps;
+        assert!((11..=13).contains(&n_naps), "{n_naps} naps for {call:?}");
+    }
+}
+
+#[test]
+fn a_socket_s_own_time_out_ends_it_and_it_can_go_on() {
+    let (soon, late) = (Duration::from_millis(5), Duration::from_millis(20));
+    let kernel = Scripted::default();
+    let source = Object::feeding(true, &patterned(20), &[10; 2]);
+    let source = kernel.source(source.slowly(late).timing_out(soon), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    let (mut twice, mut desk) = (Maker::Twice, Desk::new());
+    let mut n_failed = 0;
+    while let Err(error) = run(&kernel, (&source, &sink), &mut twice, &mut desk) {
+        assert_eq!(error.side(), Side::Source);
+        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+        n_failed += 1;
+        assert!(n_failed < 20);
+    }
+    assert!(n_failed > 2);
+    assert_eq!(
+        kernel.contents(&sink),
+        Maker::Twice.makes(&patterned(20), false)
+    );
+
+    let sink = Object::taking(true).slowly(late).timing_out(soon);
+    let sink = kernel.sink(sink, OFlags::empty());
+    let source = kernel.source(Object::file(&patterned(200_000)), OFlags::empty());
+    let error = run(&kernel, (&source, &sink), &mut Maker::Same, &mut desk).unwrap_err();
+    assert_eq!(error.side(), Side::Sink);
+    assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+    let n = error.bytes() as usize;
+    assert!(kernel.contents(&sink) == patterned(n));
+    let cursor = kernel.cursor(&source) as usize;
+    assert!(error.undelivered() == &patterned(cursor)[n..]);
+}

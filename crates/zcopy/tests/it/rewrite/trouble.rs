@@ -1,0 +1,140 @@
+//! Sinks that fail, sources that do, and rewriters that do not behave.
+
+use std::fs::File;
+
+use rustix::io::Errno;
+use zcopy::{Input, Rest, Rewrite, Rewritten, Side};
+
+use super::{Quote, toggle, toggled};
+use crate::child::Child;
+use crate::ends::{Source, SourceKind};
+use crate::files::{assert_same, contents, cursor, file, file_in, pattern, read_to_end};
+use crate::mounts::Fs;
+
+#[test]
+fn a_full_device_takes_nothing_and_what_was_made_is_handed_back() {
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    for kind in [SourceKind::Memfd, SourceKind::Pipe, SourceKind::UnixStream] {
+        let source = Source::new(kind, b"one\ntwo\nthree").unwrap();
+        let mut rewrite = Rewrite::new(&full, Quote::default());
+        let error = rewrite.run(&source.fd).unwrap_err();
+        assert_eq!((error.side(), error.bytes()), (Side::Sink, 0));
+        assert_eq!(error.undelivered(), b"> one\n> two\n");
+        if kind == SourceKind::Memfd {
+            assert_eq!(cursor(&source.fd), 8);
+            // Nothing waits.
+            assert_eq!(rewrite.finish().unwrap().bytes(), 0);
+        } else {
+            let error = rewrite.finish().unwrap_err();
+            assert_eq!(error.undelivered(), b"> three", "it waited");
+        }
+    }
+}
+
+#[test]
+fn a_file_size_limit_is_reached_to_the_byte() {
+    const LIMIT: u64 = (1 << 20) + 1000;
+    let Some(dir) = Fs::Ext4.dir() else {
+        return;
+    };
+    let bytes = pattern(9 << 20);
+    let (source, sink) = (file_in(&dir, &bytes), file_in(&dir, b""));
+    let child = Child::that_ignores_xfsz().file_size(LIMIT).rewriting();
+    let ends = [&source, &sink].map(|end| end.try_clone().unwrap().into());
+    let [from, to] = ends;
+    let told = child.run(from, to).unwrap();
+    let errno = Errno::FBIG.raw_os_error();
+    assert_eq!(told.outcome, Err(("sink".to_owned(), errno)));
+    assert_eq!(told.bytes, LIMIT);
+    let made = [contents(&sink), told.undelivered].concat();
+    let taken = usize::try_from(cursor(&source)).unwrap();
+    assert_same(&made, &toggled(&bytes[..taken]), "a limit");
+}
+
+/// Of a process's memory the first page cannot be read.
+#[test]
+fn after_a_source_that_fails_comes_the_next() {
+    let bad = File::open("/proc/self/mem").unwrap();
+    let sink = file(b"");
+    let mut rewrite = Rewrite::new(&sink, Quote::default());
+    rewrite.run(&file(b"one\ntw")).unwrap();
+    let error = rewrite.run(&bad).unwrap_err();
+    assert_eq!((error.side(), error.bytes()), (Side::Source, 0));
+    assert_eq!(error.raw_os_error(), Some(Errno::IO.raw_os_error()));
+    rewrite.run(&file(b"o\n")).unwrap();
+    rewrite.finish().unwrap();
+    assert_eq!(contents(&sink), b"> one\n> two\n");
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_is_read() {
+    let (root, null) = (File::open("/").unwrap(), File::open("/dev/null").unwrap());
+    let sink = file(b"");
+    let mut rewrite = Rewrite::new(&sink, toggle);
+    let error = rewrite.run(&root).unwrap_err();
+    assert!(error.is_refused());
+    assert_eq!(
+        (error.side(), error.raw_os_error()),
+        (Side::Source, Some(21))
+    );
+    assert!(rewrite.plan(&root).unwrap_err().is_refused());
+    for (sink, errno) in [(&root, Errno::ISDIR), (&null, Errno::BADF)] {
+        let source = file(b"some bytes");
+        let mut rewrite = Rewrite::new(sink, toggle);
+        let error = rewrite.run(&source).unwrap_err();
+        assert!(error.is_refused());
+        assert_eq!(error.side(), Side::Sink);
+        assert_eq!(error.raw_os_error(), Some(errno.raw_os_error()));
+        assert_eq!(cursor(&source), 0);
+        assert!(rewrite.finish().unwrap_err().is_refused());
+    }
+}
+
+#[test]
+fn a_line_without_an_end_is_told_to_be_too_long() {
+    let source = Source::new(SourceKind::Pipe, &pattern(300_000)).unwrap();
+    let sink = file(b"");
+    let mut told = Vec::new();
+    let mut rewrite = Rewrite::new(&sink, |input: Input<'_>, room: &mut [u8]| {
+        told.push((input.rest, input.bytes.len()));
+        match input.rest {
+            Rest::Open => Rewritten::NOTHING,
+            _ => toggle(input, room),
+        }
+    });
+    rewrite.run(&source.fd).unwrap();
+    rewrite.finish().unwrap();
+    assert_same(&contents(&sink), &toggled(&pattern(300_000)), "one line");
+    let full: Vec<_> = told
+        .iter()
+        .filter(|(rest, _)| *rest == Rest::Full)
+        .collect();
+    assert!(!full.is_empty());
+    assert!(full.iter().all(|(_, len)| *len >= 64 << 10), "{told:?}");
+    let asked = told.windows(2).filter(|two| two[1].0 == Rest::Full);
+    assert!(
+        asked
+            .into_iter()
+            .all(|two| two[0] == (Rest::Open, two[1].1))
+    );
+}
+
+#[test]
+fn a_rewriter_that_neither_takes_nor_makes_is_told_of() {
+    for len in [300_000, 3 << 20] {
+        for kind in [SourceKind::Memfd, SourceKind::Pipe] {
+            let bytes = pattern(len);
+            let source = Source::new(kind, &bytes).unwrap();
+            let sink = file(b"");
+            let mut rewrite = Rewrite::new(&sink, |_: Input<'_>, _: &mut [u8]| Rewritten::NOTHING);
+            let error = rewrite.run(&source.fd).unwrap_err();
+            assert_eq!((error.side(), error.call()), (Side::Neither, None));
+            assert_eq!(error.to_string(), "the rewriter failed");
+            let calls = error.report().attempts()[0].calls();
+            assert!(calls < 10, "{calls} calls");
+            if kind == SourceKind::Memfd {
+                assert_same(&read_to_end(&source.fd), &bytes, "it is all there");
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Numbers the lines of files, or of standard input, as `cat -n` does.
+//!
+//! `cargo run --release --example number_lines -- [FILE]...`
+//!
+//! The numbers run on from file to file, and so does a line that does not end with its file.
+
+use std::fs::File;
+use std::io::{stdin, stdout};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use zcopy::{Input, Rewrite, Rewriter, Rewritten};
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("number_lines: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<()> {
+    let out = stdout();
+    let mut rewrite = Rewrite::new(&out, Numbers::default());
+    if std::env::args_os().len() <= 1 {
+        rewrite.run(&stdin()).context("standard input")?;
+    }
+    for name in std::env::args_os().skip(1) {
+        let shown = || Path::new(&name).display().to_string();
+        let file = File::open(&name).with_context(shown)?;
+        rewrite.run(&file).with_context(shown)?;
+    }
+    // Nothing waits here, since every byte is taken when it comes; a rewriter that holds some back has its say now.
+    rewrite.finish().context("standard output")?;
+    Ok(())
+}
+
+/// Puts its number in front of every line.
+///
+/// A part of a line can be taken when it comes, if it is known where the next one begins. So there is no longest line, and
+/// whoever waits for half a line at a terminal sees it.
+#[derive(Default)]
+struct Numbers {
+    /// Of the last line that has begun.
+    line: u64,
+    is_within_line: bool,
+}
+
+impl Rewriter for Numbers {
+    fn rewrite(&mut self, input: Input<'_>, room: &mut [u8]) -> Rewritten {
+        let mut done = Rewritten::default();
+        while done.taken < input.bytes.len() {
+            let rest = &input.bytes[done.taken..];
+            let end = rest.iter().position(|byte| *byte == b'\n');
+            let number = if self.is_within_line {
+                String::new()
+            } else {
+                format!("{:6}\t", self.line + 1)
+            };
+            // What there is no room for now is shown again, with room for it.
+            let room = &mut room[done.made..];
+            let Some(space) = room.len().checked_sub(number.len()).filter(|n| *n > 0) else {
+                break;
+            };
+            let len = end.map_or(rest.len(), |end| end + 1).min(space);
+            let piece = &rest[..len];
+            room[..number.len()].copy_from_slice(number.as_bytes());
+            room[number.len()..][..len].copy_from_slice(piece);
+            self.line += u64::from(!self.is_within_line);
+            self.is_within_line = !piece.ends_with(b"\n");
+            done.taken += len;
+            done.made += number.len() + len;
+        }
+        done
+    }
+}
