@@ -66,7 +66,7 @@ pub struct Args {
     #[arg(short = 'n', long)]
     number: bool,
 
-    /// Keep one of several blank lines on end
+    /// Keep only the first of several blank lines that follow each other
     #[arg(short = 's', long)]
     squeeze_blank: bool,
 
@@ -82,29 +82,32 @@ pub struct Args {
     #[arg(short = 'u')]
     unbuffered: bool,
 
-    /// Use ^ and M- notation for what does not print, except tabs and newlines
+    /// Use ^ and M- notation, except for newlines and tabs
     #[arg(short = 'v', long)]
     show_nonprinting: bool,
 
-    /// Put the time at which it was read in front of each line, as strftime(3) writes it; by default %Y-%m-%dT%H:%M:%S%.6f%z
+    /// Put the time at which it was read in front of each line, in the manner of strftime(3); by default
+    /// %Y-%m-%dT%H:%M:%S%.6f%z
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = stamp::DEFAULT_FORMAT)]
     timestamp: Option<OsString>,
 
     /// Tell the time of --timestamp in UTC
-    #[arg(long, requires = "timestamp")]
+    #[arg(long)]
     utc: bool,
 
     /// Put the seconds since the previous line in front of each line
     #[arg(long)]
     timestamp_delta: bool,
 
-    /// Colour what the regular expression PATTERN matches, for example 'timeout|refused=bold,red'; or, with log, levels and times
-    /// in common log formats
+    /// Colour what the regular expression PATTERN matches, or only its groups, for example 'timeout|refused=bold,red' or
+    /// 'id=(\\d+)=208,on-black'; or, with log, levels and times in common log formats. A later one has its way over those
+    /// before it
     // No value is an argument of its own, so that what is an operand shows without parsing.
     #[arg(long, value_name = "PATTERN=STYLE|log", require_equals = true)]
     color: Vec<OsString>,
 
-    /// When to colour: `always`, `never`, or `auto`: if standard output is a terminal and `NO_COLOR` is not set
+    /// When to colour: `always`, `never`, or `auto`: if standard output is a terminal, TERM is set and not dumb, and `NO_COLOR` is
+    /// not set
     #[arg(long, value_name = "WHEN", require_equals = true, default_value = "auto", hide_default_value = true, value_parser = choice::parser::<ColorWhen>())]
     color_when: ColorWhen,
 
@@ -133,10 +136,17 @@ pub enum Outcome {
 ///
 /// # Errors
 ///
-/// When standard output fails, at which the rest is not tried; when a format, a pattern or a style is none.
+/// When standard output fails, at which the rest is not tried.
 pub fn run(args: &Args, files: &[OsString]) -> anyhow::Result<Outcome> {
     let stdout = rustix::stdio::stdout();
-    let mut way = way(args, &stdout)?;
+    let mut way = match way(args, &stdout) {
+        Ok(way) => way,
+        Err(error) => {
+            exit::complain(&error);
+            exit::refer_to_help();
+            return Ok(Outcome::Incomplete);
+        }
+    };
     rustix::fs::fstat(stdout)
         .map_err(io::Error::from)
         .context("standard output")?;
@@ -236,6 +246,10 @@ fn look(args: &Args) -> Look {
 
 /// What stands in front of each line, if anything does.
 fn stamp(args: &Args) -> anyhow::Result<Option<Stamp>> {
+    anyhow::ensure!(
+        !args.utc || args.timestamp.is_some(),
+        "option '--utc' requires '--timestamp'"
+    );
     let zone = if args.utc { Zone::Utc } else { Zone::Local };
     let mut stamp = Stamp::new().delta(args.timestamp_delta);
     if let Some(format) = &args.timestamp {
@@ -247,16 +261,18 @@ fn stamp(args: &Args) -> anyhow::Result<Option<Stamp>> {
 
 /// How lines are coloured, if they are. What is wrong with a pattern is said all the same.
 fn paint(args: &Args, stdout: BorrowedFd<'_>) -> anyhow::Result<Option<Paint>> {
+    let is_wanted = when::is_wanted(
+        args.color_when,
+        stdout.is_terminal(),
+        std::env::var_os("NO_COLOR").as_deref(),
+        std::env::var_os("TERM").as_deref(),
+    );
     let mut paint = Paint::new();
     for value in &args.color {
-        paint = paint.option(value)?;
+        // To make the patterns for logs takes 2 ms.
+        if is_wanted || value != "log" {
+            paint = paint.option(value)?;
+        }
     }
-    let is_wanted = !args.color.is_empty()
-        && when::is_wanted(
-            args.color_when,
-            stdout.is_terminal(),
-            std::env::var_os("NO_COLOR").as_deref(),
-            std::env::var_os("TERM").as_deref(),
-        );
-    Ok(is_wanted.then_some(paint))
+    Ok((is_wanted && !args.color.is_empty()).then_some(paint))
 }

@@ -276,7 +276,7 @@ impl Report {
 
     /// Bytes that were taken from a source that cannot be rewound and that the sink did not get,
     /// because the transfer was stopped or failed in between. They come before whatever the source
-    /// still holds.
+    /// still holds. Of a [`Rewrite`](crate::Rewrite): what was made and the sink did not get, whatever the source is.
     ///
     /// # Examples
     ///

@@ -1,6 +1,6 @@
 //! What `zc-cat` makes of bytes: lines numbered, blank ones squeezed, and the invisible shown.
 //!
-//! Bytes are looked at in blocks of 64. [`Marks`] says by one bit a byte where something happens; everything between two such
+//! Bytes are looked at in blocks of 64. `Marks` says by one bit a byte where something happens; everything between two such
 //! places is copied as it is, 64 bytes at a time, because a copy of a known length is cheaper than one of the right length. What it
 //! copies too much is written over by what comes next.
 

@@ -135,23 +135,30 @@ impl<F, C> Lines<F, C> {
 
 impl<F: LineFormat, C: FnMut() -> Moment> Lines<F, C> {
     fn put(&mut self, line: &[u8]) {
-        self.shown.clear();
-        let number = self.format.line(line, &mut self.shown);
         let was_within = mem::replace(&mut self.is_within, !line.ends_with(b"\n"));
-        let Some(number) = number else { return };
+        self.shown.clear();
+        let mut is_shown = false;
+        let format = &mut self.format;
+        let mut show = |bytes: &[u8], out: &mut Vec<u8>| {
+            let number = format.line(bytes, out);
+            is_shown |= number.is_some();
+            number.unwrap_or(0)
+        };
+        match &mut self.paint {
+            Some(paint) => paint.put(line, show, &mut self.shown),
+            None => {
+                show(line, &mut self.shown);
+            }
+        }
+        if !is_shown {
+            return;
+        }
         if let Some(stamp) = &mut self.stamp
             && !was_within
         {
             stamp.put(&mut self.made);
         }
-        match &mut self.paint {
-            Some(paint) => {
-                let (number, content) = self.shown.split_at(number);
-                self.made.extend_from_slice(number);
-                paint.put(content, &mut self.made);
-            }
-            None => self.made.extend_from_slice(&self.shown),
-        }
+        self.made.extend_from_slice(&self.shown);
     }
 }
 

@@ -47,7 +47,11 @@ pub enum BadRule {
 ///     .rule(r"id=(\d+)=cyan".as_ref())
 ///     .unwrap();
 /// let mut out = Vec::new();
-/// paint.put(b"-- id=17\n", &mut out);
+/// let as_it_is = |bytes: &[u8], out: &mut Vec<u8>| {
+///     out.extend_from_slice(bytes);
+///     0
+/// };
+/// paint.put(b"-- id=17\n", as_it_is, &mut out);
 /// assert_eq!(out, b"-- \x1b[1mid\x1b[0m=\x1b[36m17\x1b[0m\n");
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -113,7 +117,15 @@ impl Paint {
     }
 
     /// Puts a line, with colours, behind what is in `out`.
-    pub fn put(&mut self, line: &[u8], out: &mut Vec<u8>) {
+    ///
+    /// Patterns see its content, without its end. What is put of a stretch is what `show` makes of it, and says how much of that stands
+    /// before the content and is not coloured: a line number. It is shown every byte of the line, in order.
+    pub fn put(
+        &mut self,
+        line: &[u8],
+        show: impl FnMut(&[u8], &mut Vec<u8>) -> usize,
+        out: &mut Vec<u8>,
+    ) {
         let content = match line {
             [content @ .., b'\r', b'\n'] | [content @ .., b'\n'] => content,
             _ => line,
@@ -124,7 +136,7 @@ impl Paint {
         for rule in &mut self.rules {
             rule.lay(content, &mut self.canvas);
         }
-        self.canvas.put(line, out);
+        self.canvas.put(line, show, out);
     }
 }
 
@@ -166,6 +178,8 @@ struct Canvas {
     styles: Vec<Style>,
     /// For each byte up to the last coloured one 0, or one more than the place of its style.
     bytes: Vec<Colour>,
+    /// What is shown of the stretch at hand.
+    shown: Vec<u8>,
 }
 
 impl Canvas {
@@ -183,16 +197,31 @@ impl Canvas {
     }
 
     /// Puts a line in its colours behind what is in `out`, and is blank again.
-    fn put(&mut self, mut line: &[u8], out: &mut Vec<u8>) {
+    fn put(
+        &mut self,
+        mut line: &[u8],
+        mut show: impl FnMut(&[u8], &mut Vec<u8>) -> usize,
+        out: &mut Vec<u8>,
+    ) {
         for run in self.bytes.chunk_by(|one, next| one == next) {
             let (stretch, rest) = line.split_at(run.len());
             match run[0].checked_sub(1) {
-                Some(style) => self.styles[style as usize].put(stretch, out),
-                None => out.extend_from_slice(stretch),
+                Some(style) => {
+                    self.shown.clear();
+                    let before = show(stretch, &mut self.shown);
+                    let (before, content) = self.shown.split_at(before);
+                    out.extend_from_slice(before);
+                    self.styles[style as usize].put(content, out);
+                }
+                None => {
+                    show(stretch, out);
+                }
             }
             line = rest;
         }
-        out.extend_from_slice(line);
+        if !line.is_empty() {
+            show(line, out);
+        }
         self.bytes.clear();
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-use jiff::fmt::strtime::BrokenDownTime;
+use jiff::fmt::strtime::{BrokenDownTime, Config, PosixCustom};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
@@ -119,7 +119,8 @@ impl Default for Stamp {
 }
 
 impl<C> Stamp<C> {
-    /// The time in a format of `strftime(3)`, as jiff knows it.
+    /// The time in a format of `strftime(3)`, as jiff knows it: in the C locale, without the modifiers `E` and `O`, and with `%N`,
+    /// `%f` and `%.6f` for fractions of the second, `%Q` for the name of the zone and `%:z` for `+01:00`.
     ///
     /// # Errors
     ///
@@ -193,7 +194,7 @@ impl Time {
         let bytes = format.as_encoded_bytes();
         let any_time = Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC);
         BrokenDownTime::from(&any_time)
-            .format(bytes, &mut Vec::new())
+            .format_with_config(&config(), bytes, &mut Vec::new())
             .map_err(|source| BadFormat {
                 name: quote::argument(format),
                 source,
@@ -214,13 +215,22 @@ impl Time {
                 Zone::Utc => TimeZone::UTC,
             });
             let time = Zoned::new(time, rules.clone());
-            let formatted = BrokenDownTime::from(&time).format(&self.format, &mut self.text);
+            let formatted = BrokenDownTime::from(&time).format_with_config(
+                &config(),
+                &self.format,
+                &mut self.text,
+            );
             // What worked for one time works for all: only the format can be wrong, and it has been checked.
             debug_assert!(formatted.is_ok(), "{formatted:?}");
             self.text.push(b' ');
         }
         &self.text
     }
+}
+
+/// `%c`, `%r`, `%X` and `%x` as the C locale has them.
+fn config() -> Config<PosixCustom> {
+    Config::new().custom(PosixCustom::new())
 }
 
 #[cfg(test)]

@@ -245,13 +245,16 @@ fn what_is_made_of_a_line_may_be_larger_than_the_room() {
     let mut room = vec![0; 1 << 16];
     let mut made = Vec::new();
     let mut bytes = line.as_bytes();
-    while !bytes.is_empty() {
+    loop {
         let rest = Rest::Open;
         let rewritten = lines.rewrite(Input { bytes, rest }, &mut room);
+        if rewritten == Rewritten::NOTHING {
+            break;
+        }
         made.push(rewritten.made);
         bytes = &bytes[rewritten.taken..];
-        assert_eq!(bytes.is_empty(), made.len() == 3, "taken before it is out");
     }
+    assert!(bytes.is_empty());
     assert_eq!(made, [65_536, 65_536, 28_932]);
 }
 

@@ -27,10 +27,10 @@ const RESET: &[u8] = b"\x1b[0m";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadStyle {
     /// It has no words.
-    #[error("it is empty; known are {}", known())]
+    #[error("it is empty; it may consist of {}", known())]
     Empty,
     /// One of its words is not known.
-    #[error("{} is not known, but {}", quote::argument(.0.as_ref()), known())]
+    #[error("{} is none of {}", quote::argument(.0.as_ref()), known())]
     Unknown(String),
 }
 

@@ -1,10 +1,11 @@
 use crate::cat::paint::Paint;
+use crate::cat::paint::tests::as_it_is;
 
 /// A line with its time between `‹` and `›`, and its level between `E`, `W` or `D` and braces.
 fn shown(line: &str) -> String {
     let mut out = Vec::new();
     let mut paint = Paint::new().log();
-    paint.put(line.as_bytes(), &mut out);
+    paint.put(line.as_bytes(), as_it_is, &mut out);
     let out = String::from_utf8(out).unwrap();
     let mut marked = String::new();
     let mut close = ' ';
