@@ -261,6 +261,9 @@ fn stamp(args: &Args) -> anyhow::Result<Option<Stamp>> {
 
 /// How lines are coloured, if they are. What is wrong with a pattern is said all the same.
 fn paint(args: &Args, stdout: BorrowedFd<'_>) -> anyhow::Result<Option<Paint>> {
+    if args.color.is_empty() {
+        return Ok(None);
+    }
     let is_wanted = when::is_wanted(
         args.color_when,
         stdout.is_terminal(),
@@ -274,5 +277,5 @@ fn paint(args: &Args, stdout: BorrowedFd<'_>) -> anyhow::Result<Option<Paint>> {
             paint = paint.option(value)?;
         }
     }
-    Ok((is_wanted && !args.color.is_empty()).then_some(paint))
+    Ok(is_wanted.then_some(paint))
 }
