@@ -9,6 +9,19 @@ use fearless_simd::Level;
 
 use super::Digest;
 
+/// Repeats what is done in each of 16 rounds. A loop would stay one, of which each turn moves the whole state on by a register.
+macro_rules! sixteen_times {
+    ($at:ident => $body:expr) => {
+        sixteen_times!($at => $body; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
+    };
+    ($at:ident => $body:expr; $($number:literal)*) => {
+        $({
+            let $at: usize = $number;
+            $body;
+        })*
+    };
+}
+
 pub(super) mod together;
 
 mod lanes;

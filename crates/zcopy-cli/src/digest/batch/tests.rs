@@ -34,8 +34,7 @@ fn agreed(inputs: &[Vec<u8>]) {
 
 #[test]
 fn known_answers_come_out_every_way_in_every_lane() {
-    let million = vec![b'a'; 1_000_000];
-    let known: [(&[u8], &str); 4] = [
+    let known: [(&[u8], &str); 3] = [
         (
             b"",
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
@@ -47,10 +46,6 @@ fn known_answers_come_out_every_way_in_every_lane() {
         (
             b"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1",
-        ),
-        (
-            &million,
-            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0",
         ),
     ];
     for way in Way::all() {
@@ -67,6 +62,27 @@ fn known_answers_come_out_every_way_in_every_lane() {
 }
 
 #[test]
+fn a_million_times_a_comes_out_every_way_in_every_lane() {
+    let input = vec![b'a'; 1_000_000];
+    for way in Way::all() {
+        let mut found = vec![Digest::from_bytes([0; 32]); way.lanes()];
+        digest_each(
+            Algorithm::Sha256,
+            way,
+            &vec![&input[..]; way.lanes()],
+            &mut found,
+        );
+        for digest in found {
+            assert_eq!(
+                digest.to_string(),
+                "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0",
+                "{way}"
+            );
+        }
+    }
+}
+
+#[test]
 fn every_length_to_300_is_right_alone() {
     for len in 0..=300 {
         agreed(&[bytes(len, len as u64)]);
@@ -76,7 +92,7 @@ fn every_length_to_300_is_right_alone() {
 #[test]
 fn every_length_to_300_is_right_among_equals() {
     for len in 0..=300 {
-        for n in [2, 3, 4, 5, 8, 15, 16] {
+        for n in [2, 3, 5, 8, 16] {
             agreed(&(0..n).map(|seed| bytes(len, seed)).collect::<Vec<_>>());
         }
     }
@@ -129,6 +145,9 @@ fn a_place_too_few_is_not_passed_over() {
 }
 
 proptest! {
+    // The vectors are slow where nothing is inlined.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn lanes_are_refilled_in_any_order(
         lens in prop::collection::vec(prop_oneof![0..200_usize, 0..5000_usize], 0..50),

@@ -21,6 +21,10 @@ pub(super) fn compress(level: Level, states: &mut [State], blocks: &[&[Block]]) 
 }
 
 #[inline(always)]
+#[allow(
+    clippy::needless_range_loop,
+    reason = "it counts the blocks of every lane"
+)]
 fn compress_in<S: Simd>(simd: S, states: &mut [State], blocks: &[&[Block]]) {
     let lanes = S::u32s::LEN;
     assert!(states.len() == lanes && blocks.len() == lanes);
@@ -31,12 +35,15 @@ fn compress_in<S: Simd>(simd: S, states: &mut [State], blocks: &[&[Block]]) {
     for at in 0..n_blocks {
         let mut words = load(simd, |lane| &blocks[lane][at]);
         let before = state;
-        for (at, constant) in ROUNDS.into_iter().enumerate() {
-            let word = next::<S>(&mut words, at) + S::u32s::splat(simd, constant);
-            round::<S>(&mut state, word);
+        sixteen_times!(at => round::<S>(&mut state, words[at] + S::u32s::splat(simd, ROUNDS[at])));
+        for constants in ROUNDS[16..].as_chunks::<16>().0 {
+            sixteen_times!(at => {
+                let word = next::<S>(&mut words, at) + S::u32s::splat(simd, constants[at]);
+                round::<S>(&mut state, word);
+            });
         }
         for (word, before) in state.iter_mut().zip(before) {
-            *word = *word + before;
+            *word += before;
         }
     }
     for (lane, out) in states.iter_mut().enumerate() {
@@ -46,6 +53,7 @@ fn compress_in<S: Simd>(simd: S, states: &mut [State], blocks: &[&[Block]]) {
 
 /// A round (FIPS 180-4, 6.2.2, step 3).
 #[inline(always)]
+#[allow(clippy::many_single_char_names, reason = "the standard's letters")]
 fn round<S: Simd>(state: &mut [S::u32s; 8], word: S::u32s) {
     let [a, b, c, d, e, f, g, h] = *state;
     let first = h

@@ -24,14 +24,21 @@ fn compress_in<S: Simd>(simd: S, state: &mut State, blocks: &[Block]) {
         // Of lanes that are left over, nobody takes the words.
         let mut words = load(simd, |lane| blocks.get(lane).unwrap_or(&blocks[0]));
         let mut scheduled = [[0; MOST_LANES]; 64];
-        for (at, constant) in ROUNDS.into_iter().enumerate() {
-            let word = next::<S>(&mut words, at) + S::u32s::splat(simd, constant);
+        for (at, word) in words.iter().enumerate() {
+            let word = *word + S::u32s::splat(simd, ROUNDS[at]);
             word.store_slice(&mut scheduled[at][..S::u32s::LEN]);
+        }
+        let later = scheduled[16..].as_chunks_mut::<16>().0;
+        for (scheduled, constants) in later.iter_mut().zip(ROUNDS[16..].as_chunks::<16>().0) {
+            sixteen_times!(at => {
+                let word = next::<S>(&mut words, at) + S::u32s::splat(simd, constants[at]);
+                word.store_slice(&mut scheduled[at][..S::u32s::LEN]);
+            });
         }
         for lane in 0..blocks.len() {
             let before = *state;
-            for words in &scheduled {
-                round(state, words[lane]);
+            for scheduled in scheduled.as_chunks::<16>().0 {
+                sixteen_times!(at => round(state, scheduled[at][lane]));
             }
             for (word, before) in state.iter_mut().zip(before) {
                 *word = word.wrapping_add(before);
@@ -42,6 +49,7 @@ fn compress_in<S: Simd>(simd: S, state: &mut State, blocks: &[Block]) {
 
 /// A round (FIPS 180-4, 6.2.2, step 3).
 #[inline(always)]
+#[allow(clippy::many_single_char_names, reason = "the standard's letters")]
 fn round(state: &mut State, word: u32) {
     let [a, b, c, d, e, f, g, h] = *state;
     let first = h

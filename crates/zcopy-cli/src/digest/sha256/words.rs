@@ -23,7 +23,7 @@ pub(super) fn width<S: Simd>(_: S) -> usize {
 pub(super) fn load<'a, S: Simd>(simd: S, block: impl Fn(usize) -> &'a Block) -> [S::u32s; 16] {
     let lanes = S::u32s::LEN;
     // Words are big-endian in a block. The pattern is the same in every 16 bytes.
-    let reversed = S::u8s::from_fn(simd, |at| (at % 16 ^ 3) as u8);
+    let reversed = S::u8s::from_fn(simd, |at| ((at % 16) ^ 3) as u8);
     let mut words = [S::u32s::splat(simd, 0); 16];
     // As many words as a register holds are a square, which is transposed by itself.
     for (at, square) in words.chunks_exact_mut(lanes).enumerate() {
@@ -52,16 +52,14 @@ fn transpose<S: Simd>(square: &mut [S::u32s]) {
     }
 }
 
-/// The word of round `at`, which takes the place of that of 16 rounds before.
+/// The word number `at` of the next 16 rounds, which takes the place of that of 16 rounds before.
 #[inline(always)]
 pub(super) fn next<S: Simd>(words: &mut [S::u32s; 16], at: usize) -> S::u32s {
-    if at >= 16 {
-        let (old, recent) = (words[(at + 1) % 16], words[(at + 14) % 16]);
-        let old = rotated::<S>(old, 7) ^ rotated::<S>(old, 18) ^ (old >> 3);
-        let recent = rotated::<S>(recent, 17) ^ rotated::<S>(recent, 19) ^ (recent >> 10);
-        words[at % 16] = words[at % 16] + old + words[(at + 9) % 16] + recent;
-    }
-    words[at % 16]
+    let (old, recent) = (words[(at + 1) % 16], words[(at + 14) % 16]);
+    let old = rotated::<S>(old, 7) ^ rotated::<S>(old, 18) ^ (old >> 3);
+    let recent = rotated::<S>(recent, 17) ^ rotated::<S>(recent, 19) ^ (recent >> 10);
+    words[at] = words[at] + old + words[(at + 9) % 16] + recent;
+    words[at]
 }
 
 /// Every lane rotated to the right. Where the registers have an instruction for it, the compiler sees that this is meant.
