@@ -54,10 +54,10 @@ fn round(state: &mut State, word: u32) {
     let [a, b, c, d, e, f, g, h] = *state;
     let first = h
         .wrapping_add(e.rotate_right(6) ^ e.rotate_right(11) ^ e.rotate_right(25))
-        .wrapping_add(g ^ (e & (f ^ g)))
+        .wrapping_add((e & f) ^ (!e & g))
         .wrapping_add(word);
     let second = (a.rotate_right(2) ^ a.rotate_right(13) ^ a.rotate_right(22))
-        .wrapping_add((a & b) | (c & (a | b)));
+        .wrapping_add(b ^ ((a ^ b) & (b ^ c)));
     let (a_next, e_next) = (first.wrapping_add(second), d.wrapping_add(first));
     *state = [a_next, a, b, c, e_next, e, f, g];
 }
