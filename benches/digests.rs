@@ -25,7 +25,7 @@ const CHUNK: usize = 128 * 1024;
 
 /// `n` files of `len` bytes, all different.
 fn files(n: usize, len: usize) -> Vec<Vec<u8>> {
-    let file = |seed| (0..len).map(|at| (at.wrapping_mul(at + seed) >> 3) as u8);
+    let file = |seed| (0..len).map(move |at| (at.wrapping_mul(at + seed) >> 3) as u8);
     (0..n).map(|seed| file(seed).collect()).collect()
 }
 
@@ -111,12 +111,16 @@ fn chunks(criterion: &mut Criterion) {
                             let pieces = open.iter().zip(&files);
                             let pieces = pieces.map(|(lane, file)| (lane, &file[at..end]));
                             if how == "push" {
-                                pieces.for_each(|(lane, piece)| lanes.push(lane, piece));
+                                for (lane, piece) in pieces {
+                                    lanes.push(lane, piece);
+                                }
                             } else {
                                 lanes.push_together(&pieces.collect::<Vec<_>>());
                             }
                         }
-                        open.iter().for_each(|lane| lanes.end(lane));
+                        for lane in &open {
+                            lanes.end(lane);
+                        }
                         for (lane, expected) in open.into_iter().zip(&expected) {
                             assert_eq!(lanes.finish(lane).as_bytes(), expected);
                         }
