@@ -9,6 +9,7 @@
 //! - [`yes`]: what `zc-yes` does.
 //! - [`args`]: arguments, and usage errors as GNU words them.
 //! - [`choice`]: words out of a list, as values of options.
+//! - [`digest`]: digests of what passes, of many files at once.
 //! - [`exit`]: error messages, signals, and how a tool ends.
 //! - [`quote`]: names in messages, quoted as GNU quotes them.
 //! - [`sys`]: what needs `unsafe`.
@@ -20,6 +21,7 @@ pub mod yes;
 
 pub mod args;
 pub mod choice;
+pub mod digest;
 pub mod exit;
 pub mod quote;
 

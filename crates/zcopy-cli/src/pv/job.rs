@@ -10,7 +10,7 @@ use rustix::fs::FileType;
 
 use super::carrier::{Carrier, is_same_file};
 use super::changes::Changes;
-use super::digest::Digest;
+use super::digest::{self, Stream};
 use super::display::{Display, Place, Stage};
 use super::format::Format;
 use super::input;
@@ -81,7 +81,7 @@ fn transfer(mut settings: Settings) -> Status {
         Err(status) => return status,
     };
 
-    let digest = settings.hash.map(Digest::by);
+    let digest = settings.hash.map(Stream::new);
     let tail_bytes = settings.formats().map(Format::tail_bytes).max();
     let witness = Witness::new(
         tail_bytes.unwrap_or(0),
@@ -132,7 +132,7 @@ fn transfer(mut settings: Settings) -> Status {
     if taken.is_continue()
         && let Some(digest) = meter.witness().digest()
     {
-        exit::tell(&digest.line());
+        exit::tell(&digest::line(digest));
     }
     status.add(close(output, &settings.inputs));
     if is_unread && dies_of_sigpipe {

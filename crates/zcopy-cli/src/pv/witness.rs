@@ -1,6 +1,6 @@
 //! Who sees the bytes pass: lines are counted, the last ones kept, all of them hashed.
 
-use super::digest::Digest;
+use super::digest::Stream;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) struct Witness {
     line: Vec<u8>,
     /// What has come of the line after that.
     partial: Vec<u8>,
-    digest: Option<Digest>,
+    digest: Option<Stream>,
 }
 
 /// The most that is kept of a line, however wide the terminal is.
@@ -32,7 +32,7 @@ const LONGEST_TAIL: usize = 1 << 16;
 
 impl Witness {
     /// A witness that keeps the last `tail_len` bytes, the most recent line if asked, and a digest.
-    pub(crate) fn new(tail_len: usize, keeps_line: bool, digest: Option<Digest>) -> Self {
+    pub(crate) fn new(tail_len: usize, keeps_line: bool, digest: Option<Stream>) -> Self {
         Self {
             tail_len: tail_len.min(LONGEST_TAIL),
             line_len: if keeps_line { LONGEST_LINE } else { 0 },
@@ -69,7 +69,7 @@ impl Witness {
     }
 
     /// The digest of everything seen.
-    pub(crate) fn digest(&self) -> Option<Digest> {
+    pub(crate) fn digest(&self) -> Option<Stream> {
         self.digest.clone()
     }
 

@@ -1,0 +1,123 @@
+//! Keeps the lanes busy: a lane whose stream has no blocks left takes the next stream.
+
+use fearless_simd::Level;
+
+use super::{Block, MOST_LANES, State, lanes, single, width};
+
+/// Blocks of one stream that are there to be hashed.
+#[derive(Debug)]
+pub(in crate::digest) struct Job<'a, T> {
+    /// Whom the state is for.
+    pub(in crate::digest) owner: T,
+    /// What the blocks before have led to.
+    pub(in crate::digest) state: State,
+    /// The first of the blocks.
+    pub(in crate::digest) head: &'a [Block],
+    /// More of them.
+    pub(in crate::digest) body: &'a [Block],
+    /// The last, and how many of these there are.
+    pub(in crate::digest) tail: ([Block; 2], usize),
+}
+
+impl<T> Job<'_, T> {
+    /// The next blocks that lie side by side. Empty once there are none left.
+    fn blocks(&self) -> &[Block] {
+        if !self.head.is_empty() {
+            self.head
+        } else if !self.body.is_empty() {
+            self.body
+        } else {
+            let (blocks, n_blocks) = &self.tail;
+            &blocks[..*n_blocks]
+        }
+    }
+
+    /// The first `n` of [`blocks`](Self::blocks) have been hashed.
+    fn advance(&mut self, n: usize) {
+        if !self.head.is_empty() {
+            self.head = &self.head[n..];
+        } else if !self.body.is_empty() {
+            self.body = &self.body[n..];
+        } else {
+            let (blocks, n_blocks) = &mut self.tail;
+            blocks.copy_within(n.., 0);
+            *n_blocks -= n;
+        }
+    }
+}
+
+/// Hashes the blocks of all jobs, and hands every owner the state they lead to, in whatever order they are done.
+pub(in crate::digest) fn run<'a, T>(
+    level: Level,
+    jobs: impl IntoIterator<Item = Job<'a, T>>,
+    mut done: impl FnMut(T, State),
+) {
+    let mut jobs = jobs.into_iter();
+    let mut busy: [Option<Job<'a, T>>; MOST_LANES] = [const { None }; MOST_LANES];
+    let busy = &mut busy[..width(level)];
+    loop {
+        for lane in busy.iter_mut() {
+            while lane.as_ref().is_none_or(|job| job.blocks().is_empty()) {
+                if let Some(job) = lane.take() {
+                    done(job.owner, job.state);
+                }
+                *lane = jobs.next();
+                if lane.is_none() {
+                    break;
+                }
+            }
+        }
+        let n_busy = busy.iter().flatten().count();
+        if n_busy == 0 {
+            return;
+        }
+        if n_busy < worthwhile(level) {
+            for job in busy.iter_mut().flatten() {
+                while !job.blocks().is_empty() {
+                    let mut state = job.state;
+                    single::compress(level, &mut state, job.blocks());
+                    job.state = state;
+                    job.advance(job.blocks().len());
+                }
+            }
+        } else {
+            step(level, busy);
+        }
+    }
+}
+
+/// From how many busy lanes on it is faster to work at all of them together than at one after the other.
+pub(in crate::digest) fn worthwhile(level: Level) -> usize {
+    match width(level) {
+        5..=8 => 2,
+        ..=4 | 9.. => 3,
+    }
+}
+
+/// Hashes as many blocks in all lanes as the lane with the fewest has.
+fn step<T>(level: Level, busy: &mut [Option<Job<'_, T>>]) {
+    // An idle lane does again what another does, for nobody.
+    let Some(any) = busy.iter().flatten().next() else {
+        return;
+    };
+    let mut states = [any.state; MOST_LANES];
+    let mut blocks = [any.blocks(); MOST_LANES];
+    for (lane, job) in busy.iter().enumerate() {
+        if let Some(job) = job {
+            states[lane] = job.state;
+            blocks[lane] = job.blocks();
+        }
+    }
+    let n_lanes = busy.len();
+    let n_blocks = blocks[..n_lanes].iter().map(|blocks| blocks.len()).min();
+    lanes::compress(level, &mut states[..n_lanes], &blocks[..n_lanes]);
+    for (job, state) in busy.iter_mut().zip(states) {
+        if let Some(job) = job {
+            job.state = state;
+            job.advance(n_blocks.unwrap_or(0));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
