@@ -8,9 +8,10 @@ pub mod check;
 pub mod line;
 pub mod name;
 
-mod beneath;
 mod lines;
 mod order;
 mod tally;
+
+mod beneath;
 
 pub mod digest;

@@ -2,10 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write};
-use std::num::NonZeroUsize;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use anyhow::Context as _;
 use zcopy::Transfer;
@@ -16,130 +14,13 @@ use super::line;
 use super::lines::Lines;
 use super::name;
 use super::order::{Workshop, in_order};
-use super::tally::{Checked, Counts, Listing, Tally, Verdict, Voices};
+use super::tally::{Checked, Counts, Tally, Verdict, Voices};
 use crate::exit;
 use crate::quote::quoted;
 
-/// What to verify, and what to say of it.
-///
-/// # Examples
-///
-/// See [`check_into`].
-#[derive(Clone, Debug)]
-#[must_use = "nothing is verified until it is given to check"]
-pub struct Options {
-    directories: Vec<PathBuf>,
-    hash_file: Option<PathBuf>,
-    hash: Option<Algorithm>,
-    listing: Listing,
-    has_summary: bool,
-    n_threads: usize,
-}
+pub use options::Options;
 
-impl Options {
-    /// Verifies the working directory against the newest sum file in it, on all processors, and tells everything.
-    ///
-    /// # Examples
-    ///
-    /// See [`check_into`].
-    pub fn new() -> Self {
-        Self {
-            directories: Vec::new(),
-            hash_file: None,
-            hash: None,
-            listing: Listing::Everything,
-            has_summary: true,
-            n_threads: thread::available_parallelism().map_or(1, NonZeroUsize::get),
-        }
-    }
-
-    /// Verifies this tree too. The first takes the place of the working directory.
-    ///
-    /// # Examples
-    ///
-    /// See [`check_into`].
-    pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
-        self.directories.push(directory.into());
-        self
-    }
-
-    /// Verifies every tree against this sum file, of which `-` is standard input.
-    ///
-    /// # Examples
-    ///
-    /// See [`check_into`].
-    pub fn hash_file(mut self, file: impl Into<PathBuf>) -> Self {
-        self.hash_file = Some(file.into());
-        self
-    }
-
-    /// By which algorithm digests are whose lines do not tell. Without it the [name](name::algorithm_of) of the sum file does. Sum files
-    /// that are called after the other algorithm are not looked for.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use zcopy_cli::sums::check::{Options, Outcome, check_into};
-    /// use zcopy_cli::sums::digest::{Algorithm, Stream};
-    ///
-    /// let tree = tempfile::tempdir()?;
-    /// std::fs::write(tree.path().join("empty"), "")?;
-    /// let digest = Stream::new(Algorithm::Blake3).finish();
-    /// std::fs::write(tree.path().join("sums"), format!("{digest}  empty\n"))?;
-    ///
-    /// let options = Options::new().directory(tree.path()).hash_file(tree.path().join("sums"));
-    /// let mut says = Vec::new();
-    /// let outcome = check_into(&options, &mut says, &mut std::io::sink())?;
-    /// assert_eq!((outcome, &says[..]), (Outcome::Failed, &b"empty: FAILED\n"[..]));
-    /// let outcome = check_into(&options.hash(Algorithm::Blake3), &mut says, &mut std::io::sink())?;
-    /// assert_eq!(outcome, Outcome::Verified);
-    /// # Ok::<(), anyhow::Error>(())
-    /// ```
-    pub fn hash(mut self, algorithm: Algorithm) -> Self {
-        self.hash = Some(algorithm);
-        self
-    }
-
-    /// Says nothing of files that have their digests, as `sha256sum --quiet`.
-    ///
-    /// # Examples
-    ///
-    /// See [`check_into`].
-    pub fn silent(mut self, silent: bool) -> Self {
-        self.listing = if silent {
-            Listing::Failures
-        } else {
-            Listing::Everything
-        };
-        self
-    }
-
-    /// Whether it is told at the end how many lines came to what. Default: yes.
-    ///
-    /// # Examples
-    ///
-    /// See [`check_into`].
-    pub fn summary(mut self, summary: bool) -> Self {
-        self.has_summary = summary;
-        self
-    }
-
-    /// How many threads read. Default: as many as there are processors.
-    ///
-    /// # Examples
-    ///
-    /// See [`check_into`].
-    pub fn threads(mut self, n_threads: NonZeroUsize) -> Self {
-        self.n_threads = n_threads.get();
-        self
-    }
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+mod options;
 
 /// What came of verifying.
 ///

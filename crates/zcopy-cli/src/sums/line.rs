@@ -66,7 +66,8 @@ impl BadLine {
 /// Appends the line that says that the file has this digest, newline included, for `sha256sum -c` and `b3sum -c`.
 ///
 /// The name is escaped as GNU `sha256sum` does it since 9.0: where it has a backslash, a newline or a carriage return, these become
-/// `\\`, `\n` and `\r`, and a backslash stands before the digest. All other bytes stay as they are.
+/// `\\`, `\n` and `\r`, and a backslash stands before the digest. All other bytes stay as they are. Of these names `b3sum` takes those
+/// that are UTF-8, and earlier versions of it none with a carriage return.
 ///
 /// A file of the name `-` becomes `./-`: by the shorter name either tool would read standard input.
 ///

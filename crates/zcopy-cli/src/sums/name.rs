@@ -14,9 +14,10 @@ use super::digest::Algorithm;
 
 /// The name of a sum file, which tells when it was begun and by which algorithm.
 ///
-/// It reads `shasum.2026-11-21.18.14.38.txt`, or `b3sum.…` where the digests are BLAKE3's, in local time. The second file of one second has a `b` behind the seconds
-/// (`shasum.2026-11-21.18.14.38b.txt`), the third a `c`; behind `z` come `zb` to `zz`, `zzb` and so on. So names sort in the order in which
-/// they were given, byte by byte as well as in today's locales. Where clocks are put back an hour comes twice, and its names mix.
+/// It reads `shasum.2026-11-21.18.14.38.txt`, or `b3sum.…` where the digests are BLAKE3's, in local time. The second file of
+/// one second has a `b` behind the seconds (`shasum.2026-11-21.18.14.38b.txt`), the third a `c`; behind `z` come `zb` to `zz`,
+/// `zzb` and so on. So names sort in the order in which they were given, byte by byte as well as in today's locales. Where
+/// clocks are put back an hour comes twice, and its names mix.
 ///
 /// Names compare by time, and then by the place within the second.
 ///

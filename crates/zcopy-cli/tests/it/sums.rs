@@ -64,8 +64,8 @@ fn verify(options: &Options) -> Said {
 /// What was said on standard error, without the name of the program that said it.
 fn anonymous(stderr: &[u8]) -> String {
     let stderr = str::from_utf8(stderr).unwrap();
-    let lines = stderr.lines().map(|line| line.split_once(": ").unwrap().1);
-    lines.map(|line| format!("{line}\n")).collect()
+    let lines = stderr.split_inclusive('\n');
+    lines.map(|line| line.split_once(": ").unwrap().1).collect()
 }
 
 /// A tree with a sum file beside it.
@@ -127,11 +127,11 @@ impl Tree {
 
     /// Verifies it. Files are called as from within the tree.
     fn verify(&self) -> Said {
-        self.verify_with(self.options())
+        self.verify_with(&self.options())
     }
 
-    fn verify_with(&self, options: Options) -> Said {
-        let mut said = verify(&options);
+    fn verify_with(&self, options: &Options) -> Said {
+        let mut said = verify(options);
         let tree = format!("{}/", self.path().display());
         said.stderr = said.stderr.replace(&tree, "");
         said

@@ -22,7 +22,7 @@ fn line(algorithm: Algorithm, bytes: &[u8]) -> Vec<u8> {
 
 /// Verifies it against what it holds itself.
 fn verify_by_itself(tree: &Tree) -> Said {
-    tree.verify_with(Options::new().directory(tree.path()))
+    tree.verify_with(&Options::new().directory(tree.path()))
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::*;
 
 fn with_threads(tree: &Tree, n_threads: usize) -> Said {
     let n_threads = NonZeroUsize::new(n_threads).unwrap();
-    tree.verify_with(tree.options().threads(n_threads))
+    tree.verify_with(&tree.options().threads(n_threads))
 }
 
 #[test]

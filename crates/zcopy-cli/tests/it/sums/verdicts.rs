@@ -1,7 +1,7 @@
 //! What is said of files that are not as they should be.
 
 use std::fs::File;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _, symlink};
 
 use super::*;
 
@@ -58,7 +58,7 @@ fn every_trouble_is_told_as_sha256sum_tells_it() {
     let options = tree.options();
     for (program, _) in sha256sums() {
         assert_eq!(tree.verify(), tree.verify_by(&program, &[]));
-        let silent = tree.verify_with(options.clone().silent(true));
+        let silent = tree.verify_with(&options.clone().silent(true));
         assert_eq!(silent, tree.verify_by(&program, &["--quiet"]));
     }
 }
@@ -108,7 +108,7 @@ fn one_of_each_is_warned_of_in_the_singular() {
 #[test]
 fn without_a_summary_the_failures_are_told_all_the_same() {
     let tree = damaged();
-    let said = tree.verify_with(tree.options().silent(true).summary(false));
+    let said = tree.verify_with(&tree.options().silent(true).summary(false));
     said.failed_saying(
         "changed: FAILED\n\
          truncated: FAILED\n\
@@ -201,18 +201,13 @@ fn a_fifo_is_not_waited_for() {
 fn a_file_that_fails_while_it_is_read_could_not_be_read() {
     let mut tree = Tree::new();
     tree.list("mem", "");
-    let options = tree.options();
-    let said = verify(
-        &Options::new()
-            .directory("/proc/self")
-            .hash_file(tree.sum_file()),
-    );
-    said.failed_saying(
+    let _ = tree.options();
+    let options = Options::new().directory("/proc/self");
+    verify(&options.hash_file(tree.sum_file())).failed_saying(
         "mem: FAILED open or read\n",
         "/proc/self/mem: Input/output error\n\
          WARNING: 1 listed file could not be read\n",
     );
-    drop(options);
 }
 
 #[test]
@@ -220,13 +215,12 @@ fn a_file_that_may_not_be_read_could_not_be_read() {
     if !alone::as_nobody("sums::verdicts::a_file_that_may_not_be_read_could_not_be_read") {
         return;
     }
-    use std::os::unix::fs::PermissionsExt as _;
     let mut tree = Tree::new();
     tree.add("secret", "x")
         .add("locked/file", "x")
         .add("good", "x");
     for name in ["secret", "locked"] {
-        let nothing = fs::Permissions::from_mode(0);
+        let nothing = fs::Permissions::from_mode(0o000);
         fs::set_permissions(tree.path().join(name), nothing).unwrap();
     }
     let said = tree.verify();
@@ -254,7 +248,7 @@ fn holes_are_read_as_zeros() {
     tree.put("sparse", "");
     tree.list("sparse", &bytes);
     let file = File::options().write(true).open(tree.path().join("sparse"));
-    std::os::unix::fs::FileExt::write_all_at(&file.unwrap(), b"x", 3 << 20).unwrap();
+    file.unwrap().write_all_at(b"x", 3 << 20).unwrap();
     tree.verify().is_verified(1);
 }
 
