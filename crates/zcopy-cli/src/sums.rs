@@ -1,6 +1,6 @@
 //! Sum files, as `sha256sum` and `b3sum` write them, and how trees are verified against them.
 //!
-//! - [`line`]: one line of a sum file.
+//! - [`line`](mod@line): one line of a sum file.
 //! - [`name`]: what sum files are called.
 //! - [`check`]: verifies trees against sum files.
 
