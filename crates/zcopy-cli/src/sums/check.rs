@@ -58,7 +58,7 @@ pub fn check(options: &Options) -> anyhow::Result<Outcome> {
 /// Verifies trees against their sum files, and says what came of it where the caller likes.
 ///
 /// For each file there is a line, in the order of the sum file, in `sha256sum`'s words: `NAME: OK`, `NAME: FAILED`, or
-/// `NAME: FAILED open or read`, with names [quoted](quoted) as `sha256sum` 9.12 does it. Of several trees the lines name the tree too. What else is
+/// `NAME: FAILED open or read`, with names [`quoted`] as `sha256sum` 9.12 does it. Of several trees the lines name the tree too. What else is
 /// the matter goes to `stderr`, with `sha256sum`'s warnings at the end of each tree.
 ///
 /// Without a [sum file](Options::hash_file) a tree is verified against the newest in it that was written completely, as

@@ -172,6 +172,7 @@ where
             return;
         }
         state.due += n_due as u64;
+        let was_full = state.n_bytes > MOST_WAITING;
         let due = state.waiting.drain(..n_due).flatten();
         let n_bytes = &mut state.n_bytes;
         let mut due = due.inspect(|done| *n_bytes -= (self.weigh)(done));
@@ -180,8 +181,12 @@ where
             state.is_closed = true;
         }
         drop(due);
+        // Nobody else waits, and waking nobody is a system call too.
+        let may_be_awaited = was_full || state.is_closed;
         drop(guard);
-        self.has_room.notify_all();
+        if may_be_awaited {
+            self.has_room.notify_all();
+        }
     }
 }
 
