@@ -5,6 +5,7 @@
 //!
 //! - [`cat`]: what `zc-cat` does.
 //! - [`pv`]: what `zc-pv` does.
+//! - [`sums`]: sum files, and how trees are verified against them.
 //! - [`tee`]: what `zc-tee` does.
 //! - [`yes`]: what `zc-yes` does.
 //! - [`args`]: arguments, and usage errors as GNU words them.
@@ -16,6 +17,7 @@
 
 pub mod cat;
 pub mod pv;
+pub mod sums;
 pub mod tee;
 pub mod yes;
 

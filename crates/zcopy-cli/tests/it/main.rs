@@ -17,6 +17,7 @@ mod pv_watch;
 mod pv_words;
 mod rows;
 mod several;
+mod sums;
 mod tee;
 mod yes;
 

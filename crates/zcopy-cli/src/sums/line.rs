@@ -1,0 +1,239 @@
+//! One line of a sum file: a digest, and the name of a file.
+
+use std::io::Write as _;
+
+use super::digest::{Algorithm, Digest};
+
+/// What a line says.
+///
+/// # Examples
+///
+/// See [`parse`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The digest that the file should have.
+    pub digest: Digest,
+    /// The path of the file: its bytes as they are, with nothing escaped.
+    pub path: Vec<u8>,
+    /// By which algorithm, where the line says so. Otherwise the caller has to know: both write 64 digits.
+    pub algorithm: Option<Algorithm>,
+}
+
+/// Why a line is none.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy_cli::sums::line::parse;
+///
+/// let error = parse(b"README.md").unwrap_err();
+/// assert_eq!(error.to_string(), "it does not begin with 64 hexadecimal digits");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(transparent)]
+pub struct BadLine(#[from] Fault);
+
+/// What is wrong with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum Fault {
+    #[error("it does not begin with 64 hexadecimal digits")]
+    NoDigest,
+    #[error(
+        "no two characters, a space and a space or an asterisk, divide the digest from the name"
+    )]
+    NoDivision,
+    #[error(
+        "the parentheses around the name are not followed by an equals sign and 64 hexadecimal digits"
+    )]
+    NoTaggedDigest,
+    #[error("it names no file")]
+    NoName,
+    #[error("a backslash stands before something else than a backslash, an n or an r")]
+    BadEscape,
+    #[error("there is a NUL in the name")]
+    NulInName,
+    #[error("it is too long")]
+    TooLong,
+}
+
+impl BadLine {
+    /// Of a line that was not even looked at.
+    pub(super) fn too_long() -> Self {
+        Self(Fault::TooLong)
+    }
+}
+
+/// Appends the line that says that the file has this digest, newline included, for `sha256sum -c` and `b3sum -c`.
+///
+/// The name is escaped as GNU `sha256sum` does it since 9.0: where it has a backslash, a newline or a carriage return, these become
+/// `\\`, `\n` and `\r`, and a backslash stands before the digest. All other bytes stay as they are. Of these names `b3sum` takes those
+/// that are UTF-8, and earlier versions of it none with a carriage return.
+///
+/// A file of the name `-` becomes `./-`: by the shorter name either tool would read standard input.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy_cli::sums::digest::{Algorithm, Stream};
+/// use zcopy_cli::sums::line::write;
+///
+/// let empty = Stream::new(Algorithm::Sha256).finish();
+/// let mut lines = Vec::new();
+/// write(&empty, b"b/plain name", &mut lines);
+/// write(&empty, b"two\nlines", &mut lines);
+/// assert_eq!(
+///     String::from_utf8(lines).unwrap(),
+///     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  b/plain name\n\
+///      \\e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  two\\nlines\n",
+/// );
+/// ```
+pub fn write(digest: &Digest, path: &[u8], lines: &mut Vec<u8>) {
+    let path = if path == b"-" { b"./-" } else { path };
+    let is_escaped = memchr::memchr3(b'\\', b'\n', b'\r', path).is_some();
+    if is_escaped {
+        lines.push(b'\\');
+    }
+    // Writing to a vector cannot fail.
+    let _ = write!(lines, "{digest}  ");
+    if is_escaped {
+        escape(path, lines);
+    } else {
+        lines.extend_from_slice(path);
+    }
+    lines.push(b'\n');
+}
+
+/// What a line says that `sha256sum` or `b3sum` has written, of which the newline may be missing.
+///
+/// These are understood, as GNU `sha256sum` does: `DIGEST  NAME`, and `DIGEST *NAME` for what was read as binary; `SHA256 (NAME) = DIGEST`
+/// and `BLAKE3 (NAME) = DIGEST`, as BSD's tools and `--tag` write, and OpenSSL without its spaces; digits in upper case; a
+/// backslash in front of a line in which the name is escaped; white space in front of it; a carriage return behind it.
+///
+/// What `sha256sum` takes and this does not: `DIGEST NAME` with one space, which makes names that begin with a space into others; and
+/// a name with a NUL in it, of which it takes what stands before.
+///
+/// # Errors
+///
+/// The line is none of these.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy_cli::sums::digest::Algorithm;
+/// use zcopy_cli::sums::line::parse;
+///
+/// let digest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+/// let line = parse(format!("\\{digest}  two\\nlines\n").as_bytes()).unwrap();
+/// assert_eq!(line.path, b"two\nlines");
+/// assert_eq!(line.digest.to_string(), digest);
+/// assert_eq!(line.algorithm, None);
+///
+/// let line = parse(format!("BLAKE3 (name) = {digest}").as_bytes()).unwrap();
+/// assert_eq!(line.algorithm, Some(Algorithm::Blake3));
+/// ```
+pub fn parse(line: &[u8]) -> Result<Line, BadLine> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let line = without_leading_blanks(line);
+    let (line, is_escaped) = match line.strip_prefix(b"\\") {
+        Some(line) => (line, true),
+        None => (line, false),
+    };
+    let (algorithm, digest, name) = if let Some((algorithm, rest)) = tag(line) {
+        let (digest, name) = split_tagged(rest)?;
+        (Some(algorithm), digest, name)
+    } else {
+        let (digest, name) = split(line)?;
+        (None, digest, name)
+    };
+    let path = if is_escaped {
+        unescape(name)?
+    } else {
+        name.to_vec()
+    };
+    match path[..] {
+        [] => Err(Fault::NoName.into()),
+        _ if memchr::memchr(0, &path).is_some() => Err(Fault::NulInName.into()),
+        _ => Ok(Line {
+            digest,
+            path,
+            algorithm,
+        }),
+    }
+}
+
+/// The algorithm's name in front of a line, and what stands behind its parenthesis.
+fn tag(line: &[u8]) -> Option<(Algorithm, &[u8])> {
+    let (algorithm, rest) = if let Some(rest) = line.strip_prefix(b"SHA256") {
+        (Algorithm::Sha256, rest)
+    } else {
+        (Algorithm::Blake3, line.strip_prefix(b"BLAKE3")?)
+    };
+    let rest = rest.strip_prefix(b" ").unwrap_or(rest);
+    Some((algorithm, rest.strip_prefix(b"(")?))
+}
+
+/// The digest and the name of `NAME) = DIGEST`. The name may have parentheses of its own.
+fn split_tagged(rest: &[u8]) -> Result<(Digest, &[u8]), Fault> {
+    let end = memchr::memrchr(b')', rest).ok_or(Fault::NoTaggedDigest)?;
+    let behind = without_leading_blanks(&rest[end + 1..]);
+    let digits = behind.strip_prefix(b"=").ok_or(Fault::NoTaggedDigest)?;
+    let digest = digest(without_leading_blanks(digits)).ok_or(Fault::NoTaggedDigest)?;
+    Ok((digest, &rest[..end]))
+}
+
+/// The digest and the name of `DIGEST  NAME` or `DIGEST *NAME`.
+fn split(line: &[u8]) -> Result<(Digest, &[u8]), Fault> {
+    let (digits, rest) = line.split_at_checked(64).ok_or(Fault::NoDigest)?;
+    let digest = digest(digits).ok_or(Fault::NoDigest)?;
+    match rest {
+        [b' ' | b'\t', b' ' | b'*', name @ ..] => Ok((digest, name)),
+        _ => Err(Fault::NoDivision),
+    }
+}
+
+/// The digest of exactly 64 digits.
+fn digest(digits: &[u8]) -> Option<Digest> {
+    if digits.len() != 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    let digits = str::from_utf8(digits).ok()?;
+    digits.to_ascii_lowercase().parse().ok()
+}
+
+fn without_leading_blanks(line: &[u8]) -> &[u8] {
+    let is_other = |byte: &u8| !matches!(byte, b' ' | b'\t');
+    let start = line.iter().position(is_other).unwrap_or(line.len());
+    &line[start..]
+}
+
+fn escape(name: &[u8], escaped: &mut Vec<u8>) {
+    for byte in name {
+        match byte {
+            b'\\' => escaped.extend_from_slice(b"\\\\"),
+            b'\n' => escaped.extend_from_slice(b"\\n"),
+            b'\r' => escaped.extend_from_slice(b"\\r"),
+            _ => escaped.push(*byte),
+        }
+    }
+}
+
+fn unescape(escaped: &[u8]) -> Result<Vec<u8>, Fault> {
+    let mut name = Vec::with_capacity(escaped.len());
+    let mut bytes = escaped.iter();
+    while let Some(byte) = bytes.next() {
+        name.push(match byte {
+            b'\\' => match bytes.next() {
+                Some(b'\\') => b'\\',
+                Some(b'n') => b'\n',
+                Some(b'r') => b'\r',
+                _ => return Err(Fault::BadEscape),
+            },
+            byte => *byte,
+        });
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::super::digest::Stream;
+use super::*;
+
+const DIGITS: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+fn empty() -> Digest {
+    Stream::new(Algorithm::Sha256).finish()
+}
+
+/// The line with `D` standing for a digest.
+fn parsed(line: &[u8]) -> Result<Line, BadLine> {
+    let line: Vec<Vec<u8>> = line
+        .split(|byte| *byte == b'D')
+        .map(<[u8]>::to_vec)
+        .collect();
+    parse(&line.join(DIGITS.as_bytes()))
+}
+
+#[test]
+fn all_that_the_tools_write_is_understood() {
+    let sha = Some(Algorithm::Sha256);
+    let blake = Some(Algorithm::Blake3);
+    let table: &[(&[u8], &[u8], Option<Algorithm>)] = &[
+        (b"D  name", b"name", None),
+        (b"D  name\n", b"name", None),
+        (b"D  name\r\n", b"name", None),
+        (b"D *name", b"name", None),
+        (b" \tD  name", b"name", None),
+        (b"D\t name", b"name", None),
+        (b"D   name", b" name", None),
+        (b"D  *name", b"*name", None),
+        (b"D  name ", b"name ", None),
+        (b"D  a\\nb", b"a\\nb", None),
+        (b"\\D  a\\nb\\\\c\\rd", b"a\nb\\c\rd", None),
+        (b"\\D *a\\\\", b"a\\", None),
+        (b" \\D  plain", b"plain", None),
+        (b"D  \xff\x01", b"\xff\x01", None),
+        (b"D  name\r\r\n", b"name\r", None),
+        (b"SHA256 (name) = D", b"name", sha),
+        (b"SHA256 (name) = D\r\n", b"name", sha),
+        (b"SHA256(name)= D", b"name", sha),
+        (b"SHA256 (name)=D", b"name", sha),
+        (b"SHA256 (a) = (b) = D", b"a) = (b", sha),
+        (b"\\SHA256 (a\\\\) = D", b"a\\", sha),
+        (b"BLAKE3 (name) = D", b"name", blake),
+        (b"\\BLAKE3 (a\\nb) = D", b"a\nb", blake),
+    ];
+    for (line, path, algorithm) in table {
+        let shown = line.escape_ascii();
+        let parsed = parsed(line).unwrap_or_else(|error| panic!("{shown}: {error}"));
+        assert_eq!(parsed.path, *path, "{shown}");
+        assert_eq!(parsed.algorithm, *algorithm, "{shown}");
+        assert_eq!(parsed.digest, empty(), "{shown}");
+    }
+}
+
+#[test]
+fn digits_in_upper_case_are_the_same_digest() {
+    let line = format!("{}  name", DIGITS.to_uppercase());
+    assert_eq!(parse(line.as_bytes()).unwrap().digest, empty());
+    let line = format!("SHA256 (name) = {}", DIGITS.to_uppercase());
+    assert_eq!(parse(line.as_bytes()).unwrap().digest, empty());
+}
+
+#[test]
+fn what_is_no_line_is_refused_with_the_reason() {
+    for (line, fault) in [
+        (&b""[..], Fault::NoDigest),
+        (b"\n", Fault::NoDigest),
+        (b"\\", Fault::NoDigest),
+        (b"name", Fault::NoDigest),
+        (b"0D  name", Fault::NoDivision),
+        (b"gD  name", Fault::NoDigest),
+        (b"\\\\D  name", Fault::NoDigest),
+        (b"SHA512 (name) = D", Fault::NoDigest),
+        (b"SHA256", Fault::NoDigest),
+        (b"SHA256  (name) = D", Fault::NoDigest),
+        (b"D", Fault::NoDivision),
+        (b"D ", Fault::NoDivision),
+        (b"D name", Fault::NoDivision),
+        (b"DD  name", Fault::NoDivision),
+        (b"D  ", Fault::NoName),
+        (b"D *\r\n", Fault::NoName),
+        (b"SHA256 () = D", Fault::NoName),
+        (b"SHA256 (name = D", Fault::NoTaggedDigest),
+        (b"SHA256 (name) D", Fault::NoTaggedDigest),
+        (b"SHA256 (name) = D ", Fault::NoTaggedDigest),
+        (b"SHA256 (name) = 0D", Fault::NoTaggedDigest),
+        (b"SHA256 (name) =", Fault::NoTaggedDigest),
+        (b"SHA256 (", Fault::NoTaggedDigest),
+        (b"\\D  a\\tb", Fault::BadEscape),
+        (b"\\D  a\\", Fault::BadEscape),
+        (b"\\SHA256 (a\\) = D", Fault::BadEscape),
+        (b"D  a\0b", Fault::NulInName),
+    ] {
+        let shown = line.escape_ascii();
+        // A digest that is one digit too long is a digest and a name without a division.
+        assert_eq!(parsed(line), Err(BadLine(fault)), "{shown}");
+    }
+}
+
+#[test]
+fn a_file_called_as_standard_input_is_named_by_its_place() {
+    let mut line = Vec::new();
+    write(&empty(), b"-", &mut line);
+    assert_eq!(line, format!("{DIGITS}  ./-\n").as_bytes());
+}
+
+proptest! {
+    #[test]
+    fn every_name_that_is_written_is_understood_again(name in vec(1_u8.., 1..60)) {
+        prop_assume!(name != b"-");
+        let mut line = Vec::new();
+        write(&empty(), &name, &mut line);
+        prop_assert_eq!(memchr::memchr_iter(b'\n', &line).collect::<Vec<_>>(), [line.len() - 1]);
+        let parsed = parse(&line).unwrap();
+        prop_assert_eq!(parsed, Line { digest: empty(), path: name, algorithm: None });
+    }
+
+    #[test]
+    fn nothing_that_is_read_makes_it_panic(prefix in "(\\\\)?(SHA256 ?\\(|BLAKE3 ?\\(|D|D |D  |D \\*)?", rest in vec(any::<u8>(), 0..40), tail in "(\\) ?= ?D)?") {
+        let line = [prefix.as_bytes(), &rest, tail.as_bytes()].concat();
+        if let Ok(line) = parsed(&line) {
+            prop_assert!(!line.path.is_empty() && !line.path.contains(&0));
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The lines of a sum file, one at a time.
+
+use std::io::{self, BufRead, BufReader, Read};
+
+use super::line::BadLine;
+
+/// The longest line that is looked at, in bytes: more than any path has that the kernel takes, 4096, escaped and with its digest; and
+/// enough for paths that are opened in parts.
+const LONGEST: u64 = 64 << 10;
+
+/// Reads a sum file by its lines, of which it holds one.
+#[derive(Debug)]
+pub(super) struct Lines<R> {
+    source: BufReader<R>,
+}
+
+impl<R: Read> Lines<R> {
+    pub(super) fn of(source: R) -> Self {
+        Self {
+            source: BufReader::with_capacity(64 << 10, source),
+        }
+    }
+
+    /// The next line, or why it is none. Empty ones and those that begin with `#` are passed over, as `sha256sum` does.
+    pub(super) fn next(&mut self) -> io::Result<Option<Result<Vec<u8>, BadLine>>> {
+        loop {
+            let mut line = Vec::new();
+            let mut some = self.source.by_ref().take(LONGEST);
+            some.read_until(b'\n', &mut line)?;
+            if line.is_empty() {
+                return Ok(None);
+            }
+            let is_cut = line.len() as u64 == LONGEST && !line.ends_with(b"\n");
+            if is_cut {
+                self.source.skip_until(b'\n')?;
+            }
+            match line[..] {
+                [b'#', ..] | [b'\n' | b'\r'] | [b'\r', b'\n'] => {}
+                _ if is_cut => return Ok(Some(Err(BadLine::too_long()))),
+                _ => return Ok(Some(Ok(line))),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,277 @@
+//! What sum files are called: `shasum.YYYY-MM-DD.HH.MM.SS.txt`.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::str::FromStr;
+
+use jiff::Zoned;
+use jiff::civil::DateTime;
+
+use super::digest::Algorithm;
+
+/// The name of a sum file, which tells when it was begun and by which algorithm.
+///
+/// It reads `shasum.2026-11-21.18.14.38.txt`, or `b3sum.…` where the digests are BLAKE3's, in local time. The second file of
+/// one second has a `b` behind the seconds (`shasum.2026-11-21.18.14.38b.txt`), the third a `c`; behind `z` come `zb` to `zz`,
+/// `zzb` and so on. So names sort in the order in which they were given, byte by byte as well as in today's locales. Where
+/// clocks are put back an hour comes twice, and its names mix.
+///
+/// Names compare by time, and then by the place within the second.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy_cli::sums::digest::Algorithm;
+/// use zcopy_cli::sums::name::Name;
+///
+/// let time = jiff::civil::date(2026, 11, 21).at(18, 14, 38, 0);
+/// let first = Name::at(time, Algorithm::Sha256);
+/// assert_eq!(first.to_string(), "shasum.2026-11-21.18.14.38.txt");
+///
+/// let second = first.next();
+/// assert_eq!(second.to_string(), "shasum.2026-11-21.18.14.38b.txt");
+/// assert!(first < second && first.to_string() < second.to_string());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Name {
+    /// In local time, to the second.
+    time: DateTime,
+    /// Which of the files of that second, counted from 1.
+    nth: NonZeroU32,
+    algorithm: Algorithm,
+}
+
+impl Name {
+    /// The first name of this second.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy_cli::sums::digest::Algorithm;
+    /// use zcopy_cli::sums::name::Name;
+    ///
+    /// let name = Name::now(Algorithm::Blake3);
+    /// assert!(name.to_string().starts_with("b3sum.20"));
+    /// ```
+    #[must_use]
+    pub fn now(algorithm: Algorithm) -> Self {
+        Self::at(Zoned::now().datetime(), algorithm)
+    }
+
+    /// The first name of the second that holds this time.
+    ///
+    /// # Examples
+    ///
+    /// See [`Name`].
+    #[must_use]
+    pub fn at(time: DateTime, algorithm: Algorithm) -> Self {
+        // Every time of day has a whole second.
+        let time = time.with().subsec_nanosecond(0).build().unwrap_or(time);
+        Self {
+            time,
+            nth: NonZeroU32::MIN,
+            algorithm,
+        }
+    }
+
+    /// The name to take if this one is taken.
+    ///
+    /// # Examples
+    ///
+    /// See [`Name`].
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self {
+            nth: self.nth.saturating_add(1),
+            ..self
+        }
+    }
+
+    /// What the file is called while it is being written.
+    ///
+    /// It is no [`Name`], so that whoever finds a name has found a file that is complete: it is written whole under this one, synced, and
+    /// then renamed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy_cli::sums::name::Name;
+    ///
+    /// let name: Name = "shasum.2026-11-21.18.14.38.txt".parse().unwrap();
+    /// assert_eq!(name.unfinished(), ".shasum.2026-11-21.18.14.38.txt.part");
+    /// assert!(name.unfinished().parse::<Name>().is_err());
+    /// ```
+    #[must_use]
+    pub fn unfinished(&self) -> String {
+        format!(".{self}.part")
+    }
+
+    /// By which algorithm the digests in the file are.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy_cli::sums::digest::Algorithm;
+    /// use zcopy_cli::sums::name::Name;
+    ///
+    /// let name: Name = "b3sum.2026-11-21.18.14.38.txt".parse().unwrap();
+    /// assert_eq!(name.algorithm(), Algorithm::Blake3);
+    /// ```
+    #[must_use]
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stem = stem(self.algorithm);
+        let time = self.time.strftime("%Y-%m-%d.%H.%M.%S");
+        write!(f, "{stem}.{time}")?;
+        let mut left = self.nth.get() - 1;
+        while left > LETTERS {
+            f.write_str("z")?;
+            left -= LETTERS;
+        }
+        if let Some(letter) = ('a'..='z').nth(left as usize).filter(|_| left > 0) {
+            write!(f, "{letter}")?;
+        }
+        f.write_str(".txt")
+    }
+}
+
+/// How many names of one second end in one letter: `b` to `z`.
+const LETTERS: u32 = 25;
+
+impl FromStr for Name {
+    type Err = NotAName;
+
+    fn from_str(name: &str) -> Result<Self, NotAName> {
+        parse(name).ok_or(NotAName(()))
+    }
+}
+
+/// It is not what a sum file is called.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy_cli::sums::name::Name;
+///
+/// let error = "SHA256SUMS".parse::<Name>().unwrap_err();
+/// assert_eq!(error.to_string(), "not the name of a sum file");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not the name of a sum file")]
+pub struct NotAName(());
+
+impl Ord for Name {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let place = |name: &Self| (name.time, name.nth, stem(name.algorithm));
+        place(self).cmp(&place(other))
+    }
+}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The sum files in a directory, the newest first, by what they are called.
+///
+/// # Errors
+///
+/// The directory cannot be read.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy_cli::sums::name;
+///
+/// let directory = tempfile::tempdir()?;
+/// for name in ["shasum.2026-11-21.18.14.38.txt", "shasum.2026-11-21.18.14.38b.txt", "shasum.txt"] {
+///     std::fs::write(directory.path().join(name), "")?;
+/// }
+/// let names: Vec<String> = name::all_in(directory.path())?.iter().map(ToString::to_string).collect();
+/// assert_eq!(names, ["shasum.2026-11-21.18.14.38b.txt", "shasum.2026-11-21.18.14.38.txt"]);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn all_in(directory: &Path) -> io::Result<Vec<Name>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        if let Some(name) = entry?.file_name().to_str()
+            && let Ok(name) = name.parse()
+        {
+            names.push(name);
+        }
+    }
+    names.sort_unstable_by(|a: &Name, b| b.cmp(a));
+    Ok(names)
+}
+
+/// By which algorithm the digests in a file are that is called so, where its lines do not tell: BLAKE3 if it names that algorithm or its
+/// tool, otherwise SHA-256.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy_cli::sums::digest::Algorithm;
+/// use zcopy_cli::sums::name::algorithm_of;
+///
+/// assert_eq!(algorithm_of("/mnt/B3SUMS".as_ref()), Algorithm::Blake3);
+/// assert_eq!(algorithm_of("disk.iso.b3".as_ref()), Algorithm::Blake3);
+/// assert_eq!(algorithm_of("/mnt/b3sums/checksums.txt".as_ref()), Algorithm::Sha256);
+/// ```
+#[must_use]
+pub fn algorithm_of(file: &Path) -> Algorithm {
+    let name = file.file_name().unwrap_or_default();
+    let name = name.to_string_lossy().to_ascii_lowercase();
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+    if name.contains("b3sum") || name.contains("blake3") || extension == Some("b3") {
+        Algorithm::Blake3
+    } else {
+        Algorithm::Sha256
+    }
+}
+
+fn stem(algorithm: Algorithm) -> &'static str {
+    match algorithm {
+        Algorithm::Sha256 => "shasum",
+        Algorithm::Blake3 => "b3sum",
+    }
+}
+
+fn parse(name: &str) -> Option<Name> {
+    let (stem, rest) = name.split_once('.')?;
+    let algorithm = match stem {
+        "shasum" => Algorithm::Sha256,
+        "b3sum" => Algorithm::Blake3,
+        _ => return None,
+    };
+    let middle = rest.strip_suffix(".txt")?;
+    let time = middle.trim_end_matches(|letter: char| letter.is_ascii_lowercase());
+    let letters = &middle[time.len()..];
+    let nth = match letters.as_bytes() {
+        [] => 1,
+        [zs @ .., last @ b'b'..=b'z'] if zs.iter().all(|letter| *letter == b'z') => {
+            let zs = u32::try_from(zs.len()).ok()?;
+            zs.checked_mul(LETTERS)?
+                .checked_add(u32::from(last - b'a') + 1)?
+        }
+        _ => return None,
+    };
+    let found = Name {
+        time: DateTime::strptime("%Y-%m-%d.%H.%M.%S", time).ok()?,
+        nth: NonZeroU32::new(nth)?,
+        algorithm,
+    };
+    // Numbers without their zeros, or with a sign, would be understood too.
+    (found.to_string() == name).then_some(found)
+}
+
+#[cfg(test)]
+mod tests;
