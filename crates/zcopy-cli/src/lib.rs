@@ -4,6 +4,7 @@
 //! [`zcopy::Transfer`] and [`zcopy::Repeat`], and by nothing else.
 //!
 //! - [`cat`]: what `zc-cat` does.
+//! - [`dircopy`]: what `zc-dircopy` does.
 //! - [`pv`]: what `zc-pv` does.
 //! - [`tee`]: what `zc-tee` does.
 //! - [`yes`]: what `zc-yes` does.
@@ -14,6 +15,7 @@
 //! - [`sys`]: what needs `unsafe`.
 
 pub mod cat;
+pub mod dircopy;
 pub mod pv;
 pub mod tee;
 pub mod yes;
