@@ -11,7 +11,7 @@
 //! - [`attributes`]: owners, modes, extended attributes, access lists and times.
 
 pub mod containment;
-//pub mod tree;
+pub mod tree;
 
 pub mod policy;
 

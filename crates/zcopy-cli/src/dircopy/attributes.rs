@@ -5,6 +5,7 @@
 //! set behind all.
 
 use std::ffi::{CStr, CString};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid};
@@ -29,11 +30,12 @@ pub struct Named<'a> {
 pub struct Error {
     attribute: Attribute,
     #[source]
-    cause: Errno,
+    cause: io::Error,
 }
 
 impl Error {
-    fn new(attribute: Attribute, cause: Errno) -> Self {
+    fn new(attribute: Attribute, errno: Errno) -> Self {
+        let cause = errno.into();
         Self { attribute, cause }
     }
 
@@ -45,7 +47,7 @@ impl Error {
 
     /// What the kernel said.
     #[must_use]
-    pub fn raw_os_error(&self) -> i32 {
+    pub fn raw_os_error(&self) -> Option<i32> {
         self.cause.raw_os_error()
     }
 }
