@@ -20,3 +20,6 @@ pub mod place;
 pub mod attributes;
 
 mod listing;
+
+#[cfg(test)]
+mod ground;

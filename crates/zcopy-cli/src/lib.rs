@@ -29,3 +29,8 @@ mod own_output;
 mod probe;
 
 pub mod sys;
+
+// What is skipped, and how, is the same for all tests.
+#[cfg(test)]
+#[path = "../../zcopy/tests/it/skip.rs"]
+mod skip;

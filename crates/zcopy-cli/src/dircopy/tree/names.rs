@@ -38,6 +38,12 @@ impl Names {
         (names, read.and(has_room))
     }
 
+    /// How much memory they take.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.arena.capacity() + self.order.capacity() * size_of::<u32>()
+    }
+
     fn add(&mut self, name: &CStr, is_directory: bool) -> Result<(), Errno> {
         let start = u32::try_from(self.arena.len()).map_err(|_| Errno::OVERFLOW)?;
         self.order.push(start);

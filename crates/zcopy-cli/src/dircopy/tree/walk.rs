@@ -179,7 +179,7 @@ impl<R: FnMut(Trouble)> Iterator for Walk<R> {
 }
 
 /// Opens a directory of the source, as it was looked at.
-fn open(parent: &Directory, name: &CStr, way: Way) -> Result<OwnedFd, Errno> {
+pub(super) fn open(parent: &Directory, name: &CStr, way: Way) -> Result<OwnedFd, Errno> {
     let flags = match way {
         Way::Direct => DIRECTORY,
         Way::Link => DIRECTORY - OFlags::NOFOLLOW,
