@@ -86,10 +86,8 @@ fn nearest(destination: &Path) -> io::Result<(OwnedFd, Contained)> {
     let mut path = destination;
     let mut contained = Contained::Same;
     loop {
-        let named = match path.as_os_str().is_empty() {
-            true => Path::new("."),
-            false => path,
-        };
+        let is_here = path.as_os_str().is_empty();
+        let named = if is_here { Path::new(".") } else { path };
         match rustix::fs::open(named, UP, Mode::empty()) {
             Ok(directory) => return Ok((directory, contained)),
             Err(Errno::NOENT) => {}

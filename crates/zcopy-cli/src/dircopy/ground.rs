@@ -1,5 +1,6 @@
 //! What the tests stand on: scratch directories, users without privileges, file systems that lack something.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -64,6 +65,35 @@ impl Mounted {
 
     pub(crate) fn path(&self) -> PathBuf {
         format!("/proc/self/fd/{}", self.0.as_raw_fd()).into()
+    }
+}
+
+/// A mount over a directory, until it is dropped.
+pub(crate) struct Covered(PathBuf);
+
+impl Covered {
+    /// Mounts something there, as `mount` is told; none, said aloud, if that cannot be done.
+    pub(crate) fn new(path: &Path, arguments: &[&OsStr]) -> Option<Self> {
+        if !is_root() {
+            return None;
+        }
+        let mounted = Command::new("mount").args(arguments).arg(path).status();
+        if !mounted.is_ok_and(|status| status.success()) {
+            skip("nothing can be mounted here");
+            return None;
+        }
+        Some(Self(path.to_owned()))
+    }
+
+    /// Has a directory stand there as well.
+    pub(crate) fn bind(path: &Path, directory: &Path) -> Option<Self> {
+        Self::new(path, &["--bind".as_ref(), directory.as_os_str()])
+    }
+}
+
+impl Drop for Covered {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }
 }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::containment::{self, Identity, identity};
+use super::containment;
 use crate::sys;
 
 pub use directory::Directory;
@@ -69,7 +69,6 @@ const DIRECTORY: OFlags = OFlags::RDONLY
 #[derive(Debug)]
 pub struct Root {
     directory: Arc<Directory>,
-    destination: Identity,
 }
 
 impl Root {
@@ -90,20 +89,17 @@ impl Root {
         let made = destination::make_root(destination).map_err(refused)?;
         // Somebody may have been at work in between.
         containment::check_open(opened.as_fd(), made.as_fd()).map_err(refused)?;
-        let stat = rustix::fs::fstat(&made).map_err(|errno| refused(errno.into()))?;
         let directory = Directory::root(opened, made)
             .map_err(|errno| Trouble::new(source, Cause::Look(errno.into())))?;
-        Ok(Self {
-            directory: Arc::new(directory),
-            destination: identity(&stat),
-        })
+        let directory = Arc::new(directory);
+        Ok(Self { directory })
     }
 
     /// Walks the tree. What goes wrong on the way is reported, and the walk goes on behind it.
     ///
     /// One walk at a time: they would read the same descriptor.
     pub fn walk<R: FnMut(Trouble)>(&self, options: Options, report: R) -> Walk<R> {
-        Walk::new(&self.directory, self.destination, options, report)
+        Walk::new(&self.directory, options, report)
     }
 
     /// The root's own directory.

@@ -24,12 +24,12 @@ const N_RANDOM: usize = 8;
 const N_TRIES: u32 = 100;
 
 /// Makes something under a hidden name that nobody has, and says which.
-pub(super) fn make<T>(make: impl Fn(&CStr) -> Result<T, Errno>) -> Result<(T, CString), Errno> {
+pub(super) fn make<T>(make_at: impl Fn(&CStr) -> Result<T, Errno>) -> Result<(T, CString), Errno> {
     let mut tries = 0..N_TRIES;
     loop {
         let name = random();
-        match make(&name) {
-            Ok(made) => return Ok((made, name)),
+        match make_at(&name) {
+            Ok(it) => return Ok((it, name)),
             Err(Errno::EXIST) if tries.next().is_some() => {}
             Err(errno) => return Err(errno),
         }
@@ -45,12 +45,12 @@ pub(super) fn put<T>(
 ) -> Result<T, Errno> {
     let mut tries = 0..N_TRIES;
     loop {
-        let (made, hidden) = make(&make_at)?;
+        let (it, hidden) = make(&make_at)?;
         let renamed = rename(directory, &hidden, name, replace);
         // Two names of one file are left as they are, so that the hidden one would stay.
         remove(directory, &hidden);
         match renamed {
-            Ok(()) => return Ok(made),
+            Ok(()) => return Ok(it),
             // Another run has taken it away.
             Err(Errno::NOENT) if tries.next().is_some() => {}
             Err(errno) => return Err(errno),

@@ -345,7 +345,7 @@ fn victim() {
     let directory = open(Path::new(&path));
     for waits in BOTH {
         let place = waits.place(&directory);
-        place.file().write_all(&[b'n'; 100_000]).unwrap();
+        place.file().write_all(&vec![b'n'; 100_000]).unwrap();
         place
             .commit(c"name", Replace::Yes, Durability::Synced)
             .unwrap();
@@ -359,12 +359,12 @@ fn at_whatever_call_it_is_killed_the_name_stands_for_one_of_the_two() {
     if !has_program("strace") {
         return;
     }
-    let (old, new) = ([b'o'; 200_000], [b'n'; 100_000]);
+    let (old, new) = (vec![b'o'; 200_000], vec![b'n'; 100_000]);
     let mut n_killed = 0;
     for call in ["write", "fsync", "flock", "linkat", "renameat", "unlinkat"] {
         for time in 1.. {
             let scratch = scratch();
-            fs::write(scratch.path().join("name"), old).unwrap();
+            fs::write(scratch.path().join("name"), &old).unwrap();
             let ran = Command::new("strace")
                 .args([
                     "-f",

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use super::trail::Trail;
 use super::trouble::{Cause, Trouble};
 use crate::dircopy::attributes;
+use crate::dircopy::containment::{Identity, identity};
 
 /// A directory of the source, and its copy.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub struct Directory {
     destination: Arc<OwnedFd>,
     trail: Arc<Trail>,
     stat: Stat,
+    /// Which directory the copy is.
+    copy: Identity,
     /// How many have not said yet that they are done: entries, and whoever still looks for some.
     users: AtomicUsize,
 }
@@ -28,7 +31,7 @@ pub struct Directory {
 impl Directory {
     pub(super) fn root(source: OwnedFd, destination: OwnedFd) -> Result<Self, Errno> {
         let stat = rustix::fs::fstat(&source)?;
-        Ok(Self::new(Trail::default(), (source, stat), destination))
+        Self::new(Trail::default(), (source, stat), destination)
     }
 
     pub(super) fn below(
@@ -36,18 +39,34 @@ impl Directory {
         name: &CStr,
         source: (OwnedFd, Stat),
         destination: OwnedFd,
-    ) -> Self {
+    ) -> Result<Self, Errno> {
         Self::new(Trail::below(&parent.trail, name), source, destination)
     }
 
-    fn new(trail: Trail, (source, stat): (OwnedFd, Stat), destination: OwnedFd) -> Self {
-        Self {
+    fn new(
+        trail: Trail,
+        (source, stat): (OwnedFd, Stat),
+        destination: OwnedFd,
+    ) -> Result<Self, Errno> {
+        let copy = identity(&rustix::fs::fstat(&destination)?);
+        Ok(Self {
             source,
             destination: Arc::new(destination),
             trail: Arc::new(trail),
             stat,
+            copy,
             users: AtomicUsize::new(1),
-        }
+        })
+    }
+
+    /// Whether it is what is copied here.
+    pub(super) fn is_source(&self, directory: Identity) -> bool {
+        identity(&self.stat) == directory
+    }
+
+    /// Whether it is what is filled here.
+    pub(super) fn is_copy(&self, directory: Identity) -> bool {
+        self.copy == directory
     }
 
     /// The directory in the source.

@@ -124,6 +124,7 @@ impl Entry {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(Errno::INVAL.into());
         }
+        rustix::fs::fcntl_setfl(&file, OFlags::empty())?;
         Ok((file.into(), stat))
     }
 

@@ -35,7 +35,7 @@ pub enum Cause {
     /// A symbolic link of the source to a directory that it is in. It is left out.
     #[error("file system loop detected")]
     Loop,
-    /// The destination, met in the source. It is left out.
+    /// A directory of the destination that is being filled, met in the source. It is left out.
     #[error("cannot copy the destination into itself")]
     Contained,
     /// An attribute of a directory.

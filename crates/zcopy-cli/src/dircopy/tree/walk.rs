@@ -14,7 +14,7 @@ use super::names::Names;
 use super::options::Options;
 use super::trouble::{Cause, Trouble};
 use super::{DIRECTORY, destination};
-use crate::dircopy::containment::{Identity, identity};
+use crate::dircopy::containment::identity;
 
 /// The entries of a tree in the bytewise order of their paths, and its directories made in the destination.
 ///
@@ -26,7 +26,6 @@ pub struct Walk<R> {
     /// The directory at hand, and those above it.
     levels: Vec<Level>,
     device: u64,
-    destination: Identity,
     n_directories: u64,
 }
 
@@ -38,18 +37,12 @@ struct Level {
 }
 
 impl<R: FnMut(Trouble)> Walk<R> {
-    pub(super) fn new(
-        root: &Arc<Directory>,
-        destination: Identity,
-        options: Options,
-        report: R,
-    ) -> Self {
+    pub(super) fn new(root: &Arc<Directory>, options: Options, report: R) -> Self {
         let mut walk = Self {
             options,
             report,
             levels: Vec::new(),
             device: identity(root.stat()).0,
-            destination,
             n_directories: 0,
         };
         root.retain();
@@ -130,27 +123,24 @@ impl<R: FnMut(Trouble)> Walk<R> {
         let source = open(parent, name, way).map_err(|errno| Cause::Open(errno.into()))?;
         let stat = rustix::fs::fstat(&source).map_err(|errno| Cause::Look(errno.into()))?;
         let identity = identity(&stat);
-        if identity == self.destination {
+        let above = || self.levels.iter().map(|level| &level.directory);
+        // Bind mounts and links that are followed lead anywhere, and what is filled on the way would be met again for ever.
+        if above().any(|directory| directory.is_copy(identity)) {
             return Err(Cause::Contained);
         }
-        if self.options.follows_symlinks && self.is_above(identity) {
+        if above().any(|directory| directory.is_source(identity)) {
             return Err(Cause::Loop);
         }
-        let made = destination::make(parent.destination().as_fd(), name);
-        let made = made.map_err(|errno| Cause::Destination(errno.into()))?;
-        Ok(Directory::below(parent, name, (source, stat), made))
-    }
-
-    /// Whether it is the directory at hand, or one above it.
-    fn is_above(&self, directory: Identity) -> bool {
-        let mut above = self.levels.iter().map(|level| level.directory.stat());
-        above.any(|stat| identity(stat) == directory)
+        let unusable = |errno: Errno| Cause::Destination(errno.into());
+        let made = destination::make(parent.destination().as_fd(), name).map_err(unusable)?;
+        Directory::below(parent, name, (source, stat), made).map_err(unusable)
     }
 
     fn complain(&mut self, directory: &Directory, name: &CStr, cause: Cause) {
-        let path = match name.is_empty() {
-            true => directory.path(),
-            false => directory.path_of(name),
+        let path = if name.is_empty() {
+            directory.path()
+        } else {
+            directory.path_of(name)
         };
         (self.report)(Trouble::new(path, cause));
     }
