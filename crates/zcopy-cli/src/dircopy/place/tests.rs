@@ -386,6 +386,10 @@ fn at_whatever_call_it_is_killed_the_name_stands_for_one_of_the_two() {
                 break;
             }
             n_killed += 1;
+            assert!(
+                time < 1000,
+                "it does not survive without being killed: {ran:?}"
+            );
             assert!(!ran.status.success(), "{ran:?}");
             let found = fs::read(path("name")).unwrap();
             let is_replaced = path("again").exists();
