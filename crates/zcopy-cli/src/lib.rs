@@ -4,6 +4,7 @@
 //! [`zcopy::Transfer`] and [`zcopy::Repeat`], and by nothing else.
 //!
 //! - [`cat`]: what `zc-cat` does.
+//! - [`dircopy`]: what `zc-dircopy` does.
 //! - [`pv`]: what `zc-pv` does.
 //! - [`sums`]: sum files, and how trees are verified against them.
 //! - [`tee`]: what `zc-tee` does.
@@ -16,6 +17,7 @@
 //! - [`sys`]: what needs `unsafe`.
 
 pub mod cat;
+pub mod dircopy;
 pub mod pv;
 pub mod sums;
 pub mod tee;
@@ -31,3 +33,8 @@ mod own_output;
 mod probe;
 
 pub mod sys;
+
+// What is skipped, and how, is the same for all tests.
+#[cfg(test)]
+#[path = "../../zcopy/tests/it/skip.rs"]
+mod skip;

@@ -14,4 +14,3 @@ mod tally;
 
 mod beneath;
 
-pub mod digest;

@@ -130,6 +130,18 @@ pub fn hold_closed_descriptors() -> io::Result<()> {
     Ok(())
 }
 
+/// Asks for as many descriptors as may be had: the usual 1024 are fewer than a command line may name, or a tree is deep.
+pub fn allow_descriptors() {
+    use rustix::process::{Resource, Rlimit};
+    let limits = rustix::process::getrlimit(Resource::Nofile);
+    let wanted = Rlimit {
+        current: limits.maximum,
+        ..limits
+    };
+    // Where it is refused, opening one too many says so.
+    let _ = rustix::process::setrlimit(Resource::Nofile, wanted);
+}
+
 /// Sees whether a descriptor can be used at all.
 ///
 /// # Errors

@@ -6,7 +6,6 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use rustix::fs::{Access, AtFlags, CWD, FileType};
-use rustix::process::{Resource, Rlimit};
 
 use super::trouble::Trouble;
 use super::way::Way;
@@ -19,7 +18,7 @@ use crate::{exit, sys};
 /// Standard input is no file of its own, and a FIFO would wait for its writer, who may be waiting for an operand before it: these
 /// are checked as far as that goes without opening them.
 pub(super) fn open_all(operands: &[OsString], way: &Way<'_>) -> Option<Vec<Option<File>>> {
-    allow_descriptors();
+    sys::allow_descriptors();
     // No file may come to stand where standard input is looked for. If that fails, opening the file will too.
     let _ = sys::hold_closed_descriptors();
     let complain = |trouble| {
@@ -64,15 +63,4 @@ fn check(name: &OsStr, input: BorrowedFd<'_>, way: &Way<'_>, place: usize) -> Re
         return Err(Trouble::feeds_itself(name));
     }
     can_be_read(input).map_err(|error| Trouble::of_input(name, exit::cause(&error)))
-}
-
-/// Asks for as many descriptors as may be had: the usual 1024 are fewer than a command line may name.
-fn allow_descriptors() {
-    let limits = rustix::process::getrlimit(Resource::Nofile);
-    let wanted = Rlimit {
-        current: limits.maximum,
-        ..limits
-    };
-    // Where it is refused, opening one too many says so.
-    let _ = rustix::process::setrlimit(Resource::Nofile, wanted);
 }

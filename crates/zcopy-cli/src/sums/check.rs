@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use zcopy::Transfer;
 
 use super::beneath;
-use super::digest::{Algorithm, Digest, Stream};
+use crate::digest::{Algorithm, Digest, Stream};
 use super::line;
 use super::lines::Lines;
 use super::name;
@@ -78,7 +78,7 @@ pub fn check(options: &Options) -> anyhow::Result<Outcome> {
 ///
 /// ```
 /// use zcopy_cli::sums::check::{Options, Outcome, check_into};
-/// use zcopy_cli::sums::digest::{Algorithm, Stream};
+/// use zcopy_cli::digest::{Algorithm, Stream};
 /// use zcopy_cli::sums::line;
 ///
 /// let tree = tempfile::tempdir()?;

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use super::digest::{Algorithm, Digest};
+use crate::digest::{Algorithm, Digest};
 
 /// What a line says.
 ///
@@ -74,7 +74,7 @@ impl BadLine {
 /// # Examples
 ///
 /// ```
-/// use zcopy_cli::sums::digest::{Algorithm, Stream};
+/// use zcopy_cli::digest::{Algorithm, Stream};
 /// use zcopy_cli::sums::line::write;
 ///
 /// let empty = Stream::new(Algorithm::Sha256).finish();
@@ -119,7 +119,7 @@ pub fn write(digest: &Digest, path: &[u8], lines: &mut Vec<u8>) {
 /// # Examples
 ///
 /// ```
-/// use zcopy_cli::sums::digest::Algorithm;
+/// use zcopy_cli::digest::Algorithm;
 /// use zcopy_cli::sums::line::parse;
 ///
 /// let digest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";

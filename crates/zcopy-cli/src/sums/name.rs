@@ -10,7 +10,7 @@ use std::str::FromStr;
 use jiff::Zoned;
 use jiff::civil::DateTime;
 
-use super::digest::Algorithm;
+use crate::digest::Algorithm;
 
 /// The name of a sum file, which tells when it was begun and by which algorithm.
 ///
@@ -24,7 +24,7 @@ use super::digest::Algorithm;
 /// # Examples
 ///
 /// ```
-/// use zcopy_cli::sums::digest::Algorithm;
+/// use zcopy_cli::digest::Algorithm;
 /// use zcopy_cli::sums::name::Name;
 ///
 /// let time = jiff::civil::date(2026, 11, 21).at(18, 14, 38, 0);
@@ -50,7 +50,7 @@ impl Name {
     /// # Examples
     ///
     /// ```
-    /// use zcopy_cli::sums::digest::Algorithm;
+    /// use zcopy_cli::digest::Algorithm;
     /// use zcopy_cli::sums::name::Name;
     ///
     /// let name = Name::now(Algorithm::Blake3);
@@ -114,7 +114,7 @@ impl Name {
     /// # Examples
     ///
     /// ```
-    /// use zcopy_cli::sums::digest::Algorithm;
+    /// use zcopy_cli::digest::Algorithm;
     /// use zcopy_cli::sums::name::Name;
     ///
     /// let name: Name = "b3sum.2026-11-21.18.14.38.txt".parse().unwrap();
@@ -219,7 +219,7 @@ pub fn all_in(directory: &Path) -> io::Result<Vec<Name>> {
 /// # Examples
 ///
 /// ```
-/// use zcopy_cli::sums::digest::Algorithm;
+/// use zcopy_cli::digest::Algorithm;
 /// use zcopy_cli::sums::name::algorithm_of;
 ///
 /// assert_eq!(algorithm_of("/mnt/B3SUMS".as_ref()), Algorithm::Blake3);

@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 use zcopy_cli::sums::check::{Options, Outcome, check_into};
-use zcopy_cli::sums::digest::{Algorithm, Digest, Stream};
+use zcopy_cli::digest::{Algorithm, Digest, Stream};
 use zcopy_cli::sums::line;
 
 use crate::skip::skip;

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread;
 
-use crate::sums::digest::Algorithm;
+use crate::digest::Algorithm;
 #[cfg(doc)]
 use crate::sums::name::algorithm_of;
 use crate::sums::tally::Listing;
@@ -69,7 +69,7 @@ impl Options {
     ///
     /// ```
     /// use zcopy_cli::sums::check::{Options, Outcome, check_into};
-    /// use zcopy_cli::sums::digest::{Algorithm, Stream};
+    /// use zcopy_cli::digest::{Algorithm, Stream};
     ///
     /// let tree = tempfile::tempdir()?;
     /// std::fs::write(tree.path().join("empty"), "")?;

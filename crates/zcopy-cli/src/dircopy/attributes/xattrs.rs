@@ -1,0 +1,165 @@
+//! Extended attributes, and access lists, which are some of them.
+
+use std::ffi::CStr;
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::XattrFlags;
+use rustix::io::Errno;
+
+use super::{Attribute, Error, Owner};
+
+/// The most that the kernel gives of a value, and as a rule of a list: `XATTR_SIZE_MAX` and `XATTR_LIST_MAX`.
+const MOST: usize = 64 << 10;
+
+/// What has attributes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Target<'a> {
+    /// A file that is open, or a directory.
+    Open(BorrowedFd<'a>),
+    /// What a path through `/proc` leads to.
+    Named(&'a CStr),
+}
+
+impl Target<'_> {
+    fn list(&self, list: &mut [u8]) -> Result<usize, Errno> {
+        match self {
+            Self::Open(fd) => rustix::fs::flistxattr(fd, list),
+            Self::Named(path) => rustix::fs::listxattr(*path, list),
+        }
+    }
+
+    fn get(&self, name: &CStr, value: &mut [u8]) -> Result<usize, Errno> {
+        match self {
+            Self::Open(fd) => rustix::fs::fgetxattr(fd, name, value),
+            Self::Named(path) => rustix::fs::getxattr(*path, name, value),
+        }
+    }
+
+    fn set(&self, name: &CStr, value: &[u8]) -> Result<(), Errno> {
+        let flags = XattrFlags::empty();
+        match self {
+            Self::Open(fd) => rustix::fs::fsetxattr(fd, name, value, flags),
+            Self::Named(path) => rustix::fs::setxattr(*path, name, value, flags),
+        }
+    }
+
+    fn remove(&self, name: &CStr) -> Result<(), Errno> {
+        match self {
+            Self::Open(fd) => rustix::fs::fremovexattr(fd, name),
+            Self::Named(path) => rustix::fs::removexattr(*path, name),
+        }
+    }
+
+    /// All names, each with a zero byte behind it. None where attributes are unknown.
+    fn names(&self) -> Result<Option<Vec<u8>>, Errno> {
+        match grown(|list| self.list(list)) {
+            Ok(names) => Ok(Some(names)),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+/// Who may use attributes of a name, and what they mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Space {
+    /// `user.*`: people's own.
+    User,
+    /// `trusted.*`: root's own.
+    Trusted,
+    /// `system.posix_acl_*`.
+    AccessList,
+    /// `security.capability`: what a program may do, whoever runs it.
+    Capability,
+    /// `security.*` and what a file system has to itself.
+    Other,
+}
+
+impl Space {
+    fn of(name: &CStr) -> Self {
+        match name.to_bytes() {
+            b"security.capability" => Self::Capability,
+            name if name.starts_with(b"user.") => Self::User,
+            name if name.starts_with(b"trusted.") => Self::Trusted,
+            name if name.starts_with(b"system.posix_acl_") => Self::AccessList,
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether it is to be expected that it cannot be had, because the file system lacks it or only root may.
+    fn forgives(self, errno: Errno) -> bool {
+        let is_lacking = errno == Errno::OPNOTSUPP;
+        let is_forbidden = matches!(errno, Errno::PERM | Errno::ACCESS);
+        self != Self::User && (is_lacking || is_forbidden)
+    }
+
+    /// Whether what the original lacks is to be removed. Labels and the like are the destination's own.
+    fn is_mirrored(self) -> bool {
+        matches!(self, Self::User | Self::Trusted | Self::AccessList)
+    }
+}
+
+/// Has the destination have the attributes that the source has.
+pub(super) fn mirror(
+    source: &Target<'_>,
+    destination: &Target<'_>,
+    owner: Owner,
+) -> Result<(), Error> {
+    let listing = |errno| Error::new(Attribute::Xattrs, errno);
+    let wanted = source.names().map_err(listing)?;
+    let present = destination.names().map_err(listing)?;
+    let mut first = Ok(());
+    let mut keep = |result: Result<(), Errno>, name: &CStr| match result {
+        Err(errno) if first.is_ok() && !Space::of(name).forgives(errno) => {
+            first = Err(Error::new(Attribute::Xattr(name.to_owned()), errno));
+        }
+        _ => {}
+    };
+    let present = present.unwrap_or_default();
+    // A file system without attributes says nothing about them, but files there have no access lists.
+    let (knows_all, wanted) = (wanted.is_some(), wanted.unwrap_or_default());
+    for name in each(&present) {
+        let space = Space::of(name);
+        let is_known = knows_all || space == Space::AccessList;
+        if is_known && space.is_mirrored() && !each(&wanted).any(|wanted| wanted == name) {
+            keep(destination.remove(name), name);
+        }
+    }
+    // An access list may take the right away to set the others.
+    let is_list = |name: &&CStr| Space::of(name) == Space::AccessList;
+    let others = each(&wanted).filter(|name| !is_list(name));
+    for name in others.chain(each(&wanted).filter(is_list)) {
+        if Space::of(name) == Space::Capability && owner == Owner::Lost {
+            continue;
+        }
+        let copied = match grown(|value| source.get(name, value)) {
+            Ok(value) => destination.set(name, &value),
+            // It has gone since it was listed.
+            Err(Errno::NODATA) => Ok(()),
+            Err(errno) => Err(errno),
+        };
+        keep(copied, name);
+    }
+    first
+}
+
+/// The names in a list.
+fn each(list: &[u8]) -> impl Iterator<Item = &CStr> {
+    list.split_inclusive(|byte| *byte == 0)
+        .filter_map(|name| CStr::from_bytes_with_nul(name).ok())
+}
+
+/// What a call gives, asked for with little room first.
+fn grown(get: impl Fn(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u8>, Errno> {
+    let mut little = [0; 256];
+    match get(&mut little) {
+        Ok(n) => Ok(little[..n].to_vec()),
+        Err(Errno::RANGE) => {
+            let mut most = vec![0; MOST];
+            let n = get(&mut most)?;
+            most.truncate(n);
+            Ok(most)
+        }
+        Err(errno) => Err(errno),
+    }
+}

@@ -1,0 +1,225 @@
+//! What gets a name in the destination once it is whole, and not before.
+//!
+//! However the process ends, a name stands for what it stood for before, or for all of what replaces it.
+
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::OnceLock;
+
+use rustix::fs::{Access, AtFlags, CWD, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::attributes::through_proc;
+
+pub use others::{Placed, place_link, place_special, place_symlink};
+
+pub(super) mod hidden;
+mod others;
+
+/// What becomes of whatever bears the name already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replace {
+    /// It is replaced, unless it is a directory. Links are not followed.
+    Yes,
+    /// It stays, and the new one does not get the name.
+    No,
+}
+
+/// Whether it outlives a loss of power.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// The system writes it some time.
+    Cached,
+    /// It is on the disk when the call returns, and its name as well.
+    Synced,
+}
+
+/// A regular file under construction in a directory.
+///
+/// It has no name at all until it is [committed](Self::commit), where the file system can do that; otherwise a hidden one,
+/// `.zc-dircopy-XXXXXXXX`, which goes when this is dropped. If the process is killed, the next run that comes by removes it.
+///
+/// # Examples
+///
+/// ```
+/// use std::io::{Read as _, Write as _};
+/// use zcopy_cli::dircopy::place::{Durability, Place, Replace};
+///
+/// let scratch = tempfile::tempdir()?;
+/// let directory = std::fs::File::open(scratch.path())?;
+/// let place = Place::new(&directory)?;
+/// place.file().write_all(b"whole")?;
+/// assert!(!scratch.path().join("name").exists());
+/// place.commit(c"name", Replace::Yes, Durability::Cached)?;
+/// assert_eq!(std::fs::read(scratch.path().join("name"))?, b"whole");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Place<D: AsFd> {
+    file: File,
+    spot: Spot<D>,
+}
+
+impl<D: AsFd> Place<D> {
+    /// Makes an empty file that its owner alone may use. It is open for reading too.
+    ///
+    /// # Errors
+    ///
+    /// What `open(2)` says.
+    pub fn new(directory: D) -> io::Result<Self> {
+        match nameless(directory.as_fd())? {
+            Some(file) => Ok(Self {
+                file,
+                spot: Spot {
+                    directory,
+                    hidden: None,
+                },
+            }),
+            None => Self::with_a_hidden_name(directory),
+        }
+    }
+
+    /// As it is made where every file has a name.
+    fn with_a_hidden_name(directory: D) -> io::Result<Self> {
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        loop {
+            let make = |name: &CStr| rustix::fs::openat(&directory, name, flags, mode);
+            let (file, name) = hidden::make(make)?;
+            // Another run may have come by between the two calls, and taken it for a dead one's.
+            if hold(&file) && rustix::fs::fstat(&file)?.st_nlink > 0 {
+                let hidden = Some(name);
+                return Ok(Self {
+                    file: file.into(),
+                    spot: Spot { directory, hidden },
+                });
+            }
+            hidden::remove(directory.as_fd(), &name);
+        }
+    }
+
+    /// The file, to be written to.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Gives the file its name, and gives it back.
+    ///
+    /// # Errors
+    ///
+    /// `EEXIST`, if it is not to replace what bears the name; `EISDIR`, if that is a directory; and what `fsync(2)`, `linkat(2)`
+    /// and `renameat(2)` say. The name then stands for what it stood for, unless only the directory could not be synced.
+    pub fn commit(
+        mut self,
+        name: &CStr,
+        replace: Replace,
+        durability: Durability,
+    ) -> io::Result<File> {
+        if durability == Durability::Synced {
+            rustix::fs::fsync(&self.file)?;
+        }
+        let directory = self.spot.directory.as_fd();
+        if let Some(hidden) = &self.spot.hidden {
+            hidden::rename(directory, hidden, name, replace)?;
+            self.spot.hidden = None;
+        } else {
+            self.link(name, replace)?;
+        }
+        sync(self.spot.directory.as_fd(), durability)?;
+        Ok(self.file)
+    }
+
+    /// Gives a name to a file that has none.
+    fn link(&self, name: &CStr, replace: Replace) -> Result<(), Errno> {
+        let directory = self.spot.directory.as_fd();
+        let link = |name: &CStr| link_nameless(self.file.as_fd(), directory, name);
+        match link(name) {
+            Err(Errno::EXIST) if replace == Replace::Yes => {}
+            result => return result,
+        }
+        // There is no call that links over a name. Nobody else has the file, so that it can be held.
+        hold(&self.file);
+        hidden::put(directory, name, replace, link)
+    }
+}
+
+impl<D: AsFd> AsFd for Place<D> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// Where a file is under construction, and the hidden name that it has to have there, if it has.
+#[derive(Debug)]
+struct Spot<D: AsFd> {
+    directory: D,
+    hidden: Option<CString>,
+}
+
+impl<D: AsFd> Drop for Spot<D> {
+    fn drop(&mut self) {
+        if let Some(hidden) = &self.hidden {
+            hidden::remove(self.directory.as_fd(), hidden);
+        }
+    }
+}
+
+/// Has the names of a directory outlive a loss of power, if that is asked for.
+fn sync(directory: BorrowedFd<'_>, durability: Durability) -> Result<(), Errno> {
+    match durability {
+        Durability::Cached => Ok(()),
+        Durability::Synced => rustix::fs::fsync(directory),
+    }
+}
+
+/// Has other runs know that a file is not a dead one's. Not if one of them is about to remove it.
+///
+/// A file system without locks cannot tell them, and so they leave it alone.
+fn hold(file: impl AsFd) -> bool {
+    let held = rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
+    held != Err(Errno::WOULDBLOCK)
+}
+
+/// A file without a name, where there is such a thing, and it could be given one.
+///
+/// # Errors
+///
+/// What `open(2)` says, but for
+/// - `EOPNOTSUPP`, `EINVAL`, `ENOSYS`: this file system does not know `O_TMPFILE`;
+/// - `EISDIR`: neither does this kernel, or a layer below.
+fn nameless(directory: BorrowedFd<'_>) -> Result<Option<File>, Errno> {
+    if !can_be_named() {
+        return Ok(None);
+    }
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    match rustix::fs::openat(directory, c".", flags, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => Ok(Some(file.into())),
+        Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS | Errno::ISDIR) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Whether a file without a name can be given one: without `/proc` that takes root's `CAP_DAC_READ_SEARCH`.
+fn can_be_named() -> bool {
+    static CAN: OnceLock<bool> = OnceLock::new();
+    *CAN.get_or_init(|| {
+        let proc = rustix::fs::accessat(CWD, c"/proc/self/fd", Access::EXISTS, AtFlags::empty());
+        proc.is_ok()
+    })
+}
+
+/// Gives a name to a file that was opened without one.
+fn link_nameless(
+    file: BorrowedFd<'_>,
+    directory: BorrowedFd<'_>,
+    name: &CStr,
+) -> Result<(), Errno> {
+    let path = through_proc(file);
+    rustix::fs::linkat(CWD, path, directory, name, AtFlags::SYMLINK_FOLLOW)
+}
+
+#[cfg(test)]
+mod tests;

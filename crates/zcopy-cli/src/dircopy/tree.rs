@@ -1,0 +1,146 @@
+//! The source tree, walked in order, and its directories in the destination.
+//!
+//! A [`Root`] is the pair of trees. Its [`Walk`] makes the directories and gives everything else as [entries](Entry), in the bytewise
+//! order of their paths, to be copied by whoever wants to, in any order, on any thread. An entry is told to be
+//! [done](Entry::done); when the last of a [`Directory`] is, that gets its own attributes, which nothing changes from then on.
+//!
+//! Each level of the tree that is being walked takes two descriptors, and so does each directory with entries that are not done.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path};
+use std::sync::Arc;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::containment;
+use crate::sys;
+
+pub use directory::Directory;
+pub use entry::Entry;
+pub use exclude::{Exclude, PatternError};
+pub use options::Options;
+pub use trouble::{Cause, Trouble};
+pub use walk::Walk;
+
+mod destination;
+mod directory;
+mod entry;
+mod exclude;
+mod names;
+mod options;
+mod trail;
+mod trouble;
+mod walk;
+
+/// How the directories of both trees are opened: no link is followed.
+const DIRECTORY: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// The source and the destination, both open.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy_cli::dircopy::tree::{Options, Root};
+///
+/// let scratch = tempfile::tempdir()?;
+/// let source = scratch.path().join("source");
+/// std::fs::create_dir_all(source.join("a"))?;
+/// std::fs::write(source.join("a/b"), "")?;
+/// std::fs::write(source.join("a.txt"), "")?;
+///
+/// let root = Root::open(&source, &scratch.path().join("destination"))?;
+/// let mut paths = Vec::new();
+/// for entry in root.walk(Options::new(), |trouble| panic!("{trouble}")) {
+///     paths.push(entry.path());
+///     entry.done()?;
+/// }
+/// root.done()?;
+/// assert_eq!(paths, ["a.txt", "a/b"].map(std::path::PathBuf::from));
+/// assert!(scratch.path().join("destination/a").is_dir());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Root {
+    directory: Arc<Directory>,
+}
+
+impl Root {
+    /// Opens the source, and the destination, which is made if it does not exist, with all directories above it.
+    ///
+    /// Both may be named by symbolic links. The limit of descriptors is raised as far as it goes.
+    ///
+    /// # Errors
+    ///
+    /// As [`containment::check`], and what `open(2)` and `mkdir(2)` say; `ENOTDIR` for a source that is no directory.
+    pub fn open(source: &Path, destination: &Path) -> Result<Self, Trouble> {
+        sys::allow_descriptors();
+        let followed = DIRECTORY - OFlags::NOFOLLOW;
+        let opened = rustix::fs::open(source, followed, Mode::empty())
+            .map_err(|errno| Trouble::new(source, Cause::Open(errno.into())))?;
+        let refused = |error| Trouble::new(destination, Cause::Destination(error));
+        containment::check(&opened, destination).map_err(refused)?;
+        let made = destination::make_root(destination).map_err(refused)?;
+        // Somebody may have been at work in between.
+        containment::check_open(opened.as_fd(), made.as_fd()).map_err(refused)?;
+        let directory = Directory::root(opened, made)
+            .map_err(|errno| Trouble::new(source, Cause::Look(errno.into())))?;
+        let directory = Arc::new(directory);
+        Ok(Self { directory })
+    }
+
+    /// Walks the tree. What goes wrong on the way is reported, and the walk goes on behind it.
+    ///
+    /// One walk at a time: they would read the same descriptor.
+    pub fn walk<R: FnMut(Trouble)>(&self, options: Options, report: R) -> Walk<R> {
+        Walk::new(&self.directory, options, report)
+    }
+
+    /// The root's own directory.
+    #[must_use]
+    pub fn directory(&self) -> &Arc<Directory> {
+        &self.directory
+    }
+
+    /// Opens a directory of the destination by its path from the root, for a hard link to what is in it.
+    ///
+    /// # Errors
+    ///
+    /// What `open(2)` says; `ENOTDIR`, if there is a symbolic link on the way; `EINVAL` for a path that is not
+    /// made of names alone.
+    pub fn open_destination(&self, path: &Path) -> io::Result<OwnedFd> {
+        let mut directory = reopen(self.directory.destination().as_fd(), c".")?;
+        for component in path.components() {
+            let Component::Normal(name) = component else {
+                return Err(Errno::INVAL.into());
+            };
+            let name = CString::new(name.as_bytes())?;
+            directory = reopen(directory.as_fd(), &name)?;
+        }
+        Ok(directory)
+    }
+
+    /// Says that nothing more comes to the root of the destination. If the walk is over and all its entries are done, the
+    /// root gets its attributes now; otherwise with the last of them.
+    ///
+    /// # Errors
+    ///
+    /// The attribute that could not be kept.
+    pub fn done(self) -> Result<(), Trouble> {
+        self.directory.release()
+    }
+}
+
+/// Opens a directory in another.
+fn reopen(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat(parent, name, DIRECTORY, Mode::empty())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! A directory that is being copied.
+
+use std::ffi::{CStr, OsString};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::fs::Stat;
+use rustix::io::Errno;
+
+use super::trail::Trail;
+use super::trouble::{Cause, Trouble};
+use crate::dircopy::attributes;
+use crate::dircopy::containment::{Identity, identity};
+
+/// A directory of the source, and its copy.
+#[derive(Debug)]
+pub struct Directory {
+    source: OwnedFd,
+    destination: Arc<OwnedFd>,
+    trail: Arc<Trail>,
+    stat: Stat,
+    /// Which directory the copy is.
+    copy: Identity,
+    /// How many have not said yet that they are done: entries, and whoever still looks for some.
+    users: AtomicUsize,
+}
+
+impl Directory {
+    pub(super) fn root(source: OwnedFd, destination: OwnedFd) -> Result<Self, Errno> {
+        let stat = rustix::fs::fstat(&source)?;
+        Self::new(Trail::default(), (source, stat), destination)
+    }
+
+    pub(super) fn below(
+        parent: &Self,
+        name: &CStr,
+        source: (OwnedFd, Stat),
+        destination: OwnedFd,
+    ) -> Result<Self, Errno> {
+        Self::new(Trail::below(&parent.trail, name), source, destination)
+    }
+
+    fn new(
+        trail: Trail,
+        (source, stat): (OwnedFd, Stat),
+        destination: OwnedFd,
+    ) -> Result<Self, Errno> {
+        let copy = identity(&rustix::fs::fstat(&destination)?);
+        Ok(Self {
+            source,
+            destination: Arc::new(destination),
+            trail: Arc::new(trail),
+            stat,
+            copy,
+            users: AtomicUsize::new(1),
+        })
+    }
+
+    /// Whether it is what is copied here.
+    pub(super) fn is_source(&self, directory: Identity) -> bool {
+        identity(&self.stat) == directory
+    }
+
+    /// Whether it is what is filled here.
+    pub(super) fn is_copy(&self, directory: Identity) -> bool {
+        self.copy == directory
+    }
+
+    /// The directory in the source.
+    #[must_use]
+    pub fn source(&self) -> BorrowedFd<'_> {
+        self.source.as_fd()
+    }
+
+    /// The directory in the destination, for a [`Place`](crate::dircopy::place::Place) to own.
+    #[must_use]
+    pub fn destination(&self) -> &Arc<OwnedFd> {
+        &self.destination
+    }
+
+    /// What it was like when it was opened.
+    #[must_use]
+    pub fn stat(&self) -> &Stat {
+        &self.stat
+    }
+
+    /// Its path from the root, whose own is empty.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        OsString::from_vec(self.trail.path()).into()
+    }
+
+    /// The path from the root of what bears a name in it.
+    #[must_use]
+    pub fn path_of(&self, name: &CStr) -> PathBuf {
+        OsString::from_vec(self.trail.path_of(name.to_bytes())).into()
+    }
+
+    /// One more of whom is waited for.
+    pub(super) fn retain(&self) {
+        self.users.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One less. The last one gives the copy its attributes, when all that the others did is done.
+    pub(super) fn release(&self) -> Result<(), Trouble> {
+        if self.users.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return Ok(());
+        }
+        attributes::apply(&self.source, &self.destination, &self.stat)
+            .map_err(|error| Trouble::new(self.path(), Cause::Attributes(error)))
+    }
+}

@@ -1,0 +1,141 @@
+//! What is in a directory and is no directory.
+
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::directory::Directory;
+use super::trouble::Trouble;
+use crate::dircopy::attributes::Named;
+
+/// Something to be copied.
+#[derive(Debug)]
+#[must_use = "its directory waits until it is done"]
+pub struct Entry {
+    directory: Arc<Directory>,
+    name: CString,
+    stat: Stat,
+    way: Way,
+}
+
+/// How an entry is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// By its own name.
+    Direct,
+    /// By a symbolic link, which is to be followed.
+    Link,
+}
+
+impl Entry {
+    pub(super) fn new(directory: &Arc<Directory>, name: CString, stat: Stat, way: Way) -> Self {
+        directory.retain();
+        Self {
+            directory: Arc::clone(directory),
+            name,
+            stat,
+            way,
+        }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn directory(&self) -> &Arc<Directory> {
+        &self.directory
+    }
+
+    /// Its name there.
+    #[must_use]
+    pub fn name(&self) -> &CStr {
+        &self.name
+    }
+
+    /// Its path from the root.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.directory.path_of(&self.name)
+    }
+
+    /// What it was like when the walk came by.
+    #[must_use]
+    pub fn stat(&self) -> &Stat {
+        &self.stat
+    }
+
+    /// What it is; no directory.
+    #[must_use]
+    pub fn kind(&self) -> FileType {
+        FileType::from_raw_mode(self.stat.st_mode)
+    }
+
+    /// The original.
+    #[must_use]
+    pub fn source(&self) -> Named<'_> {
+        Named {
+            directory: self.directory.source(),
+            name: &self.name,
+        }
+    }
+
+    /// The copy, whether it exists or not.
+    #[must_use]
+    pub fn destination(&self) -> Named<'_> {
+        Named {
+            directory: self.directory.destination().as_fd(),
+            name: &self.name,
+        }
+    }
+
+    /// What bears its name in the destination, if anything does. No link is followed.
+    ///
+    /// # Errors
+    ///
+    /// What `fstatat(2)` says.
+    pub fn existing(&self) -> io::Result<Option<Stat>> {
+        let Named { directory, name } = self.destination();
+        match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Opens a regular file, for reading, and tells what it is like now: it may have grown.
+    ///
+    /// # Errors
+    ///
+    /// What `open(2)` says: `ELOOP`, if a symbolic link has come to stand there; `EINVAL`, if it is no
+    /// regular file any more.
+    pub fn open(&self) -> io::Result<(File, Stat)> {
+        // A FIFO that has come to stand there would wait for its writer.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let flags = match self.way {
+            Way::Direct => flags | OFlags::NOFOLLOW,
+            Way::Link => flags,
+        };
+        let file = rustix::fs::openat(self.directory.source(), &*self.name, flags, Mode::empty())?;
+        let stat = rustix::fs::fstat(&file)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(Errno::INVAL.into());
+        }
+        rustix::fs::fcntl_setfl(&file, OFlags::empty())?;
+        Ok((file.into(), stat))
+    }
+
+    /// Says that the entry has been dealt with, well or not. The last of a directory gives that its attributes.
+    ///
+    /// Of an entry that is dropped instead this is not known: its directory keeps the mode that it was made with, 0700.
+    ///
+    /// # Errors
+    ///
+    /// The attribute that the directory could not keep.
+    pub fn done(self) -> Result<(), Trouble> {
+        self.directory.release()
+    }
+}

@@ -1,0 +1,40 @@
+//! What a walk can be told.
+
+use super::exclude::Exclude;
+
+/// What a [walk](super::Walk) can be told. By default everything is copied as it is.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    pub(super) follows_symlinks: bool,
+    pub(super) one_file_system: bool,
+    pub(super) exclude: Exclude,
+}
+
+impl Options {
+    /// The default.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether what symbolic links lead to is copied in their place.
+    #[must_use]
+    pub fn follow_symlinks(mut self, follow: bool) -> Self {
+        self.follows_symlinks = follow;
+        self
+    }
+
+    /// Whether directories on another file system than the root are made, but not entered.
+    #[must_use]
+    pub fn one_file_system(mut self, one: bool) -> Self {
+        self.one_file_system = one;
+        self
+    }
+
+    /// What is left out.
+    #[must_use]
+    pub fn exclude(mut self, exclude: Exclude) -> Self {
+        self.exclude = exclude;
+        self
+    }
+}

@@ -1,0 +1,72 @@
+//! What went wrong on the walk, and where.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::dircopy::attributes;
+use crate::quote::quoted;
+
+/// Something of the tree that could not be copied, or not whole. It reads `PATH: WHAT: CAUSE`, of which this is the
+/// first and the others are its sources.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", quoted(if path.as_os_str().is_empty() { ".".as_ref() } else { path.as_os_str() }))]
+pub struct Trouble {
+    path: PathBuf,
+    #[source]
+    cause: Cause,
+}
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Cause {
+    /// It cannot be told what an entry of the source is. It may have gone.
+    #[error("cannot stat")]
+    Look(#[source] io::Error),
+    /// A directory of the source, which is left out.
+    #[error("cannot open directory")]
+    Open(#[source] io::Error),
+    /// A directory of the source, of which a part is left out.
+    #[error("cannot read directory")]
+    Read(#[source] io::Error),
+    /// A directory in the destination, whose entries are left out.
+    #[error("cannot use destination directory")]
+    Destination(#[source] io::Error),
+    /// A symbolic link of the source to a directory that it is in. It is left out.
+    #[error("file system loop detected")]
+    Loop,
+    /// A directory of the destination that is being filled, met in the source. It is left out.
+    #[error("cannot copy the destination into itself")]
+    Contained,
+    /// An attribute of a directory.
+    #[error(transparent)]
+    Attributes(attributes::Error),
+}
+
+impl Trouble {
+    pub(super) fn new(path: impl Into<PathBuf>, cause: Cause) -> Self {
+        let path = path.into();
+        Self { path, cause }
+    }
+
+    /// Where it is, from the root.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn cause(&self) -> &Cause {
+        &self.cause
+    }
+
+    /// Whether an entry has gone between two looks, or a symbolic link that is to be followed leads nowhere.
+    #[must_use]
+    pub fn is_vanished(&self) -> bool {
+        match &self.cause {
+            Cause::Look(error) | Cause::Open(error) => error.kind() == io::ErrorKind::NotFound,
+            _ => false,
+        }
+    }
+}

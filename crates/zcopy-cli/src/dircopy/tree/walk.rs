@@ -1,0 +1,182 @@
+//! The way through the tree.
+
+use std::ffi::{CStr, CString, OsStr};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat};
+use rustix::io::Errno;
+
+use super::directory::Directory;
+use super::entry::{Entry, Way};
+use super::names::Names;
+use super::options::Options;
+use super::trouble::{Cause, Trouble};
+use super::{DIRECTORY, destination};
+use crate::dircopy::containment::identity;
+
+/// The entries of a tree in the bytewise order of their paths, and its directories made in the destination.
+///
+/// A directory is made before its first entry is given. Nothing is remembered but the names in the directories above.
+#[derive(Debug)]
+pub struct Walk<R> {
+    options: Options,
+    report: R,
+    /// The directory at hand, and those above it.
+    levels: Vec<Level>,
+    device: u64,
+    n_directories: u64,
+}
+
+/// A directory of which some entries have not had their turn.
+#[derive(Debug)]
+struct Level {
+    directory: Arc<Directory>,
+    names: Names,
+}
+
+impl<R: FnMut(Trouble)> Walk<R> {
+    pub(super) fn new(root: &Arc<Directory>, options: Options, report: R) -> Self {
+        let mut walk = Self {
+            options,
+            report,
+            levels: Vec::new(),
+            device: identity(root.stat()).0,
+            n_directories: 0,
+        };
+        root.retain();
+        // Another walk may have been here. If it cannot be read, that is said next.
+        let _ = rustix::fs::seek(root.source(), SeekFrom::Start(0));
+        walk.enter(Arc::clone(root));
+        walk
+    }
+
+    /// How many directories there have been so far.
+    #[must_use]
+    pub fn n_directories(&self) -> u64 {
+        self.n_directories
+    }
+
+    /// Reads the names in a directory, which come next.
+    fn enter(&mut self, directory: Arc<Directory>) {
+        self.n_directories += 1;
+        let is_foreign = identity(directory.stat()).0 != self.device;
+        let names = if self.options.one_file_system && is_foreign {
+            Names::default()
+        } else {
+            let source = directory.source();
+            let (names, read) = Names::read(source, |name, kind| match kind {
+                FileType::Unknown => self.is_directory(&directory, name),
+                FileType::Symlink if self.options.follows_symlinks => {
+                    self.is_directory(&directory, name)
+                }
+                kind => kind == FileType::Directory,
+            });
+            if let Err(errno) = read {
+                self.complain(&directory, c"", Cause::Read(errno.into()));
+            }
+            names
+        };
+        self.levels.push(Level { directory, names });
+    }
+
+    /// Whether the name comes before others as a directory's does.
+    fn is_directory(&self, directory: &Directory, name: &CStr) -> bool {
+        self.look(directory, name)
+            .is_ok_and(|(stat, _)| is_directory(&stat))
+    }
+
+    /// What bears a name in the source.
+    fn look(&self, directory: &Directory, name: &CStr) -> Result<(Stat, Way), Errno> {
+        let stat = rustix::fs::statat(directory.source(), name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+        if is_link && self.options.follows_symlinks {
+            let stat = rustix::fs::statat(directory.source(), name, AtFlags::empty())?;
+            return Ok((stat, Way::Link));
+        }
+        Ok((stat, Way::Direct))
+    }
+
+    /// Looks at one entry. A directory is entered, what is excluded passed over, and the rest given.
+    fn examine(&mut self, directory: &Arc<Directory>, name: CString) -> Option<Entry> {
+        let looked = self.look(directory, &name);
+        let is_directory = looked.as_ref().is_ok_and(|(stat, _)| is_directory(stat));
+        let os_name = OsStr::from_bytes(name.to_bytes());
+        let path = || directory.path_of(&name);
+        if self.options.exclude.matches(os_name, is_directory, path) {
+            return None;
+        }
+        match looked {
+            Err(errno) => self.complain(directory, &name, Cause::Look(errno.into())),
+            Ok((_, way)) if is_directory => match self.descend(directory, &name, way) {
+                Ok(child) => self.enter(Arc::new(child)),
+                Err(cause) => self.complain(directory, &name, cause),
+            },
+            Ok((stat, way)) => return Some(Entry::new(directory, name, stat, way)),
+        }
+        None
+    }
+
+    /// Opens a directory, and makes its copy.
+    fn descend(&self, parent: &Directory, name: &CStr, way: Way) -> Result<Directory, Cause> {
+        let source = open(parent, name, way).map_err(|errno| Cause::Open(errno.into()))?;
+        let stat = rustix::fs::fstat(&source).map_err(|errno| Cause::Look(errno.into()))?;
+        let identity = identity(&stat);
+        let above = || self.levels.iter().map(|level| &level.directory);
+        // Bind mounts and links that are followed lead anywhere, and what is filled on the way would be met again for ever.
+        if above().any(|directory| directory.is_copy(identity)) {
+            return Err(Cause::Contained);
+        }
+        if above().any(|directory| directory.is_source(identity)) {
+            return Err(Cause::Loop);
+        }
+        let unusable = |errno: Errno| Cause::Destination(errno.into());
+        let made = destination::make(parent.destination().as_fd(), name).map_err(unusable)?;
+        Directory::below(parent, name, (source, stat), made).map_err(unusable)
+    }
+
+    fn complain(&mut self, directory: &Directory, name: &CStr, cause: Cause) {
+        let path = if name.is_empty() {
+            directory.path()
+        } else {
+            directory.path_of(name)
+        };
+        (self.report)(Trouble::new(path, cause));
+    }
+}
+
+impl<R: FnMut(Trouble)> Iterator for Walk<R> {
+    type Item = Entry;
+
+    fn next(&mut self) -> Option<Entry> {
+        loop {
+            let level = self.levels.last_mut()?;
+            if let Some(name) = level.names.next() {
+                let directory = Arc::clone(&level.directory);
+                if let Some(entry) = self.examine(&directory, name) {
+                    return Some(entry);
+                }
+            } else {
+                let released = level.directory.release();
+                self.levels.pop();
+                if let Err(trouble) = released {
+                    (self.report)(trouble);
+                }
+            }
+        }
+    }
+}
+
+/// Opens a directory of the source, as it was looked at.
+pub(super) fn open(parent: &Directory, name: &CStr, way: Way) -> Result<OwnedFd, Errno> {
+    let flags = match way {
+        Way::Direct => DIRECTORY,
+        Way::Link => DIRECTORY - OFlags::NOFOLLOW,
+    };
+    rustix::fs::openat(parent.source(), name, flags, Mode::empty())
+}
+
+fn is_directory(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::Directory
+}
