@@ -13,4 +13,3 @@ mod order;
 mod tally;
 
 mod beneath;
-

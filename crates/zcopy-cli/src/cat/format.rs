@@ -4,10 +4,16 @@
 //! places is copied as it is, 64 bytes at a time, because a copy of a known length is cheaper than one of the right length. What it
 //! copies too much is written over by what comes next.
 
+#![allow(
+    clippy::inline_always,
+    reason = "vectors are those of the function that the code ends up in"
+)]
+
+use fearless_simd::{Level, Simd, dispatch};
 use zcopy::{Input, Rest, Rewriter, Rewritten};
 
 use line_number::LineNumber;
-use made::Made;
+use made::{Made, ROOM};
 use marks::{BLOCK, Line, Marks, WINDOW};
 
 mod line_number;
@@ -124,6 +130,8 @@ impl Look {
 #[derive(Clone, Debug)]
 pub struct Format {
     look: Look,
+    /// What the processor offers.
+    level: Level,
     line: Line,
     number: LineNumber,
     /// Where [`Format::line`] has its bytes made.
@@ -134,8 +142,14 @@ impl Format {
     /// Stands at the beginning of the first line.
     #[must_use]
     pub fn new(look: Look) -> Self {
+        Self::at(Level::new(), look)
+    }
+
+    /// The same, with no more than these of the processor's vectors.
+    fn at(level: Level, look: Look) -> Self {
         Self {
             look,
+            level,
             line: Line::default(),
             number: LineNumber::default(),
             desk: Vec::new(),
@@ -193,7 +207,13 @@ impl Format {
     }
 
     /// Formats as many blocks as have another one behind them.
-    fn blocks<const ONLY: u8>(&mut self, bytes: &[u8], room: &mut [u8]) -> Rewritten {
+    #[inline(always)]
+    fn blocks<S: Simd, const ONLY: u8>(
+        &mut self,
+        simd: S,
+        bytes: &[u8],
+        room: &mut [u8],
+    ) -> Rewritten {
         let look = self.look.narrowed(ONLY);
         // What changes with each block is kept out of memory.
         let (mut line, mut number) = (self.line, self.number);
@@ -202,7 +222,7 @@ impl Format {
         while made.has_room_for_a_block()
             && let Some(window) = bytes[taken..].first_chunk()
         {
-            let marks = Marks::of(window, BLOCK, look, &mut line);
+            let marks = Marks::of(simd, window, BLOCK, look, &mut line);
             made.put_block(window, BLOCK, marks, &mut number, look);
             taken += BLOCK;
         }
@@ -213,8 +233,49 @@ impl Format {
         }
     }
 
+    /// As [`Format::blocks`], for whoever asks for ends alone.
+    #[inline(always)]
+    fn ends<S: Simd>(&mut self, simd: S, bytes: &[u8], room: &mut [u8]) -> Rewritten {
+        let look = self.look.narrowed(ENDS);
+        let (mut line, mut number) = (self.line, self.number);
+        let (mut taken, mut made) = (0, 0);
+        while let Some(window) = bytes[taken..].first_chunk::<WINDOW>()
+            && let Some(place) = room[made..].first_chunk_mut::<ROOM>()
+        {
+            let marks = Marks::of(simd, window, BLOCK, look, &mut line);
+            taken += BLOCK;
+            if marks.returns != 0 {
+                let mut block = Made::new(place);
+                block.put_block(window, BLOCK, marks, &mut number, look);
+                made += block.len();
+                continue;
+            }
+            let (mut len, mut from) = (0, 0);
+            let mut ends = marks.ends;
+            place[..BLOCK].copy_from_slice(&window[..BLOCK]);
+            loop {
+                // Without one, the end of the block is taken for one of no length: most blocks have one or none, and which it is
+                // no processor guesses.
+                let at = ends.trailing_zeros() as usize;
+                len += at - from;
+                from = at;
+                place[len] = b'$';
+                len += usize::from(ends != 0);
+                place[len..len + BLOCK].copy_from_slice(&window[at..at + BLOCK]);
+                ends &= ends.wrapping_sub(1);
+                if ends == 0 {
+                    break;
+                }
+            }
+            made += len + BLOCK - from;
+        }
+        (self.line, self.number) = (line, number);
+        Rewritten { taken, made }
+    }
+
     /// Formats what is left then: less than two blocks.
-    fn tail(&mut self, tail: &[u8], room: &mut [u8]) -> Rewritten {
+    #[inline(always)]
+    fn tail<S: Simd>(&mut self, simd: S, tail: &[u8], room: &mut [u8]) -> Rewritten {
         let mut bytes = [0; 2 * WINDOW];
         bytes[..tail.len()].copy_from_slice(tail);
         let mut made = Made::new(room);
@@ -224,7 +285,7 @@ impl Format {
             && let Some(window) = bytes[taken..].first_chunk()
         {
             let n = BLOCK.min(tail.len() - taken);
-            let marks = Marks::of(window, n, self.look, &mut self.line);
+            let marks = Marks::of(simd, window, n, self.look, &mut self.line);
             made.put_block(window, n, marks, &mut self.number, self.look);
             taken += n;
         }
@@ -244,18 +305,29 @@ impl Rewriter for Format {
         };
         // Whoever asks for one thing alone, or for -A, does not pay for the others.
         let body = match self.look {
-            look if look.asks_only(NUMBERS) => self.blocks::<NUMBERS>(bytes, room),
-            look if look.asks_only(BLANKS) => self.blocks::<BLANKS>(bytes, room),
-            look if look.asks_only(ENDS) => self.blocks::<ENDS>(bytes, room),
-            look if look.asks_only(BYTES) => self.blocks::<BYTES>(bytes, room),
-            look if look.asks_only(ENDS | BYTES) => self.blocks::<{ ENDS | BYTES }>(bytes, room),
-            _ => self.blocks::<ALL>(bytes, room),
+            look if look.asks_only(NUMBERS) => {
+                dispatch!(self.level, simd => self.blocks::<_, NUMBERS>(simd, bytes, room))
+            }
+            look if look.asks_only(BLANKS) => {
+                dispatch!(self.level, simd => self.blocks::<_, BLANKS>(simd, bytes, room))
+            }
+            look if look.asks_only(ENDS) => {
+                dispatch!(self.level, simd => self.ends(simd, bytes, room))
+            }
+            look if look.asks_only(BYTES) => {
+                dispatch!(self.level, simd => self.blocks::<_, BYTES>(simd, bytes, room))
+            }
+            look if look.asks_only(ENDS | BYTES) => {
+                dispatch!(self.level, simd => self.blocks::<_, { ENDS | BYTES }>(simd, bytes, room))
+            }
+            _ => dispatch!(self.level, simd => self.blocks::<_, ALL>(simd, bytes, room)),
         };
         let left = &bytes[body.taken..];
         if left.len() >= WINDOW {
             return body;
         }
-        let tail = self.tail(left, &mut room[body.made..]);
+        let room = &mut room[body.made..];
+        let tail = dispatch!(self.level, simd => self.tail(simd, left, room));
         Rewritten {
             taken: body.taken + tail.taken,
             made: body.made + tail.made,

@@ -9,12 +9,12 @@ use anyhow::Context as _;
 use zcopy::Transfer;
 
 use super::beneath;
-use crate::digest::{Algorithm, Digest, Stream};
 use super::line;
 use super::lines::Lines;
 use super::name;
 use super::order::{Workshop, in_order};
 use super::tally::{Checked, Counts, Tally, Verdict, Voices};
+use crate::digest::{Algorithm, Digest, Stream};
 use crate::exit;
 use crate::quote::quoted;
 

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
-use zcopy_cli::sums::check::{Options, Outcome, check_into};
 use zcopy_cli::digest::{Algorithm, Digest, Stream};
+use zcopy_cli::sums::check::{Options, Outcome, check_into};
 use zcopy_cli::sums::line;
 
 use crate::skip::skip;

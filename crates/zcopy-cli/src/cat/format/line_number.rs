@@ -9,10 +9,14 @@ const LAST_DIGIT: usize = COLUMNS - 2;
 /// A line's number, padded to six columns as GNU does, and its tab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LineNumber {
-    /// The first column is the lowest byte.
+    /// The columns that are printed, the first one in the lowest byte.
     text: u128,
-    /// How many of the columns are printed.
+    /// How many those are.
     width: usize,
+    /// One in the column of the last digit.
+    one: u128,
+    /// The last digit.
+    last: u8,
     /// What does not fit in the columns: how often they have run over.
     beyond: u64,
 }
@@ -21,8 +25,10 @@ impl Default for LineNumber {
     /// In front of the first line.
     fn default() -> Self {
         Self {
-            text: u128::from_le_bytes(*b"              0\t"),
+            text: u128::from_le_bytes(*b"     0\t\0\0\0\0\0\0\0\0\0"),
             width: 7,
+            one: 1 << (8 * 5),
+            last: 0,
             beyond: 0,
         }
     }
@@ -35,18 +41,18 @@ impl LineNumber {
     /// Goes on to the next line's.
     #[inline]
     pub(super) fn advance(&mut self) {
-        if (self.text >> (8 * LAST_DIGIT)) as u8 == b'9' {
+        if self.last == 9 {
             self.carry();
         } else {
-            self.text += 1 << (8 * LAST_DIGIT);
+            self.last += 1;
+            self.text += self.one;
         }
     }
 
     /// The text in the columns, and how long it is. What stands behind it means nothing.
     #[inline]
     pub(super) fn columns(&self) -> ([u8; COLUMNS], usize) {
-        let text = self.text >> (8 * (COLUMNS - self.width));
-        (text.to_le_bytes(), self.width)
+        (self.text.to_le_bytes(), self.width)
     }
 
     /// The number whose digits go before the columns, if these do not hold all of them.
@@ -74,13 +80,22 @@ impl LineNumber {
             format!("{lines:15}\t")
         };
         number.width = text.trim_start_matches(' ').len().max(number.width);
-        number.text = u128::from_le_bytes(text.into_bytes().try_into().unwrap());
+        number.lay_out(text.into_bytes().try_into().unwrap());
         number
+    }
+
+    /// Keeps of all columns those that are printed.
+    fn lay_out(&mut self, columns: [u8; COLUMNS]) {
+        self.text = u128::from_le_bytes(columns) >> (8 * (COLUMNS - self.width));
+        self.one = 1 << (8 * (self.width - 2));
+        self.last = columns[LAST_DIGIT] - b'0';
     }
 
     #[cold]
     fn carry(&mut self) {
-        let mut columns = self.text.to_le_bytes();
+        let blank = COLUMNS - self.width;
+        let mut columns = (self.text << (8 * blank)).to_le_bytes();
+        columns[..blank].fill(b' ');
         let mut all_nines = true;
         for (column, digit) in columns[..=LAST_DIGIT].iter_mut().enumerate().rev() {
             if *digit == b'9' {
@@ -92,7 +107,7 @@ impl LineNumber {
             all_nines = false;
             break;
         }
-        self.text = u128::from_le_bytes(columns);
+        self.lay_out(columns);
         self.beyond += u64::from(all_nines);
     }
 }

@@ -12,7 +12,7 @@ use super::shown::{LONGEST_TEXT, Table, table, visible};
 
 /// The most that is made of a block, which is a number and `$` for each of 64 newlines, and what the last text or copy may write
 /// over behind it.
-const ROOM: usize = BLOCK * (LineNumber::WIDEST + 2) + LONGEST_TEXT * BLOCK;
+pub(super) const ROOM: usize = BLOCK * (LineNumber::WIDEST + 2) + LONGEST_TEXT * BLOCK;
 
 /// A block with more bytes to show than this is translated byte by byte: so many copies would take longer.
 const DENSE: u32 = 10;

@@ -5,7 +5,8 @@
     reason = "a caller who knows what is not asked for has it left out only of what is compiled into it"
 )]
 
-use wide::u8x16;
+use fearless_simd::prelude::*;
+use fearless_simd::u8x64;
 
 use super::{Look, Numbering};
 
@@ -52,9 +53,16 @@ pub(super) struct Marks {
 impl Marks {
     /// Looks at the first `n` bytes of a window, which are at most a block, and moves `line` behind them.
     #[inline(always)]
-    pub(super) fn of(window: &[u8; WINDOW], n: usize, look: Look, line: &mut Line) -> Self {
+    pub(super) fn of<S: Simd>(
+        simd: S,
+        window: &[u8; WINDOW],
+        n: usize,
+        look: Look,
+        line: &mut Line,
+    ) -> Self {
+        let bytes = u8x64::from_slice(simd, &window[..BLOCK]);
         let in_use = u64::MAX >> (BLOCK - n);
-        let newlines = equal(window, b'\n') & in_use;
+        let newlines = equal(bytes, b'\n') & in_use;
         let beginnings = (newlines << 1 | line.begins) & in_use;
         let blank = newlines & beginnings;
         let dropped = if look.squeeze_blank {
@@ -74,16 +82,16 @@ impl Marks {
         };
         let returns = if look.shows_crlf() {
             let newline_after = u64::from(window[BLOCK] == b'\n') << (BLOCK - 1);
-            equal(window, b'\r') & ((newlines >> 1) | newline_after)
+            equal(bytes, b'\r') & ((newlines >> 1) | newline_after)
         } else {
             0
         };
         let mut shown = 0;
         if look.show_nonprinting {
-            shown |= nonprinting(window) & !newlines & !equal(window, b'\t');
+            shown |= nonprinting(bytes) & !newlines & !equal(bytes, b'\t');
         }
         if look.show_tabs {
-            shown |= equal(window, b'\t');
+            shown |= equal(bytes, b'\t');
         }
         *line = Line {
             begins: newlines >> (n - 1) & 1,
@@ -101,26 +109,14 @@ impl Marks {
 
 /// Where `byte` is.
 #[inline(always)]
-fn equal(window: &[u8; WINDOW], byte: u8) -> u64 {
-    mask(window, |bytes| bytes.cmp_eq(u8x16::splat(byte)))
+fn equal<S: Simd>(bytes: u8x64<S>, byte: u8) -> u64 {
+    bytes.simd_eq(byte).to_bitmask()
 }
 
 /// Where bytes are that do not print: 0 to 31, and 127 and above.
 #[inline(always)]
-fn nonprinting(window: &[u8; WINDOW]) -> u64 {
+fn nonprinting<S: Simd>(bytes: u8x64<S>) -> u64 {
     // The 95 that do are 0 to 94 then, and all others are above.
-    mask(window, |bytes| {
-        let from_space = bytes - u8x16::splat(b' ');
-        from_space.max(u8x16::splat(95)).cmp_eq(from_space)
-    })
-}
-
-/// One bit for each byte of the window's block that `test` makes 255 of.
-#[inline(always)]
-fn mask(window: &[u8; WINDOW], test: impl Fn(u8x16) -> u8x16) -> u64 {
-    let (chunks, _) = window[..BLOCK].as_chunks();
-    chunks.iter().rev().fold(0, |mask, chunk| {
-        let bits = test(u8x16::new(*chunk)).move_mask().cast_unsigned();
-        mask << 16 | u64::from(bits)
-    })
+    let from_space = bytes - b' ';
+    from_space.max(95_u8).simd_eq(from_space).to_bitmask()
 }

@@ -1,8 +1,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::digest::Stream;
 use super::*;
+use crate::digest::Stream;
 
 const DIGITS: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
