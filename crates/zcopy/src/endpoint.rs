@@ -3,7 +3,7 @@
 use std::fmt;
 use std::os::fd::BorrowedFd;
 
-use crate::sys::{FileType, Kernel, OFlags, Result, SealFlags, SeekFrom, SocketType};
+use crate::sys::{FileType, Kernel, OFlags, Result, SealFlags, SeekFrom, SocketType, Status};
 
 /// One end of a transfer, as the kernel describes it.
 ///
@@ -131,6 +131,34 @@ impl Endpoint {
     /// shows by its `EAGAIN`.
     pub(crate) fn of<K: Kernel>(kernel: &K, fd: BorrowedFd<'_>) -> Result<Self> {
         let status = kernel.fstat(fd)?;
+        Self::with_flags(kernel, fd, &status, |fd| kernel.status_flags(fd))
+    }
+
+    /// The same, but that of a regular file of 1 to `small` bytes the flags are not asked for: it is taken to be open for both,
+    /// and for none of what flags ask for.
+    pub(crate) fn of_small_file<K: Kernel>(
+        kernel: &K,
+        fd: BorrowedFd<'_>,
+        small: u64,
+    ) -> Result<Self> {
+        let status = kernel.fstat(fd)?;
+        let is_small =
+            status.file_type == FileType::RegularFile && (1..=small).contains(&status.size);
+        Self::with_flags(kernel, fd, &status, |fd| {
+            if is_small {
+                return Ok(OFlags::RDWR);
+            }
+            kernel.status_flags(fd)
+        })
+    }
+
+    /// What it is by its status, and by its flags if it has some.
+    fn with_flags<K: Kernel>(
+        kernel: &K,
+        fd: BorrowedFd<'_>,
+        status: &Status,
+        flags: impl FnOnce(BorrowedFd<'_>) -> Result<OFlags>,
+    ) -> Result<Self> {
         let mut endpoint = Self {
             identity: (status.device, status.inode),
             allocated: status.allocated,
@@ -143,7 +171,7 @@ impl Endpoint {
             };
             return Ok(endpoint);
         }
-        let flags = kernel.status_flags(fd)?;
+        let flags = flags(fd)?;
         let access = flags & OFlags::RWMODE;
         endpoint.readable = access != OFlags::WRONLY && !flags.contains(OFlags::PATH);
         endpoint.writable = access != OFlags::RDONLY && !flags.contains(OFlags::PATH);

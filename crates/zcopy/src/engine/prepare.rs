@@ -8,7 +8,7 @@ use crate::fault::Side;
 use crate::options::{Cache, Options, Sparse};
 use crate::plan::{self, Plan};
 use crate::preflight;
-use crate::sys::{Kernel, OFlags};
+use crate::sys::{Errno, Kernel, OFlags};
 
 /// Classifies both descriptors, refuses what cannot work, and plans. Touches nothing.
 pub(crate) fn prepare<K: Kernel>(
@@ -43,7 +43,12 @@ pub(crate) fn examine<K: Kernel>(
     side: Side,
     fd: BorrowedFd<'_>,
 ) -> Result<Endpoint, Failure> {
-    Endpoint::of(kernel, fd).map_err(|errno| Failure::refused(side, errno, "it cannot be examined"))
+    Endpoint::of(kernel, fd).map_err(|errno| unexaminable(side, errno))
+}
+
+/// Of a descriptor that tells nothing of itself.
+pub(super) fn unexaminable(side: Side, errno: Errno) -> Failure {
+    Failure::refused(side, errno, "it cannot be examined")
 }
 
 /// A descriptor of the transfer's own, in non-blocking mode, for a terminal that a tick must not be held

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::os::fd::BorrowedFd;
 
-use super::prepare::{deserves_survey, examine};
+use super::prepare::{deserves_survey, examine, unexaminable};
 use crate::buffer::Buffer;
 use crate::endpoint::{Endpoint, Kind};
 use crate::error::Failure;
@@ -16,7 +16,7 @@ use crate::plan;
 use crate::preflight;
 use crate::report::{Attempt, Ended, Report, Undelivered};
 use crate::strategy::{Step, Strategy, buffered};
-use crate::sys::{Kernel, Patience};
+use crate::sys::{Errno, Kernel, Patience};
 
 /// What transfers into one sink leave to each other.
 #[derive(Default)]
@@ -73,8 +73,13 @@ pub(crate) fn go_short<K: Kernel>(
     options: &Options,
     legacy: Option<&Legacy>,
 ) -> Result<Way, Failure> {
-    let from = examine(kernel, Side::Source, source)?;
     let known = legacy.and_then(|legacy| legacy.sink.get());
+    let mut from = match known {
+        // Of a small file no flag matters that its reads would not complain of.
+        Some(_) => Endpoint::of_small_file(kernel, source, plan::SMALL)
+            .map_err(|errno| unexaminable(Side::Source, errno))?,
+        None => examine(kernel, Side::Source, source)?,
+    };
     let to = match known {
         Some(known) => known,
         None => examine(kernel, Side::Sink, sink)?,
@@ -95,7 +100,11 @@ pub(crate) fn go_short<K: Kernel>(
     // Flags and size may have changed since. What could be examined once can be so again; should that fail, the
     // calls that follow will say why.
     let to = match known {
-        Some(known) => examine(kernel, Side::Sink, sink).unwrap_or(known),
+        Some(known) => {
+            from = examine(kernel, Side::Source, source).unwrap_or(from);
+            begun.doubt();
+            examine(kernel, Side::Sink, sink).unwrap_or(known)
+        }
         None => to,
     };
     Ok(Way::Long(from, to, begun))
@@ -167,6 +176,19 @@ impl Begun {
                 return false;
             }
         }
+    }
+
+    /// Forgets an answer that may be the flags' fault, of which the source was not asked: it is open in another way, or wants
+    /// blocks. The same call, made again by who knows them, will tell.
+    fn doubt(&mut self) {
+        let is_doubtful = |fault: &Fault| {
+            fault.side == Side::Source
+                && matches!(fault.cause, Cause::Errno(Errno::BADF | Errno::INVAL))
+        };
+        self.answer = self
+            .answer
+            .take()
+            .filter(|answer| !answer.as_ref().is_err_and(is_doubtful));
     }
 
     /// What was done so far, as a strategy's doing.

@@ -190,7 +190,13 @@ impl State {
     pub(crate) fn read(&mut self, mut at: At, buffer: &mut [u8]) -> Result<usize> {
         let short = self.twist(Call::Read, buffer.len(), &[at], false)?;
         let position = self.position(at);
-        let direct = self.descriptor(at.fd).flags.contains(OFlags::DIRECT);
+        let flags = self.descriptor(at.fd).flags;
+        let direct = flags.contains(OFlags::DIRECT);
+        if flags & OFlags::RWMODE == OFlags::WRONLY
+            && matches!(self.objects[at.object], Object::File(_))
+        {
+            return Err(Errno::BADF);
+        }
         if let Object::File(file) = &self.objects[at.object]
             && direct
             && position < file.bytes.len() as u64

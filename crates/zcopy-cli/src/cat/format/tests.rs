@@ -24,6 +24,21 @@ fn looks() -> impl Iterator<Item = Look> {
     })
 }
 
+/// Every kind of vectors that this machine has.
+fn levels() -> Vec<Level> {
+    let widest = Level::new();
+    #[cfg(target_arch = "x86_64")]
+    let levels = [
+        widest.as_sse2().map(Level::Sse2),
+        widest.as_sse4_2().map(Level::Sse4_2),
+        widest.as_avx2().map(Level::Avx2),
+        widest.as_avx512().map(Level::Avx512),
+    ];
+    #[cfg(not(target_arch = "x86_64"))]
+    let levels = [Some(widest)];
+    levels.into_iter().flatten().collect()
+}
+
 /// What GNU's manual says, byte by byte.
 fn naive(bytes: &[u8], look: Look) -> Vec<u8> {
     let mut out = Vec::new();
@@ -159,6 +174,17 @@ proptest! {
     }
 
     #[test]
+    fn all_vectors_make_the_same(bytes in text(), cuts in vec(any::<Index>(), 0..3)) {
+        for look in looks() {
+            let expected = naive(&bytes, look);
+            for level in levels() {
+                let made = rewritten(&cut(&bytes, &cuts), &mut Format::at(level, look));
+                prop_assert_eq!(made.escape_ascii().to_string(), expected.escape_ascii().to_string(), "{:?}, {:?}", look, level);
+            }
+        }
+    }
+
+    #[test]
     fn lines_make_what_single_bytes_make(bytes in text(), cuts in vec(any::<Index>(), 0..2)) {
         for look in looks() {
             let expected = naive(&bytes, look);
@@ -286,6 +312,24 @@ fn numbers_outgrow_their_columns() {
             assert_eq!(number, LineNumber::after(line));
         }
     }
+}
+
+#[test]
+fn there_are_vectors_of_more_than_one_kind() {
+    if cfg!(target_arch = "x86_64") {
+        assert!(levels().len() > 1);
+    }
+}
+
+#[test]
+fn numbers_run_on_over_seven_digits() {
+    let look = Look {
+        numbering: Numbering::Every,
+        ..Look::default()
+    };
+    let bytes = b"x\n".repeat(1_000_010);
+    let made = rewritten(&[&bytes], &mut Format::new(look));
+    assert!(made == naive(&bytes, look));
 }
 
 #[test]

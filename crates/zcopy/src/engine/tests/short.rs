@@ -155,6 +155,41 @@ fn flags_that_change_in_the_middle_of_a_series_are_heeded() {
     assert!(kernel.contents(&sink) == patterned(30_000).repeat(20));
 }
 
+/// From the second file on nobody asks for a small source's flags, so that the calls have to complain of them.
+#[test]
+fn a_source_of_a_series_that_is_open_in_another_way_is_refused_or_read_by_blocks() {
+    let kernel = Scripted::default();
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    let legacy = Legacy::default();
+    let small = kernel.source(Object::file(&patterned(100)), OFlags::empty());
+    next(&kernel, (&small, &sink), Options::default(), &legacy).unwrap();
+
+    let direct = kernel.source(Object::file(&patterned(5000)), OFlags::DIRECT);
+    let report = next(&kernel, (&direct, &sink), Options::default(), &legacy).unwrap();
+    assert_eq!(report.bytes(), 5000);
+    assert!(kernel.contents(&sink) == [patterned(100), patterned(5000)].concat());
+
+    let small = kernel.source(Object::file(&patterned(100)), OFlags::empty());
+    next(&kernel, (&small, &sink), Options::default(), &legacy).unwrap();
+    let mute = kernel.sink(Object::file(&patterned(100)), OFlags::empty());
+    let told = (
+        |_: &crate::Progress| ControlFlow::Continue(()),
+        |_: &[u8]| {},
+        |_: &Skipped| {},
+    );
+    let outcome = transfer_after(
+        &kernel,
+        (&mute, &sink),
+        Options::default(),
+        told,
+        Some(&legacy),
+    );
+    let Outcome::Refused(failure) = outcome else {
+        panic!("read what is not open for reading");
+    };
+    assert_eq!(failure.cause, Errno::BADF.into());
+}
+
 /// A file of a series, what befalls it, and whether it is wanted whole.
 type Draw = (usize, Vec<Twist>, Option<u64>);
 
