@@ -13,8 +13,11 @@
 //! - [`choice`]: words out of a list, as values of options.
 //! - [`digest`]: digests of what passes, of many files at once.
 //! - [`exit`]: error messages, signals, and how a tool ends.
+//! - [`number`]: amounts, rates and sizes.
 //! - [`quote`]: names in messages, quoted as GNU quotes them.
 //! - [`sys`]: what needs `unsafe`.
+//! - [`time`]: durations and the time of day.
+//! - [`tty`]: where a display goes.
 
 pub mod cat;
 pub mod dircopy;
@@ -27,8 +30,12 @@ pub mod args;
 pub mod choice;
 pub mod digest;
 pub mod exit;
+pub mod number;
 pub mod quote;
+pub mod time;
+pub mod tty;
 
+mod order;
 mod own_output;
 mod probe;
 

@@ -9,16 +9,13 @@ pub mod bar;
 pub mod format;
 pub mod history;
 pub mod look;
-pub mod number;
 pub mod reading;
 pub mod render;
 pub mod rows;
 pub mod screen;
 pub mod signals;
 pub mod text;
-pub mod time;
 pub mod titles;
-pub mod tty;
 pub mod watch;
 
 mod carrier;

@@ -9,7 +9,6 @@ pub mod line;
 pub mod name;
 
 mod lines;
-mod order;
 mod tally;
 
 mod beneath;

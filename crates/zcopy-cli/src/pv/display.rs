@@ -14,8 +14,8 @@ use super::face::Face;
 use super::meter::Meter;
 use super::settings::{Form, Output, Settings};
 use super::signals::{self, Signals};
-use super::tty;
 use crate::exit;
+use crate::tty;
 
 /// What the thread that draws is told.
 #[derive(Debug)]

@@ -20,7 +20,8 @@ use super::screen::{Screen, Setup};
 use super::settings::{Form, Settings};
 use super::signals::{self, Event as Signal};
 use super::status::Status;
-use super::{json, number, time, titles};
+use super::{json, titles};
+use crate::{number, time};
 use crate::quote::quoted;
 use crate::{exit, sys};
 

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use crate::number::{self, Unit};
 use crate::pv::bar::{self, BarStyle};
 use crate::pv::format::{Format, Layout, Piece};
-use crate::pv::number::{self, Unit};
 use crate::pv::reading::Reading;
-use crate::pv::{text, time};
+use crate::pv::text;
+use crate::time;
 
 /// How a line looks, whatever is read.
 #[derive(Clone, Debug)]
@@ -50,7 +51,7 @@ const WIDEST: usize = 10_000;
 /// use std::time::Duration;
 /// use zcopy_cli::pv::bar::BarStyle;
 /// use zcopy_cli::pv::format::{Format, Shown};
-/// use zcopy_cli::pv::number::Unit;
+/// use zcopy_cli::number::Unit;
 /// use zcopy_cli::pv::reading::Reading;
 /// use zcopy_cli::pv::render::{Look, render};
 ///

@@ -18,8 +18,8 @@ use crossterm::terminal::{Clear, ClearType};
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
-use super::tty::{Size, Tty};
 use crate::sys;
+use crate::tty::{Size, Tty};
 use table::{Table, Top};
 
 mod table;

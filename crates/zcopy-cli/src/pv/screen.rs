@@ -11,7 +11,7 @@ use super::look::Look;
 use super::rows::{Rows, Turn};
 use super::text::width;
 use super::titles;
-use super::tty::{Size, Tty};
+use crate::tty::{Size, Tty};
 
 pub use several::Several;
 

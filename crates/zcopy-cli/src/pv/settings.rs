@@ -13,9 +13,9 @@ use super::bar::BarStyle;
 use super::digest::Algorithm;
 use super::extra::Extra;
 use super::format::{Format, Shown};
-use super::number::{Unit, parse_rate, parse_size};
 use super::options::Args;
 use super::witness::Counted;
+use crate::number::{Unit, parse_rate, parse_size};
 
 /// The shortest and the longest time between two displays.
 const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=600.0;

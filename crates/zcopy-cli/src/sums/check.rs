@@ -12,10 +12,10 @@ use super::beneath;
 use super::line;
 use super::lines::Lines;
 use super::name;
-use super::order::{Workshop, in_order};
 use super::tally::{Checked, Counts, Tally, Verdict, Voices};
 use crate::digest::{Algorithm, Digest, Stream};
 use crate::exit;
+use crate::order::{Workshop, in_order};
 use crate::quote::quoted;
 
 pub use options::Options;

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use zcopy_cli::pv::look::Look;
 use zcopy_cli::pv::rows::{Rows, Turn};
 use zcopy_cli::pv::screen::{Screen, Setup};
-use zcopy_cli::pv::tty::Tty;
+use zcopy_cli::tty::Tty;
 
 use crate::screen::{CONTROL_Q, Terminal};
 

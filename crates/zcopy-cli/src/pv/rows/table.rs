@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::super::tty::Size;
+use crate::tty::Size;
 
 /// How long a table may be as text.
 pub(super) const LONGEST: usize = 64;

@@ -118,8 +118,7 @@ fn numbers_keep_their_width_over_all_magnitudes() {
     for len in [1, 9, 90, 900, 24, 9000, 90_000, 1_000_000] {
         source.write_all(&vec![0; len]).unwrap();
         total += len;
-        let shown =
-            zcopy_cli::pv::number::amount(total as u64, zcopy_cli::pv::number::Unit::Bytes, false);
+        let shown = zcopy_cli::number::amount(total as u64, zcopy_cli::number::Unit::Bytes, false);
         desk.wait_for(|seen| seen.row(0).starts_with(&format!("{shown} ")));
     }
     drop(source);

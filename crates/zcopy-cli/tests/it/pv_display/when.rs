@@ -35,8 +35,7 @@ fn it_counts_seconds_while_nobody_reads_and_leaves_out_what_is_unread() {
         };
         sink.read_exact(&mut vec![0; read * 1024]).unwrap();
         // A slow reader is followed by the page, not by the pipe.
-        let shown =
-            zcopy_cli::pv::number::amount(kib * 1024, zcopy_cli::pv::number::Unit::Bytes, false);
+        let shown = zcopy_cli::number::amount(kib * 1024, zcopy_cli::number::Unit::Bytes, false);
         desk.wait_for(|seen| seen.row(0).starts_with(&shown));
     }
     desk.press(b"\x03");

@@ -19,7 +19,7 @@ const SAME_DAY: Duration = Duration::from_secs(6 * 3600);
 ///
 /// ```
 /// use std::time::Duration;
-/// use zcopy_cli::pv::time::duration;
+/// use zcopy_cli::time::duration;
 ///
 /// assert_eq!(duration(Duration::from_millis(62_900)), "0:01:02");
 /// assert_eq!(duration(Duration::from_secs(93_784)), "1:02:03:04");
@@ -55,7 +55,7 @@ pub fn duration(duration: Duration) -> String {
 ///
 /// ```
 /// use std::time::Duration;
-/// use zcopy_cli::pv::time::eta;
+/// use zcopy_cli::time::eta;
 ///
 /// assert_eq!(eta(Some(Duration::from_secs(3))), "ETA 0:00:03");
 /// assert_eq!(eta(None), "ETA -:--:--");
@@ -74,7 +74,7 @@ pub fn eta(remaining: Option<Duration>) -> String {
 ///
 /// ```
 /// use std::time::Duration;
-/// use zcopy_cli::pv::time::finish;
+/// use zcopy_cli::time::finish;
 ///
 /// let noon = jiff::civil::date(2027, 1, 15).at(12, 0, 0, 0).to_zoned(jiff::tz::TimeZone::UTC).unwrap();
 /// assert_eq!(finish(&noon, Some(Duration::from_secs(61))), "FIN 12:01:01");

@@ -18,7 +18,7 @@ pub enum Unit {
 /// # Examples
 ///
 /// ```
-/// use zcopy_cli::pv::number::{Unit, amount};
+/// use zcopy_cli::number::{Unit, amount};
 ///
 /// assert_eq!(amount(1023, Unit::Bytes, false), "1023  B");
 /// assert_eq!(amount(1024, Unit::Bytes, false), "1.00KiB");
@@ -39,7 +39,7 @@ pub fn amount(count: u64, unit: Unit, si: bool) -> String {
 /// # Examples
 ///
 /// ```
-/// use zcopy_cli::pv::number::{Unit, rate};
+/// use zcopy_cli::number::{Unit, rate};
 ///
 /// assert_eq!(rate(1.5e6, Unit::Bytes, false), "1.43MiB/s");
 /// assert_eq!(rate(0.5, Unit::Lines, false), " 500m/s");
@@ -149,7 +149,7 @@ pub struct NotASize;
 /// # Examples
 ///
 /// ```
-/// use zcopy_cli::pv::number::parse_size;
+/// use zcopy_cli::number::parse_size;
 ///
 /// assert_eq!(parse_size("1.5K", false), Ok(1536));
 /// assert_eq!(parse_size("1.5K", true), Ok(1500));

@@ -9,15 +9,15 @@ use std::thread;
 const MOST_WAITING: usize = 8 << 20;
 
 /// What is done, and with what.
-pub(super) struct Workshop<Next, Start, Weigh, Deliver> {
+pub(crate) struct Workshop<Next, Start, Weigh, Deliver> {
     /// Gives the next job; it is asked for none after the last.
-    pub(super) next: Next,
+    pub(crate) next: Next,
     /// Gives each thread what it does its jobs by.
-    pub(super) start: Start,
+    pub(crate) start: Start,
     /// How much memory a result holds, in bytes.
-    pub(super) weigh: Weigh,
+    pub(crate) weigh: Weigh,
     /// Takes the results that have become due, in the order of their jobs. An error ends all the work.
-    pub(super) deliver: Deliver,
+    pub(crate) deliver: Deliver,
 }
 
 /// Does all jobs, on `n_threads` threads, of which the caller's is one.
@@ -28,7 +28,7 @@ pub(super) struct Workshop<Next, Start, Weigh, Deliver> {
 /// # Errors
 ///
 /// That of `deliver`, after which no job is begun.
-pub(super) fn in_order<Job, Done, E, Work, Next, Start, Weigh, Deliver>(
+pub(crate) fn in_order<Job, Done, E, Work, Next, Start, Weigh, Deliver>(
     n_threads: usize,
     workshop: Workshop<Next, Start, Weigh, Deliver>,
 ) -> Result<(), E>

@@ -1,0 +1,19 @@
+//! `zc-dircopy`: copies a tree, and leaves the digests of all its files behind.
+
+use std::process::ExitCode;
+
+use zcopy_cli::dircopy::{self, MISUSE, Outcome};
+use zcopy_cli::{args, exit};
+
+fn main() -> ExitCode {
+    exit::prepare();
+    let args = match args::parse_as::<dircopy::Args>(MISUSE) {
+        Ok((args, _)) => args,
+        Err(status) => return status,
+    };
+    match dircopy::run(&args) {
+        Outcome::Complete => ExitCode::SUCCESS,
+        Outcome::Incomplete => ExitCode::FAILURE,
+        Outcome::Misused => MISUSE.into(),
+    }
+}

@@ -1,0 +1,170 @@
+//! The command line of `zc-dircopy`, and what it asks for.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::ArgAction;
+
+use super::policy::Policy;
+use crate::choice::{self, Choice};
+use crate::digest::Algorithm;
+use crate::number::parse_size;
+
+/// The command line of `zc-dircopy`.
+#[derive(Debug, clap::Parser)]
+#[allow(clippy::struct_excessive_bools, reason = "one for each switch")]
+#[command(
+    name = "zc-dircopy",
+    version,
+    override_usage = "zc-dircopy [OPTION]... SRC DST\n       \
+                      zc-dircopy [OPTION]... -i SRC -o DST\n       \
+                      zc-dircopy --check [OPTION]... [DIR]...",
+    about = "Copy the tree SRC to DST, and leave the digests of all its files in DST.",
+    after_help = "POLICY says what becomes of files that DST has already:\n  \
+                  default  replace them if they differ in size or are older\n  \
+                  never    leave them\n  \
+                  always   replace them\n  \
+                  update   as default, and compare the contents of those that seem to be the same\n\
+                  A GLOB without / leaves out what bears such a name, one with / what has such a path from SRC; \
+                  one that ends in /\nmeans directories alone.\n\n\
+                  The digests stand in DST/shasum.YYYY-MM-DD.HH.MM.SS.txt, or b3sum.… for BLAKE3, as sha256sum and b3sum write them.\n\
+                  The status is 0, 1 if anything failed, and 2 for bad usage."
+)]
+pub struct Args {
+    /// SRC and DST, or with --check the trees to verify
+    #[arg(value_name = "PATH")]
+    pub(super) paths: Vec<PathBuf>,
+
+    /// The tree to copy
+    #[arg(short, long, value_name = "SRC")]
+    pub(super) input: Option<PathBuf>,
+
+    /// Where the copy goes; it is made if it does not exist
+    #[arg(short, long, value_name = "DST")]
+    pub(super) output: Option<PathBuf>,
+
+    /// What becomes of files that DST has already; see below
+    #[arg(
+        long,
+        value_name = "POLICY",
+        default_value = "default",
+        hide_default_value = true,
+        hide_possible_values = true,
+        value_parser = choice::parser::<Policy>()
+    )]
+    pub(super) overwrite_policy: Policy,
+
+    /// The digest: sha256 or blake3
+    #[arg(
+        long,
+        value_name = "HASH",
+        hide_possible_values = true,
+        value_parser = choice::parser::<Algorithm>()
+    )]
+    pub(super) hash: Option<Algorithm>,
+
+    /// Make no digests, and no file of them
+    #[arg(long)]
+    pub(super) no_hash: bool,
+
+    /// Leave files that are not copied out of the digests, instead of reading them
+    #[arg(long)]
+    pub(super) no_hash_skipped: bool,
+
+    /// Read every copy back from the disk before it gets its name
+    #[arg(long)]
+    pub(super) verify: bool,
+
+    /// Compare files that are not copied with their originals, byte by byte
+    #[arg(long)]
+    pub(super) verify_existing: bool,
+
+    /// Bring every file, directory and digest to the disk
+    #[arg(long)]
+    pub(super) durable: bool,
+
+    /// Copy what symbolic links lead to in their place
+    #[arg(short = 'L', long)]
+    pub(super) dereference: bool,
+
+    /// Leave out what is mounted below SRC
+    #[arg(short = 'x', long)]
+    pub(super) one_file_system: bool,
+
+    /// Leave out what matches GLOB; may be repeated
+    #[arg(long, value_name = "GLOB", action = ArgAction::Append)]
+    pub(super) exclude: Vec<String>,
+
+    /// How many files are copied at once; 1 suits disks that spin
+    #[arg(short, long, value_name = "N")]
+    pub(super) jobs: Option<NonZeroUsize>,
+
+    /// How many blocks of each file may wait to be hashed
+    #[arg(long, value_name = "N", default_value = "10")]
+    pub(super) queue_size: NonZeroUsize,
+
+    /// How much is read and written at once
+    #[arg(long, value_name = "SIZE", default_value = "128K", value_parser = block_size)]
+    pub(super) block_size: usize,
+
+    /// Show no progress and no summary
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+
+    /// Tell progress, errors and the summary on standard output, in lines of JSON
+    #[arg(long)]
+    pub(super) json: bool,
+
+    /// Verify trees against their newest files of digests
+    #[arg(long)]
+    pub(super) check: bool,
+
+    /// With --check, verify against FILE
+    #[arg(long, value_name = "FILE", requires = "check")]
+    pub(super) hash_file: Option<PathBuf>,
+
+    /// With --check, say nothing of files that have their digests
+    #[arg(long, requires = "check")]
+    pub(super) silent: bool,
+
+    /// With --check, do not count at the end what failed
+    #[arg(long, requires = "check")]
+    pub(super) no_summary: bool,
+
+    /// Say for each file how it was copied
+    #[arg(long)]
+    pub(super) explain: bool,
+
+    /// Print this help, and exit
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: Option<bool>,
+
+    /// Print the version, and exit
+    #[arg(short = 'V', long, action = ArgAction::Version)]
+    version: Option<bool>,
+}
+
+impl Choice for Policy {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("default", Policy::Default),
+        ("never", Policy::Never),
+        ("always", Policy::Always),
+        ("update", Policy::Update),
+    ];
+}
+
+impl Choice for Algorithm {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("sha256", Algorithm::Sha256), ("blake3", Algorithm::Blake3)];
+}
+
+/// The most that a block may have: a thousand workers could not have more.
+const LARGEST_BLOCK: u64 = 1 << 30;
+
+fn block_size(text: &str) -> Result<usize, String> {
+    let size = parse_size(text, false).ok();
+    let size = size.filter(|size| (1..=LARGEST_BLOCK).contains(size));
+    // A gigabyte fits everywhere.
+    let size = size.and_then(|size| usize::try_from(size).ok());
+    size.ok_or_else(|| format!("invalid block size '{text}'"))
+}

@@ -1,0 +1,40 @@
+//! How much of a tree has been dealt with so far.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What all threads count together, and whoever displays it reads.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    /// Bytes of regular files that have been copied, cloned or read.
+    pub(super) bytes: Count,
+    /// Regular files that have got their names or kept them, whichever of the next four they are.
+    pub(super) files: Count,
+    /// Regular files whose bytes were written.
+    pub(super) copied: Count,
+    /// Regular files that share their blocks with the source.
+    pub(super) cloned: Count,
+    /// Further names of regular files.
+    pub(super) linked: Count,
+    /// Regular files that were left as they were.
+    pub(super) skipped: Count,
+    /// Symbolic links, FIFOs and devices, made or left.
+    pub(super) others: Count,
+    /// What was complained of.
+    pub(super) failed: Count,
+}
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+pub(super) struct Count(AtomicU64);
+
+impl Count {
+    /// Counts so many more.
+    pub(super) fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// How many there are so far.
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
