@@ -2,13 +2,43 @@
 //!
 //! Everything here goes by directory descriptors and names in them, never by paths, so that whatever somebody
 //! renames or replaces during the run, nothing is read or written outside of the two trees. Names are bytes.
-//! No file's contents are moved here.
+//!
+//! One thread at a time walks; as many as there are jobs copy, each one file; others hash. What has become of entries is taken in the order of
+//! the tree, so that the sum file is sorted, and a link is made when what it leads to has its name.
 //!
 //! - [`containment`]: that the destination does not lie in the source.
 //! - [`tree`]: walks the source and mirrors its directories.
 //! - [`policy`]: which files are copied.
 //! - [`place`]: files under construction, which get their names once they are whole.
 //! - [`attributes`]: owners, modes, extended attributes, access lists and times.
+
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Context as _, anyhow};
+use rustix::fs::Mode;
+
+pub use args::Args;
+
+use copier::{Copier, Done, Job};
+use counts::Counts;
+use face::{End, Face, Manner, Total};
+use hashing::Hashers;
+use ledger::Ledger;
+use links::Links;
+use place::Durability;
+use settings::Settings;
+use sharing::Sharing;
+use sum_file::SumFile;
+use tree::Root;
+
+use crate::order::{Workshop, in_order};
+use crate::sums::check;
+use crate::sums::name::Name;
+use crate::{exit, sys};
 
 pub mod containment;
 pub mod tree;
@@ -19,7 +49,238 @@ pub mod place;
 
 pub mod attributes;
 
+mod args;
+mod settings;
+
+mod copier;
+mod hashing;
+mod ledger;
+mod links;
+mod sharing;
+mod sum_file;
+
+mod counts;
+mod face;
+
 mod listing;
 
 #[cfg(test)]
 mod ground;
+
+/// The status after a usage error.
+pub const MISUSE: u8 = 2;
+
+/// What came of a run. What failed has been complained of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All was done.
+    Complete,
+    /// Something could not be copied or verified.
+    Incomplete,
+    /// The command line makes no sense.
+    Misused,
+}
+
+/// Copies a tree, or verifies some.
+#[must_use]
+pub fn run(args: &Args) -> Outcome {
+    if args.check {
+        return verify(args);
+    }
+    match Settings::of(args) {
+        Ok(settings) => copy(&settings, args.manner()),
+        Err(message) => misuse(&message),
+    }
+}
+
+fn misuse(message: &str) -> Outcome {
+    exit::say(message);
+    exit::refer_to_help();
+    Outcome::Misused
+}
+
+/// Verifies trees against their sum files.
+fn verify(args: &Args) -> Outcome {
+    if let Some(message) = settings::check_misuse(args) {
+        return misuse(&message);
+    }
+    let outcome = check::check(&args.check_options()).and_then(|outcome| {
+        sys::close_stdout().context("write error")?;
+        Ok(outcome)
+    });
+    match outcome {
+        Ok(check::Outcome::Verified) => Outcome::Complete,
+        Ok(check::Outcome::Failed) => Outcome::Incomplete,
+        Err(error) => {
+            exit::complain(&error);
+            Outcome::Incomplete
+        }
+    }
+}
+
+/// Copies the tree, and tells what came of it.
+fn copy(settings: &Settings, manner: Manner) -> Outcome {
+    let begun = Instant::now();
+    let counts = Counts::default();
+    let face = Face::new(manner, &counts);
+    // Before there are threads: the mask is the process's.
+    let mode = Mode::from_raw_mode(0o666) - current_mask();
+    let sums = match copy_tree(settings, &face, &counts, mode) {
+        Ok(sums) => sums,
+        Err(Stopped::Told) => return Outcome::Incomplete,
+        Err(Stopped::By(error)) => {
+            exit::complain(&error);
+            return Outcome::Incomplete;
+        }
+    };
+    let told = face.summarize(begun.elapsed(), sums.as_deref());
+    if let Err(error) = told.and_then(|()| sys::close_stdout()) {
+        exit::complain(&anyhow!(error).context("write error"));
+        return Outcome::Incomplete;
+    }
+    if counts.failed.get() == 0 {
+        Outcome::Complete
+    } else {
+        Outcome::Incomplete
+    }
+}
+
+/// Why nothing was copied.
+enum Stopped {
+    /// It has been said.
+    Told,
+    By(anyhow::Error),
+}
+
+/// Copies the tree. Gives the path of the sum file, if there is one.
+fn copy_tree(
+    settings: &Settings,
+    face: &Face<'_>,
+    counts: &Counts,
+    mode: Mode,
+) -> Result<Option<PathBuf>, Stopped> {
+    let nowhere = File::options().write(true).open("/dev/null");
+    let nowhere = nowhere.context("/dev/null").map_err(Stopped::By)?;
+    let root = Root::open(&settings.source, &settings.destination).map_err(|trouble| {
+        exit::complain(&anyhow!(trouble));
+        Stopped::Told
+    })?;
+    let sums = begin_sums(settings, face, &root, mode);
+    let mut ledger = Ledger::new((settings, face, counts), &root, sums);
+    let (end, total) = (End::default(), Total::default());
+    thread::scope(|scope| {
+        if face.shows_progress() {
+            scope.spawn(|| face.draw_until(&end, &total));
+            scope.spawn(|| {
+                let Settings {
+                    source, exclude, ..
+                } = settings;
+                let (follows, one) = (settings.follows_symlinks, settings.one_file_system);
+                face::prescan(source, follows, one, exclude, &total, &end);
+            });
+        }
+        let _rings = RungAtLast(&end);
+        copy_entries(settings, face, (counts, &nowhere), &root, &mut ledger);
+    });
+    let name = ledger
+        .into_sums()
+        .and_then(|sums| finish_sums(settings, face, sums));
+    let destination = root.directory().destination().try_clone();
+    if let Err(trouble) = root.done() {
+        face.complain_of(&trouble);
+    }
+    if settings.durability == Durability::Synced {
+        // Directories have got their attributes since they were synced.
+        let synced = destination.and_then(|root| Ok(rustix::fs::syncfs(root)?));
+        if let Err(error) = synced {
+            let error = anyhow!(error).context("cannot bring the copy to the disk");
+            face.complain("".as_ref(), &error);
+        }
+    }
+    Ok(name.map(|name| settings.destination.join(name.to_string())))
+}
+
+/// Ends the drawing, even if the work panics.
+struct RungAtLast<'a>(&'a End);
+
+impl Drop for RungAtLast<'_> {
+    fn drop(&mut self) {
+        self.0.ring();
+    }
+}
+
+/// Copies everything but directories, which the walk makes.
+fn copy_entries(
+    settings: &Settings,
+    face: &Face<'_>,
+    (counts, nowhere): (&Counts, &File),
+    root: &Root,
+    ledger: &mut Ledger<'_>,
+) {
+    let sharing = Sharing::default();
+    let mut links = Links::default();
+    let mut walk = root.walk(settings.walk(), |trouble| face.complain_of(&trouble));
+    thread::scope(|scope| {
+        let hashers = Hashers::start(
+            scope,
+            settings.algorithm,
+            settings.n_hashers,
+            settings.queue_size,
+        );
+        let workshop = Workshop {
+            next: || {
+                walk.next().map(|entry| {
+                    let role = links.role(&entry);
+                    Job { entry, role }
+                })
+            },
+            start: || {
+                let mut copier = Copier {
+                    settings,
+                    face,
+                    counts,
+                    sharing: &sharing,
+                    tap: hashers.tap(),
+                    nowhere,
+                };
+                move |job| copier.work(job)
+            },
+            weigh: Done::weight,
+            deliver: |due: &mut dyn Iterator<Item = Done>| {
+                ledger.take(due);
+                Ok::<(), std::convert::Infallible>(())
+            },
+        };
+        let Ok(()) = in_order(settings.n_jobs, workshop);
+    });
+}
+
+/// Begins the sum file, if there is to be one.
+fn begin_sums(settings: &Settings, face: &Face<'_>, root: &Root, mode: Mode) -> Option<SumFile> {
+    if !settings.leaves_sums {
+        return None;
+    }
+    let directory = root.directory().destination();
+    SumFile::begin(directory, settings.algorithm, mode)
+        .map_err(|error| complain_of_sums(face, error))
+        .ok()
+}
+
+/// Gives the sum file its name.
+fn finish_sums(settings: &Settings, face: &Face<'_>, sums: SumFile) -> Option<Name> {
+    sums.finish(settings.durability)
+        .map_err(|error| complain_of_sums(face, error))
+        .ok()
+}
+
+fn complain_of_sums(face: &Face<'_>, error: io::Error) {
+    let error = anyhow!(error).context("cannot write the file of digests");
+    face.complain("".as_ref(), &error);
+}
+
+/// What new files are not allowed.
+fn current_mask() -> Mode {
+    let mask = rustix::process::umask(Mode::empty());
+    rustix::process::umask(mask);
+    mask
+}

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 
 use clap::ArgAction;
 
+use super::face::Manner;
 use super::policy::Policy;
 use crate::choice::{self, Choice};
 use crate::digest::Algorithm;
 use crate::number::parse_size;
+use crate::sums::check;
 
 /// The command line of `zc-dircopy`.
 #[derive(Debug, clap::Parser)]
@@ -142,6 +144,37 @@ pub struct Args {
     /// Print the version, and exit
     #[arg(short = 'V', long, action = ArgAction::Version)]
     version: Option<bool>,
+}
+
+impl Args {
+    /// How things are told.
+    pub(super) fn manner(&self) -> Manner {
+        match (self.json, self.quiet) {
+            (true, _) => Manner::Json,
+            (false, true) => Manner::Quiet,
+            (false, false) => Manner::Normal,
+        }
+    }
+
+    /// What is verified, and how that is told.
+    pub(super) fn check_options(&self) -> check::Options {
+        let mut options = check::Options::new()
+            .silent(self.silent)
+            .summary(!self.no_summary);
+        for directory in &self.paths {
+            options = options.directory(directory);
+        }
+        if let Some(file) = &self.hash_file {
+            options = options.hash_file(file);
+        }
+        if let Some(algorithm) = self.hash {
+            options = options.hash(algorithm);
+        }
+        if let Some(n_jobs) = self.jobs {
+            options = options.threads(n_jobs);
+        }
+        options
+    }
 }
 
 impl Choice for Policy {

@@ -118,6 +118,21 @@ impl<D: AsFd> Place<D> {
         replace: Replace,
         durability: Durability,
     ) -> io::Result<File> {
+        self.try_commit(name, replace, durability)?;
+        Ok(self.file)
+    }
+
+    /// Gives the file its name, unless that fails: then another one can be tried.
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit).
+    pub fn try_commit(
+        &mut self,
+        name: &CStr,
+        replace: Replace,
+        durability: Durability,
+    ) -> io::Result<()> {
         if durability == Durability::Synced {
             rustix::fs::fsync(&self.file)?;
         }
@@ -128,8 +143,7 @@ impl<D: AsFd> Place<D> {
         } else {
             self.link(name, replace)?;
         }
-        sync(self.spot.directory.as_fd(), durability)?;
-        Ok(self.file)
+        Ok(sync(self.spot.directory.as_fd(), durability)?)
     }
 
     /// Gives a name to a file that has none.

@@ -21,9 +21,9 @@ use super::settings::{Form, Settings};
 use super::signals::{self, Event as Signal};
 use super::status::Status;
 use super::{json, titles};
-use crate::{number, time};
 use crate::quote::quoted;
 use crate::{exit, sys};
+use crate::{number, time};
 
 /// How often to look whether the first byte has come, or the last command is over.
 const LOOK: Duration = Duration::from_millis(50);

@@ -81,6 +81,12 @@ impl Directory {
         &self.destination
     }
 
+    /// The device that the copy is on.
+    #[must_use]
+    pub fn destination_device(&self) -> u64 {
+        self.copy.0
+    }
+
     /// What it was like when it was opened.
     #[must_use]
     pub fn stat(&self) -> &Stat {

@@ -1,0 +1,278 @@
+//! Digests made in threads of their own, while whoever has the bytes goes on.
+//!
+//! Each thread has an inbox, and streams of many files under way, so that their blocks fill the lanes of vector registers where that
+//! pays. A file's blocks are copied into buffers of which it has `queue_size`: whoever is so far ahead waits for one to come back.
+//! A file that fits in two blocks is hashed by who copies it, unless lanes are to be filled: handing it over would take longer.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::Scope;
+
+use crate::digest::{Algorithm, Digest, Lane, Lanes, Stream, Way};
+
+/// How many messages a thread's inbox holds. Who finds it full waits.
+const INBOX: usize = 256;
+
+/// How many messages are dealt with before digests are given out that are due.
+const ROUND: usize = 64;
+
+/// Files up to this size are hashed by who copies them, where streams are hashed one by one: 256 KiB.
+const SMALL: u64 = 256 << 10;
+
+/// How many files should be copied at once on so many cores, so that hashing has what it needs.
+pub(super) fn jobs(algorithm: Algorithm, n_cores: usize) -> usize {
+    n_cores * lanes(algorithm).max(4)
+}
+
+/// How many streams a thread hashes together.
+fn lanes(algorithm: Algorithm) -> usize {
+    match algorithm {
+        Algorithm::Sha256 => Way::best().lanes(),
+        Algorithm::Blake3 => 1,
+    }
+}
+
+/// The threads.
+#[derive(Debug)]
+pub(super) struct Hashers {
+    algorithm: Algorithm,
+    /// How many buffers each stream has.
+    queue_size: usize,
+    /// Up to this size nothing is handed over.
+    small: u64,
+    threads: Vec<Hasher>,
+    n_taps: AtomicUsize,
+}
+
+/// A thread, as others see it.
+#[derive(Debug)]
+struct Hasher {
+    inbox: SyncSender<Message>,
+    /// How many streams it has.
+    n_open: AtomicUsize,
+}
+
+/// What a thread is told. Streams are named by their [taps](Tap), of which each has one at a time.
+#[derive(Debug)]
+enum Message {
+    Open(usize, SyncSender<Reply>),
+    Bytes(usize, Vec<u8>),
+    End(usize),
+    Abandon(usize),
+}
+
+/// What comes back.
+#[derive(Debug)]
+enum Reply {
+    /// A buffer that can be filled again.
+    Buffer(Vec<u8>),
+    Digest(Digest),
+}
+
+impl Hashers {
+    /// Starts them. They end when this is dropped, with all taps.
+    pub(super) fn start<'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        algorithm: Algorithm,
+        n_threads: usize,
+        queue_size: usize,
+    ) -> Self {
+        let threads = (0..n_threads).map(|_| {
+            let (inbox, messages) = sync_channel(INBOX);
+            scope.spawn(move || serve(&messages, algorithm));
+            Hasher {
+                inbox,
+                n_open: AtomicUsize::new(0),
+            }
+        });
+        Self {
+            algorithm,
+            queue_size,
+            small: if lanes(algorithm) == 1 { SMALL } else { 0 },
+            threads: threads.collect(),
+            n_taps: AtomicUsize::new(0),
+        }
+    }
+
+    /// A way to have streams hashed, one after another.
+    pub(super) fn tap(&self) -> Tap<'_> {
+        // Room for every buffer and a digest, so that no thread ever waits for who asked.
+        let (reply, replies) = sync_channel(self.queue_size + 1);
+        Tap {
+            hashers: self,
+            id: self.n_taps.fetch_add(1, Ordering::Relaxed),
+            reply,
+            replies,
+            spare: Vec::new(),
+            n_buffers: 0,
+        }
+    }
+}
+
+/// A thread's work, until nobody can send it anything.
+fn serve(messages: &Receiver<Message>, algorithm: Algorithm) {
+    let mut lanes = Lanes::new(algorithm);
+    let mut open: HashMap<usize, (Lane, SyncSender<Reply>)> = HashMap::new();
+    let mut ended = Vec::new();
+    while let Ok(first) = messages.recv() {
+        let more = messages.try_iter().take(ROUND);
+        for message in std::iter::once(first).chain(more) {
+            match message {
+                Message::Open(id, reply) => {
+                    open.insert(id, (lanes.open(), reply));
+                }
+                Message::Bytes(id, bytes) => {
+                    if let Some((lane, reply)) = open.get(&id) {
+                        lanes.push(lane, &bytes);
+                        // Whoever has given up needs no buffers.
+                        let _ = reply.try_send(Reply::Buffer(bytes));
+                    }
+                }
+                Message::End(id) => {
+                    if let Some((lane, reply)) = open.remove(&id) {
+                        lanes.end(&lane);
+                        ended.push((lane, reply));
+                    }
+                }
+                Message::Abandon(id) => {
+                    if let Some((lane, _)) = open.remove(&id) {
+                        lanes.abandon(lane);
+                    }
+                }
+            }
+        }
+        // Their last blocks are hashed together.
+        for (lane, reply) in ended.drain(..) {
+            let _ = reply.try_send(Reply::Digest(lanes.finish(lane)));
+        }
+    }
+}
+
+/// Has streams hashed, one after another.
+#[derive(Debug)]
+pub(super) struct Tap<'h> {
+    hashers: &'h Hashers,
+    id: usize,
+    reply: SyncSender<Reply>,
+    replies: Receiver<Reply>,
+    spare: Vec<Vec<u8>>,
+    n_buffers: usize,
+}
+
+impl<'h> Tap<'h> {
+    /// Begins a stream of about so many bytes.
+    pub(super) fn begin(&mut self, size: u64) -> Flow<'_, 'h> {
+        if size <= self.hashers.small {
+            return Flow(Course::Here(Stream::new(self.hashers.algorithm)));
+        }
+        let n_open = |hasher: &&Hasher| hasher.n_open.load(Ordering::Relaxed);
+        match self.hashers.threads.iter().min_by_key(n_open) {
+            None => Flow(Course::Here(Stream::new(self.hashers.algorithm))),
+            Some(hasher) => {
+                hasher.n_open.fetch_add(1, Ordering::Relaxed);
+                let opened = Message::Open(self.id, self.reply.clone());
+                // If the thread is no more, that shows at the end.
+                let _ = hasher.inbox.send(opened);
+                Flow(Course::There(Line {
+                    hasher,
+                    tap: self,
+                    has_ended: false,
+                }))
+            }
+        }
+    }
+
+    /// A buffer that nobody uses; none, if the threads have ended.
+    fn buffer(&mut self) -> Option<Vec<u8>> {
+        loop {
+            if let Some(buffer) = self.spare.pop() {
+                return Some(buffer);
+            }
+            if self.n_buffers < self.hashers.queue_size {
+                self.n_buffers += 1;
+                return Some(Vec::new());
+            }
+            match self.replies.recv().ok()? {
+                Reply::Buffer(buffer) => self.spare.push(buffer),
+                // Of a stream that was given up after its end.
+                Reply::Digest(_) => {}
+            }
+        }
+    }
+
+    /// The digest of the stream that has ended.
+    fn digest(&mut self) -> Option<Digest> {
+        loop {
+            match self.replies.recv().ok()? {
+                Reply::Buffer(buffer) => self.spare.push(buffer),
+                Reply::Digest(digest) => return Some(digest),
+            }
+        }
+    }
+}
+
+/// A stream under way. One that is dropped is given up.
+#[derive(Debug)]
+pub(super) struct Flow<'t, 'h>(Course<'t, 'h>);
+
+#[derive(Debug)]
+enum Course<'t, 'h> {
+    /// Hashed at once.
+    Here(Stream),
+    /// Hashed by another thread.
+    There(Line<'t, 'h>),
+}
+
+#[derive(Debug)]
+struct Line<'t, 'h> {
+    hasher: &'h Hasher,
+    tap: &'t mut Tap<'h>,
+    has_ended: bool,
+}
+
+impl Flow<'_, '_> {
+    /// These bytes come next.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        match &mut self.0 {
+            Course::Here(stream) => stream.update(bytes),
+            Course::There(line) => line.push(bytes),
+        }
+    }
+
+    /// The digest of all; none, if the thread that made it has ended.
+    pub(super) fn finish(self) -> Option<Digest> {
+        match self.0 {
+            Course::Here(stream) => Some(stream.finish()),
+            Course::There(line) => line.finish(),
+        }
+    }
+}
+
+impl Line<'_, '_> {
+    fn push(&mut self, bytes: &[u8]) {
+        if let Some(mut buffer) = self.tap.buffer() {
+            buffer.clear();
+            buffer.extend_from_slice(bytes);
+            let _ = self.hasher.inbox.send(Message::Bytes(self.tap.id, buffer));
+        }
+    }
+
+    fn finish(mut self) -> Option<Digest> {
+        self.has_ended = true;
+        self.hasher.inbox.send(Message::End(self.tap.id)).ok()?;
+        self.tap.digest()
+    }
+}
+
+impl Drop for Line<'_, '_> {
+    fn drop(&mut self) {
+        self.hasher.n_open.fetch_sub(1, Ordering::Relaxed);
+        if !self.has_ended {
+            let _ = self.hasher.inbox.send(Message::Abandon(self.tap.id));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+use std::thread;
+
+use super::*;
+use crate::digest::digests;
+
+/// Bytes that are nowhere the same.
+fn bytes(seed: usize, len: usize) -> Vec<u8> {
+    (0..len)
+        .map(|at| ((at * 31 + seed * 17) >> 3) as u8)
+        .collect()
+}
+
+#[test]
+fn streams_of_many_taps_get_their_own_digests() {
+    for algorithm in [Algorithm::Sha256, Algorithm::Blake3] {
+        thread::scope(|scope| {
+            let hashers = Hashers::start(scope, algorithm, 2, 3);
+            let hashers = &hashers;
+            thread::scope(|scope| {
+                for worker in 0..9 {
+                    scope.spawn(move || {
+                        let mut tap = hashers.tap();
+                        for len in [0, 1, 1000, 300_000, 1_000_001] {
+                            let file = bytes(worker, len);
+                            // What it claims to have and what it has are two things.
+                            let mut flow = tap.begin(u64::MAX);
+                            for chunk in file.chunks(70_000) {
+                                flow.push(chunk);
+                            }
+                            let expected = digests(algorithm, &[&file])[0];
+                            assert_eq!(flow.finish(), Some(expected), "{worker} {len}");
+                        }
+                    });
+                }
+            });
+        });
+    }
+}
+
+#[test]
+fn a_stream_that_is_given_up_leaves_the_next_one_alone() {
+    thread::scope(|scope| {
+        let hashers = Hashers::start(scope, Algorithm::Sha256, 1, 2);
+        let mut tap = hashers.tap();
+        for _ in 0..100 {
+            let mut flow = tap.begin(u64::MAX);
+            flow.push(&[1; 5000]);
+            flow.push(&[2; 5000]);
+            drop(flow);
+            let mut flow = tap.begin(u64::MAX);
+            flow.push(b"abc");
+            assert_eq!(
+                flow.finish(),
+                Some(digests(Algorithm::Sha256, &[b"abc"])[0])
+            );
+        }
+    });
+}
+
+#[test]
+fn who_is_too_far_ahead_waits() {
+    thread::scope(|scope| {
+        let hashers = Hashers::start(scope, Algorithm::Sha256, 1, 4);
+        let mut tap = hashers.tap();
+        let mut flow = tap.begin(u64::MAX);
+        for _ in 0..1000 {
+            flow.push(&[7; 10_000]);
+        }
+        assert!(flow.finish().is_some());
+        assert!(tap.n_buffers <= 4);
+    });
+}
+
+#[test]
+fn small_files_are_hashed_by_who_copies_them_if_that_is_as_fast() {
+    thread::scope(|scope| {
+        let hashers = Hashers::start(scope, Algorithm::Blake3, 1, 4);
+        let mut tap = hashers.tap();
+        assert!(matches!(tap.begin(SMALL).0, Course::Here(_)));
+        assert!(matches!(tap.begin(SMALL + 1).0, Course::There(_)));
+    });
+}

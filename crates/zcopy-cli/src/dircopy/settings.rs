@@ -1,0 +1,117 @@
+//! What a command line asks for, once it has been understood.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::thread;
+
+use super::args::Args;
+use super::hashing;
+use super::place::Durability;
+use super::policy::Policy;
+use super::tree::{self, Exclude};
+use crate::digest::Algorithm;
+use crate::quote::{argument, quoted};
+
+/// What is to be done, and how.
+#[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "one for each switch")]
+pub(super) struct Settings {
+    pub(super) source: PathBuf,
+    pub(super) destination: PathBuf,
+    pub(super) policy: Policy,
+    /// How contents are compared, and what the lines of the sum file hold.
+    pub(super) algorithm: Algorithm,
+    /// Whether there is a sum file.
+    pub(super) leaves_sums: bool,
+    /// Whether files that are left as they are have lines in it.
+    pub(super) hashes_skipped: bool,
+    pub(super) verifies: bool,
+    pub(super) verifies_existing: bool,
+    pub(super) durability: Durability,
+    pub(super) follows_symlinks: bool,
+    pub(super) one_file_system: bool,
+    pub(super) exclude: Exclude,
+    /// Files that are copied at once.
+    pub(super) n_jobs: usize,
+    /// Threads that do nothing but hash.
+    pub(super) n_hashers: usize,
+    /// Blocks of a file that may wait for one of those.
+    pub(super) queue_size: usize,
+    /// In bytes.
+    pub(super) block_size: usize,
+    pub(super) explains: bool,
+}
+
+impl Settings {
+    /// Understands a command line that is to copy.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, in words.
+    pub(super) fn of(args: &Args) -> Result<Self, String> {
+        let (source, destination) = ends(args)?;
+        let exclude = Exclude::new(&args.exclude).map_err(|error| error.to_string())?;
+        let algorithm = args.hash.unwrap_or(Algorithm::Sha256);
+        let n_cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let n_jobs = match args.jobs {
+            Some(n_jobs) => n_jobs.get(),
+            None => hashing::jobs(algorithm, n_cores),
+        };
+        Ok(Self {
+            source,
+            destination,
+            policy: args.overwrite_policy,
+            algorithm,
+            leaves_sums: !args.no_hash,
+            hashes_skipped: !args.no_hash_skipped,
+            verifies: args.verify,
+            verifies_existing: args.verify_existing,
+            durability: if args.durable {
+                Durability::Synced
+            } else {
+                Durability::Cached
+            },
+            follows_symlinks: args.dereference,
+            one_file_system: args.one_file_system,
+            exclude,
+            n_jobs,
+            n_hashers: n_cores,
+            queue_size: args.queue_size.get(),
+            block_size: args.block_size,
+            explains: args.explain,
+        })
+    }
+
+    /// What the walk is told.
+    pub(super) fn walk(&self) -> tree::Options {
+        tree::Options::new()
+            .follow_symlinks(self.follows_symlinks)
+            .one_file_system(self.one_file_system)
+            .exclude(self.exclude.clone())
+    }
+}
+
+/// Source and destination: by their options, or else the next operand.
+fn ends(args: &Args) -> Result<(PathBuf, PathBuf), String> {
+    let mut operands = args.paths.iter();
+    let source = args.input.as_ref().or_else(|| operands.next());
+    let source = source.ok_or("missing source operand")?;
+    let destination = args.output.as_ref().or_else(|| operands.next());
+    let destination = destination.ok_or_else(|| {
+        let source = argument(source.as_os_str());
+        format!("missing destination operand after {source}")
+    })?;
+    match operands.next() {
+        Some(extra) => Err(format!("extra operand {}", argument(extra.as_os_str()))),
+        None => Ok((source.clone(), destination.clone())),
+    }
+}
+
+/// What is wrong with a command line that is to verify, if anything is.
+pub(super) fn check_misuse(args: &Args) -> Option<String> {
+    let given = args.input.as_ref().or(args.output.as_ref())?;
+    let given = quoted(given.as_os_str());
+    Some(format!(
+        "{given}: --check takes the trees as operands, without -i and -o"
+    ))
+}

@@ -1,0 +1,85 @@
+//! The sum file of a run, which gets its name when all is done.
+
+use std::ffi::CString;
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::fs::Mode;
+
+use super::place::{Durability, Place, Replace};
+use crate::digest::{Algorithm, Digest};
+use crate::sums::line;
+use crate::sums::name::Name;
+
+/// How much is written at once, in bytes.
+const BLOCK: usize = 64 << 10;
+
+/// A sum file that is being written. If the process is killed, or this dropped, there is none.
+#[derive(Debug)]
+pub(super) struct SumFile {
+    place: Place<Arc<OwnedFd>>,
+    name: Name,
+    lines: Vec<u8>,
+}
+
+impl SumFile {
+    /// Begins one in this directory, of which everybody may read what `mode` allows.
+    ///
+    /// # Errors
+    ///
+    /// What `open(2)` and `fchmod(2)` say.
+    pub(super) fn begin(
+        directory: &Arc<OwnedFd>,
+        algorithm: Algorithm,
+        mode: Mode,
+    ) -> io::Result<Self> {
+        let place = Place::new(Arc::clone(directory))?;
+        rustix::fs::fchmod(&place, mode)?;
+        Ok(Self {
+            place,
+            name: Name::now(algorithm),
+            lines: Vec::with_capacity(BLOCK),
+        })
+    }
+
+    /// Adds a line.
+    ///
+    /// # Errors
+    ///
+    /// What `write(2)` says.
+    pub(super) fn add(&mut self, digest: &Digest, path: &[u8]) -> io::Result<()> {
+        line::write(digest, path, &mut self.lines);
+        if self.lines.len() >= BLOCK {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let mut file = self.place.file();
+        file.write_all(&self.lines)?;
+        self.lines.clear();
+        Ok(())
+    }
+
+    /// Gives it the first name of its second that nothing bears, and tells which.
+    ///
+    /// # Errors
+    ///
+    /// What `write(2)`, `close(2)` and [`Place::commit`] say.
+    pub(super) fn finish(mut self, durability: Durability) -> io::Result<Name> {
+        self.flush()?;
+        super::copier::settle(&self.place)?;
+        loop {
+            let name = CString::new(self.name.to_string())?;
+            match self.place.try_commit(&name, Replace::No, durability) {
+                Ok(()) => return Ok(self.name),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    self.name = self.name.next();
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
