@@ -2,7 +2,8 @@
 //!
 //! Each thread has an inbox, and streams of many files under way, so that their blocks fill the lanes of vector registers where that
 //! pays. A file's blocks are copied into buffers of which it has `queue_size`: whoever is so far ahead waits for one to come back.
-//! A file that fits in two blocks is hashed by who copies it, unless lanes are to be filled: handing it over would take longer.
+//! Where lanes are to be filled, all files come here. Otherwise handing over costs a copy, and pays only while a core would be idle: a small file,
+//! or one that begins while as many are under way as there are threads, is hashed by who copies it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,8 +40,10 @@ pub(super) struct Hashers {
     algorithm: Algorithm,
     /// How many buffers each stream has.
     queue_size: usize,
-    /// Up to this size nothing is handed over.
-    small: u64,
+    /// Whether streams are hashed together.
+    has_lanes: bool,
+    /// How many streams are under way, wherever they are hashed.
+    n_streams: AtomicUsize,
     threads: Vec<Hasher>,
     n_taps: AtomicUsize,
 }
@@ -89,7 +92,8 @@ impl Hashers {
         Self {
             algorithm,
             queue_size,
-            small: if lanes(algorithm) == 1 { SMALL } else { 0 },
+            has_lanes: lanes(algorithm) > 1,
+            n_streams: AtomicUsize::new(0),
             threads: threads.collect(),
             n_taps: AtomicUsize::new(0),
         }
@@ -163,23 +167,27 @@ pub(super) struct Tap<'h> {
 impl<'h> Tap<'h> {
     /// Begins a stream of about so many bytes.
     pub(super) fn begin(&mut self, size: u64) -> Flow<'_, 'h> {
-        if size <= self.hashers.small {
-            return Flow(Course::Here(Stream::new(self.hashers.algorithm)));
-        }
+        let hashers = self.hashers;
+        let n_streams = hashers.n_streams.fetch_add(1, Ordering::Relaxed);
+        let stays = size <= SMALL || n_streams >= hashers.threads.len();
         let n_open = |hasher: &&Hasher| hasher.n_open.load(Ordering::Relaxed);
-        match self.hashers.threads.iter().min_by_key(n_open) {
-            None => Flow(Course::Here(Stream::new(self.hashers.algorithm))),
-            Some(hasher) => {
+        let course = match hashers.threads.iter().min_by_key(n_open) {
+            Some(hasher) if hashers.has_lanes || !stays => {
                 hasher.n_open.fetch_add(1, Ordering::Relaxed);
                 let opened = Message::Open(self.id, self.reply.clone());
                 // If the thread is no more, that shows at the end.
                 let _ = hasher.inbox.send(opened);
-                Flow(Course::There(Line {
+                Course::There(Line {
                     hasher,
                     tap: self,
                     has_ended: false,
-                }))
+                })
             }
+            _ => Course::Here(Stream::new(hashers.algorithm)),
+        };
+        Flow {
+            course,
+            _counted: Counted(&hashers.n_streams),
         }
     }
 
@@ -214,7 +222,20 @@ impl<'h> Tap<'h> {
 
 /// A stream under way. One that is dropped is given up.
 #[derive(Debug)]
-pub(super) struct Flow<'t, 'h>(Course<'t, 'h>);
+pub(super) struct Flow<'t, 'h> {
+    course: Course<'t, 'h>,
+    _counted: Counted<'h>,
+}
+
+/// Counts down when it is over.
+#[derive(Debug)]
+struct Counted<'h>(&'h AtomicUsize);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 #[derive(Debug)]
 enum Course<'t, 'h> {
@@ -234,7 +255,7 @@ struct Line<'t, 'h> {
 impl Flow<'_, '_> {
     /// These bytes come next.
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        match &mut self.0 {
+        match &mut self.course {
             Course::Here(stream) => stream.update(bytes),
             Course::There(line) => line.push(bytes),
         }
@@ -242,7 +263,7 @@ impl Flow<'_, '_> {
 
     /// The digest of all; none, if the thread that made it has ended.
     pub(super) fn finish(self) -> Option<Digest> {
-        match self.0 {
+        match self.course {
             Course::Here(stream) => Some(stream.finish()),
             Course::There(line) => line.finish(),
         }

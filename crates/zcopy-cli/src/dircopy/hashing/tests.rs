@@ -72,11 +72,15 @@ fn who_is_too_far_ahead_waits() {
 }
 
 #[test]
-fn small_files_are_hashed_by_who_copies_them_if_that_is_as_fast() {
+fn files_are_handed_over_while_a_core_would_be_idle() {
     thread::scope(|scope| {
         let hashers = Hashers::start(scope, Algorithm::Blake3, 1, 4);
-        let mut tap = hashers.tap();
-        assert!(matches!(tap.begin(SMALL).0, Course::Here(_)));
-        assert!(matches!(tap.begin(SMALL + 1).0, Course::There(_)));
+        let (mut tap, mut other) = (hashers.tap(), hashers.tap());
+        assert!(matches!(tap.begin(SMALL).course, Course::Here(_)));
+        let lone = tap.begin(SMALL + 1);
+        assert!(matches!(lone.course, Course::There(_)));
+        assert!(matches!(other.begin(SMALL + 1).course, Course::Here(_)));
+        drop(lone);
+        assert!(matches!(other.begin(SMALL + 1).course, Course::There(_)));
     });
 }
