@@ -19,7 +19,13 @@ pub mod place;
 
 pub mod attributes;
 
+mod counts;
+mod end;
+mod face;
 mod listing;
+mod prescan;
+mod progress;
+mod summary;
 
 #[cfg(test)]
 mod ground;
