@@ -25,11 +25,13 @@ pub use args::Args;
 
 use copier::{Copier, Done, Job};
 use counts::Counts;
-use face::{End, Face, Manner, Total};
+use end::End;
+use face::{Face, Manner};
 use hashing::Hashers;
 use ledger::Ledger;
 use links::Links;
 use place::Durability;
+use prescan::{Total, prescan};
 use settings::Settings;
 use sharing::Sharing;
 use sum_file::SumFile;
@@ -60,7 +62,11 @@ mod sharing;
 mod sum_file;
 
 mod counts;
+mod end;
 mod face;
+mod prescan;
+mod progress;
+mod summary;
 
 mod listing;
 
@@ -121,6 +127,12 @@ fn verify(args: &Args) -> Outcome {
 /// Copies the tree, and tells what came of it.
 fn copy(settings: &Settings, manner: Manner) -> Outcome {
     let begun = Instant::now();
+    if let Err(error) = sys::hold_closed_descriptors() {
+        exit::complain(&anyhow!(error));
+        return Outcome::Incomplete;
+    }
+    // Whoever stops listening does not stop the copying.
+    sys::ignore_sigpipe();
     let counts = Counts::default();
     let face = Face::new(manner, &counts);
     // Before there are threads: the mask is the process's.
@@ -176,7 +188,7 @@ fn copy_tree(
                     source, exclude, ..
                 } = settings;
                 let (follows, one) = (settings.follows_symlinks, settings.one_file_system);
-                face::prescan(source, follows, one, exclude, &total, &end);
+                prescan(source, follows, one, exclude, &total, &end);
             });
         }
         let _rings = RungAtLast(&end);

@@ -77,7 +77,7 @@ impl Exclude {
     }
 
     /// Whether what bears this name is left out. Its path is only asked for if a pattern has a `/`.
-    pub(super) fn matches<P: AsRef<Path>>(
+    pub(in crate::dircopy) fn matches<P: AsRef<Path>>(
         &self,
         name: &OsStr,
         is_directory: bool,

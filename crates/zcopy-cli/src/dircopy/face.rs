@@ -1,0 +1,204 @@
+//! What is said, and where.
+//!
+//! Complaints go to standard error, and so does the progress line, if that is a terminal. The summary goes to standard output; for
+//! programs, everything does, each an object of JSON on a line.
+
+use std::error::Error;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::counts::Counts;
+use super::end::End;
+use super::prescan::Total;
+use super::progress::Gauge;
+use super::summary::Summary;
+use super::tree::Trouble;
+use crate::pv::look::Look;
+use crate::quote::quoted;
+use crate::{exit, sys};
+
+use event::Event;
+use outlet::Outlet;
+use screen::Screen;
+
+mod event;
+mod outlet;
+mod screen;
+
+/// How often a line is drawn for people: as often as they can read it.
+const FRAME: Duration = Duration::from_millis(200);
+
+/// How often a line is written for programs, which keep them all.
+const REPORT: Duration = Duration::from_secs(1);
+
+/// How much is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// Complaints alone.
+    Quiet,
+    /// Also how far the copy is, and at the end what became of it.
+    Normal,
+    /// The same for programs.
+    Json,
+}
+
+/// How things are told. All threads share it.
+#[derive(Debug)]
+pub(super) struct Face<'a> {
+    manner: Manner,
+    counts: &'a Counts,
+    screen: Mutex<Screen>,
+    stdout: Mutex<Outlet>,
+}
+
+impl<'a> Face<'a> {
+    /// Speaks on standard error and standard output. From now on a terminal does not stop this process for writing to it in
+    /// the background.
+    pub(super) fn new(manner: Manner, counts: &'a Counts) -> Self {
+        sys::ignore_sigttou();
+        let (stdout, stderr) = (rustix::stdio::stdout(), rustix::stdio::stderr());
+        Self::on(manner, counts, stdout, stderr, Look::of_environment())
+    }
+
+    /// Speaks where the descriptors lead.
+    fn on(
+        manner: Manner,
+        counts: &'a Counts,
+        stdout: BorrowedFd<'_>,
+        stderr: BorrowedFd<'_>,
+        look: Look,
+    ) -> Self {
+        let screen = match manner {
+            Manner::Normal => Screen::on(stderr, look),
+            Manner::Quiet | Manner::Json => Screen::without_line(stderr),
+        };
+        Self {
+            manner,
+            counts,
+            screen: Mutex::new(screen),
+            stdout: Mutex::new(Outlet::on(stdout)),
+        }
+    }
+
+    /// Says what is wrong with something, and counts it. The path is from the root.
+    pub(super) fn complain(&self, path: &Path, error: &anyhow::Error) {
+        self.complain_in(path, &chained(error.chain()));
+    }
+
+    /// Says what went wrong on the walk, and counts it.
+    pub(super) fn complain_of(&self, trouble: &Trouble) {
+        // The first is the path.
+        let causes = anyhow::Chain::new(trouble).skip(1);
+        self.complain_in(trouble.path(), &chained(causes));
+    }
+
+    /// Says something about a file, with which nothing is wrong.
+    pub(super) fn remark(&self, path: &Path, text: &str) {
+        self.say(path, text);
+    }
+
+    /// Whether anybody is shown how far the copy is: a program, or a person before the terminal that standard error
+    /// is, unless it was somebody else's when this began.
+    pub(super) fn shows_progress(&self) -> bool {
+        self.manner == Manner::Json || self.screen().has_line()
+    }
+
+    /// Shows how far the copy is until the end rings. What begins now is timed from now on.
+    pub(super) fn draw_until(&self, end: &End, total: &Total) {
+        if !self.shows_progress() {
+            return;
+        }
+        let interval = if self.manner == Manner::Json {
+            REPORT
+        } else {
+            FRAME
+        };
+        let begin = Instant::now();
+        let mut gauge = Gauge::new(self.counts, total);
+        while !end.rings_within(interval) {
+            self.draw(&mut gauge, begin.elapsed());
+        }
+        self.screen().take_line_away();
+    }
+
+    /// Says what became of the tree. All complaints have been taken by then, even by a terminal that was stopped.
+    ///
+    /// # Errors
+    ///
+    /// That standard output takes nothing, or did not take an earlier line.
+    pub(super) fn summarize(&self, elapsed: Duration, sums: Option<&Path>) -> io::Result<()> {
+        self.screen().finish();
+        let summary = Summary::of(self.counts, elapsed, sums);
+        match self.manner {
+            Manner::Quiet => Ok(()),
+            Manner::Normal => self.stdout().put(summary.words().as_bytes()),
+            Manner::Json => self.tell(&Event::Summary(&summary)),
+        }
+    }
+
+    /// Shows how far the copy is now.
+    fn draw(&self, gauge: &mut Gauge<'_>, elapsed: Duration) {
+        let progress = gauge.read(elapsed);
+        if self.manner == Manner::Json {
+            // The summary meets the same error.
+            let _ = self.tell(&Event::Progress(&progress));
+        } else {
+            self.screen().draw(|columns| progress.line(columns));
+        }
+    }
+
+    fn complain_in(&self, path: &Path, message: &str) {
+        self.counts.failed.add(1);
+        let path = or_dot(path);
+        self.say(path, message);
+        if self.manner == Manner::Json {
+            // What is no UTF-8 has no place in JSON.
+            let path = path.to_string_lossy();
+            // The summary meets the same error.
+            let _ = self.tell(&Event::Error { path, message });
+        }
+    }
+
+    /// Writes a message with a path in front.
+    fn say(&self, path: &Path, message: &str) {
+        let path = quoted(or_dot(path).as_os_str());
+        let mut line = exit::program().into_vec();
+        line.extend_from_slice(format!(": {path}: {message}\n").as_bytes());
+        self.screen().say(&line);
+    }
+
+    /// Writes a line for programs.
+    fn tell(&self, event: &Event<'_>) -> io::Result<()> {
+        self.stdout().put(event.line().as_bytes())
+    }
+
+    fn screen(&self) -> MutexGuard<'_, Screen> {
+        self.screen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stdout(&self) -> MutexGuard<'_, Outlet> {
+        self.stdout.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Errors, each the cause of the one before, as a tool words them.
+fn chained<'a>(errors: impl Iterator<Item = &'a (dyn Error + 'static)>) -> String {
+    let errors: Vec<String> = errors.map(exit::worded).collect();
+    errors.join(": ")
+}
+
+/// The root has no name in its own tree.
+fn or_dot(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    }
+}
+
+#[cfg(test)]
+mod tests;

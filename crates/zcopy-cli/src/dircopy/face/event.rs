@@ -1,0 +1,33 @@
+//! What is told to programs: an object in JSON, a line each.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use crate::dircopy::progress::Progress;
+use crate::dircopy::summary::Summary;
+
+/// Something to be told. Each object has an `event`, which says what the others are.
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+pub(super) enum Event<'a> {
+    /// How far the copy is.
+    Progress(&'a Progress),
+    /// What is wrong with something, and its path from the root.
+    Error {
+        path: Cow<'a, str>,
+        message: &'a str,
+    },
+    /// What became of the tree.
+    Summary(&'a Summary<'a>),
+}
+
+impl Event<'_> {
+    /// The object, with the end of its line.
+    pub(super) fn line(&self) -> String {
+        // Every field of ours can be written.
+        let mut line = serde_json::to_string(self).unwrap_or_default();
+        line.push('\n');
+        line
+    }
+}

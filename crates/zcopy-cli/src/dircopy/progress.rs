@@ -1,0 +1,109 @@
+//! How far the copy is, and how fast it goes on.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::counts::Counts;
+use super::prescan::Total;
+use crate::number::{self, Unit};
+use crate::pv::history::History;
+use crate::time;
+
+/// Over how long the rate is taken: long enough for the time left to be read, short enough to tell of now.
+const WINDOW: Duration = Duration::from_secs(5);
+
+/// Takes readings, and remembers as many of them as a rate needs.
+#[derive(Debug)]
+pub(super) struct Gauge<'a> {
+    counts: &'a Counts,
+    total: &'a Total,
+    history: History,
+}
+
+impl<'a> Gauge<'a> {
+    /// A gauge that is put up when the copy begins.
+    pub(super) fn new(counts: &'a Counts, total: &'a Total) -> Self {
+        Self {
+            counts,
+            total,
+            history: History::over(WINDOW),
+        }
+    }
+
+    /// How far the copy is, so long after it began.
+    pub(super) fn read(&mut self, elapsed: Duration) -> Progress {
+        let total_is_final = self.total.is_complete();
+        let (bytes, files) = (self.counts.bytes.get(), self.counts.files.get());
+        self.history.sample(elapsed, bytes);
+        // Files that are being written to may turn out longer than they were.
+        let total_bytes = self.total.bytes().max(bytes);
+        let total_files = self.total.files().max(files);
+        Progress {
+            bytes,
+            files,
+            bytes_per_second: rounded(self.history.average()),
+            total_bytes,
+            total_files,
+            total_is_final,
+            seconds: rounded(elapsed.as_secs_f64()),
+            remaining: self.history.remaining(Some(total_bytes)),
+            failed: self.counts.failed.get(),
+        }
+    }
+}
+
+/// How far the copy is at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Progress {
+    bytes: u64,
+    files: u64,
+    /// Over the last seconds.
+    bytes_per_second: f64,
+    total_bytes: u64,
+    total_files: u64,
+    /// Whether no more will be found.
+    total_is_final: bool,
+    /// Since the beginning.
+    seconds: f64,
+    /// How long the rest takes at this rate, unless nothing moves.
+    #[serde(skip)]
+    remaining: Option<Duration>,
+    #[serde(skip)]
+    failed: u64,
+}
+
+impl Progress {
+    /// The same as a line of at most so many columns.
+    pub(super) fn line(&self, columns: usize) -> String {
+        let size = |bytes| number::amount(bytes, Unit::Bytes, false);
+        let (more, eta) = if self.total_is_final {
+            ("", format!(", {}", time::eta(self.remaining)))
+        } else {
+            ("+", String::new())
+        };
+        let failed = match self.failed {
+            0 => String::new(),
+            failed => format!(", {failed} failed"),
+        };
+        let mut line = format!(
+            "{} of {}{more}, {}, {} of {}{more} files{eta}{failed}",
+            size(self.bytes),
+            size(self.total_bytes),
+            number::rate(self.bytes_per_second, Unit::Bytes, false),
+            self.files,
+            self.total_files,
+        );
+        // All of it is ASCII.
+        line.truncate(columns);
+        line
+    }
+}
+
+/// To thousandths: nobody measures more.
+pub(super) fn rounded(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! What became of the tree.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::counts::Counts;
+use super::progress::rounded;
+use crate::number::{self, Unit};
+use crate::quote::quoted;
+use crate::time;
+
+/// From here on nobody counts milliseconds.
+const LONG: Duration = Duration::from_secs(60);
+
+/// What became of the tree, all told.
+#[derive(Debug, Serialize)]
+pub(super) struct Summary<'a> {
+    files: u64,
+    bytes: u64,
+    seconds: f64,
+    /// On an average over all.
+    bytes_per_second: f64,
+    copied: u64,
+    cloned: u64,
+    linked: u64,
+    skipped: u64,
+    others: u64,
+    failed: u64,
+    /// The file of the digests, if there is one. What is no UTF-8 has no place in JSON.
+    sums: Option<Cow<'a, str>>,
+    #[serde(skip)]
+    elapsed: Duration,
+    #[serde(skip)]
+    sums_path: Option<&'a Path>,
+}
+
+impl<'a> Summary<'a> {
+    /// What has been counted, so long after the beginning.
+    pub(super) fn of(counts: &Counts, elapsed: Duration, sums: Option<&'a Path>) -> Self {
+        let bytes = counts.bytes.get();
+        Self {
+            files: counts.files.get(),
+            bytes,
+            seconds: rounded(elapsed.as_secs_f64()),
+            bytes_per_second: rounded(per_second(bytes, elapsed)),
+            copied: counts.copied.get(),
+            cloned: counts.cloned.get(),
+            linked: counts.linked.get(),
+            skipped: counts.skipped.get(),
+            others: counts.others.get(),
+            failed: counts.failed.get(),
+            sums: sums.map(Path::to_string_lossy),
+            elapsed,
+            sums_path: sums,
+        }
+    }
+
+    /// The same in words: two lines, and one for the file of the digests.
+    pub(super) fn words(&self) -> String {
+        let Self {
+            files,
+            copied,
+            cloned,
+            linked,
+            skipped,
+            failed,
+            ..
+        } = self;
+        let plural = if *files == 1 { "" } else { "s" };
+        let others = match self.others {
+            0 => String::new(),
+            others => format!("; and {others} symbolic links and special files"),
+        };
+        let sums = self.sums_path.map_or_else(String::new, |sums| {
+            format!("digests in {}\n", quoted(sums.as_os_str()))
+        });
+        format!(
+            "{files} file{plural}, {} in {}, {}\n\
+             {copied} copied, {cloned} cloned, {linked} linked, {skipped} skipped, {failed} failed{others}\n\
+             {sums}",
+            self.size(),
+            self.time(),
+            dense(&number::rate(self.bytes_per_second, Unit::Bytes, false)),
+        )
+    }
+
+    fn size(&self) -> String {
+        match self.bytes {
+            1 => "1 byte".to_owned(),
+            bytes @ 0..1024 => format!("{bytes} bytes"),
+            bytes => {
+                let about = dense(&number::amount(bytes, Unit::Bytes, false));
+                format!("{bytes} bytes ({about})")
+            }
+        }
+    }
+
+    fn time(&self) -> String {
+        if self.elapsed < LONG {
+            format!("{:.3} s", self.elapsed.as_secs_f64())
+        } else {
+            time::duration(self.elapsed)
+        }
+    }
+}
+
+/// An amount without the blanks that keep it as wide as others.
+fn dense(amount: &str) -> String {
+    amount.replace(' ', "")
+}
+
+/// Nothing, where no time has passed.
+#[allow(clippy::cast_precision_loss, reason = "a rate needs no more digits")]
+fn per_second(bytes: u64, elapsed: Duration) -> f64 {
+    if elapsed.is_zero() {
+        return 0.0;
+    }
+    bytes as f64 / elapsed.as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests;

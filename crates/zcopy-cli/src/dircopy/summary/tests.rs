@@ -1,0 +1,100 @@
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+
+use super::*;
+
+fn counts() -> Counts {
+    let counts = Counts::default();
+    for (count, n) in [
+        (&counts.files, 10_000),
+        (&counts.bytes, 3_650_722_201),
+        (&counts.copied, 9000),
+        (&counts.cloned, 900),
+        (&counts.linked, 60),
+        (&counts.skipped, 40),
+        (&counts.failed, 3),
+    ] {
+        count.add(n);
+    }
+    counts
+}
+
+fn words(counts: &Counts, elapsed: Duration, sums: Option<&str>) -> String {
+    Summary::of(counts, elapsed, sums.map(Path::new)).words()
+}
+
+#[test]
+fn the_summary_tells_files_bytes_time_bandwidth_and_what_became_of_them() {
+    let elapsed = Duration::from_millis(12_345);
+    assert_eq!(
+        words(&counts(), elapsed, Some("/copy/shasum.2027-01-15.txt")),
+        "10000 files, 3650722201 bytes (3.40GiB) in 12.345 s, 282MiB/s\n\
+         9000 copied, 900 cloned, 60 linked, 40 skipped, 3 failed\n\
+         digests in /copy/shasum.2027-01-15.txt\n"
+    );
+}
+
+#[test]
+fn a_summary_without_digests_names_no_file() {
+    let words = words(&counts(), Duration::from_secs(1), None);
+    assert_eq!(words.lines().count(), 2, "{words}");
+}
+
+#[test]
+fn the_name_of_the_digests_can_be_pasted_into_a_shell() {
+    let words = words(&counts(), Duration::from_secs(1), Some("my copy/a\nb"));
+    assert!(
+        words.ends_with("digests in 'my copy/a'$'\\n''b'\n"),
+        "{words}"
+    );
+}
+
+#[test]
+fn links_and_special_files_are_told_if_there_are_any() {
+    let counts = counts();
+    counts.others.add(7);
+    let words = words(&counts, Duration::from_secs(1), None);
+    assert!(
+        words.ends_with(" 3 failed; and 7 symbolic links and special files\n"),
+        "{words}"
+    );
+}
+
+#[test]
+fn small_numbers_read_well() {
+    let counts = Counts::default();
+    let first = |counts: &Counts, elapsed| {
+        let words = words(counts, elapsed, None);
+        words.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(
+        first(&counts, Duration::ZERO),
+        "0 files, 0 bytes in 0.000 s, 0.00B/s"
+    );
+    counts.files.add(1);
+    counts.bytes.add(1);
+    assert_eq!(
+        first(&counts, Duration::from_millis(500)),
+        "1 file, 1 byte in 0.500 s, 2.00B/s"
+    );
+    counts.bytes.add(1023);
+    assert_eq!(
+        first(&counts, Duration::from_secs(64)),
+        "1 file, 1024 bytes (1.00KiB) in 0:01:04, 16.0B/s"
+    );
+}
+
+#[test]
+fn the_object_has_all_that_the_words_have() {
+    let sums = Path::new(OsStr::from_bytes(b"/copy/\xff"));
+    let summary = Summary::of(&counts(), Duration::from_secs(2), Some(sums));
+    assert_eq!(
+        serde_json::to_string(&summary).unwrap(),
+        "{\"files\":10000,\"bytes\":3650722201,\"seconds\":2.0,\"bytes_per_second\":1825361100.5,\
+         \"copied\":9000,\"cloned\":900,\"linked\":60,\"skipped\":40,\"others\":0,\"failed\":3,\
+         \"sums\":\"/copy/\u{fffd}\"}"
+    );
+    let summary = Summary::of(&counts(), Duration::from_secs(2), None);
+    let object = serde_json::to_string(&summary).unwrap();
+    assert!(object.ends_with("\"sums\":null}"), "{object}");
+}
