@@ -23,13 +23,13 @@ const SMALL: u64 = 256 << 10;
 
 /// How many files should be copied at once on so many cores, so that hashing has what it needs.
 pub(super) fn jobs(algorithm: Algorithm, n_cores: usize) -> usize {
-    n_cores * lanes(algorithm).max(4)
+    n_cores * lanes(algorithm, Way::best()).max(4)
 }
 
 /// How many streams a thread hashes together.
-fn lanes(algorithm: Algorithm) -> usize {
+fn lanes(algorithm: Algorithm, way: Way) -> usize {
     match algorithm {
-        Algorithm::Sha256 => Way::best().lanes(),
+        Algorithm::Sha256 => way.lanes(),
         Algorithm::Blake3 => 1,
     }
 }
@@ -81,9 +81,20 @@ impl Hashers {
         n_threads: usize,
         queue_size: usize,
     ) -> Self {
+        Self::by(Way::best(), scope, algorithm, n_threads, queue_size)
+    }
+
+    /// The same, with streams hashed this way.
+    fn by<'scope>(
+        way: Way,
+        scope: &'scope Scope<'scope, '_>,
+        algorithm: Algorithm,
+        n_threads: usize,
+        queue_size: usize,
+    ) -> Self {
         let threads = (0..n_threads).map(|_| {
             let (inbox, messages) = sync_channel(INBOX);
-            scope.spawn(move || serve(&messages, algorithm));
+            scope.spawn(move || serve(&messages, Lanes::by(algorithm, way)));
             Hasher {
                 inbox,
                 n_open: AtomicUsize::new(0),
@@ -92,7 +103,7 @@ impl Hashers {
         Self {
             algorithm,
             queue_size,
-            has_lanes: lanes(algorithm) > 1,
+            has_lanes: lanes(algorithm, way) > 1,
             n_streams: AtomicUsize::new(0),
             threads: threads.collect(),
             n_taps: AtomicUsize::new(0),
@@ -115,8 +126,7 @@ impl Hashers {
 }
 
 /// A thread's work, until nobody can send it anything.
-fn serve(messages: &Receiver<Message>, algorithm: Algorithm) {
-    let mut lanes = Lanes::new(algorithm);
+fn serve(messages: &Receiver<Message>, mut lanes: Lanes) {
     let mut open: HashMap<usize, (Lane, SyncSender<Reply>)> = HashMap::new();
     let mut ended = Vec::new();
     while let Ok(first) = messages.recv() {

@@ -12,9 +12,10 @@ fn bytes(seed: usize, len: usize) -> Vec<u8> {
 
 #[test]
 fn streams_of_many_taps_get_their_own_digests() {
-    for algorithm in [Algorithm::Sha256, Algorithm::Blake3] {
+    let ways = Way::all().map(|way| (way, Algorithm::Sha256));
+    for (way, algorithm) in ways.chain([(Way::best(), Algorithm::Blake3)]) {
         thread::scope(|scope| {
-            let hashers = Hashers::start(scope, algorithm, 2, 3);
+            let hashers = Hashers::by(way, scope, algorithm, 2, 3);
             let hashers = &hashers;
             thread::scope(|scope| {
                 for worker in 0..9 {
@@ -28,7 +29,7 @@ fn streams_of_many_taps_get_their_own_digests() {
                                 flow.push(chunk);
                             }
                             let expected = digests(algorithm, &[&file])[0];
-                            assert_eq!(flow.finish(), Some(expected), "{worker} {len}");
+                            assert_eq!(flow.finish(), Some(expected), "{way} {worker} {len}");
                         }
                     });
                 }
@@ -39,22 +40,22 @@ fn streams_of_many_taps_get_their_own_digests() {
 
 #[test]
 fn a_stream_that_is_given_up_leaves_the_next_one_alone() {
-    thread::scope(|scope| {
-        let hashers = Hashers::start(scope, Algorithm::Sha256, 1, 2);
-        let mut tap = hashers.tap();
-        for _ in 0..100 {
-            let mut flow = tap.begin(u64::MAX);
-            flow.push(&[1; 5000]);
-            flow.push(&[2; 5000]);
-            drop(flow);
-            let mut flow = tap.begin(u64::MAX);
-            flow.push(b"abc");
-            assert_eq!(
-                flow.finish(),
-                Some(digests(Algorithm::Sha256, &[b"abc"])[0])
-            );
-        }
-    });
+    for way in Way::all() {
+        thread::scope(|scope| {
+            let hashers = Hashers::by(way, scope, Algorithm::Sha256, 1, 2);
+            let mut tap = hashers.tap();
+            for _ in 0..100 {
+                let mut flow = tap.begin(u64::MAX);
+                flow.push(&[1; 5000]);
+                flow.push(&[2; 5000]);
+                drop(flow);
+                let mut flow = tap.begin(u64::MAX);
+                flow.push(b"abc");
+                let expected = digests(Algorithm::Sha256, &[b"abc"])[0];
+                assert_eq!(flow.finish(), Some(expected), "{way}");
+            }
+        });
+    }
 }
 
 #[test]
