@@ -20,6 +20,11 @@ pub(crate) fn zc_tee() -> Command {
     tool(env!("CARGO_BIN_EXE_zc-tee"))
 }
 
+/// `zc-dircopy`, still without arguments.
+pub(crate) fn zc_dircopy() -> Command {
+    tool(env!("CARGO_BIN_EXE_zc-dircopy"))
+}
+
 /// `zc-pv`, still without arguments.
 pub(crate) fn zc_pv() -> Command {
     tool(env!("CARGO_BIN_EXE_zc-pv"))

@@ -9,6 +9,7 @@
 )]
 
 mod cat;
+mod dircopy;
 mod display;
 mod foreground;
 mod pv_display;

@@ -1,0 +1,318 @@
+//! Trees copied by `zc-dircopy`, and the sum files that are left in them.
+
+mod changing;
+mod check;
+mod disk;
+mod fails;
+mod hostile;
+mod kept;
+mod killed;
+mod kinds;
+mod links;
+mod many;
+mod names;
+mod nobody;
+mod policy;
+mod progress;
+mod sharing;
+mod sums;
+mod usage;
+mod verify;
+
+mod facts;
+mod mounting;
+mod traced;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, SystemTime};
+
+use tempfile::TempDir;
+use zcopy_cli::digest::{Algorithm, Digest, Stream};
+use zcopy_cli::sums::{line, name};
+
+use crate::child::zc_dircopy;
+
+/// A tree, and where its copy goes.
+struct Trees {
+    scratch: TempDir,
+}
+
+impl Trees {
+    /// On a disk, where file systems have all that they can have. The source exists, the destination does not.
+    fn new() -> Self {
+        Self::within(Path::new("/var/tmp"))
+    }
+
+    /// Somewhere else.
+    fn within(directory: &Path) -> Self {
+        let scratch = tempfile::tempdir_in(directory).unwrap();
+        fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        fs::create_dir(scratch.path().join("src")).unwrap();
+        Self { scratch }
+    }
+
+    fn path(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    fn source(&self) -> PathBuf {
+        self.path().join("src")
+    }
+
+    fn copy(&self) -> PathBuf {
+        self.path().join("dst")
+    }
+
+    /// Where a name of the source is.
+    fn original(&self, name: impl AsRef<OsStr>) -> PathBuf {
+        self.source().join(Path::new(&name))
+    }
+
+    /// Where its copy is.
+    fn copied(&self, name: impl AsRef<OsStr>) -> PathBuf {
+        self.copy().join(Path::new(&name))
+    }
+
+    /// Makes a file in the source, and what directories it needs.
+    fn put(&self, name: impl AsRef<OsStr>, bytes: impl AsRef<[u8]>) -> &Self {
+        put(&self.original(name), bytes);
+        self
+    }
+
+    /// Makes one in the destination.
+    fn put_copy(&self, name: impl AsRef<OsStr>, bytes: impl AsRef<[u8]>) -> &Self {
+        put(&self.copied(name), bytes);
+        self
+    }
+
+    /// `zc-dircopy` with the operands, and nothing to say if all is well.
+    fn command(&self, options: &[&str]) -> Command {
+        let mut command = zc_dircopy();
+        command.arg("--quiet").args(options);
+        command.arg(self.source()).arg(self.copy());
+        command
+    }
+
+    fn run(&self, options: &[&str]) -> Run {
+        run(&mut self.command(options))
+    }
+
+    /// Copies it, which succeeds.
+    #[track_caller]
+    fn succeeds(&self, options: &[&str]) -> &Self {
+        self.run(options).is_quiet();
+        self
+    }
+
+    /// What the newest sum file has.
+    #[track_caller]
+    fn sums(&self) -> Sums {
+        Sums::newest_in(&self.copy())
+    }
+
+    /// The copy of a file holds this.
+    #[track_caller]
+    fn holds(&self, name: impl AsRef<OsStr>, bytes: impl AsRef<[u8]>) -> &Self {
+        let found = fs::read(self.copied(&name)).unwrap();
+        let name = name.as_ref().to_string_lossy();
+        crate::files::assert_same(&found, bytes.as_ref(), &name);
+        self
+    }
+
+    /// Everything in the source is in the destination as it is in the source, and every file has its line.
+    #[track_caller]
+    fn are_alike(&self) -> &Self {
+        facts::assert_same(&self.source(), &self.copy());
+        self.sums().is_whole(&self.source());
+        self.sums().holds_in(&self.source());
+        self.sums().holds_in(&self.copy());
+        self
+    }
+}
+
+fn put(path: &Path, bytes: impl AsRef<[u8]>) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+/// What a run came to.
+#[derive(Debug)]
+struct Run {
+    /// As the shell counts: 128 and the signal, of what a signal ended.
+    status: i32,
+    stdout: String,
+    stderr: String,
+}
+
+fn run(command: &mut Command) -> Run {
+    command.stdin(Stdio::null()).output().unwrap().into()
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        let status = output.status;
+        let signal = || status.signal().map(|signal| 128 + signal);
+        Self {
+            status: status.code().or_else(signal).unwrap(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Run {
+    /// All is well, and nothing was said.
+    #[track_caller]
+    fn is_quiet(&self) {
+        let said = (self.stdout.as_str(), self.stderr.as_str());
+        assert_eq!((self.status, said), (0, ("", "")));
+    }
+
+    /// It ended with that, and every line of what it said names the program.
+    #[track_caller]
+    fn ended_with(&self, status: i32) -> &Self {
+        assert_eq!(self.status, status, "{self:?}");
+        let is_ours = |line: &str| line.starts_with("zc-dircopy: ");
+        let is_hint = |line: &str| line.starts_with("Try 'zc-dircopy ");
+        // What is allowed is listed below what is wrong.
+        let is_ours = |line: &str| {
+            is_ours(line) || line == "Valid arguments are:" || line.starts_with("  - ")
+        };
+        let mut lines = self.stderr.lines();
+        assert!(lines.all(|line| is_ours(line) || is_hint(line)), "{self:?}");
+        self
+    }
+
+    /// It went on, ended with 1, and complained in as many lines as these are, in some order, of which each has its words.
+    #[track_caller]
+    fn failed_naming(&self, complaints: &[&[&str]]) -> &Self {
+        self.ended_with(1);
+        let mut lines: Vec<&str> = self.stderr.lines().collect();
+        for words in complaints {
+            let has_all = |line: &&str| words.iter().all(|word| line.contains(word));
+            let found = lines.iter().position(has_all);
+            let found = found.unwrap_or_else(|| panic!("nothing of {words:?}: {self:?}"));
+            lines.remove(found);
+        }
+        assert_eq!(lines, [""; 0], "besides that: {self:?}");
+        self
+    }
+}
+
+/// A sum file.
+#[derive(Debug)]
+struct Sums {
+    path: PathBuf,
+    /// Path and digest of each line, in their order.
+    lines: Vec<(PathBuf, Digest)>,
+}
+
+impl Sums {
+    /// All in a directory, the newest first.
+    fn all_in(directory: &Path) -> Vec<Self> {
+        let names = name::all_in(directory).unwrap();
+        let sums = names.iter().map(|name| directory.join(name.to_string()));
+        sums.map(Self::read).collect()
+    }
+
+    #[track_caller]
+    fn newest_in(directory: &Path) -> Self {
+        let newest = Self::all_in(directory).into_iter().next();
+        newest.expect("there is no sum file")
+    }
+
+    fn read(path: PathBuf) -> Self {
+        let bytes = fs::read(&path).unwrap();
+        assert!(bytes.is_empty() || bytes.ends_with(b"\n"), "it is cut off");
+        let lines = bytes.split_inclusive(|byte| *byte == b'\n').map(|line| {
+            let line = line::parse(line).unwrap();
+            (OsStr::from_bytes(&line.path).into(), line.digest)
+        });
+        let lines = lines.collect();
+        Self { path, lines }
+    }
+
+    fn paths(&self) -> Vec<&Path> {
+        self.lines.iter().map(|(path, _)| &**path).collect()
+    }
+
+    fn algorithm(&self) -> Algorithm {
+        name::algorithm_of(&self.path)
+    }
+
+    /// Lines stand for these files, in this order.
+    #[track_caller]
+    fn lists(&self, paths: &[&str]) -> &Self {
+        let paths: Vec<_> = paths.iter().map(Path::new).collect();
+        assert_eq!(self.paths(), paths);
+        self
+    }
+
+    /// Every regular file of the tree has a line, and they are sorted.
+    #[track_caller]
+    fn is_whole(&self, tree: &Path) -> &Self {
+        let files = facts::files_of(tree);
+        let files: Vec<_> = files.iter().map(PathBuf::as_path).collect();
+        assert_eq!(self.paths(), files);
+        self
+    }
+
+    /// Every file that has a line is in the tree, with that digest.
+    #[track_caller]
+    fn holds_in(&self, tree: &Path) -> &Self {
+        for (path, digest) in &self.lines {
+            let bytes = fs::read(tree.join(path));
+            let bytes = bytes.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let found = digest_of(self.algorithm(), &bytes);
+            assert_eq!(found, *digest, "{}", path.display());
+        }
+        self
+    }
+
+    /// `sha256sum -c` is content with the tree.
+    #[track_caller]
+    fn satisfies_sha256sum(&self, tree: &Path) -> &Self {
+        if self.lines.is_empty() {
+            // It would complain of that.
+            return self;
+        }
+        let check = Command::new("sha256sum")
+            .args(["--strict", "--quiet", "-c"])
+            .arg(&self.path)
+            .current_dir(tree)
+            .output()
+            .unwrap();
+        assert!(check.status.success(), "{check:?}");
+        self
+    }
+}
+
+fn digest_of(algorithm: Algorithm, bytes: &[u8]) -> Digest {
+    let mut stream = Stream::new(algorithm);
+    stream.update(bytes);
+    stream.finish()
+}
+
+/// Has a file look as if it had last been written so long before the moment at which everything here was.
+fn dated(path: &Path, seconds_before: u64) -> SystemTime {
+    // 2026, and a fraction that shows which digits are kept.
+    let moment = Duration::new(1_780_000_000, 123_456_789);
+    let time = SystemTime::UNIX_EPOCH + moment - Duration::from_secs(seconds_before);
+    let file = fs::File::open(path).unwrap();
+    file.set_modified(time).unwrap();
+    time
+}
+
+/// The names in a directory that begin with a dot.
+fn hidden_names(tree: &Path) -> Vec<PathBuf> {
+    let entries = walkdir::WalkDir::new(tree).min_depth(1);
+    let paths = entries.into_iter().map(|entry| entry.unwrap().into_path());
+    let is_hidden = |path: &PathBuf| path.file_name().unwrap().as_bytes().starts_with(b".");
+    paths.filter(is_hidden).collect()
+}

@@ -1,0 +1,89 @@
+//! Disks that are full.
+
+use super::*;
+use crate::mounts::{Root, loop_mount, mount_tmpfs};
+use crate::skip::is_root;
+
+/// A small disk, as other processes find it.
+struct Disk {
+    _root: Root,
+    path: PathBuf,
+}
+
+fn disks() -> Vec<Disk> {
+    if !is_root() {
+        return Vec::new();
+    }
+    let roots = [mount_tmpfs(2), loop_mount("ext4", 4)];
+    let disk = |root: Root| Disk {
+        path: seen_by_others(&root.dir()),
+        _root: root,
+    };
+    roots.into_iter().flatten().map(disk).collect()
+}
+
+/// A path through this process.
+pub(super) fn seen_by_others(path: &Path) -> PathBuf {
+    let fd = path.strip_prefix("/proc/self/fd").unwrap();
+    let ours = format!("/proc/{}/fd", std::process::id());
+    Path::new(&ours).join(fd)
+}
+
+#[test]
+fn a_full_disk_costs_the_file_that_does_not_fit() {
+    for disk in disks() {
+        let trees = Trees::new();
+        trees
+            .put("a", "before")
+            .put("large", vec![7; 6 << 20])
+            .put("z", "later");
+        let copy = disk.path.join("copy");
+        let mut command = zc_dircopy();
+        let run = run(command.arg("-q").arg(trees.source()).arg(&copy));
+        run.failed_naming(&[&["large", "No space left on device"]]);
+        assert!(!copy.join("large").exists());
+        let sums = Sums::newest_in(&copy);
+        sums.lists(&["a", "z"]).holds_in(&copy);
+        sums.satisfies_sha256sum(&copy);
+        assert_eq!(hidden_names(&copy), [""; 0].map(PathBuf::from));
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_what_was_there() {
+    for disk in disks() {
+        let trees = Trees::new();
+        trees.put("large", vec![7; 6 << 20]).put("z", "later");
+        let copy = disk.path.join("copy");
+        put(&copy.join("large"), "what was there");
+        let mut command = zc_dircopy();
+        let run = run(command.arg("-q").arg(trees.source()).arg(&copy));
+        run.failed_naming(&[&["large", "No space left on device"]]);
+        assert_eq!(fs::read(copy.join("large")).unwrap(), b"what was there");
+        Sums::newest_in(&copy).lists(&["z"]).holds_in(&copy);
+    }
+}
+
+/// Then nothing can be promised, and that is an error too.
+#[test]
+fn a_disk_without_room_for_the_sum_file_has_none_that_is_cut_off() {
+    for disk in disks() {
+        let trees = Trees::new();
+        for n in 0..1500 {
+            trees.put(format!("{n:04}{}", "-long-name".repeat(20)), vec![1; 4096]);
+        }
+        let copy = disk.path.join("copy");
+        let mut command = zc_dircopy();
+        let run = run(command.arg("-q").arg(trees.source()).arg(&copy));
+        run.ended_with(1);
+        assert!(run.stderr.contains("No space left on device"), "{run:?}");
+        for sums in Sums::all_in(&copy) {
+            sums.holds_in(&copy).satisfies_sha256sum(&copy);
+        }
+        for name in facts::files_of(&copy) {
+            if !name.to_str().unwrap().contains("sum.") {
+                assert_eq!(fs::read(copy.join(name)).unwrap(), [1; 4096]);
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Calls that fail, one at a time: each error is told, has one file less copied, and stops nothing.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::skip::has_program;
+use traced::{Traced, meddled};
+
+const OLD: &[u8] = b"what was there";
+
+fn contents() -> BTreeMap<&'static str, Vec<u8>> {
+    BTreeMap::from([
+        ("a/one", b"one".to_vec()),
+        ("a/replaced", vec![1; 5000]),
+        ("b/long", crate::files::pattern(300_000)),
+        ("b/two", b"two".to_vec()),
+        ("empty", Vec::new()),
+        ("last", b"last".to_vec()),
+    ])
+}
+
+fn tree() -> Trees {
+    let trees = Trees::new();
+    for (name, bytes) in contents() {
+        trees.put(name, bytes);
+    }
+    std::os::unix::fs::symlink("one", trees.original("a/symlink")).unwrap();
+    trees.put_copy("a/replaced", OLD);
+    trees
+}
+
+/// Whether a call that was made to fail matters for what the destination holds.
+fn matters(line: &str) -> bool {
+    let path = line
+        .split_once('<')
+        .and_then(|(_, rest)| rest.split_once('>'));
+    let is_sweep = line.contains("getdents64(") && line.contains("/dst");
+    let is_close = line.contains("close(");
+    // A directory and a file that was only read have nothing to lose. What killed runs have left may stay.
+    let is_written = path.is_some_and(|(path, _)| {
+        path.contains("/dst/") && (path.contains('#') || path.contains("sum.") || is_file(path))
+    });
+    !is_sweep && (!is_close || is_written)
+}
+
+fn is_file(path: &str) -> bool {
+    Path::new(path.trim_end_matches("(deleted)").trim_end()).is_file()
+}
+
+/// What is there is whole, what has a line is there, and what fails is told of.
+#[track_caller]
+fn only_what_failed_is_missing(trees: &Trees, traced: &Traced, what: &str) {
+    let injected = traced.injected();
+    let status = traced.run.status;
+    assert!(
+        [0, 1].contains(&status),
+        "{what}: {injected:?} {:?}",
+        traced.run
+    );
+    let mut missing = Vec::new();
+    let all = Sums::all_in(&trees.copy());
+    let listed = all.first().map(Sums::paths).unwrap_or_default();
+    for (name, bytes) in contents() {
+        let found = fs::read(trees.copied(name)).ok();
+        let is_new = found.as_ref() == Some(&bytes);
+        let is_old = name == "a/replaced" && found.as_deref() == Some(OLD);
+        assert!(
+            is_new || is_old || found.is_none(),
+            "{what}: {name} is half done"
+        );
+        let has_line = listed.contains(&Path::new(name));
+        if !is_new || !has_line {
+            missing.push(name);
+        }
+    }
+    for sums in &all {
+        sums.holds_in(&trees.copy())
+            .satisfies_sha256sum(&trees.copy());
+    }
+    if status == 0 {
+        assert_eq!(missing, [""; 0], "{what}: and nothing was said");
+        assert_eq!(
+            hidden_names(&trees.copy()),
+            [""; 0].map(PathBuf::from),
+            "{what}"
+        );
+    } else {
+        let said = traced.run.stderr.lines().collect::<Vec<_>>();
+        assert!(
+            said.iter().all(|line| line.starts_with("zc-dircopy: ")),
+            "{what}: {said:?}"
+        );
+        assert!(!said.is_empty(), "{what}: nothing was said");
+    }
+    if injected.iter().any(|line| matters(line)) {
+        assert_eq!(status, 1, "{what}: {injected:?} {:?}", traced.run);
+    }
+    // All in a directory that cannot be made or opened, at most, or all lines of a sum file that could not be written.
+    let is_sums = all.is_empty();
+    let of_one_directory = missing.iter().filter_map(|name| name.split_once('/'));
+    let directories: std::collections::BTreeSet<_> = of_one_directory.map(|(dir, _)| dir).collect();
+    let n_alone = missing.iter().filter(|name| !name.contains('/')).count();
+    let n_failed = directories.len() + n_alone;
+    assert!(
+        is_sums || n_failed <= injected.len(),
+        "{what}: {missing:?} {injected:?} {:?}",
+        traced.run
+    );
+}
+
+/// Has each call of these kinds fail in turn, in a run of its own. Those by which a program is started are left alone.
+fn each_fails(calls: &[&str], errors: &[&str], options: &[&str]) {
+    if !has_program("strace") {
+        return;
+    }
+    let mut n_failed = 0;
+    for (call, error) in calls
+        .iter()
+        .flat_map(|call| errors.iter().map(move |error| (call, error)))
+    {
+        for nth in 1.. {
+            assert!(nth < 300, "{call}: there is no end to it");
+            let trees = tree();
+            let fails = format!("{call}:error={error}:when={nth}");
+            let seen = format!("open,openat,{call}");
+            let traced = meddled(&trees.command(options), &seen, &fails);
+            let Some(first) = traced.injected().first().copied() else {
+                trees.are_alike();
+                break;
+            };
+            let begins = traced.log.find(trees.source().to_str().unwrap());
+            let fails = traced.log.find(first);
+            if begins.is_none_or(|begins| fails < Some(begins)) {
+                continue;
+            }
+            n_failed += 1;
+            let what = format!("{error} from {call} {nth}");
+            only_what_failed_is_missing(&trees, &traced, &what);
+            // Nothing is left that keeps the next run from making it whole. What is there is not given its attributes again.
+            let is_there = calls.contains(&"fchmod") || *call == "openat";
+            let policy = if is_there { "always" } else { "default" };
+            trees.succeeds(&["--overwrite-policy", policy]).are_alike();
+            assert_eq!(
+                hidden_names(&trees.copy()),
+                [""; 0].map(PathBuf::from),
+                "{what}"
+            );
+        }
+    }
+    assert!(n_failed > 0, "none of these was ever made");
+}
+
+#[test]
+fn a_write_that_fails_costs_one_file() {
+    let calls = ["write", "pwrite64", "copy_file_range", "splice", "sendfile"];
+    each_fails(&calls, &["ENOSPC", "EDQUOT", "EIO"], &[]);
+}
+
+#[test]
+fn a_name_that_cannot_be_given_costs_one_file() {
+    let calls = ["linkat", "renameat", "renameat2", "symlinkat"];
+    each_fails(&calls, &["ENOSPC", "EDQUOT", "EIO"], &[]);
+}
+
+#[test]
+fn a_sync_that_fails_costs_one_file() {
+    each_fails(
+        &["fsync", "fdatasync", "syncfs"],
+        &["ENOSPC", "EDQUOT", "EIO"],
+        &["--durable"],
+    );
+}
+
+/// A network file system may say only then that a write has failed.
+#[test]
+fn a_close_that_fails_costs_one_file() {
+    each_fails(&["close"], &["EIO", "EDQUOT"], &["--jobs=1"]);
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_costs_what_is_in_it() {
+    each_fails(&["mkdirat", "mkdir"], &["ENOSPC", "EIO"], &[]);
+}
+
+#[test]
+fn what_cannot_be_opened_costs_what_is_in_it() {
+    each_fails(&["openat"], &["EIO", "EMFILE"], &["--jobs=1"]);
+}
+
+#[test]
+fn what_cannot_be_read_costs_one_file() {
+    each_fails(&["read", "pread64"], &["EIO"], &["--jobs=1"]);
+    each_fails(&["getdents64"], &["EIO"], &["--jobs=1"]);
+}
+
+#[test]
+fn an_attribute_that_cannot_be_kept_is_told() {
+    each_fails(&["fchmod", "fchown", "utimensat"], &["EIO"], &["--jobs=1"]);
+}
+
+/// What only makes room or asks for advice need not succeed, but what is copied then is copied whole.
+#[test]
+fn a_call_that_is_not_needed_may_fail() {
+    if !has_program("strace") {
+        return;
+    }
+    let calls = "fallocate,fadvise64,ioctl,flock,copy_file_range,splice";
+    let trees = tree();
+    let fails = format!("{calls}:error=EOPNOTSUPP");
+    let traced = meddled(&trees.command(&[]), calls, &fails);
+    traced.run.is_quiet();
+    trees.are_alike();
+}

@@ -1,0 +1,156 @@
+//! Hard links: files that have several names.
+
+use std::os::unix::fs::{MetadataExt as _, symlink};
+
+use super::*;
+
+fn link(trees: &Trees, from: &str, to: &str) {
+    let to = trees.original(to);
+    fs::create_dir_all(to.parent().unwrap()).unwrap();
+    fs::hard_link(trees.original(from), to).unwrap();
+}
+
+fn inode(path: &Path) -> u64 {
+    fs::symlink_metadata(path).unwrap().ino()
+}
+
+/// Files with names in several directories, before and behind the first.
+fn tree() -> Trees {
+    let trees = Trees::new();
+    trees.put("m/file", "some").put("m/other", "other");
+    link(&trees, "m/file", "a/name");
+    link(&trees, "m/file", "z/name");
+    link(&trees, "m/file", "m/second");
+    link(&trees, "m/other", "a/other");
+    trees
+}
+
+#[test]
+fn names_of_one_file_are_names_of_one_copy() {
+    for jobs in ["1", "8"] {
+        let trees = tree();
+        trees.succeeds(&["--jobs", jobs]).are_alike();
+        trees.succeeds(&["--jobs", jobs]).are_alike();
+        trees.sums().satisfies_sha256sum(&trees.copy());
+    }
+}
+
+#[test]
+fn many_names_of_one_file_are_names_of_one_copy() {
+    let trees = Trees::new();
+    trees.put("0/file", vec![7; 100_000]);
+    for n in 0..300 {
+        link(&trees, "0/file", &format!("{}/name{n}", n % 17));
+    }
+    trees.succeeds(&["--jobs=4"]).are_alike();
+}
+
+#[test]
+fn a_later_run_links_what_was_copied_earlier() {
+    let trees = tree();
+    trees.succeeds(&[]);
+    link(&trees, "m/file", "b/later");
+    trees.succeeds(&[]).are_alike();
+    fs::remove_file(trees.copied("a/name")).unwrap();
+    trees.succeeds(&[]).are_alike();
+}
+
+#[test]
+fn names_that_belong_together_are_put_together() {
+    let trees = tree();
+    for name in ["a/name", "z/name", "m/file"] {
+        trees.put_copy(name, "some");
+        dated(&trees.copied(name), 10);
+        dated(&trees.original(name), 10);
+    }
+    trees.succeeds(&[]).are_alike();
+}
+
+#[test]
+fn names_that_no_longer_belong_together_are_parted() {
+    let trees = Trees::new();
+    trees.put("a", "one").put("b", "another");
+    trees.put_copy("a", "the same");
+    fs::hard_link(trees.copied("a"), trees.copied("b")).unwrap();
+    trees.succeeds(&[]).are_alike();
+}
+
+/// The first name is copied to a name of its own, not through what a neighbour shares with it.
+#[test]
+fn a_link_of_the_destination_to_something_outside_is_not_written_through() {
+    let trees = tree();
+    put(&trees.path().join("outside"), "untouched");
+    fs::create_dir_all(trees.copied("z")).unwrap();
+    fs::hard_link(trees.path().join("outside"), trees.copied("z/name")).unwrap();
+    trees.succeeds(&[]).are_alike();
+    assert_eq!(
+        fs::read(trees.path().join("outside")).unwrap(),
+        b"untouched"
+    );
+}
+
+#[test]
+fn symbolic_links_and_fifos_have_several_names_too() {
+    let trees = Trees::new();
+    symlink("nowhere", trees.original("link")).unwrap();
+    link(&trees, "link", "a/link");
+    let (kind, mode) = (rustix::fs::FileType::Fifo, 0o600.into());
+    rustix::fs::mknodat(rustix::fs::CWD, trees.original("fifo"), kind, mode, 0).unwrap();
+    link(&trees, "fifo", "z/fifo");
+    trees.succeeds(&[]).succeeds(&[]).are_alike();
+    assert_eq!(inode(&trees.copied("link")), inode(&trees.copied("a/link")));
+}
+
+#[test]
+fn names_outside_of_the_tree_change_nothing() {
+    let trees = Trees::new();
+    trees.put("file", "x").put("excluded", "y");
+    fs::hard_link(trees.original("file"), trees.path().join("outside")).unwrap();
+    link(&trees, "excluded", "kept");
+    trees.succeeds(&["--exclude=excluded"]);
+    trees.holds("file", "x").holds("kept", "y");
+    assert!(!trees.copied("excluded").exists());
+    trees
+        .sums()
+        .lists(&["file", "kept"])
+        .holds_in(&trees.copy());
+}
+
+/// Otherwise its names would be those of a file that is not there.
+#[test]
+fn names_of_a_file_that_cannot_be_copied_are_reported() {
+    let trees = tree();
+    fs::create_dir_all(trees.copied("a/name")).unwrap();
+    let run = trees.run(&[]);
+    run.ended_with(1);
+    assert!(run.stderr.contains("a/name"), "{run:?}");
+    trees
+        .sums()
+        .holds_in(&trees.copy())
+        .satisfies_sha256sum(&trees.copy());
+    trees.holds("a/other", "other").holds("m/other", "other");
+    // Each name is copied, or is told of.
+    for name in ["m/file", "m/second", "z/name"] {
+        let is_copied = trees.copied(name).is_file();
+        let has_line = trees.sums().paths().contains(&Path::new(name));
+        assert_eq!(is_copied, has_line, "{name}");
+        assert!(is_copied || run.stderr.contains(name), "{name}: {run:?}");
+    }
+}
+
+#[test]
+fn never_leaves_names_that_are_there() {
+    let trees = tree();
+    trees.put_copy("m/second", "own");
+    trees.succeeds(&["--overwrite-policy=never"]);
+    trees.holds("m/second", "own").holds("z/name", "some");
+    let sums = trees.sums();
+    sums.is_whole(&trees.source()).holds_in(&trees.copy());
+}
+
+#[test]
+fn a_link_that_is_left_out_of_the_digests_has_no_line() {
+    let trees = tree();
+    trees.succeeds(&[]).succeeds(&["--no-hash-skipped"]);
+    trees.sums().lists(&[]);
+}

@@ -1,0 +1,112 @@
+//! Runs into which `strace` meddles.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::NamedTempFile;
+
+use super::{Run, run};
+
+/// A run, and what `strace` tells of it.
+#[derive(Debug)]
+pub(super) struct Traced {
+    pub(super) run: Run,
+    /// A line for each call, with paths for descriptors.
+    pub(super) log: String,
+}
+
+impl Traced {
+    /// The calls that failed because they were made to.
+    pub(super) fn injected(&self) -> Vec<&str> {
+        let lines = self.log.lines();
+        lines.filter(|line| line.contains("(INJECTED)")).collect()
+    }
+}
+
+/// The same command under `strace`, which is told more.
+fn under_strace(command: &Command, options: &[String], log: &NamedTempFile) -> Command {
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "-y", "-s", "4096", "-o"]);
+    strace.arg(log.path()).args(options).arg("--");
+    strace.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => strace.env(name, value),
+            None => strace.env_remove(name),
+        };
+    }
+    strace
+}
+
+/// Runs it while `strace` meddles as it is told to.
+pub(super) fn traced(command: &Command, options: &[String]) -> Traced {
+    let log = NamedTempFile::new().unwrap();
+    let mut strace = under_strace(command, options, &log);
+    let run = run(&mut strace);
+    let log = fs::read(log.path()).unwrap();
+    let log = String::from_utf8_lossy(&log).into_owned();
+    Traced { run, log }
+}
+
+/// The same, and these calls alone are written down.
+pub(super) fn meddled(command: &Command, calls: &str, with: &str) -> Traced {
+    let options = [format!("--trace={calls}"), format!("--inject={with}")];
+    traced(command, &options)
+}
+
+/// Calls that read a file or map it.
+const READING: &str = "read,pread64,readv,preadv,preadv2,copy_file_range,splice,sendfile,ioctl";
+
+/// Runs it, stops it when it reads that file for the `nth` time, has the test do something meanwhile, and lets it go on.
+pub(super) fn while_reading(
+    command: &Command,
+    file: &std::path::Path,
+    nth: u32,
+    meanwhile: impl FnOnce(),
+) -> Traced {
+    let log = NamedTempFile::new().unwrap();
+    let options = [
+        "-P".to_owned(),
+        file.to_str().unwrap().to_owned(),
+        format!("--inject={READING}:signal=SIGSTOP:when={nth}"),
+    ];
+    let mut strace = under_strace(command, &options, &log);
+    strace.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = strace.stderr(Stdio::piped()).spawn().unwrap();
+    let read = || String::from_utf8_lossy(&fs::read(log.path()).unwrap()).into_owned();
+    let mut meanwhile = Some(meanwhile);
+    let mut n_stops = 0;
+    let start = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it does not end");
+        // A few threads may be stopped for the same signal.
+        let stops = read().matches("--- SIGSTOP {").count();
+        let is_stopped = read().contains("--- stopped by SIGSTOP ---");
+        if stops > n_stops && is_stopped {
+            n_stops = stops;
+            if let Some(meanwhile) = meanwhile.take() {
+                meanwhile();
+            }
+        }
+        if n_stops > 0 {
+            go_on(&child);
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    assert!(meanwhile.is_none(), "it was never stopped: {}", read());
+    let run = Run::from(child.wait_with_output().unwrap());
+    Traced { run, log: read() }
+}
+
+/// Lets what `strace` runs go on.
+fn go_on(strace: &Child) {
+    let pid = strace.id();
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let children = fs::read_to_string(path).unwrap_or_default();
+    for child in children.split_whitespace() {
+        let child = rustix::process::Pid::from_raw(child.parse().unwrap()).unwrap();
+        let _ = rustix::process::kill_process(child, rustix::process::Signal::CONT);
+    }
+}

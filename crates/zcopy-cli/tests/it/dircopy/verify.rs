@@ -1,0 +1,82 @@
+//! Copies that are read back before they get their names.
+
+use super::*;
+use crate::skip::has_program;
+use traced::traced;
+
+#[test]
+fn copies_that_are_verified_are_copies() {
+    for hash in ["sha256", "blake3"] {
+        let trees = Trees::new();
+        trees
+            .put("a/long", crate::files::pattern(3_000_007))
+            .put("a/empty", "");
+        trees.put("short", "x");
+        trees.succeeds(&["--verify", "--hash", hash]).are_alike();
+    }
+}
+
+#[test]
+fn copies_are_verified_without_digests_too() {
+    let trees = Trees::new();
+    trees.put("long", crate::files::pattern(3_000_007));
+    trees.succeeds(&["--verify", "--no-hash"]);
+    facts::assert_same(&trees.source(), &trees.copy());
+    assert_eq!(Sums::all_in(&trees.copy()).len(), 0);
+}
+
+/// Cached pages would only tell what was written to them.
+#[test]
+fn a_copy_is_read_from_the_disk_and_not_from_the_cache() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = Trees::new();
+    trees.put("file", crate::files::pattern(1 << 20));
+    let calls =
+        "--trace=openat,fcntl,fsync,fdatasync,sync_file_range,fadvise64,linkat,renameat,renameat2";
+    let traced = traced(&trees.command(&["--verify"]), &[calls.to_owned()]);
+    traced.run.is_quiet();
+    let line = |words: &[&str]| {
+        let has_all = |line: &str| words.iter().all(|word| line.contains(word));
+        traced.log.lines().position(has_all)
+    };
+    let written = line(&["sync("]).expect("it is brought to the disk");
+    let is_dropped = line(&["DONTNEED"]).or(line(&["O_DIRECT"]));
+    let named = line(&["link", "\"file\""]).expect("it is named");
+    let dropped = is_dropped.expect("its pages are sent away, or passed by");
+    assert!(written < dropped && dropped < named, "{}", traced.log);
+}
+
+/// A read that fails while it is verified is no copy either.
+#[test]
+fn what_cannot_be_read_back_gets_no_name() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = Trees::new();
+    trees
+        .put("file", crate::files::pattern(300_000))
+        .put("other", "x");
+    trees.put_copy("file", "what was there");
+    // All reads of what is open without a name: there is no path to tell it by, so it is told by what it is not.
+    let reads = "read,pread64,preadv,preadv2";
+    for nth in 1..=64 {
+        let fails = format!("{reads}:error=EIO:when={nth}");
+        let command = trees.command(&["--verify", "--jobs=1", "--overwrite-policy=always"]);
+        let traced = traced::meddled(&command, reads, &fails);
+        let injected = traced.injected();
+        let of_copy = injected.iter().find(|line| line.contains("/dst/#"));
+        if of_copy.is_none() {
+            continue;
+        }
+        traced.run.ended_with(1);
+        let is_old = fs::read(trees.copied("file")).unwrap() == b"what was there";
+        let sums = trees.sums();
+        let has_line = sums.paths().contains(&Path::new("file"));
+        assert!(is_old != has_line, "{traced:?}");
+        sums.holds_in(&trees.copy());
+        return;
+    }
+    panic!("a copy is never read");
+}
