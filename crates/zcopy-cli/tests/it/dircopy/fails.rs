@@ -122,15 +122,13 @@ fn each_fails(calls: &[&str], errors: &[&str], options: &[&str]) {
             assert!(nth < 300, "{call}: there is no end to it");
             let trees = tree();
             let fails = format!("{call}:error={error}:when={nth}");
-            let seen = format!("open,openat,{call}");
-            let traced = meddled(&trees.command(options), &seen, &fails);
+            let traced = meddled(&trees.command(options), call, &fails);
             let Some(first) = traced.injected().first().copied() else {
                 trees.are_alike();
                 break;
             };
-            let begins = traced.log.find(trees.source().to_str().unwrap());
-            let fails = traced.log.find(first);
-            if begins.is_none_or(|begins| fails < Some(begins)) {
+            // Those of the runtime and of other libraries speak of other paths.
+            if !first.contains(trees.path().to_str().unwrap()) {
                 continue;
             }
             n_failed += 1;
