@@ -182,7 +182,8 @@ impl Copier<'_> {
         if identity(&stat) != identity(entry.stat()) {
             bail!("it was replaced before it could be copied");
         }
-        let place = Place::new(Arc::clone(entry.directory().destination()))
+        let mode = Mode::from_raw_mode(stat.st_mode & 0o777);
+        let place = Place::with_mode(Arc::clone(entry.directory().destination()), mode)
             .context("cannot create its copy")?;
         let way = self.share(entry, &source, &stat, &place)?;
         let wants_digest = self.settings.leaves_sums || self.settings.verifies;
@@ -239,7 +240,10 @@ impl Copier<'_> {
         if size(stat) == 0 || !self.sharing.may_share(devices) {
             return Ok(None);
         }
-        let transfer = Transfer::new(source, place).reflink(Reflink::Always);
+        let transfer = Transfer::new(source, place)
+            .source_offset(0)
+            .sink_offset(0)
+            .reflink(Reflink::Always);
         match transfer.run() {
             Ok(report) if report.bytes() == size(stat) => {
                 self.explain(entry, &report);
