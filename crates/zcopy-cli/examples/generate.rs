@@ -11,11 +11,12 @@ use anyhow::Context as _;
 use clap::{Command, Parser};
 use clap_complete::Shell;
 use clap_mangen::Man;
-use zcopy_cli::{args, cat, pv, tee, yes};
+use zcopy_cli::{args, cat, dircopy, pv, tee, yes};
 
 /// Every tool.
-const TOOLS: [fn() -> Command; 4] = [
+const TOOLS: [fn() -> Command; 5] = [
     args::command::<cat::Args>,
+    args::command::<dircopy::Args>,
     args::command::<pv::Args>,
     args::command::<tee::Args>,
     args::command::<yes::Args>,

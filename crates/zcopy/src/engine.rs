@@ -26,6 +26,7 @@ use crate::sparse::{Extents, Holes, Segment};
 use crate::strategy::{self, Step, Strategy};
 use crate::sys::{Errno, Kernel, Patience};
 
+mod at_once;
 mod fall_back;
 mod finish;
 mod prepare;

@@ -100,6 +100,24 @@ impl fmt::Display for Bytes {
 }
 
 impl Report {
+    /// What one strategy did, up to the end of the source.
+    pub(crate) fn of(attempt: Attempt) -> Self {
+        Self {
+            bytes: attempt.bytes,
+            records: 0,
+            ended: Ended::Eof,
+            first_choice: attempt.strategy,
+            attempts: vec![attempt],
+            sinks: Vec::new(),
+            hole_bytes: 0,
+            skipped_bytes: 0,
+            shared_pages: false,
+            grown_source: None,
+            grown_sink: None,
+            undelivered: Undelivered::default(),
+        }
+    }
+
     /// Bytes that the sink accepted, holes included. Of several sinks, the bytes that every one which
     /// was not detached has accepted; if all were, those of the last.
     ///

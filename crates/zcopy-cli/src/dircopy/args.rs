@@ -122,15 +122,15 @@ pub struct Args {
     pub(super) check: bool,
 
     /// With --check, verify against FILE
-    #[arg(long, value_name = "FILE", requires = "check")]
+    #[arg(long, value_name = "FILE")]
     pub(super) hash_file: Option<PathBuf>,
 
     /// With --check, say nothing of files that have their digests
-    #[arg(long, requires = "check")]
+    #[arg(long)]
     pub(super) silent: bool,
 
     /// With --check, do not count at the end what failed
-    #[arg(long, requires = "check")]
+    #[arg(long)]
     pub(super) no_summary: bool,
 
     /// Say for each file how it was copied

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 
-use xattrs::Target;
+use xattrs::{Found, Target};
 
 mod xattrs;
 
@@ -90,13 +90,24 @@ pub fn apply(source: impl AsFd, destination: impl AsFd, stat: &Stat) -> Result<(
     let destination = destination.as_fd();
     let (source, target) = (Target::Open(source.as_fd()), Target::Open(destination));
     let mut first = First::default();
-    let owner = set_owner(stat, |uid, gid| rustix::fs::fchown(destination, uid, gid));
-    let owner = first.unless(owner, Attribute::Owner);
-    first.keep(xattrs::mirror(&source, &target, owner));
-    first.unless(
-        rustix::fs::fchmod(destination, mode(stat, owner)),
-        Attribute::Mode,
-    );
+    // A new file is often what it should be: what changes nothing costs as much as what does.
+    let new = rustix::fs::fstat(destination).ok();
+    let is_theirs = new.is_some_and(|new| (new.st_uid, new.st_gid) == (stat.st_uid, stat.st_gid));
+    let owner = if is_theirs {
+        Owner::Kept
+    } else {
+        let owner = set_owner(stat, |uid, gid| rustix::fs::fchown(destination, uid, gid));
+        first.unless(owner, Attribute::Owner)
+    };
+    let found = xattrs::mirror(&source, &target, owner);
+    let mode = mode(stat, owner);
+    let has_mode = is_theirs
+        && matches!(found, Ok(Found::None))
+        && new.is_some_and(|new| Mode::from_raw_mode(new.st_mode & 0o7777) == mode);
+    first.keep(found);
+    if !has_mode {
+        first.unless(rustix::fs::fchmod(destination, mode), Attribute::Mode);
+    }
     first.unless(
         rustix::fs::futimens(destination, &times(stat)),
         Attribute::Times,
@@ -156,7 +167,7 @@ pub(super) fn through_proc(fd: BorrowedFd<'_>) -> CString {
 struct First(Option<Error>);
 
 impl First {
-    fn keep(&mut self, result: Result<(), Error>) {
+    fn keep<T>(&mut self, result: Result<T, Error>) {
         if let Err(error) = result {
             self.0.get_or_insert(error);
         }

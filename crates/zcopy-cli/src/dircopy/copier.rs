@@ -182,7 +182,8 @@ impl Copier<'_> {
         if identity(&stat) != identity(entry.stat()) {
             bail!("it was replaced before it could be copied");
         }
-        let place = Place::new(Arc::clone(entry.directory().destination()))
+        let mode = Mode::from_raw_mode(stat.st_mode & 0o777);
+        let place = Place::with_mode(Arc::clone(entry.directory().destination()), mode)
             .context("cannot create its copy")?;
         let way = self.share(entry, &source, &stat, &place)?;
         let wants_digest = self.settings.leaves_sums || self.settings.verifies;
@@ -200,8 +201,7 @@ impl Copier<'_> {
                 (Way::Written, digest)
             }
         };
-        let now = rustix::fs::fstat(&source).map_err(io::Error::from);
-        if !is_same_version(&stat, &now.context("cannot stat")?) {
+        if !is_untouched(&source, &stat).context("cannot stat")? {
             bail!("it changed while it was copied");
         }
         if self.settings.verifies {
@@ -239,7 +239,10 @@ impl Copier<'_> {
         if size(stat) == 0 || !self.sharing.may_share(devices) {
             return Ok(None);
         }
-        let transfer = Transfer::new(source, place).reflink(Reflink::Always);
+        let transfer = Transfer::new(source, place)
+            .source_offset(0)
+            .sink_offset(0)
+            .reflink(Reflink::Always);
         match transfer.run() {
             Ok(report) if report.bytes() == size(stat) => {
                 self.explain(entry, &report);
@@ -312,14 +315,22 @@ impl Copier<'_> {
     fn digest_of_original(&mut self, entry: &Entry) -> anyhow::Result<Digest> {
         let (file, stat) = entry.open().context("cannot open")?;
         let digest = self.digest_of(&file, size(&stat), Counted::No);
-        digest.context("cannot read")
+        let digest = digest.context("cannot read")?;
+        if !is_untouched(&file, &stat).context("cannot stat")? {
+            bail!("it changed while it was read");
+        }
+        Ok(digest)
     }
 
     fn digest_of_copy(&mut self, entry: &Entry, counted: Counted) -> anyhow::Result<Digest> {
         let Named { directory, name } = entry.destination();
         let (file, stat) = open_regular(directory, name).context("cannot open its copy")?;
         let digest = self.digest_of(&file, size(&stat), counted);
-        digest.context("cannot read its copy")
+        let digest = digest.context("cannot read its copy")?;
+        if !is_untouched(&file, &stat).context("cannot stat its copy")? {
+            bail!("its copy changed while it was read");
+        }
+        Ok(digest)
     }
 
     /// The digest of all that a file holds, wherever it stands.
@@ -410,14 +421,14 @@ pub(super) fn settle(file: impl AsFd) -> io::Result<()> {
     sys::close_file(rustix::io::fcntl_dupfd_cloexec(file, 3)?)
 }
 
-/// Whether nobody has touched a file between two looks: its size, its times of modification and change, and which it is.
-fn is_same_version(before: &Stat, now: &Stat) -> bool {
+/// Whether nobody has touched a file since it was looked at: its size, its times of modification and change, and which it is.
+fn is_untouched(file: &File, before: &Stat) -> io::Result<bool> {
     let version = |stat: &Stat| {
         let modified = (stat.st_mtime, stat.st_mtime_nsec);
         let changed = (stat.st_ctime, stat.st_ctime_nsec);
         (identity(stat), stat.st_size, modified, changed)
     };
-    version(before) == version(now)
+    Ok(version(before) == version(&rustix::fs::fstat(file)?))
 }
 
 /// Whether something that is no regular file is what its copy is.

@@ -69,7 +69,17 @@ impl<D: AsFd> Place<D> {
     ///
     /// What `open(2)` says.
     pub fn new(directory: D) -> io::Result<Self> {
-        match nameless(directory.as_fd())? {
+        Self::with_mode(directory, PRIVATE)
+    }
+
+    /// Makes an empty file for whoever is going to have this mode, as far as the process's mask allows. As long as it has a hidden name,
+    /// its owner alone may use it.
+    ///
+    /// # Errors
+    ///
+    /// What `open(2)` says.
+    pub fn with_mode(directory: D, mode: Mode) -> io::Result<Self> {
+        match nameless(directory.as_fd(), mode)? {
             Some(file) => Ok(Self {
                 file,
                 spot: Spot {
@@ -85,9 +95,8 @@ impl<D: AsFd> Place<D> {
     fn with_a_hidden_name(directory: D) -> io::Result<Self> {
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mode = Mode::RUSR | Mode::WUSR;
         loop {
-            let make = |name: &CStr| rustix::fs::openat(&directory, name, flags, mode);
+            let make = |name: &CStr| rustix::fs::openat(&directory, name, flags, PRIVATE);
             let (file, name) = hidden::make(make)?;
             // Another run may have come by between the two calls, and taken it for a dead one's.
             if hold(&file) && rustix::fs::fstat(&file)?.st_nlink > 0 {
@@ -166,6 +175,9 @@ impl<D: AsFd> AsFd for Place<D> {
     }
 }
 
+/// What its owner may do, and nobody else.
+const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+
 /// Where a file is under construction, and the hidden name that it has to have there, if it has.
 #[derive(Debug)]
 struct Spot<D: AsFd> {
@@ -204,12 +216,12 @@ fn hold(file: impl AsFd) -> bool {
 /// What `open(2)` says, but for
 /// - `EOPNOTSUPP`, `EINVAL`, `ENOSYS`: this file system does not know `O_TMPFILE`;
 /// - `EISDIR`: neither does this kernel, or a layer below.
-fn nameless(directory: BorrowedFd<'_>) -> Result<Option<File>, Errno> {
+fn nameless(directory: BorrowedFd<'_>, mode: Mode) -> Result<Option<File>, Errno> {
     if !can_be_named() {
         return Ok(None);
     }
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    match rustix::fs::openat(directory, c".", flags, Mode::RUSR | Mode::WUSR) {
+    match rustix::fs::openat(directory, c".", flags, mode) {
         Ok(file) => Ok(Some(file.into())),
         Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS | Errno::ISDIR) => Ok(None),
         Err(errno) => Err(errno),
@@ -226,11 +238,19 @@ fn can_be_named() -> bool {
 }
 
 /// Gives a name to a file that was opened without one.
+///
+/// # Kernel notes
+///
+/// The direct way takes root, or Linux 6.10; otherwise it ends with `ENOENT`, and the way through `/proc` is left.
 fn link_nameless(
     file: BorrowedFd<'_>,
     directory: BorrowedFd<'_>,
     name: &CStr,
 ) -> Result<(), Errno> {
+    match rustix::fs::linkat(file, c"", directory, name, AtFlags::EMPTY_PATH) {
+        Err(Errno::NOENT | Errno::INVAL) => {}
+        linked => return linked,
+    }
     let path = through_proc(file);
     rustix::fs::linkat(CWD, path, directory, name, AtFlags::SYMLINK_FOLLOW)
 }

@@ -49,6 +49,9 @@ impl Settings {
     ///
     /// What is wrong with it, in words.
     pub(super) fn of(args: &Args) -> Result<Self, String> {
+        if args.hash_file.is_some() || args.silent || args.no_summary {
+            return Err("--hash-file, --silent and --no-summary go with --check".to_owned());
+        }
         let (source, destination) = ends(args)?;
         let exclude = Exclude::new(&args.exclude).map_err(|error| error.to_string())?;
         let algorithm = args.hash.unwrap_or(Algorithm::Sha256);

@@ -88,7 +88,7 @@ impl Root {
         containment::check(&opened, destination).map_err(refused)?;
         let made = destination::make_root(destination).map_err(refused)?;
         // Somebody may have been at work in between.
-        containment::check_open(opened.as_fd(), made.as_fd()).map_err(refused)?;
+        containment::check_open(opened.as_fd(), made.directory.as_fd()).map_err(refused)?;
         let directory = Directory::root(opened, made)
             .map_err(|errno| Trouble::new(source, Cause::Look(errno.into())))?;
         let directory = Arc::new(directory);

@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::os::fd::BorrowedFd;
 
+use super::at_once;
 use super::prepare::{deserves_survey, examine, unexaminable};
 use crate::buffer::Buffer;
 use crate::endpoint::{Endpoint, Kind};
@@ -14,7 +15,7 @@ use crate::fault::{Cause, Fault, Side};
 use crate::options::{Options, SkipErrors, SyncData};
 use crate::plan;
 use crate::preflight;
-use crate::report::{Attempt, Ended, Report, Undelivered};
+use crate::report::{Attempt, Report};
 use crate::strategy::{Step, Strategy, buffered};
 use crate::sys::{Errno, Kernel, Patience};
 
@@ -62,7 +63,7 @@ pub(crate) fn look<K: Kernel>(
     Ok(Way::Long(from, to, Begun::default()))
 }
 
-/// Looks at both ends, and goes the short way if it is open.
+/// Looks at both ends, and goes the short way if it is open. A whole file that is to share its blocks is cloned at once.
 ///
 /// # Errors
 ///
@@ -84,6 +85,9 @@ pub(crate) fn go_short<K: Kernel>(
         Some(known) => known,
         None => examine(kernel, Side::Sink, sink)?,
     };
+    if let Some(report) = at_once::clone(kernel, (source, sink), (&from, &to), options) {
+        return Ok(Way::Whole(report));
+    }
     let mut begun = Begun::default();
     if is_open(&from, &to, options) {
         preflight::check(&from, &to, options)?;
@@ -94,7 +98,7 @@ pub(crate) fn go_short<K: Kernel>(
             legacy.buffer.set(std::mem::take(&mut begun.buffer));
         }
         if is_whole {
-            return Ok(Way::Whole(begun.report()));
+            return Ok(Way::Whole(Report::of(begun.attempt())));
         }
     }
     // Flags and size may have changed since. What could be examined once can be so again; should that fail, the
@@ -197,24 +201,6 @@ impl Begun {
             bytes: self.bytes,
             calls: self.calls,
             ..Attempt::new(Strategy::Buffered)
-        }
-    }
-
-    /// The report of a transfer for which the short way was all.
-    fn report(&self) -> Report {
-        Report {
-            bytes: self.bytes,
-            records: 0,
-            ended: Ended::Eof,
-            first_choice: Strategy::Buffered,
-            attempts: vec![self.attempt()],
-            sinks: Vec::new(),
-            hole_bytes: 0,
-            skipped_bytes: 0,
-            shared_pages: false,
-            grown_source: None,
-            grown_sink: None,
-            undelivered: Undelivered::default(),
         }
     }
 }

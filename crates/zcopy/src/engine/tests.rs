@@ -23,6 +23,7 @@ use crate::sys::Errno;
 
 mod properties;
 
+mod at_once;
 mod bad_places;
 mod direct;
 mod economy;

@@ -99,12 +99,19 @@ impl Space {
     }
 }
 
-/// Has the destination have the attributes that the source has.
+/// Whether there were attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    None,
+    Some,
+}
+
+/// Has the destination have the attributes that the source has. Tells whether there were any, on either side.
 pub(super) fn mirror(
     source: &Target<'_>,
     destination: &Target<'_>,
     owner: Owner,
-) -> Result<(), Error> {
+) -> Result<Found, Error> {
     let listing = |errno| Error::new(Attribute::Xattrs, errno);
     let wanted = source.names().map_err(listing)?;
     let present = destination.names().map_err(listing)?;
@@ -118,6 +125,9 @@ pub(super) fn mirror(
     let present = present.unwrap_or_default();
     // A file system without attributes says nothing about them, but files there have no access lists.
     let (knows_all, wanted) = (wanted.is_some(), wanted.unwrap_or_default());
+    if present.is_empty() && wanted.is_empty() {
+        return Ok(Found::None);
+    }
     for name in each(&present) {
         let space = Space::of(name);
         let is_known = knows_all || space == Space::AccessList;
@@ -140,7 +150,7 @@ pub(super) fn mirror(
         };
         keep(copied, name);
     }
-    first
+    first.map(|()| Found::Some)
 }
 
 /// The names in a list.

@@ -126,7 +126,7 @@ fn a_file_system_without_nameless_files_gets_hidden_ones() {
     // That of processes has neither, but says so before it says no to the other.
     if is_root() {
         assert!(
-            nameless(open(Path::new("/proc")).as_fd())
+            nameless(open(Path::new("/proc")).as_fd(), PRIVATE)
                 .unwrap()
                 .is_none()
         );

@@ -15,8 +15,16 @@ use crate::dircopy::place::hidden;
 /// Its owner may do everything, and nobody else may do anything, until it has the attributes of its original.
 const PRIVATE: Mode = Mode::RWXU;
 
+/// A directory of the destination.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub(super) directory: OwnedFd,
+    /// Whether it did not exist before.
+    pub(super) is_new: bool,
+}
+
 /// Opens the root of the destination, and makes it if need be, with all directories above it.
-pub(super) fn make_root(path: &Path) -> io::Result<OwnedFd> {
+pub(super) fn make_root(path: &Path) -> io::Result<Made> {
     let created = match rustix::fs::mkdir(path, PRIVATE) {
         Err(Errno::NOENT) => {
             if let Some(parent) = path.parent() {
@@ -35,11 +43,14 @@ pub(super) fn make_root(path: &Path) -> io::Result<OwnedFd> {
         opened => opened?,
     };
     prepare(&directory, created)?;
-    Ok(directory)
+    Ok(Made {
+        directory,
+        is_new: created.is_ok(),
+    })
 }
 
 /// Opens a directory of the destination, and makes it if need be. A symbolic link is not followed, but in the way.
-pub(super) fn make(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+pub(super) fn make(parent: BorrowedFd<'_>, name: &CStr) -> Result<Made, Errno> {
     let created = rustix::fs::mkdirat(parent, name, PRIVATE);
     match created {
         Ok(()) | Err(Errno::EXIST) => {}
@@ -56,7 +67,10 @@ pub(super) fn make(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno
         opened => opened?,
     };
     prepare(&directory, created)?;
-    Ok(directory)
+    Ok(Made {
+        directory,
+        is_new: created.is_ok(),
+    })
 }
 
 /// The mode of a directory that is a copy of one that may not be read or written, so that its owner may.

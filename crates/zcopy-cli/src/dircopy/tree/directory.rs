@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::fs::Stat;
 use rustix::io::Errno;
 
+use super::destination::Made;
 use super::trail::Trail;
 use super::trouble::{Cause, Trouble};
 use crate::dircopy::attributes;
@@ -24,12 +25,13 @@ pub struct Directory {
     stat: Stat,
     /// Which directory the copy is.
     copy: Identity,
+    is_new: bool,
     /// How many have not said yet that they are done: entries, and whoever still looks for some.
     users: AtomicUsize,
 }
 
 impl Directory {
-    pub(super) fn root(source: OwnedFd, destination: OwnedFd) -> Result<Self, Errno> {
+    pub(super) fn root(source: OwnedFd, destination: Made) -> Result<Self, Errno> {
         let stat = rustix::fs::fstat(&source)?;
         Self::new(Trail::default(), (source, stat), destination)
     }
@@ -38,7 +40,7 @@ impl Directory {
         parent: &Self,
         name: &CStr,
         source: (OwnedFd, Stat),
-        destination: OwnedFd,
+        destination: Made,
     ) -> Result<Self, Errno> {
         Self::new(Trail::below(&parent.trail, name), source, destination)
     }
@@ -46,7 +48,10 @@ impl Directory {
     fn new(
         trail: Trail,
         (source, stat): (OwnedFd, Stat),
-        destination: OwnedFd,
+        Made {
+            directory: destination,
+            is_new,
+        }: Made,
     ) -> Result<Self, Errno> {
         let copy = identity(&rustix::fs::fstat(&destination)?);
         Ok(Self {
@@ -55,6 +60,7 @@ impl Directory {
             trail: Arc::new(trail),
             stat,
             copy,
+            is_new,
             users: AtomicUsize::new(1),
         })
     }
@@ -79,6 +85,11 @@ impl Directory {
     #[must_use]
     pub fn destination(&self) -> &Arc<OwnedFd> {
         &self.destination
+    }
+
+    /// Whether the copy was made by the walk, so that nothing was in it.
+    pub(super) fn is_new(&self) -> bool {
+        self.is_new
     }
 
     /// The device that the copy is on.

@@ -92,12 +92,16 @@ impl Entry {
         }
     }
 
-    /// What bears its name in the destination, if anything does. No link is followed.
+    /// What bears its name in the destination, if anything does. No link is followed. Nothing does in a directory that the walk has
+    /// made.
     ///
     /// # Errors
     ///
     /// What `fstatat(2)` says.
     pub fn existing(&self) -> io::Result<Option<Stat>> {
+        if self.directory.is_new() {
+            return Ok(None);
+        }
         let Named { directory, name } = self.destination();
         match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
@@ -124,7 +128,6 @@ impl Entry {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(Errno::INVAL.into());
         }
-        rustix::fs::fcntl_setfl(&file, OFlags::empty())?;
         Ok((file.into(), stat))
     }
 

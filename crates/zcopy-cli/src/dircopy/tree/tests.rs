@@ -432,7 +432,6 @@ fn hard_links_are_found_again_by_their_paths() {
             let (replace, durability) = (Replace::Yes, Durability::Cached);
             crate::dircopy::place::place_link(existing, entry.destination(), replace, durability)
                 .unwrap();
-            assert!(entry.existing().unwrap().is_some());
         } else {
             assert!(entry.existing().unwrap().is_none());
             copy_entry(&entry).unwrap();
