@@ -20,6 +20,7 @@ mod usage;
 mod verify;
 
 mod facts;
+mod listed;
 mod mounting;
 mod traced;
 
@@ -34,9 +35,10 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 use zcopy_cli::digest::{Algorithm, Digest, Stream};
-use zcopy_cli::sums::{line, name};
+use zcopy_cli::sums::line;
 
 use crate::child::zc_dircopy;
+use listed::Sums;
 
 /// A tree, and where its copy goes.
 struct Trees {
@@ -201,94 +203,6 @@ impl Run {
             lines.remove(found);
         }
         assert_eq!(lines, [""; 0], "besides that: {self:?}");
-        self
-    }
-}
-
-/// A sum file.
-#[derive(Debug)]
-struct Sums {
-    path: PathBuf,
-    /// Path and digest of each line, in their order.
-    lines: Vec<(PathBuf, Digest)>,
-}
-
-impl Sums {
-    /// All in a directory, the newest first.
-    fn all_in(directory: &Path) -> Vec<Self> {
-        let names = name::all_in(directory).unwrap();
-        let sums = names.iter().map(|name| directory.join(name.to_string()));
-        sums.map(Self::read).collect()
-    }
-
-    #[track_caller]
-    fn newest_in(directory: &Path) -> Self {
-        let newest = Self::all_in(directory).into_iter().next();
-        newest.expect("there is no sum file")
-    }
-
-    fn read(path: PathBuf) -> Self {
-        let bytes = fs::read(&path).unwrap();
-        assert!(bytes.is_empty() || bytes.ends_with(b"\n"), "it is cut off");
-        let lines = bytes.split_inclusive(|byte| *byte == b'\n').map(|line| {
-            let line = line::parse(line).unwrap();
-            (OsStr::from_bytes(&line.path).into(), line.digest)
-        });
-        let lines = lines.collect();
-        Self { path, lines }
-    }
-
-    fn paths(&self) -> Vec<&Path> {
-        self.lines.iter().map(|(path, _)| &**path).collect()
-    }
-
-    fn algorithm(&self) -> Algorithm {
-        name::algorithm_of(&self.path)
-    }
-
-    /// Lines stand for these files, in this order.
-    #[track_caller]
-    fn lists(&self, paths: &[&str]) -> &Self {
-        let paths: Vec<_> = paths.iter().map(Path::new).collect();
-        assert_eq!(self.paths(), paths);
-        self
-    }
-
-    /// Every regular file of the tree has a line, and they are sorted.
-    #[track_caller]
-    fn is_whole(&self, tree: &Path) -> &Self {
-        let files = facts::files_of(tree);
-        let files: Vec<_> = files.iter().map(PathBuf::as_path).collect();
-        assert_eq!(self.paths(), files);
-        self
-    }
-
-    /// Every file that has a line is in the tree, with that digest.
-    #[track_caller]
-    fn holds_in(&self, tree: &Path) -> &Self {
-        for (path, digest) in &self.lines {
-            let bytes = fs::read(tree.join(path));
-            let bytes = bytes.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-            let found = digest_of(self.algorithm(), &bytes);
-            assert_eq!(found, *digest, "{}", path.display());
-        }
-        self
-    }
-
-    /// `sha256sum -c` is content with the tree.
-    #[track_caller]
-    fn satisfies_sha256sum(&self, tree: &Path) -> &Self {
-        if self.lines.is_empty() {
-            // It would complain of that.
-            return self;
-        }
-        let check = Command::new("sha256sum")
-            .args(["--strict", "--quiet", "-c"])
-            .arg(&self.path)
-            .current_dir(tree)
-            .output()
-            .unwrap();
-        assert!(check.status.success(), "{check:?}");
         self
     }
 }

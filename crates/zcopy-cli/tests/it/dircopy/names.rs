@@ -47,14 +47,24 @@ fn trees_may_have_odd_names_too() {
     run(&mut command).is_quiet();
     let copy = trees.original("--json");
     Sums::newest_in(&copy).lists(&["file"]).holds_in(&copy);
-    let mut command = zc_dircopy();
     let name = OsString::from_vec(b"\xff\n".to_vec());
-    run(command
+    let mut command = zc_dircopy();
+    command
         .current_dir(trees.source())
-        .args(["-q", "-i", "-o", "-o"])
-        .arg(&name))
-    .is_quiet();
+        .args(["-q", "-i-o", "-o"]);
+    run(command.arg(&name)).is_quiet();
     Sums::newest_in(&trees.original(name)).lists(&["file"]);
+}
+
+/// As every tool of GNU's takes it.
+#[test]
+fn an_option_takes_what_follows_even_if_it_looks_like_an_option() {
+    let trees = Trees::new();
+    trees.put("-o/file", "x");
+    let mut command = zc_dircopy();
+    let arguments = ["-q", "-i", "-o", "-o", "out"];
+    run(command.current_dir(trees.source()).args(arguments)).is_quiet();
+    Sums::newest_in(&trees.original("out")).lists(&["file"]);
 }
 
 #[test]
