@@ -38,11 +38,11 @@ pub struct Args {
     pub(super) paths: Vec<PathBuf>,
 
     /// The tree to copy
-    #[arg(short, long, value_name = "SRC")]
+    #[arg(short, long, value_name = "SRC", allow_hyphen_values = true)]
     pub(super) input: Option<PathBuf>,
 
     /// Where the copy goes; it is made if it does not exist
-    #[arg(short, long, value_name = "DST")]
+    #[arg(short, long, value_name = "DST", allow_hyphen_values = true)]
     pub(super) output: Option<PathBuf>,
 
     /// What becomes of files that DST has already; see below
@@ -94,7 +94,7 @@ pub struct Args {
     pub(super) one_file_system: bool,
 
     /// Leave out what matches GLOB; may be repeated
-    #[arg(long, value_name = "GLOB", action = ArgAction::Append)]
+    #[arg(long, value_name = "GLOB", action = ArgAction::Append, allow_hyphen_values = true)]
     pub(super) exclude: Vec<String>,
 
     /// How many files are copied at once; 1 suits disks that spin
@@ -122,7 +122,7 @@ pub struct Args {
     pub(super) check: bool,
 
     /// With --check, verify against FILE
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     pub(super) hash_file: Option<PathBuf>,
 
     /// With --check, say nothing of files that have their digests

@@ -131,9 +131,12 @@ pub fn apply_named(source: Named<'_>, destination: Named<'_>, stat: &Stat) -> Re
     });
     let owner = first.unless(owner, Attribute::Owner);
     let opened = (hold(source), hold(destination));
-    if let (Ok((_original, original)), Ok((_copy, copy))) = &opened {
-        let (from, to) = (Target::Named(original), Target::Named(copy));
-        first.keep(xattrs::mirror(&from, &to, owner));
+    match &opened {
+        (Ok((_original, original)), Ok((_copy, copy))) => {
+            let (from, to) = (Target::Named(original), Target::Named(copy));
+            first.keep(xattrs::mirror(&from, &to, owner));
+        }
+        (Err(errno), _) | (_, Err(errno)) => first.unless(Err(*errno), Attribute::Xattrs),
     }
     if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
         let changed = opened.1.and_then(|(_copy, path)| {

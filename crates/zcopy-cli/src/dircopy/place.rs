@@ -128,7 +128,13 @@ impl<D: AsFd> Place<D> {
         durability: Durability,
     ) -> io::Result<File> {
         self.try_commit(name, replace, durability)?;
-        Ok(self.file)
+        Ok(self.into_file())
+    }
+
+    /// The file, for whoever has given it its name. One that has none is gone when it is closed.
+    #[must_use]
+    pub fn into_file(self) -> File {
+        self.file
     }
 
     /// Gives the file its name, unless that fails: then another one can be tried.

@@ -11,6 +11,7 @@ use super::place::{Durability, Place, Replace};
 use crate::digest::{Algorithm, Digest};
 use crate::sums::line;
 use crate::sums::name::Name;
+use crate::sys;
 
 /// How much is written at once, in bytes.
 const BLOCK: usize = 64 << 10;
@@ -74,12 +75,14 @@ impl SumFile {
         loop {
             let name = CString::new(self.name.to_string())?;
             match self.place.try_commit(&name, Replace::No, durability) {
-                Ok(()) => return Ok(self.name),
+                Ok(()) => break,
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     self.name = self.name.next();
                 }
                 Err(error) => return Err(error),
             }
         }
+        sys::close_file(self.place.into_file().into())?;
+        Ok(self.name)
     }
 }

@@ -8,8 +8,9 @@ use tempfile::TempDir;
 
 use crate::skip::skip;
 
-const TOOLS: [(&str, &str); 4] = [
+const TOOLS: [(&str, &str); 5] = [
     ("zc-cat", env!("CARGO_BIN_EXE_zc-cat")),
+    ("zc-dircopy", env!("CARGO_BIN_EXE_zc-dircopy")),
     ("zc-pv", env!("CARGO_BIN_EXE_zc-pv")),
     ("zc-tee", env!("CARGO_BIN_EXE_zc-tee")),
     ("zc-yes", env!("CARGO_BIN_EXE_zc-yes")),

@@ -34,6 +34,13 @@ pub(super) fn make_root(path: &Path) -> io::Result<Made> {
         }
         created => created,
     };
+    let is_new = match created {
+        Ok(()) => true,
+        Err(Errno::EXIST) => false,
+        // Whatever else it says of a name that is taken, only the name has to lead to a directory.
+        Err(errno) if rustix::fs::stat(path).is_err() => return Err(errno.into()),
+        Err(_) => false,
+    };
     let open = || rustix::fs::open(path, DIRECTORY - OFlags::NOFOLLOW, Mode::empty());
     let directory = match open() {
         Err(Errno::ACCESS) => {
@@ -42,11 +49,8 @@ pub(super) fn make_root(path: &Path) -> io::Result<Made> {
         }
         opened => opened?,
     };
-    prepare(&directory, created)?;
-    Ok(Made {
-        directory,
-        is_new: created.is_ok(),
-    })
+    prepare(&directory, is_new)?;
+    Ok(Made { directory, is_new })
 }
 
 /// Opens a directory of the destination, and makes it if need be. A symbolic link is not followed, but in the way.
@@ -66,11 +70,9 @@ pub(super) fn make(parent: BorrowedFd<'_>, name: &CStr) -> Result<Made, Errno> {
         }
         opened => opened?,
     };
-    prepare(&directory, created)?;
-    Ok(Made {
-        directory,
-        is_new: created.is_ok(),
-    })
+    let is_new = created.is_ok();
+    prepare(&directory, is_new)?;
+    Ok(Made { directory, is_new })
 }
 
 /// The mode of a directory that is a copy of one that may not be read or written, so that its owner may.
@@ -79,7 +81,7 @@ fn opened_up(stat: &Stat) -> Mode {
 }
 
 /// Has its owner be allowed to fill it, and removes what killed runs have left there, unless it has just been created.
-fn prepare(directory: &OwnedFd, created: Result<(), Errno>) -> Result<(), Errno> {
+fn prepare(directory: &OwnedFd, is_new: bool) -> Result<(), Errno> {
     let stat = rustix::fs::fstat(directory)?;
     if !Mode::from_raw_mode(stat.st_mode).contains(PRIVATE) {
         match rustix::fs::fchmod(directory, opened_up(&stat)) {
@@ -88,7 +90,7 @@ fn prepare(directory: &OwnedFd, created: Result<(), Errno>) -> Result<(), Errno>
             Err(errno) => return Err(errno),
         }
     }
-    if created.is_err() {
+    if !is_new {
         // What cannot be read can still be filled.
         let _ = hidden::sweep(directory.as_fd());
     }
