@@ -23,13 +23,13 @@ use rustix::fs::Mode;
 
 pub use args::Args;
 
-use copier::{Copier, Done, Job};
+use batches::Batches;
+use copier::{Copier, Done};
 use counts::Counts;
 use end::End;
 use face::{Face, Manner};
 use hashing::Hashers;
 use ledger::Ledger;
-use links::Links;
 use place::Durability;
 use prescan::{Total, prescan};
 use settings::Settings;
@@ -54,6 +54,7 @@ pub mod attributes;
 mod args;
 mod settings;
 
+mod batches;
 mod copier;
 mod hashing;
 mod ledger;
@@ -230,8 +231,8 @@ fn copy_entries(
     ledger: &mut Ledger<'_>,
 ) {
     let sharing = Sharing::default();
-    let mut links = Links::default();
-    let mut walk = root.walk(settings.walk(), |trouble| face.complain_of(&trouble));
+    let walk = root.walk(settings.walk(), |trouble| face.complain_of(&trouble));
+    let mut batches = Batches::of(walk);
     thread::scope(|scope| {
         let hashers = Hashers::start(
             scope,
@@ -240,12 +241,7 @@ fn copy_entries(
             settings.queue_size,
         );
         let workshop = Workshop {
-            next: || {
-                walk.next().map(|entry| {
-                    let role = links.role(&entry);
-                    Job { entry, role }
-                })
-            },
+            next: || batches.next(),
             start: || {
                 let mut copier = Copier {
                     settings,
@@ -255,11 +251,14 @@ fn copy_entries(
                     tap: hashers.tap(),
                     nowhere,
                 };
-                move |job| copier.work(job)
+                move |batch| {
+                    let done = Vec::into_iter(batch).map(|job| copier.work(job));
+                    done.collect::<Vec<_>>()
+                }
             },
-            weigh: Done::weight,
-            deliver: |due: &mut dyn Iterator<Item = Done>| {
-                ledger.take(due);
+            weigh: |done: &Vec<Done>| done.iter().map(Done::weight).sum(),
+            deliver: |due: &mut dyn Iterator<Item = Vec<Done>>| {
+                ledger.take(&mut due.flatten());
                 Ok::<(), std::convert::Infallible>(())
             },
         };

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::containment::{Identity, identity};
+use super::copier::Job;
 use super::tree::Entry;
 
 /// What an entry is among the names of its file.
@@ -24,9 +25,15 @@ pub(super) struct Links {
 }
 
 impl Links {
+    /// What is to be done about the next entry.
+    pub(super) fn job(&mut self, entry: Entry) -> Job {
+        let role = self.role(&entry);
+        Job { entry, role }
+    }
+
     /// The role of the next entry.
     #[allow(clippy::unnecessary_cast, reason = "not on every processor")]
-    pub(super) fn role(&mut self, entry: &Entry) -> Role {
+    fn role(&mut self, entry: &Entry) -> Role {
         let stat = entry.stat();
         let n_names = stat.st_nlink as u64;
         if n_names < 2 {

@@ -1,0 +1,54 @@
+//! Entries in batches: neighbours that one thread deals with, one after another.
+//!
+//! Threads that make files in one directory wait for each other in the kernel; with a directory to itself none does.
+
+use std::iter::Peekable;
+use std::sync::Arc;
+
+use super::copier::{Job, size};
+use super::links::Links;
+use super::tree::Entry;
+
+/// How many entries a batch has at most.
+const MOST: usize = 256;
+
+/// How many bytes their files have at most, if there are several: a long file comes alone.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// The entries of a walk, in batches.
+pub(super) struct Batches<W: Iterator<Item = Entry>> {
+    walk: Peekable<W>,
+    links: Links,
+}
+
+impl<W: Iterator<Item = Entry>> Batches<W> {
+    pub(super) fn of(walk: W) -> Self {
+        Self {
+            walk: walk.peekable(),
+            links: Links::default(),
+        }
+    }
+}
+
+impl<W: Iterator<Item = Entry>> Iterator for Batches<W> {
+    type Item = Vec<Job>;
+
+    fn next(&mut self) -> Option<Vec<Job>> {
+        let first = self.walk.next()?;
+        let directory = Arc::clone(first.directory());
+        let mut n_bytes = size(first.stat());
+        let mut batch = vec![self.links.job(first)];
+        while batch.len() < MOST {
+            let next = self.walk.next_if(|entry| {
+                let is_neighbour = Arc::ptr_eq(entry.directory(), &directory);
+                is_neighbour && n_bytes.saturating_add(size(entry.stat())) <= MOST_BYTES
+            });
+            let Some(entry) = next else {
+                break;
+            };
+            n_bytes += size(entry.stat());
+            batch.push(self.links.job(entry));
+        }
+        Some(batch)
+    }
+}
