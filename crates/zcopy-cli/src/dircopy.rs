@@ -237,7 +237,7 @@ fn copy_entries(
         let hashers = Hashers::start(
             scope,
             settings.algorithm,
-            settings.n_hashers,
+            settings.n_cores,
             settings.queue_size,
         );
         let workshop = Workshop {
@@ -262,7 +262,8 @@ fn copy_entries(
                 Ok::<(), std::convert::Infallible>(())
             },
         };
-        let Ok(()) = in_order(settings.n_jobs, workshop);
+        let n_jobs = settings.jobs_into(root.directory().destination());
+        let Ok(()) = in_order(n_jobs, workshop);
     });
 }
 

@@ -74,6 +74,10 @@ pub(super) struct Copier<'a> {
     pub(super) nowhere: &'a File,
 }
 
+/// From this size on files share their blocks if they are to be hashed too: 64 KiB. To clone less and to read the clone back from the
+/// disk takes several times as long as to write what has been read.
+const LEAST_SHARED: u64 = 64 << 10;
+
 /// Whether what passes is counted as progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counted {
@@ -185,8 +189,13 @@ impl Copier<'_> {
         let mode = Mode::from_raw_mode(stat.st_mode & 0o777);
         let place = Place::with_mode(Arc::clone(entry.directory().destination()), mode)
             .context("cannot create its copy")?;
-        let way = self.share(entry, &source, &stat, &place)?;
         let wants_digest = self.settings.leaves_sums || self.settings.verifies;
+        let least = if wants_digest { LEAST_SHARED } else { 1 };
+        let way = if size(&stat) < least {
+            None
+        } else {
+            self.share(entry, &source, &stat, &place)?
+        };
         let (way, digest) = match way {
             Some(way) if wants_digest => {
                 let read = self.digest_of(place.file(), size(&stat), counted);
@@ -236,7 +245,7 @@ impl Copier<'_> {
         place: &Place<Arc<OwnedFd>>,
     ) -> anyhow::Result<Option<Way>> {
         let devices = (identity(stat).0, entry.directory().destination_device());
-        if size(stat) == 0 || !self.sharing.may_share(devices) {
+        if !self.sharing.may_share(devices) {
             return Ok(None);
         }
         let transfer = Transfer::new(source, place)

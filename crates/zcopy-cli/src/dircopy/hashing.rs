@@ -21,9 +21,9 @@ const ROUND: usize = 64;
 /// Files up to this size are hashed by who copies them, where streams are hashed one by one: 256 KiB.
 const SMALL: u64 = 256 << 10;
 
-/// How many files should be copied at once on so many cores, so that hashing has what it needs.
-pub(super) fn jobs(algorithm: Algorithm, n_cores: usize) -> usize {
-    n_cores * lanes(algorithm, Way::best()).max(4)
+/// How many streams a thread hashes together, the best way.
+pub(super) fn streams(algorithm: Algorithm) -> usize {
+    lanes(algorithm, Way::best())
 }
 
 /// How many streams a thread hashes together.

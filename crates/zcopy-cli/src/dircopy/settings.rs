@@ -1,6 +1,7 @@
 //! What a command line asks for, once it has been understood.
 
 use std::num::NonZeroUsize;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::thread;
 
@@ -11,6 +12,9 @@ use super::policy::Policy;
 use super::tree::{self, Exclude};
 use crate::digest::Algorithm;
 use crate::quote::{argument, quoted};
+
+/// `BTRFS_SUPER_MAGIC`.
+const BTRFS: i128 = 0x9123_683e;
 
 /// What is to be done, and how.
 #[derive(Debug)]
@@ -31,10 +35,10 @@ pub(super) struct Settings {
     pub(super) follows_symlinks: bool,
     pub(super) one_file_system: bool,
     pub(super) exclude: Exclude,
-    /// Files that are copied at once.
-    pub(super) n_jobs: usize,
+    /// Files that are copied at once, if that was told.
+    n_jobs: Option<usize>,
     /// Threads that do nothing but hash.
-    pub(super) n_hashers: usize,
+    pub(super) n_cores: usize,
     /// Blocks of a file that may wait for one of those.
     pub(super) queue_size: usize,
     /// In bytes.
@@ -56,10 +60,6 @@ impl Settings {
         let exclude = Exclude::new(&args.exclude).map_err(|error| error.to_string())?;
         let algorithm = args.hash.unwrap_or(Algorithm::Sha256);
         let n_cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let n_jobs = match args.jobs {
-            Some(n_jobs) => n_jobs.get(),
-            None => hashing::jobs(algorithm, n_cores),
-        };
         Ok(Self {
             source,
             destination,
@@ -77,11 +77,29 @@ impl Settings {
             follows_symlinks: args.dereference,
             one_file_system: args.one_file_system,
             exclude,
-            n_jobs,
-            n_hashers: n_cores,
+            n_jobs: args.jobs.map(NonZeroUsize::get),
+            n_cores,
             queue_size: args.queue_size.get(),
             block_size: args.block_size,
             explains: args.explain,
+        })
+    }
+
+    /// How many files are copied at once into this directory's file system.
+    ///
+    /// Two a core: a cold disk is read twice as fast as by one, and no faster by four. On btrfs one, since threads that make files there wait
+    /// for each other. Where hashing has lanes to fill, one for each.
+    pub(super) fn jobs_into(&self, destination: impl AsFd) -> usize {
+        self.n_jobs.unwrap_or_else(|| {
+            let file_system = rustix::fs::fstatfs(destination);
+            // The type is a `c_long` here and something else there.
+            let is_btrfs = file_system.is_ok_and(|found| i128::from(found.f_type) == BTRFS);
+            let (fewest, streams) = (
+                if is_btrfs { 1 } else { 2 },
+                hashing::streams(self.algorithm),
+            );
+            let wants_lanes = self.leaves_sums && streams > 1;
+            self.n_cores * if wants_lanes { streams } else { fewest }
         })
     }
 
