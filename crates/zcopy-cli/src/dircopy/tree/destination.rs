@@ -25,21 +25,9 @@ pub(super) struct Made {
 
 /// Opens the root of the destination, and makes it if need be, with all directories above it.
 pub(super) fn make_root(path: &Path) -> io::Result<Made> {
-    let created = match rustix::fs::mkdir(path, PRIVATE) {
-        Err(Errno::NOENT) => {
-            if let Some(parent) = path.parent() {
-                std::fs::create_dir_all(parent)?;
-            }
-            rustix::fs::mkdir(path, PRIVATE)
-        }
-        created => created,
-    };
-    let is_new = match created {
-        Ok(()) => true,
-        Err(Errno::EXIST) => false,
-        // Whatever else it says of a name that is taken, only the name has to lead to a directory.
-        Err(errno) if rustix::fs::stat(path).is_err() => return Err(errno.into()),
-        Err(_) => false,
+    let is_new = match rustix::fs::stat(path) {
+        Err(Errno::NOENT) => make_with_parents(path)?,
+        _ => false,
     };
     let open = || rustix::fs::open(path, DIRECTORY - OFlags::NOFOLLOW, Mode::empty());
     let directory = match open() {
@@ -51,6 +39,18 @@ pub(super) fn make_root(path: &Path) -> io::Result<Made> {
     };
     prepare(&directory, is_new)?;
     Ok(Made { directory, is_new })
+}
+
+/// Makes the root and all directories above it, unless somebody else has just done so.
+fn make_with_parents(path: &Path) -> io::Result<bool> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    match rustix::fs::mkdir(path, PRIVATE) {
+        Ok(()) => Ok(true),
+        Err(Errno::EXIST) => Ok(false),
+        Err(errno) => Err(errno.into()),
+    }
 }
 
 /// Opens a directory of the destination, and makes it if need be. A symbolic link is not followed, but in the way.
