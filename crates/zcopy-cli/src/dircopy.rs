@@ -14,7 +14,9 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
@@ -175,7 +177,7 @@ fn copy_tree(
     let nowhere = File::options().write(true).open("/dev/null");
     let nowhere = nowhere.context("/dev/null").map_err(Stopped::By)?;
     let root = Root::open(&settings.source, &settings.destination).map_err(|trouble| {
-        exit::complain(&anyhow!(trouble));
+        face.complain_of(&trouble);
         Stopped::Told
     })?;
     let sums = begin_sums(settings, face, &root, mode);
@@ -183,8 +185,10 @@ fn copy_tree(
     let (end, total) = (End::default(), Total::default());
     thread::scope(|scope| {
         if face.shows_progress() {
-            scope.spawn(|| face.draw_until(&end, &total));
-            scope.spawn(|| {
+            // Without threads to be had there is nothing to see.
+            let draw = || face.draw_until(&end, &total);
+            let _ = thread::Builder::new().spawn_scoped(scope, draw);
+            let _ = thread::Builder::new().spawn_scoped(scope, || {
                 let Settings {
                     source, exclude, ..
                 } = settings;
@@ -195,22 +199,30 @@ fn copy_tree(
         let _rings = RungAtLast(&end);
         copy_entries(settings, face, (counts, &nowhere), &root, &mut ledger);
     });
-    let name = ledger
-        .into_sums()
-        .and_then(|sums| finish_sums(settings, face, sums));
-    let destination = root.directory().destination().try_clone();
+    let destination = Arc::clone(root.directory().destination());
+    // Files that were left as they are have not been synced, nor have directories.
+    let is_safe = sync_all(settings, face, &destination);
+    let sums = ledger.into_sums().filter(|_| is_safe);
+    let name = sums.and_then(|sums| finish_sums(settings, face, sums));
     if let Err(trouble) = root.done() {
         face.complain_of(&trouble);
     }
-    if settings.durability == Durability::Synced {
-        // Directories have got their attributes since they were synced.
-        let synced = destination.and_then(|root| Ok(rustix::fs::syncfs(root)?));
-        if let Err(error) = synced {
-            let error = anyhow!(error).context("cannot bring the copy to the disk");
-            face.complain("".as_ref(), &error);
-        }
-    }
+    sync_all(settings, face, &destination);
     Ok(name.map(|name| settings.destination.join(name.to_string())))
+}
+
+/// Brings all that is in the destination's file system to the disk, if it is to outlive a loss of power. False if it may not.
+fn sync_all(settings: &Settings, face: &Face<'_>, destination: &OwnedFd) -> bool {
+    if settings.durability == Durability::Cached {
+        return true;
+    }
+    let synced = rustix::fs::syncfs(destination).map_err(io::Error::from);
+    if let Err(error) = synced {
+        let error = anyhow!(error).context("cannot bring the copy to the disk");
+        face.complain("".as_ref(), &error);
+        return false;
+    }
+    true
 }
 
 /// Ends the drawing, even if the work panics.
@@ -232,12 +244,12 @@ fn copy_entries(
 ) {
     let sharing = Sharing::default();
     let walk = root.walk(settings.walk(), |trouble| face.complain_of(&trouble));
-    let mut batches = Batches::of(walk);
+    let mut batches = Batches::of(walk, settings.durability);
     thread::scope(|scope| {
         let hashers = Hashers::start(
             scope,
             settings.algorithm,
-            settings.n_cores,
+            settings.n_hashers(),
             settings.queue_size,
         );
         let workshop = Workshop {

@@ -98,11 +98,11 @@ pub struct Args {
     pub(super) exclude: Vec<String>,
 
     /// How many files are copied at once; 1 suits disks that spin
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = number)]
     pub(super) jobs: Option<NonZeroUsize>,
 
     /// How many blocks of each file may wait to be hashed
-    #[arg(long, value_name = "N", default_value = "10")]
+    #[arg(long, value_name = "N", default_value = "10", value_parser = number)]
     pub(super) queue_size: NonZeroUsize,
 
     /// How much is read and written at once
@@ -189,6 +189,15 @@ impl Choice for Policy {
 impl Choice for Algorithm {
     const WORDS: &'static [(&'static str, Self)] =
         &[("sha256", Algorithm::Sha256), ("blake3", Algorithm::Blake3)];
+}
+
+/// The most jobs, and blocks that wait: more would wait for each other, and for memory.
+const MOST: usize = 4096;
+
+fn number(text: &str) -> Result<NonZeroUsize, String> {
+    let number = text.parse().ok().filter(|n| *n <= MOST);
+    let number = number.and_then(NonZeroUsize::new);
+    number.ok_or_else(|| format!("not a number from 1 to {MOST}"))
 }
 
 /// The most that a block may have: a thousand workers could not have more.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::copier::{Job, size};
 use super::links::Links;
+use super::place::Durability;
 use super::tree::Entry;
 
 /// How many entries a batch has at most.
@@ -19,13 +20,20 @@ const MOST_BYTES: u64 = 1 << 20;
 pub(super) struct Batches<W: Iterator<Item = Entry>> {
     walk: Peekable<W>,
     links: Links,
+    /// How many entries a batch has at most.
+    most: usize,
 }
 
 impl<W: Iterator<Item = Entry>> Batches<W> {
-    pub(super) fn of(walk: W) -> Self {
+    pub(super) fn of(walk: W, durability: Durability) -> Self {
         Self {
             walk: walk.peekable(),
             links: Links::default(),
+            // Threads that sync at the same time share what the disk writes.
+            most: match durability {
+                Durability::Cached => MOST,
+                Durability::Synced => 1,
+            },
         }
     }
 }
@@ -38,7 +46,7 @@ impl<W: Iterator<Item = Entry>> Iterator for Batches<W> {
         let directory = Arc::clone(first.directory());
         let mut n_bytes = size(first.stat());
         let mut batch = vec![self.links.job(first)];
-        while batch.len() < MOST {
+        while batch.len() < self.most {
             let next = self.walk.next_if(|entry| {
                 let is_neighbour = Arc::ptr_eq(entry.directory(), &directory);
                 is_neighbour && n_bytes.saturating_add(size(entry.stat())) <= MOST_BYTES

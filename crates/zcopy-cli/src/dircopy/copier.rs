@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
-use rustix::fs::{Advice, FileType, Mode, OFlags, Stat};
+use rustix::fs::{Advice, AtFlags, FileType, Mode, OFlags, Stat};
 use zcopy::{Reflink, Side, Transfer};
 
 use super::attributes::{self, Named};
@@ -18,7 +18,7 @@ use super::face::Face;
 use super::hashing::Tap;
 use super::links::Role;
 use super::place::{Place, Replace, place_special, place_symlink};
-use super::policy::{Decision, Policy, decide};
+use super::policy::{self, Decision, Policy, decide};
 use super::settings::Settings;
 use super::sharing::Sharing;
 use super::tree::Entry;
@@ -45,8 +45,8 @@ pub(super) enum Done {
         file: Identity,
         /// How many more names it had.
         n_more: u64,
-        /// Whether the name leads to a copy that others can be linked to.
-        is_placed: bool,
+        /// What others can be linked to, if that went well: which file it is, if it is a regular one.
+        copy: Option<Placed>,
     },
     /// It becomes a link.
     Further { entry: Entry, file: Identity },
@@ -58,9 +58,28 @@ impl Done {
         size_of::<Option<Self>>()
             + match self {
                 Self::Settled { path, .. } | Self::First { path, .. } => path.capacity(),
-                Self::Further { entry, .. } => size_of_val(entry.name()),
+                // It keeps its directory open, and descriptors are scarcer.
+                Self::Further { .. } => WAITING_LINK,
             }
     }
+}
+
+/// What a link that waits for its turn weighs, in bytes: so that at most 512 do.
+const WAITING_LINK: usize = 16 << 10;
+
+/// What bears an entry's name in the destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Placed {
+    /// Which file it is, if it is a regular one.
+    pub(super) file: Option<Identity>,
+}
+
+/// What has become of an entry.
+struct Settled {
+    /// What its line is to say, if it is to have one.
+    digest: Option<Digest>,
+    /// Which file its copy is, if it is a regular one.
+    copy: Option<Identity>,
 }
 
 /// Deals with entries, one after another.
@@ -96,19 +115,23 @@ impl Copier<'_> {
     /// Does all that needs no other entry. What goes wrong is complained of.
     pub(super) fn work(&mut self, job: Job) -> Done {
         let Job { entry, role } = job;
-        if let Role::Further(file) = role {
+        if let Role::Further(file) = role
+            && !self.keeps_its_own(&entry)
+        {
             return Done::Further { entry, file };
         }
         let path = entry.path();
         let outcome = match entry.kind() {
             FileType::RegularFile => self.regular(&entry),
-            _ => self.other(&entry).map(|()| None),
+            _ => self.other(&entry),
         };
-        let is_placed = outcome.is_ok();
-        let digest = outcome.unwrap_or_else(|error| {
-            self.face.complain(&path, &error);
-            None
-        });
+        let (digest, copy) = match outcome {
+            Ok(Settled { digest, copy }) => (digest, Some(Placed { file: copy })),
+            Err(error) => {
+                self.face.complain(&path, &error);
+                (None, None)
+            }
+        };
         if let Err(trouble) = entry.done() {
             self.face.complain_of(&trouble);
         }
@@ -119,74 +142,99 @@ impl Copier<'_> {
                 digest,
                 file,
                 n_more,
-                is_placed,
+                copy,
             },
-            _ => Done::Settled { path, digest },
+            Role::Only | Role::Further(_) => Done::Settled { path, digest },
         }
     }
 
-    /// Copies a regular file, or leaves its copy as it is. Gives what its line is to say.
-    fn regular(&mut self, entry: &Entry) -> anyhow::Result<Option<Digest>> {
+    /// Whether a further name of a file is left to what bears it already.
+    fn keeps_its_own(&self, entry: &Entry) -> bool {
+        // Should it not be known, the link will tell.
+        let existing = entry.existing().ok().flatten();
+        existing.is_some_and(|existing| {
+            policy::keeps_its_own(self.settings.policy, entry.stat(), &existing)
+        })
+    }
+
+    /// Copies a regular file, or leaves its copy as it is.
+    fn regular(&mut self, entry: &Entry) -> anyhow::Result<Settled> {
         let existing = entry.existing().context("cannot stat its copy")?;
+        let replace = Replace::what_is_there(existing.is_some());
         match decide(self.settings.policy, entry.stat(), existing.as_ref()) {
-            Decision::Copy => self.copy(entry, Counted::Yes),
+            Decision::Copy => self.copy(entry, replace, Counted::Yes),
             Decision::Skip => self.leave(entry, existing.as_ref()),
             Decision::Compare => {
                 let copy = self.digest_of_copy(entry, Counted::Yes)?;
                 let original = self.digest_of_original(entry)?;
                 if copy == original {
-                    Ok(self.leave_counted(copy))
+                    Ok(self.leave_counted(copy, existing.as_ref()))
                 } else {
-                    self.copy(entry, Counted::No)
+                    self.copy(entry, replace, Counted::No)
                 }
             }
         }
     }
 
     /// Leaves what bears the name in the destination.
-    fn leave(&mut self, entry: &Entry, existing: Option<&Stat>) -> anyhow::Result<Option<Digest>> {
+    fn leave(&mut self, entry: &Entry, existing: Option<&Stat>) -> anyhow::Result<Settled> {
         let is_regular = existing
             .is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
         if !is_regular {
             // Something else that is never replaced has no line.
             self.counts.skipped.add(1);
-            return Ok(None);
+            return Ok(Settled {
+                digest: None,
+                copy: None,
+            });
         }
         if self.settings.verifies_existing {
             let copy = self.digest_of_copy(entry, Counted::Yes)?;
             if copy != self.digest_of_original(entry)? {
                 bail!("its copy differs from it");
             }
-            return Ok(self.leave_counted(copy));
+            return Ok(self.leave_counted(copy, existing));
         }
         if self.settings.leaves_sums && self.settings.hashes_skipped {
             let copy = self.digest_of_copy(entry, Counted::Yes)?;
-            return Ok(self.leave_counted(copy));
+            return Ok(self.leave_counted(copy, existing));
         }
         self.counts.bytes.add(size(entry.stat()));
         self.counts.files.add(1);
         self.counts.skipped.add(1);
-        Ok(None)
+        Ok(Settled {
+            digest: None,
+            copy: existing.map(identity),
+        })
     }
 
-    /// The line of a file that was left and read, if it is to have one.
-    fn leave_counted(&self, digest: Digest) -> Option<Digest> {
+    /// Counts a file that was left and read.
+    fn leave_counted(&self, digest: Digest, existing: Option<&Stat>) -> Settled {
         self.counts.files.add(1);
         self.counts.skipped.add(1);
         let has_line = self.settings.leaves_sums && self.settings.hashes_skipped;
-        has_line.then_some(digest)
+        Settled {
+            digest: has_line.then_some(digest),
+            copy: existing.map(identity),
+        }
     }
 
-    /// Copies a regular file, and gives its digest, if it is to have a line.
+    /// Copies a regular file.
     ///
     /// The copy gets its name when all its bytes have been written and are what they should be, its attributes are set, and a descriptor of
     /// it was closed without a word of anything gone wrong.
-    fn copy(&mut self, entry: &Entry, counted: Counted) -> anyhow::Result<Option<Digest>> {
+    fn copy(
+        &mut self,
+        entry: &Entry,
+        replace: Replace,
+        counted: Counted,
+    ) -> anyhow::Result<Settled> {
         let (source, stat) = entry.open().context("cannot open")?;
         if identity(&stat) != identity(entry.stat()) {
             bail!("it was replaced before it could be copied");
         }
-        let mode = Mode::from_raw_mode(stat.st_mode & 0o777);
+        // Its owner has to be able to write, or he could not give it attributes.
+        let mode = Mode::from_raw_mode(stat.st_mode & 0o777) | Mode::RUSR | Mode::WUSR;
         let place = Place::with_mode(Arc::clone(entry.directory().destination()), mode)
             .context("cannot create its copy")?;
         let wants_digest = self.settings.leaves_sums || self.settings.verifies;
@@ -220,20 +268,54 @@ impl Copier<'_> {
             self.face.complain(&entry.path(), &anyhow!(error));
         }
         settle(&place).context("cannot write its copy")?;
-        let replace = match self.settings.policy {
-            Policy::Never => Replace::No,
-            _ => Replace::Yes,
+        let committed = place.commit(entry.name(), replace, self.settings.durability);
+        let file = match committed {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                // Another run may have been here.
+                let met = self.meet(entry, &stat, digest)?;
+                return met.ok_or_else(|| anyhow!(error).context("cannot give its copy the name"));
+            }
+            committed => committed.context("cannot give its copy the name")?,
         };
-        let file = place
-            .commit(entry.name(), replace, self.settings.durability)
-            .context("cannot give its copy the name")?;
+        let copy = rustix::fs::fstat(&file).map_err(io::Error::from);
+        let copy = identity(&copy.context("cannot stat its copy")?);
         sys::close_file(file.into()).context("cannot close its copy")?;
         self.counts.files.add(1);
         match way {
             Way::Written => self.counts.copied.add(1),
             Way::Shared => self.counts.cloned.add(1),
         }
-        Ok(digest.filter(|_| self.settings.leaves_sums))
+        Ok(Settled {
+            digest: digest.filter(|_| self.settings.leaves_sums),
+            copy: Some(copy),
+        })
+    }
+
+    /// Takes what has come to bear the name meanwhile, if it is what would have: another run's copy. None if it is not: it may be that of
+    /// a name that this file system does not tell from this one.
+    fn meet(
+        &mut self,
+        entry: &Entry,
+        stat: &Stat,
+        digest: Option<Digest>,
+    ) -> anyhow::Result<Option<Settled>> {
+        let Named { directory, name } = entry.destination();
+        let (file, existing) = open_regular(directory, name).context("cannot open its copy")?;
+        if decide(Policy::Default, stat, Some(&existing)) != Decision::Skip {
+            return Ok(None);
+        }
+        if let Some(digest) = digest {
+            let read = self.digest_of(&file, size(&existing), Counted::No);
+            if read.context("cannot read its copy")? != digest {
+                return Ok(None);
+            }
+        }
+        self.counts.files.add(1);
+        self.counts.skipped.add(1);
+        Ok(Some(Settled {
+            digest: digest.filter(|_| self.settings.leaves_sums),
+            copy: Some(identity(&existing)),
+        }))
     }
 
     /// Has the copy share the source's blocks, where the file systems can.
@@ -362,7 +444,11 @@ impl Copier<'_> {
     }
 
     /// Copies what is not a regular file, or leaves it.
-    fn other(&self, entry: &Entry) -> anyhow::Result<()> {
+    fn other(&self, entry: &Entry) -> anyhow::Result<Settled> {
+        let settled = Settled {
+            digest: None,
+            copy: None,
+        };
         let existing = entry.existing().context("cannot stat its copy")?;
         let is_left = match (self.settings.policy, &existing) {
             (_, None) | (Policy::Always, _) => false,
@@ -371,29 +457,37 @@ impl Copier<'_> {
         };
         if is_left {
             self.counts.others.add(1);
-            return Ok(());
+            return Ok(settled);
         }
         let (source, destination) = (entry.source(), entry.destination());
         let (stat, durability) = (entry.stat(), self.settings.durability);
-        let replace = match self.settings.policy {
-            Policy::Never => Replace::No,
-            _ => Replace::Yes,
-        };
+        let replace = Replace::what_is_there(existing.is_some());
         let placed = match entry.kind() {
-            FileType::Symlink => place_symlink(source, stat, destination, replace, durability)
-                .context("cannot copy the symbolic link")?,
+            FileType::Symlink => place_symlink(source, stat, destination, replace, durability),
             FileType::Fifo | FileType::CharacterDevice | FileType::BlockDevice => {
                 place_special(source, stat, destination, replace, durability)
-                    .context("cannot make its copy")?
             }
             FileType::Socket => bail!("it is a socket, which is not copied"),
             _ => bail!("it is of an unknown kind"),
+        };
+        let placed = match placed {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                // Another run may have been here.
+                let flags = AtFlags::SYMLINK_NOFOLLOW;
+                let met = rustix::fs::statat(destination.directory, destination.name, flags);
+                if !met.is_ok_and(|met| is_alike(entry, &met)) {
+                    return Err(anyhow!(error).context("cannot make its copy"));
+                }
+                self.counts.others.add(1);
+                return Ok(settled);
+            }
+            placed => placed.context("cannot make its copy")?,
         };
         if let Err(error) = placed.attributes {
             self.face.complain(&entry.path(), &anyhow!(error));
         }
         self.counts.others.add(1);
-        Ok(())
+        Ok(settled)
     }
 
     fn count(&self, bytes: u64, counted: Counted) {
@@ -410,7 +504,7 @@ impl Copier<'_> {
 }
 
 /// Opens a regular file in a directory of the destination, and no link to one.
-pub(super) fn open_regular(directory: impl AsFd, name: &CStr) -> io::Result<(File, Stat)> {
+fn open_regular(directory: impl AsFd, name: &CStr) -> io::Result<(File, Stat)> {
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = rustix::fs::openat(directory, name, flags, Mode::empty())?;

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::Scope;
+use std::thread::{self, Scope};
 
 use crate::digest::{Algorithm, Digest, Lane, Lanes, Stream, Way};
 
@@ -92,13 +92,15 @@ impl Hashers {
         n_threads: usize,
         queue_size: usize,
     ) -> Self {
-        let threads = (0..n_threads).map(|_| {
+        let threads = (0..n_threads).map_while(|_| {
             let (inbox, messages) = sync_channel(INBOX);
-            scope.spawn(move || serve(&messages, Lanes::by(algorithm, way)));
-            Hasher {
+            let work = move || serve(&messages, Lanes::by(algorithm, way));
+            // With fewer threads it takes longer, and without any each file is hashed by who copies it.
+            thread::Builder::new().spawn_scoped(scope, work).ok()?;
+            Some(Hasher {
                 inbox,
                 n_open: AtomicUsize::new(0),
-            }
+            })
         });
         Self {
             algorithm,
@@ -112,13 +114,11 @@ impl Hashers {
 
     /// A way to have streams hashed, one after another.
     pub(super) fn tap(&self) -> Tap<'_> {
-        // Room for every buffer and a digest, so that no thread ever waits for who asked.
-        let (reply, replies) = sync_channel(self.queue_size + 1);
         Tap {
             hashers: self,
             id: self.n_taps.fetch_add(1, Ordering::Relaxed),
-            reply,
-            replies,
+            // Of a stream that has ended before it began.
+            replies: sync_channel(0).1,
             spare: Vec::new(),
             n_buffers: 0,
         }
@@ -168,9 +168,10 @@ fn serve(messages: &Receiver<Message>, mut lanes: Lanes) {
 pub(super) struct Tap<'h> {
     hashers: &'h Hashers,
     id: usize,
-    reply: SyncSender<Reply>,
+    /// What comes back of the stream at hand. Nothing more can, once its thread has ended.
     replies: Receiver<Reply>,
     spare: Vec<Vec<u8>>,
+    /// How many buffers there are: spare ones, and those of the stream at hand.
     n_buffers: usize,
 }
 
@@ -184,7 +185,12 @@ impl<'h> Tap<'h> {
         let course = match hashers.threads.iter().min_by_key(n_open) {
             Some(hasher) if hashers.has_lanes || !stays => {
                 hasher.n_open.fetch_add(1, Ordering::Relaxed);
-                let opened = Message::Open(self.id, self.reply.clone());
+                // Room for every buffer and a digest, so that no thread ever waits for who asked.
+                let (reply, replies) = sync_channel(hashers.queue_size + 1);
+                self.replies = replies;
+                // Those of a stream that was given up are gone with it.
+                self.n_buffers = self.spare.len();
+                let opened = Message::Open(self.id, reply);
                 // If the thread is no more, that shows at the end.
                 let _ = hasher.inbox.send(opened);
                 Course::There(Line {
@@ -213,8 +219,8 @@ impl<'h> Tap<'h> {
             }
             match self.replies.recv().ok()? {
                 Reply::Buffer(buffer) => self.spare.push(buffer),
-                // Of a stream that was given up after its end.
-                Reply::Digest(_) => {}
+                // No digest comes before its end.
+                Reply::Digest(_) => return None,
             }
         }
     }

@@ -12,16 +12,14 @@ use rustix::fs::{AtFlags, FileType};
 
 use super::attributes::Named;
 use super::containment::{Identity, identity};
-use super::copier::{Done, open_regular};
+use super::copier::{Done, Placed};
 use super::counts::Counts;
 use super::face::Face;
 use super::place::{Replace, place_link};
-use super::policy::Policy;
 use super::settings::Settings;
 use super::sum_file::SumFile;
 use super::tree::{Entry, Root};
-use crate::digest::{Digest, Stream};
-use crate::exit;
+use crate::digest::Digest;
 
 /// Takes what has become of entries, in the order of their paths.
 pub(super) struct Ledger<'a> {
@@ -39,8 +37,23 @@ pub(super) struct Ledger<'a> {
 struct First {
     path: Vec<u8>,
     digest: Option<Digest>,
-    /// Whether there is a copy.
-    is_placed: bool,
+    /// Which file its copy is, if there is one, and it is a regular one.
+    copy: Option<Placed>,
+}
+
+impl First {
+    /// Which file bears a name: it is to be the copy.
+    fn find(&self, named: Named<'_>, kind: FileType) -> anyhow::Result<Identity> {
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let found = rustix::fs::statat(named.directory, named.name, flags).map_err(io::Error::from);
+        let found = found.context("cannot stat its first name")?;
+        let file = self.copy.and_then(|copy| copy.file);
+        let is_other = file.is_some_and(|file| file != identity(&found));
+        if is_other || FileType::from_raw_mode(found.st_mode) != kind {
+            bail!("what bears its first name there is not its copy");
+        }
+        Ok(identity(&found))
+    }
 }
 
 impl<'a> Ledger<'a> {
@@ -69,14 +82,10 @@ impl<'a> Ledger<'a> {
                     digest,
                     file,
                     n_more,
-                    is_placed,
+                    copy,
                 } => {
                     self.list(digest, &path);
-                    let first = First {
-                        path,
-                        digest,
-                        is_placed,
-                    };
+                    let first = First { path, digest, copy };
                     self.firsts.insert(file, (first, n_more));
                 }
                 Done::Further { entry, file } => self.link(entry, file),
@@ -104,13 +113,13 @@ impl<'a> Ledger<'a> {
         let path = entry.path();
         let first = self.firsts.remove(&file);
         let outcome = match &first {
-            Some((first, _)) if first.is_placed => self.link_to(first, &entry),
+            Some((first, _)) if first.copy.is_some() => self.link_to(first, &entry),
             Some((first, _)) => {
                 let first = Path::new(OsStr::from_bytes(&first.path)).display();
-                Err(anyhow!("its first name, {first}, was not copied"))
+                Err(anyhow!("its first name, {first}, failed"))
             }
-            // Somebody has made more links meanwhile than it had.
-            None => Err(anyhow!("it got more names while it was copied")),
+            // The first name's turn comes first, so that there is one.
+            None => Err(anyhow!("its first name is not known")),
         };
         match outcome {
             Ok(digest) => self.list(digest, path.as_os_str().as_bytes()),
@@ -135,32 +144,21 @@ impl<'a> Ledger<'a> {
             directory: directory.as_fd(),
             name: &name,
         };
-        let flags = AtFlags::SYMLINK_NOFOLLOW;
-        let copy = rustix::fs::statat(&directory, &*name, flags).map_err(io::Error::from);
-        let copy = copy.context("cannot find its first name")?;
-        if FileType::from_raw_mode(copy.st_mode) != entry.kind() {
-            bail!("what bears its first name there was not copied from it");
+        let found = first.find(named, entry.kind())?;
+        if existing.is_some_and(|existing| identity(&existing) == found) {
+            self.count_left(entry);
+            return Ok(first.digest);
         }
-        if let Some(existing) = existing {
-            if identity(&copy) == identity(&existing) {
-                self.count_left(entry);
-                return Ok(first.digest);
-            }
-            if self.settings.policy == Policy::Never {
-                return self.leave(entry);
-            }
+        let replace = Replace::what_is_there(existing.is_some());
+        let (destination, durability) = (entry.destination(), self.settings.durability);
+        let linked = place_link(named, destination, replace, durability);
+        // Another run may have been here.
+        let is_met = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
+        if !linked.as_ref().is_err_and(is_met) {
+            linked.context("cannot link it to its first name")?;
         }
-        let replace = match self.settings.policy {
-            Policy::Never => Replace::No,
-            _ => Replace::Yes,
-        };
-        place_link(
-            named,
-            entry.destination(),
-            replace,
-            self.settings.durability,
-        )
-        .context("cannot link it to its first name")?;
+        // The name may have come to lead to something else in between.
+        first.find(entry.destination(), entry.kind())?;
         if entry.kind() == FileType::RegularFile {
             self.counts.files.add(1);
             self.counts.linked.add(1);
@@ -168,26 +166,6 @@ impl<'a> Ledger<'a> {
             self.counts.others.add(1);
         }
         Ok(first.digest)
-    }
-
-    /// Leaves what bears the name in the destination, and is another file.
-    fn leave(&self, entry: &Entry) -> anyhow::Result<Option<Digest>> {
-        self.count_left(entry);
-        let Named { directory, name } = entry.destination();
-        if !(self.settings.leaves_sums && self.settings.hashes_skipped) {
-            return Ok(None);
-        }
-        let Ok((copy, _)) = open_regular(directory, name) else {
-            return Ok(None);
-        };
-        let mut stream = Stream::new(self.settings.algorithm);
-        let nowhere = std::fs::File::options().write(true).open("/dev/null");
-        let nowhere = nowhere.context("/dev/null")?;
-        zcopy::Transfer::new(&copy, &nowhere)
-            .inspect(|bytes| stream.update(bytes))
-            .run()
-            .map_err(|error| anyhow!(exit::cause(&error)).context("cannot read its copy"))?;
-        Ok(Some(stream.finish()))
     }
 
     fn count_left(&self, entry: &Entry) {

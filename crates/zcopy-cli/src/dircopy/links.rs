@@ -17,11 +17,14 @@ pub(super) enum Role {
     Further(Identity),
 }
 
+/// Size and time of modification.
+type Version = (i64, i64, u64);
+
 /// The files of which more names may come. One whose names have all come is forgotten.
 #[derive(Debug, Default)]
 pub(super) struct Links {
-    /// How many names of each have not come yet.
-    left: HashMap<Identity, u64>,
+    /// How many names of each have not come yet, and what it was like.
+    left: HashMap<Identity, (u64, Version)>,
 }
 
 impl Links {
@@ -40,12 +43,19 @@ impl Links {
             return Role::Only;
         }
         let file = identity(stat);
+        let version = (
+            stat.st_size,
+            stat.st_mtime as i64,
+            stat.st_mtime_nsec as u64,
+        );
         match self.left.get_mut(&file) {
             None => {
-                self.left.insert(file, n_names - 1);
+                self.left.insert(file, (n_names - 1, version));
                 Role::First(file, n_names - 1)
             }
-            Some(left) => {
+            // It has been written to, or is another one with the number of one that has gone.
+            Some((_, known)) if *known != version => Role::Only,
+            Some((left, _)) => {
                 *left -= 1;
                 if *left == 0 {
                     self.left.remove(&file);

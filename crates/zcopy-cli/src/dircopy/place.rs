@@ -27,6 +27,14 @@ pub enum Replace {
     No,
 }
 
+impl Replace {
+    /// What was found there is replaced; what was not is not, whoever has put it there meanwhile: it may be the copy of another name, which
+    /// this file system does not tell from this one.
+    pub(super) fn what_is_there(is_there: bool) -> Self {
+        if is_there { Self::Yes } else { Self::No }
+    }
+}
+
 /// Whether it outlives a loss of power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {

@@ -55,6 +55,14 @@ pub fn decide(policy: Policy, source: &Stat, destination: Option<&Stat>) -> Deci
     }
 }
 
+/// Whether what bears the name of a further name of a file stays as it is, instead of becoming a link: it is never replaced, or as long as
+/// the original and newer.
+#[must_use]
+pub fn keeps_its_own(policy: Policy, source: &Stat, existing: &Stat) -> bool {
+    let is_newer = Time::modified(existing) > Time::modified(source);
+    policy == Policy::Never || decide(policy, source, Some(existing)) == Decision::Skip && is_newer
+}
+
 /// A time, in seconds and nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Time {

@@ -13,6 +13,9 @@ use super::tree::{self, Exclude};
 use crate::digest::Algorithm;
 use crate::quote::{argument, quoted};
 
+/// More files are not copied at once, unless that is told: each may have buffers.
+const MOST_JOBS: usize = 64;
+
 /// `BTRFS_SUPER_MAGIC`.
 const BTRFS: i128 = 0x9123_683e;
 
@@ -37,8 +40,7 @@ pub(super) struct Settings {
     pub(super) exclude: Exclude,
     /// Files that are copied at once, if that was told.
     n_jobs: Option<usize>,
-    /// Threads that do nothing but hash.
-    pub(super) n_cores: usize,
+    n_cores: usize,
     /// Blocks of a file that may wait for one of those.
     pub(super) queue_size: usize,
     /// In bytes.
@@ -88,7 +90,7 @@ impl Settings {
     /// How many files are copied at once into this directory's file system.
     ///
     /// Two a core: a cold disk is read twice as fast as by one, and no faster by four. On btrfs one, since threads that make files there wait
-    /// for each other. Where hashing has lanes to fill, one for each.
+    /// for each other. Where hashing has lanes to fill, one for each, and at most 64.
     pub(super) fn jobs_into(&self, destination: impl AsFd) -> usize {
         self.n_jobs.unwrap_or_else(|| {
             let file_system = rustix::fs::fstatfs(destination);
@@ -99,8 +101,21 @@ impl Settings {
                 hashing::streams(self.algorithm),
             );
             let wants_lanes = self.leaves_sums && streams > 1;
-            self.n_cores * if wants_lanes { streams } else { fewest }
+            if wants_lanes {
+                (self.n_cores * streams).min(MOST_JOBS)
+            } else {
+                self.n_cores * fewest
+            }
         })
+    }
+
+    /// Threads that do nothing but hash.
+    pub(super) fn n_hashers(&self) -> usize {
+        if self.leaves_sums || self.verifies {
+            self.n_cores
+        } else {
+            0
+        }
     }
 
     /// What the walk is told.

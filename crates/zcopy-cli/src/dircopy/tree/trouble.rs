@@ -38,6 +38,9 @@ pub enum Cause {
     /// A directory of the destination that is being filled, met in the source. It is left out.
     #[error("cannot copy the destination into itself")]
     Contained,
+    /// A directory of the destination that is one of those that are copied. What would go there is left out.
+    #[error("cannot copy into the source")]
+    IntoSource,
     /// An attribute of a directory.
     #[error(transparent)]
     Attributes(attributes::Error),

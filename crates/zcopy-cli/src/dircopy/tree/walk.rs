@@ -122,17 +122,22 @@ impl<R: FnMut(Trouble)> Walk<R> {
     fn descend(&self, parent: &Directory, name: &CStr, way: Way) -> Result<Directory, Cause> {
         let source = open(parent, name, way).map_err(|errno| Cause::Open(errno.into()))?;
         let stat = rustix::fs::fstat(&source).map_err(|errno| Cause::Look(errno.into()))?;
-        let identity = identity(&stat);
+        let source_identity = identity(&stat);
         let above = || self.levels.iter().map(|level| &level.directory);
         // Bind mounts and links that are followed lead anywhere, and what is filled on the way would be met again for ever.
-        if above().any(|directory| directory.is_copy(identity)) {
+        if above().any(|directory| directory.is_copy(source_identity)) {
             return Err(Cause::Contained);
         }
-        if above().any(|directory| directory.is_source(identity)) {
+        if above().any(|directory| directory.is_source(source_identity)) {
             return Err(Cause::Loop);
         }
         let unusable = |errno: Errno| Cause::Destination(errno.into());
         let made = destination::make(parent.destination().as_fd(), name).map_err(unusable)?;
+        let copy = rustix::fs::fstat(&made.directory).map_err(unusable)?;
+        // A destination that the source is in may lead there again by the same names.
+        if above().any(|directory| directory.is_source(identity(&copy))) {
+            return Err(Cause::IntoSource);
+        }
         Directory::below(parent, name, (source, stat), made).map_err(unusable)
     }
 

@@ -42,6 +42,30 @@ fn a_tree_is_not_copied_into_itself() {
     }
 }
 
+/// The source's own name in the tree leads back into it, by way of the destination.
+#[test]
+fn a_destination_that_the_source_is_in_is_not_copied_into_the_source() {
+    let trees = Trees::new();
+    trees.put("f", "the source's own").put("src/f", "another");
+    trees.put("b/file", "x");
+    for policy in ["default", "always"] {
+        let mut command = zc_dircopy();
+        command
+            .current_dir(trees.path())
+            .args(["-q", "--overwrite-policy", policy, "src", "."]);
+        let ended = run(&mut command);
+        assert_eq!(ended.status, 1, "{ended:?}");
+        assert!(
+            ended.stderr.contains("cannot copy into the source"),
+            "{ended:?}"
+        );
+        let own = fs::read_to_string(trees.original("f")).unwrap();
+        assert_eq!(own, "the source's own", "{policy}");
+        let beside = fs::read_to_string(trees.path().join("b/file")).unwrap();
+        assert_eq!(beside, "x");
+    }
+}
+
 #[test]
 fn a_bind_mount_of_the_destination_within_the_source_is_not_entered() {
     if !can_mount() {

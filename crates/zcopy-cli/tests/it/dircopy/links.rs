@@ -154,3 +154,26 @@ fn a_link_that_is_left_out_of_the_digests_has_no_line() {
     trees.succeeds(&[]).succeeds(&["--no-hash-skipped"]);
     trees.sums().lists(&[]);
 }
+
+/// Somebody has worked on one of the names since.
+#[test]
+fn a_newer_file_of_the_same_size_does_not_become_a_link() {
+    for policy in ["default", "update"] {
+        let trees = tree();
+        trees.put_copy("m/second", "edit");
+        trees.succeeds(&["--overwrite-policy", policy]);
+        trees.holds("m/second", "edit").holds("z/name", "some");
+        trees.sums().holds_in(&trees.copy());
+    }
+}
+
+#[test]
+fn another_name_that_is_left_is_compared_too() {
+    let trees = tree();
+    trees.put_copy("m/second", "edit");
+    let run = trees.run(&["--overwrite-policy=never", "--verify-existing"]);
+    run.ended_with(1);
+    assert!(run.stderr.contains("m/second"), "{run:?}");
+    let sums = trees.sums();
+    assert!(!sums.paths().contains(&Path::new("m/second")));
+}

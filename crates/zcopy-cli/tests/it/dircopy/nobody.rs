@@ -91,6 +91,21 @@ fn a_users_own_tree_is_copied_with_all_it_has() {
     trees.are_alike();
 }
 
+#[test]
+fn what_its_owner_may_not_write_to_keeps_its_attributes() {
+    let trees = Trees::new();
+    trees.put("file", "x");
+    let (name, flags) = ("user.note", rustix::fs::XattrFlags::empty());
+    rustix::fs::setxattr(trees.original("file"), name, b"kept", flags).unwrap();
+    given_away(&trees);
+    chmod(&trees.original("file"), 0o444);
+    let Some(run) = by_nobody(trees.command(&[])) else {
+        return;
+    };
+    run.is_quiet();
+    trees.are_alike();
+}
+
 /// Who runs such a program becomes its owner: that must not be somebody who never gave the right.
 #[test]
 fn privileges_of_others_are_not_passed_on() {

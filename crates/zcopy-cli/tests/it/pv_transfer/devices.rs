@@ -140,7 +140,9 @@ fn a_full_file_system_is_a_write_error_and_keeps_what_fits() {
             found.len() > 4 * MIB && bytes.starts_with(&found),
             "{options}"
         );
-        drop(command);
+        drop((command, output));
+        // Blocks are given back when the journal is written.
+        rustix::fs::syncfs(std::fs::File::open(root.dir()).unwrap()).unwrap();
     }
     // A spool on it is told by its name, and nothing goes on.
     let dir = format!("/proc/{}/fd", std::process::id());
