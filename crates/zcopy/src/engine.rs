@@ -166,7 +166,10 @@ impl<'a, K: Kernel> Engine<'a, K> {
         if begun.calls > 0 {
             self.attempts.push(begun.attempt());
             self.bytes = begun.bytes;
-            self.route.buffer = begun.buffer;
+            // Past the cache blocks are read to where the engine's own buffer has them, unless something waits in the other.
+            if !begun.buffer.is_empty() || !self.route.source.endpoint.direct {
+                self.route.buffer = begun.buffer;
+            }
             self.answer = begun.answer;
         }
         self
