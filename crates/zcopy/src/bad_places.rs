@@ -147,6 +147,11 @@ impl<'a> BadPlaces<'a> {
         bound.saturating_sub(position % self.grain())
     }
 
+    /// Whether a read of so many bytes that comes next is one of a single piece, because others nearby may be bad.
+    pub(crate) fn is_single(&self, len: u64) -> bool {
+        self.care == Care::Reading(self.grain()) && len <= self.grain()
+    }
+
     /// So many zeros are on their way.
     pub(crate) fn filled(&mut self, n: u64) {
         self.zeros -= n;

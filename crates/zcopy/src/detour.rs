@@ -1,4 +1,4 @@
-//! The detour: a file that is open with `O_DIRECT`, opened once more without it.
+//! The detour: a file that is opened once more, without `O_DIRECT`, or to be read page by page.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -7,8 +7,8 @@ use crate::end::End;
 use crate::endpoint::Endpoint;
 use crate::sys::{Errno, Kernel, OFlags, Patience, Result, SeekFrom};
 
-/// The second opening of one end, made when the kernel first refuses something odd: a part of a block, or
-/// whole ones out of step.
+/// The second opening of one end, made when the kernel first refuses something odd, a part of a block, or
+/// whole ones out of step; or when a bad place is first met.
 ///
 /// No flag is changed on the caller's descriptor, and its cursor is led along. Where the file cannot be opened
 /// once more (no `/proc`, no permission) the kernel's refusal stands.
@@ -75,6 +75,54 @@ impl Detour {
         kernel.read(own, Some(position), room, Patience::Block)
     }
 
+    /// Reads once where the source stands, no other page than those.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says.
+    pub(crate) fn read_pages<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        source: &End<'_>,
+        room: &mut [u8],
+    ) -> Result<usize> {
+        let place = source.place(kernel)?;
+        let n = self.look_at_pages(kernel, source, place, room)?;
+        lead(kernel, source, n)?;
+        Ok(n)
+    }
+
+    /// Reads once at `position`, no other page than those, and leaves the cursor alone.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says.
+    ///
+    /// # Kernel notes
+    ///
+    /// What is read ahead is cached in large folios, and a folio of which one block is bad stays unread as a whole: every
+    /// later read of a good block in it reads all of it again, in one request, and fails. A folio within the range of
+    /// `POSIX_FADV_DONTNEED` is dropped, also unread, unless it is dirty, mapped or being read; folios have 2048 pages at most
+    /// (`MAX_XAS_ORDER`), and are aligned to their size. What is read under `POSIX_FADV_RANDOM` is read in single pages
+    /// (`force_page_cache_ra`), which an opening of its own is told, so that nothing is changed for the caller's.
+    ///
+    /// # References
+    /// - [posix_fadvise(2)](https://man7.org/linux/man-pages/man2/posix_fadvise.2.html)
+    pub(crate) fn look_at_pages<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        source: &End<'_>,
+        position: u64,
+        room: &mut [u8],
+    ) -> Result<usize> {
+        // What cannot be opened once more is read as well as it can be.
+        let own = self.open(kernel, source, OFlags::RDONLY);
+        let fd = own.map_or(source.fd, AsFd::as_fd);
+        let largest = 2048 * kernel.page_size();
+        let _ = kernel.drop_pages(fd, position - position % largest, largest);
+        kernel.read(fd, Some(position), room, Patience::Block)
+    }
+
     /// Writes once where the sink stands.
     ///
     /// # Errors
@@ -113,13 +161,21 @@ impl Detour {
     }
 }
 
-/// Opens the same file without `O_DIRECT`. What else its flags say of writing holds there too.
+/// Opens the same file without `O_DIRECT`, or, if it had none, to be read page by page. What else its flags say of writing holds
+/// there too.
 fn opened<K: Kernel>(kernel: &K, end: &End<'_>, access: OFlags) -> Option<OwnedFd> {
     let flags = kernel.status_flags(end.fd).ok()?;
     let kept = flags & (OFlags::APPEND | OFlags::SYNC | OFlags::DSYNC);
     let own = kernel.open_again(end.fd, access | kept).ok()?;
     let found = Endpoint::of(kernel, own.as_fd()).ok()?;
-    (found.is_same(&end.endpoint) && !found.direct).then_some(own)
+    if !found.is_same(&end.endpoint) || found.direct {
+        return None;
+    }
+    if !end.endpoint.direct {
+        // Advice may be refused.
+        let _ = kernel.read_single_pages(own.as_fd());
+    }
+    Some(own)
 }
 
 /// Leads the caller's cursor over `n` bytes.

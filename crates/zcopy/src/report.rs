@@ -102,12 +102,22 @@ impl fmt::Display for Bytes {
 impl Report {
     /// What one strategy did, up to the end of the source.
     pub(crate) fn of(attempt: Attempt) -> Self {
+        let nothing = Self::of_nothing(Ended::Eof, attempt.strategy);
         Self {
             bytes: attempt.bytes,
-            records: 0,
-            ended: Ended::Eof,
-            first_choice: attempt.strategy,
             attempts: vec![attempt],
+            ..nothing
+        }
+    }
+
+    /// That nothing was moved.
+    pub(crate) fn of_nothing(ended: Ended, first_choice: Strategy) -> Self {
+        Self {
+            bytes: 0,
+            records: 0,
+            ended,
+            first_choice,
+            attempts: Vec::new(),
             sinks: Vec::new(),
             hole_bytes: 0,
             skipped_bytes: 0,

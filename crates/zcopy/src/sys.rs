@@ -176,6 +176,9 @@ pub(crate) trait Kernel {
     fn sync_data(&self, fd: BorrowedFd<'_>) -> Result<()>;
     /// `POSIX_FADV_DONTNEED`; a length of 0 means to the end of the file.
     fn drop_pages(&self, fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()>;
+    /// Has reads of this opening bring no other pages than those that are asked for.
+    fn read_single_pages(&self, fd: BorrowedFd<'_>) -> Result<()>;
+    fn page_size(&self) -> u64;
 
     // Time.
 
@@ -434,6 +437,14 @@ impl Kernel for Linux {
     fn drop_pages(&self, fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()> {
         let len = std::num::NonZeroU64::new(len);
         rustix::fs::fadvise(fd, offset, len, rustix::fs::Advice::DontNeed)
+    }
+
+    fn read_single_pages(&self, fd: BorrowedFd<'_>) -> Result<()> {
+        rustix::fs::fadvise(fd, 0, None, rustix::fs::Advice::Random)
+    }
+
+    fn page_size(&self) -> u64 {
+        rustix::param::page_size() as u64
     }
 
     fn poll(&self, fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> Result<usize> {

@@ -13,7 +13,7 @@ use crate::options::{Cache, OnSinkError, Options, Reflink, SinkPolicy, Sparse};
 use crate::pace::Pace;
 use crate::plan::Plan;
 use crate::progress::Observer;
-use crate::report::{Ended, Report, Undelivered};
+use crate::report::{Ended, Report};
 use crate::route::Inspector;
 use crate::strategy::Strategy;
 use crate::sys::Linux;
@@ -407,19 +407,6 @@ pub fn copy<Source: AsFd + ?Sized, Sink: AsFd + ?Sized>(
 pub(crate) fn before_anything_moved(failure: Failure) -> Error {
     Error::new(
         failure,
-        Report {
-            bytes: 0,
-            records: 0,
-            ended: Ended::Failed,
-            first_choice: Strategy::Buffered,
-            attempts: Vec::new(),
-            sinks: Vec::new(),
-            hole_bytes: 0,
-            skipped_bytes: 0,
-            shared_pages: false,
-            grown_source: None,
-            grown_sink: None,
-            undelivered: Undelivered::default(),
-        },
+        Report::of_nothing(Ended::Failed, Strategy::Buffered),
     )
 }

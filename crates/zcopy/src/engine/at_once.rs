@@ -2,31 +2,42 @@
 
 use std::os::fd::BorrowedFd;
 
-use crate::endpoint::{Endpoint, Kind};
 use crate::options::{Cache, Options, Reflink, SkipErrors, Sparse, SyncData};
 use crate::report::{Attempt, Report};
 use crate::strategy::Strategy;
-use crate::sys::Kernel;
+use crate::sys::{FileType, Kernel};
 
 /// Clones a whole file into an empty one, if that is all that is wanted: [`Reflink::Always`], and both from their beginnings.
 ///
 /// None if more is wanted, or the kernel refuses. Then nothing has been done, or what an engine finds done.
+///
+/// # Kernel notes
+///
+/// Of the flags nothing needs to be known: `FICLONE` refuses what is open the wrong way, or to append to, with `EBADF`. The sink has to
+/// be empty: of a source that has become shorter, or of a clone that was cut off (openzfs#15728), a longer sink shows nothing.
+///
+/// # References
+/// - [ioctl_ficlone(2)](https://man7.org/linux/man-pages/man2/ioctl_ficlone.2.html)
 pub(super) fn clone<K: Kernel>(
     kernel: &K,
     (source, sink): (BorrowedFd<'_>, BorrowedFd<'_>),
-    (from, to): (&Endpoint, &Endpoint),
     options: &Options,
 ) -> Option<Report> {
-    let size = from.size?;
-    if !is_all(options) || !are_whole(from, to) {
+    if !is_all(options) {
+        return None;
+    }
+    let (from, to) = (kernel.fstat(source).ok()?, kernel.fstat(sink).ok()?);
+    let are_files = [from, to].map(|status| status.file_type) == [FileType::RegularFile; 2];
+    // A source that claims to be empty may hold anything.
+    if !are_files || from.size == 0 || to.size > 0 {
         return None;
     }
     kernel.clone_file(source, sink).ok()?;
     let cloned = kernel.fstat(sink).ok()?.size;
     // The source may have changed since it was looked at, and then an engine tells what there is to tell.
-    (cloned == size).then(|| {
+    (cloned == from.size).then(|| {
         Report::of(Attempt {
-            bytes: size,
+            bytes: cloned,
             calls: 1,
             ..Attempt::new(Strategy::Reflink)
         })
@@ -46,13 +57,4 @@ fn is_all(options: &Options) -> bool {
         || options.sparse != Sparse::Keep
         || options.strategy.is_some();
     options.reflink == Reflink::Always && is_whole && !(is_watched || is_asked_for_more)
-}
-
-/// Whether one is a file and the other an empty one.
-fn are_whole(from: &Endpoint, to: &Endpoint) -> bool {
-    from.kind == Kind::Regular
-        && to.kind == Kind::Regular
-        && to.size.is_none()
-        && !to.append
-        && !from.is_same(to)
 }

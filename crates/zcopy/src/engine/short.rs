@@ -74,6 +74,9 @@ pub(crate) fn go_short<K: Kernel>(
     options: &Options,
     legacy: Option<&Legacy>,
 ) -> Result<Way, Failure> {
+    if let Some(report) = at_once::clone(kernel, (source, sink), options) {
+        return Ok(Way::Whole(report));
+    }
     let known = legacy.and_then(|legacy| legacy.sink.get());
     let mut from = match known {
         // Of a small file no flag matters that its reads would not complain of.
@@ -85,9 +88,6 @@ pub(crate) fn go_short<K: Kernel>(
         Some(known) => known,
         None => examine(kernel, Side::Sink, sink)?,
     };
-    if let Some(report) = at_once::clone(kernel, (source, sink), (&from, &to), options) {
-        return Ok(Way::Whole(report));
-    }
     let mut begun = Begun::default();
     if is_open(&from, &to, options) {
         preflight::check(&from, &to, options)?;

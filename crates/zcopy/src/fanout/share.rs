@@ -56,7 +56,10 @@ impl<K: Kernel> Fanout<'_, K> {
         if self.hub.form == Form::Pipe && self.is_even() {
             let max = self.bound - self.hub.head;
             match self.hub.fill(&self.kernel, max, patience) {
-                Ok(None) => self.share_end = Some(self.hub.consumed()),
+                Ok(None) => {
+                    self.share_end = Some(self.hub.consumed());
+                    self.false_starts = 0;
+                }
                 Ok(Some(step)) => return self.not_filled(step),
                 Err(fault) if self.is_first_trouble(&fault) => {
                     return self.give_up_tee(Some(fault.cause));

@@ -2,7 +2,7 @@
 
 use super::{SMALL, remaining};
 use crate::endpoint::{Endpoint, FileSystem, Kind, Memory};
-use crate::options::{Options, Reflink, Sparse};
+use crate::options::{Options, Reflink, SkipErrors, Sparse};
 use crate::strategy::Strategy;
 
 /// Up to this size a clone on xfs takes longer than read and write: measured 0.87 times their speed at
@@ -126,16 +126,24 @@ fn fit_reflink(source: &Endpoint, sink: &Endpoint, options: &Options) -> Fit {
     if options.sparse == Sparse::Fill {
         return Fit::Not("holes are to be filled, and a clone keeps them");
     }
+    if options.skip_errors != SkipErrors::Never && options.reflink != Reflink::Always {
+        return Fit::Not("a clone reads nothing, and bad places are to be met");
+    }
     if !source.may_share_blocks(sink) {
         return Fit::Not("the files are on two file systems");
     }
-    if matches!(source.file_system, FileSystem::Ext4 | FileSystem::Tmpfs) {
+    if never_shares(source) {
         return Fit::Not("this file system cannot share blocks");
     }
     if options.rate_limit.is_some() {
         return Fit::Not("a clone has no rate that could be limited");
     }
     Fit::Good("the files come to share their blocks and no data moves, where the file system can")
+}
+
+/// Whether a file is known to be where no files share blocks.
+fn never_shares(source: &Endpoint) -> bool {
+    matches!(source.file_system, FileSystem::Ext4 | FileSystem::Tmpfs)
 }
 
 fn fit_copy_file_range(source: &Endpoint, sink: &Endpoint, options: &Options) -> Fit {
@@ -147,6 +155,9 @@ fn fit_copy_file_range(source: &Endpoint, sink: &Endpoint, options: &Options) ->
     }
     if options.sparse == Sparse::Fill {
         return Fit::Not("holes are to be filled, and it may keep them");
+    }
+    if options.skip_errors != SkipErrors::Never && !never_shares(source) {
+        return Fit::Not("it may share blocks and read nothing, and bad places are to be met");
     }
     if !source.shares_file_system(sink) {
         return Fit::Not(if source.may_share_blocks(sink) {

@@ -392,7 +392,16 @@ impl State {
     ) -> Result<()> {
         const BTRFS: u64 = 0x9123_683e;
         let short = self.twist(call, usize::MAX, &[], true)?;
-        let [from, to] = ends.map(|fd| self.descriptor(fd.as_raw_fd()).object);
+        let [source, sink] = ends.map(|fd| *self.descriptor(fd.as_raw_fd()));
+        let access = |flags: OFlags| flags & OFlags::RWMODE;
+        let is_append = sink.flags.contains(OFlags::APPEND);
+        if access(source.flags) == OFlags::WRONLY
+            || access(sink.flags) == OFlags::RDONLY
+            || is_append
+        {
+            return Err(Errno::BADF);
+        }
+        let [from, to] = [source.object, sink.object];
         let Ok([Object::File(source), Object::File(sink)]) =
             self.objects.get_disjoint_mut([from, to])
         else {
@@ -403,6 +412,9 @@ impl State {
         }
         if source.device != sink.device {
             return Err(Errno::XDEV);
+        }
+        if let Some(len) = source.cut_when_cloned.take() {
+            source.resize(len);
         }
         let grown = source.bytes.len() + std::mem::take(&mut source.grows_when_cloned);
         let tail: Vec<u8> = (source.bytes.len()..grown)

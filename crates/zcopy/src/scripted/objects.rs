@@ -55,6 +55,8 @@ pub(crate) struct File {
     pub(crate) fails_whole: bool,
     /// Bytes that somebody appends to it the moment it is cloned.
     pub(crate) grows_when_cloned: usize,
+    /// To what somebody cuts it off, just before it is first cloned.
+    pub(crate) cut_when_cloned: Option<usize>,
 }
 
 /// The byte at a place of every source: never 0, so that a hole cannot be taken for data.

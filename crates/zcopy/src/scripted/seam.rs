@@ -370,6 +370,14 @@ impl Kernel for &Scripted {
         Ok(())
     }
 
+    fn read_single_pages(&self, _: BorrowedFd<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn page_size(&self) -> u64 {
+        4096
+    }
+
     fn poll(&self, fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> Result<usize> {
         let mut state = self.state.borrow_mut();
         let answer = state.poll(fds, timeout);

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -122,6 +123,13 @@ impl SourceEnd {
             }
         }
         bytes
+    }
+
+    /// Where it has no bytes on the disk.
+    pub(crate) fn holes(&self) -> impl Iterator<Item = Range<u64>> {
+        let is_sparse = self.is_sparse && self.kind == Kind::File;
+        let holes = self.zeros.iter().filter(move |_| is_sparse);
+        holes.map(|(first, n)| (first * BLOCK) as u64..((first + n) * BLOCK) as u64)
     }
 
     /// The messages of a socket that has such.

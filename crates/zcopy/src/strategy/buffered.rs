@@ -143,6 +143,7 @@ pub(crate) fn fill<K: Kernel>(
         }
     };
     let is_small = skip::may_be_too_small(route, len);
+    let is_single = skip::is_single(route, len);
     route.calls += 1;
     let read = match &mut route.pipe {
         Some(pipe) if pipe.in_flight > 0 => {
@@ -158,7 +159,11 @@ pub(crate) fn fill<K: Kernel>(
             let room = route.buffer.room(len);
             // One that turns out too small is made again, and larger.
             let detour = (!is_small).then_some(&mut route.source_detour);
-            read(kernel, (&mut route.source, detour), room, ask.patience).inspect(|n| {
+            let read = match detour {
+                Some(detour) if is_single => detour.read_pages(kernel, &route.source, room),
+                detour => read(kernel, (&mut route.source, detour), room, ask.patience),
+            };
+            read.inspect(|n| {
                 route.source.advance(*n as u64);
             })
         }

@@ -49,7 +49,13 @@ impl<'a> Transfer<'a> {
     ///
     /// # Kernel notes
     ///
-    /// A clone reads nothing, and so meets no bad place: the sink then shares it.
+    /// A clone reads nothing, and so would meet no bad place, and share it: nothing is cloned, unless [that](crate::Reflink::Always) is asked for.
+    ///
+    /// The cache holds what is read ahead in folios of up to 2048 pages, none of which can be read while one block of it is bad. So
+    /// around each bad place the cache's clean pages of the source are dropped, and its blocks read one by one, in single pages, through
+    /// an opening of the transfer's own: `POSIX_FADV_DONTNEED`, which also begins to write back what is dirty there, and
+    /// `POSIX_FADV_RANDOM`. Where the file cannot be opened once more (no `/proc`, no permission), or its pages cannot be dropped (they
+    /// are mapped), good blocks beside a bad one can be lost.
     ///
     /// A failing disk tries again for seconds, in which no call returns, so that a
     /// [tick](Self::tick) comes late. The observer is called after each failing read.

@@ -6,10 +6,11 @@
 use std::fs::File;
 use std::num::NonZeroU64;
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt as _;
 use std::time::Duration;
 
 use rustix::fs::OFlags;
-use zcopy::{Cache, Ended, OnSinkError, Side, SkipErrors, Sparse, Strategy, Transfer};
+use zcopy::{Cache, Ended, OnSinkError, Reflink, Side, SkipErrors, Sparse, Strategy, Transfer};
 
 use crate::files::{assert_same, contents, cursor, file, file_in, reopen, set_cursor};
 use crate::mounts::Fs;
@@ -17,7 +18,7 @@ use crate::mounts::Fs;
 mod disk;
 mod interrupted;
 
-use disk::{BLOCK, damaged, damaged_device, damaged_on_ext4, words};
+use disk::{BLOCK, beside_damaged, damaged, damaged_device, damaged_on_ext4, words};
 
 /// The last block is a small part of one.
 const LEN: usize = (3 << 20) + 777;
@@ -136,6 +137,49 @@ fn every_block_of_a_file_on_a_bad_disk_that_can_be_read_arrives() {
         };
         assert_skips(&source, &bytes, &bad, None);
     }
+}
+
+/// What has been read ahead is cached in large folios, of which one bad block keeps all others from being read: those of disks, and of ext4
+/// since Linux 6.16.
+#[test]
+fn good_blocks_of_a_large_folio_arrive() {
+    for bad in [vec![300], (0..60).map(|n| 100 + 5 * n).collect()] {
+        let bytes = words(3 << 20);
+        let (device, file) = (damaged_device(&bytes, &bad), damaged_on_ext4(&bytes, &bad));
+        let (Some(device), Some(file)) = (device, file) else {
+            return;
+        };
+        for source in [device, file] {
+            let mut block = [0; BLOCK];
+            for at in (0..bytes.len() as u64).step_by(BLOCK) {
+                let _ = source.read_at(&mut block, at);
+            }
+            assert_skips(&source, &bytes, &bad, None);
+        }
+    }
+}
+
+/// What cannot be read would be no better under another name.
+#[test]
+fn bad_blocks_are_not_shared_unless_that_is_asked_for() {
+    let bad = vec![0, 300];
+    let bytes = words(LEN);
+    let (Some(source), Some(sink)) = (damaged(&bytes, &bad), beside_damaged()) else {
+        return;
+    };
+    let transfer = || Transfer::new(&source, &sink).skip_errors(SkipErrors::Adaptive);
+    let report = transfer().source_offset(0).sink_offset(0).run().unwrap();
+    assert_same(&contents(&sink), &zeroed(&bytes, &bad), "not cloned");
+    assert_eq!(report.skipped_bytes(), 2 * BLOCK as u64);
+    for way in [Strategy::Reflink, Strategy::CopyFileRange] {
+        let refused = transfer().strategy(way).run().unwrap_err();
+        assert!(refused.is_unsuitable(), "{refused:#}");
+    }
+    set_cursor(&sink, 0);
+    rustix::fs::ftruncate(&sink, 0).unwrap();
+    let report = transfer().reflink(Reflink::Always).run().unwrap();
+    assert_eq!(report.strategy(), Strategy::Reflink);
+    assert_eq!(report.skipped_bytes(), 0);
 }
 
 #[test]

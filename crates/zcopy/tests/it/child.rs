@@ -58,9 +58,8 @@ impl Child {
         Self::around(strace)
     }
 
-    /// A child that is told `EIO` by those calls on a file that `when` names, as strace counts them.
-    pub(crate) fn that_fails_at(file: &Path, when: &str) -> Self {
-        let calls = "read,pread64,splice,sendfile,copy_file_range";
+    /// A child that is told `EIO` by those of these calls on a file that `when` names, as strace counts them: each kind of call by itself.
+    pub(crate) fn that_fails_at(file: &Path, calls: &str, when: &str) -> Self {
         let mut strace = Command::new("strace");
         strace.args(["-f", "-o", "/dev/null", "-P"]).arg(file);
         strace.arg(format!("--inject={calls}:error=EIO:when={when}"));

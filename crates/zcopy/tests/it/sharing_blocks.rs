@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::process::Command;
 
+use rustix::fs::OFlags;
 use zcopy::{Ended, Reflink, Strategy, Transfer};
 
-use crate::files::{assert_same, contents, cursor, file_in, pattern, set_cursor};
+use crate::files::{assert_same, contents, cursor, file_in, pattern, reopen, set_cursor};
 use crate::mounts::Fs;
 use crate::skip::has_program;
 
@@ -284,6 +285,66 @@ fn a_limited_rate_is_not_cloned_past() {
         assert!(error.is_unsuitable() && error.bytes() == 0, "{error:#}");
         assert!(error.to_string().contains("rate"), "{error}");
         assert_eq!(contents(&sink), b"");
+    }
+}
+
+/// Of a whole file's ends nobody asks how they are open: what the kernel does not refuse is right.
+#[test]
+fn whole_files_are_cloned_into_what_may_be_written_and_nothing_else_is_touched() {
+    for fs in CLONING {
+        let Some(dir) = fs.dir() else {
+            continue;
+        };
+        let bytes = pattern(LEN);
+        let (source, empty) = (file_in(&dir, &bytes), file_in(&dir, b""));
+        let clone = |source: &File, sink: &File| {
+            let transfer = Transfer::new(source, sink).source_offset(0).sink_offset(0);
+            transfer.reflink(Reflink::Always).run()
+        };
+        let open = |file: &File, flags| File::from(reopen(file, flags));
+        let pipe = File::from(crate::ends::pipe().1);
+        for (what, from, to) in [
+            (
+                "it appends",
+                &source,
+                &open(&empty, OFlags::WRONLY | OFlags::APPEND),
+            ),
+            ("it is read", &source, &open(&empty, OFlags::RDONLY)),
+            ("it is the source", &source, &source),
+            (
+                "the source is written",
+                &open(&source, OFlags::WRONLY),
+                &empty,
+            ),
+            ("it is a pipe", &source, &pipe),
+        ] {
+            let error = clone(from, to).expect_err(what);
+            assert_eq!(error.bytes(), 0, "{fs:?}: {what}");
+            assert_eq!(contents(&empty), b"", "{fs:?}: {what}");
+        }
+        assert_same(&contents(&source), &bytes, "the source");
+        // What is longer keeps its end.
+        let whole = 2 << 20;
+        let (source, sink) = (
+            file_in(&dir, &bytes[..whole]),
+            file_in(&dir, &vec![7; 3 << 20]),
+        );
+        let report = clone(&source, &sink).unwrap();
+        assert_eq!(
+            (report.strategy(), report.bytes()),
+            (Strategy::Reflink, whole as u64)
+        );
+        let mut expected = bytes[..whole].to_vec();
+        expected.resize(3 << 20, 7);
+        assert_same(&contents(&sink), &expected, "a longer sink");
+        // And into an empty one by one call.
+        let report = clone(&source, &empty).unwrap();
+        assert_eq!(
+            (report.strategy(), report.bytes()),
+            (Strategy::Reflink, whole as u64)
+        );
+        assert_eq!(report.attempts()[0].calls(), 1, "{fs:?}");
+        assert_same(&contents(&empty), &bytes[..whole], "an empty sink");
     }
 }
 

@@ -209,11 +209,13 @@ fn draws() -> impl Strategy<Value = Vec<Draw>> {
 
 #[test]
 fn a_series_delivers_what_its_transfers_report_and_nothing_of_one_in_another() {
-    let config = Config {
+    let mut config = Config {
         failure_persistence: None,
-        cases: 500,
         ..Config::default()
     };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = 500;
+    }
     let outcome = TestRunner::new(config).run(&(draws(), 0..3), |(draws, kind)| {
         let kernel = Scripted::default();
         let sink = match kind {

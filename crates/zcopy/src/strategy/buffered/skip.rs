@@ -51,7 +51,14 @@ fn probe<K: Kernel>(kernel: &K, route: &mut Route<'_>, position: u64) -> Result<
     let room = route.buffer.room(grain as usize);
     route.calls += 1;
     let source = &route.source;
-    let found = match kernel.read(source.fd, Some(position), room, Patience::Block) {
+    let read = if source.endpoint.direct {
+        kernel.read(source.fd, Some(position), room, Patience::Block)
+    } else {
+        route
+            .source_detour
+            .look_at_pages(kernel, source, position, room)
+    };
+    let found = match read {
         Err(Errno::INVAL) if source.endpoint.direct && grain < ALIGNMENT as u64 => {
             route.bad.coarsen();
             return Ok(());
@@ -123,6 +130,11 @@ pub(super) fn failed<K: Kernel>(
 pub(super) fn may_be_too_small(route: &Route<'_>, len: usize) -> bool {
     let is_careful = matches!(route.bad.next(), Next::Read(bound) if bound < ALIGNMENT as u64);
     is_careful && route.source.endpoint.direct && len < ALIGNMENT
+}
+
+/// Whether what is read next is a single piece, of which the page cache is to hold nothing else.
+pub(super) fn is_single(route: &Route<'_>, len: usize) -> bool {
+    !route.source.endpoint.direct && route.bad.is_single(len as u64)
 }
 
 /// Where the next byte is.

@@ -45,6 +45,11 @@ pub(super) fn damaged(bytes: &[u8], bad: &[usize]) -> Option<File> {
     Some(file)
 }
 
+/// An empty file that could share blocks with those.
+pub(super) fn beside_damaged() -> Option<File> {
+    Some(file_in(&below()?.root.dir(), b""))
+}
+
 /// A disk with these bytes, a whole number of blocks.
 pub(super) fn damaged_device(bytes: &[u8], bad: &[usize]) -> Option<File> {
     let below = below()?;

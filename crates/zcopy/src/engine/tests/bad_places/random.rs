@@ -70,8 +70,10 @@ fn cases() -> impl Strategy<Value = Case> {
         if world.wishes.strategy != Some(Route::Buffered) {
             world.wishes.strategy = None;
         }
-        // A clone does not read.
-        world.wishes.reflink = Reflink::Never;
+        // A clone that is insisted on does not read.
+        if world.wishes.reflink == Reflink::Always {
+            world.wishes.reflink = Reflink::Auto;
+        }
         world.source.is_direct |= is_direct;
         if world.source.is_direct {
             world.source.start -= world.source.start % 4096;
@@ -93,6 +95,11 @@ fn cases() -> impl Strategy<Value = Case> {
             _ => 512,
         };
         let bad = merged(bad.into_iter().map(|(first, n)| first..first + n));
+        let holes = world
+            .source
+            .holes()
+            .map(|hole| hole.start / grain..hole.end / grain);
+        let bad = without(bad, merged(holes));
         Case {
             world,
             grain,
@@ -113,6 +120,22 @@ fn merged(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
         }
     }
     merged
+}
+
+/// What is left of `ranges`: nothing is read of a hole, so that nothing is bad there.
+fn without(mut ranges: Vec<Range<u64>>, holes: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    for hole in holes {
+        ranges = ranges
+            .into_iter()
+            .flat_map(|range| {
+                let before = range.start..range.end.min(hole.start);
+                let after = range.start.max(hole.end)..range.end;
+                [before, after]
+            })
+            .filter(|range| !range.is_empty())
+            .collect();
+    }
+    ranges
 }
 
 impl Case {
