@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, ArgMatches, Args, Command, CommandFactory, Parser};
 
-use crate::exit;
+use crate::{exit, outlet};
 
 /// What every tool takes.
 #[derive(Debug, Args)]
@@ -217,16 +217,9 @@ fn as_given(argument: &str) -> String {
 }
 
 fn print(text: &str) -> anyhow::Result<()> {
-    let stdout = rustix::stdio::stdout();
-    let mut left = text.as_bytes();
-    // Not by `std::io::stdout`, to which a closed descriptor is as good as `/dev/null`.
-    while !left.is_empty() {
-        let n = rustix::io::retry_on_intr(|| rustix::io::write(stdout, left))
-            .map_err(std::io::Error::from)
-            .context("write error")?;
-        left = &left[n..];
-    }
-    Ok(())
+    outlet::write_all(rustix::stdio::stdout(), text.as_bytes())
+        .map_err(std::io::Error::from)
+        .context("write error")
 }
 
 #[cfg(test)]

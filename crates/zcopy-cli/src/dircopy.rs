@@ -3,9 +3,11 @@
 //! Everything here goes by directory descriptors and names in them, never by paths, so that whatever somebody
 //! renames or replaces during the run, nothing is read or written outside of the two trees. Names are bytes.
 //!
-//! One thread at a time walks; as many as there are jobs copy, each one file; others hash. What has become of entries is taken in the order of
+//! One thread at a time walks; as many as there are jobs copy; others hash. What has become of entries is taken in the order of
 //! the tree, so that the sum file is sorted, and a link is made when what it leads to has its name.
 //!
+//! - `budget`: how many descriptors are for what.
+//! - `copier`: what is done about each entry; `reading` and `hashing`: how it is digested; `ledger`: what is done in order.
 //! - [`containment`]: that the destination does not lie in the source.
 //! - [`tree`]: walks the source and mirrors its directories.
 //! - [`policy`]: which files are copied.
@@ -26,6 +28,7 @@ use rustix::fs::Mode;
 pub use args::Args;
 
 use batches::Batches;
+use budget::Budget;
 use copier::{Copier, Done};
 use counts::Counts;
 use end::End;
@@ -34,6 +37,7 @@ use hashing::Hashers;
 use ledger::Ledger;
 use place::Durability;
 use prescan::{Total, prescan};
+use reading::Reader;
 use settings::Settings;
 use sharing::Sharing;
 use sum_file::SumFile;
@@ -41,7 +45,7 @@ use tree::Root;
 
 use crate::order::{Workshop, in_order};
 use crate::sums::check;
-use crate::sums::name::Name;
+use crate::sums::name::{self, Name};
 use crate::{exit, sys};
 
 pub mod containment;
@@ -57,10 +61,12 @@ mod args;
 mod settings;
 
 mod batches;
+mod budget;
 mod copier;
 mod hashing;
 mod ledger;
 mod links;
+mod reading;
 mod sharing;
 mod sum_file;
 
@@ -98,22 +104,19 @@ pub fn run(args: &Args) -> Outcome {
     }
     match Settings::of(args) {
         Ok(settings) => copy(&settings, args.manner()),
-        Err(message) => misuse(&message),
+        Err(message) => {
+            exit::say(&message);
+            exit::refer_to_help();
+            Outcome::Misused
+        }
     }
-}
-
-fn misuse(message: &str) -> Outcome {
-    exit::say(message);
-    exit::refer_to_help();
-    Outcome::Misused
 }
 
 /// Verifies trees against their sum files.
 fn verify(args: &Args) -> Outcome {
-    if let Some(message) = settings::check_misuse(args) {
-        return misuse(&message);
-    }
-    let outcome = check::check(&args.check_options()).and_then(|outcome| {
+    sys::allow_descriptors();
+    let options = args.check_options(Budget::of_process());
+    let outcome = check::check(&options).and_then(|outcome| {
         sys::close_stdout().context("write error")?;
         Ok(outcome)
     });
@@ -203,6 +206,9 @@ fn copy_tree(
     // Files that were left as they are have not been synced, nor have directories.
     let is_safe = sync_all(settings, face, &destination);
     let sums = ledger.into_sums().filter(|_| is_safe);
+    // An empty list, as of a disk that is not mounted, would hide an older one that is not.
+    let is_first = || name::all_in(&settings.destination).is_ok_and(|older| older.is_empty());
+    let sums = sums.filter(|sums| sums.has_lines() || is_first());
     let name = sums.and_then(|sums| finish_sums(settings, face, sums));
     if let Err(trouble) = root.done() {
         face.complain_of(&trouble);
@@ -243,6 +249,10 @@ fn copy_entries(
     ledger: &mut Ledger<'_>,
 ) {
     let sharing = Sharing::default();
+    let budget = Budget::of_process();
+    let n_jobs = budget.jobs(settings.jobs_into(root.directory().destination()));
+    let most_ahead = budget.clones_ahead(n_jobs);
+    let of_directory = budget.weight_of_directory();
     let walk = root.walk(settings.walk(), |trouble| face.complain_of(&trouble));
     let mut batches = Batches::of(walk, settings.durability);
     thread::scope(|scope| {
@@ -250,31 +260,33 @@ fn copy_entries(
             scope,
             settings.algorithm,
             settings.n_hashers(),
-            settings.queue_size,
+            settings.queue,
         );
+        let copier = || Copier {
+            settings,
+            face,
+            counts,
+            sharing: &sharing,
+            reader: Reader {
+                tap: hashers.tap(),
+                nowhere,
+                block_size: settings.queue.block_size,
+            },
+            most_ahead,
+        };
+        let mut copier_of_links = copier();
         let workshop = Workshop {
             next: || batches.next(),
             start: || {
-                let mut copier = Copier {
-                    settings,
-                    face,
-                    counts,
-                    sharing: &sharing,
-                    tap: hashers.tap(),
-                    nowhere,
-                };
-                move |batch| {
-                    let done = Vec::into_iter(batch).map(|job| copier.work(job));
-                    done.collect::<Vec<_>>()
-                }
+                let mut copier = copier();
+                move |batch| copier.work(batch)
             },
-            weigh: |done: &Vec<Done>| done.iter().map(Done::weight).sum(),
+            weigh: |done: &Vec<Done>| copier::weight(done, of_directory),
             deliver: |due: &mut dyn Iterator<Item = Vec<Done>>| {
-                ledger.take(&mut due.flatten());
+                ledger.take(&mut due.flatten(), &mut copier_of_links);
                 Ok::<(), std::convert::Infallible>(())
             },
         };
-        let n_jobs = settings.jobs_into(root.directory().destination());
         let Ok(()) = in_order(n_jobs, workshop);
     });
 }
@@ -286,20 +298,15 @@ fn begin_sums(settings: &Settings, face: &Face<'_>, root: &Root, mode: Mode) -> 
     }
     let directory = root.directory().destination();
     SumFile::begin(directory, settings.algorithm, mode)
-        .map_err(|error| complain_of_sums(face, error))
+        .map_err(|error| sum_file::complain(face, error))
         .ok()
 }
 
 /// Gives the sum file its name.
 fn finish_sums(settings: &Settings, face: &Face<'_>, sums: SumFile) -> Option<Name> {
     sums.finish(settings.durability)
-        .map_err(|error| complain_of_sums(face, error))
+        .map_err(|error| sum_file::complain(face, error))
         .ok()
-}
-
-fn complain_of_sums(face: &Face<'_>, error: io::Error) {
-    let error = anyhow!(error).context("cannot write the file of digests");
-    face.complain("".as_ref(), &error);
 }
 
 /// What new files are not allowed.

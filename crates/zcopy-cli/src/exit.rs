@@ -1,5 +1,6 @@
 //! How a tool speaks of errors, treats signals, and ends.
 
+use std::error::Error;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStringExt;
@@ -44,8 +45,7 @@ fn without_directories(called: &OsStr) -> OsString {
 ///
 /// Where standard error takes nothing, the exit status has to do.
 pub fn complain(error: &anyhow::Error) {
-    let chain: Vec<String> = error.chain().map(worded).collect();
-    say(&chain.join(": "));
+    say(&chained(error.chain()));
 }
 
 /// Says on standard error, after the program's name, what is the matter.
@@ -74,8 +74,14 @@ fn put(mut line: Vec<u8>) {
     let _ = io::stderr().write_all(&line);
 }
 
+/// Errors, each the cause of the one before.
+pub(crate) fn chained<'a>(errors: impl Iterator<Item = &'a (dyn Error + 'static)>) -> String {
+    let errors: Vec<String> = errors.map(worded).collect();
+    errors.join(": ")
+}
+
 /// The error in the kernel's words, without the number that Rust adds.
-pub(crate) fn worded(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn worded(error: &(dyn Error + 'static)) -> String {
     let worded = error.to_string();
     let number = error
         .downcast_ref::<io::Error>()

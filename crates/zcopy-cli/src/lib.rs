@@ -13,6 +13,8 @@
 //! - [`choice`]: words out of a list, as values of options.
 //! - [`digest`]: digests of what passes, of many files at once.
 //! - [`exit`]: error messages, signals, and how a tool ends.
+//! - [`history`]: what has been moved by when, and the rates that follow.
+//! - [`look`]: what a terminal may be shown.
 //! - [`number`]: amounts, rates and sizes.
 //! - [`quote`]: names in messages, quoted as GNU quotes them.
 //! - [`sys`]: what needs `unsafe`.
@@ -30,12 +32,16 @@ pub mod args;
 pub mod choice;
 pub mod digest;
 pub mod exit;
+pub mod history;
+pub mod look;
 pub mod number;
 pub mod quote;
 pub mod time;
 pub mod tty;
 
+mod json;
 mod order;
+mod outlet;
 mod own_output;
 mod probe;
 

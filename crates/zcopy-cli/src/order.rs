@@ -6,7 +6,7 @@ use std::thread;
 
 /// How many bytes of results may wait for an earlier one. So much comes together while one core reads a
 /// file of some hundred megabytes, and the others small ones.
-const MOST_WAITING: usize = 8 << 20;
+pub(crate) const MOST_WAITING: usize = 8 << 20;
 
 /// What is done, and with what.
 pub(crate) struct Workshop<Next, Start, Weigh, Deliver> {

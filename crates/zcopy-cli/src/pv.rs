@@ -7,8 +7,6 @@ pub use options::Args;
 
 pub mod bar;
 pub mod format;
-pub mod history;
-pub mod look;
 pub mod reading;
 pub mod render;
 pub mod rows;

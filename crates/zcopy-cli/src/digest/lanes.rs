@@ -7,9 +7,6 @@ use super::sha256::{INITIAL, State, digest, padded};
 use super::way::Kind;
 use super::{Algorithm, Digest, Stream, Way};
 
-/// How many bytes of a stream wait for those of others: as many as a copier reads at once.
-const WAITING: usize = 256 * 1024;
-
 /// What is hashed in one go, in bytes.
 const BLOCK: usize = 64;
 
@@ -77,6 +74,9 @@ struct Shared {
 }
 
 impl Lanes {
+    /// How many bytes of a stream wait for those of others, at most. Whoever pushes more at once has them hashed by themselves.
+    pub const WAITING: usize = 256 * 1024;
+
     /// No streams yet. They will be hashed the [best](Way::best) way.
     ///
     /// # Examples
@@ -173,7 +173,7 @@ impl Lanes {
         if let Kind::Lanes(level) = self.kind
             && self.n_open >= worthwhile(level)
             && let Slot::Shared(shared) = &mut self.slots[lane.0]
-            && shared.waiting.len() + bytes.len() <= WAITING
+            && shared.waiting.len() + bytes.len() <= Self::WAITING
         {
             shared.keep(bytes);
         } else {

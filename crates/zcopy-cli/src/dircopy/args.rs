@@ -4,7 +4,9 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::ArgAction;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 
+use super::budget::Budget;
 use super::face::Manner;
 use super::policy::Policy;
 use crate::choice::{self, Choice};
@@ -34,15 +36,15 @@ use crate::sums::check;
 )]
 pub struct Args {
     /// SRC and DST, or with --check the trees to verify
-    #[arg(value_name = "PATH")]
+    #[arg(value_name = "PATH", value_parser = path())]
     pub(super) paths: Vec<PathBuf>,
 
     /// The tree to copy
-    #[arg(short, long, value_name = "SRC", allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "SRC", value_parser = path(), allow_hyphen_values = true)]
     pub(super) input: Option<PathBuf>,
 
     /// Where the copy goes; it is made if it does not exist
-    #[arg(short, long, value_name = "DST", allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "DST", value_parser = path(), allow_hyphen_values = true)]
     pub(super) output: Option<PathBuf>,
 
     /// What becomes of files that DST has already; see below
@@ -65,7 +67,7 @@ pub struct Args {
     )]
     pub(super) hash: Option<Algorithm>,
 
-    /// Make no digests, and no file of them
+    /// Make no digests, and no sum file
     #[arg(long)]
     pub(super) no_hash: bool,
 
@@ -77,7 +79,7 @@ pub struct Args {
     #[arg(long)]
     pub(super) verify: bool,
 
-    /// Compare files that are not copied with their originals, byte by byte
+    /// Compare files that are not copied with their originals, by their digests
     #[arg(long)]
     pub(super) verify_existing: bool,
 
@@ -97,7 +99,7 @@ pub struct Args {
     #[arg(long, value_name = "GLOB", action = ArgAction::Append, allow_hyphen_values = true)]
     pub(super) exclude: Vec<String>,
 
-    /// How many files are copied at once; 1 suits disks that spin
+    /// How many files are copied, or verified, at once, where there are descriptors for so many; 1 suits disks that spin
     #[arg(short, long, value_name = "N", value_parser = number)]
     pub(super) jobs: Option<NonZeroUsize>,
 
@@ -105,11 +107,11 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value = "10", value_parser = number)]
     pub(super) queue_size: NonZeroUsize,
 
-    /// How much is read and written at once
+    /// How much is read and written at once, 4K at least
     #[arg(long, value_name = "SIZE", default_value = "128K", value_parser = block_size)]
     pub(super) block_size: usize,
 
-    /// Show no progress and no summary
+    /// Show no progress and no summary, but to programs that ask by --json
     #[arg(short, long)]
     pub(super) quiet: bool,
 
@@ -117,12 +119,12 @@ pub struct Args {
     #[arg(long)]
     pub(super) json: bool,
 
-    /// Verify trees against their newest files of digests
-    #[arg(long)]
+    /// Verify trees against their newest sum files
+    #[arg(long, conflicts_with_all = COPIES)]
     pub(super) check: bool,
 
     /// With --check, verify against FILE
-    #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
+    #[arg(long, value_name = "FILE", value_parser = path(), allow_hyphen_values = true)]
     pub(super) hash_file: Option<PathBuf>,
 
     /// With --check, say nothing of files that have their digests
@@ -146,6 +148,26 @@ pub struct Args {
     version: Option<bool>,
 }
 
+/// What goes with a copy, and not with `--check`.
+const COPIES: [&str; 16] = [
+    "input",
+    "output",
+    "overwrite_policy",
+    "no_hash",
+    "no_hash_skipped",
+    "verify",
+    "verify_existing",
+    "durable",
+    "dereference",
+    "one_file_system",
+    "exclude",
+    "queue_size",
+    "block_size",
+    "quiet",
+    "json",
+    "explain",
+];
+
 impl Args {
     /// How things are told.
     pub(super) fn manner(&self) -> Manner {
@@ -157,7 +179,7 @@ impl Args {
     }
 
     /// What is verified, and how that is told.
-    pub(super) fn check_options(&self) -> check::Options {
+    pub(super) fn check_options(&self, budget: Budget) -> check::Options {
         let mut options = check::Options::new()
             .silent(self.silent)
             .summary(!self.no_summary);
@@ -171,7 +193,8 @@ impl Args {
             options = options.hash(algorithm);
         }
         if let Some(n_jobs) = self.jobs {
-            options = options.threads(n_jobs);
+            let n_jobs = budget.jobs(n_jobs.get());
+            options = options.threads(NonZeroUsize::new(n_jobs).unwrap_or(NonZeroUsize::MIN));
         }
         options
     }
@@ -189,6 +212,11 @@ impl Choice for Policy {
 impl Choice for Algorithm {
     const WORDS: &'static [(&'static str, Self)] =
         &[("sha256", Algorithm::Sha256), ("blake3", Algorithm::Blake3)];
+}
+
+/// Any, and be it empty: what is wrong with that is better said by whoever opens it.
+fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }
 
 /// The most jobs, and blocks that wait: more would wait for each other, and for memory.

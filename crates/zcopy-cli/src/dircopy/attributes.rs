@@ -8,10 +8,10 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid};
+use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 
-use xattrs::{Found, Target};
+use xattrs::{Found, Present, Target};
 
 mod xattrs;
 
@@ -24,37 +24,39 @@ pub struct Named<'a> {
     pub name: &'a CStr,
 }
 
-/// An attribute that could not be kept. Of several it is the first.
+/// An attribute that could not be kept. Of several it is the first, and the others are counted.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot keep {attribute}")]
+#[error("cannot keep {attribute}{}", and_more(*.n_more))]
 pub struct Error {
     attribute: Attribute,
+    n_more: usize,
     #[source]
     cause: io::Error,
 }
 
+fn and_more(n_more: usize) -> String {
+    match n_more {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    }
+}
+
 impl Error {
     fn new(attribute: Attribute, errno: Errno) -> Self {
-        let cause = errno.into();
-        Self { attribute, cause }
-    }
-
-    /// Which it was.
-    #[must_use]
-    pub fn attribute(&self) -> &Attribute {
-        &self.attribute
-    }
-
-    /// What the kernel said.
-    #[must_use]
-    pub fn raw_os_error(&self) -> Option<i32> {
-        self.cause.raw_os_error()
+        Self {
+            attribute,
+            n_more: 0,
+            cause: errno.into(),
+        }
     }
 }
 
 /// What can fail to be kept.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Attribute {
+#[derive(Debug, thiserror::Error)]
+enum Attribute {
+    /// All that there are.
+    #[error("any attribute")]
+    Any,
     /// User and group.
     #[error("the owner")]
     Owner,
@@ -87,8 +89,32 @@ pub enum Attribute {
 /// - attributes other than `user.*` that the destination's file system does not have, or that a process without privileges
 ///   may not read or set.
 pub fn apply(source: impl AsFd, destination: impl AsFd, stat: &Stat) -> Result<(), Error> {
-    let destination = destination.as_fd();
-    let (source, target) = (Target::Open(source.as_fd()), Target::Open(destination));
+    apply_over(source.as_fd(), destination.as_fd(), Present::Unknown, stat)
+}
+
+/// The same for a file that has just been made, in a directory that [hands no access list down](hands_down).
+///
+/// One that the directory has got since it was asked stays.
+///
+/// # Errors
+///
+/// As [`apply`].
+pub fn apply_to_new(source: impl AsFd, new: impl AsFd, stat: &Stat) -> Result<(), Error> {
+    apply_over(source.as_fd(), new.as_fd(), Present::None, stat)
+}
+
+/// Whether files that are made in this directory get an access list from it.
+pub fn hands_down(directory: impl AsFd) -> bool {
+    xattrs::has_default_list(&Target::Open(directory.as_fd()))
+}
+
+fn apply_over(
+    source: BorrowedFd<'_>,
+    destination: BorrowedFd<'_>,
+    present: Present,
+    stat: &Stat,
+) -> Result<(), Error> {
+    let (source, target) = (Target::Open(source), Target::Open(destination));
     let mut first = First::default();
     // A new file is often what it should be: what changes nothing costs as much as what does.
     let new = rustix::fs::fstat(destination).ok();
@@ -99,7 +125,7 @@ pub fn apply(source: impl AsFd, destination: impl AsFd, stat: &Stat) -> Result<(
         let owner = set_owner(stat, |uid, gid| rustix::fs::fchown(destination, uid, gid));
         first.unless(owner, Attribute::Owner)
     };
-    let found = xattrs::mirror(&source, &target, owner);
+    let found = xattrs::mirror(&source, (&target, present), owner);
     let mode = mode(stat, owner);
     let has_mode = is_theirs
         && matches!(found, Ok(Found::None))
@@ -124,30 +150,48 @@ pub fn apply(source: impl AsFd, destination: impl AsFd, stat: &Stat) -> Result<(
 /// As [`apply`].
 pub fn apply_named(source: Named<'_>, destination: Named<'_>, stat: &Stat) -> Result<(), Error> {
     let mut first = First::default();
-    let Named { directory, name } = destination;
-    let nofollow = AtFlags::SYMLINK_NOFOLLOW;
+    let (copy, path) = hold_new(destination, stat)?;
     let owner = set_owner(stat, |uid, gid| {
-        rustix::fs::chownat(directory, name, uid, gid, nofollow)
+        rustix::fs::chownat(&copy, c"", uid, gid, AtFlags::EMPTY_PATH)
     });
     let owner = first.unless(owner, Attribute::Owner);
-    let opened = (hold(source), hold(destination));
-    match &opened {
-        (Ok((_original, original)), Ok((_copy, copy))) => {
-            let (from, to) = (Target::Named(original), Target::Named(copy));
-            first.keep(xattrs::mirror(&from, &to, owner));
+    match hold(source) {
+        Ok((_original, original)) => {
+            let (from, to) = (Target::Named(&original), Target::Named(&path));
+            first.keep(xattrs::mirror(&from, (&to, Present::Unknown), owner));
         }
-        (Err(errno), _) | (_, Err(errno)) => first.unless(Err(*errno), Attribute::Xattrs),
+        Err(errno) => first.unless(Err(errno), Attribute::Xattrs),
     }
-    if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
-        let changed = opened.1.and_then(|(_copy, path)| {
-            // The name leads to what is held, which is no link.
-            rustix::fs::chmod(path, mode(stat, owner))
-        });
+    let dated = if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
+        let Named { directory, name } = destination;
+        // Before Linux 5.8 a link that is held could not be dated.
+        rustix::fs::utimensat(directory, name, &times(stat), AtFlags::SYMLINK_NOFOLLOW)
+    } else {
+        // The path leads to what is held, which is no link.
+        let changed = rustix::fs::chmod(&path, mode(stat, owner));
         first.unless(changed, Attribute::Mode);
-    }
-    let dated = rustix::fs::utimensat(directory, name, &times(stat), nofollow);
+        rustix::fs::utimensat(CWD, &path, &times(stat), AtFlags::empty())
+    };
     first.unless(dated, Attribute::Times);
     first.into_result()
+}
+
+/// Holds on to what has just been made like its original.
+///
+/// Somebody may have put something else in its place, that has other names too: nothing of that is given away.
+fn hold_new(named: Named<'_>, original: &Stat) -> Result<(OwnedFd, CString), Error> {
+    let failed = |errno| Error::new(Attribute::Any, errno);
+    let (held, path) = hold(named).map_err(failed)?;
+    let found = rustix::fs::fstat(&held).map_err(failed)?;
+    let kind = |stat: &Stat| FileType::from_raw_mode(stat.st_mode);
+    if kind(&found) != kind(original) || found.st_nlink > 1 {
+        return Err(Error {
+            attribute: Attribute::Any,
+            n_more: 0,
+            cause: io::Error::other("what was made has been replaced"),
+        });
+    }
+    Ok((held, path))
 }
 
 /// Holds on to what bears a name, and says where it can be reached as long as it is held.
@@ -165,22 +209,29 @@ pub(super) fn through_proc(fd: BorrowedFd<'_>) -> CString {
     CString::new(path).unwrap_or_default()
 }
 
-/// The first of the errors.
+/// The first of the errors, which counts the others.
 #[derive(Default)]
 struct First(Option<Error>);
 
 impl First {
     fn keep<T>(&mut self, result: Result<T, Error>) {
         if let Err(error) = result {
-            self.0.get_or_insert(error);
+            self.add(error);
         }
     }
 
     fn unless<T: Default>(&mut self, result: Result<T, Errno>, attribute: Attribute) -> T {
         result.unwrap_or_else(|cause| {
-            self.0.get_or_insert(Error::new(attribute, cause));
+            self.add(Error::new(attribute, cause));
             T::default()
         })
+    }
+
+    fn add(&mut self, error: Error) {
+        match &mut self.0 {
+            Some(first) => first.n_more += 1 + error.n_more,
+            none => *none = Some(error),
+        }
     }
 
     fn into_result(self) -> Result<(), Error> {

@@ -5,9 +5,10 @@
 use std::iter::Peekable;
 use std::sync::Arc;
 
-use super::copier::{Job, size};
+use super::copier::Job;
 use super::links::Links;
 use super::place::Durability;
+use super::reading::size;
 use super::tree::Entry;
 
 /// How many entries a batch has at most.

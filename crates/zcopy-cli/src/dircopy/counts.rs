@@ -17,7 +17,7 @@ pub(super) struct Counts {
     pub(super) linked: Count,
     /// Regular files that were left as they were.
     pub(super) skipped: Count,
-    /// Symbolic links, FIFOs and devices, made or left.
+    /// Symbolic links, FIFOs and devices, made or left, and whatever else was left.
     pub(super) others: Count,
     /// What was complained of.
     pub(super) failed: Count,

@@ -3,7 +3,6 @@
 //! Complaints go to standard error, and so does the progress line, if that is a terminal. The summary goes to standard output; for
 //! programs, everything does, each an object of JSON on a line.
 
-use std::error::Error;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStringExt as _;
@@ -17,16 +16,15 @@ use super::prescan::Total;
 use super::progress::Gauge;
 use super::summary::Summary;
 use super::tree::Trouble;
-use crate::pv::look::Look;
+use crate::look::Look;
+use crate::outlet::Outlet;
 use crate::quote::quoted;
 use crate::{exit, sys};
 
 use event::Event;
-use outlet::Outlet;
 use screen::Screen;
 
 mod event;
-mod outlet;
 mod screen;
 
 /// How often a line is drawn for people: as often as they can read it.
@@ -86,14 +84,14 @@ impl<'a> Face<'a> {
 
     /// Says what is wrong with something, and counts it. The path is from the root.
     pub(super) fn complain(&self, path: &Path, error: &anyhow::Error) {
-        self.complain_in(path, &chained(error.chain()));
+        self.complain_in(path, &exit::chained(error.chain()));
     }
 
     /// Says what went wrong on the walk, and counts it.
     pub(super) fn complain_of(&self, trouble: &Trouble) {
         // The first is the path.
         let causes = anyhow::Chain::new(trouble).skip(1);
-        self.complain_in(trouble.path(), &chained(causes));
+        self.complain_in(trouble.path(), &exit::chained(causes));
     }
 
     /// Says something about a file, with which nothing is wrong.
@@ -183,12 +181,6 @@ impl<'a> Face<'a> {
     fn stdout(&self) -> MutexGuard<'_, Outlet> {
         self.stdout.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Errors, each the cause of the one before, as a tool words them.
-fn chained<'a>(errors: impl Iterator<Item = &'a (dyn Error + 'static)>) -> String {
-    let errors: Vec<String> = errors.map(exit::worded).collect();
-    errors.join(": ")
 }
 
 /// The root has no name in its own tree.

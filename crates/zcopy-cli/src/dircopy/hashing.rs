@@ -1,7 +1,7 @@
 //! Digests made in threads of their own, while whoever has the bytes goes on.
 //!
 //! Each thread has an inbox, and streams of many files under way, so that their blocks fill the lanes of vector registers where that
-//! pays. A file's blocks are copied into buffers of which it has `queue_size`: whoever is so far ahead waits for one to come back.
+//! pays. A file's blocks are copied into as many buffers as its queue has: whoever is so far ahead waits for one to come back.
 //! Where lanes are to be filled, all files come here. Otherwise handing over costs a copy, and pays only while a core would be idle: a small file,
 //! or one that begins while as many are under way as there are threads, is hashed by who copies it.
 
@@ -34,14 +34,32 @@ fn lanes(algorithm: Algorithm, way: Way) -> usize {
     }
 }
 
+/// What of each stream may wait to be hashed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Queue {
+    /// How many blocks.
+    pub(super) size: usize,
+    /// How long these are, as a rule, in bytes.
+    pub(super) block_size: usize,
+}
+
+impl Queue {
+    /// How many, if they are so long: not more in all, but two at least, if there may be two, so that one can be filled while the other is hashed.
+    fn most(self, len: usize) -> usize {
+        let fitting = self.size.saturating_mul(self.block_size) / len.max(1);
+        fitting.max(2).min(self.size)
+    }
+}
+
 /// The threads.
 #[derive(Debug)]
 pub(super) struct Hashers {
     algorithm: Algorithm,
-    /// How many buffers each stream has.
-    queue_size: usize,
+    queue: Queue,
     /// Whether streams are hashed together.
     has_lanes: bool,
+    /// How many bytes a thread is given at once, at most: where streams are hashed together each is to wait for the others'.
+    piece: usize,
     /// How many streams are under way, wherever they are hashed.
     n_streams: AtomicUsize,
     threads: Vec<Hasher>,
@@ -79,9 +97,9 @@ impl Hashers {
         scope: &'scope Scope<'scope, '_>,
         algorithm: Algorithm,
         n_threads: usize,
-        queue_size: usize,
+        queue: Queue,
     ) -> Self {
-        Self::by(Way::best(), scope, algorithm, n_threads, queue_size)
+        Self::by(Way::best(), scope, algorithm, n_threads, queue)
     }
 
     /// The same, with streams hashed this way.
@@ -90,7 +108,7 @@ impl Hashers {
         scope: &'scope Scope<'scope, '_>,
         algorithm: Algorithm,
         n_threads: usize,
-        queue_size: usize,
+        queue: Queue,
     ) -> Self {
         let threads = (0..n_threads).map_while(|_| {
             let (inbox, messages) = sync_channel(INBOX);
@@ -102,10 +120,16 @@ impl Hashers {
                 n_open: AtomicUsize::new(0),
             })
         });
+        let has_lanes = lanes(algorithm, way) > 1;
         Self {
             algorithm,
-            queue_size,
-            has_lanes: lanes(algorithm, way) > 1,
+            queue,
+            has_lanes,
+            piece: if has_lanes {
+                queue.block_size.min(Lanes::WAITING / 2)
+            } else {
+                usize::MAX
+            },
             n_streams: AtomicUsize::new(0),
             threads: threads.collect(),
             n_taps: AtomicUsize::new(0),
@@ -186,7 +210,7 @@ impl<'h> Tap<'h> {
             Some(hasher) if hashers.has_lanes || !stays => {
                 hasher.n_open.fetch_add(1, Ordering::Relaxed);
                 // Room for every buffer and a digest, so that no thread ever waits for who asked.
-                let (reply, replies) = sync_channel(hashers.queue_size + 1);
+                let (reply, replies) = sync_channel(hashers.queue.size + 1);
                 self.replies = replies;
                 // Those of a stream that was given up are gone with it.
                 self.n_buffers = self.spare.len();
@@ -207,15 +231,20 @@ impl<'h> Tap<'h> {
         }
     }
 
-    /// A buffer that nobody uses; none, if the threads have ended.
-    fn buffer(&mut self) -> Option<Vec<u8>> {
+    /// A buffer that nobody uses, for so many bytes; none, if the threads have ended.
+    fn buffer(&mut self, len: usize) -> Option<Vec<u8>> {
+        let most = self.hashers.queue.most(len);
+        // Each may become as long as the longest block.
+        while self.n_buffers > most && self.spare.pop().is_some() {
+            self.n_buffers -= 1;
+        }
         loop {
-            if let Some(buffer) = self.spare.pop() {
+            if self.n_buffers - self.spare.len() < most {
+                let buffer = self.spare.pop().unwrap_or_else(|| {
+                    self.n_buffers += 1;
+                    Vec::new()
+                });
                 return Some(buffer);
-            }
-            if self.n_buffers < self.hashers.queue_size {
-                self.n_buffers += 1;
-                return Some(Vec::new());
             }
             match self.replies.recv().ok()? {
                 Reply::Buffer(buffer) => self.spare.push(buffer),
@@ -288,10 +317,12 @@ impl Flow<'_, '_> {
 
 impl Line<'_, '_> {
     fn push(&mut self, bytes: &[u8]) {
-        if let Some(mut buffer) = self.tap.buffer() {
-            buffer.clear();
-            buffer.extend_from_slice(bytes);
-            let _ = self.hasher.inbox.send(Message::Bytes(self.tap.id, buffer));
+        for piece in bytes.chunks(self.tap.hashers.piece) {
+            if let Some(mut buffer) = self.tap.buffer(piece.len()) {
+                buffer.clear();
+                buffer.extend_from_slice(piece);
+                let _ = self.hasher.inbox.send(Message::Bytes(self.tap.id, buffer));
+            }
         }
     }
 

@@ -12,12 +12,12 @@ use rustix::fs::{AtFlags, FileType};
 
 use super::attributes::Named;
 use super::containment::{Identity, identity};
-use super::copier::{Done, Placed};
-use super::counts::Counts;
+use super::copier::{Copier, Done, Settled};
+use super::counts::{Count, Counts};
 use super::face::Face;
 use super::place::{Replace, place_link};
 use super::settings::Settings;
-use super::sum_file::SumFile;
+use super::sum_file::{self, SumFile};
 use super::tree::{Entry, Root};
 use crate::digest::Digest;
 
@@ -29,31 +29,17 @@ pub(super) struct Ledger<'a> {
     root: &'a Root,
     /// None, if none is wanted, or it could not be written.
     sums: Option<SumFile>,
-    /// The files of which more names may come, and how many.
-    firsts: HashMap<Identity, (First, u64)>,
+    /// The files of which more names may come.
+    firsts: HashMap<Identity, First>,
 }
 
-/// The name under which a file was met first.
+/// The name under which a file was met first, or first copied.
 struct First {
     path: Vec<u8>,
-    digest: Option<Digest>,
-    /// Which file its copy is, if there is one, and it is a regular one.
-    copy: Option<Placed>,
-}
-
-impl First {
-    /// Which file bears a name: it is to be the copy.
-    fn find(&self, named: Named<'_>, kind: FileType) -> anyhow::Result<Identity> {
-        let flags = AtFlags::SYMLINK_NOFOLLOW;
-        let found = rustix::fs::statat(named.directory, named.name, flags).map_err(io::Error::from);
-        let found = found.context("cannot stat its first name")?;
-        let file = self.copy.and_then(|copy| copy.file);
-        let is_other = file.is_some_and(|file| file != identity(&found));
-        if is_other || FileType::from_raw_mode(found.st_mode) != kind {
-            bail!("what bears its first name there is not its copy");
-        }
-        Ok(identity(&found))
-    }
+    /// How many more names there will be.
+    n_more: u64,
+    /// What has become of it, unless it failed.
+    settled: Option<Settled>,
 }
 
 impl<'a> Ledger<'a> {
@@ -73,22 +59,25 @@ impl<'a> Ledger<'a> {
     }
 
     /// Takes what has become of the next entries.
-    pub(super) fn take(&mut self, all: &mut dyn Iterator<Item = Done>) {
+    pub(super) fn take(&mut self, all: &mut dyn Iterator<Item = Done>, copier: &mut Copier<'_>) {
         for done in all {
             match done {
                 Done::Settled { path, digest } => self.list(digest, &path),
                 Done::First {
                     path,
-                    digest,
                     file,
                     n_more,
-                    copy,
+                    settled,
                 } => {
-                    self.list(digest, &path);
-                    let first = First { path, digest, copy };
-                    self.firsts.insert(file, (first, n_more));
+                    self.list(settled.and_then(|settled| settled.digest), &path);
+                    let first = First {
+                        path,
+                        n_more,
+                        settled,
+                    };
+                    self.firsts.insert(file, first);
                 }
-                Done::Further { entry, file } => self.link(entry, file),
+                Done::Further { entry, file } => self.link(entry, file, copier),
             }
         }
     }
@@ -102,52 +91,63 @@ impl<'a> Ledger<'a> {
         if let (Some(sums), Some(digest)) = (&mut self.sums, digest)
             && let Err(error) = sums.add(&digest, path)
         {
-            let error = anyhow!(error).context("cannot write the file of digests");
-            self.face.complain(Path::new(""), &error);
+            sum_file::complain(self.face, error);
             self.sums = None;
         }
     }
 
-    /// Makes a link to the copy of the same file.
-    fn link(&mut self, entry: Entry, file: Identity) {
+    /// Makes a link to the copy of the same file. If there is none, this becomes it.
+    fn link(&mut self, entry: Entry, file: Identity, copier: &mut Copier<'_>) {
         let path = entry.path();
-        let first = self.firsts.remove(&file);
-        let outcome = match &first {
-            Some((first, _)) if first.copy.is_some() => self.link_to(first, &entry),
-            Some((first, _)) => {
-                let first = Path::new(OsStr::from_bytes(&first.path)).display();
-                Err(anyhow!("its first name, {first}, failed"))
-            }
+        let bytes = path.as_os_str().as_bytes();
+        let first = self.firsts.get_mut(&file);
+        let outcome = match first {
             // The first name's turn comes first, so that there is one.
             None => Err(anyhow!("its first name is not known")),
+            Some(first) => match first.settled.filter(|settled| settled.is_copy) {
+                Some(settled) => {
+                    let first = Path::new(OsStr::from_bytes(&first.path)).to_owned();
+                    self.link_to(&first, settled, &entry)
+                }
+                None => copier.work_alone(&entry).map(|settled| {
+                    (first.path, first.settled) = (bytes.to_vec(), Some(settled));
+                    settled.digest
+                }),
+            },
         };
         match outcome {
-            Ok(digest) => self.list(digest, path.as_os_str().as_bytes()),
+            Ok(digest) => self.list(digest, bytes),
             Err(error) => self.face.complain(&path, &error),
         }
-        if let Some((first, n_more)) = first
-            && n_more > 1
-        {
-            self.firsts.insert(file, (first, n_more - 1));
+        if let Some(first) = self.firsts.get_mut(&file) {
+            first.n_more -= 1;
+            if first.n_more == 0 {
+                self.firsts.remove(&file);
+            }
         }
         if let Err(trouble) = entry.done() {
             self.face.complain_of(&trouble);
         }
     }
 
-    fn link_to(&self, first: &First, entry: &Entry) -> anyhow::Result<Option<Digest>> {
+    fn link_to(
+        &self,
+        path: &Path,
+        Settled { digest, copy, .. }: Settled,
+        entry: &Entry,
+    ) -> anyhow::Result<Option<Digest>> {
         let existing = entry.existing().context("cannot stat its copy")?;
-        let (directory, name) = self
-            .open_first(first)
-            .context("cannot find its first name")?;
+        let opened = self.open_parent(path);
+        let (directory, name) = opened.context("cannot find its first name")?;
         let named = Named {
             directory: directory.as_fd(),
             name: &name,
         };
-        let found = first.find(named, entry.kind())?;
+        let found =
+            find_copy(named, copy, entry.kind()).context("cannot link it to its first name")?;
         if existing.is_some_and(|existing| identity(&existing) == found) {
-            self.count_left(entry);
-            return Ok(first.digest);
+            self.count(entry, &self.counts.skipped);
+            return Ok(digest);
         }
         let replace = Replace::what_is_there(existing.is_some());
         let (destination, durability) = (entry.destination(), self.settings.durability);
@@ -158,31 +158,38 @@ impl<'a> Ledger<'a> {
             linked.context("cannot link it to its first name")?;
         }
         // The name may have come to lead to something else in between.
-        first.find(entry.destination(), entry.kind())?;
-        if entry.kind() == FileType::RegularFile {
-            self.counts.files.add(1);
-            self.counts.linked.add(1);
-        } else {
-            self.counts.others.add(1);
-        }
-        Ok(first.digest)
+        find_copy(entry.destination(), copy, entry.kind()).context("cannot link it")?;
+        self.count(entry, &self.counts.linked);
+        Ok(digest)
     }
 
-    fn count_left(&self, entry: &Entry) {
+    /// Counts an entry, and if it is a regular file, what has become of it.
+    fn count(&self, entry: &Entry, files: &Count) {
         if entry.kind() == FileType::RegularFile {
             self.counts.files.add(1);
-            self.counts.skipped.add(1);
+            files.add(1);
         } else {
             self.counts.others.add(1);
         }
     }
 
-    /// The directory that holds the first name, and the name.
-    fn open_first(&self, first: &First) -> io::Result<(OwnedFd, CString)> {
-        let path = Path::new(OsStr::from_bytes(&first.path));
+    /// The directory of the destination that holds what has this path, and its name there.
+    fn open_parent(&self, path: &Path) -> io::Result<(OwnedFd, CString)> {
         let parent = path.parent().unwrap_or(Path::new(""));
         let directory = self.root.open_destination(parent)?;
         let name = path.file_name().unwrap_or_default().to_owned();
         Ok((directory, CString::new(name.into_vec())?))
     }
+}
+
+/// Which file bears a name: it is to be the copy, of which this is known.
+fn find_copy(named: Named<'_>, copy: Option<Identity>, kind: FileType) -> anyhow::Result<Identity> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW;
+    let found = rustix::fs::statat(named.directory, named.name, flags).map_err(io::Error::from);
+    let found = found.context("cannot stat the copy")?;
+    let is_other = copy.is_some_and(|copy| copy != identity(&found));
+    if is_other || FileType::from_raw_mode(found.st_mode) != kind {
+        bail!("what bears the name is not the copy");
+    }
+    Ok(identity(&found))
 }

@@ -12,8 +12,9 @@ use rustix::fs::{Access, AtFlags, CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::attributes::through_proc;
+use crate::sys;
 
-pub use others::{Placed, place_link, place_special, place_symlink};
+pub use others::{Placed, place_link, place_other};
 
 pub(super) mod hidden;
 mod others;
@@ -121,6 +122,15 @@ impl<D: AsFd> Place<D> {
     /// The file, to be written to.
     pub fn file(&self) -> &File {
         &self.file
+    }
+
+    /// Has the kernel say what went wrong with the writes so far, if it keeps that for `close(2)`, as over a network it does.
+    ///
+    /// # Errors
+    ///
+    /// What `close(2)` says of another descriptor of the file.
+    pub fn settle(&self) -> io::Result<()> {
+        sys::close_file(rustix::io::fcntl_dupfd_cloexec(&self.file, 3)?)
     }
 
     /// Gives the file its name, and gives it back.

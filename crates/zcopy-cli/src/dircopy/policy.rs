@@ -12,7 +12,7 @@ pub enum Policy {
     Never,
     /// They are replaced.
     Always,
-    /// As by default, and what seems to be the same is compared byte by byte.
+    /// As by default, and what seems to be the same is compared by its digests.
     Update,
 }
 
@@ -27,16 +27,13 @@ pub enum Decision {
     Compare,
 }
 
-/// What to do about a regular file of the source, of which this is known, where the destination has that, or nothing.
+/// What to do about a regular file of the source, of which this is known, where the destination has that.
 ///
 /// Times are compared in nanoseconds. If those of the destination end in zeros, its file system may not keep more, and
 /// the source's is rounded down as it would have been there; or else the file would be older than its source again after
 /// every copy, and be copied for ever. The same holds of a time at the end of 32 bits.
 #[must_use]
-pub fn decide(policy: Policy, source: &Stat, destination: Option<&Stat>) -> Decision {
-    let Some(destination) = destination else {
-        return Decision::Copy;
-    };
+pub fn decide(policy: Policy, source: &Stat, destination: &Stat) -> Decision {
     match policy {
         Policy::Never => return Decision::Skip,
         Policy::Always => return Decision::Copy,
@@ -60,7 +57,7 @@ pub fn decide(policy: Policy, source: &Stat, destination: Option<&Stat>) -> Deci
 #[must_use]
 pub fn keeps_its_own(policy: Policy, source: &Stat, existing: &Stat) -> bool {
     let is_newer = Time::modified(existing) > Time::modified(source);
-    policy == Policy::Never || decide(policy, source, Some(existing)) == Decision::Skip && is_newer
+    policy == Policy::Never || decide(policy, source, existing) == Decision::Skip && is_newer
 }
 
 /// A time, in seconds and nanoseconds since 1970.

@@ -6,8 +6,9 @@ use serde::Serialize;
 
 use super::counts::Counts;
 use super::prescan::Total;
+use crate::history::History;
+use crate::json::rounded;
 use crate::number::{self, Unit};
-use crate::pv::history::History;
 use crate::time;
 
 /// Over how long the rate is taken: long enough for the time left to be read, short enough to tell of now.
@@ -98,11 +99,6 @@ impl Progress {
         line.truncate(columns);
         line
     }
-}
-
-/// To thousandths: nobody measures more.
-pub(super) fn rounded(value: f64) -> f64 {
-    (value * 1000.0).round() / 1000.0
 }
 
 #[cfg(test)]

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::thread;
 
 use super::args::Args;
-use super::hashing;
+use super::hashing::{self, Queue};
 use super::place::Durability;
 use super::policy::Policy;
 use super::tree::{self, Exclude};
 use crate::digest::Algorithm;
-use crate::quote::{argument, quoted};
+use crate::quote::argument;
 
 /// More files are not copied at once, unless that is told: each may have buffers.
 const MOST_JOBS: usize = 64;
@@ -31,7 +31,7 @@ pub(super) struct Settings {
     /// Whether there is a sum file.
     pub(super) leaves_sums: bool,
     /// Whether files that are left as they are have lines in it.
-    pub(super) hashes_skipped: bool,
+    pub(super) lists_skipped: bool,
     pub(super) verifies: bool,
     pub(super) verifies_existing: bool,
     pub(super) durability: Durability,
@@ -41,10 +41,8 @@ pub(super) struct Settings {
     /// Files that are copied at once, if that was told.
     n_jobs: Option<usize>,
     n_cores: usize,
-    /// Blocks of a file that may wait for one of those.
-    pub(super) queue_size: usize,
-    /// In bytes.
-    pub(super) block_size: usize,
+    /// What of a file may wait for one of those.
+    pub(super) queue: Queue,
     pub(super) explains: bool,
 }
 
@@ -68,7 +66,7 @@ impl Settings {
             policy: args.overwrite_policy,
             algorithm,
             leaves_sums: !args.no_hash,
-            hashes_skipped: !args.no_hash_skipped,
+            lists_skipped: !args.no_hash && !args.no_hash_skipped,
             verifies: args.verify,
             verifies_existing: args.verify_existing,
             durability: if args.durable {
@@ -81,8 +79,10 @@ impl Settings {
             exclude,
             n_jobs: args.jobs.map(NonZeroUsize::get),
             n_cores,
-            queue_size: args.queue_size.get(),
-            block_size: args.block_size,
+            queue: Queue {
+                size: args.queue_size.get(),
+                block_size: args.block_size,
+            },
             explains: args.explain,
         })
     }
@@ -90,28 +90,30 @@ impl Settings {
     /// How many files are copied at once into this directory's file system.
     ///
     /// Two a core: a cold disk is read twice as fast as by one, and no faster by four. On btrfs one, since threads that make files there wait
-    /// for each other. Where hashing has lanes to fill, one for each, and at most 64.
+    /// for each other. Where hashing has lanes to fill, one for each. At most 64.
     pub(super) fn jobs_into(&self, destination: impl AsFd) -> usize {
         self.n_jobs.unwrap_or_else(|| {
             let file_system = rustix::fs::fstatfs(destination);
             // The type is a `c_long` here and something else there.
             let is_btrfs = file_system.is_ok_and(|found| i128::from(found.f_type) == BTRFS);
-            let (fewest, streams) = (
-                if is_btrfs { 1 } else { 2 },
-                hashing::streams(self.algorithm),
-            );
-            let wants_lanes = self.leaves_sums && streams > 1;
-            if wants_lanes {
-                (self.n_cores * streams).min(MOST_JOBS)
-            } else {
-                self.n_cores * fewest
-            }
+            let streams = hashing::streams(self.algorithm);
+            let a_core = match (self.wants_digests(), is_btrfs) {
+                (true, _) if streams > 1 => streams,
+                (_, true) => 1,
+                (_, false) => 2,
+            };
+            (self.n_cores * a_core).min(MOST_JOBS)
         })
+    }
+
+    /// Whether what is copied is hashed.
+    pub(super) fn wants_digests(&self) -> bool {
+        self.leaves_sums || self.verifies
     }
 
     /// Threads that do nothing but hash.
     pub(super) fn n_hashers(&self) -> usize {
-        if self.leaves_sums || self.verifies {
+        if self.wants_digests() {
             self.n_cores
         } else {
             0
@@ -137,17 +139,13 @@ fn ends(args: &Args) -> Result<(PathBuf, PathBuf), String> {
         let source = argument(source.as_os_str());
         format!("missing destination operand after {source}")
     })?;
-    match operands.next() {
-        Some(extra) => Err(format!("extra operand {}", argument(extra.as_os_str()))),
-        None => Ok((source.clone(), destination.clone())),
+    if let Some(extra) = operands.next() {
+        return Err(format!("extra operand {}", argument(extra.as_os_str())));
     }
-}
-
-/// What is wrong with a command line that is to verify, if anything is.
-pub(super) fn check_misuse(args: &Args) -> Option<String> {
-    let given = args.input.as_ref().or(args.output.as_ref())?;
-    let given = quoted(given.as_os_str());
-    Some(format!(
-        "{given}: --check takes the trees as operands, without -i and -o"
-    ))
+    for (end, operand) in [("source", source), ("destination", destination)] {
+        if operand.as_os_str().is_empty() {
+            return Err(format!("the {end} has no name"));
+        }
+    }
+    Ok((source.clone(), destination.clone()))
 }

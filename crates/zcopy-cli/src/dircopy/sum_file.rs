@@ -5,8 +5,10 @@ use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use anyhow::anyhow;
 use rustix::fs::Mode;
 
+use super::face::Face;
 use super::place::{Durability, Place, Replace};
 use crate::digest::{Algorithm, Digest};
 use crate::sums::line;
@@ -21,6 +23,8 @@ const BLOCK: usize = 64 << 10;
 pub(super) struct SumFile {
     place: Place<Arc<OwnedFd>>,
     name: Name,
+    has_lines: bool,
+    /// Those that are not in the file yet.
     lines: Vec<u8>,
 }
 
@@ -40,6 +44,7 @@ impl SumFile {
         Ok(Self {
             place,
             name: Name::now(algorithm),
+            has_lines: false,
             lines: Vec::with_capacity(BLOCK),
         })
     }
@@ -51,10 +56,16 @@ impl SumFile {
     /// What `write(2)` says.
     pub(super) fn add(&mut self, digest: &Digest, path: &[u8]) -> io::Result<()> {
         line::write(digest, path, &mut self.lines);
+        self.has_lines = true;
         if self.lines.len() >= BLOCK {
             self.flush()?;
         }
         Ok(())
+    }
+
+    /// Whether anything is listed.
+    pub(super) fn has_lines(&self) -> bool {
+        self.has_lines
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -71,7 +82,7 @@ impl SumFile {
     /// What `write(2)`, `close(2)` and [`Place::commit`] say.
     pub(super) fn finish(mut self, durability: Durability) -> io::Result<Name> {
         self.flush()?;
-        super::copier::settle(&self.place)?;
+        self.place.settle()?;
         loop {
             let name = CString::new(self.name.to_string())?;
             match self.place.try_commit(&name, Replace::No, durability) {
@@ -85,4 +96,10 @@ impl SumFile {
         sys::close_file(self.place.into_file().into())?;
         Ok(self.name)
     }
+}
+
+/// Says that there will be no sum file, and why.
+pub(super) fn complain(face: &Face<'_>, error: io::Error) {
+    let error = anyhow!(error).context("cannot write the sum file");
+    face.complain("".as_ref(), &error);
 }

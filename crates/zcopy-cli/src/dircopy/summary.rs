@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::counts::Counts;
-use super::progress::rounded;
+use crate::json::rounded;
 use crate::number::{self, Unit};
 use crate::quote::quoted;
 use crate::time;

@@ -204,7 +204,7 @@ impl Face {
                 let counts_bytes = self.instrument.counts_bytes();
                 let route = self.instrument.strategy();
                 let line = json::Line::of(reading, name, bytes, counts_bytes, route);
-                self.screen.say(&json::written(&line));
+                self.screen.say(&crate::json::line(&line));
             }
             Form::Numeric => {
                 self.render(reading);
@@ -281,7 +281,7 @@ impl Face {
         }
         let statistics = self.instrument.statistics();
         let line = match (self.settings.form, self.settings.unit) {
-            (Form::Json, _) => json::written(&json::Rates::of(&statistics)),
+            (Form::Json, _) => crate::json::line(&json::Rates::of(&statistics)),
             (_, number::Unit::Bits) => statistics.in_bits(),
             _ => statistics.to_string(),
         };
@@ -313,7 +313,7 @@ impl Face {
         let line = match settings.form {
             Form::Quiet => return,
             Form::Json => {
-                json::written(&json::File::of(file, rate, self.instrument.counts_bytes()))
+                crate::json::line(&json::File::of(file, rate, self.instrument.counts_bytes()))
             }
             Form::Line | Form::Numeric => format!(
                 "{} {} [{}] {}",

@@ -8,9 +8,9 @@ use jiff::Zoned;
 use zcopy::Strategy;
 
 use super::display::{Place, Stage};
-use super::history::{History, Statistics};
 use super::meter::Meter;
 use super::reading::{BufferUse, Reading};
+use crate::history::{History, Statistics};
 
 /// Tells the time of day, or, where nobody is told, any: to find the user's time zone takes as long as to move
 /// some megabytes.

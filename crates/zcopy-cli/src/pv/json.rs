@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::display;
-use super::history::Statistics;
 use super::reading::Reading;
+use crate::history::Statistics;
+use crate::json::rounded;
 
 /// One moment of a transfer.
 #[derive(Debug, Serialize)]
@@ -119,15 +120,4 @@ impl Rates {
         };
         Self { rates }
     }
-}
-
-/// An object as a line.
-pub(crate) fn written(object: &impl Serialize) -> String {
-    // Every field of ours can be written.
-    serde_json::to_string(object).unwrap_or_default()
-}
-
-/// To thousandths: nobody measures more.
-fn rounded(value: f64) -> f64 {
-    (value * 1000.0).round() / 1000.0
 }

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use crossterm::QueueableCommand as _;
 use crossterm::cursor::{MoveTo, Show};
 
-use super::look::Look;
 use super::rows::{Rows, Turn};
 use super::text::width;
 use super::titles;
+use crate::look::Look;
 use crate::tty::{Size, Tty};
 
 pub use several::Several;

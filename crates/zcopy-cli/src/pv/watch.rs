@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use jiff::Zoned;
 
-use super::history::History;
 use super::reading::Reading;
+use crate::history::History;
 use files::{OpenFile, Sight};
 use target::Target;
 

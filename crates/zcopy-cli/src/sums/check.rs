@@ -14,9 +14,9 @@ use super::lines::Lines;
 use super::name;
 use super::tally::{Checked, Counts, Tally, Verdict, Voices};
 use crate::digest::{Algorithm, Digest, Stream};
-use crate::exit;
 use crate::order::{Workshop, in_order};
 use crate::quote::quoted;
+use crate::{exit, outlet};
 
 pub use options::Options;
 
@@ -301,12 +301,13 @@ fn digest(file: &File, algorithm: Algorithm, nowhere: &File) -> io::Result<Diges
     Ok(stream.finish())
 }
 
-/// Standard output, at once, and not by `std::io::stdout`, to which a closed descriptor is as good as `/dev/null`.
+/// Standard output, at once.
 struct Stdout;
 
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Ok(rustix::io::write(rustix::stdio::stdout(), bytes)?)
+        outlet::write_all(rustix::stdio::stdout(), bytes)?;
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -90,25 +90,6 @@ impl Name {
         }
     }
 
-    /// What the file is called while it is being written.
-    ///
-    /// It is no [`Name`], so that whoever finds a name has found a file that is complete: it is written whole under this one, synced, and
-    /// then renamed.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use zcopy_cli::sums::name::Name;
-    ///
-    /// let name: Name = "shasum.2026-11-21.18.14.38.txt".parse().unwrap();
-    /// assert_eq!(name.unfinished(), ".shasum.2026-11-21.18.14.38.txt.part");
-    /// assert!(name.unfinished().parse::<Name>().is_err());
-    /// ```
-    #[must_use]
-    pub fn unfinished(&self) -> String {
-        format!(".{self}.part")
-    }
-
     /// By which algorithm the digests in the file are.
     ///
     /// # Examples
@@ -181,7 +162,7 @@ impl PartialOrd for Name {
     }
 }
 
-/// The sum files in a directory, the newest first, by what they are called.
+/// The sum files in a directory, the newest first, by what they are called. Directories are none.
 ///
 /// # Errors
 ///
@@ -203,8 +184,10 @@ impl PartialOrd for Name {
 pub fn all_in(directory: &Path) -> io::Result<Vec<Name>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(directory)? {
-        if let Some(name) = entry?.file_name().to_str()
+        let entry = entry?;
+        if let Some(name) = entry.file_name().to_str()
             && let Ok(name) = name.parse()
+            && !entry.file_type()?.is_dir()
         {
             names.push(name);
         }

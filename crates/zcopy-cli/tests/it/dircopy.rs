@@ -40,6 +40,9 @@ use zcopy_cli::sums::line;
 use crate::child::zc_dircopy;
 use listed::Sums;
 
+/// Where trees are, unless it matters: on a disk, as a rule.
+const DISK: &str = "/var/tmp";
+
 /// A tree, and where its copy goes.
 struct Trees {
     scratch: TempDir,
@@ -48,7 +51,7 @@ struct Trees {
 impl Trees {
     /// On a disk, where file systems have all that they can have. The source exists, the destination does not.
     fn new() -> Self {
-        Self::within(Path::new("/var/tmp"))
+        Self::within(Path::new(DISK))
     }
 
     /// Somewhere else.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use zcopy_cli::pv::look::Look;
+use zcopy_cli::look::Look;
 use zcopy_cli::pv::screen::{Screen, Setup};
 
 use crate::screen::{CONTROL_Q, Terminal};

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use zcopy_cli::pv::look::Look;
+use zcopy_cli::look::Look;
 use zcopy_cli::pv::rows::{Rows, Turn};
 use zcopy_cli::pv::screen::{Screen, Setup};
 use zcopy_cli::tty::Tty;

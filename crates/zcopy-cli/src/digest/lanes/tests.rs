@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use sha2::Digest as _;
 
-use super::{Lane, Lanes, WAITING};
+use super::{Lane, Lanes};
 use crate::digest::{Algorithm, Digest, Stream, Way, digests};
 
 /// What `sha2` makes of it.
@@ -46,15 +46,17 @@ fn a_stream_cut_anywhere_is_right_whoever_else_is_there() {
 fn more_than_may_wait_is_hashed() {
     for way in Way::all() {
         let mut lanes = Lanes::by(Algorithm::Sha256, way);
-        let inputs: Vec<_> = (0..4).map(|seed| bytes(2 * WAITING + 77, seed)).collect();
+        let inputs: Vec<_> = (0..4)
+            .map(|seed| bytes(2 * Lanes::WAITING + 77, seed))
+            .collect();
         let open: Vec<_> = inputs.iter().map(|_| lanes.open()).collect();
-        for at in (0..2 * WAITING + 77).step_by(100_001) {
+        for at in (0..2 * Lanes::WAITING + 77).step_by(100_001) {
             for (lane, input) in open.iter().zip(&inputs) {
                 lanes.push(lane, &input[at..input.len().min(at + 100_001)]);
             }
             for slot in &lanes.slots {
                 if let super::Slot::Shared(shared) = slot {
-                    assert!(shared.waiting.len() <= WAITING, "{way}");
+                    assert!(shared.waiting.len() <= Lanes::WAITING, "{way}");
                 }
             }
         }

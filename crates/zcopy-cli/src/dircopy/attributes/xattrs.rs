@@ -6,10 +6,13 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 
-use super::{Attribute, Error, Owner};
+use super::{Attribute, Error, First, Owner};
 
 /// The most that the kernel gives of a value, and as a rule of a list: `XATTR_SIZE_MAX` and `XATTR_LIST_MAX`.
 const MOST: usize = 64 << 10;
+
+/// What is made in a directory that has this list gets one from it.
+const DEFAULT_LIST: &CStr = c"system.posix_acl_default";
 
 /// What has attributes.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +72,8 @@ enum Space {
     Trusted,
     /// `system.posix_acl_*`.
     AccessList,
+    /// `trusted.SGI_ACL_*`: what xfs calls its access lists besides. Elsewhere, and with the list gone, they would mean nothing.
+    AccessListOfXfs,
     /// `security.capability`: what a program may do, whoever runs it.
     Capability,
     /// `security.*` and what a file system has to itself.
@@ -79,6 +84,7 @@ impl Space {
     fn of(name: &CStr) -> Self {
         match name.to_bytes() {
             b"security.capability" => Self::Capability,
+            b"trusted.SGI_ACL_FILE" | b"trusted.SGI_ACL_DEFAULT" => Self::AccessListOfXfs,
             name if name.starts_with(b"user.") => Self::User,
             name if name.starts_with(b"trusted.") => Self::Trusted,
             name if name.starts_with(b"system.posix_acl_") => Self::AccessList,
@@ -106,19 +112,38 @@ pub(super) enum Found {
     Some,
 }
 
+/// What is known of the attributes that a destination has before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Present {
+    /// None that would have to go.
+    None,
+    Unknown,
+}
+
+/// Whether what is made in a directory gets an access list from it, as far as can be told.
+pub(super) fn has_default_list(directory: &Target<'_>) -> bool {
+    match directory.names() {
+        Ok(names) => each(&names.unwrap_or_default()).any(|name| name == DEFAULT_LIST),
+        Err(_) => true,
+    }
+}
+
 /// Has the destination have the attributes that the source has. Tells whether there were any, on either side.
 pub(super) fn mirror(
     source: &Target<'_>,
-    destination: &Target<'_>,
+    (destination, present): (&Target<'_>, Present),
     owner: Owner,
 ) -> Result<Found, Error> {
     let listing = |errno| Error::new(Attribute::Xattrs, errno);
     let wanted = source.names().map_err(listing)?;
-    let present = destination.names().map_err(listing)?;
-    let mut first = Ok(());
+    let present = match present {
+        Present::None => None,
+        Present::Unknown => destination.names().map_err(listing)?,
+    };
+    let mut first = First::default();
     let mut keep = |result: Result<(), Errno>, name: &CStr| match result {
-        Err(errno) if first.is_ok() && !Space::of(name).forgives(errno) => {
-            first = Err(Error::new(Attribute::Xattr(name.to_owned()), errno));
+        Err(errno) if !Space::of(name).forgives(errno) => {
+            first.add(Error::new(Attribute::Xattr(name.to_owned()), errno));
         }
         _ => {}
     };
@@ -132,12 +157,20 @@ pub(super) fn mirror(
         let space = Space::of(name);
         let is_known = knows_all || space == Space::AccessList;
         if is_known && space.is_mirrored() && !each(&wanted).any(|wanted| wanted == name) {
-            keep(destination.remove(name), name);
+            match destination.remove(name) {
+                // It has gone since it was listed.
+                Err(Errno::NODATA) => {}
+                removed => keep(removed, name),
+            }
         }
     }
     // An access list may take the right away to set the others.
     let is_list = |name: &&CStr| Space::of(name) == Space::AccessList;
-    let others = each(&wanted).filter(|name| !is_list(name));
+    let is_other = |name: &&CStr| {
+        let lists = [Space::AccessList, Space::AccessListOfXfs];
+        !lists.contains(&Space::of(name))
+    };
+    let others = each(&wanted).filter(is_other);
     for name in others.chain(each(&wanted).filter(is_list)) {
         if Space::of(name) == Space::Capability && owner == Owner::Lost {
             continue;
@@ -150,7 +183,7 @@ pub(super) fn mirror(
         };
         keep(copied, name);
     }
-    first.map(|()| Found::Some)
+    first.into_result().map(|()| Found::Some)
 }
 
 /// The names in a list.

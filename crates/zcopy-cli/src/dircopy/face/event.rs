@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::dircopy::progress::Progress;
 use crate::dircopy::summary::Summary;
+use crate::json;
 
 /// Something to be told. Each object has an `event`, which says what the others are.
 #[derive(Debug, Serialize)]
@@ -25,8 +26,7 @@ pub(super) enum Event<'a> {
 impl Event<'_> {
     /// The object, with the end of its line.
     pub(super) fn line(&self) -> String {
-        // Every field of ours can be written.
-        let mut line = serde_json::to_string(self).unwrap_or_default();
+        let mut line = json::line(self);
         line.push('\n');
         line
     }

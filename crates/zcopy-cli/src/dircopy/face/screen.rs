@@ -3,8 +3,8 @@
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use super::outlet::Outlet;
-use crate::pv::look::Look;
+use crate::look::Look;
+use crate::outlet::Outlet;
 use crate::tty::Tty;
 
 /// How long whoever has something to say may be held up by a terminal. It gets the rest later.

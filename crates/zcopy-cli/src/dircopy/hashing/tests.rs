@@ -10,12 +10,78 @@ fn bytes(seed: usize, len: usize) -> Vec<u8> {
         .collect()
 }
 
+fn queue(size: usize) -> Queue {
+    Queue {
+        size,
+        block_size: 100_000,
+    }
+}
+
+#[test]
+fn as_many_bytes_may_wait_as_were_asked_for_and_two_blocks_of_any_length() {
+    let queue = |size| Queue {
+        size,
+        block_size: 100,
+    };
+    assert_eq!([0, 1, 100].map(|len| queue(10).most(len)), [10; 3]);
+    assert_eq!([101, 250, 500].map(|len| queue(10).most(len)), [9, 4, 2]);
+    assert_eq!([1000, 100_000].map(|len| queue(10).most(len)), [2; 2]);
+    assert_eq!([1, 100, 100_000].map(|len| queue(1).most(len)), [1; 3]);
+}
+
+/// What is pushed at once may be longer than what waits in a lane for others.
+#[test]
+fn long_blocks_are_handed_over_in_pieces_that_fill_lanes() {
+    thread::scope(|scope| {
+        for way in Way::all() {
+            let hashers = Hashers::by(way, scope, Algorithm::Sha256, 1, queue(10));
+            let longest = if way.lanes() > 1 { 100_000 } else { usize::MAX };
+            assert_eq!(hashers.piece, longest, "{way}");
+            let queue = Queue {
+                size: 10,
+                block_size: 1 << 20,
+            };
+            let hashers = Hashers::by(way, scope, Algorithm::Sha256, 1, queue);
+            assert!(
+                way.lanes() < 2 || hashers.piece * 2 <= Lanes::WAITING,
+                "{way}"
+            );
+        }
+    });
+}
+
+/// Buffers that were as long as a long block are not kept beside those of short ones.
+#[test]
+fn a_tap_holds_no_more_than_its_queue_does() {
+    thread::scope(|scope| {
+        let hashers = Hashers::by(
+            Way::all().next().unwrap(),
+            scope,
+            Algorithm::Blake3,
+            1,
+            queue(10),
+        );
+        let mut tap = hashers.tap();
+        for _ in 0..20 {
+            for len in [1 << 20, 100] {
+                let mut flow = tap.begin(u64::MAX);
+                for _ in 0..30 {
+                    flow.push(&vec![7; len]);
+                }
+                flow.finish().unwrap();
+                let held: usize = tap.spare.iter().map(Vec::capacity).sum();
+                assert!(held <= 3 << 20, "{held}");
+            }
+        }
+    });
+}
+
 #[test]
 fn streams_of_many_taps_get_their_own_digests() {
     let ways = Way::all().map(|way| (way, Algorithm::Sha256));
     for (way, algorithm) in ways.chain([(Way::best(), Algorithm::Blake3)]) {
         thread::scope(|scope| {
-            let hashers = Hashers::by(way, scope, algorithm, 2, 3);
+            let hashers = Hashers::by(way, scope, algorithm, 2, queue(3));
             let hashers = &hashers;
             thread::scope(|scope| {
                 for worker in 0..5 {
@@ -42,7 +108,7 @@ fn streams_of_many_taps_get_their_own_digests() {
 fn a_stream_that_is_given_up_leaves_the_next_one_alone() {
     for way in Way::all() {
         thread::scope(|scope| {
-            let hashers = Hashers::by(way, scope, Algorithm::Sha256, 1, 2);
+            let hashers = Hashers::by(way, scope, Algorithm::Sha256, 1, queue(2));
             let mut tap = hashers.tap();
             for _ in 0..20 {
                 let mut flow = tap.begin(u64::MAX);
@@ -61,7 +127,7 @@ fn a_stream_that_is_given_up_leaves_the_next_one_alone() {
 #[test]
 fn who_is_too_far_ahead_waits() {
     thread::scope(|scope| {
-        let hashers = Hashers::start(scope, Algorithm::Sha256, 1, 4);
+        let hashers = Hashers::start(scope, Algorithm::Sha256, 1, queue(4));
         let mut tap = hashers.tap();
         let mut flow = tap.begin(u64::MAX);
         for _ in 0..1000 {
@@ -75,7 +141,7 @@ fn who_is_too_far_ahead_waits() {
 #[test]
 fn files_are_handed_over_while_a_core_would_be_idle() {
     thread::scope(|scope| {
-        let hashers = Hashers::start(scope, Algorithm::Blake3, 1, 4);
+        let hashers = Hashers::start(scope, Algorithm::Blake3, 1, queue(4));
         let (mut tap, mut other) = (hashers.tap(), hashers.tap());
         assert!(matches!(tap.begin(SMALL).course, Course::Here(_)));
         let lone = tap.begin(SMALL + 1);

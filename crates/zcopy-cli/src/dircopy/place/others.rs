@@ -1,6 +1,6 @@
 //! What is not a regular file: symbolic links, special files, and further names of what has one.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io;
 
 use rustix::fs::{AtFlags, FileType, Mode, Stat};
@@ -17,61 +17,38 @@ pub struct Placed {
     pub attributes: Result<(), attributes::Error>,
 }
 
-/// Copies a symbolic link, with its attributes.
+/// Copies what is not a regular file, nor a directory: a symbolic link, a FIFO, a socket, a device, with its attributes.
+///
+/// It is made under a hidden name, and gets its own when it has them.
 ///
 /// # Errors
 ///
-/// As of [`Place::commit`](super::Place::commit), and what `readlinkat(2)` and `symlinkat(2)` say.
-pub fn place_symlink(
+/// As of [`Place::commit`](super::Place::commit), and what `readlinkat(2)`, `symlinkat(2)` and `mknodat(2)` say: `EPERM`, as a rule, to
+/// whoever is not root and wants a device.
+pub fn place_other(
     source: Named<'_>,
     stat: &Stat,
     destination: Named<'_>,
     replace: Replace,
     durability: Durability,
 ) -> io::Result<Placed> {
-    let target = rustix::fs::readlinkat(source.directory, source.name, Vec::new())?;
-    let directory = destination.directory;
-    place(source, stat, destination, (replace, durability), |name| {
-        rustix::fs::symlinkat(target.as_c_str(), directory, name)
-    })
-}
-
-/// Makes a FIFO, a socket or a device like that of the source, with its attributes.
-///
-/// # Errors
-///
-/// As of [`Place::commit`](super::Place::commit), and what `mknodat(2)` says: `EPERM`, as a rule, to whoever is not root and
-/// wants a device.
-pub fn place_special(
-    source: Named<'_>,
-    stat: &Stat,
-    destination: Named<'_>,
-    replace: Replace,
-    durability: Durability,
-) -> io::Result<Placed> {
+    let Named { directory, name } = destination;
     let kind = FileType::from_raw_mode(stat.st_mode);
+    let target = match kind {
+        FileType::Symlink => rustix::fs::readlinkat(source.directory, source.name, Vec::new())?,
+        _ => CString::default(),
+    };
     let device = match kind {
         FileType::CharacterDevice | FileType::BlockDevice => stat.st_rdev,
         _ => 0,
     };
-    let mode = Mode::RUSR | Mode::WUSR;
-    let directory = destination.directory;
-    place(source, stat, destination, (replace, durability), |name| {
-        rustix::fs::mknodat(directory, name, kind, mode, device)
-    })
-}
-
-/// Makes it under a hidden name, gives it its attributes, and then its name.
-fn place(
-    source: Named<'_>,
-    stat: &Stat,
-    destination: Named<'_>,
-    (replace, durability): (Replace, Durability),
-    make: impl Fn(&CStr) -> Result<(), Errno>,
-) -> io::Result<Placed> {
-    let Named { directory, name } = destination;
     let attributes = hidden::put(directory, name, replace, |hidden| {
-        make(hidden)?;
+        if kind == FileType::Symlink {
+            rustix::fs::symlinkat(&*target, directory, hidden)?;
+        } else {
+            let mode = Mode::RUSR | Mode::WUSR;
+            rustix::fs::mknodat(directory, hidden, kind, mode, device)?;
+        }
         let copy = Named {
             directory,
             name: hidden,

@@ -26,6 +26,8 @@ pub struct Directory {
     /// Which directory the copy is.
     copy: Identity,
     is_new: bool,
+    /// Whether files made in the copy get an access list from it.
+    hands_down: bool,
     /// How many have not said yet that they are done: entries, and whoever still looks for some.
     users: AtomicUsize,
 }
@@ -56,6 +58,7 @@ impl Directory {
         let copy = identity(&rustix::fs::fstat(&destination)?);
         Ok(Self {
             source,
+            hands_down: attributes::hands_down(&destination),
             destination: Arc::new(destination),
             trail: Arc::new(trail),
             stat,
@@ -96,6 +99,12 @@ impl Directory {
     #[must_use]
     pub fn destination_device(&self) -> u64 {
         self.copy.0
+    }
+
+    /// Whether files made in the copy get an access list from it, as it was when it was opened.
+    #[must_use]
+    pub fn hands_down(&self) -> bool {
+        self.hands_down
     }
 
     /// What it was like when it was opened.

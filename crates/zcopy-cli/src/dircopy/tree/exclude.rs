@@ -27,8 +27,15 @@ pub struct Exclude {
 
 /// A pattern that is none.
 #[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub struct PatternError(globset::Error);
+#[non_exhaustive]
+pub enum PatternError {
+    /// It is malformed.
+    #[error(transparent)]
+    Malformed(globset::Error),
+    /// Names are never empty, `.` or `..`.
+    #[error("glob '{0}' can match nothing: no path has such a name")]
+    NoName(String),
+}
 
 /// Patterns of names, and of paths.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +49,7 @@ impl Exclude {
     ///
     /// # Errors
     ///
-    /// The first that is malformed.
+    /// The first that is malformed, or could match no path.
     pub fn new<P: AsRef<str>>(patterns: impl IntoIterator<Item = P>) -> Result<Self, PatternError> {
         let mut sets = [const { Vec::new() }; 4];
         for pattern in patterns {
@@ -53,8 +60,11 @@ impl Exclude {
             };
             let is_path = bare.contains('/');
             let bare = bare.strip_prefix('/').unwrap_or(bare);
+            if bare.split('/').any(|name| matches!(name, "" | "." | "..")) {
+                return Err(PatternError::NoName(pattern.to_owned()));
+            }
             let glob = GlobBuilder::new(bare).literal_separator(true).build();
-            let glob = glob.map_err(PatternError)?;
+            let glob = glob.map_err(PatternError::Malformed)?;
             sets[usize::from(is_directory) * 2 + usize::from(is_path)].push(glob);
         }
         let [names, paths, directory_names, directory_paths] = sets.map(|globs| {
@@ -62,7 +72,7 @@ impl Exclude {
             for glob in globs {
                 set.add(glob);
             }
-            set.build().map_err(PatternError)
+            set.build().map_err(PatternError::Malformed)
         });
         Ok(Self {
             any: Patterns {

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::dircopy::attributes;
 use crate::dircopy::ground::{Covered, as_nobody, mode, names, open, scratch, stat};
-use crate::dircopy::place::{Durability, Place, Replace, place_special, place_symlink};
+use crate::dircopy::place::{Durability, Place, Replace, place_other};
 use crate::skip::is_root;
 
 /// A source that is there, and a destination that is not.
@@ -121,24 +121,17 @@ fn copy(root: Root, options: Options) -> Copied {
 fn copy_entry(entry: &Entry) -> io::Result<()> {
     let (replace, durability) = (Replace::Yes, Durability::Cached);
     let (from, to) = (entry.source(), entry.destination());
-    match entry.kind() {
-        FileType::RegularFile => {
-            let (mut file, stat) = entry.open()?;
-            let place = Place::new(entry.directory().destination().clone())?;
-            let mut bytes = Vec::new();
-            file.read_to_end(&mut bytes)?;
-            place.file().write_all(&bytes)?;
-            attributes::apply(&file, &place, &stat).map_err(io::Error::other)?;
-            place.commit(entry.name(), replace, durability)?;
-        }
-        FileType::Symlink => {
-            let placed = place_symlink(from, entry.stat(), to, replace, durability)?;
-            placed.attributes.map_err(io::Error::other)?;
-        }
-        _ => {
-            let placed = place_special(from, entry.stat(), to, replace, durability)?;
-            placed.attributes.map_err(io::Error::other)?;
-        }
+    if entry.kind() == FileType::RegularFile {
+        let (mut file, stat) = entry.open()?;
+        let place = Place::new(entry.directory().destination().clone())?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        place.file().write_all(&bytes)?;
+        attributes::apply(&file, &place, &stat).map_err(io::Error::other)?;
+        place.commit(entry.name(), replace, durability)?;
+    } else {
+        let placed = place_other(from, entry.stat(), to, replace, durability)?;
+        placed.attributes.map_err(io::Error::other)?;
     }
     Ok(())
 }

@@ -63,13 +63,4 @@ impl Trouble {
     pub fn cause(&self) -> &Cause {
         &self.cause
     }
-
-    /// Whether an entry has gone between two looks, or a symbolic link that is to be followed leads nowhere.
-    #[must_use]
-    pub fn is_vanished(&self) -> bool {
-        match &self.cause {
-            Cause::Look(error) | Cause::Open(error) => error.kind() == io::ErrorKind::NotFound,
-            _ => false,
-        }
-    }
 }

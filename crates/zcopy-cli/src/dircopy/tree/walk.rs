@@ -26,7 +26,6 @@ pub struct Walk<R> {
     /// The directory at hand, and those above it.
     levels: Vec<Level>,
     device: u64,
-    n_directories: u64,
 }
 
 /// A directory of which some entries have not had their turn.
@@ -43,7 +42,6 @@ impl<R: FnMut(Trouble)> Walk<R> {
             report,
             levels: Vec::new(),
             device: identity(root.stat()).0,
-            n_directories: 0,
         };
         root.retain();
         // Another walk may have been here. If it cannot be read, that is said next.
@@ -52,15 +50,8 @@ impl<R: FnMut(Trouble)> Walk<R> {
         walk
     }
 
-    /// How many directories there have been so far.
-    #[must_use]
-    pub fn n_directories(&self) -> u64 {
-        self.n_directories
-    }
-
     /// Reads the names in a directory, which come next.
     fn enter(&mut self, directory: Arc<Directory>) {
-        self.n_directories += 1;
         let is_foreign = identity(directory.stat()).0 != self.device;
         let names = if self.options.one_file_system && is_foreign {
             Names::default()

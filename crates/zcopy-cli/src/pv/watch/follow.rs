@@ -242,7 +242,7 @@ impl<'a> Follower<'a> {
                     let path = row.path.to_string_lossy();
                     let line =
                         json::Line::of(&row.reading, Some(&path), row.reading.moved, true, None);
-                    self.screen.say(&json::written(&line));
+                    self.screen.say(&crate::json::line(&line));
                 }
             }
             Form::Numeric => {

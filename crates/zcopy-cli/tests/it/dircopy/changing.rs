@@ -7,34 +7,49 @@ use std::os::unix::fs::FileExt as _;
 use super::*;
 use crate::files::pattern;
 use crate::skip::has_program;
-use traced::while_reading;
+use traced::{as_it_has_cloned, as_it_reads, while_stopped};
 
-/// A file that is long enough to be read in several pieces, beside two that nobody touches.
+/// Long enough to be read in several pieces, and short enough to be dealt with together with others.
+const LEN: usize = (1 << 20) - 10;
+
+/// A file of that length, beside two that nobody touches.
 fn tree() -> Trees {
-    let trees = Trees::new();
+    filled(Trees::new())
+}
+
+fn filled(trees: Trees) -> Trees {
     trees
         .put("before", "x")
-        .put("changes", pattern(1 << 20))
+        .put("changes", pattern(LEN))
         .put("later", "y");
     dated(&trees.original("changes"), 1000);
     trees
 }
 
-/// It was reported; it has no line; the destination has what it had; and the others are copied.
+/// It changes while a run is stopped: that is reported, it has no line, and the others are copied and have theirs. Without `strace` nothing
+/// is known, which is said.
 #[track_caller]
-fn is_reported(trees: &Trees, options: &[&str], had: Option<&[u8]>, change: impl FnOnce(&Path)) {
-    let file = trees.original("changes");
-    let command = trees.command(options);
-    let traced = while_reading(&command, &file, 1, || change(&file));
+fn has_no_line(trees: &Trees, options: &[&str], stop: &[String], change: impl FnOnce()) {
+    if !has_program("strace") {
+        return;
+    }
+    let traced = while_stopped(&trees.command(options), stop, change);
     traced.run.failed_naming(&[&["changes"]]);
-    let left = fs::read(trees.copied("changes")).ok();
-    assert!(left.as_deref() == had, "it has got a name: {}", traced.log);
     trees.holds("before", "x").holds("later", "y");
     trees
         .sums()
         .lists(&["before", "later"])
         .holds_in(&trees.copy());
     assert_eq!(hidden_names(&trees.copy()), [""; 0].map(PathBuf::from));
+}
+
+/// Nor has it a name: the destination holds what it did.
+#[track_caller]
+fn has_no_name(trees: &Trees, change: impl FnOnce(&Path)) {
+    let had = fs::read(trees.copied("changes")).ok();
+    let file = trees.original("changes");
+    has_no_line(trees, &[], &as_it_reads(&file), || change(&file));
+    assert!(fs::read(trees.copied("changes")).ok() == had);
 }
 
 fn rewrite(path: &Path) {
@@ -63,53 +78,57 @@ fn rewrite_secretly(path: &Path) {
 fn replace(path: &Path) {
     let modified = fs::metadata(path).unwrap().modified().unwrap();
     let other = path.with_file_name("../other");
-    fs::write(&other, vec![7; 1 << 20]).unwrap();
+    fs::write(&other, vec![7; LEN]).unwrap();
     File::open(&other).unwrap().set_modified(modified).unwrap();
     fs::rename(&other, path).unwrap();
 }
 
 #[test]
 fn a_source_that_is_written_to_gets_no_name_and_no_line() {
-    if has_program("strace") {
-        is_reported(&tree(), &[], None, rewrite);
-    }
+    has_no_name(&tree(), rewrite);
 }
 
 #[test]
 fn a_source_that_grows_gets_no_name_and_no_line() {
-    if has_program("strace") {
-        is_reported(&tree(), &[], None, append);
-    }
+    has_no_name(&tree(), append);
 }
 
 #[test]
 fn a_source_that_is_cut_off_gets_no_name_and_no_line() {
-    if has_program("strace") {
-        is_reported(&tree(), &[], None, truncate);
-    }
+    has_no_name(&tree(), truncate);
 }
 
 #[test]
 fn a_source_whose_times_are_put_back_gets_no_name_and_no_line() {
-    if has_program("strace") {
-        is_reported(&tree(), &[], None, rewrite_secretly);
-    }
+    has_no_name(&tree(), rewrite_secretly);
 }
 
 #[test]
 fn a_source_that_is_replaced_gets_no_name_and_no_line() {
-    if has_program("strace") {
-        is_reported(&tree(), &[], None, replace);
+    has_no_name(&tree(), replace);
+}
+
+/// The source of a clone that has not got its name yet.
+#[test]
+fn a_source_that_changes_when_it_has_been_cloned_gets_no_name_and_no_line() {
+    for change in [rewrite, append, truncate, rewrite_secretly, replace] {
+        let Some(directory) = crate::mounts::Fs::Btrfs.dir() else {
+            return;
+        };
+        let directory = disk::seen_by_others(&directory);
+        let trees = filled(Trees::within(&directory));
+        has_no_line(&trees, &["--jobs=1"], &as_it_has_cloned(), || {
+            change(&trees.original("changes"));
+        });
+        assert!(!trees.copied("changes").exists());
     }
 }
 
 #[test]
 fn what_the_destination_had_stays_if_the_source_changes() {
-    if has_program("strace") {
-        let trees = tree();
-        trees.put_copy("changes", "what was there");
-        is_reported(&trees, &[], Some(b"what was there"), rewrite);
-    }
+    let trees = tree();
+    trees.put_copy("changes", "what was there");
+    has_no_name(&trees, rewrite);
 }
 
 #[test]
@@ -121,7 +140,7 @@ fn a_source_that_changes_is_no_copy_without_digests_either() {
         let trees = tree();
         let file = trees.original("changes");
         let command = trees.command(&["--no-hash"]);
-        let traced = while_reading(&command, &file, 1, || change(&file));
+        let traced = while_stopped(&command, &as_it_reads(&file), || change(&file));
         traced.run.failed_naming(&[&["changes"]]);
         assert!(!trees.copied("changes").exists());
         trees.holds("before", "x").holds("later", "y");
@@ -130,35 +149,20 @@ fn a_source_that_changes_is_no_copy_without_digests_either() {
 
 #[test]
 fn a_source_that_changes_while_it_is_compared_has_no_line() {
-    if !has_program("strace") {
-        return;
-    }
     let trees = tree();
     trees.succeeds(&[]);
     let file = trees.original("changes");
-    let command = trees.command(&["--verify-existing"]);
-    let traced = while_reading(&command, &file, 1, || rewrite_secretly(&file));
-    traced.run.failed_naming(&[&["changes"]]);
-    trees
-        .sums()
-        .lists(&["before", "later"])
-        .holds_in(&trees.copy());
+    has_no_line(&trees, &["--verify-existing"], &as_it_reads(&file), || {
+        rewrite_secretly(&file);
+    });
 }
 
 #[test]
 fn a_skipped_file_that_changes_while_it_is_digested_has_no_line() {
-    if !has_program("strace") {
-        return;
-    }
     let trees = tree();
     trees.succeeds(&[]);
     let file = trees.copied("changes");
-    let traced = while_reading(&trees.command(&[]), &file, 1, || rewrite_secretly(&file));
-    traced.run.failed_naming(&[&["changes"]]);
-    trees
-        .sums()
-        .lists(&["before", "later"])
-        .holds_in(&trees.copy());
+    has_no_line(&trees, &[], &as_it_reads(&file), || rewrite_secretly(&file));
 }
 
 /// Whoever reads a file must not make it look changed.
@@ -170,7 +174,7 @@ fn a_source_that_is_only_read_meanwhile_is_copied() {
     let trees = tree();
     let file = trees.original("changes");
     let read = || drop(fs::read(&file).unwrap());
-    let traced = while_reading(&trees.command(&[]), &file, 1, read);
+    let traced = while_stopped(&trees.command(&[]), &as_it_reads(&file), read);
     traced.run.is_quiet();
     trees.are_alike();
 }

@@ -1,8 +1,10 @@
-//! Disks that are full.
+//! Disks that are full, and quotas that are used up.
+//!
+//! What is copied while another file still holds the last block fails too, so that files are copied one after the other.
 
 use super::*;
 use crate::mounts::{Root, loop_mount, mount_tmpfs};
-use crate::skip::is_root;
+use crate::skip::{has_program, is_root};
 
 /// A small disk, as other processes find it.
 struct Disk {
@@ -39,7 +41,8 @@ fn a_full_disk_costs_the_file_that_does_not_fit() {
             .put("z", "later");
         let copy = disk.path.join("copy");
         let mut command = zc_dircopy();
-        let run = run(command.arg("-q").arg(trees.source()).arg(&copy));
+        command.args(["-q", "--jobs=1"]);
+        let run = run(command.arg(trees.source()).arg(&copy));
         run.failed_naming(&[&["large", "No space left on device"]]);
         assert!(!copy.join("large").exists());
         let sums = Sums::newest_in(&copy);
@@ -57,11 +60,45 @@ fn a_full_disk_leaves_what_was_there() {
         let copy = disk.path.join("copy");
         put(&copy.join("large"), "what was there");
         let mut command = zc_dircopy();
-        let run = run(command.arg("-q").arg(trees.source()).arg(&copy));
+        command.args(["-q", "--jobs=1"]);
+        let run = run(command.arg(trees.source()).arg(&copy));
         run.failed_naming(&[&["large", "No space left on device"]]);
         assert_eq!(fs::read(copy.join("large")).unwrap(), b"what was there");
         Sums::newest_in(&copy).lists(&["z"]).holds_in(&copy);
     }
+}
+
+#[test]
+fn a_quota_costs_the_file_that_goes_beyond_it() {
+    if !is_root() || !has_program("btrfs") {
+        return;
+    }
+    let Some(root) = loop_mount("btrfs", 512) else {
+        return;
+    };
+    let limited = seen_by_others(&root.dir()).join("limited");
+    let btrfs = |words: &[&str], path: &Path| {
+        let made = Command::new("btrfs").args(words).arg(path).output();
+        assert!(made.unwrap().status.success(), "{words:?}");
+    };
+    btrfs(&["quota", "enable"], limited.parent().unwrap());
+    btrfs(&["subvolume", "create"], &limited);
+    btrfs(&["qgroup", "limit", "4M"], &limited);
+    let trees = Trees::new();
+    trees
+        .put("a", "before")
+        .put("large", crate::files::pattern(6 << 20))
+        .put("z", "later");
+    let copy = limited.join("copy");
+    let mut command = zc_dircopy();
+    command.args(["-q", "--jobs=1"]);
+    let run = run(command.arg(trees.source()).arg(&copy));
+    run.failed_naming(&[&["large", "Disk quota exceeded"]]);
+    assert!(!copy.join("large").exists());
+    let sums = Sums::newest_in(&copy);
+    sums.lists(&["a", "z"]).holds_in(&copy);
+    sums.satisfies_sha256sum(&copy);
+    assert_eq!(hidden_names(&copy), [""; 0].map(PathBuf::from));
 }
 
 /// Then nothing can be promised, and that is an error too.
@@ -74,7 +111,8 @@ fn a_disk_without_room_for_the_sum_file_has_none_that_is_cut_off() {
         }
         let copy = disk.path.join("copy");
         let mut command = zc_dircopy();
-        let run = run(command.arg("-q").arg(trees.source()).arg(&copy));
+        command.args(["-q", "--jobs=1"]);
+        let run = run(command.arg(trees.source()).arg(&copy));
         run.ended_with(1);
         assert!(run.stderr.contains("No space left on device"), "{run:?}");
         for sums in Sums::all_in(&copy) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::mounts::Fs;
 use crate::skip::has_program;
 use traced::{Traced, meddled};
 
@@ -13,14 +14,16 @@ fn contents() -> BTreeMap<&'static str, Vec<u8>> {
         ("a/one", b"one".to_vec()),
         ("a/replaced", vec![1; 5000]),
         ("b/long", crate::files::pattern(300_000)),
+        // Its clone is read past the cache.
+        ("b/longer", crate::files::pattern((1 << 20) + 5)),
         ("b/two", b"two".to_vec()),
         ("empty", Vec::new()),
         ("last", b"last".to_vec()),
     ])
 }
 
-fn tree() -> Trees {
-    let trees = Trees::new();
+fn tree(directory: &Path) -> Trees {
+    let trees = Trees::within(directory);
     for (name, bytes) in contents() {
         trees.put(name, bytes);
     }
@@ -36,11 +39,15 @@ fn matters(line: &str) -> bool {
         .and_then(|(_, rest)| rest.split_once('>'));
     let is_sweep = line.contains("getdents64(") && line.contains("/dst");
     let is_close = line.contains("close(");
+    // What is not cloned at once is cloned at the second attempt, or written. And nobody depends on advice, or on reading past the cache.
+    let is_cloning = ["ioctl", "fadvise64", "F_GETF", "F_SETFL"]
+        .iter()
+        .any(|call| line.contains(call));
     // A directory and a file that was only read have nothing to lose. What killed runs have left may stay.
     let is_written = path.is_some_and(|(path, _)| {
         path.contains("/dst/") && (path.contains('#') || path.contains("sum.") || is_file(path))
     });
-    !is_sweep && (!is_close || is_written)
+    !is_sweep && !is_cloning && (!is_close || is_written)
 }
 
 fn is_file(path: &str) -> bool {
@@ -109,19 +116,29 @@ fn only_what_failed_is_missing(trees: &Trees, traced: &Traced, what: &str) {
     );
 }
 
-/// Has each call of these kinds fail in turn, in a run of its own. Those by which a program is started are left alone.
 fn each_fails(calls: &[&str], errors: &[&str], options: &[&str]) {
+    let _ = each_fails_in(Path::new(DISK), calls, errors, options);
+}
+
+/// Has each call of these kinds fail in turn, in a run of its own. Those by which a program is started are left alone. Gives the calls
+/// that were made at all.
+fn each_fails_in(
+    directory: &Path,
+    calls: &[&str],
+    errors: &[&str],
+    options: &[&str],
+) -> Vec<String> {
     if !has_program("strace") {
-        return;
+        return Vec::new();
     }
-    let mut n_failed = 0;
+    let mut n_failed = BTreeMap::new();
     for (call, error) in calls
         .iter()
         .flat_map(|call| errors.iter().map(move |error| (call, error)))
     {
         for nth in 1.. {
             assert!(nth < 300, "{call}: there is no end to it");
-            let trees = tree();
+            let trees = tree(directory);
             let fails = format!("{call}:error={error}:when={nth}");
             let traced = meddled(&trees.command(options), call, &fails);
             let Some(first) = traced.injected().first().copied() else {
@@ -129,10 +146,11 @@ fn each_fails(calls: &[&str], errors: &[&str], options: &[&str]) {
                 break;
             };
             // Those of the runtime and of other libraries speak of other paths.
-            if !first.contains(trees.path().to_str().unwrap()) {
+            let name = trees.path().file_name().unwrap();
+            if !first.contains(name.to_str().unwrap()) {
                 continue;
             }
-            n_failed += 1;
+            *n_failed.entry(*call).or_insert(0) += 1;
             let what = format!("{error} from {call} {nth}");
             only_what_failed_is_missing(&trees, &traced, &what);
             // Nothing is left that keeps the next run from making it whole. What is there is not given its attributes again.
@@ -146,13 +164,25 @@ fn each_fails(calls: &[&str], errors: &[&str], options: &[&str]) {
             );
         }
     }
-    assert!(n_failed > 0, "none of these was ever made");
+    assert!(!n_failed.is_empty(), "none of these was ever made");
+    n_failed.into_keys().map(str::to_owned).collect()
 }
 
 #[test]
 fn a_write_that_fails_costs_one_file() {
     let calls = ["write", "pwrite64", "copy_file_range", "splice", "sendfile"];
     each_fails(&calls, &["ENOSPC", "EDQUOT", "EIO"], &[]);
+}
+
+#[test]
+fn a_clone_that_cannot_be_made_or_read_costs_one_file() {
+    let Some(directory) = Fs::Btrfs.dir() else {
+        return;
+    };
+    let directory = disk::seen_by_others(&directory);
+    let calls = ["fadvise64", "fcntl", "ioctl", "linkat", "pread64"];
+    let made = each_fails_in(&directory, &calls, &["EIO"], &[]);
+    assert!(made.is_empty() || made == calls, "{made:?}");
 }
 
 #[test]
@@ -204,7 +234,7 @@ fn a_call_that_is_not_needed_may_fail() {
         return;
     }
     let calls = "fallocate,fadvise64,ioctl,flock,copy_file_range,splice";
-    let trees = tree();
+    let trees = tree(Path::new(DISK));
     let fails = format!("{calls}:error=EOPNOTSUPP");
     let traced = meddled(&trees.command(&[]), calls, &fails);
     traced.run.is_quiet();

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use super::*;
 use crate::skip::has_program;
 use mounting::{can_mount, run_with_bind};
-use traced::{traced, while_reading};
+use traced::{as_it_reads, traced, while_stopped};
 
 #[test]
 fn a_tree_is_not_copied_into_itself() {
@@ -228,11 +228,15 @@ fn what_vanishes_during_the_run_is_reported_and_the_rest_copied() {
         } else {
             &["--jobs=1"]
         };
-        let traced = while_reading(&trees.command(options), &trees.original("a"), 1, || {
-            fs::remove_file(trees.original("b")).unwrap();
-            fs::remove_dir_all(trees.original("c")).unwrap();
-            fs::remove_file(trees.original("link")).unwrap();
-        });
+        let traced = while_stopped(
+            &trees.command(options),
+            &as_it_reads(&trees.original("a")),
+            || {
+                fs::remove_file(trees.original("b")).unwrap();
+                fs::remove_dir_all(trees.original("c")).unwrap();
+                fs::remove_file(trees.original("link")).unwrap();
+            },
+        );
         traced.run.failed_naming(&[
             &["b", "No such file"],
             &["c", "No such file"],
@@ -265,7 +269,7 @@ fn what_is_replaced_by_something_else_meanwhile_is_not_followed() {
             .put("c", "stays");
         // One more may have been looked at already, and wait for its copying.
         let command = trees.command(&["--jobs=1"]);
-        let traced = while_reading(&command, &trees.original("a"), 1, || {
+        let traced = while_stopped(&command, &as_it_reads(&trees.original("a")), || {
             fs::remove_file(trees.original("b")).unwrap();
             replace(&trees.original("b"));
         });

@@ -143,6 +143,27 @@ fn extended_attributes_are_kept() {
     assert!(file.len() >= 3, "{file:?}");
 }
 
+/// ext4 has room for 4 KiB of them.
+#[test]
+fn attributes_that_do_not_fit_are_told_and_counted() {
+    let (Some(source), Some(destination)) = (Fs::Xfs.dir(), Fs::Ext4.dir()) else {
+        return;
+    };
+    let trees = Trees::within(&seen_by_others(&source));
+    let copy = Trees::within(&seen_by_others(&destination)).copy();
+    trees.put("file", "x");
+    for name in ["user.a", "user.b", "user.c"] {
+        set_xattr(&trees.original("file"), name, &vec![7; 30_000]);
+    }
+    set_xattr(&trees.original("file"), "user.short", b"kept");
+    let mut command = zc_dircopy();
+    let run = run(command.arg("-q").arg(trees.source()).arg(&copy));
+    run.failed_naming(&[&["file", "user.a and 2 more"]]);
+    let found = facts::xattrs(&copy.join("file"));
+    let short = CString::new("user.short").unwrap();
+    assert_eq!(found, BTreeMap::from([(short, b"kept".to_vec())]));
+}
+
 #[test]
 fn attributes_of_links_are_kept() {
     if !is_root() {
@@ -200,6 +221,76 @@ fn access_lists_are_kept() {
     let copy = facts::xattrs(&trees.copied("a/file"));
     let name = CString::new("system.posix_acl_access").unwrap();
     assert_eq!(copy, BTreeMap::from([(name, list)]));
+}
+
+/// xfs has two names for each.
+#[test]
+fn access_lists_go_from_any_file_system_to_any() {
+    for from in Fs::ALL {
+        for to in Fs::ALL {
+            let (Some(source), Some(destination)) = (from.dir(), to.dir()) else {
+                continue;
+            };
+            let from = Trees::within(&seen_by_others(&source));
+            let to_trees = Trees::within(&seen_by_others(&destination));
+            from.put("a/file", "x").put("a/plain", "y");
+            let list = access_list(4);
+            set_xattr(&from.original("a/file"), "system.posix_acl_access", &list);
+            // What its parent hands down goes.
+            fs::create_dir(to_trees.copy()).unwrap();
+            set_xattr(
+                &to_trees.copy(),
+                "system.posix_acl_default",
+                &access_list(6),
+            );
+            let mut command = zc_dircopy();
+            run(command.arg("-q").arg(from.source()).arg(to_trees.copy())).is_quiet();
+            for (name, expected) in [
+                ("a/file", Some(&list)),
+                ("a/plain", None),
+                ("a", None),
+                ("", None),
+            ] {
+                let mut found = facts::xattrs(&to_trees.copied(name));
+                if to == Fs::Xfs {
+                    found.retain(|name, _| !name.to_bytes().starts_with(b"trusted.SGI_ACL_"));
+                }
+                let acl = CString::new("system.posix_acl_access").unwrap();
+                let expected = expected.map(|list| (acl, list.clone()));
+                assert_eq!(found, expected.into_iter().collect(), "{name} on {to:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn access_lists_that_the_destination_hands_down_are_not_kept() {
+    let trees = Trees::new();
+    for directory in ["", "there/", "new/", "new/below/"] {
+        trees.put(format!("{directory}file"), "x");
+        for name in ["replaced", "plain"] {
+            trees.put(format!("{directory}{name}"), "old and new");
+        }
+    }
+    trees
+        .put_copy("replaced", "old")
+        .put_copy("there/replaced", "old");
+    let list = access_list(6);
+    for path in [trees.copy(), trees.copied("there")] {
+        let flags = XattrFlags::empty();
+        if rustix::fs::lsetxattr(&path, "system.posix_acl_default", &list, flags).is_err() {
+            skip("the file system has no access lists");
+            return;
+        }
+    }
+    trees.succeeds(&[]).are_alike();
+    for path in facts::files_of(&trees.source()) {
+        assert_eq!(
+            facts::xattrs(&trees.copied(&path)),
+            BTreeMap::new(),
+            "{path:?}"
+        );
+    }
 }
 
 #[test]

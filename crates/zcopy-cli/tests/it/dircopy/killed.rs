@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt as _;
 
 use super::*;
+use crate::mounts::Fs;
 use crate::skip::has_program;
 use traced::meddled;
 
@@ -11,11 +12,16 @@ const OLD: &[u8] = b"the old";
 
 /// Something of every kind: files, one of which is to be replaced; a directory; links of both kinds; a FIFO.
 fn tree() -> Trees {
-    let trees = Trees::new();
+    tree_in(Path::new(DISK))
+}
+
+fn tree_in(directory: &Path) -> Trees {
+    let trees = Trees::within(directory);
     trees
         .put("a/new", NEW)
         .put("a/replaced", NEW)
-        .put("b/long", vec![7; 300_000]);
+        .put("b/long", vec![7; 300_000])
+        .put("b/longer", vec![8; (1 << 20) + 5]);
     trees.put("empty", "");
     fs::hard_link(trees.original("a/new"), trees.original("b/hard")).unwrap();
     std::os::unix::fs::symlink("a/new", trees.original("a/link")).unwrap();
@@ -96,18 +102,27 @@ fn the_next_run_succeeds(trees: &Trees, what: &str) {
     );
 }
 
-/// Kills a run as it is about to make the first call of this kind, one at the second, until one is not killed.
 fn killed_at_every(calls: &[&str], options: &[&str]) {
+    let made = killed_in(Path::new(DISK), calls, options);
+    assert!(
+        !made.is_empty() || !has_program("strace"),
+        "none of these was ever made"
+    );
+}
+
+/// Kills a run as it is about to make the first call of this kind, one at the second, until one is not killed. Gives
+/// the calls that were made at all.
+fn killed_in(directory: &Path, calls: &[&str], options: &[&str]) -> Vec<String> {
     if !has_program("strace") {
-        return;
+        return Vec::new();
     }
-    let mut n_killed = 0;
+    let mut made = Vec::new();
     for call in calls {
         // What is opened before the trees are is the runtime's.
         let first = if *call == "openat" { 8 } else { 1 };
         for nth in first.. {
             assert!(nth < 300, "{call}: there is no end to it");
-            let trees = tree();
+            let trees = tree_in(directory);
             let kills = format!("{call}:signal=KILL:when={nth}");
             let traced = meddled(&trees.command(options), call, &kills);
             let what = format!("killed at {call} {nth}");
@@ -116,12 +131,13 @@ fn killed_at_every(calls: &[&str], options: &[&str]) {
                 break;
             }
             assert_eq!(traced.run.status, 128 + 9, "{what}: {traced:?}");
-            n_killed += 1;
+            made.push(*call);
             nothing_is_half_done(&trees, &what);
             the_next_run_succeeds(&trees, &what);
         }
     }
-    assert!(n_killed > 0, "none of these was ever made");
+    made.dedup();
+    made.iter().map(|call| (*call).to_owned()).collect()
 }
 
 #[test]
@@ -150,6 +166,16 @@ fn killed_at_any_call_that_moves_bytes_nothing_is_half_done() {
         "ioctl",
     ];
     killed_at_every(&calls, &[]);
+}
+
+#[test]
+fn killed_at_any_call_that_makes_or_reads_a_clone_nothing_is_half_done() {
+    if let Some(directory) = Fs::Btrfs.dir() {
+        let directory = disk::seen_by_others(&directory);
+        let calls = ["ioctl", "fadvise64", "fcntl", "pread64", "linkat"];
+        let made = killed_in(&directory, &calls, &[]);
+        assert!(made.is_empty() || made == calls, "{made:?}");
+    }
 }
 
 #[test]

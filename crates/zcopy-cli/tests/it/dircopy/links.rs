@@ -151,8 +151,10 @@ fn never_leaves_names_that_are_there() {
 #[test]
 fn a_link_that_is_left_out_of_the_digests_has_no_line() {
     let trees = tree();
-    trees.succeeds(&[]).succeeds(&["--no-hash-skipped"]);
-    trees.sums().lists(&[]);
+    trees.succeeds(&[]);
+    trees.put("m/alone", "is copied");
+    trees.succeeds(&["--no-hash-skipped"]);
+    trees.sums().lists(&["m/alone"]);
 }
 
 /// Somebody has worked on one of the names since.
@@ -176,4 +178,65 @@ fn another_name_that_is_left_is_compared_too() {
     assert!(run.stderr.contains("m/second"), "{run:?}");
     let sums = trees.sums();
     assert!(!sums.paths().contains(&Path::new("m/second")));
+}
+
+/// What was left under the first name is somebody's own, and no copy that others could be linked to.
+#[test]
+fn names_are_not_linked_to_what_was_left() {
+    for policy in ["never", "default", "update"] {
+        let trees = Trees::new();
+        trees.put("a", "source").put_copy("a", "theirs");
+        link(&trees, "a", "b");
+        link(&trees, "a", "c");
+        dated(&trees.original("a"), 2000);
+        dated(&trees.copied("a"), 1000);
+        let options = ["--overwrite-policy", policy];
+        trees.succeeds(&options);
+        trees
+            .holds("a", "theirs")
+            .holds("b", "source")
+            .holds("c", "source");
+        let number = |name| inode(&trees.copied(name));
+        assert_eq!(number("b"), number("c"), "{policy}");
+        assert_ne!(number("a"), number("b"), "{policy}");
+        trees.sums().lists(&["a", "b", "c"]).holds_in(&trees.copy());
+        trees.succeeds(&options);
+        trees
+            .holds("a", "theirs")
+            .holds("b", "source")
+            .holds("c", "source");
+    }
+}
+
+#[test]
+fn symbolic_links_are_not_linked_to_what_was_left() {
+    let trees = Trees::new();
+    symlink("here", trees.original("a")).unwrap();
+    link(&trees, "a", "b");
+    fs::create_dir_all(trees.copy()).unwrap();
+    symlink("there", trees.copied("a")).unwrap();
+    trees.succeeds(&["--overwrite-policy=never"]);
+    let led_to = |name| fs::read_link(trees.copied(name)).unwrap();
+    assert_eq!(led_to("a"), Path::new("there"));
+    assert_eq!(led_to("b"), Path::new("here"));
+}
+
+#[test]
+fn if_the_first_name_fails_the_next_is_the_first() {
+    let trees = Trees::new();
+    trees.put("a", "some");
+    for name in ["b", "d/c", "e"] {
+        link(&trees, "a", name);
+    }
+    fs::create_dir_all(trees.copied("a")).unwrap();
+    trees.run(&[]).failed_naming(&[&["a", "Is a directory"]]);
+    let number = |name| inode(&trees.copied(name));
+    for name in ["b", "d/c", "e"] {
+        trees.holds(name, "some");
+        assert_eq!(number(name), number("b"), "{name}");
+    }
+    trees
+        .sums()
+        .lists(&["b", "d/c", "e"])
+        .holds_in(&trees.copy());
 }

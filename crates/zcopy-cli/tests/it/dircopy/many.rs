@@ -1,6 +1,7 @@
 //! Trees of many files.
 
 use super::*;
+use crate::mounts::Fs;
 
 /// 10,000 files in 100 directories, each with contents of its own.
 fn many() -> Trees {
@@ -30,22 +31,17 @@ fn ten_thousand_files_have_their_lines_in_one_order_by_any_number_of_jobs() {
     }
     for jobs in ["1", "8"] {
         let copy = trees.path().join(jobs);
-        let mut command = zc_dircopy();
-        run(command
-            .args(["-q", "--jobs", jobs])
-            .arg(trees.source())
-            .arg(&copy))
-        .is_quiet();
+        let copies = || {
+            let mut command = zc_dircopy();
+            command.args(["-q", "--jobs", jobs]);
+            run(command.arg(trees.source()).arg(&copy)).is_quiet();
+        };
+        copies();
         let sums = Sums::newest_in(&copy);
         let found = fs::read(&sums.path).unwrap();
         crate::files::assert_same(&found, &expected, jobs);
         sums.holds_in(&copy);
-        let mut command = zc_dircopy();
-        run(command
-            .args(["-q", "--jobs", jobs])
-            .arg(trees.source())
-            .arg(&copy))
-        .is_quiet();
+        copies();
         let found = fs::read(Sums::newest_in(&copy).path).unwrap();
         crate::files::assert_same(&found, &expected, "a second run");
     }
@@ -58,11 +54,79 @@ fn wide_trees_need_few_descriptors() {
     for directory in 0..300 {
         trees.put(format!("{directory}/deeper/file"), "x");
     }
-    let script = "ulimit -n 64; exec \"$0\" \"$@\"";
+    copies_with_descriptors(64, &trees, &["--jobs=4"]);
+}
+
+/// Clones that wait to be read keep theirs.
+#[test]
+fn many_clones_need_few_descriptors() {
+    let Some(directory) = Fs::Btrfs.dir() else {
+        return;
+    };
+    let trees = Trees::within(&disk::seen_by_others(&directory));
+    for name in 0..100 {
+        trees
+            .put(format!("{name}"), "x")
+            .put(format!("d/{name}"), "y");
+    }
+    copies_with_descriptors(64, &trees, &["--jobs=4"]);
+}
+
+/// What was asked for is not worth a file that fails: not where clones wait to be read, nor where links wait for their turns.
+#[test]
+fn more_jobs_than_there_are_descriptors_for_are_fewer() {
+    for fs in [Fs::Tmpfs, Fs::Btrfs] {
+        let Some(directory) = fs.dir() else {
+            continue;
+        };
+        let trees = Trees::within(&disk::seen_by_others(&directory));
+        for name in 0..300 {
+            let directory = format!("d{}/{}/deeper/still", name % 10, name % 3);
+            trees
+                .put(format!("f{name}"), "x".repeat(40 * name))
+                .put(format!("{directory}/{name}"), "y");
+        }
+        // They wait for a long one.
+        trees.put("a", vec![7; 20 << 20]);
+        for name in 0..100 {
+            fs::create_dir(trees.original(format!("l{name}"))).unwrap();
+            let link = trees.original(format!("l{name}/link"));
+            fs::hard_link(trees.original("f1"), link).unwrap();
+        }
+        for (n_descriptors, options) in [
+            (64, &["--jobs=64"][..]),
+            (64, &["--jobs=64", "--verify"]),
+            (128, &["--jobs=64"]),
+            (128, &["--jobs=64", "--durable"]),
+            (48, &["--jobs=1000"]),
+        ] {
+            copies_with_descriptors(n_descriptors, &trees, options);
+            fs::remove_dir_all(trees.copy()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn more_threads_than_there_are_descriptors_for_verify_all_the_same() {
+    let trees = Trees::new();
+    for name in 0..300 {
+        trees.put(format!("d{}/{name}", name % 10), "y".repeat(3 * name));
+    }
+    trees.succeeds(&[]);
     let mut shell = Command::new("sh");
-    let command = trees.command(&["--jobs=4"]);
+    let check = zc_dircopy();
+    shell.args(["-c", "ulimit -n 40; exec \"$0\" \"$@\""]);
+    shell.arg(check.get_program());
+    shell.args(["--check", "--jobs=1000", "--silent"]);
+    run(shell.arg(trees.copy())).is_quiet();
+}
+
+fn copies_with_descriptors(n_descriptors: u32, trees: &Trees, options: &[&str]) {
+    let script = format!("ulimit -n {n_descriptors}; exec \"$0\" \"$@\"");
+    let mut shell = Command::new("sh");
+    let command = trees.command(options);
     shell
-        .args(["-c", script])
+        .args(["-c", &script])
         .arg(command.get_program())
         .args(command.get_args());
     run(&mut shell).is_quiet();

@@ -208,9 +208,24 @@ fn never_leaves_whatever_is_there() {
     trees.put("link", "a file").put("file", "a file");
     fs::create_dir_all(trees.copy()).unwrap();
     std::os::unix::fs::symlink("nowhere", trees.copied("link")).unwrap();
-    trees.run(&["--overwrite-policy=never"]);
+    trees.succeeds(&["--overwrite-policy=never"]);
     let link = fs::read_link(trees.copied("link")).unwrap();
     assert_eq!(link, Path::new("nowhere"));
     trees.holds("file", "a file");
     trees.sums().lists(&["file"]).holds_in(&trees.copy());
+    let run = trees.run(&["--overwrite-policy=never", "--verify-existing"]);
+    run.failed_naming(&[&["link", "no regular file"]]);
+}
+
+#[test]
+fn a_link_that_leads_elsewhere_is_never_replaced_and_told_if_that_is_asked_for() {
+    let trees = Trees::new();
+    std::os::unix::fs::symlink("here", trees.original("link")).unwrap();
+    fs::create_dir_all(trees.copy()).unwrap();
+    std::os::unix::fs::symlink("there", trees.copied("link")).unwrap();
+    trees.succeeds(&["--overwrite-policy=never"]);
+    let run = trees.run(&["--overwrite-policy=never", "--verify-existing"]);
+    run.failed_naming(&[&["link", "differs"]]);
+    let link = fs::read_link(trees.copied("link")).unwrap();
+    assert_eq!(link, Path::new("there"));
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::mounts::{Fs, loop_mount};
+use crate::skip::has_program;
 use disk::seen_by_others;
 
 const LEN: usize = 16 << 20;
@@ -41,14 +42,27 @@ fn data_is_shared_where_the_file_system_can() {
             .put("large", crate::files::pattern(LEN))
             .put("a/small", "some")
             .put("empty", "");
-        trees.put("odd", crate::files::pattern(100_001));
-        // What is hashed and small is written, and of an empty file nothing can be shared.
-        let cases: [(&[&str], [i32; 2]); 3] = [
-            (&[], [2, 2]),
-            (&["--overwrite-policy=always", "--verify"], [2, 2]),
-            (&["--overwrite-policy=always", "--no-hash"], [3, 1]),
+        trees
+            .put("odd", crate::files::pattern((1 << 20) + 1))
+            .put("hole", crate::files::pattern(70_000));
+        fs::OpenOptions::new()
+            .write(true)
+            .open(trees.original("hole"))
+            .unwrap()
+            .set_len(300_000)
+            .unwrap();
+        // More than are read ahead at once.
+        for nth in 0..40 {
+            trees.put(format!("many/{nth}"), crate::files::pattern(nth * 500));
+        }
+        let cases: [&[&str]; 3] = [
+            &[],
+            &["--overwrite-policy=always", "--verify"],
+            &["--overwrite-policy=always", "--no-hash"],
         ];
-        for (options, [cloned, copied]) in cases {
+        // Of an empty file nothing can be shared.
+        let [cloned, copied] = [43, 2];
+        for options in cases {
             let before = free(&directory);
             let summary = summary(&trees, options);
             let taken = before.saturating_sub(free(&directory));
@@ -64,6 +78,42 @@ fn data_is_shared_where_the_file_system_can() {
             facts::assert_same(&trees.source(), &trees.copy());
         }
         trees.sums().satisfies_sha256sum(&trees.copy());
+    }
+}
+
+/// Short ones are read ahead, all before the first of them is read; long ones past the cache.
+#[test]
+fn clones_are_read_together_and_long_ones_past_the_cache() {
+    if !has_program("strace") {
+        return;
+    }
+    for fs in [Fs::Btrfs, Fs::Xfs] {
+        let Some(directory) = fs.dir() else { continue };
+        let trees = Trees::within(&seen_by_others(&directory));
+        for nth in 10..20 {
+            trees.put(format!("{nth}"), crate::files::pattern(5000));
+        }
+        trees.put("long", crate::files::pattern((1 << 20) + 5));
+        let options = ["--trace=fadvise64,fcntl,pread64".to_owned()];
+        let traced = traced::traced(&trees.command(&["--jobs=1"]), &options);
+        traced.run.is_quiet();
+        let lines = traced.log.lines();
+        let of_copies: Vec<&str> = lines.filter(|line| line.contains("/dst/")).collect();
+        let mut before = of_copies.split(|line| line.contains("pread64"));
+        let is_hint = |line: &&&str| line.contains("POSIX_FADV_WILLNEED");
+        let n_ahead = before.next().unwrap().iter().filter(is_hint).count();
+        assert_eq!(n_ahead, 10, "{fs:?} {}", traced.log);
+        let mut of_long = of_copies
+            .iter()
+            .skip_while(|line| !(line.contains("F_SETFL") && line.contains("O_DIRECT")));
+        let file = |line: &str| {
+            let (_, rest) = line.split_once('<').unwrap();
+            rest.split_once('>').unwrap().0.to_owned()
+        };
+        let set = of_long.next().unwrap();
+        let read = of_long.find(|line| line.contains("pread64")).unwrap();
+        assert_eq!(file(set), file(read), "{fs:?}");
+        assert!(read.contains("1048576"), "{fs:?} {read}");
     }
 }
 

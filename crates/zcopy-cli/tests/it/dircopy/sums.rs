@@ -175,8 +175,9 @@ fn files_that_are_skipped_can_be_left_out() {
     trees.put("later", "is copied");
     trees.succeeds(&["--no-hash-skipped"]);
     trees.sums().lists(&["later"]).holds_in(&trees.copy());
+    // An empty list would hide this one; so would that of a source that is not mounted.
     trees.succeeds(&["--no-hash-skipped"]);
-    trees.sums().lists(&[]);
+    trees.sums().lists(&["later"]);
 }
 
 /// What the destination holds is digested, whatever the source has by now: this is what stands there.

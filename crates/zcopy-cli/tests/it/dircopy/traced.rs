@@ -1,6 +1,7 @@
 //! Runs into which `strace` meddles.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -59,20 +60,25 @@ pub(super) fn meddled(command: &Command, calls: &str, with: &str) -> Traced {
 /// Calls that read a file or map it.
 const READING: &str = "read,pread64,readv,preadv,preadv2,copy_file_range,splice,sendfile,ioctl";
 
-/// Runs it, stops it when it reads that file for the `nth` time, has the test do something meanwhile, and lets it go on.
-pub(super) fn while_reading(
+/// When a run is stopped: as it reads that file for the first time.
+pub(super) fn as_it_reads(file: &Path) -> Vec<String> {
+    let stop = format!("--inject={READING}:signal=SIGSTOP:when=1");
+    vec!["-P".to_owned(), file.to_str().unwrap().to_owned(), stop]
+}
+
+/// When a run is stopped: as it asks for the first of some clones to be read ahead.
+pub(super) fn as_it_has_cloned() -> Vec<String> {
+    vec!["--inject=fadvise64:signal=SIGSTOP:when=1".to_owned()]
+}
+
+/// Runs it, stops it once, has the test do something meanwhile, and lets it go on.
+pub(super) fn while_stopped(
     command: &Command,
-    file: &std::path::Path,
-    nth: u32,
+    options: &[String],
     meanwhile: impl FnOnce(),
 ) -> Traced {
     let log = NamedTempFile::new().unwrap();
-    let options = [
-        "-P".to_owned(),
-        file.to_str().unwrap().to_owned(),
-        format!("--inject={READING}:signal=SIGSTOP:when={nth}"),
-    ];
-    let mut strace = under_strace(command, &options, &log);
+    let mut strace = under_strace(command, options, &log);
     strace.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = strace.stderr(Stdio::piped()).spawn().unwrap();
     let read = || String::from_utf8_lossy(&fs::read(log.path()).unwrap()).into_owned();

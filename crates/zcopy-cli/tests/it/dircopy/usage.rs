@@ -15,7 +15,7 @@ fn told(arguments: &[&str]) -> Run {
 
 #[test]
 fn bad_usage_ends_with_2_and_refers_to_the_help() {
-    let table: [(&[&str], &str); 20] = [
+    let table: [(&[&str], &str); 24] = [
         (&[], "missing source operand"),
         (&["src"], "missing destination operand"),
         (&["-i", "src"], "missing destination operand"),
@@ -33,8 +33,12 @@ fn bad_usage_ends_with_2_and_refers_to_the_help() {
         (&["--hash=md5", "src", "dst"], "md5"),
         (&["--overwrite-policy=sometimes", "src", "dst"], "sometimes"),
         (&["--exclude=[a", "src", "dst"], "[a"),
-        (&["--check", "-i", "src"], "src"),
-        (&["--check", "-o", "src"], "src"),
+        (&["", "dst"], "the source has no name"),
+        (&["-i", "src", "-o", ""], "the destination has no name"),
+        (&["--exclude=", "src", "dst"], "''"),
+        (&["--exclude=/", "src", "dst"], "/"),
+        (&["--exclude=./a", "src", "dst"], "./a"),
+        (&["--exclude=a/../b", "src", "dst"], "a/../b"),
         (&["--silent", "src", "dst"], "--check"),
     ];
     for (arguments, words) in table {
@@ -47,18 +51,42 @@ fn bad_usage_ends_with_2_and_refers_to_the_help() {
 }
 
 #[test]
-fn an_empty_operand_is_no_directory() {
-    for arguments in [["", "dst"], ["src", ""]] {
-        let run = told(&arguments);
-        assert!([1, 2].contains(&run.status), "{run:?}");
-        run.ended_with(run.status);
+fn options_of_the_check_need_it() {
+    for option in ["--silent", "--no-summary", "--hash-file=f"] {
+        told(&[option, "src", "dst"]).ended_with(2);
     }
 }
 
 #[test]
-fn options_of_the_check_need_it() {
-    for option in ["--silent", "--no-summary", "--hash-file=f"] {
-        told(&[option, "src", "dst"]).ended_with(2);
+fn options_of_a_copy_are_refused_by_the_check() {
+    use clap::CommandFactory as _;
+
+    const BOTH: [&str; 7] = [
+        "check",
+        "hash_file",
+        "silent",
+        "no_summary",
+        "hash",
+        "jobs",
+        "paths",
+    ];
+    let command = zcopy_cli::dircopy::Args::command();
+    let names = |arg: &&clap::Arg| !["help", "version"].contains(&arg.get_id().as_str());
+    for arg in command.get_arguments().filter(names) {
+        if BOTH.contains(&arg.get_id().as_str()) {
+            continue;
+        }
+        let option = format!("--{}", arg.get_long().unwrap());
+        let mut arguments = vec!["--check", "src", &option];
+        if arg.get_action().takes_values() {
+            arguments.push(match arg.get_id().as_str() {
+                "overwrite_policy" => "never",
+                _ => "4096",
+            });
+        }
+        let run = told(&arguments);
+        run.ended_with(2);
+        assert!(run.stderr.contains(&option), "{run:?}");
     }
 }
 

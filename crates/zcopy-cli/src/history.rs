@@ -18,7 +18,7 @@ const SAMPLES: u32 = 256;
 ///
 /// ```
 /// use std::time::Duration;
-/// use zcopy_cli::pv::history::History;
+/// use zcopy_cli::history::History;
 ///
 /// let mut history = History::over(Duration::from_secs(30));
 /// history.sample(Duration::from_secs(1), 100);
@@ -277,7 +277,7 @@ impl Statistics {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use zcopy_cli::pv::history::History;
+    /// use zcopy_cli::history::History;
     ///
     /// let mut history = History::over(Duration::from_secs(30));
     /// history.sample(Duration::from_secs(1), 100);

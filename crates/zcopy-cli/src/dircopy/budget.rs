@@ -1,0 +1,109 @@
+//! What the descriptors that a process may have are for.
+
+use rustix::process::{Resource, getrlimit};
+
+use crate::order::MOST_WAITING;
+
+/// Standard streams and the like, the sum file, both roots, and two for each of some levels of the tree.
+const KEPT: usize = 24;
+
+/// A job's open files besides clones that wait: those of its directory, and two for a moment.
+const OF_A_JOB: usize = 4;
+
+/// A file and its copy.
+const OF_A_CLONE: usize = 2;
+
+/// A directory and its copy.
+const OF_A_DIRECTORY: usize = 2;
+
+/// Clones that are read from the disk together: 16 make up for its latency, and so do 64 of all copiers.
+const MOST_AHEAD: usize = 16;
+const MOST_AHEAD_OF_ALL: usize = 64;
+
+/// More directories do not wait for their links' turns.
+const MOST_DIRECTORIES: usize = 512;
+
+/// How many descriptors there are, for what needs the more the more of it is done at once. A quarter of them is for links that wait for
+/// their turns, the rest for jobs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budget {
+    for_jobs: usize,
+    for_links: usize,
+}
+
+impl Budget {
+    /// That of this process.
+    pub(super) fn of_process() -> Self {
+        let limit = getrlimit(Resource::Nofile).current;
+        Self::of(
+            limit
+                .and_then(|n| usize::try_from(n).ok())
+                .unwrap_or(usize::MAX),
+        )
+    }
+
+    fn of(n_descriptors: usize) -> Self {
+        let n = n_descriptors.saturating_sub(KEPT);
+        Self {
+            for_jobs: n - n / 4,
+            for_links: n / 4,
+        }
+    }
+
+    /// As many jobs as are wanted, or as there is room for, with two clones each.
+    pub(super) fn jobs(self, wanted: usize) -> usize {
+        wanted
+            .min(self.for_jobs / (OF_A_JOB + 2 * OF_A_CLONE))
+            .max(1)
+    }
+
+    /// How many clones each of so many jobs has read from the disk together.
+    pub(super) fn clones_ahead(self, n_jobs: usize) -> usize {
+        let fitting = (self.for_jobs / n_jobs).saturating_sub(OF_A_JOB) / OF_A_CLONE;
+        fitting.min(MOST_AHEAD_OF_ALL / n_jobs).clamp(1, MOST_AHEAD)
+    }
+
+    /// What a directory that is kept open by links that wait weighs, in bytes of results.
+    pub(super) fn weight_of_directory(self) -> usize {
+        let most = (self.for_links / OF_A_DIRECTORY).clamp(1, MOST_DIRECTORIES);
+        MOST_WAITING / most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_goes_beyond_the_limit_together() {
+        for n_descriptors in (0..2000).chain([4096, 1 << 20, usize::MAX]) {
+            let budget = Budget::of(n_descriptors);
+            for wanted in [1, 2, 4, 64, 4096] {
+                let n_jobs = budget.jobs(wanted);
+                let ahead = budget.clones_ahead(n_jobs);
+                let n_directories = MOST_WAITING / budget.weight_of_directory();
+                assert!((1..=wanted).contains(&n_jobs) && (1..=16).contains(&ahead));
+                assert!((1..=512).contains(&n_directories));
+                let needed = KEPT
+                    + n_jobs * (OF_A_JOB + ahead * OF_A_CLONE)
+                    + n_directories * OF_A_DIRECTORY;
+                // With fewer there is one of each all the same.
+                assert!(
+                    needed <= n_descriptors.max(40),
+                    "{needed} of {n_descriptors}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn many_descriptors_bound_nothing() {
+        let budget = Budget::of(1 << 20);
+        assert_eq!(budget.jobs(4096), 4096);
+        assert_eq!(
+            [1, 4, 8, 64].map(|n| budget.clones_ahead(n)),
+            [16, 16, 8, 1]
+        );
+        assert_eq!(budget.weight_of_directory(), 16 << 10);
+    }
+}

@@ -1,0 +1,289 @@
+//! Regular files, which are cloned or written.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use anyhow::{Context as _, anyhow, bail};
+use rustix::fs::{Advice, Mode, Stat};
+use zcopy::{Reflink, Report, Side, Transfer};
+
+use super::{Copier, Course, Settled};
+use crate::digest::Digest;
+use crate::dircopy::attributes::{self, Named};
+use crate::dircopy::containment::identity;
+use crate::dircopy::counts::Count;
+use crate::dircopy::place::{self, Replace};
+use crate::dircopy::policy::{Decision, Policy, decide};
+use crate::dircopy::reading::{AT_ONCE, is_untouched, no_digest, open_regular, size};
+use crate::dircopy::tree::Entry;
+use crate::{exit, sys};
+
+/// Where a copy is under construction, in its directory.
+type Place = place::Place<Arc<OwnedFd>>;
+
+/// How a file's bytes got there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Written,
+    Shared,
+}
+
+/// A copy under construction.
+pub(super) struct Draft<'a> {
+    source: File,
+    stat: Stat,
+    place: Place,
+    replace: Replace,
+    /// Counts what passes as it does.
+    passed: Option<&'a Count>,
+}
+
+impl<'a> Draft<'a> {
+    /// Begins a copy.
+    fn begin(entry: &Entry, replace: Replace, passed: Option<&'a Count>) -> anyhow::Result<Self> {
+        let (source, stat) = entry.open().context("cannot open")?;
+        if identity(&stat) != identity(entry.stat()) {
+            bail!("it was replaced before it could be copied");
+        }
+        // Its owner has to be able to write, or he could not give it attributes.
+        let mode = Mode::from_raw_mode(stat.st_mode & 0o777) | Mode::RUSR | Mode::WUSR;
+        let place = Place::with_mode(Arc::clone(entry.directory().destination()), mode)
+            .context("cannot create its copy")?;
+        Ok(Self {
+            source,
+            stat,
+            place,
+            replace,
+            passed,
+        })
+    }
+
+    /// Has a short clone read from the disk: its pages are its own, and not in memory.
+    pub(super) fn read_ahead(&self) {
+        if size(&self.stat) < AT_ONCE as u64 {
+            // Only time is lost if not.
+            let _ = rustix::fs::fadvise(&self.place, 0, None, Advice::WillNeed);
+        }
+    }
+}
+
+impl<'a> Copier<'a> {
+    /// Copies a regular file, and counts what passes as it does. A clone that is to be hashed is left to be [read](Self::read).
+    pub(super) fn copy(
+        &mut self,
+        entry: &Entry,
+        replace: Replace,
+        passed: Option<&'a Count>,
+    ) -> anyhow::Result<Course<'a>> {
+        let draft = Draft::begin(entry, replace, passed)?;
+        let wants_digest = self.settings.wants_digests();
+        if !self.share(entry, &draft)? {
+            let digest = self.write(entry, &draft, wants_digest)?;
+            return self
+                .publish(entry, draft, (Way::Written, digest))
+                .map(Course::Over);
+        }
+        if wants_digest {
+            return Ok(Course::Cloned(draft));
+        }
+        if let Some(passed) = passed {
+            passed.add(size(&draft.stat));
+        }
+        self.publish(entry, draft, (Way::Shared, None))
+            .map(Course::Over)
+    }
+
+    /// Hashes a clone, and gives it its name.
+    pub(super) fn read(&mut self, entry: &Entry, draft: Draft<'_>) -> anyhow::Result<Settled> {
+        let size = size(&draft.stat);
+        let file = draft.place.file();
+        let digest = self.reader.digest_past_cache(file, size, draft.passed);
+        let digest = digest.context("cannot read its copy")?;
+        self.publish(entry, draft, (Way::Shared, Some(digest)))
+    }
+
+    /// Gives a copy its name: all its bytes have been written and are what they should be. Before, its attributes are set, and of one that was
+    /// written a descriptor is closed without a word of anything gone wrong.
+    ///
+    /// Should the last close fail all the same, the file is there, is reported, and has no line.
+    fn publish(
+        &mut self,
+        entry: &Entry,
+        draft: Draft<'_>,
+        (way, digest): (Way, Option<Digest>),
+    ) -> anyhow::Result<Settled> {
+        let Draft {
+            source,
+            stat,
+            place,
+            replace,
+            passed: _,
+        } = draft;
+        if !is_untouched(&source, &stat).context("cannot stat")? {
+            bail!("it changed while it was copied");
+        }
+        if self.settings.verifies {
+            self.verify(&place, size(&stat), digest)?;
+        }
+        let applied = if entry.directory().hands_down() {
+            attributes::apply(&source, &place, &stat)
+        } else {
+            attributes::apply_to_new(&source, &place, &stat)
+        };
+        if let Err(error) = applied {
+            self.face.complain(&entry.path(), &anyhow!(error));
+        }
+        // Of a clone nothing waits to be written.
+        if way == Way::Written {
+            place.settle().context("cannot write its copy")?;
+        }
+        let committed = place.commit(entry.name(), replace, self.settings.durability);
+        let file = match committed {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                // Another run may have been here.
+                let met = self.meet(entry, &stat, digest)?;
+                return met.ok_or_else(|| anyhow!(error).context("cannot give its copy the name"));
+            }
+            committed => committed.context("cannot give its copy the name")?,
+        };
+        let copy = if entry.stat().st_nlink > 1 {
+            // Its further names will be links to this file and no other.
+            let copy = rustix::fs::fstat(&file).map_err(io::Error::from);
+            Some(identity(&copy.context("cannot stat its copy")?))
+        } else {
+            None
+        };
+        sys::close_file(file.into()).context("cannot close its copy")?;
+        self.counts.files.add(1);
+        match way {
+            Way::Written => self.counts.copied.add(1),
+            Way::Shared => self.counts.cloned.add(1),
+        }
+        Ok(Settled {
+            digest: digest.filter(|_| self.settings.leaves_sums),
+            copy,
+            is_copy: true,
+        })
+    }
+
+    /// Takes what has come to bear the name meanwhile, if it is what would have: another run's copy. None if it is not: it may be that of
+    /// a name that this file system does not tell from this one.
+    fn meet(
+        &mut self,
+        entry: &Entry,
+        stat: &Stat,
+        digest: Option<Digest>,
+    ) -> anyhow::Result<Option<Settled>> {
+        let Named { directory, name } = entry.destination();
+        let (file, existing) = open_regular(directory, name).context("cannot open its copy")?;
+        if decide(Policy::Default, stat, &existing) != Decision::Skip {
+            return Ok(None);
+        }
+        if let Some(digest) = digest {
+            let read = self.reader.digest_of(&file, size(&existing), None);
+            if read.context("cannot read its copy")? != digest {
+                return Ok(None);
+            }
+        }
+        let digest = digest.filter(|_| self.settings.leaves_sums);
+        Ok(Some(self.left(digest, &existing, true)))
+    }
+
+    /// Has the copy share the source's blocks, if the file systems can.
+    fn share(&self, entry: &Entry, draft: &Draft<'_>) -> anyhow::Result<bool> {
+        let Draft {
+            source,
+            stat,
+            place,
+            ..
+        } = draft;
+        let devices = (identity(stat).0, entry.directory().destination_device());
+        if size(stat) == 0 || !self.sharing.may_share(devices) {
+            return Ok(false);
+        }
+        let transfer = Transfer::new(source, place)
+            .source_offset(0)
+            .sink_offset(0)
+            .reflink(Reflink::Always);
+        match transfer.run() {
+            Ok(report) if report.bytes() == size(stat) => {
+                self.explain(entry, &report);
+                Ok(true)
+            }
+            Ok(_) => bail!("it changed while it was copied"),
+            Err(error) if error.is_unsuitable() && error.bytes() == 0 => {
+                self.sharing.learn(devices, &error);
+                Ok(false)
+            }
+            Err(error) => Err(of_transfer(&error)),
+        }
+    }
+
+    /// Writes the copy, and digests what is written.
+    fn write(
+        &mut self,
+        entry: &Entry,
+        draft: &Draft<'_>,
+        wants_digest: bool,
+    ) -> anyhow::Result<Option<Digest>> {
+        let Draft {
+            source,
+            stat,
+            place,
+            passed,
+            ..
+        } = draft;
+        let transfer = Transfer::new(source, place);
+        let (report, digest) = if wants_digest {
+            let transfer = transfer.buffer_size(self.reader.block_size);
+            let run = self.reader.run(transfer, size(stat), *passed);
+            let (report, digest) = run.map_err(|error| of_transfer(&error))?;
+            (report, Some(digest.ok_or_else(no_digest)?))
+        } else {
+            let report = transfer.run().map_err(|error| of_transfer(&error))?;
+            if let Some(passed) = passed {
+                passed.add(report.bytes());
+            }
+            (report, None)
+        };
+        // What claims to be empty, as in /proc, may hold anything.
+        if report.bytes() != size(stat) && size(stat) > 0 {
+            bail!("it changed while it was copied");
+        }
+        self.explain(entry, &report);
+        Ok(digest)
+    }
+
+    /// Reads the copy back from the disk.
+    fn verify(&mut self, place: &Place, size: u64, digest: Option<Digest>) -> anyhow::Result<()> {
+        // Pages that have not been written cannot be dropped.
+        rustix::fs::fdatasync(place)
+            .map_err(io::Error::from)
+            .context("cannot write its copy")?;
+        // A file system without a disk keeps its pages.
+        let _ = rustix::fs::fadvise(place, 0, None, Advice::DontNeed);
+        let read = self.reader.digest_past_cache(place.file(), size, None);
+        if Some(read.context("cannot read its copy")?) != digest {
+            bail!("its copy does not read as it was written");
+        }
+        Ok(())
+    }
+
+    fn explain(&self, entry: &Entry, report: &Report) {
+        if self.settings.explains {
+            self.face.remark(&entry.path(), &report.to_string());
+        }
+    }
+}
+
+/// What a transfer between a file and its copy failed of.
+fn of_transfer(error: &zcopy::Error) -> anyhow::Error {
+    let what = match error.side() {
+        Side::Source => "cannot read",
+        Side::Sink => "cannot write its copy",
+        _ => "cannot copy",
+    };
+    anyhow!(exit::cause(error)).context(what)
+}

@@ -1,0 +1,86 @@
+//! Entries that are not regular files.
+
+use std::io;
+
+use anyhow::{Context as _, anyhow, bail};
+use rustix::fs::{AtFlags, FileType, Stat};
+
+use super::{Copier, Settled};
+use crate::dircopy::attributes::Named;
+use crate::dircopy::place::{Replace, place_other};
+use crate::dircopy::policy::Policy;
+use crate::dircopy::tree::Entry;
+
+impl Copier<'_> {
+    /// Copies what is not a regular file, or leaves it.
+    pub(super) fn other(&self, entry: &Entry) -> anyhow::Result<Settled> {
+        let existing = entry.existing().context("cannot stat its copy")?;
+        let is_left = match (self.settings.policy, &existing) {
+            (_, None) | (Policy::Always, _) => false,
+            (Policy::Never, Some(_)) => true,
+            (Policy::Default | Policy::Update, Some(existing)) => is_alike(entry, existing),
+        };
+        if let Some(existing) = &existing
+            && is_left
+            && self.settings.verifies_existing
+            && !is_alike(entry, existing)
+        {
+            bail!("its copy differs from it");
+        }
+        if !is_left {
+            self.place(entry, Replace::what_is_there(existing.is_some()))?;
+        }
+        self.counts.others.add(1);
+        let is_copy = !is_left || existing.is_some_and(|existing| is_alike(entry, &existing));
+        Ok(Settled {
+            is_copy,
+            ..Settled::default()
+        })
+    }
+
+    /// Makes its copy, unless another run has just done so.
+    fn place(&self, entry: &Entry, replace: Replace) -> anyhow::Result<()> {
+        let (source, destination) = (entry.source(), entry.destination());
+        let (stat, durability) = (entry.stat(), self.settings.durability);
+        match entry.kind() {
+            FileType::Socket => bail!("it is a socket, which is not copied"),
+            FileType::Unknown => bail!("it is of an unknown kind"),
+            _ => {}
+        }
+        let placed = place_other(source, stat, destination, replace, durability);
+        if let Err(error) = &placed
+            && error.kind() == io::ErrorKind::AlreadyExists
+        {
+            let Named { directory, name } = destination;
+            let met = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+            if met.is_ok_and(|met| is_alike(entry, &met)) {
+                return Ok(());
+            }
+        }
+        if let Err(error) = placed.context("cannot make its copy")?.attributes {
+            self.face.complain(&entry.path(), &anyhow!(error));
+        }
+        Ok(())
+    }
+}
+
+/// Whether something that is no regular file is what its copy is.
+fn is_alike(entry: &Entry, existing: &Stat) -> bool {
+    let kind = FileType::from_raw_mode(existing.st_mode);
+    if kind != entry.kind() {
+        return false;
+    }
+    match kind {
+        FileType::Symlink => {
+            let target = |named: Named<'_>| {
+                rustix::fs::readlinkat(named.directory, named.name, Vec::new()).ok()
+            };
+            let original = target(entry.source());
+            original.is_some() && original == target(entry.destination())
+        }
+        FileType::CharacterDevice | FileType::BlockDevice => {
+            entry.stat().st_rdev == existing.st_rdev
+        }
+        _ => true,
+    }
+}

@@ -1,0 +1,173 @@
+//! Files that are read whole, to be hashed.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+
+use anyhow::{Context as _, anyhow, bail};
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+use zcopy::{Report, Transfer};
+
+use super::attributes::Named;
+use super::containment::identity;
+use super::counts::Count;
+use super::hashing::Tap;
+use super::tree::Entry;
+use crate::digest::Digest;
+use crate::exit;
+
+/// So much is read at once past the cache, where nobody reads ahead: 1 MiB.
+pub(super) const AT_ONCE: usize = 1 << 20;
+
+/// Has what passes digested.
+pub(super) struct Reader<'a> {
+    pub(super) tap: Tap<'a>,
+    /// `/dev/null`, into which is read what is only to be hashed.
+    pub(super) nowhere: &'a File,
+    /// How much is read at once, in bytes.
+    pub(super) block_size: usize,
+}
+
+impl Reader<'_> {
+    /// Runs a transfer of about so many bytes, counts what passes as it does, and gives the digest of it; none, if the thread that made it
+    /// has ended.
+    ///
+    /// # Errors
+    ///
+    /// The transfer's.
+    pub(super) fn run(
+        &mut self,
+        transfer: Transfer<'_>,
+        size: u64,
+        passed: Option<&Count>,
+    ) -> Result<(Report, Option<Digest>), zcopy::Error> {
+        let mut flow = self.tap.begin(size);
+        let transfer = transfer.inspect(|bytes| {
+            flow.push(bytes);
+            if let Some(passed) = passed {
+                passed.add(bytes.len() as u64);
+            }
+        });
+        let report = transfer.run()?;
+        Ok((report, flow.finish()))
+    }
+
+    /// The digest of all that a file holds, wherever it stands.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says of reading.
+    pub(super) fn digest_of(
+        &mut self,
+        file: &File,
+        size: u64,
+        passed: Option<&Count>,
+    ) -> anyhow::Result<Digest> {
+        self.digest_by(self.block_size, file, size, passed)
+    }
+
+    /// The same, of a file of which nothing is in memory yet, nor to be kept there: past the cache, unless it is short.
+    ///
+    /// # Errors
+    ///
+    /// As [`digest_of`](Self::digest_of).
+    pub(super) fn digest_past_cache(
+        &mut self,
+        file: &File,
+        size: u64,
+        passed: Option<&Count>,
+    ) -> anyhow::Result<Digest> {
+        if size < AT_ONCE as u64 {
+            return self.digest_of(file, size, passed);
+        }
+        if let Ok(flags) = rustix::fs::fcntl_getfl(file) {
+            // It is only slower if the file system cannot do that.
+            let _ = rustix::fs::fcntl_setfl(file, flags | OFlags::DIRECT);
+        }
+        self.digest_by(self.block_size.max(AT_ONCE), file, size, passed)
+    }
+
+    fn digest_by(
+        &mut self,
+        at_once: usize,
+        file: &File,
+        size: u64,
+        passed: Option<&Count>,
+    ) -> anyhow::Result<Digest> {
+        let transfer = Transfer::new(file, self.nowhere)
+            .source_offset(0)
+            .buffer_size(at_once);
+        let (_, digest) = self
+            .run(transfer, size, passed)
+            .map_err(|error| anyhow!(exit::cause(&error)))?;
+        digest.ok_or_else(no_digest)
+    }
+
+    /// The digest of an entry.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or is written to meanwhile.
+    pub(super) fn digest_of_original(&mut self, entry: &Entry) -> anyhow::Result<Digest> {
+        let (file, stat) = entry.open().context("cannot open")?;
+        let digest = self.digest_of(&file, size(&stat), None);
+        let digest = digest.context("cannot read")?;
+        if !is_untouched(&file, &stat).context("cannot stat")? {
+            bail!("it changed while it was read");
+        }
+        Ok(digest)
+    }
+
+    /// The digest of what bears an entry's name in the destination.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or is written to meanwhile.
+    pub(super) fn digest_of_copy(
+        &mut self,
+        entry: &Entry,
+        passed: Option<&Count>,
+    ) -> anyhow::Result<Digest> {
+        let Named { directory, name } = entry.destination();
+        let (file, stat) = open_regular(directory, name).context("cannot open its copy")?;
+        let digest = self.digest_of(&file, size(&stat), passed);
+        let digest = digest.context("cannot read its copy")?;
+        if !is_untouched(&file, &stat).context("cannot stat its copy")? {
+            bail!("its copy changed while it was read");
+        }
+        Ok(digest)
+    }
+}
+
+/// Opens a regular file in a directory of the destination, and no link to one.
+pub(super) fn open_regular(directory: impl AsFd, name: &CStr) -> io::Result<(File, Stat)> {
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(directory, name, flags, Mode::empty())?;
+    let stat = rustix::fs::fstat(&file)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    Ok((file.into(), stat))
+}
+
+/// Whether nobody has touched a file since it was looked at: its size, its times of modification and change, and which it is.
+pub(super) fn is_untouched(file: &File, before: &Stat) -> io::Result<bool> {
+    let version = |stat: &Stat| {
+        let modified = (stat.st_mtime, stat.st_mtime_nsec);
+        let changed = (stat.st_ctime, stat.st_ctime_nsec);
+        (identity(stat), stat.st_size, modified, changed)
+    };
+    Ok(version(before) == version(&rustix::fs::fstat(file)?))
+}
+
+/// How many bytes a file claims to have.
+pub(super) fn size(stat: &Stat) -> u64 {
+    // No size is negative.
+    u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+pub(super) fn no_digest() -> anyhow::Error {
+    anyhow!("cannot hash: the thread that does so has ended")
+}
