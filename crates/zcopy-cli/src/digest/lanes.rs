@@ -2,7 +2,7 @@
 
 use fearless_simd::Level;
 
-use super::sha256::together::{Job, run, worthwhile};
+use super::sha256::together::{Job, run};
 use super::sha256::{INITIAL, State, digest, padded};
 use super::way::Kind;
 use super::{Algorithm, Digest, Stream, Way};
@@ -12,9 +12,8 @@ const BLOCK: usize = 64;
 
 /// Digests of several streams under way, whose blocks are hashed together.
 ///
-/// [`push`](Self::push) keeps bytes back, up to 256 KiB of a stream, until there is enough to fill the lanes. Whoever has bytes of several
-/// streams at hand gives them by [`push_together`](Self::push_together), which copies none of them. A stream that is alone is hashed
-/// at once. Where streams are hashed [one by one](Way::one_by_one), all are.
+/// Whoever has bytes of several streams at hand gives them by [`push_together`](Self::push_together), and as many of each: a stream that
+/// gives less than the others leaves its lane idle for the rest. Where streams are hashed [one by one](Way::one_by_one), all are.
 ///
 /// # Examples
 ///
@@ -34,9 +33,6 @@ pub struct Lanes {
     algorithm: Algorithm,
     kind: Kind,
     slots: Vec<Slot>,
-    n_open: usize,
-    /// Empty buffers of streams that are over.
-    spare: Vec<Vec<u8>>,
 }
 
 /// A stream of [`Lanes`]. Of another one's it means nothing.
@@ -67,16 +63,13 @@ enum Slot {
 struct Shared {
     state: State,
     n_bytes: u64,
-    /// Bytes that have not been hashed. They begin with a block.
+    /// Bytes that have not been hashed: part of a block, or the last one or two.
     waiting: Vec<u8>,
     /// The last block has been put there, with its padding.
     ended: bool,
 }
 
 impl Lanes {
-    /// How many bytes of a stream wait for those of others, at most. Whoever pushes more at once has them hashed by themselves.
-    pub const WAITING: usize = 256 * 1024;
-
     /// No streams yet. They will be hashed the [best](Way::best) way.
     ///
     /// # Examples
@@ -117,8 +110,6 @@ impl Lanes {
             algorithm,
             kind,
             slots: Vec::new(),
-            n_open: 0,
-            spare: Vec::new(),
         }
     }
 
@@ -138,9 +129,8 @@ impl Lanes {
     pub fn open(&mut self) -> Lane {
         let slot = match self.kind {
             Kind::OneByOne => Slot::Alone(Stream::new(self.algorithm)),
-            Kind::Lanes(_) => Slot::Shared(Shared::new(self.spare.pop().unwrap_or_default())),
+            Kind::Lanes(_) => Slot::Shared(Shared::new()),
         };
-        self.n_open += 1;
         let is_free = |slot: &Slot| matches!(slot, Slot::Free);
         if let Some(at) = self.slots.iter().position(is_free) {
             self.slots[at] = slot;
@@ -170,20 +160,12 @@ impl Lanes {
     ///
     /// If the stream has ended.
     pub fn push(&mut self, lane: &Lane, bytes: &[u8]) {
-        if let Kind::Lanes(level) = self.kind
-            && self.n_open >= worthwhile(level)
-            && let Slot::Shared(shared) = &mut self.slots[lane.0]
-            && shared.waiting.len() + bytes.len() <= Self::WAITING
-        {
-            shared.keep(bytes);
-        } else {
-            self.push_together(&[(lane, bytes)]);
-        }
+        self.push_together(&[(lane, bytes)]);
     }
 
     /// These bytes come next in these streams. None of them are copied, but for parts of blocks.
     ///
-    /// Whatever waits of other streams is hashed along with them.
+    /// The last blocks of streams that have [ended](Self::end) are hashed along with them.
     ///
     /// # Examples
     ///
@@ -261,11 +243,7 @@ impl Lanes {
         }
         match self.take(lane) {
             Slot::Alone(stream) => stream.finish(),
-            Slot::Shared(shared) => {
-                let digest = digest(&shared.state);
-                self.spare.push(shared.waiting);
-                digest
-            }
+            Slot::Shared(shared) => digest(&shared.state),
             Slot::Free => unreachable!("a lane is finished once"),
         }
     }
@@ -290,7 +268,6 @@ impl Lanes {
     /// Frees the place of a stream.
     #[allow(clippy::needless_pass_by_value, reason = "a lane ends here")]
     fn take(&mut self, lane: Lane) -> Slot {
-        self.n_open -= 1;
         std::mem::replace(&mut self.slots[lane.0], Slot::Free)
     }
 
@@ -322,20 +299,14 @@ fn bytes_of<'a>(slot: usize, chunks: &[(&Lane, &'a [u8])]) -> Option<&'a [u8]> {
 }
 
 impl Shared {
-    /// A stream of which nothing has passed yet. The buffer is empty.
-    const fn new(waiting: Vec<u8>) -> Self {
+    /// A stream of which nothing has passed yet.
+    const fn new() -> Self {
         Self {
             state: INITIAL,
             n_bytes: 0,
-            waiting,
+            waiting: Vec::new(),
             ended: false,
         }
-    }
-
-    /// These bytes come next, and wait.
-    fn keep(&mut self, bytes: &[u8]) {
-        self.count(bytes);
-        self.waiting.extend_from_slice(bytes);
     }
 
     /// So many bytes more have come.
@@ -348,11 +319,10 @@ impl Shared {
     fn end(&mut self) {
         if !self.ended {
             self.ended = true;
-            let (waiting, rest) = self.waiting.as_chunks::<BLOCK>();
-            let (blocks, n_blocks) = padded(rest, self.n_bytes);
-            self.waiting.truncate(waiting.len() * BLOCK);
-            self.waiting
-                .extend_from_slice(blocks[..n_blocks].as_flattened());
+            let (blocks, n_blocks) = padded(&self.waiting, self.n_bytes);
+            let last = blocks[..n_blocks].as_flattened();
+            self.waiting.clear();
+            self.waiting.extend_from_slice(last);
         }
     }
 

@@ -17,7 +17,7 @@ use super::sharing::Sharing;
 use super::tree::Entry;
 use crate::digest::Digest;
 
-use file::Draft;
+use file::{Draft, Way};
 
 mod file;
 mod other;
@@ -92,20 +92,64 @@ pub(super) struct Copier<'a> {
     pub(super) most_ahead: usize,
 }
 
-/// What is to become of an entry.
-enum Begun<'a> {
-    /// A link.
-    Further(Identity),
-    /// A copy of its own.
-    Itself(anyhow::Result<Course<'a>>),
+/// An entry of which something is done by steps, and how far it has come.
+enum Begun<C> {
+    /// Nothing is left to be done here.
+    Done(Done),
+    /// It has come so far, or failed.
+    Going(Job, anyhow::Result<C>),
+}
+
+impl<C> Begun<C> {
+    /// How far it has come.
+    fn course(&self) -> Option<&C> {
+        match self {
+            Self::Going(_, Ok(course)) => Some(course),
+            Self::Going(_, Err(_)) | Self::Done(_) => None,
+        }
+    }
+
+    /// Takes the next step, unless it has failed.
+    fn then<D>(self, step: impl FnOnce(&Entry, C) -> anyhow::Result<D>) -> Begun<D> {
+        match self {
+            Self::Done(done) => Begun::Done(done),
+            Self::Going(job, course) => {
+                let course = course.and_then(|course| step(&job.entry, course));
+                Begun::Going(job, course)
+            }
+        }
+    }
 }
 
 /// How far a copy has come.
-enum Course<'a> {
-    /// It has been cloned, and is to be hashed.
+enum Copied<'a> {
+    /// It has been cloned, and is to be read.
     Cloned(Draft<'a>),
+    /// All bytes have passed.
+    Read(Read<'a>),
+}
+
+/// How far a copy has come whose bytes have passed.
+enum Read<'a> {
+    /// It is short: this is what it holds, which is to be hashed.
+    Kept(Draft<'a>, Way, Vec<u8>),
     /// It is over.
     Over(Settled),
+}
+
+impl Read<'_> {
+    /// What is to be hashed.
+    fn kept(&self) -> Option<&[u8]> {
+        match self {
+            Self::Kept(_, _, kept) => Some(kept),
+            Self::Over(_) => None,
+        }
+    }
+}
+
+/// A copy that has come to its end.
+fn over<'a>(settled: Settled) -> Copied<'a> {
+    Copied::Read(Read::Over(settled))
 }
 
 impl<'a> Copier<'a> {
@@ -115,50 +159,75 @@ impl<'a> Copier<'a> {
         let mut batch = batch.into_iter().peekable();
         while batch.peek().is_some() {
             let some = batch.by_ref().take(self.most_ahead);
-            let begun = some.map(|job| (self.begin(&job), job));
-            let begun: Vec<_> = begun.collect();
-            for (begun, _) in &begun {
-                if let Begun::Itself(Ok(Course::Cloned(draft))) = begun {
+            let copied: Vec<_> = some.map(|job| self.begin(job)).collect();
+            for copied in &copied {
+                if let Some(Copied::Cloned(draft)) = copied.course() {
                     draft.read_ahead();
                 }
             }
-            done.extend(begun.into_iter().map(|(begun, job)| self.end(job, begun)));
+            let copied = copied.into_iter();
+            let read = copied.map(|copied| copied.then(|entry, copied| self.read(entry, copied)));
+            let read: Vec<_> = read.collect();
+            let kept = read.iter().filter_map(|read| read.course()?.kept());
+            let mut digests = self
+                .reader
+                .tap
+                .digests(&kept.collect::<Vec<_>>())
+                .into_iter();
+            done.extend(read.into_iter().map(|read| {
+                let settled = read.then(|entry, read| self.settle(entry, read, &mut digests));
+                self.end(settled)
+            }));
         }
         done
     }
 
     /// Copies an entry, or leaves its copy, whatever other names it has.
     pub(super) fn work_alone(&mut self, entry: &Entry) -> anyhow::Result<Settled> {
-        let course = self.copy_or_leave(entry)?;
-        self.finish(entry, course)
+        let copied = self.copy_or_leave(entry)?;
+        let read = self.read(entry, copied)?;
+        let digests = self.reader.tap.digests(read.kept().as_slice());
+        self.settle(entry, read, &mut digests.into_iter())
     }
 
-    fn finish(&mut self, entry: &Entry, course: Course<'a>) -> anyhow::Result<Settled> {
-        match course {
-            Course::Cloned(draft) => self.read(entry, draft),
-            Course::Over(settled) => Ok(settled),
-        }
-    }
-
-    fn begin(&mut self, Job { entry, role }: &Job) -> Begun<'a> {
+    fn begin(&mut self, job: Job) -> Begun<Copied<'a>> {
+        let Job { entry, role } = job;
         match role {
-            Role::Further(file) if !self.keeps_its_own(entry) => Begun::Further(*file),
-            _ => Begun::Itself(self.copy_or_leave(entry)),
+            Role::Further(file) if !self.keeps_its_own(&entry) => {
+                Begun::Done(Done::Further { entry, file })
+            }
+            role => {
+                let copied = self.copy_or_leave(&entry);
+                Begun::Going(Job { entry, role }, copied)
+            }
         }
     }
 
-    fn copy_or_leave(&mut self, entry: &Entry) -> anyhow::Result<Course<'a>> {
+    fn copy_or_leave(&mut self, entry: &Entry) -> anyhow::Result<Copied<'a>> {
         match entry.kind() {
             FileType::RegularFile => self.regular(entry),
-            _ => self.other(entry).map(Course::Over),
+            _ => self.other(entry).map(over),
         }
     }
 
-    fn end(&mut self, job: Job, begun: Begun<'a>) -> Done {
-        let Job { entry, role } = job;
-        let outcome = match begun {
-            Begun::Further(file) => return Done::Further { entry, file },
-            Begun::Itself(course) => course.and_then(|course| self.finish(&entry, course)),
+    /// Gives a copy its name, once it has been hashed. Its digest, if it waits for one, is the next.
+    fn settle(
+        &mut self,
+        entry: &Entry,
+        read: Read<'_>,
+        digests: &mut impl Iterator<Item = Digest>,
+    ) -> anyhow::Result<Settled> {
+        match read {
+            Read::Kept(draft, way, _) => self.publish(entry, draft, (way, digests.next())),
+            Read::Over(settled) => Ok(settled),
+        }
+    }
+
+    /// Says what has become of an entry.
+    fn end(&self, settled: Begun<Settled>) -> Done {
+        let (Job { entry, role }, outcome) = match settled {
+            Begun::Done(done) => return done,
+            Begun::Going(job, outcome) => (job, outcome),
         };
         let path = entry.path();
         let settled = outcome
@@ -192,7 +261,7 @@ impl<'a> Copier<'a> {
     }
 
     /// Copies a regular file, or leaves its copy as it is.
-    fn regular(&mut self, entry: &Entry) -> anyhow::Result<Course<'a>> {
+    fn regular(&mut self, entry: &Entry) -> anyhow::Result<Copied<'a>> {
         let counts = self.counts;
         let bytes = Some(&counts.bytes);
         let Some(existing) = entry.existing().context("cannot stat its copy")? else {
@@ -200,12 +269,12 @@ impl<'a> Copier<'a> {
         };
         match decide(self.settings.policy, entry.stat(), &existing) {
             Decision::Copy => self.copy(entry, Replace::Yes, bytes),
-            Decision::Skip => self.leave(entry, &existing).map(Course::Over),
+            Decision::Skip => self.leave(entry, &existing).map(over),
             Decision::Compare => {
                 let copy = self.reader.digest_of_copy(entry, bytes)?;
                 if copy == self.reader.digest_of_original(entry)? {
                     let digest = self.listed(copy);
-                    Ok(Course::Over(self.left(digest, &existing, true)))
+                    Ok(over(self.left(digest, &existing, true)))
                 } else {
                     // What it holds has been counted.
                     self.copy(entry, Replace::Yes, None)

@@ -1,25 +1,30 @@
 //! Digests made in threads of their own, while whoever has the bytes goes on.
 //!
-//! Each thread has an inbox, and streams of many files under way, so that their blocks fill the lanes of vector registers where that
+//! Each thread has an inbox, and [`streams`] of many files under way, so that their blocks fill the lanes of vector registers where that
 //! pays. A file's blocks are copied into as many buffers as its queue has: whoever is so far ahead waits for one to come back.
-//! Where lanes are to be filled, all files come here. Otherwise handing over costs a copy, and pays only while a core would be idle: a small file,
-//! or one that begins while as many are under way as there are threads, is hashed by who copies it.
+//!
+//! To hand a small file over takes longer than to hash it. Where there are lanes to fill it is kept, and hashed together with its neighbours by who
+//! copies them; otherwise it is hashed as it passes. So is a larger one where there are no lanes and as many are under way as there are threads:
+//! handing over costs a copy, and pays only while a core would be idle.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, Scope};
 
-use crate::digest::{Algorithm, Digest, Lane, Lanes, Stream, Way};
+use streams::Streams;
+
+use crate::digest::{Algorithm, Digest, Stream, Way, digest_each};
+
+mod streams;
 
 /// How many messages a thread's inbox holds. Who finds it full waits.
 const INBOX: usize = 256;
 
-/// How many messages are dealt with before digests are given out that are due.
-const ROUND: usize = 64;
-
-/// Files up to this size are hashed by who copies them, where streams are hashed one by one: 256 KiB.
+/// Files up to this size are hashed by who copies them: 256 KiB.
 const SMALL: u64 = 256 << 10;
+
+/// So much of a stream is hashed at once where it has to wait for others: 128 KiB.
+const PIECE: usize = 128 << 10;
 
 /// How many streams a thread hashes together, the best way.
 pub(super) fn streams(algorithm: Algorithm) -> usize {
@@ -56,10 +61,9 @@ impl Queue {
 pub(super) struct Hashers {
     algorithm: Algorithm,
     queue: Queue,
-    /// Whether streams are hashed together.
-    has_lanes: bool,
-    /// How many bytes a thread is given at once, at most: where streams are hashed together each is to wait for the others'.
-    piece: usize,
+    way: Way,
+    /// How many streams keep a thread busy. Where it is one, no stream waits for others.
+    n_lanes: usize,
     /// How many streams are under way, wherever they are hashed.
     n_streams: AtomicUsize,
     threads: Vec<Hasher>,
@@ -112,7 +116,7 @@ impl Hashers {
     ) -> Self {
         let threads = (0..n_threads).map_while(|_| {
             let (inbox, messages) = sync_channel(INBOX);
-            let work = move || serve(&messages, Lanes::by(algorithm, way));
+            let work = move || Streams::new(algorithm, way).serve(&messages);
             // With fewer threads it takes longer, and without any each file is hashed by who copies it.
             thread::Builder::new().spawn_scoped(scope, work).ok()?;
             Some(Hasher {
@@ -120,20 +124,24 @@ impl Hashers {
                 n_open: AtomicUsize::new(0),
             })
         });
-        let has_lanes = lanes(algorithm, way) > 1;
         Self {
             algorithm,
             queue,
-            has_lanes,
-            piece: if has_lanes {
-                queue.block_size.min(Lanes::WAITING / 2)
-            } else {
-                usize::MAX
-            },
+            way,
+            n_lanes: lanes(algorithm, way),
             n_streams: AtomicUsize::new(0),
             threads: threads.collect(),
             n_taps: AtomicUsize::new(0),
         }
+    }
+
+    /// The thread for another stream: the busiest one that has a lane left, since full lanes take no longer than half of them.
+    fn choose(&self) -> Option<&Hasher> {
+        let n_open = |hasher: &&Hasher| hasher.n_open.load(Ordering::Relaxed);
+        let has_room = |hasher: &&Hasher| n_open(hasher) < self.n_lanes;
+        let threads = self.threads.iter();
+        let busiest = threads.clone().filter(has_room).max_by_key(n_open);
+        busiest.or_else(|| threads.min_by_key(n_open))
     }
 
     /// A way to have streams hashed, one after another.
@@ -145,44 +153,6 @@ impl Hashers {
             replies: sync_channel(0).1,
             spare: Vec::new(),
             n_buffers: 0,
-        }
-    }
-}
-
-/// A thread's work, until nobody can send it anything.
-fn serve(messages: &Receiver<Message>, mut lanes: Lanes) {
-    let mut open: HashMap<usize, (Lane, SyncSender<Reply>)> = HashMap::new();
-    let mut ended = Vec::new();
-    while let Ok(first) = messages.recv() {
-        let more = messages.try_iter().take(ROUND);
-        for message in std::iter::once(first).chain(more) {
-            match message {
-                Message::Open(id, reply) => {
-                    open.insert(id, (lanes.open(), reply));
-                }
-                Message::Bytes(id, bytes) => {
-                    if let Some((lane, reply)) = open.get(&id) {
-                        lanes.push(lane, &bytes);
-                        // Whoever has given up needs no buffers.
-                        let _ = reply.try_send(Reply::Buffer(bytes));
-                    }
-                }
-                Message::End(id) => {
-                    if let Some((lane, reply)) = open.remove(&id) {
-                        lanes.end(&lane);
-                        ended.push((lane, reply));
-                    }
-                }
-                Message::Abandon(id) => {
-                    if let Some((lane, _)) = open.remove(&id) {
-                        lanes.abandon(lane);
-                    }
-                }
-            }
-        }
-        // Their last blocks are hashed together.
-        for (lane, reply) in ended.drain(..) {
-            let _ = reply.try_send(Reply::Digest(lanes.finish(lane)));
         }
     }
 }
@@ -204,10 +174,11 @@ impl<'h> Tap<'h> {
     pub(super) fn begin(&mut self, size: u64) -> Flow<'_, 'h> {
         let hashers = self.hashers;
         let n_streams = hashers.n_streams.fetch_add(1, Ordering::Relaxed);
-        let stays = size <= SMALL || n_streams >= hashers.threads.len();
-        let n_open = |hasher: &&Hasher| hasher.n_open.load(Ordering::Relaxed);
-        let course = match hashers.threads.iter().min_by_key(n_open) {
-            Some(hasher) if hashers.has_lanes || !stays => {
+        let has_lanes = hashers.n_lanes > 1;
+        let stays = size <= SMALL || (!has_lanes && n_streams >= hashers.threads.len());
+        let course = match hashers.choose() {
+            _ if has_lanes && size <= SMALL => Course::Kept(Vec::new()),
+            Some(hasher) if !stays => {
                 hasher.n_open.fetch_add(1, Ordering::Relaxed);
                 // Room for every buffer and a digest, so that no thread ever waits for who asked.
                 let (reply, replies) = sync_channel(hashers.queue.size + 1);
@@ -226,6 +197,7 @@ impl<'h> Tap<'h> {
             _ => Course::Here(Stream::new(hashers.algorithm)),
         };
         Flow {
+            algorithm: hashers.algorithm,
             course,
             _counted: Counted(&hashers.n_streams),
         }
@@ -254,6 +226,26 @@ impl<'h> Tap<'h> {
         }
     }
 
+    /// The digest of what passed.
+    pub(super) fn digest_of(&self, contents: &Contents) -> Digest {
+        match contents {
+            Contents::Digested(digest) => *digest,
+            Contents::Kept(kept) => {
+                let mut stream = Stream::new(self.hashers.algorithm);
+                stream.update(kept);
+                stream.finish()
+            }
+        }
+    }
+
+    /// The digests of what was kept, made together.
+    pub(super) fn digests(&self, kept: &[&[u8]]) -> Vec<Digest> {
+        let mut digests = vec![Digest::from_bytes([0; Digest::BYTES]); kept.len()];
+        let Hashers { algorithm, way, .. } = *self.hashers;
+        digest_each(algorithm, way, kept, &mut digests);
+        digests
+    }
+
     /// The digest of the stream that has ended.
     fn digest(&mut self) -> Option<Digest> {
         loop {
@@ -265,9 +257,19 @@ impl<'h> Tap<'h> {
     }
 }
 
+/// What a stream has come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Contents {
+    /// It has been hashed.
+    Digested(Digest),
+    /// It is short, and to be hashed [together](Tap::digests) with others.
+    Kept(Vec<u8>),
+}
+
 /// A stream under way. One that is dropped is given up.
 #[derive(Debug)]
 pub(super) struct Flow<'t, 'h> {
+    algorithm: Algorithm,
     course: Course<'t, 'h>,
     _counted: Counted<'h>,
 }
@@ -284,6 +286,8 @@ impl Drop for Counted<'_> {
 
 #[derive(Debug)]
 enum Course<'t, 'h> {
+    /// To be hashed later, with others.
+    Kept(Vec<u8>),
     /// Hashed at once.
     Here(Stream),
     /// Hashed by another thread.
@@ -301,23 +305,40 @@ impl Flow<'_, '_> {
     /// These bytes come next.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         match &mut self.course {
+            Course::Kept(kept) if kept.len() + bytes.len() <= SMALL as usize => {
+                kept.extend_from_slice(bytes);
+            }
+            // There is more than was said.
+            Course::Kept(kept) => {
+                let mut stream = Stream::new(self.algorithm);
+                stream.update(kept);
+                stream.update(bytes);
+                self.course = Course::Here(stream);
+            }
             Course::Here(stream) => stream.update(bytes),
             Course::There(line) => line.push(bytes),
         }
     }
 
-    /// The digest of all; none, if the thread that made it has ended.
-    pub(super) fn finish(self) -> Option<Digest> {
+    /// What the stream has come to; none, if the thread that hashed it has ended.
+    pub(super) fn finish(self) -> Option<Contents> {
         match self.course {
-            Course::Here(stream) => Some(stream.finish()),
-            Course::There(line) => line.finish(),
+            Course::Kept(kept) => Some(Contents::Kept(kept)),
+            Course::Here(stream) => Some(Contents::Digested(stream.finish())),
+            Course::There(line) => line.finish().map(Contents::Digested),
         }
     }
 }
 
 impl Line<'_, '_> {
     fn push(&mut self, bytes: &[u8]) {
-        for piece in bytes.chunks(self.tap.hashers.piece) {
+        let hashers = self.tap.hashers;
+        // Where streams wait for each other, a long block would have the others wait for long.
+        let most = match hashers.n_lanes {
+            1 => usize::MAX,
+            _ => hashers.queue.block_size.min(PIECE),
+        };
+        for piece in bytes.chunks(most) {
             if let Some(mut buffer) = self.tap.buffer(piece.len()) {
                 buffer.clear();
                 buffer.extend_from_slice(piece);

@@ -12,7 +12,7 @@ use zcopy::{Report, Transfer};
 use super::attributes::Named;
 use super::containment::identity;
 use super::counts::Count;
-use super::hashing::Tap;
+use super::hashing::{Contents, Tap};
 use super::tree::Entry;
 use crate::digest::Digest;
 use crate::exit;
@@ -30,8 +30,8 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Runs a transfer of about so many bytes, counts what passes as it does, and gives the digest of it; none, if the thread that made it
-    /// has ended.
+    /// Runs a transfer of about so many bytes, counts what passes as it does, and says what it was; nothing, if the thread that hashed it has
+    /// ended.
     ///
     /// # Errors
     ///
@@ -41,7 +41,7 @@ impl Reader<'_> {
         transfer: Transfer<'_>,
         size: u64,
         passed: Option<&Count>,
-    ) -> Result<(Report, Option<Digest>), zcopy::Error> {
+    ) -> Result<(Report, Option<Contents>), zcopy::Error> {
         let mut flow = self.tap.begin(size);
         let transfer = transfer.inspect(|bytes| {
             flow.push(bytes);
@@ -64,44 +64,45 @@ impl Reader<'_> {
         size: u64,
         passed: Option<&Count>,
     ) -> anyhow::Result<Digest> {
-        self.digest_by(self.block_size, file, size, passed)
+        let contents = self.contents_by(self.block_size, file, size, passed)?;
+        Ok(self.tap.digest_of(&contents))
     }
 
-    /// The same, of a file of which nothing is in memory yet, nor to be kept there: past the cache, unless it is short.
+    /// What a file holds of which nothing is in memory yet, nor to be kept there. It is read past the cache, unless it is short.
     ///
     /// # Errors
     ///
     /// As [`digest_of`](Self::digest_of).
-    pub(super) fn digest_past_cache(
+    pub(super) fn contents_past_cache(
         &mut self,
         file: &File,
         size: u64,
         passed: Option<&Count>,
-    ) -> anyhow::Result<Digest> {
+    ) -> anyhow::Result<Contents> {
         if size < AT_ONCE as u64 {
-            return self.digest_of(file, size, passed);
+            return self.contents_by(self.block_size, file, size, passed);
         }
         if let Ok(flags) = rustix::fs::fcntl_getfl(file) {
             // It is only slower if the file system cannot do that.
             let _ = rustix::fs::fcntl_setfl(file, flags | OFlags::DIRECT);
         }
-        self.digest_by(self.block_size.max(AT_ONCE), file, size, passed)
+        self.contents_by(self.block_size.max(AT_ONCE), file, size, passed)
     }
 
-    fn digest_by(
+    fn contents_by(
         &mut self,
         at_once: usize,
         file: &File,
         size: u64,
         passed: Option<&Count>,
-    ) -> anyhow::Result<Digest> {
+    ) -> anyhow::Result<Contents> {
         let transfer = Transfer::new(file, self.nowhere)
             .source_offset(0)
             .buffer_size(at_once);
-        let (_, digest) = self
+        let (_, contents) = self
             .run(transfer, size, passed)
             .map_err(|error| anyhow!(exit::cause(&error)))?;
-        digest.ok_or_else(no_digest)
+        contents.ok_or_else(no_digest)
     }
 
     /// The digest of an entry.

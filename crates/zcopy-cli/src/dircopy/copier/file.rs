@@ -9,11 +9,12 @@ use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{Advice, Mode, Stat};
 use zcopy::{Reflink, Report, Side, Transfer};
 
-use super::{Copier, Course, Settled};
+use super::{Copied, Copier, Read, Settled};
 use crate::digest::Digest;
 use crate::dircopy::attributes::{self, Named};
 use crate::dircopy::containment::identity;
 use crate::dircopy::counts::Count;
+use crate::dircopy::hashing::Contents;
 use crate::dircopy::place::{self, Replace};
 use crate::dircopy::policy::{Decision, Policy, decide};
 use crate::dircopy::reading::{AT_ONCE, is_untouched, no_digest, open_regular, size};
@@ -25,7 +26,7 @@ type Place = place::Place<Arc<OwnedFd>>;
 
 /// How a file's bytes got there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+pub(super) enum Way {
     Written,
     Shared,
 }
@@ -76,39 +77,57 @@ impl<'a> Copier<'a> {
         entry: &Entry,
         replace: Replace,
         passed: Option<&'a Count>,
-    ) -> anyhow::Result<Course<'a>> {
+    ) -> anyhow::Result<Copied<'a>> {
         let draft = Draft::begin(entry, replace, passed)?;
         let wants_digest = self.settings.wants_digests();
         if !self.share(entry, &draft)? {
-            let digest = self.write(entry, &draft, wants_digest)?;
+            let contents = self.write(entry, &draft, wants_digest)?;
             return self
-                .publish(entry, draft, (Way::Written, digest))
-                .map(Course::Over);
+                .pass(entry, draft, Way::Written, contents)
+                .map(Copied::Read);
         }
         if wants_digest {
-            return Ok(Course::Cloned(draft));
+            return Ok(Copied::Cloned(draft));
         }
         if let Some(passed) = passed {
             passed.add(size(&draft.stat));
         }
-        self.publish(entry, draft, (Way::Shared, None))
-            .map(Course::Over)
+        self.pass(entry, draft, Way::Shared, None).map(Copied::Read)
     }
 
-    /// Hashes a clone, and gives it its name.
-    pub(super) fn read(&mut self, entry: &Entry, draft: Draft<'_>) -> anyhow::Result<Settled> {
-        let size = size(&draft.stat);
-        let file = draft.place.file();
-        let digest = self.reader.digest_past_cache(file, size, draft.passed);
-        let digest = digest.context("cannot read its copy")?;
-        self.publish(entry, draft, (Way::Shared, Some(digest)))
+    /// Reads a clone.
+    pub(super) fn read(&mut self, entry: &Entry, copied: Copied<'a>) -> anyhow::Result<Read<'a>> {
+        let draft = match copied {
+            Copied::Cloned(draft) => draft,
+            Copied::Read(read) => return Ok(read),
+        };
+        let (file, size) = (draft.place.file(), size(&draft.stat));
+        let contents = self.reader.contents_past_cache(file, size, draft.passed);
+        let contents = contents.context("cannot read its copy")?;
+        self.pass(entry, draft, Way::Shared, Some(contents))
+    }
+
+    /// Gives a copy its name, unless it has to be hashed before.
+    fn pass(
+        &mut self,
+        entry: &Entry,
+        draft: Draft<'a>,
+        way: Way,
+        contents: Option<Contents>,
+    ) -> anyhow::Result<Read<'a>> {
+        let digest = match contents {
+            Some(Contents::Kept(kept)) => return Ok(Read::Kept(draft, way, kept)),
+            Some(Contents::Digested(digest)) => Some(digest),
+            None => None,
+        };
+        self.publish(entry, draft, (way, digest)).map(Read::Over)
     }
 
     /// Gives a copy its name: all its bytes have been written and are what they should be. Before, its attributes are set, and of one that was
     /// written a descriptor is closed without a word of anything gone wrong.
     ///
     /// Should the last close fail all the same, the file is there, is reported, and has no line.
-    fn publish(
+    pub(super) fn publish(
         &mut self,
         entry: &Entry,
         draft: Draft<'_>,
@@ -221,13 +240,13 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Writes the copy, and digests what is written.
+    /// Writes the copy, and says what is written, if it is to be digested.
     fn write(
         &mut self,
         entry: &Entry,
         draft: &Draft<'_>,
         wants_digest: bool,
-    ) -> anyhow::Result<Option<Digest>> {
+    ) -> anyhow::Result<Option<Contents>> {
         let Draft {
             source,
             stat,
@@ -236,11 +255,11 @@ impl<'a> Copier<'a> {
             ..
         } = draft;
         let transfer = Transfer::new(source, place);
-        let (report, digest) = if wants_digest {
+        let (report, contents) = if wants_digest {
             let transfer = transfer.buffer_size(self.reader.block_size);
             let run = self.reader.run(transfer, size(stat), *passed);
-            let (report, digest) = run.map_err(|error| of_transfer(&error))?;
-            (report, Some(digest.ok_or_else(no_digest)?))
+            let (report, contents) = run.map_err(|error| of_transfer(&error))?;
+            (report, Some(contents.ok_or_else(no_digest)?))
         } else {
             let report = transfer.run().map_err(|error| of_transfer(&error))?;
             if let Some(passed) = passed {
@@ -253,7 +272,7 @@ impl<'a> Copier<'a> {
             bail!("it changed while it was copied");
         }
         self.explain(entry, &report);
-        Ok(digest)
+        Ok(contents)
     }
 
     /// Reads the copy back from the disk.
@@ -264,8 +283,9 @@ impl<'a> Copier<'a> {
             .context("cannot write its copy")?;
         // A file system without a disk keeps its pages.
         let _ = rustix::fs::fadvise(place, 0, None, Advice::DontNeed);
-        let read = self.reader.digest_past_cache(place.file(), size, None);
-        if Some(read.context("cannot read its copy")?) != digest {
+        let read = self.reader.contents_past_cache(place.file(), size, None);
+        let read = read.context("cannot read its copy")?;
+        if Some(self.reader.tap.digest_of(&read)) != digest {
             bail!("its copy does not read as it was written");
         }
         Ok(())

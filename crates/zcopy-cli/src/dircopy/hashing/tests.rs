@@ -29,27 +29,6 @@ fn as_many_bytes_may_wait_as_were_asked_for_and_two_blocks_of_any_length() {
     assert_eq!([1, 100, 100_000].map(|len| queue(1).most(len)), [1; 3]);
 }
 
-/// What is pushed at once may be longer than what waits in a lane for others.
-#[test]
-fn long_blocks_are_handed_over_in_pieces_that_fill_lanes() {
-    thread::scope(|scope| {
-        for way in Way::all() {
-            let hashers = Hashers::by(way, scope, Algorithm::Sha256, 1, queue(10));
-            let longest = if way.lanes() > 1 { 100_000 } else { usize::MAX };
-            assert_eq!(hashers.piece, longest, "{way}");
-            let queue = Queue {
-                size: 10,
-                block_size: 1 << 20,
-            };
-            let hashers = Hashers::by(way, scope, Algorithm::Sha256, 1, queue);
-            assert!(
-                way.lanes() < 2 || hashers.piece * 2 <= Lanes::WAITING,
-                "{way}"
-            );
-        }
-    });
-}
-
 /// Buffers that were as long as a long block are not kept beside those of short ones.
 #[test]
 fn a_tap_holds_no_more_than_its_queue_does() {
@@ -95,7 +74,12 @@ fn streams_of_many_taps_get_their_own_digests() {
                                 flow.push(chunk);
                             }
                             let expected = digests(algorithm, &[&file])[0];
-                            assert_eq!(flow.finish(), Some(expected), "{way} {worker} {len}");
+                            let found = flow.finish();
+                            assert_eq!(
+                                found,
+                                Some(Contents::Digested(expected)),
+                                "{way} {worker} {len}"
+                            );
                         }
                     });
                 }
@@ -118,7 +102,7 @@ fn a_stream_that_is_given_up_leaves_the_next_one_alone() {
                 let mut flow = tap.begin(u64::MAX);
                 flow.push(b"abc");
                 let expected = digests(Algorithm::Sha256, &[b"abc"])[0];
-                assert_eq!(flow.finish(), Some(expected), "{way}");
+                assert_eq!(flow.finish(), Some(Contents::Digested(expected)), "{way}");
             }
         });
     }
@@ -150,4 +134,102 @@ fn files_are_handed_over_while_a_core_would_be_idle() {
         drop(lone);
         assert!(matches!(other.begin(SMALL + 1).course, Course::There(_)));
     });
+}
+
+#[test]
+fn small_files_are_kept_where_there_are_lanes_and_hashed_at_once_where_there_are_none() {
+    for way in Way::all() {
+        thread::scope(|scope| {
+            let hashers = Hashers::by(way, scope, Algorithm::Sha256, 1, queue(4));
+            let mut tap = hashers.tap();
+            for len in [0, 1, 5000, SMALL as usize] {
+                let file = bytes(3, len);
+                let mut flow = tap.begin(len as u64);
+                for chunk in file.chunks(1000) {
+                    flow.push(chunk);
+                }
+                let contents = flow.finish().unwrap();
+                assert_eq!(
+                    tap.digest_of(&contents),
+                    digests(Algorithm::Sha256, &[&file])[0]
+                );
+                let is_kept = contents == Contents::Kept(file);
+                assert_eq!(is_kept, way.lanes() > 1, "{way} {len}");
+            }
+        });
+    }
+}
+
+/// A file can be longer than it claimed to be.
+#[test]
+fn no_more_is_kept_than_a_small_file() {
+    for way in Way::all() {
+        thread::scope(|scope| {
+            let hashers = Hashers::by(way, scope, Algorithm::Sha256, 1, queue(4));
+            let mut tap = hashers.tap();
+            let file = bytes(5, SMALL as usize + 1);
+            let mut flow = tap.begin(0);
+            for chunk in file.chunks(100_000) {
+                flow.push(chunk);
+            }
+            let expected = digests(Algorithm::Sha256, &[&file])[0];
+            assert_eq!(flow.finish(), Some(Contents::Digested(expected)), "{way}");
+        });
+    }
+}
+
+#[test]
+fn what_was_kept_is_hashed_together() {
+    for way in Way::all() {
+        thread::scope(|scope| {
+            let hashers = Hashers::by(way, scope, Algorithm::Sha256, 1, queue(4));
+            let files: Vec<_> = (0..40).map(|at| bytes(at, at * 377)).collect();
+            let files: Vec<_> = files.iter().map(Vec::as_slice).collect();
+            let expected = digests(Algorithm::Sha256, &files);
+            assert_eq!(hashers.tap().digests(&files), expected, "{way}");
+        });
+    }
+}
+
+/// Full lanes take no longer than half of them, and a thread without streams leaves its core to those who copy.
+#[test]
+fn the_lanes_of_one_thread_are_filled_before_those_of_the_next() {
+    for way in Way::all().filter(|way| way.lanes() > 1) {
+        thread::scope(|scope| {
+            let hashers = Hashers::by(way, scope, Algorithm::Sha256, 2, queue(4));
+            let mut taps: Vec<_> = (0..way.lanes() + 2).map(|_| hashers.tap()).collect();
+            let mut flows: Vec<_> = taps.iter_mut().map(|tap| tap.begin(u64::MAX)).collect();
+            let n_open = || {
+                hashers
+                    .threads
+                    .iter()
+                    .map(|hasher| hasher.n_open.load(Ordering::Relaxed))
+            };
+            let mut found: Vec<_> = n_open().collect();
+            found.sort_unstable();
+            assert_eq!(found, [2, way.lanes()], "{way}");
+            flows.clear();
+            assert_eq!(n_open().sum::<usize>(), 0, "{way}");
+        });
+    }
+}
+
+/// One that brings nothing does not hold up the others.
+#[test]
+fn a_stream_without_bytes_is_not_waited_for() {
+    for way in Way::all() {
+        thread::scope(|scope| {
+            let hashers = Hashers::by(way, scope, Algorithm::Sha256, 1, queue(2));
+            let (mut idle, mut busy) = (hashers.tap(), hashers.tap());
+            let idle = idle.begin(u64::MAX);
+            let file = bytes(1, 2_000_000);
+            let mut flow = busy.begin(u64::MAX);
+            for chunk in file.chunks(100_000) {
+                flow.push(chunk);
+            }
+            let expected = digests(Algorithm::Sha256, &[&file])[0];
+            assert_eq!(flow.finish(), Some(Contents::Digested(expected)), "{way}");
+            drop(idle);
+        });
+    }
 }
