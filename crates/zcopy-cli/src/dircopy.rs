@@ -33,6 +33,7 @@ use copier::{Copier, Done};
 use counts::Counts;
 use end::End;
 use face::{Face, Manner};
+use gate::Gate;
 use hashing::Hashers;
 use ledger::Ledger;
 use place::Durability;
@@ -63,6 +64,7 @@ mod settings;
 mod batches;
 mod budget;
 mod copier;
+mod gate;
 mod hashing;
 mod ledger;
 mod links;
@@ -250,8 +252,11 @@ fn copy_entries(
 ) {
     let sharing = Sharing::default();
     let budget = Budget::of_process();
-    let n_jobs = budget.jobs(settings.jobs_into(root.directory().destination()));
-    let most_ahead = budget.clones_ahead(n_jobs);
+    let destination = root.directory().destination();
+    let n_jobs = budget.jobs(settings.jobs_into(destination));
+    let n_makers = n_jobs.min(settings.makers_in(destination));
+    let most_ahead = budget.ahead(n_jobs, n_makers);
+    let gate = Gate::new(n_makers);
     let of_directory = budget.weight_of_directory();
     let walk = root.walk(settings.walk(), |trouble| face.complain_of(&trouble));
     let mut batches = Batches::of(walk, settings.durability);
@@ -267,6 +272,7 @@ fn copy_entries(
             face,
             counts,
             sharing: &sharing,
+            gate: &gate,
             reader: Reader {
                 tap: hashers.tap(),
                 nowhere,

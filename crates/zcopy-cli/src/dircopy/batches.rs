@@ -61,3 +61,8 @@ impl<W: Iterator<Item = Entry>> Iterator for Batches<W> {
         Some(batch)
     }
 }
+
+/// Whether a batch is a long file.
+pub(super) fn is_long(batch: &[Job]) -> bool {
+    matches!(batch, [job] if size(job.entry.stat()) > MOST_BYTES)
+}

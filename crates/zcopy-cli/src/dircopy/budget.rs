@@ -7,16 +7,17 @@ use crate::order::MOST_WAITING;
 /// Standard streams and the like, the sum file, both roots, and two for each of some levels of the tree.
 const KEPT: usize = 24;
 
-/// A job's open files besides clones that wait: those of its directory, and two for a moment.
+/// A job's open files besides those at hand: those of its directory, and two for a moment.
 const OF_A_JOB: usize = 4;
 
 /// A file and its copy.
-const OF_A_CLONE: usize = 2;
+const OF_A_FILE: usize = 2;
 
 /// A directory and its copy.
 const OF_A_DIRECTORY: usize = 2;
 
-/// Clones that are read from the disk together: 16 make up for its latency, and so do 64 of all copiers.
+/// Small files that are begun before the first is ended, so that clones are read from the disk together, and hashed together what is kept: 16
+/// make up for its latency, and fill all lanes, and so do 64 of all copiers.
 const MOST_AHEAD: usize = 16;
 const MOST_AHEAD_OF_ALL: usize = 64;
 
@@ -50,17 +51,20 @@ impl Budget {
         }
     }
 
-    /// As many jobs as are wanted, or as there is room for, with two clones each.
+    /// As many jobs as are wanted, or as there is room for, with two files each.
     pub(super) fn jobs(self, wanted: usize) -> usize {
         wanted
-            .min(self.for_jobs / (OF_A_JOB + 2 * OF_A_CLONE))
+            .min(self.for_jobs / (OF_A_JOB + 2 * OF_A_FILE))
             .max(1)
     }
 
-    /// How many clones each of so many jobs has read from the disk together.
-    pub(super) fn clones_ahead(self, n_jobs: usize) -> usize {
-        let fitting = (self.for_jobs / n_jobs).saturating_sub(OF_A_JOB) / OF_A_CLONE;
-        fitting.min(MOST_AHEAD_OF_ALL / n_jobs).clamp(1, MOST_AHEAD)
+    /// How many files each of those jobs, of so many, that deal with small ones has open together.
+    pub(super) fn ahead(self, n_jobs: usize, n_makers: usize) -> usize {
+        let taken = n_jobs * (OF_A_JOB + OF_A_FILE);
+        let more = self.for_jobs.saturating_sub(taken) / (n_makers * OF_A_FILE);
+        (1 + more)
+            .min(MOST_AHEAD_OF_ALL / n_makers)
+            .clamp(1, MOST_AHEAD)
     }
 
     /// What a directory that is kept open by links that wait weighs, in bytes of results.
@@ -78,14 +82,16 @@ mod tests {
     fn nothing_goes_beyond_the_limit_together() {
         for n_descriptors in (0..2000).chain([4096, 1 << 20, usize::MAX]) {
             let budget = Budget::of(n_descriptors);
-            for wanted in [1, 2, 4, 64, 4096] {
+            for (wanted, makers) in [(1, 1), (2, 1), (4, 4), (16, 2), (64, 4), (4096, 4096)] {
                 let n_jobs = budget.jobs(wanted);
-                let ahead = budget.clones_ahead(n_jobs);
+                let n_makers = n_jobs.min(makers);
+                let ahead = budget.ahead(n_jobs, n_makers);
                 let n_directories = MOST_WAITING / budget.weight_of_directory();
                 assert!((1..=wanted).contains(&n_jobs) && (1..=16).contains(&ahead));
                 assert!((1..=512).contains(&n_directories));
                 let needed = KEPT
-                    + n_jobs * (OF_A_JOB + ahead * OF_A_CLONE)
+                    + n_jobs * (OF_A_JOB + OF_A_FILE)
+                    + n_makers * (ahead - 1) * OF_A_FILE
                     + n_directories * OF_A_DIRECTORY;
                 // With fewer there is one of each all the same.
                 assert!(
@@ -100,10 +106,8 @@ mod tests {
     fn many_descriptors_bound_nothing() {
         let budget = Budget::of(1 << 20);
         assert_eq!(budget.jobs(4096), 4096);
-        assert_eq!(
-            [1, 4, 8, 64].map(|n| budget.clones_ahead(n)),
-            [16, 16, 8, 1]
-        );
+        assert_eq!([1, 4, 8, 64].map(|n| budget.ahead(n, n)), [16, 16, 8, 1]);
+        assert_eq!(budget.ahead(64, 4), 16);
         assert_eq!(budget.weight_of_directory(), 16 << 10);
     }
 }

@@ -5,9 +5,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use anyhow::{Context as _, bail};
 use rustix::fs::{FileType, Stat};
 
+use super::batches;
 use super::containment::{Identity, identity};
 use super::counts::Counts;
 use super::face::Face;
+use super::gate::Gate;
 use super::links::Role;
 use super::place::Replace;
 use super::policy::{self, Decision, Policy, decide};
@@ -87,8 +89,11 @@ pub(super) struct Copier<'a> {
     pub(super) face: &'a Face<'a>,
     pub(super) counts: &'a Counts,
     pub(super) sharing: &'a Sharing,
+    /// Through which those go who make small files, one after another.
+    pub(super) gate: &'a Gate,
     pub(super) reader: Reader<'a>,
-    /// How many entries are begun before the first of them is ended, so that their clones are read from the disk together.
+    /// How many entries are begun before the first of them is ended, so that clones are read from the disk together, and what is kept is hashed
+    /// together.
     pub(super) most_ahead: usize,
 }
 
@@ -155,6 +160,8 @@ fn over<'a>(settled: Settled) -> Copied<'a> {
 impl<'a> Copier<'a> {
     /// Does all that needs no other entries. What goes wrong is complained of.
     pub(super) fn work(&mut self, batch: Vec<Job>) -> Vec<Done> {
+        let gate = self.gate;
+        let _passing = (!batches::is_long(&batch)).then(|| gate.pass());
         let mut done = Vec::with_capacity(batch.len());
         let mut batch = batch.into_iter().peekable();
         while batch.peek().is_some() {

@@ -16,6 +16,9 @@ use crate::quote::argument;
 /// More files are not copied at once, unless that is told: each may have buffers.
 const MOST_JOBS: usize = 64;
 
+/// More long files a core are not copied at once: eight fill the lanes of most registers, and one core hashes for two where there are more.
+const MOST_STREAMS: usize = 8;
+
 /// `BTRFS_SUPER_MAGIC`.
 const BTRFS: i128 = 0x9123_683e;
 
@@ -89,20 +92,30 @@ impl Settings {
 
     /// How many files are copied at once into this directory's file system.
     ///
-    /// Two a core: a cold disk is read twice as fast as by one, and no faster by four. On btrfs one, since threads that make files there wait
-    /// for each other. Where hashing has lanes to fill, one for each. At most 64.
+    /// As many as threads [make](Self::makers_in) files, unless hashing has lanes to fill by long ones: then up to eight a core, but not more
+    /// than there are lanes. At most 64.
     pub(super) fn jobs_into(&self, destination: impl AsFd) -> usize {
+        self.n_jobs.unwrap_or_else(|| {
+            let streams = if self.wants_digests() {
+                hashing::streams(self.algorithm).min(MOST_STREAMS)
+            } else {
+                1
+            };
+            let n_jobs = self.makers_in(destination).max(self.n_cores * streams);
+            n_jobs.min(MOST_JOBS)
+        })
+    }
+
+    /// How many threads make many small files at once in this directory's file system, if that was not told.
+    ///
+    /// Two a core: a cold disk is read twice as fast as by one, and no faster by four. On btrfs one, since threads that make files there wait
+    /// for each other.
+    pub(super) fn makers_in(&self, destination: impl AsFd) -> usize {
         self.n_jobs.unwrap_or_else(|| {
             let file_system = rustix::fs::fstatfs(destination);
             // The type is a `c_long` here and something else there.
             let is_btrfs = file_system.is_ok_and(|found| i128::from(found.f_type) == BTRFS);
-            let streams = hashing::streams(self.algorithm);
-            let a_core = match (self.wants_digests(), is_btrfs) {
-                (true, _) if streams > 1 => streams,
-                (_, true) => 1,
-                (_, false) => 2,
-            };
-            (self.n_cores * a_core).min(MOST_JOBS)
+            self.n_cores * if is_btrfs { 1 } else { 2 }
         })
     }
 
