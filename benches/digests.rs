@@ -100,33 +100,24 @@ fn chunks(criterion: &mut Criterion) {
             .map(|file| sha2::Sha256::digest(file).into())
             .collect();
         for way in [Way::one_by_one(), Way::in_lanes()] {
-            for how in ["push", "push_together"] {
-                let id = BenchmarkId::new(format!("{name}/{how}"), way);
-                let mut lanes = Lanes::by(Algorithm::Sha256, way);
-                group.bench_function(id, |bencher| {
-                    bencher.iter(|| {
-                        let open: Vec<_> = files.iter().map(|_| lanes.open()).collect();
-                        for at in (0..size).step_by(CHUNK) {
-                            let end = size.min(at + CHUNK);
-                            let pieces = open.iter().zip(&files);
-                            let pieces = pieces.map(|(lane, file)| (lane, &file[at..end]));
-                            if how == "push" {
-                                for (lane, piece) in pieces {
-                                    lanes.push(lane, piece);
-                                }
-                            } else {
-                                lanes.push_together(&pieces.collect::<Vec<_>>());
-                            }
-                        }
-                        for lane in &open {
-                            lanes.end(lane);
-                        }
-                        for (lane, expected) in open.into_iter().zip(&expected) {
-                            assert_eq!(lanes.finish(lane).as_bytes(), expected);
-                        }
-                    });
+            let mut lanes = Lanes::by(Algorithm::Sha256, way);
+            group.bench_function(BenchmarkId::new(&name, way), |bencher| {
+                bencher.iter(|| {
+                    let open: Vec<_> = files.iter().map(|_| lanes.open()).collect();
+                    for at in (0..size).step_by(CHUNK) {
+                        let end = size.min(at + CHUNK);
+                        let pieces = open.iter().zip(&files);
+                        let pieces = pieces.map(|(lane, file)| (lane, &file[at..end]));
+                        lanes.push_together(&pieces.collect::<Vec<_>>());
+                    }
+                    for lane in &open {
+                        lanes.end(lane);
+                    }
+                    for (lane, expected) in open.into_iter().zip(&expected) {
+                        assert_eq!(lanes.finish(lane).as_bytes(), expected);
+                    }
                 });
-            }
+            });
         }
     }
 }

@@ -253,9 +253,10 @@ fn copy_entries(
     let sharing = Sharing::default();
     let budget = Budget::of_process();
     let destination = root.directory().destination();
-    let n_jobs = budget.jobs(settings.jobs_into(destination));
-    let n_makers = n_jobs.min(settings.makers_in(destination));
-    let most_ahead = budget.ahead(n_jobs, n_makers);
+    let crowd = settings.crowd_into(destination);
+    let n_jobs = budget.jobs(crowd.n_jobs);
+    let n_makers = n_jobs.min(crowd.n_makers);
+    let most_ahead = budget.ahead(n_jobs, n_makers, settings.lanes());
     let gate = Gate::new(n_makers);
     let of_directory = budget.weight_of_directory();
     let walk = root.walk(settings.walk(), |trouble| face.complain_of(&trouble));
@@ -263,7 +264,7 @@ fn copy_entries(
     thread::scope(|scope| {
         let hashers = Hashers::start(
             scope,
-            settings.algorithm,
+            (settings.algorithm, settings.way),
             settings.n_hashers(),
             settings.queue,
         );

@@ -22,8 +22,7 @@ const BLOCK: usize = 64;
 ///
 /// let mut lanes = Lanes::new(Algorithm::Sha256);
 /// let (one, two) = (lanes.open(), lanes.open());
-/// lanes.push(&one, b"a");
-/// lanes.push(&two, b"x");
+/// lanes.push_together(&[(&one, b"a"), (&two, b"x")]);
 /// lanes.push(&one, b"bc");
 /// assert_eq!(lanes.finish(one), digests(Algorithm::Sha256, &[b"abc"])[0]);
 /// assert_eq!(lanes.finish(two), digests(Algorithm::Sha256, &[b"x"])[0]);
@@ -58,7 +57,7 @@ enum Slot {
     Shared(Shared),
 }
 
-/// A stream whose blocks wait for those of others.
+/// A stream whose blocks are hashed with those of others.
 #[derive(Debug)]
 struct Shared {
     state: State,
@@ -141,7 +140,7 @@ impl Lanes {
         }
     }
 
-    /// These bytes come next in this stream.
+    /// These bytes come next in this stream, and are hashed by themselves.
     ///
     /// # Examples
     ///

@@ -10,7 +10,7 @@ use super::budget::Budget;
 use super::face::Manner;
 use super::policy::Policy;
 use crate::choice::{self, Choice};
-use crate::digest::Algorithm;
+use crate::digest::{Algorithm, Way};
 use crate::number::parse_size;
 use crate::sums::check;
 
@@ -103,6 +103,17 @@ pub struct Args {
     #[arg(short, long, value_name = "N", value_parser = number)]
     pub(super) jobs: Option<NonZeroUsize>,
 
+    /// Hash many files together: WHEN is always, never, or auto, where that is faster
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_default_value = true,
+        hide_possible_values = true,
+        value_parser = choice::parser::<Lanes>()
+    )]
+    pub(super) lanes: Lanes,
+
     /// How many blocks of each file may wait to be hashed
     #[arg(long, value_name = "N", default_value = "10", value_parser = number)]
     pub(super) queue_size: NonZeroUsize,
@@ -149,7 +160,7 @@ pub struct Args {
 }
 
 /// What goes with a copy, and not with `--check`.
-const COPIES: [&str; 16] = [
+const COPIES: [&str; 17] = [
     "input",
     "output",
     "overwrite_policy",
@@ -161,6 +172,7 @@ const COPIES: [&str; 16] = [
     "dereference",
     "one_file_system",
     "exclude",
+    "lanes",
     "queue_size",
     "block_size",
     "quiet",
@@ -207,6 +219,33 @@ impl Choice for Policy {
         ("always", Policy::Always),
         ("update", Policy::Update),
     ];
+}
+
+/// When files are hashed together, in lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lanes {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Choice for Lanes {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("auto", Self::Auto),
+        ("always", Self::Always),
+        ("never", Self::Never),
+    ];
+}
+
+impl Lanes {
+    /// How digests are made then.
+    pub(super) fn way(self) -> Way {
+        match self {
+            Self::Auto => Way::best(),
+            Self::Always => Way::in_lanes(),
+            Self::Never => Way::one_by_one(),
+        }
+    }
 }
 
 impl Choice for Algorithm {

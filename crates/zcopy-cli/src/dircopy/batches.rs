@@ -6,6 +6,7 @@ use std::iter::Peekable;
 use std::sync::Arc;
 
 use super::copier::Job;
+use super::hashing::SHORT;
 use super::links::Links;
 use super::place::Durability;
 use super::reading::size;
@@ -14,7 +15,7 @@ use super::tree::Entry;
 /// How many entries a batch has at most.
 const MOST: usize = 256;
 
-/// How many bytes their files have at most, if there are several: a long file comes alone.
+/// How many bytes their files have at most, if there are several.
 const MOST_BYTES: u64 = 1 << 20;
 
 /// The entries of a walk, in batches.
@@ -47,10 +48,12 @@ impl<W: Iterator<Item = Entry>> Iterator for Batches<W> {
         let directory = Arc::clone(first.directory());
         let mut n_bytes = size(first.stat());
         let mut batch = vec![self.links.job(first)];
-        while batch.len() < self.most {
+        // A long file comes alone.
+        while batch.len() < self.most && !is_long(&batch) {
             let next = self.walk.next_if(|entry| {
                 let is_neighbour = Arc::ptr_eq(entry.directory(), &directory);
-                is_neighbour && n_bytes.saturating_add(size(entry.stat())) <= MOST_BYTES
+                let size = size(entry.stat());
+                is_neighbour && size <= SHORT && n_bytes.saturating_add(size) <= MOST_BYTES
             });
             let Some(entry) = next else {
                 break;
@@ -64,5 +67,5 @@ impl<W: Iterator<Item = Entry>> Iterator for Batches<W> {
 
 /// Whether a batch is a long file.
 pub(super) fn is_long(batch: &[Job]) -> bool {
-    matches!(batch, [job] if size(job.entry.stat()) > MOST_BYTES)
+    matches!(batch, [job] if size(job.entry.stat()) > SHORT)
 }

@@ -16,10 +16,9 @@ const OF_A_FILE: usize = 2;
 /// A directory and its copy.
 const OF_A_DIRECTORY: usize = 2;
 
-/// Small files that are begun before the first is ended, so that clones are read from the disk together, and hashed together what is kept: 16
-/// make up for its latency, and fill all lanes, and so do 64 of all copiers.
-const MOST_AHEAD: usize = 16;
-const MOST_AHEAD_OF_ALL: usize = 64;
+/// Clones that are read from the disk together: 16 make up for its latency, and so do 64 of all copiers.
+const READ_TOGETHER: usize = 16;
+const READ_TOGETHER_BY_ALL: usize = 64;
 
 /// More directories do not wait for their links' turns.
 const MOST_DIRECTORIES: usize = 512;
@@ -58,13 +57,13 @@ impl Budget {
             .max(1)
     }
 
-    /// How many files each of those jobs, of so many, that deal with small ones has open together.
-    pub(super) fn ahead(self, n_jobs: usize, n_makers: usize) -> usize {
+    /// How many files a job has open together that makes short ones, if so many of the jobs do, one at least: as many as are read from the disk
+    /// together, or hashed together in so many lanes.
+    pub(super) fn ahead(self, n_jobs: usize, n_makers: usize, n_lanes: usize) -> usize {
         let taken = n_jobs * (OF_A_JOB + OF_A_FILE);
         let more = self.for_jobs.saturating_sub(taken) / (n_makers * OF_A_FILE);
-        (1 + more)
-            .min(MOST_AHEAD_OF_ALL / n_makers)
-            .clamp(1, MOST_AHEAD)
+        let wanted = (READ_TOGETHER_BY_ALL / n_makers).min(READ_TOGETHER);
+        wanted.max(n_lanes).min(1 + more)
     }
 
     /// What a directory that is kept open by links that wait weighs, in bytes of results.
@@ -82,12 +81,15 @@ mod tests {
     fn nothing_goes_beyond_the_limit_together() {
         for n_descriptors in (0..2000).chain([4096, 1 << 20, usize::MAX]) {
             let budget = Budget::of(n_descriptors);
-            for (wanted, makers) in [(1, 1), (2, 1), (4, 4), (16, 2), (64, 4), (4096, 4096)] {
-                let n_jobs = budget.jobs(wanted);
-                let n_makers = n_jobs.min(makers);
-                let ahead = budget.ahead(n_jobs, n_makers);
+            let crowds = [(1, 1), (2, 1), (4, 4), (16, 2), (64, 4), (4096, 4096)];
+            for ((wanted, makers), n_lanes) in
+                crowds.map(|crowd| [(crowd, 1), (crowd, 16)]).as_flattened()
+            {
+                let n_jobs = budget.jobs(*wanted);
+                let n_makers = n_jobs.min(*makers);
+                let ahead = budget.ahead(n_jobs, n_makers, *n_lanes);
                 let n_directories = MOST_WAITING / budget.weight_of_directory();
-                assert!((1..=wanted).contains(&n_jobs) && (1..=16).contains(&ahead));
+                assert!((1..=*wanted).contains(&n_jobs) && (1..=16).contains(&ahead));
                 assert!((1..=512).contains(&n_directories));
                 let needed = KEPT
                     + n_jobs * (OF_A_JOB + OF_A_FILE)
@@ -106,8 +108,10 @@ mod tests {
     fn many_descriptors_bound_nothing() {
         let budget = Budget::of(1 << 20);
         assert_eq!(budget.jobs(4096), 4096);
-        assert_eq!([1, 4, 8, 64].map(|n| budget.ahead(n, n)), [16, 16, 8, 1]);
-        assert_eq!(budget.ahead(64, 4), 16);
+        assert_eq!([1, 4, 8, 64].map(|n| budget.ahead(n, n, 1)), [16, 16, 8, 1]);
+        assert_eq!(budget.ahead(64, 4, 1), 16);
+        assert_eq!(budget.ahead(64, 64, 8), 8);
+        assert_eq!(budget.ahead(64, 64, 16), 16);
         assert_eq!(budget.weight_of_directory(), 16 << 10);
     }
 }

@@ -13,7 +13,7 @@ use super::gate::Gate;
 use super::links::Role;
 use super::place::Replace;
 use super::policy::{self, Decision, Policy, decide};
-use super::reading::{Reader, size};
+use super::reading::{Reader, no_digest, size};
 use super::settings::Settings;
 use super::sharing::Sharing;
 use super::tree::Entry;
@@ -89,7 +89,7 @@ pub(super) struct Copier<'a> {
     pub(super) face: &'a Face<'a>,
     pub(super) counts: &'a Counts,
     pub(super) sharing: &'a Sharing,
-    /// Through which those go who make small files, one after another.
+    /// Through which go those who make short files.
     pub(super) gate: &'a Gate,
     pub(super) reader: Reader<'a>,
     /// How many entries are begun before the first of them is ended, so that clones are read from the disk together, and what is kept is hashed
@@ -97,30 +97,30 @@ pub(super) struct Copier<'a> {
     pub(super) most_ahead: usize,
 }
 
-/// An entry of which something is done by steps, and how far it has come.
-enum Begun<C> {
+/// How far an entry has come.
+enum Step<C> {
     /// Nothing is left to be done here.
     Done(Done),
     /// It has come so far, or failed.
     Going(Job, anyhow::Result<C>),
 }
 
-impl<C> Begun<C> {
-    /// How far it has come.
-    fn course(&self) -> Option<&C> {
+impl<C> Step<C> {
+    /// How far it has come, unless it is done or has failed.
+    fn reached(&self) -> Option<&C> {
         match self {
-            Self::Going(_, Ok(course)) => Some(course),
+            Self::Going(_, Ok(reached)) => Some(reached),
             Self::Going(_, Err(_)) | Self::Done(_) => None,
         }
     }
 
-    /// Takes the next step, unless it has failed.
-    fn then<D>(self, step: impl FnOnce(&Entry, C) -> anyhow::Result<D>) -> Begun<D> {
+    /// Goes on, unless it is done or has failed.
+    fn then<D>(self, go_on: impl FnOnce(&Entry, C) -> anyhow::Result<D>) -> Step<D> {
         match self {
-            Self::Done(done) => Begun::Done(done),
-            Self::Going(job, course) => {
-                let course = course.and_then(|course| step(&job.entry, course));
-                Begun::Going(job, course)
+            Self::Done(done) => Step::Done(done),
+            Self::Going(job, reached) => {
+                let reached = reached.and_then(|reached| go_on(&job.entry, reached));
+                Step::Going(job, reached)
             }
         }
     }
@@ -132,6 +132,13 @@ enum Copied<'a> {
     Cloned(Draft<'a>),
     /// All bytes have passed.
     Read(Read<'a>),
+}
+
+impl Copied<'_> {
+    /// A copy that has come to its end.
+    const fn over(settled: Settled) -> Self {
+        Self::Read(Read::Over(settled))
+    }
 }
 
 /// How far a copy has come whose bytes have passed.
@@ -152,11 +159,6 @@ impl Read<'_> {
     }
 }
 
-/// A copy that has come to its end.
-fn over<'a>(settled: Settled) -> Copied<'a> {
-    Copied::Read(Read::Over(settled))
-}
-
 impl<'a> Copier<'a> {
     /// Does all that needs no other entries. What goes wrong is complained of.
     pub(super) fn work(&mut self, batch: Vec<Job>) -> Vec<Done> {
@@ -165,28 +167,31 @@ impl<'a> Copier<'a> {
         let mut done = Vec::with_capacity(batch.len());
         let mut batch = batch.into_iter().peekable();
         while batch.peek().is_some() {
-            let some = batch.by_ref().take(self.most_ahead);
-            let copied: Vec<_> = some.map(|job| self.begin(job)).collect();
-            for copied in &copied {
-                if let Some(Copied::Cloned(draft)) = copied.course() {
-                    draft.read_ahead();
-                }
-            }
-            let copied = copied.into_iter();
-            let read = copied.map(|copied| copied.then(|entry, copied| self.read(entry, copied)));
-            let read: Vec<_> = read.collect();
-            let kept = read.iter().filter_map(|read| read.course()?.kept());
-            let mut digests = self
-                .reader
-                .tap
-                .digests(&kept.collect::<Vec<_>>())
-                .into_iter();
-            done.extend(read.into_iter().map(|read| {
-                let settled = read.then(|entry, read| self.settle(entry, read, &mut digests));
-                self.end(settled)
-            }));
+            self.work_together(batch.by_ref().take(self.most_ahead), &mut done);
         }
         done
+    }
+
+    /// Takes each step with all of these, before it takes the next one.
+    fn work_together(&mut self, jobs: impl Iterator<Item = Job>, done: &mut Vec<Done>) {
+        let copied: Vec<_> = jobs.map(|job| self.begin(job)).collect();
+        for step in &copied {
+            if let Some(Copied::Cloned(draft)) = step.reached() {
+                draft.read_ahead();
+            }
+        }
+        let copied = copied.into_iter();
+        let read = copied.map(|step| step.then(|entry, copied| self.read(entry, copied)));
+        let read: Vec<_> = read.collect();
+        let kept: Vec<_> = read
+            .iter()
+            .filter_map(|step| step.reached()?.kept())
+            .collect();
+        let mut digests = self.reader.tap.digests(&kept).into_iter();
+        for step in read {
+            let settled = step.then(|entry, read| self.settle(entry, read, &mut digests));
+            done.push(self.end(settled));
+        }
     }
 
     /// Copies an entry, or leaves its copy, whatever other names it has.
@@ -197,15 +202,15 @@ impl<'a> Copier<'a> {
         self.settle(entry, read, &mut digests.into_iter())
     }
 
-    fn begin(&mut self, job: Job) -> Begun<Copied<'a>> {
+    fn begin(&mut self, job: Job) -> Step<Copied<'a>> {
         let Job { entry, role } = job;
         match role {
             Role::Further(file) if !self.keeps_its_own(&entry) => {
-                Begun::Done(Done::Further { entry, file })
+                Step::Done(Done::Further { entry, file })
             }
             role => {
                 let copied = self.copy_or_leave(&entry);
-                Begun::Going(Job { entry, role }, copied)
+                Step::Going(Job { entry, role }, copied)
             }
         }
     }
@@ -213,7 +218,7 @@ impl<'a> Copier<'a> {
     fn copy_or_leave(&mut self, entry: &Entry) -> anyhow::Result<Copied<'a>> {
         match entry.kind() {
             FileType::RegularFile => self.regular(entry),
-            _ => self.other(entry).map(over),
+            _ => self.other(entry).map(Copied::over),
         }
     }
 
@@ -225,16 +230,19 @@ impl<'a> Copier<'a> {
         digests: &mut impl Iterator<Item = Digest>,
     ) -> anyhow::Result<Settled> {
         match read {
-            Read::Kept(draft, way, _) => self.publish(entry, draft, (way, digests.next())),
+            Read::Kept(draft, way, _) => {
+                let digest = digests.next().ok_or_else(no_digest)?;
+                self.publish(entry, draft, (way, Some(digest)))
+            }
             Read::Over(settled) => Ok(settled),
         }
     }
 
     /// Says what has become of an entry.
-    fn end(&self, settled: Begun<Settled>) -> Done {
+    fn end(&self, settled: Step<Settled>) -> Done {
         let (Job { entry, role }, outcome) = match settled {
-            Begun::Done(done) => return done,
-            Begun::Going(job, outcome) => (job, outcome),
+            Step::Done(done) => return done,
+            Step::Going(job, outcome) => (job, outcome),
         };
         let path = entry.path();
         let settled = outcome
@@ -276,12 +284,12 @@ impl<'a> Copier<'a> {
         };
         match decide(self.settings.policy, entry.stat(), &existing) {
             Decision::Copy => self.copy(entry, Replace::Yes, bytes),
-            Decision::Skip => self.leave(entry, &existing).map(over),
+            Decision::Skip => self.leave(entry, &existing).map(Copied::over),
             Decision::Compare => {
                 let copy = self.reader.digest_of_copy(entry, bytes)?;
                 if copy == self.reader.digest_of_original(entry)? {
                     let digest = self.listed(copy);
-                    Ok(over(self.left(digest, &existing, true)))
+                    Ok(Copied::over(self.left(digest, &existing, true)))
                 } else {
                     // What it holds has been counted.
                     self.copy(entry, Replace::Yes, None)

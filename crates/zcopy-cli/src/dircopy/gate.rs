@@ -73,6 +73,15 @@ mod tests {
     }
 
     #[test]
+    fn as_many_pass_as_were_said() {
+        let gate = Gate::new(2);
+        let both = [gate.pass(), gate.pass()];
+        assert_eq!(*gate.n_free.lock().unwrap(), 0);
+        drop(both);
+        assert_eq!(*gate.n_free.lock().unwrap(), 2);
+    }
+
+    #[test]
     fn who_panics_is_through_too() {
         let gate = Gate::new(1);
         let passed = thread::scope(|scope| {

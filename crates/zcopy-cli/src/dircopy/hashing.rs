@@ -1,6 +1,6 @@
 //! Digests made in threads of their own, while whoever has the bytes goes on.
 //!
-//! Each thread has an inbox, and [`streams`] of many files under way, so that their blocks fill the lanes of vector registers where that
+//! Each thread has an inbox, and [`Streams`] of many files under way, so that their blocks fill the lanes of vector registers where that
 //! pays. A file's blocks are copied into as many buffers as its queue has: whoever is so far ahead waits for one to come back.
 //!
 //! To hand a small file over takes longer than to hash it. Where there are lanes to fill it is kept, and hashed together with its neighbours by who
@@ -20,19 +20,17 @@ mod streams;
 /// How many messages a thread's inbox holds. Who finds it full waits.
 const INBOX: usize = 256;
 
-/// Files up to this size are hashed by who copies them: 256 KiB.
-const SMALL: u64 = 256 << 10;
+/// Files up to this size are hashed by who copies them: 256 KiB. To hand one over costs a copy and two turns of the scheduler.
+pub(super) const SHORT: u64 = 256 << 10;
 
-/// So much of a stream is hashed at once where it has to wait for others: 128 KiB.
+/// So much of a stream is hashed at once where it has to wait for others, at most: 128 KiB, which take less than a millisecond.
 const PIECE: usize = 128 << 10;
 
-/// How many streams a thread hashes together, the best way.
-pub(super) fn streams(algorithm: Algorithm) -> usize {
-    lanes(algorithm, Way::best())
-}
+/// More pieces of a stream do not wait to be hashed, unless they are blocks: 2 GiB.
+const MOST_PIECES: usize = 16 << 10;
 
-/// How many streams a thread hashes together.
-fn lanes(algorithm: Algorithm, way: Way) -> usize {
+/// How many streams a thread hashes together; one, if none.
+pub(super) fn lanes(algorithm: Algorithm, way: Way) -> usize {
     match algorithm {
         Algorithm::Sha256 => way.lanes(),
         Algorithm::Blake3 => 1,
@@ -49,6 +47,14 @@ pub(super) struct Queue {
 }
 
 impl Queue {
+    /// The same, in pieces that do not have others wait for long.
+    fn in_pieces(self) -> Self {
+        Self {
+            size: (self.size * self.block_size.div_ceil(PIECE)).min(MOST_PIECES.max(self.size)),
+            block_size: self.block_size.min(PIECE),
+        }
+    }
+
     /// How many, if they are so long: not more in all, but two at least, if there may be two, so that one can be filled while the other is hashed.
     fn most(self, len: usize) -> usize {
         let fitting = self.size.saturating_mul(self.block_size) / len.max(1);
@@ -99,18 +105,7 @@ impl Hashers {
     /// Starts them. They end when this is dropped, with all taps.
     pub(super) fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
-        algorithm: Algorithm,
-        n_threads: usize,
-        queue: Queue,
-    ) -> Self {
-        Self::by(Way::best(), scope, algorithm, n_threads, queue)
-    }
-
-    /// The same, with streams hashed this way.
-    fn by<'scope>(
-        way: Way,
-        scope: &'scope Scope<'scope, '_>,
-        algorithm: Algorithm,
+        (algorithm, way): (Algorithm, Way),
         n_threads: usize,
         queue: Queue,
     ) -> Self {
@@ -124,11 +119,16 @@ impl Hashers {
                 n_open: AtomicUsize::new(0),
             })
         });
+        let n_lanes = lanes(algorithm, way);
         Self {
             algorithm,
-            queue,
+            queue: if n_lanes > 1 {
+                queue.in_pieces()
+            } else {
+                queue
+            },
             way,
-            n_lanes: lanes(algorithm, way),
+            n_lanes,
             n_streams: AtomicUsize::new(0),
             threads: threads.collect(),
             n_taps: AtomicUsize::new(0),
@@ -175,10 +175,10 @@ impl<'h> Tap<'h> {
         let hashers = self.hashers;
         let n_streams = hashers.n_streams.fetch_add(1, Ordering::Relaxed);
         let has_lanes = hashers.n_lanes > 1;
-        let stays = size <= SMALL || (!has_lanes && n_streams >= hashers.threads.len());
+        let keeps_cores_busy = n_streams >= hashers.threads.len();
         let course = match hashers.choose() {
-            _ if has_lanes && size <= SMALL => Course::Kept(Vec::new()),
-            Some(hasher) if !stays => {
+            _ if has_lanes && size <= SHORT => Course::Kept(Vec::with_capacity(size as usize)),
+            Some(hasher) if size > SHORT && (has_lanes || !keeps_cores_busy) => {
                 hasher.n_open.fetch_add(1, Ordering::Relaxed);
                 // Room for every buffer and a digest, so that no thread ever waits for who asked.
                 let (reply, replies) = sync_channel(hashers.queue.size + 1);
@@ -305,7 +305,7 @@ impl Flow<'_, '_> {
     /// These bytes come next.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         match &mut self.course {
-            Course::Kept(kept) if kept.len() + bytes.len() <= SMALL as usize => {
+            Course::Kept(kept) if kept.len() + bytes.len() <= SHORT as usize => {
                 kept.extend_from_slice(bytes);
             }
             // There is more than was said.
@@ -333,10 +333,9 @@ impl Flow<'_, '_> {
 impl Line<'_, '_> {
     fn push(&mut self, bytes: &[u8]) {
         let hashers = self.tap.hashers;
-        // Where streams wait for each other, a long block would have the others wait for long.
         let most = match hashers.n_lanes {
             1 => usize::MAX,
-            _ => hashers.queue.block_size.min(PIECE),
+            _ => hashers.queue.block_size,
         };
         for piece in bytes.chunks(most) {
             if let Some(mut buffer) = self.tap.buffer(piece.len()) {

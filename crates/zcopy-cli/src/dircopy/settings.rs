@@ -10,13 +10,13 @@ use super::hashing::{self, Queue};
 use super::place::Durability;
 use super::policy::Policy;
 use super::tree::{self, Exclude};
-use crate::digest::Algorithm;
+use crate::digest::{Algorithm, Way};
 use crate::quote::argument;
 
 /// More files are not copied at once, unless that is told: each may have buffers.
 const MOST_JOBS: usize = 64;
 
-/// More long files a core are not copied at once: eight fill the lanes of most registers, and one core hashes for two where there are more.
+/// No more files a core are copied at once to fill lanes: that is all of AVX2, and half of AVX-512, where one core of two hashes as much.
 const MOST_STREAMS: usize = 8;
 
 /// `BTRFS_SUPER_MAGIC`.
@@ -44,9 +44,19 @@ pub(super) struct Settings {
     /// Files that are copied at once, if that was told.
     n_jobs: Option<usize>,
     n_cores: usize,
+    /// How digests are made.
+    pub(super) way: Way,
     /// What of a file may wait for one of those.
     pub(super) queue: Queue,
     pub(super) explains: bool,
+}
+
+/// How many threads copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Crowd {
+    pub(super) n_jobs: usize,
+    /// How many of them may make short files at once.
+    pub(super) n_makers: usize,
 }
 
 impl Settings {
@@ -82,6 +92,7 @@ impl Settings {
             exclude,
             n_jobs: args.jobs.map(NonZeroUsize::get),
             n_cores,
+            way: args.lanes.way(),
             queue: Queue {
                 size: args.queue_size.get(),
                 block_size: args.block_size,
@@ -90,33 +101,40 @@ impl Settings {
         })
     }
 
-    /// How many files are copied at once into this directory's file system.
-    ///
-    /// As many as threads [make](Self::makers_in) files, unless hashing has lanes to fill by long ones: then up to eight a core, but not more
-    /// than there are lanes. At most 64.
-    pub(super) fn jobs_into(&self, destination: impl AsFd) -> usize {
-        self.n_jobs.unwrap_or_else(|| {
-            let streams = if self.wants_digests() {
-                hashing::streams(self.algorithm).min(MOST_STREAMS)
-            } else {
-                1
-            };
-            let n_jobs = self.makers_in(destination).max(self.n_cores * streams);
-            n_jobs.min(MOST_JOBS)
-        })
+    /// How many streams a thread hashes together; one, if none.
+    pub(super) fn lanes(&self) -> usize {
+        hashing::lanes(self.algorithm, self.way)
     }
 
-    /// How many threads make many small files at once in this directory's file system, if that was not told.
+    /// How many files are copied at once into this directory's file system.
     ///
-    /// Two a core: a cold disk is read twice as fast as by one, and no faster by four. On btrfs one, since threads that make files there wait
-    /// for each other.
-    pub(super) fn makers_in(&self, destination: impl AsFd) -> usize {
-        self.n_jobs.unwrap_or_else(|| {
-            let file_system = rustix::fs::fstatfs(destination);
-            // The type is a `c_long` here and something else there.
-            let is_btrfs = file_system.is_ok_and(|found| i128::from(found.f_type) == BTRFS);
-            self.n_cores * if is_btrfs { 1 } else { 2 }
-        })
+    /// Two short ones a core: a cold disk is read twice as fast as by one, and no faster by four. On btrfs one, since threads that make files
+    /// there wait for each other. Where there are lanes to fill, as many long ones, but at most eight a core. At most 64 in all.
+    pub(super) fn crowd_into(&self, destination: impl AsFd) -> Crowd {
+        if let Some(n_jobs) = self.n_jobs {
+            return Crowd {
+                n_jobs,
+                n_makers: n_jobs,
+            };
+        }
+        let file_system = rustix::fs::fstatfs(destination);
+        // The type is a `c_long` here and something else there.
+        let is_btrfs = file_system.is_ok_and(|found| i128::from(found.f_type) == BTRFS);
+        let n_makers = self.n_cores * if is_btrfs { 1 } else { 2 };
+        let n_streams = if self.wants_digests() {
+            self.n_cores * self.lanes().min(MOST_STREAMS)
+        } else {
+            0
+        };
+        let n_jobs = n_makers.max(n_streams).min(MOST_JOBS);
+        Crowd {
+            n_jobs,
+            n_makers: match self.durability {
+                Durability::Cached => n_makers.min(n_jobs),
+                // Those that sync at the same time share what the disk writes.
+                Durability::Synced => n_jobs,
+            },
+        }
     }
 
     /// Whether what is copied is hashed.

@@ -8,6 +8,7 @@ mod hostile;
 mod kept;
 mod killed;
 mod kinds;
+mod lanes;
 mod links;
 mod many;
 mod names;
@@ -100,6 +101,10 @@ impl Trees {
     fn command(&self, options: &[&str]) -> Command {
         let mut command = zc_dircopy();
         command.arg("--quiet").args(options);
+        // How digests are made is to make no difference.
+        if let Some(when) = std::env::var_os("ZCOPY_LANES") {
+            command.arg("--lanes").arg(when);
+        }
         command.arg(self.source()).arg(self.copy());
         command
     }

@@ -27,10 +27,8 @@ fn a_stream_cut_anywhere_is_right_whoever_else_is_there() {
                 let mut lanes = Lanes::by(Algorithm::Sha256, way);
                 let others: Vec<_> = (0..n_others).map(|_| lanes.open()).collect();
                 let lane = lanes.open();
-                for other in &others {
-                    lanes.push(other, &input[..cut]);
-                }
-                lanes.push(&lane, &input[..cut]);
+                let all = others.iter().chain([&lane]);
+                lanes.push_together(&all.map(|lane| (lane, &input[..cut])).collect::<Vec<_>>());
                 lanes.push(&lane, &input[cut..]);
                 let found = lanes.finish(lane);
                 assert_eq!(found, expected, "{way}, {n_others} others, {cut}");

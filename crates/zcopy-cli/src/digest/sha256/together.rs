@@ -87,7 +87,7 @@ pub(in crate::digest) fn run<'a, T>(
 }
 
 /// From how many busy lanes on it is faster to work at all of them together than at one after the other.
-pub(in crate::digest) fn worthwhile(level: Level) -> usize {
+fn worthwhile(level: Level) -> usize {
     match width(level) {
         5..=8 => 2,
         ..=4 | 9.. => 3,

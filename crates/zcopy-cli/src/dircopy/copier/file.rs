@@ -83,7 +83,7 @@ impl<'a> Copier<'a> {
         if !self.share(entry, &draft)? {
             let contents = self.write(entry, &draft, wants_digest)?;
             return self
-                .pass(entry, draft, Way::Written, contents)
+                .publish_or_keep(entry, draft, Way::Written, contents)
                 .map(Copied::Read);
         }
         if wants_digest {
@@ -92,7 +92,8 @@ impl<'a> Copier<'a> {
         if let Some(passed) = passed {
             passed.add(size(&draft.stat));
         }
-        self.pass(entry, draft, Way::Shared, None).map(Copied::Read)
+        self.publish_or_keep(entry, draft, Way::Shared, None)
+            .map(Copied::Read)
     }
 
     /// Reads a clone.
@@ -104,11 +105,11 @@ impl<'a> Copier<'a> {
         let (file, size) = (draft.place.file(), size(&draft.stat));
         let contents = self.reader.contents_past_cache(file, size, draft.passed);
         let contents = contents.context("cannot read its copy")?;
-        self.pass(entry, draft, Way::Shared, Some(contents))
+        self.publish_or_keep(entry, draft, Way::Shared, Some(contents))
     }
 
     /// Gives a copy its name, unless it has to be hashed before.
-    fn pass(
+    fn publish_or_keep(
         &mut self,
         entry: &Entry,
         draft: Draft<'a>,

@@ -124,3 +124,92 @@ impl Streams {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+    use crate::digest::digests;
+
+    /// What a thread is told of the streams with these blocks: of all that they begin, then each block, then that they end.
+    fn told(blocks: &[(usize, Vec<u8>)], n_streams: usize) -> Vec<Vec<Reply>> {
+        let (inbox, messages) = sync_channel(100);
+        let replies = (0..n_streams).map(|id| {
+            let (reply, replies) = sync_channel(100);
+            inbox.send(Message::Open(id, reply)).unwrap();
+            replies
+        });
+        let replies: Vec<_> = replies.collect();
+        for (id, block) in blocks {
+            inbox.send(Message::Bytes(*id, block.clone())).unwrap();
+        }
+        for id in 0..n_streams {
+            inbox.send(Message::End(id)).unwrap();
+        }
+        drop(inbox);
+        Streams::new(Algorithm::Sha256, Way::in_lanes()).serve(&messages);
+        replies
+            .iter()
+            .map(|replies| replies.iter().collect())
+            .collect()
+    }
+
+    #[test]
+    fn each_stream_gets_its_buffers_back_and_then_its_digest() {
+        let block = |id: usize, at: usize| (id, vec![(7 * id + at) as u8; 100 * id + at]);
+        let blocks = [
+            block(0, 1),
+            block(0, 2),
+            block(0, 3),
+            block(1, 4),
+            block(2, 5),
+            block(2, 6),
+        ];
+        for (id, replies) in told(&blocks, 4).into_iter().enumerate() {
+            let of_stream = blocks.iter().filter(|(of, _)| *of == id);
+            let of_stream: Vec<_> = of_stream.map(|(_, block)| block.clone()).collect();
+            let (last, buffers) = replies.split_last().unwrap();
+            let returned = buffers.iter().map(|reply| match reply {
+                Reply::Buffer(buffer) => buffer.clone(),
+                Reply::Digest(_) => panic!("a digest is the last"),
+            });
+            assert_eq!(returned.collect::<Vec<_>>(), of_stream);
+            let expected = digests(Algorithm::Sha256, &[&of_stream.concat()])[0];
+            assert!(
+                matches!(last, Reply::Digest(digest) if *digest == expected),
+                "{id}"
+            );
+        }
+    }
+
+    /// Whoever has brought more waits, until all have brought something.
+    #[test]
+    fn streams_are_hashed_in_step() {
+        let mut streams = Streams::new(Algorithm::Sha256, Way::in_lanes());
+        let (ahead, replies_ahead) = sync_channel(100);
+        let (behind, _replies_behind) = sync_channel(100);
+        streams.take(Message::Open(0, ahead));
+        streams.take(Message::Open(1, behind));
+        for _ in 0..3 {
+            streams.take(Message::Bytes(0, vec![1; 1000]));
+        }
+        streams.take(Message::Bytes(1, vec![2; 1000]));
+        streams.hash();
+        assert_eq!(replies_ahead.try_iter().count(), 1);
+        let waiting = streams.open.iter().map(|open| open.waiting.len());
+        assert_eq!(waiting.collect::<Vec<_>>(), [2, 0]);
+    }
+
+    #[test]
+    fn nothing_comes_of_a_stream_that_is_given_up() {
+        let mut streams = Streams::new(Algorithm::Sha256, Way::in_lanes());
+        let (reply, replies) = sync_channel(100);
+        streams.take(Message::Open(0, reply));
+        streams.take(Message::Bytes(0, vec![1; 1000]));
+        streams.take(Message::Abandon(0));
+        streams.hash();
+        assert!(streams.open.is_empty());
+        assert!(replies.try_recv().is_err());
+    }
+}

@@ -10,7 +10,7 @@ use crate::skip::has_program;
 use traced::{as_it_has_cloned, as_it_reads, while_stopped};
 
 /// Long enough to be read in several pieces, and short enough to be dealt with together with others.
-const LEN: usize = (1 << 20) - 10;
+const LEN: usize = (256 << 10) - 10;
 
 /// A file of that length, beside two that nobody touches.
 fn tree() -> Trees {
@@ -54,7 +54,7 @@ fn has_no_name(trees: &Trees, change: impl FnOnce(&Path)) {
 
 fn rewrite(path: &Path) {
     let file = File::options().write(true).open(path).unwrap();
-    file.write_all_at(b"changed", 999_999).unwrap();
+    file.write_all_at(b"changed", 199_999).unwrap();
 }
 
 fn append(path: &Path) {
@@ -64,7 +64,7 @@ fn append(path: &Path) {
 
 fn truncate(path: &Path) {
     let file = File::options().write(true).open(path).unwrap();
-    file.set_len(500_000).unwrap();
+    file.set_len(100_000).unwrap();
 }
 
 /// Only the time of the change tells.

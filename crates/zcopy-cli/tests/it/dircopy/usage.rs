@@ -15,7 +15,7 @@ fn told(arguments: &[&str]) -> Run {
 
 #[test]
 fn bad_usage_ends_with_2_and_refers_to_the_help() {
-    let table: [(&[&str], &str); 24] = [
+    let table: [(&[&str], &str); 25] = [
         (&[], "missing source operand"),
         (&["src"], "missing destination operand"),
         (&["-i", "src"], "missing destination operand"),
@@ -31,6 +31,7 @@ fn bad_usage_ends_with_2_and_refers_to_the_help() {
         (&["--block-size=0", "src", "dst"], "0"),
         (&["--block-size=2G", "src", "dst"], "2G"),
         (&["--hash=md5", "src", "dst"], "md5"),
+        (&["--lanes=sometimes", "src", "dst"], "sometimes"),
         (&["--overwrite-policy=sometimes", "src", "dst"], "sometimes"),
         (&["--exclude=[a", "src", "dst"], "[a"),
         (&["", "dst"], "the source has no name"),
