@@ -260,7 +260,7 @@ fn copy_entries(
     let gate = Gate::new(n_makers);
     let of_directory = budget.weight_of_directory();
     let walk = root.walk(settings.walk(), |trouble| face.complain_of(&trouble));
-    let mut batches = Batches::of(walk, settings.durability);
+    let mut batches = Batches::of(walk, settings.longest_short(), settings.durability);
     thread::scope(|scope| {
         let hashers = Hashers::start(
             scope,

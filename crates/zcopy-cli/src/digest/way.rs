@@ -6,8 +6,7 @@ use fearless_simd::Level;
 
 /// How the SHA-256 of many streams is made: one by one, or in the lanes of vector registers.
 ///
-/// [`Way::best`] is what everything takes that is not told otherwise. The rest is for tests and benchmarks, so that they reach
-/// every way on every machine.
+/// [`Way::best`] is what everything takes that is not told otherwise. Tests and benchmarks reach every way that a machine has.
 ///
 /// # Examples
 ///

@@ -6,7 +6,6 @@ use std::iter::Peekable;
 use std::sync::Arc;
 
 use super::copier::Job;
-use super::hashing::SHORT;
 use super::links::Links;
 use super::place::Durability;
 use super::reading::size;
@@ -16,7 +15,7 @@ use super::tree::Entry;
 const MOST: usize = 256;
 
 /// How many bytes their files have at most, if there are several.
-const MOST_BYTES: u64 = 1 << 20;
+pub(super) const MOST_BYTES: u64 = 1 << 20;
 
 /// The entries of a walk, in batches.
 pub(super) struct Batches<W: Iterator<Item = Entry>> {
@@ -24,10 +23,13 @@ pub(super) struct Batches<W: Iterator<Item = Entry>> {
     links: Links,
     /// How many entries a batch has at most.
     most: usize,
+    /// What is longer comes alone.
+    longest: u64,
 }
 
 impl<W: Iterator<Item = Entry>> Batches<W> {
-    pub(super) fn of(walk: W, durability: Durability) -> Self {
+    /// Those of files up to this size; what is longer comes alone.
+    pub(super) fn of(walk: W, longest: u64, durability: Durability) -> Self {
         Self {
             walk: walk.peekable(),
             links: Links::default(),
@@ -36,6 +38,7 @@ impl<W: Iterator<Item = Entry>> Batches<W> {
                 Durability::Cached => MOST,
                 Durability::Synced => 1,
             },
+            longest,
         }
     }
 }
@@ -48,12 +51,12 @@ impl<W: Iterator<Item = Entry>> Iterator for Batches<W> {
         let directory = Arc::clone(first.directory());
         let mut n_bytes = size(first.stat());
         let mut batch = vec![self.links.job(first)];
-        // A long file comes alone.
-        while batch.len() < self.most && !is_long(&batch) {
+        let longest = self.longest;
+        while batch.len() < self.most && !is_long(&batch, longest) {
             let next = self.walk.next_if(|entry| {
                 let is_neighbour = Arc::ptr_eq(entry.directory(), &directory);
                 let size = size(entry.stat());
-                is_neighbour && size <= SHORT && n_bytes.saturating_add(size) <= MOST_BYTES
+                is_neighbour && size <= longest && n_bytes.saturating_add(size) <= MOST_BYTES
             });
             let Some(entry) = next else {
                 break;
@@ -65,7 +68,7 @@ impl<W: Iterator<Item = Entry>> Iterator for Batches<W> {
     }
 }
 
-/// Whether a batch is a long file.
-pub(super) fn is_long(batch: &[Job]) -> bool {
-    matches!(batch, [job] if size(job.entry.stat()) > SHORT)
+/// Whether a batch is a file that is longer than this.
+pub(super) fn is_long(batch: &[Job], longest: u64) -> bool {
+    matches!(batch, [job] if size(job.entry.stat()) > longest)
 }

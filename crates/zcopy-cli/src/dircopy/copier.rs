@@ -163,7 +163,8 @@ impl<'a> Copier<'a> {
     /// Does all that needs no other entries. What goes wrong is complained of.
     pub(super) fn work(&mut self, batch: Vec<Job>) -> Vec<Done> {
         let gate = self.gate;
-        let _passing = (!batches::is_long(&batch)).then(|| gate.pass());
+        let is_long = batches::is_long(&batch, self.settings.longest_short());
+        let _passing = (!is_long).then(|| gate.pass());
         let mut done = Vec::with_capacity(batch.len());
         let mut batch = batch.into_iter().peekable();
         while batch.peek().is_some() {

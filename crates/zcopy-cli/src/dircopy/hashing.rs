@@ -3,12 +3,12 @@
 //! Each thread has an inbox, and [`Streams`] of many files under way, so that their blocks fill the lanes of vector registers where that
 //! pays. A file's blocks are copied into as many buffers as its queue has: whoever is so far ahead waits for one to come back.
 //!
-//! To hand a small file over takes longer than to hash it. Where there are lanes to fill it is kept, and hashed together with its neighbours by who
+//! To hand a short file over takes longer than to hash it. Where there are lanes to fill it is kept, and hashed together with its neighbours by who
 //! copies them; otherwise it is hashed as it passes. So is a larger one where there are no lanes and as many are under way as there are threads:
 //! handing over costs a copy, and pays only while a core would be idle.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, Scope};
 
 use streams::Streams;
@@ -25,9 +25,6 @@ pub(super) const SHORT: u64 = 256 << 10;
 
 /// So much of a stream is hashed at once where it has to wait for others, at most: 128 KiB, which take less than a millisecond.
 const PIECE: usize = 128 << 10;
-
-/// More pieces of a stream do not wait to be hashed, unless they are blocks: 2 GiB.
-const MOST_PIECES: usize = 16 << 10;
 
 /// How many streams a thread hashes together; one, if none.
 pub(super) fn lanes(algorithm: Algorithm, way: Way) -> usize {
@@ -47,11 +44,12 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// The same, in pieces that do not have others wait for long.
+    /// The same, in pieces of one length that do not have others wait for long.
     fn in_pieces(self) -> Self {
+        let n_pieces = self.block_size.div_ceil(PIECE).max(1);
         Self {
-            size: (self.size * self.block_size.div_ceil(PIECE)).min(MOST_PIECES.max(self.size)),
-            block_size: self.block_size.min(PIECE),
+            size: self.size * n_pieces,
+            block_size: self.block_size.div_ceil(n_pieces),
         }
     }
 
@@ -87,7 +85,7 @@ struct Hasher {
 /// What a thread is told. Streams are named by their [taps](Tap), of which each has one at a time.
 #[derive(Debug)]
 enum Message {
-    Open(usize, SyncSender<Reply>),
+    Open(usize, Sender<Reply>),
     Bytes(usize, Vec<u8>),
     End(usize),
     Abandon(usize),
@@ -150,7 +148,7 @@ impl Hashers {
             hashers: self,
             id: self.n_taps.fetch_add(1, Ordering::Relaxed),
             // Of a stream that has ended before it began.
-            replies: sync_channel(0).1,
+            replies: channel().1,
             spare: Vec::new(),
             n_buffers: 0,
         }
@@ -180,8 +178,8 @@ impl<'h> Tap<'h> {
             _ if has_lanes && size <= SHORT => Course::Kept(Vec::with_capacity(size as usize)),
             Some(hasher) if size > SHORT && (has_lanes || !keeps_cores_busy) => {
                 hasher.n_open.fetch_add(1, Ordering::Relaxed);
-                // Room for every buffer and a digest, so that no thread ever waits for who asked.
-                let (reply, replies) = sync_channel(hashers.queue.size + 1);
+                // Without a bound of its own, so that no thread ever waits for who asked: there are as many buffers as the queue has.
+                let (reply, replies) = channel();
                 self.replies = replies;
                 // Those of a stream that was given up are gone with it.
                 self.n_buffers = self.spare.len();

@@ -170,5 +170,5 @@ pub(super) fn size(stat: &Stat) -> u64 {
 }
 
 pub(super) fn no_digest() -> anyhow::Error {
-    anyhow!("cannot hash: the thread that does so has ended")
+    anyhow!("cannot hash: what does so has ended")
 }

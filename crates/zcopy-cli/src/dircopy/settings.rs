@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::thread;
 
 use super::args::Args;
+use super::batches;
 use super::hashing::{self, Queue};
 use super::place::Durability;
 use super::policy::Policy;
@@ -18,6 +19,9 @@ const MOST_JOBS: usize = 64;
 
 /// No more files a core are copied at once to fill lanes: that is all of AVX2, and half of AVX-512, where one core of two hashes as much.
 const MOST_STREAMS: usize = 8;
+
+/// No less is read at once: 4 KiB.
+const SHORTEST_BLOCK: usize = 4 << 10;
 
 /// `BTRFS_SUPER_MAGIC`.
 const BTRFS: i128 = 0x9123_683e;
@@ -95,7 +99,7 @@ impl Settings {
             way: args.lanes.way(),
             queue: Queue {
                 size: args.queue_size.get(),
-                block_size: args.block_size,
+                block_size: args.block_size.max(SHORTEST_BLOCK),
             },
             explains: args.explain,
         })
@@ -106,10 +110,20 @@ impl Settings {
         hashing::lanes(self.algorithm, self.way)
     }
 
+    /// Files up to this size are dealt with in batches. Where there are lanes, longer ones fill these.
+    pub(super) fn longest_short(&self) -> u64 {
+        if self.wants_digests() && self.lanes() > 1 {
+            hashing::SHORT
+        } else {
+            batches::MOST_BYTES
+        }
+    }
+
     /// How many files are copied at once into this directory's file system.
     ///
     /// Two short ones a core: a cold disk is read twice as fast as by one, and no faster by four. On btrfs one, since threads that make files
-    /// there wait for each other. Where there are lanes to fill, as many long ones, but at most eight a core. At most 64 in all.
+    /// there wait for each other. Where there are lanes to fill, as many [long](Self::longest_short) ones, but at most eight a core; of those
+    /// that are synced, as many short ones too. At most 64 in all.
     pub(super) fn crowd_into(&self, destination: impl AsFd) -> Crowd {
         if let Some(n_jobs) = self.n_jobs {
             return Crowd {

@@ -1,7 +1,7 @@
 //! The streams of a hashing thread.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::{Receiver, Sender};
 
 use super::{Message, Reply, lanes};
 use crate::digest::{Algorithm, Lane, Lanes, Way};
@@ -22,7 +22,7 @@ pub(super) struct Streams {
 struct Open {
     id: usize,
     lane: Lane,
-    reply: SyncSender<Reply>,
+    reply: Sender<Reply>,
     /// Blocks that have not been hashed.
     waiting: VecDeque<Vec<u8>>,
     /// No more will come.
@@ -116,95 +116,91 @@ impl Streams {
         // Whoever has given up needs neither buffers nor digests.
         for open in &mut self.open {
             if let Some(block) = open.waiting.pop_front() {
-                let _ = open.reply.try_send(Reply::Buffer(block));
+                let _ = open.reply.send(Reply::Buffer(block));
             }
         }
         for Open { lane, reply, .. } in over {
-            let _ = reply.try_send(Reply::Digest(self.lanes.finish(lane)));
+            let _ = reply.send(Reply::Digest(self.lanes.finish(lane)));
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::sync_channel;
+    use std::sync::mpsc::{channel, sync_channel};
 
     use super::*;
-    use crate::digest::digests;
+    use crate::digest::{Digest, digests};
 
-    /// What a thread is told of the streams with these blocks: of all that they begin, then each block, then that they end.
-    fn told(blocks: &[(usize, Vec<u8>)], n_streams: usize) -> Vec<Vec<Reply>> {
+    /// What comes of these blocks of so many streams, which all begin before and end after them.
+    fn told(way: Way, blocks: &[(usize, Vec<u8>)], n_streams: usize) -> Vec<Reply> {
         let (inbox, messages) = sync_channel(100);
-        let replies = (0..n_streams).map(|id| {
-            let (reply, replies) = sync_channel(100);
-            inbox.send(Message::Open(id, reply)).unwrap();
-            replies
-        });
-        let replies: Vec<_> = replies.collect();
+        let (reply, replies) = channel();
+        for id in 0..n_streams {
+            inbox.send(Message::Open(id, reply.clone())).unwrap();
+        }
         for (id, block) in blocks {
             inbox.send(Message::Bytes(*id, block.clone())).unwrap();
         }
         for id in 0..n_streams {
             inbox.send(Message::End(id)).unwrap();
         }
-        drop(inbox);
-        Streams::new(Algorithm::Sha256, Way::in_lanes()).serve(&messages);
-        replies
-            .iter()
-            .map(|replies| replies.iter().collect())
-            .collect()
+        drop((inbox, reply));
+        Streams::new(Algorithm::Sha256, way).serve(&messages);
+        replies.iter().collect()
+    }
+
+    fn digest(bytes: &[u8]) -> Digest {
+        digests(Algorithm::Sha256, &[bytes])[0]
     }
 
     #[test]
-    fn each_stream_gets_its_buffers_back_and_then_its_digest() {
+    fn each_block_comes_back_and_each_stream_has_its_digest() {
         let block = |id: usize, at: usize| (id, vec![(7 * id + at) as u8; 100 * id + at]);
-        let blocks = [
-            block(0, 1),
-            block(0, 2),
-            block(0, 3),
-            block(1, 4),
-            block(2, 5),
-            block(2, 6),
-        ];
-        for (id, replies) in told(&blocks, 4).into_iter().enumerate() {
-            let of_stream = blocks.iter().filter(|(of, _)| *of == id);
-            let of_stream: Vec<_> = of_stream.map(|(_, block)| block.clone()).collect();
-            let (last, buffers) = replies.split_last().unwrap();
-            let returned = buffers.iter().map(|reply| match reply {
-                Reply::Buffer(buffer) => buffer.clone(),
-                Reply::Digest(_) => panic!("a digest is the last"),
-            });
-            assert_eq!(returned.collect::<Vec<_>>(), of_stream);
-            let expected = digests(Algorithm::Sha256, &[&of_stream.concat()])[0];
-            assert!(
-                matches!(last, Reply::Digest(digest) if *digest == expected),
-                "{id}"
-            );
+        let blocks = [(0, 1), (0, 2), (0, 3), (1, 4), (2, 5), (2, 6)].map(|(id, at)| block(id, at));
+        for way in Way::all() {
+            let (mut buffers, mut found) = (Vec::new(), Vec::new());
+            for reply in told(way, &blocks, 4) {
+                match reply {
+                    Reply::Buffer(buffer) => buffers.push(buffer),
+                    Reply::Digest(digest) => found.push(digest),
+                }
+            }
+            buffers.sort();
+            let mut expected: Vec<_> = blocks.iter().map(|(_, block)| block.clone()).collect();
+            expected.sort();
+            assert_eq!(buffers, expected, "{way}");
+            let mut expected: Vec<_> = (0..4)
+                .map(|id| {
+                    let of_stream = blocks.iter().filter(|(of, _)| *of == id);
+                    let bytes: Vec<_> = of_stream.flat_map(|(_, block)| block.clone()).collect();
+                    digest(&bytes)
+                })
+                .collect();
+            found.sort();
+            expected.sort();
+            assert_eq!(found, expected, "{way}");
         }
     }
 
-    /// Whoever has brought more waits, until all have brought something.
+    /// Whoever has brought more waits, until all have brought something or ended.
     #[test]
     fn streams_are_hashed_in_step() {
-        let mut streams = Streams::new(Algorithm::Sha256, Way::in_lanes());
-        let (ahead, replies_ahead) = sync_channel(100);
-        let (behind, _replies_behind) = sync_channel(100);
-        streams.take(Message::Open(0, ahead));
-        streams.take(Message::Open(1, behind));
-        for _ in 0..3 {
-            streams.take(Message::Bytes(0, vec![1; 1000]));
-        }
-        streams.take(Message::Bytes(1, vec![2; 1000]));
-        streams.hash();
-        assert_eq!(replies_ahead.try_iter().count(), 1);
-        let waiting = streams.open.iter().map(|open| open.waiting.len());
-        assert_eq!(waiting.collect::<Vec<_>>(), [2, 0]);
+        let blocks = [(0, 10), (0, 11), (0, 12), (1, 20)].map(|(id, byte)| (id, vec![byte; 1000]));
+        let order = told(Way::in_lanes(), &blocks, 2)
+            .into_iter()
+            .map(|reply| match reply {
+                Reply::Buffer(buffer) => buffer[0],
+                Reply::Digest(found) if found == digest(&[20; 1000]) => 2,
+                Reply::Digest(_) => 1,
+            });
+        assert_eq!(order.collect::<Vec<_>>(), [10, 20, 11, 2, 12, 1]);
     }
 
     #[test]
     fn nothing_comes_of_a_stream_that_is_given_up() {
         let mut streams = Streams::new(Algorithm::Sha256, Way::in_lanes());
-        let (reply, replies) = sync_channel(100);
+        let (reply, replies) = channel();
         streams.take(Message::Open(0, reply));
         streams.take(Message::Bytes(0, vec![1; 1000]));
         streams.take(Message::Abandon(0));

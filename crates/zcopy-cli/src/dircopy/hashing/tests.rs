@@ -131,7 +131,7 @@ fn files_are_handed_over_while_a_core_would_be_idle() {
 }
 
 #[test]
-fn small_files_are_kept_where_there_are_lanes_and_hashed_at_once_where_there_are_none() {
+fn short_files_are_kept_where_there_are_lanes_and_hashed_at_once_where_there_are_none() {
     for way in Way::all() {
         thread::scope(|scope| {
             let hashers = Hashers::start(scope, (Algorithm::Sha256, way), 1, queue(4));
@@ -156,7 +156,7 @@ fn small_files_are_kept_where_there_are_lanes_and_hashed_at_once_where_there_are
 
 /// A file can be longer than it claimed to be.
 #[test]
-fn no_more_is_kept_than_a_small_file() {
+fn no_more_is_kept_than_a_short_file() {
     for way in Way::all() {
         thread::scope(|scope| {
             let hashers = Hashers::start(scope, (Algorithm::Sha256, way), 1, queue(4));
@@ -236,14 +236,22 @@ fn a_stream_without_bytes_is_not_waited_for() {
 fn long_blocks_are_hashed_in_pieces_where_there_are_lanes() {
     for way in Way::all() {
         thread::scope(|scope| {
-            for (size, block_size) in [(10, 1 << 20), (1, 4 << 20), (3, PIECE), (3, 100)] {
+            for (size, block_size) in [
+                (10, 1 << 20),
+                (1, 4 << 20),
+                (3, PIECE),
+                (3, PIECE + 1),
+                (3, 200_000),
+                (3, 5000),
+            ] {
                 let queue = Queue { size, block_size };
                 let hashers = Hashers::start(scope, (Algorithm::Sha256, way), 1, queue);
                 let Queue {
                     size: n_pieces,
                     block_size: piece,
                 } = hashers.queue;
-                assert_eq!(n_pieces * piece, size * block_size, "{way}");
+                let (held, wanted) = (n_pieces * piece, size * block_size);
+                assert!((wanted..wanted + n_pieces).contains(&held), "{way}: {held}");
                 assert!(piece <= PIECE || way.lanes() == 1, "{way}");
                 let file = bytes(1, 3_000_001);
                 let mut tap = hashers.tap();
@@ -256,18 +264,4 @@ fn long_blocks_are_hashed_in_pieces_where_there_are_lanes() {
             }
         });
     }
-}
-
-#[test]
-fn the_longest_queue_takes_no_memory_while_it_is_empty() {
-    let longest = Queue {
-        size: 4096,
-        block_size: 1 << 30,
-    };
-    assert_eq!(longest.in_pieces().size, MOST_PIECES);
-    let shortest = Queue {
-        size: 20_000,
-        block_size: 4096,
-    };
-    assert_eq!(shortest.in_pieces().size, 20_000);
 }

@@ -8,9 +8,9 @@ use traced::{meddled, while_stopped};
 /// So many files are hashed together at the most.
 const TOGETHER: usize = 16;
 
-/// Short files that are all different.
+/// Short files that are all different, where nothing is cloned.
 fn tree() -> Trees {
-    let trees = Trees::new();
+    let trees = Trees::within(Path::new("/dev/shm"));
     for at in 0..TOGETHER + 4 {
         trees.put(name(at), &pattern(5000 + 100 * at)[at..]);
     }
@@ -55,6 +55,16 @@ fn digests_are_the_same_however_they_are_made() {
     }
 }
 
+/// Blocks shorter than what is read at once make no more pieces.
+#[test]
+fn a_long_file_in_short_blocks_is_hashed_in_time() {
+    let trees = Trees::new();
+    trees.put("long", pattern(3_000_000));
+    trees
+        .succeeds(&["--lanes=always", "--block-size=1"])
+        .are_alike();
+}
+
 #[test]
 fn neighbours_of_a_file_that_fails_have_their_own_digests() {
     if !has_program("strace") {
@@ -66,6 +76,10 @@ fn neighbours_of_a_file_that_fails_have_their_own_digests() {
         let options = ["--jobs=1", "--lanes=always"];
         let traced = meddled(&trees.command(&options), "linkat", &fails);
         let failed = name(nth - 1);
+        let [injected] = traced.injected()[..] else {
+            panic!("{nth}: {:?}", traced.injected());
+        };
+        assert!(injected.contains(&failed), "{nth}: {injected}");
         traced.run.failed_naming(&[&[&failed]]);
         let others: Vec<_> = (0..TOGETHER + 4)
             .map(name)

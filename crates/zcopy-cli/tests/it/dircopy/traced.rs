@@ -1,5 +1,6 @@
 //! Runs into which `strace` meddles.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -47,8 +48,35 @@ pub(super) fn traced(command: &Command, options: &[String]) -> Traced {
     let mut strace = under_strace(command, options, &log);
     let run = run(&mut strace);
     let log = fs::read(log.path()).unwrap();
-    let log = String::from_utf8_lossy(&log).into_owned();
+    let log = joined(&String::from_utf8_lossy(&log));
     Traced { run, log }
+}
+
+/// A log with a line for each call, where `strace` has two for one that another thread came between.
+fn joined(log: &str) -> String {
+    let mut begun = HashMap::new();
+    let mut lines = Vec::new();
+    for line in log.lines() {
+        let (thread, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let rest = rest.trim_start();
+        if let Some(first) = rest.strip_suffix("<unfinished ...>") {
+            begun.insert(thread, first);
+        } else if let Some((_, last)) = rest.split_once(" resumed>")
+            && let Some(first) = begun.remove(thread)
+        {
+            lines.push(format!("{thread} {first}{last}"));
+        } else {
+            lines.push(line.to_owned());
+        }
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn a_call_that_another_thread_came_between_is_one_line() {
+    let log = "7 fcntl(8</a>, F_GETFD <unfinished ...>\n9 close(3) = 0\n7 <... fcntl resumed>) = -1 EIO (INJECTED)";
+    let expected = "9 close(3) = 0\n7 fcntl(8</a>, F_GETFD ) = -1 EIO (INJECTED)";
+    assert_eq!(joined(log), expected);
 }
 
 /// The same, and these calls alone are written down.
