@@ -103,7 +103,7 @@ pub struct Args {
     #[arg(short, long, value_name = "N", value_parser = number)]
     pub(super) jobs: Option<NonZeroUsize>,
 
-    /// Hash many files together: WHEN is always, never, or auto, where that is faster
+    /// Make the SHA-256 of many files together: WHEN is always, never, or auto, where that is faster
     #[arg(
         long,
         value_name = "WHEN",
@@ -118,7 +118,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value = "10", value_parser = number)]
     pub(super) queue_size: NonZeroUsize,
 
-    /// How much is read and written at once, 4K at least
+    /// How much is read and written at once; less than 4K is 4K
     #[arg(long, value_name = "SIZE", default_value = "128K", value_parser = block_size)]
     pub(super) block_size: usize,
 

@@ -7,8 +7,9 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::str::FromStr;
 
-use jiff::Zoned;
+use jiff::Timestamp;
 use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 
 use crate::digest::Algorithm;
 
@@ -58,7 +59,7 @@ impl Name {
     /// ```
     #[must_use]
     pub fn now(algorithm: Algorithm) -> Self {
-        Self::at(Zoned::now().datetime(), algorithm)
+        Self::at(local_time(), algorithm)
     }
 
     /// The first name of the second that holds this time.
@@ -254,6 +255,18 @@ fn parse(name: &str) -> Option<Name> {
     };
     // Numbers without their zeros, or with a sign, would be understood too.
     (found.to_string() == name).then_some(found)
+}
+
+/// The time of day here.
+fn local_time() -> DateTime {
+    // A zone by its name, as in `TZ`, is looked for among all there are, in hundreds of calls. The system's has a file of its own.
+    let system = match std::env::var_os("TZ") {
+        None => fs::read("/etc/localtime").ok(),
+        Some(_) => None,
+    };
+    let system = system.and_then(|rules| TimeZone::tzif("Local", &rules).ok());
+    let zone = system.unwrap_or_else(TimeZone::system);
+    Timestamp::now().to_zoned(zone).datetime()
 }
 
 #[cfg(test)]

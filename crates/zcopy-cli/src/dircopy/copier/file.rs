@@ -15,7 +15,7 @@ use crate::dircopy::attributes::{self, Named};
 use crate::dircopy::containment::identity;
 use crate::dircopy::counts::Count;
 use crate::dircopy::hashing::Contents;
-use crate::dircopy::place::{self, Replace};
+use crate::dircopy::place::{self, Durability, Replace};
 use crate::dircopy::policy::{Decision, Policy, decide};
 use crate::dircopy::reading::{AT_ONCE, is_untouched, no_digest, open_regular, size};
 use crate::dircopy::tree::Entry;
@@ -166,7 +166,10 @@ impl<'a> Copier<'a> {
                 let met = self.meet(entry, &stat, digest)?;
                 return met.ok_or_else(|| anyhow!(error).context("cannot give its copy the name"));
             }
-            committed => committed.context("cannot give its copy the name")?,
+            committed => committed.context(match self.settings.durability {
+                Durability::Cached => "cannot give its copy the name",
+                Durability::Synced => "cannot give its copy the name, or not for certain",
+            })?,
         };
         let copy = if entry.stat().st_nlink > 1 {
             // Its further names will be links to this file and no other.
@@ -255,7 +258,12 @@ impl<'a> Copier<'a> {
             passed,
             ..
         } = draft;
-        let transfer = Transfer::new(source, place);
+        // What claims to be empty, as in /proc, may hold anything. Of anything else a byte more than it had says that it grows.
+        let limit = match size(stat) {
+            0 => u64::MAX,
+            size => size + 1,
+        };
+        let transfer = Transfer::new(source, place).limit(limit);
         let (report, contents) = if wants_digest {
             let transfer = transfer.buffer_size(self.reader.block_size);
             let run = self.reader.run(transfer, size(stat), *passed);
@@ -268,7 +276,6 @@ impl<'a> Copier<'a> {
             }
             (report, None)
         };
-        // What claims to be empty, as in /proc, may hold anything.
         if report.bytes() != size(stat) && size(stat) > 0 {
             bail!("it changed while it was copied");
         }

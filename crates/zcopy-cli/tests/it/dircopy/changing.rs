@@ -93,6 +93,35 @@ fn a_source_that_grows_gets_no_name_and_no_line() {
     has_no_name(&tree(), append);
 }
 
+/// It is not followed for as long as it grows, which may be until the disk is full.
+#[test]
+fn of_a_source_that_grows_no_more_is_copied_than_tells_so() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = tree();
+    let file = trees.original("changes");
+    let stop = ["--trace=read,pread64,copy_file_range,splice,sendfile".to_owned()];
+    let stop = [&as_it_reads(&file)[..], &stop].concat();
+    for options in [&[][..], &["--no-hash"]] {
+        let traced = while_stopped(&trees.command(options), &stop, || {
+            let file = File::options().append(true).open(&file).unwrap();
+            file.set_len(file.metadata().unwrap().len() + (50 << 20))
+                .unwrap();
+        });
+        traced.run.failed_naming(&[&["changes", "it changed"]]);
+        let moved = |line: &str| line.rsplit_once("= ")?.1.trim().parse::<usize>().ok();
+        let moved: usize = traced.log.lines().filter_map(moved).sum();
+        assert!(
+            (LEN..2 * LEN + 1000).contains(&moved),
+            "{moved}: {}",
+            traced.log
+        );
+        let _ = fs::remove_dir_all(trees.copy());
+        fs::write(&file, pattern(LEN)).unwrap();
+    }
+}
+
 #[test]
 fn a_source_that_is_cut_off_gets_no_name_and_no_line() {
     has_no_name(&tree(), truncate);

@@ -9,6 +9,7 @@ use zcopy_cli::sums::name::Name;
 
 use super::*;
 use crate::child::zc_dircopy;
+use crate::skip::{has_program, skip};
 
 /// A tree in which paths sort otherwise than names do.
 fn tree() -> Trees {
@@ -228,4 +229,24 @@ fn a_sum_file_can_be_read_by_whoever_may_read_new_files() {
     let umask = u32::from_str_radix(umask.unwrap().trim(), 8).unwrap();
     let mode = fs::metadata(trees.sums().path).unwrap().permissions();
     assert_eq!(mode.mode() & 0o777, 0o666 & !umask);
+}
+
+/// The system's zone is one file, and not to be looked for among hundreds.
+#[test]
+fn a_run_does_not_search_the_zones_of_the_world() {
+    if !has_program("strace") {
+        return;
+    }
+    if !Path::new("/etc/localtime").exists() {
+        skip("this system has no zone");
+        return;
+    }
+    let trees = Trees::new();
+    trees.put("file", "x");
+    let mut command = trees.command(&[]);
+    command.env_remove("TZ");
+    let traced = traced::traced(&command, &["--trace=getdents64".to_owned()]);
+    traced.run.is_quiet();
+    assert!(traced.log.contains("getdents64("), "{}", traced.log);
+    assert!(!traced.log.contains("zoneinfo"), "{}", traced.log);
 }
