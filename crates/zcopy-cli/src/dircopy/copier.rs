@@ -332,6 +332,7 @@ impl<'a> Copier<'a> {
     /// Counts a regular file that was left.
     fn left(&self, digest: Option<Digest>, existing: &Stat, is_copy: bool) -> Settled {
         self.counts.files.add(1);
+        self.counts.bytes_of_files.add(size(existing));
         self.counts.skipped.add(1);
         Settled {
             digest,

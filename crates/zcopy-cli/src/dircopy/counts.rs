@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// What all threads count together, and whoever displays it reads.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// Bytes of regular files that have been copied, cloned or read.
+    /// Bytes of regular files that have been copied, cloned or read, also of those that failed then.
     pub(super) bytes: Count,
+    /// Bytes of the files below.
+    pub(super) bytes_of_files: Count,
     /// Regular files that have got their names or kept them, whichever of the next four they are.
     pub(super) files: Count,
     /// Regular files whose bytes were written.

@@ -40,7 +40,7 @@ pub(super) struct Summary<'a> {
 impl<'a> Summary<'a> {
     /// What has been counted, so long after the beginning.
     pub(super) fn of(counts: &Counts, elapsed: Duration, sums: Option<&'a Path>) -> Self {
-        let bytes = counts.bytes.get();
+        let bytes = counts.bytes_of_files.get();
         Self {
             files: counts.files.get(),
             bytes,

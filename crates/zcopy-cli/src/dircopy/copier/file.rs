@@ -39,6 +39,8 @@ pub(super) struct Draft<'a> {
     replace: Replace,
     /// Counts what passes as it does.
     passed: Option<&'a Count>,
+    /// How long it has become.
+    n_bytes: u64,
 }
 
 impl<'a> Draft<'a> {
@@ -58,6 +60,7 @@ impl<'a> Draft<'a> {
             place,
             replace,
             passed,
+            n_bytes: 0,
         })
     }
 
@@ -78,10 +81,10 @@ impl<'a> Copier<'a> {
         replace: Replace,
         passed: Option<&'a Count>,
     ) -> anyhow::Result<Copied<'a>> {
-        let draft = Draft::begin(entry, replace, passed)?;
+        let mut draft = Draft::begin(entry, replace, passed)?;
         let wants_digest = self.settings.wants_digests();
-        if !self.share(entry, &draft)? {
-            let contents = self.write(entry, &draft, wants_digest)?;
+        if !self.share(entry, &mut draft)? {
+            let contents = self.write(entry, &mut draft, wants_digest)?;
             return self
                 .publish_or_keep(entry, draft, Way::Written, contents)
                 .map(Copied::Read);
@@ -140,6 +143,7 @@ impl<'a> Copier<'a> {
             place,
             replace,
             passed: _,
+            n_bytes,
         } = draft;
         if !is_untouched(&source, &stat).context("cannot stat")? {
             bail!("it changed while it was copied");
@@ -180,6 +184,7 @@ impl<'a> Copier<'a> {
         };
         sys::close_file(file.into()).context("cannot close its copy")?;
         self.counts.files.add(1);
+        self.counts.bytes_of_files.add(n_bytes);
         match way {
             Way::Written => self.counts.copied.add(1),
             Way::Shared => self.counts.cloned.add(1),
@@ -215,7 +220,7 @@ impl<'a> Copier<'a> {
     }
 
     /// Has the copy share the source's blocks, if the file systems can.
-    fn share(&self, entry: &Entry, draft: &Draft<'_>) -> anyhow::Result<bool> {
+    fn share(&self, entry: &Entry, draft: &mut Draft<'_>) -> anyhow::Result<bool> {
         let Draft {
             source,
             stat,
@@ -233,6 +238,7 @@ impl<'a> Copier<'a> {
         match transfer.run() {
             Ok(report) if report.bytes() == size(stat) => {
                 self.explain(entry, &report);
+                draft.n_bytes = report.bytes();
                 Ok(true)
             }
             Ok(_) => bail!("it changed while it was copied"),
@@ -248,7 +254,7 @@ impl<'a> Copier<'a> {
     fn write(
         &mut self,
         entry: &Entry,
-        draft: &Draft<'_>,
+        draft: &mut Draft<'_>,
         wants_digest: bool,
     ) -> anyhow::Result<Option<Contents>> {
         let Draft {
@@ -280,6 +286,7 @@ impl<'a> Copier<'a> {
             bail!("it changed while it was copied");
         }
         self.explain(entry, &report);
+        draft.n_bytes = report.bytes();
         Ok(contents)
     }
 

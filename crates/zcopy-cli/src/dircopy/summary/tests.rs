@@ -7,7 +7,7 @@ fn counts() -> Counts {
     let counts = Counts::default();
     for (count, n) in [
         (&counts.files, 10_000),
-        (&counts.bytes, 3_650_722_201),
+        (&counts.bytes_of_files, 3_650_722_201),
         (&counts.copied, 9000),
         (&counts.cloned, 900),
         (&counts.linked, 60),
@@ -72,12 +72,12 @@ fn small_numbers_read_well() {
         "0 files, 0 bytes in 0.000 s, 0.00B/s"
     );
     counts.files.add(1);
-    counts.bytes.add(1);
+    counts.bytes_of_files.add(1);
     assert_eq!(
         first(&counts, Duration::from_millis(500)),
         "1 file, 1 byte in 0.500 s, 2.00B/s"
     );
-    counts.bytes.add(1023);
+    counts.bytes_of_files.add(1023);
     assert_eq!(
         first(&counts, Duration::from_secs(64)),
         "1 file, 1024 bytes (1.00KiB) in 0:01:04, 16.0B/s"
