@@ -7,6 +7,7 @@
 //! the tree, so that the sum file is sorted, and a link is made when what it leads to has its name.
 //!
 //! - `budget`: how many descriptors are for what.
+//! - `batches`: which entries one job takes; `gate`: how many make short files at once.
 //! - `copier`: what is done about each entry; `reading` and `hashing`: how it is digested; `ledger`: what is done in order.
 //! - [`containment`]: that the destination does not lie in the source.
 //! - [`tree`]: walks the source and mirrors its directories.

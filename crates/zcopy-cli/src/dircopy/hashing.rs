@@ -195,9 +195,8 @@ impl<'h> Tap<'h> {
             _ => Course::Here(Stream::new(hashers.algorithm)),
         };
         Flow {
-            algorithm: hashers.algorithm,
             course,
-            _counted: Counted(&hashers.n_streams),
+            counted: Counted(hashers),
         }
     }
 
@@ -267,18 +266,17 @@ pub(super) enum Contents {
 /// A stream under way. One that is dropped is given up.
 #[derive(Debug)]
 pub(super) struct Flow<'t, 'h> {
-    algorithm: Algorithm,
     course: Course<'t, 'h>,
-    _counted: Counted<'h>,
+    counted: Counted<'h>,
 }
 
 /// Counts down when it is over.
 #[derive(Debug)]
-struct Counted<'h>(&'h AtomicUsize);
+struct Counted<'h>(&'h Hashers);
 
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.n_streams.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -308,7 +306,7 @@ impl Flow<'_, '_> {
             }
             // There is more than was said.
             Course::Kept(kept) => {
-                let mut stream = Stream::new(self.algorithm);
+                let mut stream = Stream::new(self.counted.0.algorithm);
                 stream.update(kept);
                 stream.update(bytes);
                 self.course = Course::Here(stream);

@@ -64,7 +64,8 @@ impl Reader<'_> {
         size: u64,
         passed: Option<&Count>,
     ) -> anyhow::Result<Digest> {
-        let contents = self.contents_by(self.block_size, file, size, passed)?;
+        let transfer = Transfer::new(file, self.nowhere).limit(limit(size));
+        let contents = self.contents_of(transfer, self.block_size, size, passed)?;
         Ok(self.tap.digest_of(&contents))
     }
 
@@ -79,26 +80,25 @@ impl Reader<'_> {
         size: u64,
         passed: Option<&Count>,
     ) -> anyhow::Result<Contents> {
+        let transfer = Transfer::new(file, self.nowhere);
         if size < AT_ONCE as u64 {
-            return self.contents_by(self.block_size, file, size, passed);
+            return self.contents_of(transfer, self.block_size, size, passed);
         }
         if let Ok(flags) = rustix::fs::fcntl_getfl(file) {
             // It is only slower if the file system cannot do that.
             let _ = rustix::fs::fcntl_setfl(file, flags | OFlags::DIRECT);
         }
-        self.contents_by(self.block_size.max(AT_ONCE), file, size, passed)
+        self.contents_of(transfer, self.block_size.max(AT_ONCE), size, passed)
     }
 
-    fn contents_by(
+    fn contents_of(
         &mut self,
+        transfer: Transfer<'_>,
         at_once: usize,
-        file: &File,
         size: u64,
         passed: Option<&Count>,
     ) -> anyhow::Result<Contents> {
-        let transfer = Transfer::new(file, self.nowhere)
-            .source_offset(0)
-            .buffer_size(at_once);
+        let transfer = transfer.source_offset(0).buffer_size(at_once);
         let (_, contents) = self
             .run(transfer, size, passed)
             .map_err(|error| anyhow!(exit::cause(&error)))?;
@@ -167,6 +167,15 @@ pub(super) fn is_untouched(file: &File, before: &Stat) -> io::Result<bool> {
 pub(super) fn size(stat: &Stat) -> u64 {
     // No size is negative.
     u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+/// How much is read of what others may write to. What claims to be empty, as in `/proc`, may hold anything. Of anything else a byte more than
+/// it had says that it grows, and to follow it may never end.
+pub(super) fn limit(size: u64) -> u64 {
+    match size {
+        0 => u64::MAX,
+        size => size.saturating_add(1),
+    }
 }
 
 pub(super) fn no_digest() -> anyhow::Error {

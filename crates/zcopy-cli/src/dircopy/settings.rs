@@ -48,10 +48,10 @@ pub(super) struct Settings {
     /// Files that are copied at once, if that was told.
     n_jobs: Option<usize>,
     n_cores: usize,
-    /// How digests are made.
-    pub(super) way: Way,
     /// What of a file may wait for one of those.
     pub(super) queue: Queue,
+    /// How digests are made.
+    pub(super) way: Way,
     pub(super) explains: bool,
 }
 

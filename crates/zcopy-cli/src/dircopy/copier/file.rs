@@ -17,7 +17,7 @@ use crate::dircopy::counts::Count;
 use crate::dircopy::hashing::Contents;
 use crate::dircopy::place::{self, Durability, Replace};
 use crate::dircopy::policy::{Decision, Policy, decide};
-use crate::dircopy::reading::{AT_ONCE, is_untouched, no_digest, open_regular, size};
+use crate::dircopy::reading::{AT_ONCE, is_untouched, limit, no_digest, open_regular, size};
 use crate::dircopy::tree::Entry;
 use crate::{exit, sys};
 
@@ -264,12 +264,7 @@ impl<'a> Copier<'a> {
             passed,
             ..
         } = draft;
-        // What claims to be empty, as in /proc, may hold anything. Of anything else a byte more than it had says that it grows.
-        let limit = match size(stat) {
-            0 => u64::MAX,
-            size => size + 1,
-        };
-        let transfer = Transfer::new(source, place).limit(limit);
+        let transfer = Transfer::new(source, place).limit(limit(size(stat)));
         let (report, contents) = if wants_digest {
             let transfer = transfer.buffer_size(self.reader.block_size);
             let run = self.reader.run(transfer, size(stat), *passed);
