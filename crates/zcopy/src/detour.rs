@@ -44,7 +44,7 @@ impl Detour {
     pub(crate) fn read<K: Kernel>(
         &mut self,
         kernel: &K,
-        source: &End<'_>,
+        source: &mut End<'_>,
         room: &mut [u8],
     ) -> Result<usize> {
         let place = source.place(kernel)?;
@@ -54,9 +54,10 @@ impl Detour {
             Ok(len) if to_block < grain && len < room.len() => &mut room[..len],
             _ => room,
         };
-        let n = self.look(kernel, source, place, room)?;
-        lead(kernel, source, n)?;
-        Ok(n)
+        self.open(kernel, source, OFlags::RDONLY)?;
+        reserved(kernel, source, room, |source, position, room| {
+            self.look(kernel, source, position, room)
+        })
     }
 
     /// Reads once at `position`, and leaves the cursor alone.
@@ -83,13 +84,12 @@ impl Detour {
     pub(crate) fn read_pages<K: Kernel>(
         &mut self,
         kernel: &K,
-        source: &End<'_>,
+        source: &mut End<'_>,
         room: &mut [u8],
     ) -> Result<usize> {
-        let place = source.place(kernel)?;
-        let n = self.look_at_pages(kernel, source, place, room)?;
-        lead(kernel, source, n)?;
-        Ok(n)
+        reserved(kernel, source, room, |source, position, room| {
+            self.look_at_pages(kernel, source, position, room)
+        })
     }
 
     /// Reads once at `position`, no other page than those, and leaves the cursor alone.
@@ -131,7 +131,7 @@ impl Detour {
     pub(crate) fn write<K: Kernel>(
         &mut self,
         kernel: &K,
-        sink: &End<'_>,
+        sink: &mut End<'_>,
         bytes: &[u8],
     ) -> Result<usize> {
         let own = self.open(kernel, sink, OFlags::WRONLY)?.as_fd();
@@ -144,10 +144,9 @@ impl Detour {
             }
             return Ok(n);
         }
+        let len = sink.reserve_to_write(kernel, bytes.len() as u64)? as usize;
         let place = sink.place(kernel)?;
-        let n = kernel.write(own, Some(place), bytes, Patience::Block)?;
-        lead(kernel, sink, n)?;
-        Ok(n)
+        kernel.write(own, Some(place), &bytes[..len], Patience::Block)
     }
 
     fn open<K: Kernel>(&mut self, kernel: &K, end: &End<'_>, access: OFlags) -> Result<&OwnedFd> {
@@ -178,12 +177,29 @@ fn opened<K: Kernel>(kernel: &K, end: &End<'_>, access: OFlags) -> Option<OwnedF
     Some(own)
 }
 
-/// Leads the caller's cursor over `n` bytes.
-fn lead<K: Kernel>(kernel: &K, end: &End<'_>, n: usize) -> Result<()> {
-    let is_positional = end.at().1.is_some();
-    if !is_positional && n > 0 {
-        let n = i64::try_from(n).map_err(|_| Errno::OVERFLOW)?;
-        kernel.seek(end.fd, SeekFrom::Current(n))?;
+/// Reads once by `read`, which is told where: the bytes are reserved first, and what it does not bring is given back.
+fn reserved<K: Kernel>(
+    kernel: &K,
+    source: &mut End<'_>,
+    room: &mut [u8],
+    read: impl FnOnce(&End<'_>, u64, &mut [u8]) -> Result<usize>,
+) -> Result<usize> {
+    let len = source.reserve_to_read(kernel, room.len() as u64)? as usize;
+    let position = source.place(kernel)?;
+    if len == 0 {
+        // The read says that the file ends here. If it has grown, the bytes have to be reserved.
+        return match read(source, position, room)? {
+            0 => Ok(0),
+            _ => Err(Errno::INTR),
+        };
     }
-    Ok(())
+    let answer = read(source, position, &mut room[..len]);
+    match answer {
+        Ok(0) => source.give_back_rest(kernel)?,
+        Ok(_) => {}
+        Err(_) => {
+            source.release(kernel);
+        }
+    }
+    answer
 }

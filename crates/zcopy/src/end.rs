@@ -8,6 +8,8 @@ use crate::fault::{Fault, Side};
 use crate::options::SyncData;
 use crate::sys::{Errno, Kernel, OFlags, Patience, PollFd, PollFlags, Result, SeekFrom, retried};
 
+mod reservation;
+
 /// The source or the sink of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct End<'fd> {
@@ -18,8 +20,14 @@ pub(crate) struct End<'fd> {
     /// Whether the caller gave an offset: then calls name it, and the descriptor's cursor is not
     /// moved.
     is_positional: bool,
-    /// Where the next byte is, if that is known: the caller's offset, or the cursor once surveyed.
+    /// The offset of the next byte, if it is known: the caller's offset, or the cursor once surveyed or reserved.
     position: Option<u64>,
+    /// The bytes from `position` on that the transfer has taken from the cursor and not used yet.
+    reserved: u64,
+    /// Whether the cursor was found where this transfer had not left it.
+    is_shared: bool,
+    /// Whether `lseek(2)` says that the file has no cursor, as some files of FUSE do.
+    has_no_cursor: bool,
     /// How long the caller lets a blocking socket wait, for ever being [`Duration::MAX`]. The kernel
     /// is asked once, when it first matters.
     time_out: Option<Duration>,
@@ -38,13 +46,17 @@ impl<'fd> End<'fd> {
             refuses_nowait: false,
             is_positional: offset.is_some(),
             position: offset.or(cursor),
+            reserved: 0,
+            is_shared: false,
+            has_no_cursor: false,
             time_out: None,
         }
     }
 
-    /// The descriptor, and the offset to name in a call: none if the cursor is to be used.
+    /// The descriptor, and the offset that a call names: `None` if the call uses the cursor.
     pub(crate) fn at(&self) -> (BorrowedFd<'fd>, Option<u64>) {
-        (self.fd, self.position.filter(|_| self.is_positional))
+        let names_offset = self.is_positional || self.reserved > 0;
+        (self.fd, self.position.filter(|_| names_offset))
     }
 
     /// Where the next byte is, if that is known without asking.
@@ -63,28 +75,7 @@ impl<'fd> End<'fd> {
     /// Notes that a call moved `n` bytes here.
     pub(crate) fn advance(&mut self, n: u64) {
         self.position = self.position.map(|position| position + n);
-    }
-
-    /// Steps over `n` bytes without a call that moves them, as after a clone or over a hole.
-    pub(crate) fn skip<K: Kernel>(&mut self, kernel: &K, n: u64) -> Result<()> {
-        if !self.is_positional {
-            let n = i64::try_from(n).map_err(|_| Errno::OVERFLOW)?;
-            kernel.seek(self.fd, SeekFrom::Current(n))?;
-        }
-        self.advance(n);
-        Ok(())
-    }
-
-    /// Goes back over `n` bytes that were read and could not be delivered. False if this end cannot
-    /// go back.
-    pub(crate) fn rewind<K: Kernel>(&mut self, kernel: &K, n: u64) -> bool {
-        if self.is_positional {
-            return true;
-        }
-        let Ok(back) = i64::try_from(n) else {
-            return false;
-        };
-        self.endpoint.is_seekable() && kernel.seek(self.fd, SeekFrom::Current(-back)).is_ok()
+        self.reserved = self.reserved.saturating_sub(n);
     }
 
     /// Brings what was written here to the disk, where there is one, as often as the caller wants that.
@@ -106,9 +97,11 @@ impl<'fd> End<'fd> {
         }
     }
 
-    /// The most that one call may ask here without running past the largest offset there is.
+    /// Bounds the length of one call: it stays within the reservation, or, at an offset of the caller's, below the
+    /// largest offset.
     pub(crate) fn clamp(&self, len: u64) -> u64 {
         match self.position {
+            _ if self.reserved > 0 => len.min(self.reserved),
             Some(position) if self.is_positional => {
                 len.min((i64::MAX as u64).saturating_sub(position))
             }

@@ -216,6 +216,9 @@ impl<'a, K: Kernel> Engine<'a, K> {
     fn advance(&mut self, max: u64, remaining: u64) -> Result<Advance, Failure> {
         let strategy = self.current();
         let is_forced = plan::forced(&self.options).is_some();
+        if strategy != Strategy::Buffered && !is_forced && self.shares_a_cursor() {
+            return Ok(self.fall_back_to_buffered(strategy));
+        }
         if self.is_at_known_end(strategy) && (!is_forced || self.peek() == Ok(0)) {
             return self.end_of_file(strategy);
         }
@@ -275,6 +278,11 @@ impl<'a, K: Kernel> Engine<'a, K> {
             && self.route.in_flight() == 0
     }
 
+    /// Whether somebody else moves the cursor of an end that this transfer goes by.
+    fn shares_a_cursor(&self) -> bool {
+        self.route.source.is_shared() || self.route.sink.is_shared()
+    }
+
     /// The strategy for this step: the plan's, unless read and write have to finish what another
     /// left in flight, or open the transfer.
     fn current(&self) -> Strategy {
@@ -294,8 +302,14 @@ impl<'a, K: Kernel> Engine<'a, K> {
         if let Some(answer) = self.answer.take() {
             return answer;
         }
+        if self.shares_a_cursor() {
+            // Where the next byte is, is known only when it is read.
+            self.extents = None;
+        }
         if let Some(extents) = &mut self.extents
             && strategy != Strategy::Reflink
+            && self.route.source.reserved() == 0
+            && self.route.sink.reserved() == 0
             && self.route.in_flight() == 0
             && self.route.bad.is_passed()
         {
@@ -313,15 +327,23 @@ impl<'a, K: Kernel> Engine<'a, K> {
     /// Leaves a hole in the sink. Where it cannot have one, the source's zeros are moved like any
     /// other bytes.
     fn step_over_hole(&mut self, len: u64) -> Result<Step, Fault> {
+        let source = &mut self.route.source;
+        let reserved = source.reserve_to_read(&self.kernel, len);
+        let len = reserved.map_err(|errno| Fault::new("lseek", Side::Source, errno))?;
+        if len == 0 || source.is_shared() {
+            // What is reserved now is not the hole that was found: it is moved as data.
+            self.extents = None;
+            return Ok(Step::Moved(0));
+        }
         match self
             .route
             .holes
             .make(&self.kernel, &mut self.route.sink, len)
         {
-            Ok(true) => match self.route.source.skip(&self.kernel, len) {
-                Ok(()) => Ok(Step::Hole(len)),
-                Err(errno) => Err(Fault::new("lseek", Side::Source, errno)),
-            },
+            Ok(true) => {
+                source.advance(len);
+                Ok(Step::Hole(len))
+            }
             Ok(false) => {
                 self.extents = None;
                 Ok(Step::Moved(0))

@@ -105,8 +105,12 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             .unwrap_or(&sinks[0]);
         let mut written_to = *written_to;
         written_to.endpoint.direct = sinks.iter().any(|sink| sink.endpoint.direct);
+        // A range of a file can be reserved only for bytes that nobody else can take.
+        let mut takers = sinks.iter().zip(plan.sinks());
+        let a_file_takes =
+            takers.any(|(sink, way)| way.strategy() == Strategy::Splice && sink.goes_by_cursor());
         let form = match (plan.strategy(), source.endpoint.kind) {
-            (Strategy::Tee, Kind::Pipe) => Form::Source,
+            (Strategy::Tee, Kind::Pipe) if !a_file_takes => Form::Source,
             (Strategy::Tee, _) => Form::Pipe,
             _ => Form::Buffer,
         };
@@ -142,7 +146,7 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             grown_source: None,
             grown_sink: None,
             may_grow: options.grow_pipes,
-            may_take_turns: form == Form::Source,
+            may_take_turns: form != Form::Buffer && source.endpoint.kind == Kind::Pipe,
             false_starts: 0,
             kernel,
             options,
@@ -207,6 +211,7 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             }
             ControlFlow::Break(()) => return Ok(Some(Ended::Stopped)),
         };
+        self.give_up_a_shared_cursor()?;
         self.leave_the_source_free();
         self.bound = self.hub.head + allowed;
         self.share_start = self.hub.head;
@@ -358,6 +363,15 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             strategy,
             blocked,
         }
+    }
+
+    /// Goes on by reading and writing alone if somebody else moves the cursor of the source. Nothing is in flight.
+    fn give_up_a_shared_cursor(&mut self) -> Result<(), Failure> {
+        let is_forced = self.options.strategy.is_some();
+        if self.hub.form == Form::Pipe && self.hub.route.source.is_shared() && !is_forced {
+            self.give_up_tee(Some(Cause::SharedCursor))?;
+        }
+        Ok(())
     }
 
     /// Goes on by reading and writing alone. Nothing is in flight.

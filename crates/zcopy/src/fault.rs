@@ -37,6 +37,8 @@ pub(crate) enum Cause {
     Nothing,
     /// No call at all: a rewriter neither took nor made anything.
     Idle,
+    /// No call at all: somebody else moves the cursor of a file, where only read and write are exact.
+    SharedCursor,
 }
 
 /// A call that failed for good.
@@ -62,7 +64,7 @@ impl Cause {
     pub(crate) fn errno(self) -> Option<Errno> {
         match self {
             Cause::Errno(errno) => Some(errno),
-            Cause::Nothing | Cause::Idle => None,
+            Cause::Nothing | Cause::Idle | Cause::SharedCursor => None,
         }
     }
 
@@ -71,6 +73,7 @@ impl Cause {
             Cause::Errno(errno) => errno.into(),
             Cause::Nothing => io::Error::new(io::ErrorKind::WriteZero, "the call moved nothing"),
             Cause::Idle => io::Error::other("it took none of the bytes that it had to take"),
+            Cause::SharedCursor => io::Error::other("somebody else moves the cursor of a file"),
         }
     }
 }

@@ -90,7 +90,9 @@ pub(crate) fn plan(source: &Endpoint, sink: &Endpoint, options: &Options) -> Res
     candidates[0].verdict = Verdict::Chosen;
     let opening = match source.kind {
         _ if forced(options).is_some() || candidates[0].strategy != Strategy::SplicePipe => None,
-        Kind::Pipe if sink.kind != Kind::Pipe => Some(Strategy::Splice),
+        Kind::Pipe if !(sink.kind == Kind::Pipe || goes_by_cursor(sink, options)) => {
+            Some(Strategy::Splice)
+        }
         Kind::Pipe | Kind::Stream => Some(Strategy::Buffered),
         _ => None,
     };
@@ -101,6 +103,11 @@ pub(crate) fn plan(source: &Endpoint, sink: &Endpoint, options: &Options) -> Res
         ways: Vec::new(),
         opening,
     })
+}
+
+/// Whether bytes go to a sink by its cursor, which others may move too.
+pub(crate) fn goes_by_cursor(sink: &Endpoint, options: &Options) -> bool {
+    sink.is_seekable() && options.sink_offset.is_none()
 }
 
 /// The bytes that are left to move, if the source's size tells.

@@ -149,13 +149,11 @@ impl Holes {
         sink: &mut End<'_>,
         len: u64,
     ) -> Result<bool> {
-        let (Some(size), Some(position)) = (self.sink_size, sink.position()) else {
+        let Some(size) = self.sink_size else {
             return Ok(false);
         };
-        let Some(end) = position
-            .checked_add(len)
-            .filter(|end| i64::try_from(*end).is_ok())
-        else {
+        let Some((position, end)) = reserve(kernel, sink, len) else {
+            self.sink_size = None;
             return Ok(false);
         };
         if position < size {
@@ -177,11 +175,7 @@ impl Holes {
         if end - start >= TAIL {
             give_length(kernel, sink, end)?;
         }
-        if sink.skip(kernel, len).is_err() {
-            // Beyond the largest file that there can be; a write says so in the usual words.
-            self.sink_size = None;
-            return Ok(false);
-        }
+        sink.advance(len);
         self.tail = if end - start >= TAIL {
             (end, end)
         } else {
@@ -198,6 +192,15 @@ impl Holes {
         };
         give_length(kernel, sink, position)
     }
+}
+
+/// The next `len` bytes of the sink, for a hole. `None` if it cannot be that long, or an earlier reservation of fewer bytes
+/// has to be filled first: the bytes are then written.
+fn reserve<K: Kernel>(kernel: &K, sink: &mut End<'_>, len: u64) -> Option<(u64, u64)> {
+    let is_reserved = sink.reserve_to_write(kernel, len).ok()? == len;
+    let start = sink.position().filter(|_| is_reserved)?;
+    let end = start.checked_add(len)?;
+    i64::try_from(end).is_ok().then_some((start, end))
 }
 
 /// Makes the sink at least `len` bytes long.

@@ -21,15 +21,32 @@ impl<K: Kernel> Engine<'_, K> {
         if plan::forced(&self.options).is_some() {
             return Err(self.cannot_insist(from, cause));
         }
-        self.strategy = self.plan.after(from);
+        self.change_to(self.plan.after(from));
+        Ok(Advance::Again)
+    }
+
+    /// Goes on with another strategy, which reserves what it needs. What cannot be given back is read and written first.
+    fn change_to(&mut self, strategy: Strategy) {
+        self.route.source.release(&self.kernel);
+        self.route.sink.release(&self.kernel);
+        self.strategy = strategy;
         self.phase = Phase::Main;
         self.false_starts = 0;
-        Ok(Advance::Again)
+    }
+
+    /// Goes on with read and write because somebody else moves a cursor.
+    pub(super) fn fall_back_to_buffered(&mut self, from: Strategy) -> Advance {
+        self.attempt(from).cause = Some(Cause::SharedCursor);
+        self.change_to(Strategy::Buffered);
+        Advance::Again
     }
 
     /// Believes the end of file of a pipe, a stream, or a read. Anything else may have been a file
     /// that hides its size, so that a read has the last word.
     pub(super) fn end_of_file(&mut self, strategy: Strategy) -> Result<Advance, Failure> {
+        let rest = self.route.source.give_back_rest(&self.kernel);
+        rest.map_err(|errno| Fault::new("lseek", Side::Source, errno))?;
+        self.route.sink.release(&self.kernel);
         let source = self.route.source.endpoint.kind;
         let sink = self.route.sink.endpoint.kind;
         let is_certain = match strategy {
@@ -113,9 +130,7 @@ impl<K: Kernel> Engine<'_, K> {
             return false;
         }
         self.attempt(from).cause = Some(fault.cause);
-        self.strategy = Strategy::Buffered;
-        self.phase = Phase::Main;
-        self.false_starts = 0;
+        self.change_to(Strategy::Buffered);
         true
     }
 

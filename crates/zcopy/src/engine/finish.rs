@@ -15,6 +15,7 @@ impl<K: Kernel> Engine<'_, K> {
         // What it still holds are the source's own pages, which stay as long as it does.
         self.route.pipe = None;
         let tidied = self.finish_holes(&mut undelivered);
+        self.route.sink.release(&self.kernel);
         let tidied = tidied.and_then(|()| self.finish_cache());
         // The first failure is the one that counts.
         let outcome = outcome.and_then(|ended| tidied.map(|()| ended).map_err(Failure::from));
@@ -47,14 +48,18 @@ impl<K: Kernel> Engine<'_, K> {
     /// Gives the source back what the sink did not take: by going back over it where that can be
     /// done, otherwise as bytes.
     fn hand_back(&mut self) -> Vec<u8> {
-        let in_flight = self.route.in_flight();
-        if in_flight == 0 || self.route.source.rewind(&self.kernel, in_flight) {
+        if self
+            .route
+            .source
+            .rewind(&self.kernel, self.route.in_flight())
+        {
             return Vec::new();
         }
         let mut bytes = self.route.buffer.pending().to_vec();
         if let Some(pipe) = &mut self.route.pipe {
             bytes.append(&mut pipe.contents(&self.kernel));
         }
+        bytes.append(&mut self.route.source.read_reserved(&self.kernel));
         bytes
     }
 

@@ -78,7 +78,7 @@ impl<K: Kernel> Fanout<'_, K> {
         let consumed = self.hub.consumed();
         let missing = consumed.saturating_sub(delivered);
         let mut surplus = std::mem::take(&mut self.hub.surplus);
-        if missing == 0 || self.hub.route.source.rewind(&self.kernel, missing) {
+        if self.hub.route.source.rewind(&self.kernel, missing) {
             return surplus;
         }
         // Whoever is furthest behind holds what it has been given; all that comes after is in the
@@ -102,6 +102,7 @@ impl<K: Kernel> Fanout<'_, K> {
         // What is still in the source, which is the hub, was not taken from it.
         bytes.truncate(missing as usize);
         bytes.append(&mut surplus);
+        bytes.append(&mut self.hub.route.source.read_reserved(&self.kernel));
         bytes
     }
 
@@ -118,6 +119,7 @@ impl<K: Kernel> Fanout<'_, K> {
         let mut outcome = Ok(());
         for index in 0..self.branches.len() {
             let branch = &mut self.branches[index];
+            branch.route.sink.release(&self.kernel);
             // Of a step that something else has ended.
             if let Err(fault) = branch.sync_data(&self.kernel, self.options.sync_data) {
                 let failed = self.sink_failed(index, fault);

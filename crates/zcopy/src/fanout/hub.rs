@@ -69,7 +69,12 @@ impl<'a> Hub<'a> {
         max: u64,
         patience: Patience,
     ) -> Result<Option<Step>, Fault> {
-        splice_pipe::fill(kernel, &mut self.route, &ask(max, max, patience))
+        let answer = splice_pipe::fill(kernel, &mut self.route, &ask(max, max, patience))?;
+        if answer == Some(Step::Eof) {
+            let rest = self.route.source.give_back_rest(kernel);
+            rest.map_err(|errno| Fault::new("lseek", Side::Source, errno))?;
+        }
+        Ok(answer)
     }
 
     /// Shares up to `len` bytes with a pipe, and leaves them where they are.

@@ -41,7 +41,7 @@ impl<K: Kernel> Fanout<'_, K> {
     pub(super) fn leave_the_source_free(&mut self) {
         let came_at_once = self.hub.head - self.share_start;
         let is_bulk = self.hub.head >= plan::OPENING && came_at_once >= plan::SMALL;
-        if !self.may_take_turns || self.hub.form != Form::Source || !is_bulk {
+        if !self.may_take_turns || self.hub.form == Form::Buffer || !is_bulk {
             return;
         }
         self.may_take_turns = false;

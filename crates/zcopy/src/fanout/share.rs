@@ -42,6 +42,10 @@ impl<K: Kernel> Fanout<'_, K> {
                 let last = last(Strategy::SplicePipe).or_else(|| last(Strategy::Tee));
                 if let Some(index) = last {
                     self.branches[index].way = Strategy::Splice;
+                    if self.branches[index].route.sink.goes_by_cursor() {
+                        // A range of the file is reserved only for bytes that nobody else can take.
+                        self.hub.form = Form::Pipe;
+                    }
                 }
             }
         }
@@ -103,14 +107,29 @@ impl<K: Kernel> Fanout<'_, K> {
             }
             Step::Eof => self.confirm_end(),
             // There is no pipe to be had: what served so far serves on.
-            Step::Unsupported(_) if source.kind == Kind::Pipe => {
-                self.hub.form = Form::Source;
+            Step::Unsupported(cause) if source.kind == Kind::Pipe => {
+                self.share_from_the_source(cause)?;
                 Ok(Advance::On)
             }
             Step::Unsupported(cause) => self.give_up_tee(Some(cause)),
             Step::Blocked(_) => self.source_blocked(),
             _ => Ok(Advance::On),
         }
+    }
+
+    /// Shares from the source itself, as there is no private pipe. Others may take bytes out of the source, so that a file
+    /// that took them out is written to.
+    fn share_from_the_source(&mut self, cause: Cause) -> Result<(), Failure> {
+        self.hub.form = Form::Source;
+        self.may_take_turns = false;
+        for index in 0..self.branches.len() {
+            let branch = &self.branches[index];
+            let takes = branch.is_live() && branch.way == Strategy::Splice;
+            if takes && branch.route.sink.goes_by_cursor() {
+                self.write_to(index, cause)?;
+            }
+        }
+        Ok(())
     }
 
     /// A file may hide its size: a read has the last word.
@@ -184,7 +203,12 @@ impl<K: Kernel> Fanout<'_, K> {
             return Ok(false);
         }
         match branch.drain(&self.kernel, patience) {
-            Ok(Step::Moved(_)) => Ok(false),
+            Ok(Step::Moved(_)) => {
+                if self.branches[index].route.sink.is_shared() {
+                    self.branches[index].write_out_of_its_pipe();
+                }
+                Ok(false)
+            }
             Ok(step) => self.not_served(index, step, patience),
             Err(fault) => self.failed(index, fault),
         }
@@ -270,7 +294,11 @@ impl<K: Kernel> Fanout<'_, K> {
                 branch.taken = self.hub.head;
                 branch.accepted(n);
                 branch.has_spliced = true;
+                let is_shared = branch.route.sink.is_shared();
                 self.share_end.get_or_insert(self.hub.head);
+                if is_shared && self.options.strategy.is_none() {
+                    self.write_to(index, Cause::SharedCursor)?;
+                }
                 Ok(false)
             }
             Ok(Step::Blocked(_)) if self.has_been_robbed()? => Ok(false),

@@ -1,6 +1,6 @@
 //! How well each strategy suits a pair of endpoints, and why.
 
-use super::{SMALL, remaining};
+use super::{SMALL, goes_by_cursor, remaining};
 use crate::endpoint::{Endpoint, FileSystem, Kind, Memory};
 use crate::options::{Options, Reflink, SkipErrors, Sparse};
 use crate::strategy::Strategy;
@@ -49,8 +49,8 @@ pub(super) fn fit(
     let kernel_can = match strategy {
         Strategy::Reflink => fit_reflink(source, sink, options),
         Strategy::CopyFileRange => fit_copy_file_range(source, sink, options),
-        Strategy::Sendfile => fit_sendfile(source, sink, options),
-        Strategy::Splice => fit_splice(source, sink),
+        Strategy::Sendfile => fit_sendfile(source, sink),
+        Strategy::Splice => fit_splice(source, sink, options),
         Strategy::SplicePipe | Strategy::Buffered | Strategy::Tee => fit_splice_pipe(source, sink),
     };
     if matches!(kernel_can, Fit::Not(_)) {
@@ -169,14 +169,14 @@ fn fit_copy_file_range(source: &Endpoint, sink: &Endpoint, options: &Options) ->
     Fit::Good("the file system copies within itself, or shares blocks")
 }
 
-fn fit_sendfile(source: &Endpoint, sink: &Endpoint, options: &Options) -> Fit {
+fn fit_sendfile(source: &Endpoint, sink: &Endpoint) -> Fit {
     match source.kind {
         Kind::Regular | Kind::Block | Kind::Memory(_) | Kind::Other => {}
         Kind::Null => return Fit::Not("/dev/null has nothing to send"),
         _ => return Fit::Not("the source is no file"),
     }
-    if options.sink_offset.is_some() {
-        return Fit::Not("the call knows no offset for the sink");
+    if sink.is_seekable() {
+        return Fit::Not("the call has no offset for the sink, whose cursor others may move");
     }
     if sink.kind == Kind::Memory(Memory::Full) {
         return Fit::Not("/dev/full takes writes alone");
@@ -192,9 +192,12 @@ fn fit_sendfile(source: &Endpoint, sink: &Endpoint, options: &Options) -> Fit {
     }
 }
 
-fn fit_splice(source: &Endpoint, sink: &Endpoint) -> Fit {
+fn fit_splice(source: &Endpoint, sink: &Endpoint, options: &Options) -> Fit {
     if source.kind != Kind::Pipe && sink.kind != Kind::Pipe {
         return Fit::Not("neither end is a pipe");
+    }
+    if goes_by_cursor(sink, options) {
+        return Fit::Not("it would wait for bytes at a cursor that others may move meanwhile");
     }
     fit_both_splices(source, sink).unwrap_or(match (source.kind, sink.kind) {
         (Kind::Pipe | Kind::Stream, Kind::Pipe) => {

@@ -277,7 +277,8 @@ impl<'a, K: Kernel> Course<'a, K> {
     }
 
     /// Says what was done.
-    fn finish(self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
+    fn finish(mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
+        self.sink.release(&self.kernel);
         let mut attempts = vec![self.by_writing, self.by_tee];
         if self.plan.opening().is_none() {
             // Nothing was written but what the template left over.

@@ -113,13 +113,14 @@ impl Ahead {
         let _ = self.spare.send(chunk);
     }
 
-    /// Has it stop, and says how many bytes it had read that nobody has been given.
-    pub(crate) fn stop(self) -> u64 {
+    /// Stops the thread, and returns the bytes that it has read and nobody has been given.
+    pub(crate) fn stop(self) -> Vec<u8> {
         self.is_unwanted.store(true, Ordering::Relaxed);
         drop(self.spare);
-        self.read
-            .iter()
-            .map(|(chunk, _)| chunk.pending().len() as u64)
-            .sum()
+        let mut bytes = Vec::new();
+        for (chunk, _) in &self.read {
+            bytes.extend_from_slice(chunk.pending());
+        }
+        bytes
     }
 }

@@ -92,6 +92,17 @@ impl Chunk {
         other.clear();
     }
 
+    /// Adds bytes behind what is pending, in more memory if there is too little.
+    pub(crate) fn append(&mut self, bytes: &[u8]) {
+        self.bytes.truncate(self.pending.end);
+        self.bytes.extend_from_slice(bytes);
+        self.pending.end = self.bytes.len();
+        let whole = self.start + READ;
+        if self.bytes.len() < whole {
+            self.bytes.resize(whole, 0);
+        }
+    }
+
     /// Forgets what is pending.
     pub(crate) fn clear(&mut self) {
         self.pending = self.start..self.start;

@@ -109,8 +109,8 @@ impl<'a, K: Kernel, R: Rewriter> Course<'a, K, R> {
             bytes: 0,
         };
         let outcome = self.drive(&mut source, ahead.as_ref());
-        let unseen = ahead.map_or(0, Ahead::stop);
-        self.give_back(&mut source, unseen);
+        let unseen = ahead.map_or_else(Vec::new, Ahead::stop);
+        self.give_back(&mut source, &unseen);
         self.report(outcome)
     }
 
@@ -129,6 +129,9 @@ impl<'a, K: Kernel, R: Rewriter> Course<'a, K, R> {
             self.calls += 1;
             // What is not to be had from the other thread is for this one to read, which knows how to wait.
             let received = ahead.and_then(|ahead| self.receive(ahead));
+            if let Some(Ok(Step::Moved(n))) = received {
+                source.end.advance(n);
+            }
             match received.unwrap_or_else(|| self.read(source))? {
                 Step::Moved(n) => source.bytes += n,
                 Step::Blocked(_) => {
@@ -261,24 +264,28 @@ impl<'a, K: Kernel, R: Rewriter> Course<'a, K, R> {
         self.grown = Some((grow(&source.end), grow(&self.sink)));
     }
 
-    /// Gives the source back what was read of it and the rewriter has not come to: what another thread has read beyond
-    /// the desk, and, when the sink has failed, what is pending there. If it cannot be rewound that stays.
-    fn give_back(&mut self, source: &mut Source<'a>, beyond: u64) {
+    /// Gives the source back the bytes that were read of it and the rewriter has not seen: `unseen` are those that another
+    /// thread has read, and if the sink has failed, so are those pending. They stay here if the source cannot be rewound.
+    fn give_back(&mut self, source: &mut Source<'a>, unseen: &[u8]) {
         let chunk = &mut self.desk.chunk;
         let untouched = if self.desk.wants_more {
             0
         } else {
-            // What stands in front of it waits since an earlier source.
+            // Bytes of earlier sources stand in front.
             source.bytes.min(chunk.pending().len() as u64)
         };
-        let n = untouched + beyond;
-        if n > 0 && source.end.rewind(&self.kernel, n) {
+        source.end.advance(unseen.len() as u64);
+        let n = untouched + unseen.len() as u64;
+        if source.end.rewind(&self.kernel, n) {
             chunk.cut(untouched as usize);
+        } else {
+            chunk.append(unseen);
         }
     }
 
     /// Says what was done.
-    fn report(self, outcome: Result<(), Failure>) -> Result<Report, Error> {
+    fn report(mut self, outcome: Result<(), Failure>) -> Result<Report, Error> {
+        self.sink.release(&self.kernel);
         let attempt = Attempt {
             bytes: self.bytes,
             calls: self.calls,

@@ -129,7 +129,7 @@ pub(crate) fn fill<K: Kernel>(
     let len = len.min(usize::try_from(ask.remaining - pending).unwrap_or(usize::MAX));
     let len = match &route.source.endpoint {
         source if source.direct && in_pipe == 0 && pending == 0 => {
-            whole_blocks(len as u64, route) as usize
+            route.source.clamp(whole_blocks(len as u64, route)) as usize
         }
         _ => len,
     };
@@ -160,7 +160,7 @@ pub(crate) fn fill<K: Kernel>(
             // One that turns out too small is made again, and larger.
             let detour = (!is_small).then_some(&mut route.source_detour);
             let read = match detour {
-                Some(detour) if is_single => detour.read_pages(kernel, &route.source, room),
+                Some(detour) if is_single => detour.read_pages(kernel, &mut route.source, room),
                 detour => read(kernel, (&mut route.source, detour), room, ask.patience),
             };
             read.inspect(|n| {
@@ -174,6 +174,12 @@ pub(crate) fn fill<K: Kernel>(
             side: Side::Neither,
             cause: Cause::Nothing,
         }),
+        Ok(0) if route.source.reserved() > 0 => {
+            // The file has become shorter. A read by the cursor says whether it ends there.
+            let given_back = route.source.give_back_rest(kernel);
+            given_back.map_err(|errno| Fault::new("lseek", Side::Source, errno))?;
+            Ok(Some(Step::Interrupted))
+        }
         Ok(0) => Ok(Some(Step::Eof)),
         Ok(n) => {
             route.buffer.fill(n);
@@ -334,7 +340,7 @@ fn write<K: Kernel>(
 /// the detour. What comes before the first block and after the last goes alone.
 fn write_blocks<K: Kernel>(
     kernel: &K,
-    sink: &End<'_>,
+    sink: &mut End<'_>,
     detour: &mut Detour,
     bytes: &[u8],
 ) -> Called<usize> {

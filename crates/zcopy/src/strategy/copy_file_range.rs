@@ -35,7 +35,11 @@ const BOUND: u64 = 64 << 20;
 /// # References
 /// - [copy_file_range(2)](https://man7.org/linux/man-pages/man2/copy_file_range.2.html)
 pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
-    let len = ask.len(route, BOUND);
+    let len = match reserve(kernel, route, ask.len(route, BOUND) as u64) {
+        Ok(0) => return Ok(Step::Eof),
+        Ok(len) => len as usize,
+        Err(errno) => return Ok(Step::Unsupported(errno.into())),
+    };
     route.calls += 1;
     match kernel.copy_file_range(route.source.at(), route.sink.at(), len) {
         Ok(0) => Ok(Step::Eof),
@@ -47,6 +51,18 @@ pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> R
         Err(Errno::INTR) => Ok(Step::Interrupted),
         Err(errno) if is_unsupported(errno) => Ok(Step::Unsupported(errno.into())),
         Err(errno) => Err(Fault::new("copy_file_range", Side::Neither, errno)),
+    }
+}
+
+/// Reserves up to `len` bytes at both ends, and returns how many the call may move.
+pub(super) fn reserve<K: Kernel>(
+    kernel: &K,
+    route: &mut Route<'_>,
+    len: u64,
+) -> Result<u64, Errno> {
+    match route.source.reserve_to_read(kernel, len)? {
+        0 => Ok(0),
+        len => route.sink.reserve_to_write(kernel, len),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::fault::{Cause, Fault, Side};
 use crate::route::{Ask, Route};
-use crate::strategy::Step;
+use crate::strategy::{Step, copy_file_range};
 use crate::sys::{Errno, Kernel, Result as Called};
 
 /// Cloning takes time by the extent, so that a range is cloned in pieces; only a whole file is
@@ -57,7 +57,7 @@ fn clone<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Called<Step
         return Ok(Step::Eof);
     }
     let is_whole = from == 0 && to == 0 && ask.max == u64::MAX && kernel.fstat(sink)?.size == 0;
-    let cloned = if is_whole {
+    let cloned = if is_whole && !route.sink.goes_by_cursor() && !route.source.goes_by_cursor() {
         route.calls += 1;
         kernel.clone_file(source, sink)?;
         kernel.fstat(sink)?.size
@@ -67,6 +67,13 @@ fn clone<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Called<Step
         let len = if left <= max { left } else { max - max % block };
         if len == 0 {
             // Less than a block is left.
+            return Err(Errno::INVAL);
+        }
+        let is_reserved = copy_file_range::reserve(kernel, route, len)? == len;
+        if (route.source.position(), route.sink.position()) != (Some(from), Some(to))
+            || !is_reserved
+        {
+            // Somebody else has moved a cursor: what is reserved now may not begin with a block.
             return Err(Errno::INVAL);
         }
         route.calls += 1;

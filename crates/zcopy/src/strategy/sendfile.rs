@@ -5,16 +5,14 @@ use crate::route::{Ask, Route};
 use crate::strategy::{Step, splice::is_unsupported};
 use crate::sys::{Errno, Kernel};
 
-/// Between two files one call may be long; see `copy_file_range`.
-const BOUND_FILE: u64 = 64 << 20;
-
 /// Less than 1 MiB costs throughput on sockets; much more and one call, even a non-blocking one,
 /// can run for seconds while the peer keeps draining (M. Kellermann on LKML, September 2023: 10.7
 /// s).
 const BOUND: u64 = 4 << 20;
 
-/// Moves up to 64 MiB from a file to a file, or up to 4 MiB to a pipe, socket or device.
+/// Moves up to 4 MiB from a file to a pipe, socket or device.
 ///
+/// It never goes to a file: the call has no offset for its sink, and stores the cursor over what others have done to it.
 /// A short count is normal. The source must have a page cache or a `splice_read` of its own:
 /// regular files, block and memory devices, some of `/proc`. The sink can be anything that takes a
 /// write, except in append mode.
@@ -43,12 +41,17 @@ pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> R
         // The call has no offset for the sink.
         return Ok(Step::Unsupported(Errno::SPIPE.into()));
     };
-    let bound = if route.sink.endpoint.is_seekable() {
-        BOUND_FILE
-    } else {
-        BOUND
+    if route.sink.goes_by_cursor() {
+        return Ok(Step::Unsupported(Errno::SPIPE.into()));
+    }
+    let len = match route
+        .source
+        .reserve_to_read(kernel, ask.len(route, BOUND) as u64)
+    {
+        Ok(0) => return Ok(Step::Eof),
+        Ok(len) => len as usize,
+        Err(errno) => return Ok(Step::Unsupported(errno.into())),
     };
-    let len = ask.len(route, bound);
     route.calls += 1;
     match kernel.sendfile(sink, route.source.at(), len) {
         Ok(0) => Ok(Step::Eof),

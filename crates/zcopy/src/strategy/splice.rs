@@ -40,7 +40,18 @@ const BOUND: u64 = 4 << 20;
 /// # References
 /// - [splice(2)](https://man7.org/linux/man-pages/man2/splice.2.html)
 pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
-    let len = ask.len(route, BOUND);
+    if route.sink.goes_by_cursor() {
+        // Nothing can be reserved for bytes that may never come.
+        return Ok(Step::Unsupported(Errno::SPIPE.into()));
+    }
+    let len = match route
+        .source
+        .reserve_to_read(kernel, ask.len(route, BOUND) as u64)
+    {
+        Ok(0) => return Ok(Step::Eof),
+        Ok(len) => len as usize,
+        Err(errno) => return Ok(Step::Unsupported(errno.into())),
+    };
     let flags = match ask.patience {
         Patience::Block => SpliceFlags::empty(),
         Patience::NoWait => SpliceFlags::NONBLOCK,

@@ -61,6 +61,17 @@ pub(crate) fn fill<K: Kernel>(
         Err(errno) => return Ok(Some(Step::Unsupported(errno.into()))),
     };
     let len = ask.len(route, pipe.capacity as u64);
+    let len = match route.source.reserve_to_read(kernel, len as u64) {
+        Ok(0) => {
+            route.pipe = Some(pipe);
+            return Ok(Some(Step::Eof));
+        }
+        Ok(len) => len as usize,
+        Err(errno) => {
+            route.pipe = Some(pipe);
+            return Ok(Some(Step::Unsupported(errno.into())));
+        }
+    };
     route.calls += 1;
     let filled = kernel.splice(
         route.source.at(),
@@ -105,7 +116,7 @@ pub(crate) fn drain<K: Kernel>(
     step
 }
 
-/// Gives the sink up to `len` of the bytes that a pipe holds.
+/// Gives the sink up to `len` bytes, which the pipe must hold: a range of the sink is reserved for them.
 pub(crate) fn pour<K: Kernel>(
     kernel: &K,
     pipe: BorrowedFd<'_>,
@@ -113,7 +124,10 @@ pub(crate) fn pour<K: Kernel>(
     len: u64,
     patience: Patience,
 ) -> Result<Step, Fault> {
-    let len = sink.clamp(len).max(1) as usize;
+    let len = match sink.reserve_to_write(kernel, sink.clamp(len).max(1)) {
+        Ok(len) => len as usize,
+        Err(errno) => return Ok(Step::Unsupported(errno.into())),
+    };
     match kernel.splice((pipe, None), sink.at(), len, flags(patience)) {
         Ok(0) => Ok(Step::Unsupported(Cause::Nothing)),
         Ok(n) => {

@@ -251,6 +251,8 @@ fn an_impossible_strategy_is_unsuitable_and_moves_nothing() {
     );
     let transfer = Transfer::new(&file, &sink).sink_offset(0);
     assert_unsuitable(transfer.strategy(Strategy::Sendfile), Strategy::Sendfile);
+    by(&file, &sink, Strategy::Sendfile);
+    by(&reader, &sink, Strategy::Splice);
 
     assert_eq!((cursor(&file), cursor(&sink)), (0, 0));
     assert_eq!(contents(&sink), b"");

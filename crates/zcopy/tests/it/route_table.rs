@@ -68,21 +68,26 @@ const ROWS: &[(&str, Pairs)] = &[
         ],
     ),
     (
-        "regular, memfd, block device → `/dev/null`, block device; block device → regular",
-        &[
-            (FILES, &[K::Null, K::Block]),
-            (&[S::Block], &[EXT4, K::Memfd]),
-        ],
+        "regular, memfd, block device → `/dev/null`",
+        &[(FILES, &[K::Null])],
     ),
     (
-        "pipe → pipe, stream socket → any",
+        "regular, memfd, block device → block device; block device → regular",
+        &[(FILES, &[K::Block]), (&[S::Block], &[EXT4, K::Memfd])],
+    ),
+    (
+        "pipe → pipe, regular, memfd, block device; stream socket → any",
         &[
             (&[S::Pipe, S::Fifo], &[K::Pipe, K::Fifo]),
+            (&[S::Pipe, S::Fifo], &[EXT4, TMPFS, K::Memfd, K::Block]),
             (&[S::Tcp, S::UnixStream], &[K::Pipe, K::Fifo]),
             (&[S::Tcp, S::UnixStream], NO_PIPES),
         ],
     ),
-    ("pipe → any", &[(&[S::Pipe, S::Fifo], NO_PIPES)]),
+    (
+        "pipe → stream socket, `/dev/null`",
+        &[(&[S::Pipe, S::Fifo], &[K::Tcp, K::UnixStream, K::Null])],
+    ),
 ];
 
 const EXT4: K = K::Regular(Fs::Ext4);

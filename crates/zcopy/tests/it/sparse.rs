@@ -47,7 +47,12 @@ fn every_way() -> impl Iterator<Item = Option<Strategy>> {
 
 /// The ways from file to file on ext4 or tmpfs.
 fn ways_between_files() -> impl Iterator<Item = Option<Strategy>> {
-    every_way().filter(|way| !matches!(way, Some(Strategy::Reflink | Strategy::Splice)))
+    every_way().filter(|way| {
+        !matches!(
+            way,
+            Some(Strategy::Reflink | Strategy::Splice | Strategy::Sendfile)
+        )
+    })
 }
 
 #[test]

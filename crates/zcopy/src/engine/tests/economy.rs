@@ -33,7 +33,7 @@ fn a_stream_that_fills_its_buffer_is_upgraded_to_the_private_pipe() {
         let kernel = Scripted::default();
         let source = Object::feeding(is_stream, &patterned(600_000), &[64 << 10; 10]);
         let source = kernel.source(source, OFlags::empty());
-        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        let sink = kernel.sink(Object::Null(Vec::new()), OFlags::empty());
         let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
         let attempts = attempts(&report);
         let opening = if is_stream {

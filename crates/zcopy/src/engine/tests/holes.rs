@@ -141,7 +141,7 @@ fn a_truncated_clone_that_claims_success_is_finished_by_another_strategy() {
         let (kernel, source, sink) = on_btrfs(200_000);
         let source = kernel.source(Object::File(source), OFlags::empty());
         let sink = kernel.sink(Object::File(sink), OFlags::empty());
-        kernel.twist(Call::CloneFile, &[twist]);
+        kernel.twist(Call::CloneRange, &[twist]);
         let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
         assert_eq!(report.bytes(), 200_000);
         assert!(kernel.contents(&sink) == patterned(200_000));
@@ -154,9 +154,9 @@ fn a_clone_that_is_refused_leaves_the_rest_to_another_strategy() {
         let (kernel, source, sink) = on_btrfs(200_000);
         let source = kernel.source(Object::File(source), OFlags::empty());
         let sink = kernel.sink(Object::File(sink), OFlags::empty());
-        kernel.twist(Call::CloneFile, &[Twist::Refused(nth)]);
+        kernel.twist(Call::CloneRange, &[Twist::Refused(nth)]);
         let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
-        let errno = Call::CloneFile.refusal(nth);
+        let errno = Call::CloneRange.refusal(nth);
         assert_eq!(attempts(&report)[0], (Strategy::Reflink, 0, errno));
         assert!(kernel.contents(&sink) == patterned(200_000));
     }

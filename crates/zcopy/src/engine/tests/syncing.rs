@@ -27,7 +27,6 @@ fn every_step_is_synced_before_its_bytes_are_told_of() {
     for strategy in [
         Strategy::Buffered,
         Strategy::SplicePipe,
-        Strategy::Sendfile,
         Strategy::CopyFileRange,
     ] {
         let kernel = Scripted::default();

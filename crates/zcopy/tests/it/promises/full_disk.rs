@@ -36,10 +36,8 @@ fn overfill(name: &str, dir: &Path) {
     ] {
         for way in every_way() {
             let is_served = match way {
-                Some(Strategy::Reflink | Strategy::CopyFileRange) => false,
-                Some(Strategy::Sendfile) => from.has_cursor(),
-                Some(Strategy::Splice) => from.is_pipe(),
-                _ => true,
+                Some(Strategy::SplicePipe | Strategy::Buffered) | None => true,
+                Some(_) => false,
             };
             if !is_served {
                 continue;
@@ -57,7 +55,10 @@ fn overfill(name: &str, dir: &Path) {
 fn copy_within(name: &str, dir: &Path) {
     let bytes = pattern(5 << 20);
     for way in every_way() {
-        if matches!(way, Some(Strategy::Reflink | Strategy::Splice)) {
+        if matches!(
+            way,
+            Some(Strategy::Reflink | Strategy::Splice | Strategy::Sendfile)
+        ) {
             continue;
         }
         let Some(mut source) = Source::new(SourceKind::Memfd, b"") else {

@@ -38,6 +38,7 @@ fn serves(way: Option<Strategy>, from: SourceKind, to: SinkKind) -> bool {
     let keeps_boundaries = from == SourceKind::UnixSeqpacket;
     match way {
         Some(Strategy::Reflink | Strategy::CopyFileRange) => false,
+        Some(Strategy::Sendfile | Strategy::Splice) if to.has_cursor() => false,
         Some(Strategy::Sendfile) => from.has_cursor(),
         Some(Strategy::Splice) => !keeps_boundaries && (from.is_pipe() || to.is_pipe()),
         Some(Strategy::SplicePipe) => !keeps_boundaries,
