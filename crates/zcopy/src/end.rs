@@ -17,20 +17,27 @@ pub(crate) struct End<'fd> {
     pub(crate) endpoint: Endpoint,
     /// Whether the kernel has said that no single call here can be told not to wait.
     pub(crate) refuses_nowait: bool,
-    /// Whether the caller gave an offset: then calls name it, and the descriptor's cursor is not
-    /// moved.
-    is_positional: bool,
+    positioning: Positioning,
     /// The offset of the next byte, if it is known: the caller's offset, or the cursor once surveyed or reserved.
     position: Option<u64>,
     /// The bytes from `position` on that the transfer has taken from the cursor and not used yet.
     reserved: u64,
     /// Whether the cursor was found where this transfer had not left it.
     is_shared: bool,
-    /// Whether `lseek(2)` says that the file has no cursor, as some files of FUSE do.
-    has_no_cursor: bool,
     /// How long the caller lets a blocking socket wait, for ever being [`Duration::MAX`]. The kernel
     /// is asked once, when it first matters.
     time_out: Option<Duration>,
+}
+
+/// How an end knows where the next byte is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Positioning {
+    /// Calls name an offset of the caller's, and the cursor is neither moved nor looked at.
+    Offset,
+    /// By the cursor of the open file, which others may move too.
+    Cursor,
+    /// There are no positions: a pipe, a socket, some files of FUSE.
+    None,
 }
 
 impl<'fd> End<'fd> {
@@ -44,18 +51,21 @@ impl<'fd> End<'fd> {
             fd,
             endpoint,
             refuses_nowait: false,
-            is_positional: offset.is_some(),
+            positioning: match offset {
+                Some(_) => Positioning::Offset,
+                None if endpoint.is_seekable() => Positioning::Cursor,
+                None => Positioning::None,
+            },
             position: offset.or(cursor),
             reserved: 0,
             is_shared: false,
-            has_no_cursor: false,
             time_out: None,
         }
     }
 
     /// The descriptor, and the offset that a call names: `None` if the call uses the cursor.
     pub(crate) fn at(&self) -> (BorrowedFd<'fd>, Option<u64>) {
-        let names_offset = self.is_positional || self.reserved > 0;
+        let names_offset = self.positioning == Positioning::Offset || self.reserved > 0;
         (self.fd, self.position.filter(|_| names_offset))
     }
 
@@ -102,7 +112,7 @@ impl<'fd> End<'fd> {
     pub(crate) fn clamp(&self, len: u64) -> u64 {
         match self.position {
             _ if self.reserved > 0 => len.min(self.reserved),
-            Some(position) if self.is_positional => {
+            Some(position) if self.positioning == Positioning::Offset => {
                 len.min((i64::MAX as u64).saturating_sub(position))
             }
             _ => len,

@@ -314,7 +314,7 @@ pub(crate) fn prepare<K: Kernel>(
     let mut from = engine::examine(kernel, Side::Source, source)?;
     let to = engine::examine(kernel, Side::Sink, sink)?;
     let is_long = from.size.is_some_and(|size| size >= ahead::LONG);
-    if is_long || from.kind == Kind::Block || from.is_same(&to) {
+    if is_long || from.direct || from.kind == Kind::Block || from.is_same(&to) {
         from.survey(kernel, source);
     }
     preflight::check_rewritten(&from, &to)?;

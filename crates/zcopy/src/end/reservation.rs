@@ -5,14 +5,14 @@
 //! whatever others have done meanwhile. So a transfer reserves the bytes with one `lseek(fd, n, SEEK_CUR)`, whose answer
 //! is the end of a range that no other user of the open file is given, and names that range in the call.
 
-use super::End;
+use super::{End, Positioning};
 use crate::endpoint::Kind;
 use crate::sys::{Errno, Kernel, Patience, Result, SeekFrom, retried};
 
 impl End<'_> {
     /// Whether calls must name a range that was reserved: the bytes go by the cursor of a file.
     pub(crate) fn goes_by_cursor(&self) -> bool {
-        !self.is_positional && self.endpoint.is_seekable() && !self.has_no_cursor
+        self.positioning == Positioning::Cursor
     }
 
     /// Whether the cursor was found where this transfer had not left it. From then on `read(2)` and `write(2)` are exact,
@@ -84,7 +84,7 @@ impl End<'_> {
         let step = i64::try_from(len).map_err(|_| Errno::OVERFLOW)?;
         let end = match kernel.seek(self.fd, SeekFrom::Current(step)) {
             Err(Errno::SPIPE) => {
-                self.has_no_cursor = true;
+                self.positioning = Positioning::None;
                 return Ok(false);
             }
             end => end?,
@@ -163,7 +163,7 @@ impl End<'_> {
         if back == 0 {
             return true;
         }
-        if self.is_positional {
+        if self.positioning == Positioning::Offset {
             self.position = self.position.map(|position| position.saturating_sub(n));
             return true;
         }
@@ -190,6 +190,37 @@ impl End<'_> {
         self.position = self.position.map(|_| found);
         self.reserved = 0;
         true
+    }
+
+    /// Goes back over bytes that were read and could not be used, and over what is reserved. False as for
+    /// [`End::rewind`].
+    ///
+    /// Where the cursor was never asked for, the file is: if it holds these bytes right before the cursor, the next reader
+    /// gets them again, and nobody gets others twice.
+    pub(crate) fn rewind_over<K: Kernel>(&mut self, kernel: &K, bytes: &[u8]) -> bool {
+        let is_unknown = self.goes_by_cursor() && self.position.is_none();
+        if is_unknown && !self.stands_behind(kernel, bytes) {
+            return bytes.is_empty();
+        }
+        self.rewind(kernel, bytes.len() as u64)
+    }
+
+    /// Whether the file holds these bytes right before the cursor.
+    fn stands_behind<K: Kernel>(&self, kernel: &K, bytes: &[u8]) -> bool {
+        let cursor = kernel.seek(self.fd, SeekFrom::Current(0)).ok();
+        let Some(start) = cursor.and_then(|cursor| cursor.checked_sub(bytes.len() as u64)) else {
+            return false;
+        };
+        let mut found = vec![0; bytes.len()];
+        let mut filled = 0;
+        while filled < found.len() {
+            let (offset, room) = (Some(start + filled as u64), &mut found[filled..]);
+            match retried(|| kernel.read(self.fd, offset, room, Patience::Block)) {
+                Ok(0) | Err(_) => return false,
+                Ok(n) => filled += n,
+            }
+        }
+        found == bytes
     }
 
     /// Gives back what is reserved and not used. False if somebody else has moved the cursor since: then the range stays

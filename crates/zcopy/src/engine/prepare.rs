@@ -88,6 +88,7 @@ pub(super) fn deserves_survey(source: &Endpoint, sink: &Endpoint, options: &Opti
     } && plan::remaining(source, options).is_none_or(|left| left > plan::SMALL);
     is_long
         || source.is_same(sink)
+        || source.direct
         || options.stable
         || options.observed
         || options.cache == Cache::DropBehind

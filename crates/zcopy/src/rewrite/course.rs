@@ -275,8 +275,15 @@ impl<'a, K: Kernel, R: Rewriter> Course<'a, K, R> {
             source.bytes.min(chunk.pending().len() as u64)
         };
         source.end.advance(unseen.len() as u64);
-        let n = untouched + unseen.len() as u64;
-        if source.end.rewind(&self.kernel, n) {
+        let is_back = if unseen.is_empty() {
+            let pending = chunk.pending();
+            let bytes = &pending[pending.len() - untouched as usize..];
+            source.end.rewind_over(&self.kernel, bytes)
+        } else {
+            let n = untouched + unseen.len() as u64;
+            source.end.rewind(&self.kernel, n)
+        };
+        if is_back {
             chunk.cut(untouched as usize);
         } else {
             chunk.append(unseen);

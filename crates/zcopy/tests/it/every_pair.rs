@@ -86,8 +86,8 @@ fn serves(strategy: Strategy, from: SourceKind, to: SinkKind) -> bool {
             (S::Memfd | S::SealedMemfd, SinkKind::Memfd) => true,
             _ => false,
         },
-        // The call has no offset for its sink, whose cursor others may move.
-        Strategy::Sendfile if to.has_cursor() => false,
+        // One has no offset for its sink, and the other would wait for bytes at a cursor that others may move.
+        Strategy::Sendfile | Strategy::Splice if to.has_cursor() => false,
         Strategy::Sendfile => matches!(
             from,
             S::Regular(_)
@@ -99,8 +99,6 @@ fn serves(strategy: Strategy, from: SourceKind, to: SinkKind) -> bool {
                 | S::Random
                 | S::Block
         ),
-        // It would wait for bytes at a cursor that others may move meanwhile.
-        Strategy::Splice if to.has_cursor() => false,
         Strategy::Splice => (from.is_pipe() || to.is_pipe()) && from != S::ProcStatus,
         Strategy::SplicePipe => from != S::ProcStatus,
         Strategy::Buffered => true,
