@@ -78,6 +78,16 @@ pub use series::Series;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
+/// # Shared descriptors
+///
+/// Other processes and threads may use the same open files, pipes and sockets meanwhile. What they read and write through a
+/// shared cursor is neither overwritten nor doubled nor skipped, as with `read(2)` and `write(2)`: a transfer reserves the
+/// range that it moves next with one `lseek(2)`, and reads and writes once somebody else has moved the cursor. With
+/// [offsets](Self::source_offset) the cursor is neither moved nor looked at.
+///
+/// A process that is killed in the middle leaves a reserved range behind that it has not filled: at most 1 MiB of a sink
+/// that is fed by a pipe or socket, 64 MiB between files. It reads as zeros if somebody writes behind it.
+///
 /// # Kernel notes
 ///
 /// Writing to a pipe or socket whose reader has gone raises `SIGPIPE`, and writing to a file beyond
