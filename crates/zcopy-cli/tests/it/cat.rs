@@ -14,3 +14,4 @@ mod terminal;
 
 mod economy;
 mod explain;
+mod killed;
