@@ -150,6 +150,22 @@ impl Detour {
         Ok(n)
     }
 
+    /// Writes once at `position`, and leaves the cursor alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`Detour::write`].
+    pub(crate) fn write_at<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        sink: &End<'_>,
+        position: u64,
+        bytes: &[u8],
+    ) -> Result<usize> {
+        let own = self.open(kernel, sink, OFlags::WRONLY)?.as_fd();
+        kernel.write(own, Some(position), bytes, Patience::Block)
+    }
+
     fn open<K: Kernel>(&mut self, kernel: &K, end: &End<'_>, access: OFlags) -> Result<&OwnedFd> {
         if let Opening::Untried = self.opening {
             self.opening = opened(kernel, end, access).map_or(Opening::None, Opening::Open);

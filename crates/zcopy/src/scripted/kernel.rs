@@ -91,7 +91,7 @@ impl Default for State {
             knows_nowait: true,
             pipe_capacity: 64 << 10,
             pipe_max: 1 << 20,
-            has_proc: false,
+            has_proc: true,
             disk_fails: false,
             max_calls: 100_000,
             log: Vec::new(),

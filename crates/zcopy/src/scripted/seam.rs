@@ -319,17 +319,6 @@ impl Kernel for &Scripted {
         found
     }
 
-    fn truncate(&self, fd: BorrowedFd<'_>, len: u64) -> Result<()> {
-        let mut state = self.state.borrow_mut();
-        let at = state.at((fd, None), true);
-        let answer = state.twist(Call::Truncate, 1, &[], false).map(|_| ());
-        if let (Ok(()), Object::File(file)) = (answer, state.object(fd)) {
-            file.resize(len as usize);
-        }
-        let answer = answer.map_err(|errno| state.tell(at, errno));
-        state.answered(Call::Truncate, answer, |()| 0)
-    }
-
     fn punch_hole(&self, fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()> {
         let mut state = self.state.borrow_mut();
         let answer = state.twist(Call::PunchHole, 1, &[], false).map(|_| ());

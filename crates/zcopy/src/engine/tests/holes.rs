@@ -23,10 +23,12 @@ fn the_trailing_hole_that_cannot_be_given_its_length_is_not_counted() {
     let kernel = Scripted::default();
     let source = kernel.source(Object::file(&ending_in_zeros()), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-    kernel.twist(
-        Call::Truncate,
-        &[Twist::Interrupted, Twist::Fails(Errno::FBIG)],
-    );
+    let twists = [
+        Twist::Straight,
+        Twist::Interrupted,
+        Twist::Fails(Errno::FBIG),
+    ];
+    kernel.twist(Call::Write, &twists);
     let options = Options {
         sparse: Sparse::Detect,
         ..Options::default()
@@ -34,7 +36,7 @@ fn the_trailing_hole_that_cannot_be_given_its_length_is_not_counted() {
     let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
     let n = 2 * BLOCK as u64;
     assert_eq!((error.side(), error.bytes()), (Side::Sink, n));
-    assert_eq!(error.call(), Some("ftruncate"));
+    assert_eq!(error.call(), Some("pwrite"));
     assert_eq!(error.report().hole_bytes(), 0);
     assert_eq!(attempts(error.report()), [(Strategy::Buffered, n, None)]);
     assert_eq!((kernel.cursor(&source), kernel.cursor(&sink)), (n, n));
@@ -48,7 +50,8 @@ fn the_zeros_of_a_trailing_hole_that_failed_are_handed_back() {
     let source = Object::feeding(false, &ending_in_zeros(), &[]);
     let source = kernel.source(source, OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-    kernel.twist(Call::Truncate, &[Twist::Fails(Errno::FBIG)]);
+    let twists = [Twist::Straight, Twist::Fails(Errno::FBIG)];
+    kernel.twist(Call::Write, &twists);
     let options = Options {
         sparse: Sparse::Detect,
         ..Options::default()
