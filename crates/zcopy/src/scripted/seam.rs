@@ -102,7 +102,9 @@ impl Kernel for &Scripted {
             return Err(Errno::NOENT);
         }
         let Descriptor { object, side, .. } = *state.descriptor(fd.as_raw_fd());
-        Ok(state.name(object, flags, side))
+        let own = state.name(object, flags, side);
+        state.descriptor_mut(own.as_raw_fd()).is_own = true;
+        Ok(own)
     }
 
     fn socket_timeout(&self, fd: BorrowedFd<'_>, _receiving: bool) -> Result<Option<Duration>> {
@@ -308,7 +310,12 @@ impl Kernel for &Scripted {
         };
         let found = match to {
             SeekFrom::Data(_) | SeekFrom::Hole(_) => {
+                let is_own = state.descriptor(fd.as_raw_fd()).is_own;
+                assert!(is_own, "the caller's cursor is moved to look for holes");
                 let found = state.twist(Call::SeekExtent, 1, &[], false).and(found);
+                if let (Err(Errno::NXIO), Object::File(file)) = (found, state.object(fd)) {
+                    file.resize_after_search();
+                }
                 state.answered(Call::SeekExtent, found, |n| n as usize)
             }
             _ => found,

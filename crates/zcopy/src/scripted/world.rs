@@ -303,8 +303,7 @@ impl World {
         );
         let mut state = kernel.state.borrow_mut();
         state.script = Script::of(&self.trouble.twists);
-        state.has_proc =
-            self.trouble.has_proc || self.source.is_direct || self.sink.is_direct;
+        state.has_proc = self.trouble.has_proc || self.source.is_direct || self.sink.is_direct;
         state.may_sleep = self.wishes.tick.is_none();
         state.knows_nowait = self.trouble.knows_nowait;
         state.pipe_capacity = self.trouble.pipe_capacity;

@@ -1,5 +1,7 @@
 //! Holes and clones that do not come out as they should.
 
+use std::os::fd::OwnedFd;
+
 use super::{attempts, transfer};
 use crate::fault::Side;
 use crate::options::{Options, Sparse};
@@ -180,4 +182,105 @@ fn a_source_that_grows_while_it_is_cloned_does_not_exceed_the_limit() {
     assert_eq!(report.bytes(), 200_000);
     assert!(kernel.contents(&sink) == patterned(200_000));
     assert_eq!(kernel.cursor(&source), 200_000);
+}
+
+/// A kernel with a source of 20 blocks of data and 20 of a hole, which somebody gives another length in blocks right after a
+/// search has found no more data; and an empty sink.
+fn ending_in_a_hole(resized_to: usize) -> (Scripted, OwnedFd, OwnedFd) {
+    let kernel = Scripted::default();
+    let mut bytes = patterned(40 * BLOCK);
+    bytes[20 * BLOCK..].fill(0);
+    let mut file = File::sparse(&bytes);
+    file.resized_when_searched = Some(resized_to * BLOCK);
+    let source = kernel.source(Object::File(file), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    (kernel, source, sink)
+}
+
+#[test]
+fn what_is_appended_after_the_search_for_data_is_not_taken_for_a_hole() {
+    let (kernel, source, sink) = ending_in_a_hole(45);
+    let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+    let (len, hole) = (45 * BLOCK as u64, 20 * BLOCK as u64);
+    assert_eq!((report.bytes(), report.hole_bytes()), (len, hole));
+    assert!(kernel.contents(&sink) == kernel.contents(&source));
+    assert_eq!(kernel.contents(&sink).last(), patterned(45 * BLOCK).last());
+}
+
+#[test]
+fn what_is_cut_off_after_the_search_for_data_is_not_copied_as_zeros() {
+    for left in [30, 20, 10] {
+        let (kernel, source, sink) = ending_in_a_hole(left);
+        let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+        let expected = left.max(20) * BLOCK;
+        assert_eq!(report.bytes(), expected as u64);
+        let mut bytes = patterned(expected);
+        bytes[20 * BLOCK..].fill(0);
+        assert!(kernel.contents(&sink) == bytes, "cut to {left} blocks");
+    }
+}
+
+#[test]
+fn where_the_source_cannot_be_opened_again_holes_are_found_by_looking_at_the_bytes() {
+    let mut bytes = patterned(40 * BLOCK);
+    bytes[10 * BLOCK..30 * BLOCK].fill(0);
+    let others = [Strategy::SplicePipe, Strategy::CopyFileRange];
+    for strategy in [None, Some(Strategy::Buffered)]
+        .into_iter()
+        .chain(others.map(Some))
+    {
+        let kernel = Scripted::default();
+        kernel.state.borrow_mut().has_proc = false;
+        let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        let options = Options {
+            strategy,
+            ..Options::default()
+        };
+        let report = transfer(&kernel, (&source, &sink), options).unwrap();
+        let is_forced = strategy.is_some_and(|strategy| others.contains(&strategy));
+        let hole = if is_forced { 0 } else { 20 * BLOCK as u64 };
+        assert_eq!(report.bytes(), bytes.len() as u64);
+        assert_eq!(report.hole_bytes(), hole, "{strategy:?}");
+        assert_eq!(report.strategy(), strategy.unwrap_or(Strategy::Buffered));
+        assert!(kernel.contents(&sink) == bytes, "{strategy:?}");
+    }
+}
+
+/// A data block behind the hole gives the sink its length. If it is shorter in the end, somebody has truncated it.
+#[test]
+fn only_a_hole_that_nothing_follows_is_given_a_length() {
+    let mut bytes = patterned(600_000);
+    bytes[10 * BLOCK..20 * BLOCK].fill(0);
+    let kernel = Scripted::default();
+    let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    let options = Options {
+        strategy: Some(Strategy::SplicePipe),
+        ..Options::default()
+    };
+    let report = transfer(&kernel, (&source, &sink), options).unwrap();
+    assert_eq!(report.hole_bytes(), 10 * BLOCK as u64);
+    assert!(kernel.answers(Call::Write).is_empty());
+    assert!(kernel.answers(Call::PunchHole).is_empty());
+    assert!(kernel.contents(&sink) == bytes);
+}
+
+/// A sink on a file system that may have no holes is not known to hold one until it does.
+#[test]
+fn where_a_sink_cannot_be_written_past_its_end_zeros_are_written() {
+    const FUSE: u64 = 0x6573_5546;
+    let mut bytes = patterned(600_000);
+    bytes[10 * BLOCK..20 * BLOCK].fill(0);
+    for errno in [Errno::PERM, Errno::INVAL, Errno::IO, Errno::OPNOTSUPP] {
+        let kernel = Scripted::default();
+        let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
+        let mut sink = File::holding(&[]);
+        sink.magic = FUSE;
+        let sink = kernel.sink(Object::File(sink), OFlags::empty());
+        kernel.twist(Call::Write, &[Twist::Fails(errno)]);
+        let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+        assert_eq!((report.bytes(), report.hole_bytes()), (600_000, 0));
+        assert!(kernel.contents(&sink) == bytes, "{errno:?}");
+    }
 }
