@@ -1,10 +1,12 @@
 //! Holes and clones that do not come out as they should.
 
-use std::os::fd::OwnedFd;
+use std::ops::ControlFlow;
+use std::os::fd::{AsRawFd, OwnedFd};
 
-use super::{attempts, transfer};
+use super::{Outcome, attempts, transfer, transfer_watched};
 use crate::fault::Side;
 use crate::options::{Options, Sparse};
+use crate::progress::Progress;
 use crate::scripted::kernel::Scripted;
 use crate::scripted::objects::{BLOCK, File, Object, patterned};
 use crate::scripted::script::{Call, Twist};
@@ -247,23 +249,41 @@ fn where_the_source_cannot_be_opened_again_holes_are_found_by_looking_at_the_byt
     }
 }
 
-/// A data block behind the hole gives the sink its length. If it is shorter in the end, somebody has truncated it.
+/// The data behind a hole gives the sink its length, without any call for the hole. If it is shorter in the end, somebody
+/// has truncated it, and it stays so.
 #[test]
 fn only_a_hole_that_nothing_follows_is_given_a_length() {
     let mut bytes = patterned(600_000);
     bytes[10 * BLOCK..20 * BLOCK].fill(0);
-    let kernel = Scripted::default();
-    let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
-    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-    let options = Options {
-        strategy: Some(Strategy::SplicePipe),
-        ..Options::default()
-    };
-    let report = transfer(&kernel, (&source, &sink), options).unwrap();
-    assert_eq!(report.hole_bytes(), 10 * BLOCK as u64);
-    assert!(kernel.answers(Call::Write).is_empty());
-    assert!(kernel.answers(Call::PunchHole).is_empty());
-    assert!(kernel.contents(&sink) == bytes);
+    for is_truncated in [false, true] {
+        let kernel = Scripted::default();
+        let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        let object = kernel.state.borrow().descriptor(sink.as_raw_fd()).object;
+        let options = Options {
+            strategy: Some(Strategy::SplicePipe),
+            observed: true,
+            ..Options::default()
+        };
+        let observe = |progress: &Progress| {
+            if is_truncated && progress.bytes() == 600_000 {
+                let mut state = kernel.state.borrow_mut();
+                if let Object::File(file) = &mut state.objects[object] {
+                    file.resize(100);
+                }
+            }
+            ControlFlow::Continue(())
+        };
+        let outcome = transfer_watched(&kernel, (&source, &sink), options, observe, |_| {});
+        let Outcome::Ran(Ok(report)) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!(report.hole_bytes(), 10 * BLOCK as u64);
+        assert!(kernel.answers(Call::Write).is_empty());
+        assert!(kernel.answers(Call::PunchHole).is_empty());
+        let left = if is_truncated { 100 } else { bytes.len() };
+        assert!(kernel.contents(&sink) == bytes[..left]);
+    }
 }
 
 /// A sink on a file system that may have no holes is not known to hold one until it does.
