@@ -121,7 +121,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
         let detect = options.sparse == Sparse::Detect || has_holes && options.looks_at_bytes();
         let can_seek = sink.position().is_some() && !sink.endpoint.append;
         let holes = if sink.endpoint.kind == Kind::Regular && can_seek {
-            Holes::new(sink.endpoint.file_system, detect)
+            Holes::new(&sink.endpoint, detect)
         } else {
             Holes::default()
         };

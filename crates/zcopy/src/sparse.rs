@@ -51,14 +51,14 @@ mod tests {
     use std::os::fd::AsFd;
 
     use super::*;
-    use crate::endpoint::{Endpoint, FileSystem};
+    use crate::endpoint::Endpoint;
     use crate::sys::Linux;
 
     fn run_at(position: u64, bytes: &[u8]) -> Run {
         let null = std::fs::File::open("/dev/null").unwrap();
         let endpoint = Endpoint::of(&Linux, null.as_fd()).unwrap();
         let sink = End::new(null.as_fd(), endpoint, Some(position));
-        leading_run(bytes, &Holes::new(FileSystem::Ext4, true), &sink)
+        leading_run(bytes, &Holes::new(&endpoint, true), &sink)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::detour::Detour;
 use crate::end::End;
-use crate::endpoint::FileSystem;
+use crate::endpoint::{Endpoint, FileSystem};
 use crate::fault::{Cause, Fault, Side};
 use crate::sys::{Errno, Kernel, Patience, retried};
 
@@ -41,8 +41,10 @@ enum Ability {
 
 impl Holes {
     /// Holes in a regular file that does not append.
-    pub(crate) fn new(file_system: FileSystem, detect: bool) -> Self {
-        let ability = match file_system {
+    pub(crate) fn new(sink: &Endpoint, detect: bool) -> Self {
+        let ability = match sink.file_system {
+            // The one byte goes by another opening, which may not be possible.
+            _ if sink.direct => Ability::Untested,
             FileSystem::Ext4 | FileSystem::Tmpfs | FileSystem::Btrfs | FileSystem::Xfs => {
                 Ability::Holds
             }

@@ -24,6 +24,8 @@ pub(crate) enum Server {
     NeverSkips,
     /// It is opened without positions (`FOPEN_NONSEEKABLE`).
     HasNoPositions,
+    /// The same, and it claims half of its size, which a splice believes and a read does not (`FOPEN_DIRECT_IO`).
+    ClaimsHalf,
 }
 
 /// The file's inode; that of the root is 1.
@@ -121,24 +123,30 @@ impl Service {
         let (opcode, node) = (half(request, 4), word(request, 16));
         let body = &request[HEADER..];
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let size = match self.server {
+            Server::ClaimsHalf => bytes.len() / 2,
+            _ => bytes.len(),
+        };
         Some(match opcode {
             FORGET | INTERRUPT | BATCH_FORGET => return None,
             // LOOKUP
             1 if body == b"file\0" => {
                 let mut entry = [FILE, 0, 0, 0, 0].map(u64::to_ne_bytes).concat();
-                entry.extend(attributes(FILE, bytes.len()));
+                entry.extend(attributes(FILE, size));
                 Ok(entry)
             }
             1 => Err(Errno::NOENT),
             // GETATTR
-            3 => Ok(attributes_out(node, bytes.len())),
+            3 => Ok(attributes_out(node, size)),
             // SETATTR
             4 => self.set_attributes(&mut bytes, body),
             // OPEN
             14 => {
+                const DIRECT_IO: u64 = 1;
                 const NONSEEKABLE: u64 = 1 << 2;
                 let flags = match self.server {
                     Server::HasNoPositions => NONSEEKABLE,
+                    Server::ClaimsHalf => NONSEEKABLE | DIRECT_IO,
                     _ => 0,
                 };
                 Ok([0, flags].map(u64::to_ne_bytes).concat())

@@ -304,3 +304,25 @@ fn where_a_sink_cannot_be_written_past_its_end_zeros_are_written() {
         assert!(kernel.contents(&sink) == bytes, "{errno:?}");
     }
 }
+
+/// The last byte of a hole is no block. Where it cannot be written by another opening, zeros are.
+#[test]
+fn a_direct_sink_without_another_opening_gets_zeros_for_a_hole_at_its_end() {
+    for has_proc in [true, false] {
+        let kernel = Scripted::default();
+        kernel.state.borrow_mut().has_proc = has_proc;
+        let source = kernel.source(Object::file(&ending_in_zeros()), OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), OFlags::DIRECT);
+        let options = Options {
+            sparse: Sparse::Detect,
+            ..Options::default()
+        };
+        let report = transfer(&kernel, (&source, &sink), options).unwrap();
+        let hole = if has_proc { 2 * BLOCK as u64 } else { 0 };
+        assert_eq!(
+            (report.bytes(), report.hole_bytes()),
+            (4 * BLOCK as u64, hole)
+        );
+        assert!(kernel.contents(&sink) == ending_in_zeros());
+    }
+}

@@ -90,3 +90,32 @@ fn the_end_of_a_file_without_positions_is_confirmed_by_reading_on() {
         assert_same(&contents(&sink), &bytes, &format!("{way:?} to a file"));
     }
 }
+
+/// A splice stops where the file claims to end. What is read on to confirm that end has left the source.
+#[test]
+fn what_was_read_to_confirm_the_end_is_handed_back() {
+    let bytes = pattern(200_000);
+    let Some(source) = serve(Server::ClaimsHalf, &bytes) else {
+        return;
+    };
+    let sink = file(b"");
+    let transfer = Transfer::new(&source.file, &sink).strategy(Strategy::SplicePipe);
+    let error = transfer.run().unwrap_err();
+    assert!(error.is_unsuitable(), "{error:#}");
+    assert_eq!(error.bytes(), 100_000);
+    assert!(!error.undelivered().is_empty());
+    let arrived = [&contents(&sink), error.undelivered()].concat();
+    assert_same(
+        &arrived,
+        &bytes[..arrived.len()],
+        "delivered and handed back",
+    );
+
+    let Some(source) = serve(Server::ClaimsHalf, &bytes) else {
+        return;
+    };
+    let sink = file(b"");
+    let report = Transfer::new(&source.file, &sink).run().unwrap();
+    assert_eq!(report.bytes(), bytes.len() as u64);
+    assert_same(&contents(&sink), &bytes, "by the plan");
+}
