@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use crate::buffer::ALIGNMENT;
 use crate::end::End;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Kind};
 use crate::sys::{Errno, Kernel, OFlags, Patience, Result, SeekFrom};
 
 /// The second opening of one end, made when the kernel first refuses something odd, a part of a block, or
@@ -149,6 +149,22 @@ impl Detour {
         kernel.write(own, Some(place), &bytes[..len], Patience::Block)
     }
 
+    /// Writes once at `position`, and leaves the cursor alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`Detour::write`].
+    pub(crate) fn write_at<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        sink: &End<'_>,
+        position: u64,
+        bytes: &[u8],
+    ) -> Result<usize> {
+        let own = self.open(kernel, sink, OFlags::WRONLY)?.as_fd();
+        kernel.write(own, Some(position), bytes, Patience::Block)
+    }
+
     fn open<K: Kernel>(&mut self, kernel: &K, end: &End<'_>, access: OFlags) -> Result<&OwnedFd> {
         if let Opening::Untried = self.opening {
             self.opening = opened(kernel, end, access).map_or(Opening::None, Opening::Open);
@@ -184,19 +200,22 @@ fn reserved<K: Kernel>(
     room: &mut [u8],
     read: impl FnOnce(&End<'_>, u64, &mut [u8]) -> Result<usize>,
 ) -> Result<usize> {
-    let len = source.reserve_to_read(kernel, room.len() as u64)? as usize;
-    let position = source.place(kernel)?;
-    if len == 0 {
-        // The read says that the file ends here. If it has grown, the bytes have to be reserved.
-        return match read(source, position, room)? {
-            0 => Ok(0),
-            _ => Err(Errno::INTR),
-        };
+    let mut len = source.reserve_to_read(kernel, room.len() as u64)? as usize;
+    if len == 0 && source.endpoint.kind == Kind::Block {
+        // Nothing can be reserved behind a disk.
+        let position = source.place(kernel)?;
+        return read(source, position, room);
     }
+    if len == 0 {
+        // The file may hold more than it claims, which only a read can tell.
+        source.reserve_beyond_the_end(kernel, room.len() as u64)?;
+        len = room.len();
+    }
+    let position = source.place(kernel)?;
     let answer = read(source, position, &mut room[..len]);
     match answer {
-        Ok(0) => source.give_back_rest(kernel)?,
-        Ok(_) => {}
+        // A read of a file is short at its end alone.
+        Ok(n) => source.give_back(kernel, (len - n) as u64)?,
         Err(_) => {
             source.release(kernel);
         }

@@ -13,7 +13,7 @@ use crate::clock::Clock;
 use crate::end::End;
 use crate::endpoint::Kind;
 use crate::error::{Error, Failure};
-use crate::fault::{Fault, Side};
+use crate::fault::{Cause, Fault, Side};
 use crate::options::{Cache, Options, Sparse};
 use crate::pace::Pace;
 use crate::pipe;
@@ -121,7 +121,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
         let detect = options.sparse == Sparse::Detect || has_holes && options.looks_at_bytes();
         let can_seek = sink.position().is_some() && !sink.endpoint.append;
         let holes = if sink.endpoint.kind == Kind::Regular && can_seek {
-            Holes::new(sink.endpoint.size.unwrap_or(0), detect)
+            Holes::new(&sink.endpoint, detect)
         } else {
             Holes::default()
         };
@@ -242,6 +242,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
             // No rate holds back what does not move.
             Ok(Step::Hole(n)) => {
                 attempt.bytes += n;
+                attempt.hole_bytes += n;
                 self.moved(n)?;
                 Ok(Advance::On)
             }
@@ -255,7 +256,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
             Ok(Step::Eof) => self.end_of_file(strategy),
             Ok(Step::Unsupported(cause)) => self.fall_back(strategy, cause),
             Err(fault) => {
-                let has_moved = attempt.bytes > 0;
+                let has_moved = attempt.has_moved();
                 if has_moved || is_forced || self.is_final(strategy, &fault) {
                     if self.reads_on(strategy, &fault) {
                         return Ok(Advance::Again);
@@ -317,6 +318,12 @@ impl<'a, K: Kernel> Engine<'a, K> {
                 Ok(Segment::Data(len)) => ask.max = ask.max.min(len),
                 Ok(Segment::Hole(len)) => return self.step_over_hole(len.min(ask.remaining)),
                 Ok(Segment::End | Segment::Unknown) => self.extents = None,
+                Ok(Segment::NotOpened(errno)) => {
+                    self.extents = None;
+                    if self.look_for_zeros(strategy, errno) {
+                        return Ok(Step::Filled);
+                    }
+                }
                 Err(Errno::INTR) => return Ok(Step::Interrupted),
                 Err(errno) => return Err(Fault::new("lseek", Side::Source, errno)),
             }
@@ -335,22 +342,30 @@ impl<'a, K: Kernel> Engine<'a, K> {
             self.extents = None;
             return Ok(Step::Moved(0));
         }
-        match self
-            .route
-            .holes
-            .make(&self.kernel, &mut self.route.sink, len)
-        {
-            Ok(true) => {
-                source.advance(len);
-                Ok(Step::Hole(len))
-            }
-            Ok(false) => {
-                self.extents = None;
-                Ok(Step::Moved(0))
-            }
-            Err(Errno::INTR) => Ok(Step::Interrupted),
-            Err(errno) => Err(Fault::new("ftruncate", Side::Sink, errno)),
+        let (sink, detour) = (&mut self.route.sink, &mut self.route.sink_detour);
+        if !self.route.holes.make(&self.kernel, sink, detour, len)? {
+            self.extents = None;
+            return Ok(Step::Moved(0));
         }
+        source.advance(len);
+        Ok(Step::Hole(len))
+    }
+
+    /// Goes on by read and write, which find holes by looking at the bytes: the source cannot be opened a second
+    /// time, for this reason, and its cursor is not moved to ask. False if the bytes cannot be
+    /// looked at, so that holes are moved as zeros.
+    fn look_for_zeros(&mut self, from: Strategy, reason: Errno) -> bool {
+        let is_forced = plan::forced(&self.options).is_some();
+        if !self.route.holes.are_possible() || is_forced && from != Strategy::Buffered {
+            return false;
+        }
+        self.route.holes.detect = true;
+        if from != Strategy::Buffered {
+            self.attempt(from).cause = Some(Cause::Errno(reason));
+            self.strategy = Strategy::Buffered;
+            self.phase = Phase::Main;
+        }
+        true
     }
 
     /// Accounts for bytes that the sink has accepted.

@@ -59,8 +59,7 @@ pub enum Reflink {
 pub enum Sparse {
     /// Between regular files a hole stays a hole; elsewhere it is read as zeros.
     ///
-    /// A sink that appends gets zeros too: a hole at its end could only be made by giving it a length,
-    /// and whoever appended meanwhile would be cut off or written over.
+    /// A sink that appends gets zeros too: each write goes to its end, so that nothing can be stepped over.
     #[default]
     Keep,
     /// Holes are written as zeros, so that every block of the sink is allocated.

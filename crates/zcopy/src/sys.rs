@@ -169,7 +169,6 @@ pub(crate) trait Kernel {
     // Positions, holes and the page cache.
 
     fn seek(&self, fd: BorrowedFd<'_>, to: SeekFrom) -> Result<u64>;
-    fn truncate(&self, fd: BorrowedFd<'_>, len: u64) -> Result<()>;
     fn punch_hole(&self, fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()>;
     fn write_out(&self, fd: BorrowedFd<'_>, offset: u64, len: u64, how: WriteOut) -> Result<()>;
     /// `fdatasync(2)`.
@@ -398,10 +397,6 @@ impl Kernel for Linux {
 
     fn seek(&self, fd: BorrowedFd<'_>, to: SeekFrom) -> Result<u64> {
         rustix::fs::seek(fd, to)
-    }
-
-    fn truncate(&self, fd: BorrowedFd<'_>, len: u64) -> Result<()> {
-        rustix::fs::ftruncate(fd, len)
     }
 
     fn punch_hole(&self, fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()> {

@@ -103,6 +103,14 @@ pub use series::Series;
 /// through it. Where the file cannot be opened once more the kernel's `EINVAL` stands. Closing that other opening
 /// lets go of the record locks (`F_SETLK`) that the process holds on the file, as closing any descriptor
 /// of it does.
+///
+/// Between two files, holes are looked for through a second opening of the source, by way of `/proc/self/fd`, as
+/// `SEEK_DATA` would move the cursor that others may read by. Only a source that has fewer blocks than its size asks for
+/// is opened so; closing that opening lets go of record locks too. Where the source cannot be opened a second
+/// time, holes are found by looking for zeros in what is read, or, under a [strategy](Self::strategy) that reads nothing,
+/// moved as zeros. In the sink a hole is stepped over; if nothing follows it, its last byte is written and punched out
+/// again, which gives the sink its length and shortens nothing that somebody else has extended meanwhile.
+/// Where the sink's file system refuses that, zeros are written.
 #[must_use = "a transfer does nothing until it is run"]
 pub struct Transfer<'a> {
     source: BorrowedFd<'a>,

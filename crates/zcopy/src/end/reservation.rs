@@ -60,6 +60,16 @@ impl End<'_> {
         Ok(self.reserved)
     }
 
+    /// Reserves `len` bytes of a source whatever its size says. What a read does not bring has to be
+    /// [given back](End::give_back).
+    ///
+    /// # Errors
+    ///
+    /// As [`End::reserve_to_read`].
+    pub(crate) fn reserve_beyond_the_end<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<()> {
+        self.reserve(kernel, len).map(|_| ())
+    }
+
     /// Reserves `len` bytes of a sink, and returns how many the next call may put to [`End::at`]: fewer if something of the
     /// last reservation is left.
     ///
@@ -113,11 +123,18 @@ impl End<'_> {
         })
     }
 
-    /// Gives back the last `n` bytes of the reservation, which do not exist: they lie beyond the end of the source.
+    /// Gives back the last `n` bytes of the reservation, if there is one, which do not exist: they lie beyond the end of the source.
+    ///
+    /// # Errors
+    ///
+    /// What `lseek(2)` says.
+    ///
+    /// # Kernel notes
     ///
     /// The cursor moves back whatever others have done to it, because moves add up in any order. Two readers that reserve
     /// beyond the end both give back what is not there, and the cursor ends where the file does.
-    fn give_back<K: Kernel>(&mut self, kernel: &K, n: u64) -> Result<()> {
+    pub(crate) fn give_back<K: Kernel>(&mut self, kernel: &K, n: u64) -> Result<()> {
+        let n = n.min(self.reserved);
         if n > 0 {
             let step = i64::try_from(n).map_err(|_| Errno::OVERFLOW)?;
             kernel.seek(self.fd, SeekFrom::Current(-step))?;
@@ -198,9 +215,9 @@ impl End<'_> {
     /// Where the cursor was never asked for, the file is: if it holds these bytes right before the cursor, the next reader
     /// gets them again, and nobody gets others twice.
     pub(crate) fn rewind_over<K: Kernel>(&mut self, kernel: &K, bytes: &[u8]) -> bool {
-        let is_unknown = self.goes_by_cursor() && self.position.is_none();
+        let is_unknown = self.goes_by_cursor() && self.position.is_none() && !bytes.is_empty();
         if is_unknown && !self.stands_behind(kernel, bytes) {
-            return bytes.is_empty();
+            return false;
         }
         self.rewind(kernel, bytes.len() as u64)
     }

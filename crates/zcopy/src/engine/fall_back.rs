@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use super::{Advance, Engine, Phase};
-use crate::buffer::ALIGNMENT;
+use crate::buffer::{self, ALIGNMENT};
 use crate::end::End;
 use crate::endpoint::{Kind, SECTOR};
 use crate::error::Failure;
 use crate::fault::{Cause, Fault, Side};
 use crate::plan;
 use crate::report::Ended;
-use crate::strategy::Strategy;
+use crate::route::Ask;
+use crate::strategy::{Step, Strategy, buffered};
 use crate::sys::{Errno, Kernel, Patience, PollFd, PollFlags, SeekFrom, retried};
 
 impl<K: Kernel> Engine<'_, K> {
@@ -66,18 +67,33 @@ impl<K: Kernel> Engine<'_, K> {
         }
         match self.peek() {
             Ok(0) => Ok(Advance::Ended(Ended::Eof)),
-            Ok(_) => {
-                let reason = "it stopped before the end of the source";
-                Err(Failure::unsuitable(strategy, reason))
-            }
+            Ok(_) => Err(stopped_early(strategy)),
+            Err(Errno::SPIPE) => self.confirm_end(strategy),
             Err(errno) => Err(Fault::new("read", Side::Source, errno).into()),
+        }
+    }
+
+    /// Reads on from a file that has no positions, so that its end cannot be looked at without taking what is there. Bytes
+    /// that come are handed back with the error.
+    fn confirm_end(&mut self, strategy: Strategy) -> Result<Advance, Failure> {
+        let limit = self.options.limit.unwrap_or(u64::MAX);
+        let ask = Ask {
+            max: buffer::SMALL as u64,
+            remaining: limit - self.bytes,
+            patience: self.patience(),
+        };
+        match buffered::fill(&self.kernel, &mut self.route, &ask)? {
+            Some(Step::Eof) => Ok(Advance::Ended(Ended::Eof)),
+            Some(Step::Blocked(side)) => Ok(Advance::Blocked(side)),
+            Some(_) => Ok(Advance::On),
+            None => Err(stopped_early(strategy)),
         }
     }
 
     /// Why the strategy that the caller insists on goes no further. Once it has moved bytes, a limit of
     /// the sink (its size, a seal) is the sink's doing and not the pair's.
     fn cannot_insist(&mut self, strategy: Strategy, cause: Cause) -> Failure {
-        let has_moved = self.attempt(strategy).bytes > 0;
+        let has_moved = self.attempt(strategy).has_moved();
         match cause {
             Cause::Errno(errno @ (Errno::FBIG | Errno::PERM)) if has_moved => {
                 let fault = Fault::new(strategy.call(), Side::Neither, errno);
@@ -142,14 +158,23 @@ impl<K: Kernel> Engine<'_, K> {
         let side = match errno {
             Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::PIPE => Side::Sink,
             Errno::NOMEM => Side::Neither,
-            _ if self.peek().is_ok() => Side::Sink,
-            _ => Side::Source,
+            _ => match self.peek() {
+                Ok(_) => Side::Sink,
+                // A file that has no positions cannot be asked without taking bytes out of it.
+                Err(Errno::SPIPE) => Side::Neither,
+                Err(_) => Side::Source,
+            },
         };
         Fault { side, ..fault }
     }
 
     /// How much can be read, if only one byte, where the transfer stands; the cursor is left alone. 0 of
-    /// anything that has no positions.
+    /// a device, a terminal or a socket, which are not asked.
+    ///
+    /// # Errors
+    ///
+    /// `ESPIPE` from a regular file that has no positions, as FUSE servers may declare one; else what the kernel
+    /// says of reading.
     pub(super) fn peek(&self) -> Result<usize, Errno> {
         let source: &End<'_> = &self.route.source;
         let position = match source.position() {
@@ -183,4 +208,9 @@ impl<K: Kernel> Engine<'_, K> {
         retried(|| self.kernel.poll(&mut fds, Some(Duration::ZERO)))?;
         Ok(usize::from(fds[0].revents().contains(PollFlags::IN)))
     }
+}
+
+/// The strategy that the caller insists on says that the source has ended, and it has not.
+fn stopped_early(strategy: Strategy) -> Failure {
+    Failure::unsuitable(strategy, "it stopped before the end of the source")
 }

@@ -66,29 +66,22 @@ impl<K: Kernel> Engine<'_, K> {
     /// Gives the sink its length if it ends in a hole. If that fails, the hole was not delivered
     /// after all: its zeros are given back, before whatever else is.
     fn finish_holes(&mut self, undelivered: &mut Vec<u8>) -> Result<(), Fault> {
-        let Err(errno) = self.route.holes.finish(&self.kernel, &self.route.sink) else {
+        let (sink, detour) = (&self.route.sink, &mut self.route.sink_detour);
+        let Err(fault) = self.route.holes.finish(&self.kernel, sink, detour) else {
             // Its length may be new.
             return match self.route.holes.bytes {
                 0 => Ok(()),
                 _ => self.sync_data(),
             };
         };
-        if let (Some(position), Ok(status)) = (
-            self.route.sink.position(),
-            self.kernel.fstat(self.route.sink.fd),
-        ) {
-            let missing = position
-                .saturating_sub(status.size)
-                .min(self.route.holes.bytes);
-            self.take_back(missing);
-            self.route.records.take_back_zeros(missing);
-            self.route.holes.bytes -= missing;
-            if !self.route.source.rewind(&self.kernel, missing) {
-                undelivered.splice(0..0, std::iter::repeat_n(0, missing as usize));
-            }
-            self.route.sink.rewind(&self.kernel, missing);
+        let missing = self.route.holes.take_back(&self.kernel, sink);
+        self.take_back(missing);
+        self.route.records.take_back_zeros(missing);
+        if !self.route.source.rewind(&self.kernel, missing) {
+            undelivered.splice(0..0, std::iter::repeat_n(0, missing as usize));
         }
-        Err(Fault::new("ftruncate", Side::Sink, errno))
+        self.route.sink.rewind(&self.kernel, missing);
+        Err(fault)
     }
 
     /// Counts the last `n` bytes as not delivered after all.
@@ -98,6 +91,7 @@ impl<K: Kernel> Engine<'_, K> {
         for attempt in self.attempts.iter_mut().rev() {
             let taken = left.min(attempt.bytes);
             attempt.bytes -= taken;
+            attempt.hole_bytes = attempt.hole_bytes.saturating_sub(taken);
             left -= taken;
         }
     }

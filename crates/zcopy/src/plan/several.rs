@@ -1,5 +1,6 @@
 //! The plan for several sinks: how bytes are shared, and how each sink is served.
 
+use super::fit::DIVIDES;
 use super::{Candidate, Plan, SMALL, Verdict, remaining, shares_pages};
 use crate::endpoint::{Endpoint, Kind, Memory};
 use crate::error::Failure;
@@ -172,6 +173,9 @@ pub(super) fn why_written_to(
 ) -> Option<&'static str> {
     if sink.append {
         return Some("it appends, where the kernel offers no splice");
+    }
+    if sink.direct {
+        return Some(DIVIDES);
     }
     match sink.kind {
         Kind::Datagram => Some("one write is one message"),

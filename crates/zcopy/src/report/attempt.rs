@@ -27,6 +27,8 @@ use crate::strategy::Strategy;
 pub struct Attempt {
     pub(crate) strategy: Strategy,
     pub(crate) bytes: u64,
+    /// How many of these are holes that were stepped over, without a call of this strategy.
+    pub(crate) hole_bytes: u64,
     pub(crate) calls: u64,
     pub(crate) cause: Option<Cause>,
 }
@@ -36,9 +38,15 @@ impl Attempt {
         Self {
             strategy,
             bytes: 0,
+            hole_bytes: 0,
             calls: 0,
             cause: None,
         }
+    }
+
+    /// Whether a call of this strategy has moved anything.
+    pub(crate) fn has_moved(&self) -> bool {
+        self.bytes > self.hole_bytes
     }
 
     /// The strategy.

@@ -269,18 +269,20 @@ pub(crate) fn troubles() -> impl Strategy<Value = Trouble> {
         sources,
         sinks,
         prop::bool::weighted(0.1),
-        any::<bool>(),
+        (any::<bool>(), prop::bool::weighted(0.8)),
         pipes,
     )
-        .prop_map(
-            |(twists, source, sink, disk_fails, knows_nowait, (pipe_capacity, pipe_max))| Trouble {
+        .prop_map(|(twists, source, sink, disk_fails, knows, pipes)| {
+            let ((knows_nowait, has_proc), (pipe_capacity, pipe_max)) = (knows, pipes);
+            Trouble {
                 twists,
                 source,
                 sink,
                 disk_fails,
                 knows_nowait,
+                has_proc,
                 pipe_capacity,
                 pipe_max,
-            },
-        )
+            }
+        })
 }

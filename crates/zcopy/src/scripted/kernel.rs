@@ -69,6 +69,8 @@ pub(crate) struct Descriptor {
     pub(crate) cursor: u64,
     pub(crate) flags: OFlags,
     pub(crate) side: Side,
+    /// Whether the transfer opened it, so that nobody else uses its cursor.
+    pub(crate) is_own: bool,
 }
 
 /// One end of a call that moves bytes.
@@ -91,7 +93,7 @@ impl Default for State {
             knows_nowait: true,
             pipe_capacity: 64 << 10,
             pipe_max: 1 << 20,
-            has_proc: false,
+            has_proc: true,
             disk_fails: false,
             max_calls: 100_000,
             log: Vec::new(),
@@ -177,6 +179,7 @@ impl State {
             cursor: 0,
             flags,
             side,
+            is_own: false,
         };
         // The number may be that of a private pipe that has been closed.
         self.descriptors.insert(fd.as_raw_fd(), descriptor);

@@ -57,6 +57,8 @@ pub(crate) struct File {
     pub(crate) grows_when_cloned: usize,
     /// To what somebody cuts it off, just before it is first cloned.
     pub(crate) cut_when_cloned: Option<usize>,
+    /// The length that somebody gives it, by appending or by cutting it off, right after a search found no more data.
+    pub(crate) resized_when_searched: Option<usize>,
 }
 
 /// The byte at a place of every source: never 0, so that a hole cannot be taken for data.
@@ -143,6 +145,20 @@ impl File {
     pub(crate) fn resize(&mut self, len: usize) {
         self.bytes.resize(len, 0);
         self.has_data.resize(len.div_ceil(BLOCK), false);
+    }
+
+    /// Gives it the length that somebody was to give it when a search found no more data. What is appended
+    /// is data, of the pattern.
+    pub(crate) fn resize_after_search(&mut self) {
+        let Some(len) = self.resized_when_searched.take() else {
+            return;
+        };
+        let size = self.bytes.len();
+        if len < size {
+            return self.resize(len);
+        }
+        let appended: Vec<u8> = (size..len).map(|place| pattern(place as u64)).collect();
+        self.put(size as u64, &appended);
     }
 
     pub(crate) fn punch(&mut self, position: usize, len: usize) {

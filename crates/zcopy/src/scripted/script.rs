@@ -21,7 +21,6 @@ pub(crate) enum Call {
     SocketPair,
     SeekExtent,
     PunchHole,
-    Truncate,
     WriteOut,
     SyncData,
     Poll,
@@ -119,7 +118,6 @@ impl Call {
             Call::PunchHole => &[Errno::OPNOTSUPP, Errno::NOSYS],
             Call::WriteOut => &[Errno::INVAL, Errno::SPIPE, Errno::NOSYS],
             Call::SyncData => &[Errno::INVAL, Errno::ROFS],
-            Call::Truncate => &[Errno::FBIG, Errno::IO, Errno::PERM],
             Call::Read | Call::Write | Call::NextDatagram | Call::Poll => return None,
         };
         Some(errnos[n % errnos.len()])

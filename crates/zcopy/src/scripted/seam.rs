@@ -102,7 +102,9 @@ impl Kernel for &Scripted {
             return Err(Errno::NOENT);
         }
         let Descriptor { object, side, .. } = *state.descriptor(fd.as_raw_fd());
-        Ok(state.name(object, flags, side))
+        let own = state.name(object, flags, side);
+        state.descriptor_mut(own.as_raw_fd()).is_own = true;
+        Ok(own)
     }
 
     fn socket_timeout(&self, fd: BorrowedFd<'_>, _receiving: bool) -> Result<Option<Duration>> {
@@ -308,7 +310,12 @@ impl Kernel for &Scripted {
         };
         let found = match to {
             SeekFrom::Data(_) | SeekFrom::Hole(_) => {
+                let is_own = state.descriptor(fd.as_raw_fd()).is_own;
+                assert!(is_own, "the caller's cursor is moved to look for holes");
                 let found = state.twist(Call::SeekExtent, 1, &[], false).and(found);
+                if let (Err(Errno::NXIO), Object::File(file)) = (found, state.object(fd)) {
+                    file.resize_after_search();
+                }
                 state.answered(Call::SeekExtent, found, |n| n as usize)
             }
             _ => found,
@@ -317,17 +324,6 @@ impl Kernel for &Scripted {
             state.descriptor_mut(fd.as_raw_fd()).cursor = position;
         }
         found
-    }
-
-    fn truncate(&self, fd: BorrowedFd<'_>, len: u64) -> Result<()> {
-        let mut state = self.state.borrow_mut();
-        let at = state.at((fd, None), true);
-        let answer = state.twist(Call::Truncate, 1, &[], false).map(|_| ());
-        if let (Ok(()), Object::File(file)) = (answer, state.object(fd)) {
-            file.resize(len as usize);
-        }
-        let answer = answer.map_err(|errno| state.tell(at, errno));
-        state.answered(Call::Truncate, answer, |()| 0)
     }
 
     fn punch_hole(&self, fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()> {

@@ -103,6 +103,8 @@ pub(crate) struct Trouble {
     pub(crate) sink: Option<(u64, Errno)>,
     pub(crate) disk_fails: bool,
     pub(crate) knows_nowait: bool,
+    /// Whether files can be opened a second time. What needs whole blocks always can.
+    pub(crate) has_proc: bool,
     pub(crate) pipe_capacity: usize,
     pub(crate) pipe_max: usize,
 }
@@ -301,7 +303,7 @@ impl World {
         );
         let mut state = kernel.state.borrow_mut();
         state.script = Script::of(&self.trouble.twists);
-        state.has_proc = self.source.is_direct || self.sink.is_direct;
+        state.has_proc = self.trouble.has_proc || self.source.is_direct || self.sink.is_direct;
         state.may_sleep = self.wishes.tick.is_none();
         state.knows_nowait = self.trouble.knows_nowait;
         state.pipe_capacity = self.trouble.pipe_capacity;

@@ -206,11 +206,13 @@ fn drain<K: Kernel>(
         Admitted::Never => return Ok(Step::Limit),
     };
     let pending = match sparse::leading_run(pending, &route.holes, &route.sink) {
-        Run::Zeros(n) => match route.holes.make(kernel, &mut route.sink, n as u64) {
-            Ok(true) => return Ok(delivered(route, n)),
-            Ok(false) => &route.buffer.pending()[..n],
-            Err(errno) => return stopped("ftruncate", Side::Sink, errno),
-        },
+        Run::Zeros(n) => {
+            let (sink, detour) = (&mut route.sink, &mut route.sink_detour);
+            if route.holes.make(kernel, sink, detour, n as u64)? {
+                return Ok(delivered(route, n));
+            }
+            &route.buffer.pending()[..n]
+        }
         Run::Data(n) => &route.buffer.pending()[..n],
     };
     route.calls += 1;

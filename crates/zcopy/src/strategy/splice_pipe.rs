@@ -24,6 +24,8 @@ use crate::sys::{Errno, Kernel, Patience, SpliceFlags};
 ///   not do it;
 /// - `EOVERFLOW`: the range ends past the largest offset; `buffered` moves what still fits;
 /// - any errno of opening the pipe: no descriptor, or no budget for a pipe worth having;
+/// - less than a block left for a sink that is open with `O_DIRECT`, or one that stands within a block: `EINVAL`,
+///   without a call, as a splice may write a part of what it then refuses;
 /// - a drain that returns 0 though the pipe holds bytes: `buffered` asks the sink in plain words.
 ///
 /// Every other errno is final once bytes have moved.
@@ -104,10 +106,18 @@ pub(crate) fn drain<K: Kernel>(
     let Some(pipe) = &mut route.pipe else {
         return Ok(Step::Moved(0));
     };
-    let len = match ask.patience {
+    let mut len = match ask.patience {
         Patience::Block => pipe.in_flight,
         Patience::NoWait => pipe.in_flight.min(ask.max),
     };
+    if route.sink.endpoint.direct {
+        let grain = route.sink_detour.grain(kernel, &route.sink);
+        let position = route.sink.position();
+        if len < grain || position.is_none_or(|position| !position.is_multiple_of(grain)) {
+            return Ok(Step::Unsupported(Errno::INVAL.into()));
+        }
+        len -= len % grain;
+    }
     route.calls += 1;
     let step = pour(kernel, pipe.reader(), &mut route.sink, len, ask.patience);
     if let Ok(Step::Moved(n)) = step {

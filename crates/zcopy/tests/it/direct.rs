@@ -1,6 +1,8 @@
 //! `O_DIRECT`: the kernel takes whole blocks in aligned memory, or nothing. What else is to be moved ([`odd`]) goes
 //! through the same file opened once more.
 
+use std::os::unix::fs::FileExt;
+
 use rustix::fs::OFlags;
 use zcopy::{Ended, Strategy, Transfer};
 
@@ -84,7 +86,6 @@ fn a_direct_block_device_is_read_to_its_end() {
     };
     let device = device.lock().unwrap();
     let expected = {
-        use std::os::unix::fs::FileExt;
         let mut bytes = vec![0; 8 << 20];
         device.write_all_at(&pattern(8 << 20), 0).unwrap();
         device.sync_all().unwrap();
@@ -97,4 +98,42 @@ fn a_direct_block_device_is_read_to_its_end() {
     let report = transfer.run().unwrap();
     assert_eq!((report.bytes(), report.ended()), (8 << 20, Ended::Eof));
     assert_same(&contents(&sink), &expected, "the device");
+}
+
+/// A sink whose blocks lie in several extents takes the first ones of a splice, and then refuses all of it because of an
+/// odd rest: such a splice is not made.
+#[test]
+fn a_direct_sink_holds_no_more_than_is_reported() {
+    const BLOCK: usize = 4096;
+    let bytes = pattern(20_000);
+    let Some(dir) = Fs::Ext4.dir() else {
+        return;
+    };
+    let ways = [
+        Strategy::SplicePipe,
+        Strategy::Sendfile,
+        Strategy::CopyFileRange,
+    ];
+    for way in ways {
+        // Every other block is a hole.
+        let plain = file_in(&dir, b"");
+        let ground = vec![0xff; 16 * BLOCK];
+        let mut expected = vec![0; ground.len()];
+        for start in (0..ground.len()).step_by(2 * BLOCK) {
+            let block = start..start + BLOCK;
+            plain
+                .write_all_at(&ground[block.clone()], start as u64)
+                .unwrap();
+            expected[block].fill(0xff);
+        }
+        plain.set_len(ground.len() as u64).unwrap();
+        plain.sync_all().unwrap();
+        let sink = reopen(&plain, DIRECT);
+        let source = file_in(&dir, &bytes);
+        let error = Transfer::new(&source, &sink).strategy(way).run();
+        let n = usize::try_from(error.expect_err("it ends oddly").bytes()).unwrap();
+        expected[..n].copy_from_slice(&bytes[..n]);
+        assert_same(&contents(&plain), &expected, &format!("{way}"));
+        assert_eq!((cursor(&source), cursor(&sink)), (n as u64, n as u64));
+    }
 }

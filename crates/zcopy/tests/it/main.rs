@@ -43,5 +43,6 @@ mod words;
 mod child;
 mod ends;
 mod files;
+mod fuse;
 mod mounts;
 mod skip;

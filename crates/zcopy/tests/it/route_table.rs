@@ -4,11 +4,12 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{EventfdFlags, eventfd};
+use rustix::fs::OFlags;
 use rustix::net::SocketType;
 use zcopy::{Candidate, Plan, Sparse, Strategy, Transfer, Verdict};
 
 use crate::ends::{Sink, SinkKind as K, Source, SourceKind as S, pipe, unix};
-use crate::files::{file, pattern};
+use crate::files::{file, file_in, pattern, reopen};
 use crate::mounts::Fs;
 
 const README: &str = include_str!("../../../../README.md");
@@ -123,6 +124,9 @@ const NO_PIPES: &[K] = &[
 const INSPECTED: &str = "any → any, with `inspect`; any → regular, with `Sparse::Detect`";
 const STABLE: &str = "file that can still change → pipe, socket, with `stable(true)`";
 const SMALL: &str = "any → any, at most 32 KiB by size or limit";
+const DIRECT_STREAM: &str = "pipe, stream socket → sink with `O_DIRECT`";
+const DIRECT_FILE: &str =
+    "regular, memfd, block device → sink with `O_DIRECT`, where no blocks can be shared";
 const SHORT: &str = "any of these, at most 256 KiB by size or limit";
 
 /// First and second cell of every row.
@@ -200,7 +204,7 @@ fn pairs(pairs: Pairs) -> impl Iterator<Item = (S, K)> {
 #[test]
 fn the_readme_has_the_rows_that_are_tested() {
     let mut tested: Vec<_> = ROWS.iter().map(|(row, _)| *row).collect();
-    tested.extend([INSPECTED, STABLE, SMALL, SHORT]);
+    tested.extend([INSPECTED, STABLE, SMALL, DIRECT_STREAM, DIRECT_FILE, SHORT]);
     tested.sort_unstable();
     let mut rows: Vec<_> = table().into_iter().map(|(row, _)| row).collect();
     rows.sort_unstable();
@@ -282,6 +286,30 @@ fn stable_reads_and_writes_what_could_change_and_nothing_else() {
                 continue;
             };
             assert_eq!(planned(&plan), expected, "{row}: {pair:?}\n{plan}");
+        }
+    }
+}
+
+#[test]
+fn a_direct_sink_is_spliced_to_from_files_alone() {
+    let sources = [
+        (
+            DIRECT_STREAM,
+            &[S::Pipe, S::Fifo, S::Tcp, S::UnixStream][..],
+        ),
+        (DIRECT_FILE, &[S::Regular(Fs::Ext4), S::Memfd, S::Block][..]),
+    ];
+    for fs in [Fs::Ext4, Fs::Tmpfs] {
+        for (row, sources) in sources {
+            for from in sources {
+                let (Some(source), Some(dir)) = (Source::new(*from, &pattern(LONG)), fs.dir())
+                else {
+                    continue;
+                };
+                let sink = reopen(&file_in(&dir, b""), OFlags::DIRECT | OFlags::RDWR);
+                let plan = Transfer::new(&source.fd, &sink).plan().unwrap();
+                assert_eq!(planned(&plan), order(row), "{from:?} to {fs:?}\n{plan}");
+            }
         }
     }
 }

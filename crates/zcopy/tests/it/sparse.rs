@@ -10,6 +10,9 @@ use crate::every_pair::STRATEGIES;
 use crate::files::{allocated, assert_same, contents, cursor, file_in, pattern, set_cursor};
 use crate::mounts::Fs;
 
+mod in_company;
+mod user_space;
+
 const MIB: usize = 1 << 20;
 /// Where these count blocks exactly. Others have metadata of their own in `st_blocks`.
 const COUNTED: [Fs; 2] = [Fs::Tmpfs, Fs::Ext4];

@@ -162,7 +162,7 @@ fn killed_at_any_call_that_moves_bytes_nothing_is_half_done() {
         "pwrite64",
         "copy_file_range",
         "splice",
-        "ftruncate",
+        "fallocate",
         "ioctl",
     ];
     killed_at_every(&calls, &[]);

@@ -7,7 +7,7 @@ use crate::fault::Side;
 use crate::options::Options;
 use crate::report::Ended;
 use crate::scripted::kernel::Scripted;
-use crate::scripted::objects::{File, Object, patterned};
+use crate::scripted::objects::{BLOCK, File, Object, patterned};
 use crate::scripted::script::{Call, Twist};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
@@ -77,6 +77,44 @@ fn before_the_first_byte_copy_file_range_may_fail_as_it_likes() {
         );
         assert!(kernel.contents(&sink) == patterned(SHORT), "{errno:?}");
     }
+}
+
+/// A hole that was stepped over is nothing that the call moved.
+#[test]
+fn behind_a_leading_hole_too_copy_file_range_may_fail_as_it_likes() {
+    let mut bytes = patterned(SHORT);
+    bytes[..BLOCK].fill(0);
+    for errno in [Errno::IO, Errno::ACCESS, Errno::TXTBSY] {
+        let kernel = Scripted::default();
+        let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        kernel.twist(Call::CopyFileRange, &[Twist::Fails(errno)]);
+        let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+        let hole = BLOCK as u64;
+        assert_eq!(report.hole_bytes(), hole);
+        assert_eq!(
+            attempts(&report)[0],
+            (Strategy::CopyFileRange, hole, Some(errno))
+        );
+        assert!(kernel.contents(&sink) == bytes, "{errno:?}");
+    }
+}
+
+/// The same of a strategy that the caller insists on: it has moved nothing, so that the kernel's refusal is the pair's.
+#[test]
+fn behind_a_leading_hole_a_refusal_is_not_taken_for_a_limit_of_the_sink() {
+    let mut bytes = patterned(SHORT);
+    bytes[..BLOCK].fill(0);
+    let kernel = Scripted::default();
+    let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    kernel.twist(Call::CopyFileRange, &[Twist::Fails(Errno::PERM)]);
+    let options = Options {
+        strategy: Some(Strategy::CopyFileRange),
+        ..Options::default()
+    };
+    let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
+    assert!(error.is_unsuitable(), "{error:#}");
 }
 
 #[test]

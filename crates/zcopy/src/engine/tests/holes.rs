@@ -1,8 +1,12 @@
 //! Holes and clones that do not come out as they should.
 
-use super::{attempts, transfer};
+use std::ops::ControlFlow;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use super::{Outcome, attempts, transfer, transfer_watched};
 use crate::fault::Side;
 use crate::options::{Options, Sparse};
+use crate::progress::Progress;
 use crate::scripted::kernel::Scripted;
 use crate::scripted::objects::{BLOCK, File, Object, patterned};
 use crate::scripted::script::{Call, Twist};
@@ -23,10 +27,12 @@ fn the_trailing_hole_that_cannot_be_given_its_length_is_not_counted() {
     let kernel = Scripted::default();
     let source = kernel.source(Object::file(&ending_in_zeros()), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-    kernel.twist(
-        Call::Truncate,
-        &[Twist::Interrupted, Twist::Fails(Errno::FBIG)],
-    );
+    let twists = [
+        Twist::Straight,
+        Twist::Interrupted,
+        Twist::Fails(Errno::FBIG),
+    ];
+    kernel.twist(Call::Write, &twists);
     let options = Options {
         sparse: Sparse::Detect,
         ..Options::default()
@@ -34,7 +40,7 @@ fn the_trailing_hole_that_cannot_be_given_its_length_is_not_counted() {
     let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
     let n = 2 * BLOCK as u64;
     assert_eq!((error.side(), error.bytes()), (Side::Sink, n));
-    assert_eq!(error.call(), Some("ftruncate"));
+    assert_eq!(error.call(), Some("pwrite"));
     assert_eq!(error.report().hole_bytes(), 0);
     assert_eq!(attempts(error.report()), [(Strategy::Buffered, n, None)]);
     assert_eq!((kernel.cursor(&source), kernel.cursor(&sink)), (n, n));
@@ -48,7 +54,8 @@ fn the_zeros_of_a_trailing_hole_that_failed_are_handed_back() {
     let source = Object::feeding(false, &ending_in_zeros(), &[]);
     let source = kernel.source(source, OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-    kernel.twist(Call::Truncate, &[Twist::Fails(Errno::FBIG)]);
+    let twists = [Twist::Straight, Twist::Fails(Errno::FBIG)];
+    kernel.twist(Call::Write, &twists);
     let options = Options {
         sparse: Sparse::Detect,
         ..Options::default()
@@ -177,4 +184,145 @@ fn a_source_that_grows_while_it_is_cloned_does_not_exceed_the_limit() {
     assert_eq!(report.bytes(), 200_000);
     assert!(kernel.contents(&sink) == patterned(200_000));
     assert_eq!(kernel.cursor(&source), 200_000);
+}
+
+/// A kernel with a source of 20 blocks of data and 20 of a hole, which somebody gives another length in blocks right after a
+/// search has found no more data; and an empty sink.
+fn ending_in_a_hole(resized_to: usize) -> (Scripted, OwnedFd, OwnedFd) {
+    let kernel = Scripted::default();
+    let mut bytes = patterned(40 * BLOCK);
+    bytes[20 * BLOCK..].fill(0);
+    let mut file = File::sparse(&bytes);
+    file.resized_when_searched = Some(resized_to * BLOCK);
+    let source = kernel.source(Object::File(file), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    (kernel, source, sink)
+}
+
+#[test]
+fn what_is_appended_after_the_search_for_data_is_not_taken_for_a_hole() {
+    let (kernel, source, sink) = ending_in_a_hole(45);
+    let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+    let (len, hole) = (45 * BLOCK as u64, 20 * BLOCK as u64);
+    assert_eq!((report.bytes(), report.hole_bytes()), (len, hole));
+    assert!(kernel.contents(&sink) == kernel.contents(&source));
+    assert_eq!(kernel.contents(&sink).last(), patterned(45 * BLOCK).last());
+}
+
+#[test]
+fn what_is_cut_off_after_the_search_for_data_is_not_copied_as_zeros() {
+    for left in [30, 20, 10] {
+        let (kernel, source, sink) = ending_in_a_hole(left);
+        let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+        let expected = left.max(20) * BLOCK;
+        assert_eq!(report.bytes(), expected as u64);
+        let mut bytes = patterned(expected);
+        bytes[20 * BLOCK..].fill(0);
+        assert!(kernel.contents(&sink) == bytes, "cut to {left} blocks");
+    }
+}
+
+#[test]
+fn where_the_source_cannot_be_opened_again_holes_are_found_by_looking_at_the_bytes() {
+    let mut bytes = patterned(40 * BLOCK);
+    bytes[10 * BLOCK..30 * BLOCK].fill(0);
+    let others = [Strategy::SplicePipe, Strategy::CopyFileRange];
+    for strategy in [None, Some(Strategy::Buffered)]
+        .into_iter()
+        .chain(others.map(Some))
+    {
+        let kernel = Scripted::default();
+        kernel.state.borrow_mut().has_proc = false;
+        let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        let options = Options {
+            strategy,
+            ..Options::default()
+        };
+        let report = transfer(&kernel, (&source, &sink), options).unwrap();
+        let is_forced = strategy.is_some_and(|strategy| others.contains(&strategy));
+        let hole = if is_forced { 0 } else { 20 * BLOCK as u64 };
+        assert_eq!(report.bytes(), bytes.len() as u64);
+        assert_eq!(report.hole_bytes(), hole, "{strategy:?}");
+        assert_eq!(report.strategy(), strategy.unwrap_or(Strategy::Buffered));
+        assert!(kernel.contents(&sink) == bytes, "{strategy:?}");
+    }
+}
+
+/// The data behind a hole gives the sink its length, without any call for the hole. If it is shorter in the end, somebody
+/// has truncated it, and it stays so.
+#[test]
+fn only_a_hole_that_nothing_follows_is_given_a_length() {
+    let mut bytes = patterned(600_000);
+    bytes[10 * BLOCK..20 * BLOCK].fill(0);
+    for is_truncated in [false, true] {
+        let kernel = Scripted::default();
+        let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        let object = kernel.state.borrow().descriptor(sink.as_raw_fd()).object;
+        let options = Options {
+            strategy: Some(Strategy::SplicePipe),
+            observed: true,
+            ..Options::default()
+        };
+        let observe = |progress: &Progress| {
+            if is_truncated && progress.bytes() == 600_000 {
+                let mut state = kernel.state.borrow_mut();
+                if let Object::File(file) = &mut state.objects[object] {
+                    file.resize(100);
+                }
+            }
+            ControlFlow::Continue(())
+        };
+        let outcome = transfer_watched(&kernel, (&source, &sink), options, observe, |_| {});
+        let Outcome::Ran(Ok(report)) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!(report.hole_bytes(), 10 * BLOCK as u64);
+        assert!(kernel.answers(Call::Write).is_empty());
+        assert!(kernel.answers(Call::PunchHole).is_empty());
+        let left = if is_truncated { 100 } else { bytes.len() };
+        assert!(kernel.contents(&sink) == bytes[..left]);
+    }
+}
+
+/// A sink on a file system that may have no holes is not known to hold one until it does.
+#[test]
+fn where_a_sink_cannot_be_written_past_its_end_zeros_are_written() {
+    const FUSE: u64 = 0x6573_5546;
+    let mut bytes = patterned(600_000);
+    bytes[10 * BLOCK..20 * BLOCK].fill(0);
+    for errno in [Errno::PERM, Errno::INVAL, Errno::IO, Errno::OPNOTSUPP] {
+        let kernel = Scripted::default();
+        let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
+        let mut sink = File::holding(&[]);
+        sink.magic = FUSE;
+        let sink = kernel.sink(Object::File(sink), OFlags::empty());
+        kernel.twist(Call::Write, &[Twist::Fails(errno)]);
+        let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+        assert_eq!((report.bytes(), report.hole_bytes()), (600_000, 0));
+        assert!(kernel.contents(&sink) == bytes, "{errno:?}");
+    }
+}
+
+/// The last byte of a hole is no block. Where it cannot be written by another opening, zeros are.
+#[test]
+fn a_direct_sink_without_another_opening_gets_zeros_for_a_hole_at_its_end() {
+    for has_proc in [true, false] {
+        let kernel = Scripted::default();
+        kernel.state.borrow_mut().has_proc = has_proc;
+        let source = kernel.source(Object::file(&ending_in_zeros()), OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), OFlags::DIRECT);
+        let options = Options {
+            sparse: Sparse::Detect,
+            ..Options::default()
+        };
+        let report = transfer(&kernel, (&source, &sink), options).unwrap();
+        let hole = if has_proc { 2 * BLOCK as u64 } else { 0 };
+        assert_eq!(
+            (report.bytes(), report.hole_bytes()),
+            (4 * BLOCK as u64, hole)
+        );
+        assert!(kernel.contents(&sink) == ending_in_zeros());
+    }
 }

@@ -170,7 +170,7 @@ fn zeros_of_a_hole_that_could_not_be_made_are_not_counted() {
     let bytes = [vec![1; 4096], vec![0; 40_960]].concat();
     let source = kernel.source(Object::file(&bytes), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-    kernel.twist(Call::Truncate, &[Twist::Fails(Errno::IO)]);
+    kernel.twist(Call::Write, &[Twist::Straight, Twist::Fails(Errno::IO)]);
     let mut options = Options {
         sparse: Sparse::Detect,
         ..Options::default()

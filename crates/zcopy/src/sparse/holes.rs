@@ -1,0 +1,227 @@
+//! The holes made in a sink.
+
+use std::ops::Range;
+
+use crate::detour::Detour;
+use crate::end::End;
+use crate::endpoint::{Endpoint, FileSystem};
+use crate::fault::{Cause, Fault, Side};
+use crate::sys::{Errno, Kernel, Patience, retried};
+
+/// So long may zeros that were read wait as a hole at the end of the sink before they are given a length:
+/// should that fail, no more than this has to be handed back.
+const TAIL: u64 = 1 << 20;
+
+/// The holes made in a sink.
+///
+/// The sink is lengthened by writing, never by `ftruncate(2)`: between the question for the size and the
+/// answer somebody else may have extended the file, and what they wrote would be cut off. All calls here
+/// name offsets within a hole, and no call reaches beyond its end: what lies there may be somebody else's.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Holes {
+    /// Whether blocks of zeros become holes (`Sparse::Detect`).
+    pub(crate) detect: bool,
+    ability: Ability,
+    /// Bytes left as holes so far.
+    pub(crate) bytes: u64,
+    /// The last hole, if it gives the sink no length yet: only a write behind it does, or [`Holes::finish`].
+    tail: Range<u64>,
+}
+
+/// Whether a sink can have holes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Ability {
+    /// It cannot: it is no regular file, it appends, or it has refused one.
+    #[default]
+    Refuses,
+    /// The first hole at its end will tell. FUSE servers may refuse to write past the end of a file.
+    Untested,
+    Holds,
+}
+
+impl Holes {
+    /// Holes in a regular file that does not append.
+    pub(crate) fn new(sink: &Endpoint, detect: bool) -> Self {
+        let ability = match sink.file_system {
+            // The one byte goes by another opening, which may not be possible.
+            _ if sink.direct => Ability::Untested,
+            FileSystem::Ext4 | FileSystem::Tmpfs | FileSystem::Btrfs | FileSystem::Xfs => {
+                Ability::Holds
+            }
+            _ => Ability::Untested,
+        };
+        Self {
+            detect,
+            ability,
+            ..Self::default()
+        }
+    }
+
+    /// Whether the sink can have holes, as far as is known.
+    pub(crate) fn are_possible(&self) -> bool {
+        self.ability != Ability::Refuses
+    }
+
+    /// Leaves the next `len` bytes of the sink as a hole. False if this sink cannot have one there:
+    /// the bytes must then be written as zeros.
+    ///
+    /// What the sink already holds there is punched out; past its end there is nothing to do but to
+    /// step over. Its size is asked each time: others may extend it meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Before anything changed: the sink could not be given its length, for want of room or beyond its limits.
+    pub(crate) fn make<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        sink: &mut End<'_>,
+        detour: &mut Detour,
+        len: u64,
+    ) -> Result<bool, Fault> {
+        if !self.are_possible() {
+            return Ok(false);
+        }
+        let hole = reserve(kernel, sink, len);
+        let left = match &hole {
+            Some(hole) => self.leave(kernel, sink, detour, hole)?,
+            None => None,
+        };
+        let Some(tail) = left else {
+            sink.release(kernel);
+            self.ability = Ability::Refuses;
+            return Ok(false);
+        };
+        sink.advance(len);
+        self.tail = tail;
+        self.bytes += len;
+        Ok(true)
+    }
+
+    /// Sees to it that these bytes of the sink are a hole, or will be when something is written behind them. The answer is the
+    /// stretch of holes that still waits for that; none if the bytes cannot be a hole.
+    fn leave<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        sink: &End<'_>,
+        detour: &mut Detour,
+        hole: &Range<u64>,
+    ) -> Result<Option<Range<u64>>, Fault> {
+        let nothing = hole.end..hole.end;
+        let size = size(kernel, sink)?;
+        let inside = hole.start..hole.end.min(size);
+        if !inside.is_empty() && punch(kernel, sink, &inside).is_err() {
+            return Ok(None);
+        }
+        if size >= hole.end {
+            return Ok(Some(nothing));
+        }
+        let tail = if self.tail.end == hole.start {
+            self.tail.start..hole.end
+        } else {
+            hole.clone()
+        };
+        let is_untested = self.ability == Ability::Untested;
+        let is_long = self.detect && tail.end - tail.start >= TAIL;
+        if !(is_untested || is_long) {
+            return Ok(Some(tail));
+        }
+        match lengthen(kernel, sink, detour, &tail) {
+            Ok(()) => {
+                self.ability = Ability::Holds;
+                Ok(Some(nothing))
+            }
+            Err(fault) if is_untested && !is_final(&fault) => Ok(None),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Gives the sink its length if the last thing that the transfer left there is a hole, which no write has
+    /// given one. If data followed, there is nothing to do: should the sink be shorter by now, somebody
+    /// has truncated it.
+    ///
+    /// # Errors
+    ///
+    /// The sink stays as it is.
+    pub(crate) fn finish<K: Kernel>(
+        &self,
+        kernel: &K,
+        sink: &End<'_>,
+        detour: &mut Detour,
+    ) -> Result<(), Fault> {
+        if self.tail.is_empty() || sink.position() != Some(self.tail.end) {
+            return Ok(());
+        }
+        if size(kernel, sink)? >= self.tail.end {
+            return Ok(());
+        }
+        lengthen(kernel, sink, detour, &self.tail)
+    }
+
+    /// Takes back as much of the last hole as lies beyond the end of the sink, and says how many bytes that is.
+    pub(crate) fn take_back<K: Kernel>(&mut self, kernel: &K, sink: &End<'_>) -> u64 {
+        let Ok(size) = size(kernel, sink) else {
+            return 0;
+        };
+        let end = size.clamp(self.tail.start, self.tail.end);
+        let missing = self.tail.end - end;
+        self.tail.end = end;
+        self.bytes -= missing;
+        missing
+    }
+}
+
+/// Reserves the sink's next `len` bytes. `None` if they reach beyond the largest offset there is, or bytes that were reserved
+/// before have to be written first.
+fn reserve<K: Kernel>(kernel: &K, sink: &mut End<'_>, len: u64) -> Option<Range<u64>> {
+    let is_reserved = sink.reserve_to_write(kernel, len).ok()? == len;
+    let start = sink.position().filter(|_| is_reserved)?;
+    let end = start.checked_add(len)?;
+    i64::try_from(end).ok().map(|_| start..end)
+}
+
+fn size<K: Kernel>(kernel: &K, sink: &End<'_>) -> Result<u64, Fault> {
+    let status = kernel.fstat(sink.fd);
+    let status = status.map_err(|errno| Fault::new("fstat", Side::Sink, errno))?;
+    Ok(status.size)
+}
+
+fn punch<K: Kernel>(kernel: &K, sink: &End<'_>, range: &Range<u64>) -> Result<(), Errno> {
+    retried(|| kernel.punch_hole(sink.fd, range.start, range.end - range.start))
+}
+
+/// Makes the sink reach to the end of a hole by writing its last byte. The block that this takes is freed by punching the
+/// hole out again, where the file system can; otherwise the hole is shorter by a block.
+fn lengthen<K: Kernel>(
+    kernel: &K,
+    sink: &End<'_>,
+    detour: &mut Detour,
+    hole: &Range<u64>,
+) -> Result<(), Fault> {
+    let last = hole.end - 1;
+    let written = retried(|| {
+        if sink.endpoint.direct {
+            detour.write_at(kernel, sink, last, &[0])
+        } else {
+            kernel.write(sink.fd, Some(last), &[0], Patience::Block)
+        }
+    });
+    match written {
+        Ok(0) => Err(Fault {
+            call: "pwrite",
+            side: Side::Sink,
+            cause: Cause::Nothing,
+        }),
+        Ok(_) => {
+            let _ = punch(kernel, sink, hole);
+            Ok(())
+        }
+        Err(errno) => Err(Fault::new("pwrite", Side::Sink, errno)),
+    }
+}
+
+/// Whether zeros need not be written to find out that they cannot be: there is no room for the file's new length, or it
+/// is forbidden.
+fn is_final(fault: &Fault) -> bool {
+    let errno = fault.cause.errno();
+    errno.is_some_and(|errno| matches!(errno, Errno::FBIG | Errno::NOSPC | Errno::DQUOT))
+}

@@ -1,0 +1,254 @@
+//! A file system in user space that holds one file, served by a thread of the test: it does what real servers do and the
+//! file systems of the kernel never do.
+//!
+//! The protocol is that of `<linux/fuse.h>`, version 7.31, as far as a transfer needs it.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::skip::{has_program, is_root, skip};
+
+/// What the server does to its one file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Server {
+    #[default]
+    Ordinary,
+    /// `ftruncate(2)` cannot make it longer: `EPERM`.
+    NeverExtends,
+    /// The same, and nothing is written past its end: `EPERM`, as object stores do that take one byte after the other.
+    NeverSkips,
+    /// It is opened without positions (`FOPEN_NONSEEKABLE`).
+    HasNoPositions,
+    /// The same, and it claims half of its size, which a splice believes and a read does not (`FOPEN_DIRECT_IO`).
+    ClaimsHalf,
+}
+
+/// The file's inode; that of the root is 1.
+const FILE: u64 = 2;
+const HEADER: usize = 40;
+const REPLY_HEADER: usize = 16;
+
+struct Service {
+    server: Server,
+    bytes: Arc<Mutex<Vec<u8>>>,
+}
+
+/// The file, and what it holds. It stays until it is closed.
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub(crate) file: File,
+    bytes: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Served {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.bytes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+/// A file that a server holds, open for both; none, said aloud, if this machine has no FUSE.
+pub(crate) fn serve(server: Server, bytes: &[u8]) -> Option<Served> {
+    if !(is_root() && has_program("mount")) {
+        return None;
+    }
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let Ok(device) = rustix::fs::open("/dev/fuse", flags, Mode::empty()) else {
+        skip("/dev/fuse cannot be opened");
+        return None;
+    };
+    let dir = tempfile::TempDir::new().unwrap();
+    // The device is descriptor 0 of the program that mounts it.
+    let options = "fd=0,rootmode=40000,user_id=0,group_id=0";
+    let mounted = Command::new("mount")
+        .args(["-i", "-t", "fuse", "-o", options, "zcopy-test"])
+        .arg(dir.path())
+        .stdin(Stdio::from(device.try_clone().unwrap()))
+        .output()
+        .unwrap();
+    if !mounted.status.success() {
+        skip("FUSE cannot be mounted here");
+        return None;
+    }
+    let bytes = Arc::new(Mutex::new(bytes.to_vec()));
+    let service = Service {
+        server,
+        bytes: Arc::clone(&bytes),
+    };
+    // It ends when the file is closed and the file system gone.
+    std::thread::spawn(move || service.run(&device));
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .open(dir.path().join("file"));
+    let unmounted = Command::new("umount").arg("-l").arg(dir.path()).status();
+    assert!(unmounted.unwrap().success());
+    Some(Served {
+        file: file.unwrap(),
+        bytes,
+    })
+}
+
+impl Service {
+    fn run(&self, device: &OwnedFd) {
+        let mut request = vec![0; (1 << 20) + 8192];
+        loop {
+            match rustix::io::read(device, &mut request) {
+                Ok(n) => {
+                    let request = &request[..n];
+                    let Some(reply) = self.answer(request) else {
+                        continue;
+                    };
+                    // An answer that comes too late is refused.
+                    let _ = rustix::io::write(device, &framed(word(request, 8), reply));
+                }
+                Err(Errno::INTR | Errno::NOENT | Errno::AGAIN) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// The answer to a request; none if it expects none.
+    fn answer(&self, request: &[u8]) -> Option<Result<Vec<u8>, Errno>> {
+        const FORGET: u32 = 2;
+        const INTERRUPT: u32 = 36;
+        const BATCH_FORGET: u32 = 42;
+        let (opcode, node) = (half(request, 4), word(request, 16));
+        let body = &request[HEADER..];
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let size = match self.server {
+            Server::ClaimsHalf => bytes.len() / 2,
+            _ => bytes.len(),
+        };
+        Some(match opcode {
+            FORGET | INTERRUPT | BATCH_FORGET => return None,
+            // LOOKUP
+            1 if body == b"file\0" => {
+                let mut entry = [FILE, 0, 0, 0, 0].map(u64::to_ne_bytes).concat();
+                entry.extend(attributes(FILE, size));
+                Ok(entry)
+            }
+            1 => Err(Errno::NOENT),
+            // GETATTR
+            3 => Ok(attributes_out(node, size)),
+            // SETATTR
+            4 => self.set_attributes(&mut bytes, body),
+            // OPEN
+            14 => {
+                const DIRECT_IO: u64 = 1;
+                const NONSEEKABLE: u64 = 1 << 2;
+                let flags = match self.server {
+                    Server::HasNoPositions => NONSEEKABLE,
+                    Server::ClaimsHalf => NONSEEKABLE | DIRECT_IO,
+                    _ => 0,
+                };
+                Ok([0, flags].map(u64::to_ne_bytes).concat())
+            }
+            // READ
+            15 => {
+                let start = place(body).min(bytes.len());
+                let end = (start + half(body, 16) as usize).min(bytes.len());
+                Ok(bytes[start..end].to_vec())
+            }
+            // WRITE
+            16 => self.write(&mut bytes, body),
+            // STATFS
+            17 => {
+                let (blocks, sizes) = ([1_u64 << 20; 5], [4096_u32, 255, 4096, 0]);
+                let blocks = blocks.map(u64::to_ne_bytes).concat();
+                let sizes = sizes.map(u32::to_ne_bytes).concat();
+                Ok([blocks, sizes, vec![0; 24]].concat())
+            }
+            // RELEASE, FSYNC, FLUSH, OPENDIR, RELEASEDIR
+            18 | 20 | 25 | 29 => Ok(Vec::new()),
+            27 => Ok(vec![0; 16]),
+            // INIT
+            26 => {
+                let version = [7_u32, 31, 128 << 10, 0].map(u32::to_ne_bytes).concat();
+                let limits = [0_u32, 128 << 10].map(u32::to_ne_bytes).concat();
+                Ok([version, limits, vec![0; 40]].concat())
+            }
+            _ => Err(Errno::NOSYS),
+        })
+    }
+
+    fn set_attributes(&self, bytes: &mut Vec<u8>, body: &[u8]) -> Result<Vec<u8>, Errno> {
+        const SIZE: u32 = 1 << 3;
+        if half(body, 0) & SIZE != 0 {
+            let len = usize::try_from(word(body, 16)).unwrap();
+            let refuses = matches!(self.server, Server::NeverExtends | Server::NeverSkips);
+            if len > bytes.len() && refuses {
+                return Err(Errno::PERM);
+            }
+            bytes.resize(len, 0);
+        }
+        Ok(attributes_out(FILE, bytes.len()))
+    }
+
+    fn write(&self, bytes: &mut Vec<u8>, body: &[u8]) -> Result<Vec<u8>, Errno> {
+        let (start, data) = (place(body), &body[40..]);
+        if start > bytes.len() && self.server == Server::NeverSkips {
+            return Err(Errno::PERM);
+        }
+        let end = start + data.len();
+        let len = bytes.len().max(end);
+        bytes.resize(len, 0);
+        bytes[start..end].copy_from_slice(data);
+        Ok((data.len() as u64).to_ne_bytes().to_vec())
+    }
+}
+
+/// An answer as it is written: its length, the error, whose request it is, and the rest.
+fn framed(unique: u64, answer: Result<Vec<u8>, Errno>) -> Vec<u8> {
+    let (error, payload) = match answer {
+        Ok(payload) => (0, payload),
+        Err(errno) => (-errno.raw_os_error(), Vec::new()),
+    };
+    let len = u32::try_from(REPLY_HEADER + payload.len()).unwrap();
+    let mut reply = len.to_ne_bytes().to_vec();
+    reply.extend(error.to_ne_bytes());
+    reply.extend(unique.to_ne_bytes());
+    reply.extend(payload);
+    reply
+}
+
+/// `struct fuse_attr_out`: valid for no time at all, so that each question is asked.
+fn attributes_out(node: u64, len: usize) -> Vec<u8> {
+    [vec![0; 16], attributes(node, len)].concat()
+}
+
+/// `struct fuse_attr`.
+fn attributes(node: u64, len: usize) -> Vec<u8> {
+    let (mode, links, size) = if node == FILE {
+        (0o100_600_u32, 1, len as u64)
+    } else {
+        (0o40_700, 2, 0)
+    };
+    let words = [node, size, size.div_ceil(512), 0, 0, 0];
+    let halves = [0, 0, 0, mode, links, 0, 0, 0, 4096, 0];
+    [
+        words.map(u64::to_ne_bytes).concat(),
+        halves.map(u32::to_ne_bytes).concat(),
+    ]
+    .concat()
+}
+
+/// The place that a READ or a WRITE names.
+fn place(body: &[u8]) -> usize {
+    usize::try_from(word(body, 8)).unwrap()
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+fn half(bytes: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap())
+}

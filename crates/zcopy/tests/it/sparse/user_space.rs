@@ -1,0 +1,121 @@
+//! Holes, and ends without positions, on file systems in user space.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use zcopy::{Ended, Sparse, Strategy, Transfer};
+
+use crate::ends::pipe;
+use crate::files::{assert_same, contents, file, pattern, read_to_end};
+use crate::fuse::{Server, serve};
+
+/// Data, a hole, data and a hole at the end.
+fn source() -> (File, Vec<u8>) {
+    const PIECE: usize = 128 << 10;
+    let (file, data) = (file(b""), pattern(PIECE));
+    let mut bytes = vec![0; 4 * PIECE];
+    file.set_len(bytes.len() as u64).unwrap();
+    for start in [0, 2 * PIECE] {
+        bytes[start..start + PIECE].copy_from_slice(&data);
+        file.write_all_at(&data, start as u64).unwrap();
+    }
+    (file, bytes)
+}
+
+#[test]
+fn a_sink_that_ftruncate_may_not_extend_takes_a_sparse_copy() {
+    for server in [Server::Ordinary, Server::NeverExtends, Server::NeverSkips] {
+        for sparse in [Sparse::Keep, Sparse::Detect] {
+            let (source, bytes) = source();
+            let Some(sink) = serve(server, b"") else {
+                return;
+            };
+            let what = format!("{server:?}, {sparse:?}");
+            let report = Transfer::new(&source, &sink.file).sparse(sparse).run();
+            let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
+            assert_eq!(
+                (report.bytes(), report.ended()),
+                (bytes.len() as u64, Ended::Eof),
+                "{what}"
+            );
+            let can_have_holes = server != Server::NeverSkips;
+            assert_eq!(report.hole_bytes() > 0, can_have_holes, "{what}");
+            assert_same(&sink.bytes(), &bytes, &what);
+        }
+    }
+}
+
+/// `pread(2)` fails with `ESPIPE` there, though the file is a regular one that can be spliced from.
+#[test]
+fn the_end_of_a_file_without_positions_is_confirmed_by_reading_on() {
+    let bytes = pattern(200_000);
+    let ways = [None, Some(Strategy::SplicePipe), Some(Strategy::Sendfile)];
+    for way in ways {
+        let Some(source) = serve(Server::HasNoPositions, &bytes) else {
+            return;
+        };
+        let (reader, writer) = pipe();
+        let arrived = std::thread::scope(|scope| {
+            let reading = scope.spawn(move || read_to_end(&reader));
+            let mut transfer = Transfer::new(&source.file, &writer);
+            if let Some(strategy) = way {
+                transfer = transfer.strategy(strategy);
+            }
+            let report = transfer.run();
+            let report = report.unwrap_or_else(|error| panic!("{way:?}: {error:#}"));
+            assert_eq!(
+                (report.bytes(), report.ended()),
+                (bytes.len() as u64, Ended::Eof)
+            );
+            drop(writer);
+            reading.join().unwrap()
+        });
+        assert_same(&arrived, &bytes, &format!("{way:?}"));
+
+        if way == Some(Strategy::Sendfile) {
+            // Between two files the kernel wants positions.
+            continue;
+        }
+        let Some(source) = serve(Server::HasNoPositions, &bytes) else {
+            return;
+        };
+        let sink = file(b"");
+        let mut transfer = Transfer::new(&source.file, &sink);
+        if let Some(strategy) = way {
+            transfer = transfer.strategy(strategy);
+        }
+        let report = transfer.run();
+        let report = report.unwrap_or_else(|error| panic!("{way:?} to a file: {error:#}"));
+        assert_eq!(report.bytes(), bytes.len() as u64);
+        assert_same(&contents(&sink), &bytes, &format!("{way:?} to a file"));
+    }
+}
+
+/// A splice stops where the file claims to end. What is read on to confirm that end has left the source.
+#[test]
+fn what_was_read_to_confirm_the_end_is_handed_back() {
+    let bytes = pattern(200_000);
+    let Some(source) = serve(Server::ClaimsHalf, &bytes) else {
+        return;
+    };
+    let sink = file(b"");
+    let transfer = Transfer::new(&source.file, &sink).strategy(Strategy::SplicePipe);
+    let error = transfer.run().unwrap_err();
+    assert!(error.is_unsuitable(), "{error:#}");
+    assert_eq!(error.bytes(), 100_000);
+    assert!(!error.undelivered().is_empty());
+    let arrived = [&contents(&sink), error.undelivered()].concat();
+    assert_same(
+        &arrived,
+        &bytes[..arrived.len()],
+        "delivered and handed back",
+    );
+
+    let Some(source) = serve(Server::ClaimsHalf, &bytes) else {
+        return;
+    };
+    let sink = file(b"");
+    let report = Transfer::new(&source.file, &sink).run().unwrap();
+    assert_eq!(report.bytes(), bytes.len() as u64);
+    assert_same(&contents(&sink), &bytes, "by the plan");
+}
