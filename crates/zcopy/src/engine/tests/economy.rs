@@ -2,7 +2,7 @@
 
 use super::{attempts, transfer};
 use crate::buffer;
-use crate::options::Options;
+use crate::options::{Options, Sparse};
 use crate::plan;
 use crate::scripted::kernel::Scripted;
 use crate::scripted::objects::{File, Object, patterned};
@@ -149,6 +149,7 @@ fn a_file_of_4_gib_is_read_into_the_largest_buffer() {
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
     let options = Options {
         strategy: Some(Strategy::Buffered),
+        sparse: Sparse::Fill,
         ..Options::default()
     };
     transfer(&kernel, (&source, &sink), options).unwrap();
