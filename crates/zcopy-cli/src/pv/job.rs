@@ -191,9 +191,10 @@ fn sizes(settings: &Settings, output: &Output) -> Result<Sizes, Status> {
     if let Some(total) = given.or_else(|| input::total(&settings.inputs)) {
         return Ok(Sizes {
             total: Some(total),
-            limit: match settings.stops_at_size {
-                true => Limit::Total(total),
-                false => Limit::None,
+            limit: if settings.stops_at_size {
+                Limit::Total(total)
+            } else {
+                Limit::None
             },
             bytes: None,
         });
