@@ -215,7 +215,7 @@ pub fn by_default(signal: i32) {
 /// # Errors
 ///
 /// What `fcntl(2)` says, but for the byte being taken.
-pub fn hold_byte(file: BorrowedFd<'_>, offset: i64) -> io::Result<bool> {
+pub fn hold_byte(file: BorrowedFd<'_>, offset: i32) -> io::Result<bool> {
     let mut lock = lock_of_byte(offset);
     // SAFETY: the struct outlives the call.
     match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw mut lock) } {
@@ -232,7 +232,7 @@ pub fn hold_byte(file: BorrowedFd<'_>, offset: i64) -> io::Result<bool> {
 /// # Errors
 ///
 /// What `fcntl(2)` says.
-pub fn is_byte_held(file: BorrowedFd<'_>, offset: i64) -> io::Result<bool> {
+pub fn is_byte_held(file: BorrowedFd<'_>, offset: i32) -> io::Result<bool> {
     let mut lock = lock_of_byte(offset);
     // SAFETY: the struct outlives the call.
     match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) } {
@@ -241,11 +241,11 @@ pub fn is_byte_held(file: BorrowedFd<'_>, offset: i64) -> io::Result<bool> {
     }
 }
 
-fn lock_of_byte(offset: i64) -> libc::flock {
+fn lock_of_byte(offset: i32) -> libc::flock {
     libc::flock {
         l_type: libc::F_WRLCK as libc::c_short,
         l_whence: libc::SEEK_SET as libc::c_short,
-        l_start: offset,
+        l_start: offset.into(),
         l_len: 1,
         l_pid: 0,
     }

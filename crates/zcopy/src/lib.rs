@@ -182,56 +182,70 @@
 //! 7. It is never slower than read and write, beyond noise.
 //! 8. Page sharing is never silent.
 
-mod repeat;
-mod rewrite;
-mod transfer;
+/// Chooses between items, as the crate `cfg-if` does. The name matters: rustfmt looks for modules in macros that bear it.
+macro_rules! cfg_if {
+    (if #[cfg($condition:meta)] { $($item:item)* } else { $($other:item)* }) => {
+        $(#[cfg($condition)] $item)*
+        $(#[cfg(not($condition))] $other)*
+    };
+}
 
-mod fanout;
+cfg_if! {
+    if #[cfg(any(target_os = "linux", target_os = "android"))] {
+        mod repeat;
+        mod rewrite;
+        mod transfer;
 
-mod engine;
-mod plan;
-mod preflight;
+        mod fanout;
 
-mod error;
-mod options;
-mod progress;
-mod report;
+        mod engine;
+        mod plan;
+        mod preflight;
 
-mod strategy;
+        mod error;
+        mod options;
+        mod progress;
+        mod report;
 
-mod bad_places;
-mod cache;
-mod clock;
-mod pace;
-mod rate;
-mod records;
-mod route;
-mod sparse;
+        mod strategy;
 
-mod buffer;
-mod detour;
-mod end;
-mod endpoint;
-mod fault;
-mod pipe;
-mod sys;
+        mod bad_places;
+        mod cache;
+        mod clock;
+        mod pace;
+        mod rate;
+        mod records;
+        mod route;
+        mod sparse;
 
-#[cfg(test)]
-mod scripted;
+        mod buffer;
+        mod detour;
+        mod end;
+        mod endpoint;
+        mod fault;
+        mod pipe;
+        mod sys;
 
-pub use repeat::Repeat;
-pub use rewrite::{Input, Rest, Rewrite, Rewriter, Rewritten};
-pub use transfer::{Series, Transfer, copy};
+        #[cfg(test)]
+        mod scripted;
 
-pub use options::{Cache, OnSinkError, Reflink, SkipErrors, Sparse, SyncData};
-pub use pace::Pace;
-pub use plan::{Candidate, Plan, Verdict};
-pub use progress::Progress;
-pub use report::{Attempt, Ended, Report, SinkReport, Skipped};
-pub use strategy::Strategy;
+        pub use repeat::Repeat;
+        pub use rewrite::{Input, Rest, Rewrite, Rewriter, Rewritten};
+        pub use transfer::{Series, Transfer, copy};
 
-pub use error::{Error, Result};
-pub use fault::Side;
+        pub use options::{Cache, OnSinkError, Reflink, SkipErrors, Sparse, SyncData};
+        pub use pace::Pace;
+        pub use plan::{Candidate, Plan, Verdict};
+        pub use progress::Progress;
+        pub use report::{Attempt, Ended, Report, SinkReport, Skipped};
+        pub use strategy::Strategy;
+
+        pub use error::{Error, Result};
+        pub use fault::Side;
+    } else {
+        compile_error!("zcopy needs Linux or Android: no other kernel has the system calls that it makes");
+    }
+}
 
 /// The README's own example, so that it works when it is pasted.
 #[cfg(doctest)]

@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use rustix::event::Timespec;
 use rustix::fs::{AtFlags, FallocateFlags, Mode, StatxFlags};
-use rustix::io::{IoSlice, IoSliceMut, ReadWriteFlags};
 use rustix::ioctl::{Getter, Opcode, Setter, ioctl, opcode};
 use rustix::net::sockopt::Timeout;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags};
@@ -214,9 +213,13 @@ impl Kernel for Linux {
 
     fn file_system(&self, fd: BorrowedFd<'_>) -> Result<FileSystemStatus> {
         let stat = rustix::fs::fstatfs(fd)?;
+        #[allow(
+            clippy::cast_sign_loss,
+            reason = "magic numbers have 32 bits, and most targets hold them in a signed word"
+        )]
+        let magic = stat.f_type as u32;
         Ok(FileSystemStatus {
-            // Magic numbers have 32 bits; 32-bit machines hold them in a signed word.
-            magic: u64::try_from(stat.f_type & 0xffff_ffff).unwrap_or(0),
+            magic: magic.into(),
             block_size: u64::try_from(stat.f_bsize).unwrap_or(0),
         })
     }
@@ -278,10 +281,7 @@ impl Kernel for Linux {
         match (offset, patience) {
             (Some(offset), _) => rustix::io::pread(fd, buffer, offset),
             (None, Patience::Block) => rustix::io::read(fd, buffer),
-            (None, Patience::NoWait) => {
-                let buffer = &mut [IoSliceMut::new(buffer)];
-                rustix::io::preadv2(fd, buffer, u64::MAX, ReadWriteFlags::NOWAIT)
-            }
+            (None, Patience::NoWait) => nowait::read(fd, buffer),
         }
     }
 
@@ -295,10 +295,7 @@ impl Kernel for Linux {
         match (offset, patience) {
             (Some(offset), _) => rustix::io::pwrite(fd, bytes, offset),
             (None, Patience::Block) => rustix::io::write(fd, bytes),
-            (None, Patience::NoWait) => {
-                let bytes = &[IoSlice::new(bytes)];
-                rustix::io::pwritev2(fd, bytes, u64::MAX, ReadWriteFlags::NOWAIT)
-            }
+            (None, Patience::NoWait) => nowait::write(fd, bytes),
         }
     }
 
@@ -451,5 +448,42 @@ impl Kernel for Linux {
     fn now(&self) -> Duration {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         Duration::try_from(now).unwrap_or_default()
+    }
+}
+
+/// `preadv2(2)` and `pwritev2(2)` at the descriptor's cursor, with `RWF_NOWAIT`.
+#[cfg(not(target_os = "android"))]
+mod nowait {
+    use std::os::fd::BorrowedFd;
+
+    use rustix::io::{IoSlice, IoSliceMut, ReadWriteFlags, preadv2, pwritev2};
+
+    use super::Result;
+
+    pub(super) fn read(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize> {
+        let buffer = &mut [IoSliceMut::new(buffer)];
+        preadv2(fd, buffer, u64::MAX, ReadWriteFlags::NOWAIT)
+    }
+
+    pub(super) fn write(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize> {
+        let bytes = &[IoSlice::new(bytes)];
+        pwritev2(fd, bytes, u64::MAX, ReadWriteFlags::NOWAIT)
+    }
+}
+
+/// rustix lacks both calls on Android, whose libc has them from API level 33 on. They answer as a kernel without
+/// them does, and the callers then make the plain calls.
+#[cfg(target_os = "android")]
+mod nowait {
+    use std::os::fd::BorrowedFd;
+
+    use super::{Errno, Result};
+
+    pub(super) fn read(_: BorrowedFd<'_>, _: &mut [u8]) -> Result<usize> {
+        Err(Errno::NOSYS)
+    }
+
+    pub(super) fn write(_: BorrowedFd<'_>, _: &[u8]) -> Result<usize> {
+        Err(Errno::NOSYS)
     }
 }

@@ -24,6 +24,18 @@ use crate::quote::quoted;
 /// How often a transfer looks up while it moves nothing, so that what is shown is as fine as that.
 const TICK: Duration = Duration::from_millis(100);
 
+/// How much may be moved at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// Every input is moved to its end.
+    #[default]
+    None,
+    /// This many bytes or records are left to move.
+    Total(u64),
+    /// The output device has room for this many bytes. An endless input stops there; any other input has to fit.
+    Room(u64),
+}
+
 /// Moves inputs to an output, and remembers what went wrong.
 pub(crate) struct Carrier<'a> {
     settings: &'a Settings,
@@ -31,8 +43,7 @@ pub(crate) struct Carrier<'a> {
     display: &'a Display,
     changes: &'a Changes,
     pace: Option<Pace>,
-    /// What may still be moved, in what is counted.
-    left: Option<u64>,
+    limit: Limit,
     status: Status,
     /// Whether the bytes go to a spool, and pass here once more.
     is_spooling: bool,
@@ -41,13 +52,13 @@ pub(crate) struct Carrier<'a> {
 }
 
 impl<'a> Carrier<'a> {
-    /// A carrier that moves `limit` bytes or records at most.
+    /// A carrier that has moved nothing yet.
     pub(crate) fn new(
         settings: &'a Settings,
         meter: &'a Meter,
         display: &'a Display,
         changes: &'a Changes,
-        limit: Option<u64>,
+        limit: Limit,
     ) -> Self {
         Self {
             settings,
@@ -55,7 +66,7 @@ impl<'a> Carrier<'a> {
             display,
             changes,
             pace: settings.rate_limit.map(|rate| Pace::new(rate.get())),
-            left: limit,
+            limit,
             status: Status::GOOD,
             is_spooling: false,
             is_unread: false,
@@ -75,7 +86,7 @@ impl<'a> Carrier<'a> {
     /// Moves every input, and skips those that cannot be opened. A break says that the output takes no more.
     pub(crate) fn carry_all(&mut self, names: &[OsString], output: &Output) -> ControlFlow<()> {
         for name in names {
-            if self.left == Some(0) {
+            if self.limit == Limit::Total(0) {
                 break;
             }
             let input = match Input::open(name, self.settings.direct) {
@@ -106,7 +117,7 @@ impl<'a> Carrier<'a> {
         self.is_spooling = true;
         let filled = self.carry_all(names, &spooled);
         self.is_spooling = false;
-        self.left = None;
+        self.limit = Limit::None;
         filled?;
         let name = spool.name();
         if let Err(error) = rustix::fs::seek(&spooled, SeekFrom::Start(0)) {
@@ -200,7 +211,7 @@ impl<'a> Carrier<'a> {
     fn transfer(&self, name: &OsStr, input: &impl AsFd, output: &Output) -> zcopy::Result<Report> {
         let settings = self.settings;
         let mut transfer = Transfer::new(input, output).stable(settings.stable);
-        match (settings.counted, self.left) {
+        match (settings.counted, self.limit_of(input.as_fd())) {
             (Counted::Bytes, Some(left)) => transfer = transfer.limit(left),
             (Counted::Bytes, None) => {}
             (Counted::Records(delimiter), left) => {
@@ -281,13 +292,22 @@ impl<'a> Carrier<'a> {
         outcome
     }
 
+    /// How many bytes or records of this input may be moved.
+    fn limit_of(&self, input: BorrowedFd<'_>) -> Option<u64> {
+        match self.limit {
+            Limit::None => None,
+            Limit::Total(left) => Some(left),
+            Limit::Room(left) => input::is_endless(input).then_some(left),
+        }
+    }
+
     fn count(&mut self, name: &OsStr, report: &Report, took: Duration) {
         self.meter.end_of_input(report.bytes(), report.records());
         let counted = match self.settings.counted {
             Counted::Bytes => report.bytes(),
             Counted::Records(_) => report.records(),
         };
-        if let Some(left) = &mut self.left {
+        if let Limit::Total(left) | Limit::Room(left) = &mut self.limit {
             *left = left.saturating_sub(counted);
         }
         if report.skipped_bytes() > 0 {

@@ -97,6 +97,21 @@ pub(crate) fn remaining(fd: BorrowedFd<'_>) -> Option<u64> {
     Some(size.saturating_sub(at))
 }
 
+/// Whether this is one of the memory devices whose bytes never end (`null(4)`, `full(4)`, `random(4)`).
+pub(crate) fn is_endless(fd: BorrowedFd<'_>) -> bool {
+    const MEMORY: u32 = 1;
+    const ZERO: u32 = 5;
+    const FULL: u32 = 7;
+    const RANDOM: u32 = 8;
+    const URANDOM: u32 = 9;
+    rustix::fs::fstat(fd).is_ok_and(|stat| {
+        let device = stat.st_rdev;
+        FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice
+            && rustix::fs::major(device) == MEMORY
+            && matches!(rustix::fs::minor(device), ZERO | FULL | RANDOM | URANDOM)
+    })
+}
+
 /// Whether an empty file may be believed to be.
 fn is_on_disk(fd: BorrowedFd<'_>) -> bool {
     // procfs and sysfs have no blocks to give.

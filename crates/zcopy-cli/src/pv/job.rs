@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::ArgMatches;
 use rustix::fs::FileType;
 
-use super::carrier::{Carrier, is_same_file};
+use super::carrier::{Carrier, Limit, is_same_file};
 use super::changes::Changes;
 use super::digest::{self, Stream};
 use super::display::{Display, Place, Stage};
@@ -164,8 +164,7 @@ struct Sizes {
     total: Option<u64>,
     /// In bytes, where the lines are not known.
     bytes: Option<u64>,
-    /// How much may be moved at most, in what is counted.
-    limit: Option<u64>,
+    limit: Limit,
 }
 
 /// How much there will be, and how much may be moved at most.
@@ -192,18 +191,26 @@ fn sizes(settings: &Settings, output: &Output) -> Result<Sizes, Status> {
     if let Some(total) = given.or_else(|| input::total(&settings.inputs)) {
         return Ok(Sizes {
             total: Some(total),
-            limit: settings.stops_at_size.then_some(total),
+            limit: if settings.stops_at_size {
+                Limit::Total(total)
+            } else {
+                Limit::None
+            },
             bytes: None,
         });
     }
-    // A device is filled from where it stands, and no further.
+    // An output device is filled from where it stands.
     let is_device = output.is(FileType::BlockDevice);
     let room = is_device
         .then(|| input::remaining(output.as_fd()))
         .flatten();
     Ok(Sizes {
         total: room,
-        limit: room,
+        limit: match room {
+            Some(room) if settings.stops_at_size => Limit::Total(room),
+            Some(room) => Limit::Room(room),
+            None => Limit::None,
+        },
         bytes: None,
     })
 }

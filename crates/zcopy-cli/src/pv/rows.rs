@@ -37,7 +37,7 @@ const A_LITTLE: Duration = Duration::from_millis(2);
 const ATTEMPTS: usize = 16;
 
 /// The bytes that tell who lives begin here, where the file has no others.
-const LIVES: i64 = 1 << 20;
+const LIVES: i32 = 1 << 20;
 
 /// A row of this process's own.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ impl Rows {
         }
         self.slot = table.used;
         table.used += 1;
-        if !sys::hold_byte(self.file.as_fd(), LIVES + i64::from(self.slot))? {
+        if !sys::hold_byte(self.file.as_fd(), LIVES + i32::from(self.slot))? {
             return Err(Errno::WOULDBLOCK.into());
         }
         self.write(table)
@@ -186,7 +186,7 @@ impl Rows {
 
     fn others_of(&self, table: &Table) -> usize {
         let lives = |slot: &u16| {
-            sys::is_byte_held(self.file.as_fd(), LIVES + i64::from(*slot)).unwrap_or(false)
+            sys::is_byte_held(self.file.as_fd(), LIVES + i32::from(*slot)).unwrap_or(false)
         };
         (0..table.used).filter(lives).count()
     }

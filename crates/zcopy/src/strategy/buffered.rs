@@ -117,6 +117,8 @@ pub(crate) fn fill<K: Kernel>(
         } else {
             len
         };
+        // A `usize` has 32 bits on some targets, and a file may be longer.
+        let len = len.min(route.buffer.full() as u64);
         route.buffer.reserve(len as usize, is_aligned);
     }
     let len = match (route.source.endpoint.kind, route.sink.endpoint.kind) {

@@ -169,7 +169,7 @@ impl Child {
     }
 }
 
-/// The calls in a trace that were made between the marks, by name.
+/// The calls in a trace that were made between the marks, by the names that they have on 64-bit machines.
 pub(crate) fn calls_between(trace: &Path) -> Vec<String> {
     let trace = std::fs::read_to_string(trace).unwrap();
     let inside = trace.lines().skip_while(|line| !line.contains(BEGIN));
@@ -177,7 +177,11 @@ pub(crate) fn calls_between(trace: &Path) -> Vec<String> {
         .skip(1)
         .take_while(|line| !line.contains(END))
         .map(|line| line.split_whitespace().nth(1).unwrap())
-        .map(|call| call.split('(').next().unwrap().to_owned())
+        .map(|call| match call.split('(').next().unwrap() {
+            "mmap2" => "mmap".to_owned(),
+            "sendfile64" => "sendfile".to_owned(),
+            call => call.to_owned(),
+        })
         .collect()
 }
 

@@ -1,5 +1,6 @@
 //! Disks as inputs and outputs, and a disk that is full.
 
+use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 
@@ -99,6 +100,146 @@ fn more_than_a_disk_holds_is_a_write_error() {
             (Some(16), error),
             "{options:?}"
         );
+    }
+}
+
+/// A pipe with these bytes in front of its end.
+fn pipe_with(bytes: Vec<u8>) -> std::io::PipeReader {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    // Fails when the tool leaves before it has read everything.
+    std::thread::spawn(move || writer.write_all(&bytes));
+    reader
+}
+
+/// The size of the disk was the limit, and the rest of the input was left without a word.
+#[test]
+fn input_longer_than_a_disk_is_a_write_error() {
+    let image = image(8);
+    let Some((device, path)) = device_over(image.path()) else {
+        return skip("a loop device cannot be made here");
+    };
+    let bytes = pattern(9 * MIB);
+    let spool = tempfile::NamedTempFile::new().unwrap();
+    let spool = format!("-U{}", spool.path().display());
+    let all_options = [
+        "-q", "-qC", "-qO", "-qK", "-qY", "-qE", "-fD9", "-ql", "-qs9M", "-qs5M", "-qSs9M",
+        "-qL1G", "-qB4k", &spool,
+    ];
+    for (options, is_named) in all_options
+        .into_iter()
+        .flat_map(|o| [(o, false), (o, true)])
+    {
+        device.write_all_at(&vec![7; 8 * MIB], 0).unwrap();
+        rustix::fs::seek(&device, rustix::fs::SeekFrom::Start(0)).unwrap();
+        let mut command = zc_pv();
+        command.arg(options).stdin(pipe_with(bytes.clone()));
+        let name = if is_named {
+            command.arg("-q").arg("-o").arg(&path);
+            path.display().to_string()
+        } else {
+            command.arg("-q").stdout(device.try_clone().unwrap());
+            "(stdout)".to_owned()
+        };
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        let error = format!("zc-pv: {name}: write error: No space left on device\n");
+        assert_eq!(
+            (output.status.code(), said),
+            (Some(16), error),
+            "{options:?}"
+        );
+        let mut found = vec![1; 8 * MIB];
+        device.read_exact_at(&mut found, 0).unwrap();
+        assert_same(&found, &bytes[..8 * MIB], &format!("{options:?}"));
+    }
+}
+
+#[test]
+fn input_as_long_as_a_disk_fits() {
+    let image = image(8);
+    let Some((device, path)) = device_over(image.path()) else {
+        return skip("a loop device cannot be made here");
+    };
+    let bytes = pattern(8 * MIB);
+    for options in ["-q", "-qC", "-qK", "-qY", "-ql", "-qs9M", "-qs8M", "-qSs8M"] {
+        device.write_all_at(&vec![7; 8 * MIB], 0).unwrap();
+        let mut command = zc_pv();
+        command.arg(options).arg("-o").arg(&path);
+        let output = command.stdin(pipe_with(bytes.clone())).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            (output.status.code(), said.as_str()),
+            (Some(0), ""),
+            "{options:?}"
+        );
+        let mut found = vec![1; 8 * MIB];
+        device.read_exact_at(&mut found, 0).unwrap();
+        assert_same(&found, &bytes, &format!("{options:?}"));
+    }
+}
+
+#[test]
+fn stop_at_size_stops_at_the_end_of_a_disk() {
+    let image = image(8);
+    let Some((device, path)) = device_over(image.path()) else {
+        return skip("a loop device cannot be made here");
+    };
+    let bytes = pattern(9 * MIB);
+    for options in ["-qS", "-qSC", "-qSs8M"] {
+        device.write_all_at(&vec![7; 8 * MIB], 0).unwrap();
+        let mut command = zc_pv();
+        command.arg(options).arg("-o").arg(&path);
+        let output = command.stdin(pipe_with(bytes.clone())).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            (output.status.code(), said.as_str()),
+            (Some(0), ""),
+            "{options:?}"
+        );
+        let mut found = vec![1; 8 * MIB];
+        device.read_exact_at(&mut found, 0).unwrap();
+        assert_same(&found, &bytes[..8 * MIB], &format!("{options:?}"));
+    }
+}
+
+/// What follows an endless input, or does not fit with those before it, must not be lost without a word either.
+#[test]
+fn inputs_fill_a_disk_one_after_another() {
+    let image = image(8);
+    let Some((device, path)) = device_over(image.path()) else {
+        return skip("a loop device cannot be made here");
+    };
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let bytes = pattern(9 * MIB);
+    file.as_file().write_all_at(&bytes[4 * MIB..], 0).unwrap();
+    let file = file.path().to_str().unwrap();
+    let in_front = &bytes[..4 * MIB];
+    let zeros = [in_front, &vec![0; 4 * MIB]].concat();
+    let error = format!(
+        "zc-pv: {}: write error: No space left on device\n",
+        path.display()
+    );
+    for (inputs, expected, code) in [
+        (&["-", file][..], &bytes[..8 * MIB], 16),
+        (&["-", "/dev/zero"], &zeros, 0),
+        (&["-", "/dev/zero", file], &zeros, 16),
+        (&["-", "/dev/zero", "/dev/null"], &zeros, 0),
+    ] {
+        device.write_all_at(&vec![7; 8 * MIB], 0).unwrap();
+        let mut command = zc_pv();
+        command.arg("-q").arg("-o").arg(&path).args(inputs);
+        let input = pipe_with(in_front.to_vec());
+        let output = command.stdin(input).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        let told = if code == 0 { "" } else { &error };
+        assert_eq!(
+            (output.status.code(), said.as_str()),
+            (Some(code), told),
+            "{inputs:?}"
+        );
+        let mut found = vec![1; 8 * MIB];
+        device.read_exact_at(&mut found, 0).unwrap();
+        assert_same(&found, expected, &format!("{inputs:?}"));
     }
 }
 

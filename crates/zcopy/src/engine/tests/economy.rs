@@ -1,7 +1,8 @@
 //! What a transfer spends: calls, pipes and memory.
 
 use super::{attempts, transfer};
-use crate::options::Options;
+use crate::buffer;
+use crate::options::{Options, Sparse};
 use crate::plan;
 use crate::scripted::kernel::Scripted;
 use crate::scripted::objects::{File, Object, patterned};
@@ -136,6 +137,24 @@ fn a_transfer_allocates_at_most_two_buffers() {
         let n_buffers = kernel.state.borrow().n_buffers;
         assert!(n_buffers <= 2, "{n_buffers} buffers");
     }
+}
+
+/// On 32-bit targets 4 GiB and a byte looked like a byte, and the file was read in the smallest pieces.
+#[test]
+fn a_file_of_4_gib_is_read_into_the_largest_buffer() {
+    let mut long = File::holding(&patterned(1_000_000));
+    long.claims = Some(1 << 32);
+    let kernel = Scripted::default();
+    let source = kernel.source(Object::File(long), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    let options = Options {
+        strategy: Some(Strategy::Buffered),
+        sparse: Sparse::Fill,
+        ..Options::default()
+    };
+    transfer(&kernel, (&source, &sink), options).unwrap();
+    let reads = kernel.answers(Call::Read);
+    assert_eq!(reads[0], Ok(buffer::FULL), "{reads:?}");
 }
 
 #[test]
