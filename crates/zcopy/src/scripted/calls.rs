@@ -9,6 +9,13 @@ use super::objects::{BLOCK, Found, Object, pattern};
 use super::script::{Call, Twist};
 use crate::sys::{Errno, OFlags, Result, SpliceFlags};
 
+/// When a call without an offset stores the position of an open file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stores {
+    Always,
+    IfMoved,
+}
+
 impl State {
     /// Sleeps in a call that began at `since`, until something happens at this end.
     fn sleep(&mut self, at: At, since: Duration) -> Result<()> {
@@ -78,44 +85,81 @@ impl State {
         }
     }
 
+    /// Makes a call that moves bytes inside the kernel, at offsets of its own.
+    ///
+    /// A call without an offset reads the position of an open file at its start and stores the new one at its end.
+    /// Unlike `read`, `write` and `lseek` it keeps nobody else from the position in between. `splice` stores it in
+    /// any case, the other calls if something moved.
+    fn pinned(
+        &mut self,
+        [mut source, mut sink]: [At; 2],
+        stores: Stores,
+        call: impl FnOnce(&mut Self, &mut At, &mut At) -> Result<usize>,
+    ) -> Result<usize> {
+        let shared = [source, sink].map(|at| self.shared_position(at));
+        source.offset = source.offset.or(shared[0]);
+        sink.offset = sink.offset.or(shared[1]);
+        self.interfere();
+        let moved = call(self, &mut source, &mut sink);
+        if stores == Stores::Always || moved.is_ok_and(|n| n > 0) {
+            for (at, position) in [source, sink].into_iter().zip(shared) {
+                if let (Some(_), Some(now)) = (position, at.offset) {
+                    self.descriptor_mut(at.fd).cursor = now;
+                }
+            }
+        }
+        moved
+    }
+
+    /// The position of the open file, if this end of a call goes by it.
+    fn shared_position(&self, at: At) -> Option<u64> {
+        let is_file = matches!(self.objects[at.object], Object::File(_));
+        (is_file && at.offset.is_none()).then(|| self.position(at))
+    }
+
     /// Moves bytes inside the kernel: once, or until `len` are moved if the call does not return
     /// before.
     fn carry(
         &mut self,
-        mut source: At,
-        mut sink: At,
+        source: &mut At,
+        sink: &mut At,
         len: usize,
         until_all: bool,
     ) -> Result<usize> {
         let since = self.clock;
         let mut moved = 0;
         while moved < len {
-            if self.is_out_of_step(source, len - moved) {
+            if self.is_out_of_step(*source, len - moved) {
                 return if moved > 0 {
                     Ok(moved)
                 } else {
                     Err(Errno::INVAL)
                 };
             }
-            let position = self.position(source);
+            if let Some(n) = self.stops_at_mark(*source) {
+                return if moved > 0 { Ok(moved) } else { n };
+            }
+            let position = self.position(*source);
             let whole = self.objects[source.object].fails_as_a_whole(position, len - moved);
-            let found = whole.map_or_else(|| self.await_bytes(source, since), Err);
+            let found = whole.map_or_else(|| self.await_bytes(*source, since), Err);
             let n = match found {
                 Ok(0) => break,
                 Ok(n) => {
-                    let room = self.await_room(sink, since, true);
-                    room.map(|room| n.min(room)).map_err(|errno| (sink, errno))
+                    let room = self.await_room(*sink, since, true);
+                    room.map(|room| n.min(room)).map_err(|errno| (*sink, errno))
                 }
-                Err(errno) => Err((source, errno)),
+                Err(errno) => Err((*source, errno)),
             };
             match n {
                 Ok(n) => {
-                    let n = n.min(len - moved);
-                    let (from, to) = (self.position(source), self.position(sink));
-                    let bytes = self.objects[source.object].take(from, n);
-                    self.objects[sink.object].put(to, &bytes);
-                    self.passed(&mut source, from, n);
-                    self.passed(&mut sink, to, n);
+                    let until_mark = self.until_mark(*source).filter(|n| *n > 0);
+                    let n = n.min(len - moved).min(until_mark.unwrap_or(usize::MAX));
+                    let (from, to) = (self.position(*source), self.position(*sink));
+                    let parts = self.objects[source.object].take(source.object, from, n);
+                    self.objects[sink.object].put(to, parts);
+                    self.refresh_pages(sink.object);
+                    self.passed(source, from, n);
+                    self.passed(sink, to, n);
                     moved += n;
                 }
                 Err((at, errno)) if moved == 0 => return Err(self.tell(at, errno)),
@@ -128,6 +172,18 @@ impl State {
         Ok(moved)
     }
 
+    /// What a splice answers at an urgent byte: `tcp_splice_read` does not go past it, and waits for nothing that is there.
+    fn stops_at_mark(&self, source: At) -> Option<Result<usize>> {
+        let is_there = self.until_mark(source) == Some(0);
+        is_there.then(|| {
+            if self.is_nonblocking(source.fd) {
+                Err(Errno::AGAIN)
+            } else {
+                Ok(0)
+            }
+        })
+    }
+
     /// What the script has for this call: an answer, or the most that it may move.
     pub(crate) fn twist(
         &mut self,
@@ -137,6 +193,7 @@ impl State {
         zero: bool,
     ) -> Result<Option<usize>> {
         assert!(len > 0, "{call:?} asks for nothing");
+        self.arrive(call);
         match self.script.next(call) {
             Twist::Short(n) => Ok(Some(n.clamp(1, len))),
             Twist::Interrupted => Err(Errno::INTR),
@@ -191,7 +248,8 @@ impl State {
         let short = self.twist(Call::Read, buffer.len(), &[at], false)?;
         let position = self.position(at);
         let flags = self.descriptor(at.fd).flags;
-        let direct = flags.contains(OFlags::DIRECT);
+        let is_file = matches!(self.objects[at.object], Object::File(_));
+        let direct = is_file && flags.contains(OFlags::DIRECT);
         if flags & OFlags::RWMODE == OFlags::WRONLY
             && matches!(self.objects[at.object], Object::File(_))
         {
@@ -208,7 +266,7 @@ impl State {
         let whole = self.objects[at.object].fails_as_a_whole(position, buffer.len());
         let found = whole.map_or_else(|| self.await_bytes(at, self.clock), Err);
         let found = found.map_err(|errno| self.tell(at, errno))?;
-        let short = short.filter(|_| !self.is_message(at));
+        let short = short.filter(|_| !self.is_message(at) && !self.begins_with_packet(at));
         let short = short.map(|short| {
             if direct {
                 short.next_multiple_of(BLOCK)
@@ -217,12 +275,13 @@ impl State {
             }
         });
         let n = found.min(short.unwrap_or(usize::MAX)).min(buffer.len());
-        if n > 0 {
-            let bytes = self.objects[at.object].take(position, n);
-            buffer[..n].copy_from_slice(&bytes);
-            self.passed(&mut at, position, n);
+        if n == 0 {
+            return Ok(0);
         }
-        Ok(n)
+        let bytes = self.objects[at.object].read(position, n);
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        self.passed(&mut at, position, bytes.len());
+        Ok(bytes.len())
     }
 
     pub(crate) fn write(&mut self, mut at: At, bytes: &[u8]) -> Result<usize> {
@@ -246,7 +305,8 @@ impl State {
                 Ok(n) => {
                     let n = n.min(rest.len());
                     let position = self.position(at);
-                    self.objects[at.object].put(position, &rest[..n]);
+                    self.objects[at.object].write(position, &rest[..n]);
+                    self.refresh_pages(at.object);
                     self.passed(&mut at, position, n);
                     written += n;
                 }
@@ -292,13 +352,15 @@ impl State {
         // A blocking socket takes all that the pipe holds before the call returns.
         let since = self.clock;
         let is_to_socket = pipes.0 && !pipes.1 && len > 0;
-        let len = if is_to_socket {
-            let found = self.await_bytes(source, since);
-            found.map_err(|errno| self.tell(source, errno))?.min(len)
-        } else {
-            len
-        };
-        self.carry(source, sink, len, is_to_socket)
+        self.pinned([source, sink], Stores::Always, |state, source, sink| {
+            let len = if is_to_socket {
+                let found = state.await_bytes(*source, since);
+                found.map_err(|errno| state.tell(*source, errno))?.min(len)
+            } else {
+                len
+            };
+            state.carry(source, sink, len, is_to_socket)
+        })
     }
 
     /// The bytes stay where they are. A pipe that is full of little refuses more, so that a short
@@ -331,9 +393,9 @@ impl State {
         let Object::Channel(channel) = &self.objects[source.object] else {
             return Err(Errno::INVAL);
         };
-        let bytes = channel.queue[..n].to_vec();
+        let parts = channel.queue.first(n);
         let position = self.position(sink);
-        self.objects[sink.object].put(position, &bytes);
+        self.objects[sink.object].put(position, parts);
         self.passed(&mut sink, position, n);
         Ok(n)
     }
@@ -360,7 +422,10 @@ impl State {
         let len = short
             .unwrap_or(len)
             .min(usize::try_from(left).unwrap_or(usize::MAX));
-        self.carry(source, sink, len, !self.is_pipe(to))
+        let is_to_pipe = self.is_pipe(to);
+        self.pinned([source, sink], Stores::IfMoved, |state, source, sink| {
+            state.carry(source, sink, len, !is_to_pipe)
+        })
     }
 
     pub(crate) fn copy_file_range(&mut self, source: At, sink: At, len: usize) -> Result<usize> {
@@ -380,7 +445,9 @@ impl State {
         let len = short
             .unwrap_or(len)
             .min(usize::try_from(left).unwrap_or(usize::MAX));
-        self.carry(source, sink, len, false)
+        self.pinned([source, sink], Stores::IfMoved, |state, source, sink| {
+            state.carry(source, sink, len, false)
+        })
     }
 
     /// Clones a range, or (without one) the whole file.

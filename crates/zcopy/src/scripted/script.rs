@@ -25,6 +25,10 @@ pub(crate) enum Call {
     WriteOut,
     SyncData,
     Poll,
+    /// `lseek(2)`. A script twists only those for data and holes ([`Call::SeekExtent`]).
+    Seek,
+    /// `fstat(2)`, which is not twisted.
+    Status,
 }
 
 /// One departure from the easy course of a call. A twist that a real kernel could not take at that
@@ -120,7 +124,12 @@ impl Call {
             Call::WriteOut => &[Errno::INVAL, Errno::SPIPE, Errno::NOSYS],
             Call::SyncData => &[Errno::INVAL, Errno::ROFS],
             Call::Truncate => &[Errno::FBIG, Errno::IO, Errno::PERM],
-            Call::Read | Call::Write | Call::NextDatagram | Call::Poll => return None,
+            Call::Read
+            | Call::Write
+            | Call::NextDatagram
+            | Call::Poll
+            | Call::Seek
+            | Call::Status => return None,
         };
         Some(errnos[n % errnos.len()])
     }

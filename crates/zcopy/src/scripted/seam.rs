@@ -15,7 +15,8 @@ use crate::sys::{
 
 impl Kernel for &Scripted {
     fn fstat(&self, fd: BorrowedFd<'_>) -> Result<Status> {
-        let state = self.state.borrow();
+        let mut state = self.state.borrow_mut();
+        state.arrive(Call::Status);
         let object = state.descriptor(fd.as_raw_fd()).object;
         let mut status = Status {
             file_type: FileType::CharacterDevice,
@@ -295,6 +296,7 @@ impl Kernel for &Scripted {
 
     fn seek(&self, fd: BorrowedFd<'_>, to: SeekFrom) -> Result<u64> {
         let mut state = self.state.borrow_mut();
+        state.arrive(Call::Seek);
         let cursor = state.descriptor(fd.as_raw_fd()).cursor;
         let Object::File(file) = state.object(fd) else {
             return Err(Errno::SPIPE);
@@ -314,6 +316,9 @@ impl Kernel for &Scripted {
             _ => found,
         };
         if let Ok(position) = found {
+            if matches!(to, SeekFrom::Current(1..)) {
+                state.reserved.insert(fd.as_raw_fd(), cursor..position);
+            }
             state.descriptor_mut(fd.as_raw_fd()).cursor = position;
         }
         found
