@@ -17,6 +17,7 @@ mod calls;
 pub(crate) mod channel;
 pub(crate) mod kernel;
 pub(crate) mod objects;
+pub(crate) mod oracle;
 pub(crate) mod others;
 mod polling;
 pub(crate) mod queue;

@@ -60,6 +60,8 @@ pub(crate) struct File {
     pub(crate) cut_when_cloned: Option<usize>,
     /// What others cut off or punched, and nobody has written since.
     pub(crate) cut: Vec<Range<u64>>,
+    /// The greatest length that others gave it without writing.
+    pub(crate) extended: usize,
 }
 
 /// The byte at a place of every source: never 0, so that a hole cannot be taken for data.

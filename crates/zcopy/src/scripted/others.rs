@@ -21,6 +21,9 @@ pub(crate) struct Interference {
     pub(crate) action: Action,
 }
 
+/// Where [`Action::WriteAt`] is behind everything that a random transfer writes.
+pub(crate) const FAR: u64 = 2 << 20;
+
 /// When somebody else acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
@@ -268,6 +271,7 @@ impl State {
             }
             Action::Extend(to) if to > len => {
                 file.resize(to as usize);
+                file.extended = file.extended.max(to as usize);
                 false
             }
             Action::Punch(place, n) if place < len => {

@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
 use std::ops::Range;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use super::channel::{Channel, Messages, Peer};
 use super::kernel::Scripted;
 use super::objects::{BLOCK, File, Object, patterned};
+use super::others::{Action, Interference, Target};
 use super::script::{Script, Twist};
 use crate::options::{Cache, Options, Reflink, SkipErrors, Sparse, SyncData};
 use crate::records::Counting;
@@ -22,6 +23,8 @@ pub(crate) struct World {
     pub(crate) sink: SinkEnd,
     pub(crate) wishes: Wishes,
     pub(crate) trouble: Trouble,
+    /// What others do in the meantime.
+    pub(crate) company: Vec<Interference>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +54,12 @@ pub(crate) struct SourceEnd {
     /// The size that a file claims, in hundredths of the true one.
     pub(crate) claims: Option<u64>,
     pub(crate) magic: u64,
+    /// Whether a pipe holds packets.
+    pub(crate) is_packet: bool,
+    /// Whether what comes through a pipe or socket are pages of a file.
+    pub(crate) is_aliased: bool,
+    /// Before which bytes the peer of a stream socket sends an urgent one; in order.
+    pub(crate) marks: Vec<u64>,
     pub(crate) chunks: Vec<usize>,
     pub(crate) delays: Vec<u64>,
     pub(crate) timeout: Option<u64>,
@@ -68,6 +77,7 @@ pub(crate) struct SinkEnd {
     pub(crate) appends: bool,
     pub(crate) is_direct: bool,
     pub(crate) is_elsewhere: bool,
+    pub(crate) is_packet: bool,
     pub(crate) capacity: usize,
     pub(crate) chunks: Vec<usize>,
     pub(crate) delays: Vec<u64>,
@@ -177,7 +187,9 @@ impl SourceEnd {
                 let is_stream = self.kind == Kind::Stream;
                 let mut channel = Channel::new(64 << 10, is_stream, peer);
                 channel.timing.delays = millis(&self.delays);
+                channel.is_packet = self.is_packet && !is_stream;
                 if is_stream {
+                    channel.marks = self.marks.iter().copied().collect();
                     channel.timing.timeout = self.timeout.map(Duration::from_millis);
                     channel.breaks = trouble.source.map(|(at, errno)| (at, socket_errno(errno)));
                 }
@@ -190,6 +202,37 @@ impl SourceEnd {
                 Object::Messages(messages)
             }
             Kind::Device => Object::Random(0),
+        }
+    }
+}
+
+impl SourceEnd {
+    /// Has the peer of an open source send pages of a file, if it is to.
+    pub(crate) fn lend_pages(&self, kernel: &Scripted, source: &OwnedFd) {
+        if !self.is_aliased {
+            return;
+        }
+        let mut state = kernel.state.borrow_mut();
+        let lent = state.objects.len();
+        state
+            .objects
+            .push(Object::File(File::holding(&self.bytes())));
+        let object = state.descriptor(source.as_raw_fd()).object;
+        if let Object::Channel(channel) = &mut state.objects[object] {
+            channel.pages_of = Some(lent);
+        }
+    }
+
+    /// Whether others can do this to it, and what becomes of it can be told.
+    pub(crate) fn admits(&self, action: Action, may_sleep: bool) -> bool {
+        let is_file = self.kind == Kind::File && self.claims.is_none();
+        let is_channel = matches!(self.kind, Kind::Pipe | Kind::Stream);
+        match action {
+            Action::Read(_) => is_file && !self.is_direct || is_channel && may_sleep,
+            Action::Write(_) | Action::WriteAt(..) => false,
+            Action::Append(_) | Action::Truncate(_) | Action::Extend(_) | Action::Punch(..) => {
+                is_file && !self.is_direct
+            }
         }
     }
 }
@@ -219,6 +262,19 @@ impl SinkEnd {
         bytes
     }
 
+    /// Whether others can do this to it, and what becomes of it can be told.
+    pub(crate) fn admits(&self, action: Action, may_sleep: bool) -> bool {
+        let is_file = self.kind == Kind::File && !self.is_direct;
+        let is_channel = matches!(self.kind, Kind::Pipe | Kind::Stream);
+        match action {
+            Action::Write(_) => is_file && !self.is_positional || is_channel && may_sleep,
+            Action::WriteAt(..) | Action::Truncate(_) | Action::Extend(_) => {
+                is_file && !self.appends
+            }
+            Action::Read(_) | Action::Append(_) | Action::Punch(..) => false,
+        }
+    }
+
     pub(crate) fn object(&self, source: &SourceEnd, trouble: &Trouble) -> Object {
         match self.kind {
             Kind::File | Kind::Block => {
@@ -242,6 +298,7 @@ impl SinkEnd {
                 let is_stream = self.kind == Kind::Stream;
                 let mut channel = Channel::new(self.capacity, is_stream, peer);
                 channel.timing.delays = millis(&self.delays);
+                channel.is_packet = self.is_packet && !is_stream;
                 channel.breaks = trouble.sink.map(|(at, errno)| match errno {
                     _ if !is_stream => (at, Errno::PIPE),
                     Errno::NOSPC | Errno::IO => (at, Errno::PIPE),
@@ -276,12 +333,13 @@ impl World {
         let (from, to) = (&self.source, &self.sink);
         let source = kernel.source(
             from.object(&self.trouble),
-            flags(from.is_nonblocking, from.is_direct, false),
+            flags(from.is_nonblocking, from.is_direct || from.is_packet, false),
         );
         let sink = kernel.sink(
             to.object(from, &self.trouble),
-            flags(to.is_nonblocking, to.is_direct, to.appends),
+            flags(to.is_nonblocking, to.is_direct || to.is_packet, to.appends),
         );
+        from.lend_pages(&kernel, &source);
         // Cursors that are not to be used stand elsewhere.
         kernel.set_cursor(
             &source,
@@ -308,6 +366,7 @@ impl World {
         state.pipe_max = self.trouble.pipe_max;
         state.disk_fails = self.trouble.disk_fails;
         state.max_calls = self.max_calls();
+        state.interferences.clone_from(&self.company);
         drop(state);
         (kernel, source, sink)
     }
@@ -320,18 +379,22 @@ impl World {
         }
     }
 
+    /// Leaves out what others cannot do here.
+    pub(crate) fn settle_company(&mut self) {
+        let may_sleep = self.wishes.tick.is_none();
+        let sinks = [&self.sink];
+        settle(
+            &mut self.company,
+            &self.source,
+            &sinks,
+            (&self.trouble, may_sleep),
+        );
+    }
+
     /// What there is to move.
     pub(crate) fn data(&self) -> Vec<u8> {
         let mut bytes = self.source.bytes();
         bytes.split_off((self.source_start() as usize).min(bytes.len()))
-    }
-
-    pub(crate) fn sink_start(&self) -> u64 {
-        match self.sink.kind {
-            _ if self.sink.appends => self.sink.len as u64,
-            Kind::File | Kind::Block => self.sink.start,
-            _ => 0,
-        }
     }
 
     /// Bytes a second.
@@ -361,7 +424,10 @@ impl World {
         } else {
             0
         };
-        100 + 8 * (n_pages + n_chunks + self.trouble.twists.len()) + n_ticks + 2 * rate_waits
+        // Each may bring as much as there was, by other calls than before.
+        let n_others = self.company.len() * (100 + 8 * 150);
+        let n_turns = n_pages + n_chunks + self.source.marks.len() + self.trouble.twists.len();
+        100 + 8 * n_turns + n_others + n_ticks + 2 * rate_waits
     }
 
     pub(crate) fn options(&self) -> Options {
@@ -387,5 +453,31 @@ impl World {
             observed: true,
             ..Options::default()
         }
+    }
+}
+
+/// Leaves out what others cannot do to these ends, or what nobody could judge.
+pub(crate) fn settle(
+    company: &mut Vec<Interference>,
+    source: &SourceEnd,
+    sinks: &[&SinkEnd],
+    (trouble, may_sleep): (&Trouble, bool),
+) {
+    let changes_source = |other: &Interference| {
+        matches!(other.target, Target::Source(_)) && !matches!(other.action, Action::Read(_))
+    };
+    company.retain(|other| match other.target {
+        Target::Source(_) => {
+            let is_readable = trouble.source.is_none() || !changes_source(other);
+            is_readable && source.admits(other.action, may_sleep)
+        }
+        Target::Sink(index) => {
+            let sink = sinks.get(index);
+            sink.is_some_and(|sink| sink.admits(other.action, may_sleep))
+        }
+    });
+    // Of a source that changes it is seen in the sink what it held.
+    if company.iter().any(changes_source) {
+        company.retain(changes_source);
     }
 }

@@ -66,6 +66,7 @@ fn cases() -> impl Strategy<Value = Case> {
         }
         world.source.claims = None;
         world.trouble.source = None;
+        world.company.clear();
         world.wishes.skip_errors = policy;
         if world.wishes.strategy != Some(Route::Buffered) {
             world.wishes.strategy = None;
