@@ -15,7 +15,9 @@ pub(crate) mod world;
 
 mod calls;
 pub(crate) mod channel;
+pub(crate) mod company;
 pub(crate) mod kernel;
+mod moving;
 pub(crate) mod objects;
 pub(crate) mod oracle;
 pub(crate) mod others;

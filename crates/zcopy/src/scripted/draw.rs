@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::others::{Action, FAR, Interference, Moment, Target};
-use super::script::Twist;
+use super::script::{Call, Twist};
 use super::world::{Kind, SinkEnd, SourceEnd, Trouble, Wishes, World};
 use crate::options::{Cache, Reflink, SkipErrors, Sparse, SyncData};
 use crate::records::Counting;
@@ -37,11 +37,14 @@ pub(crate) const DRAWN: Drawn = Drawn {
 
 /// Every transfer there is, as far as the scripted kernel can act it.
 pub(crate) fn worlds() -> impl Strategy<Value = World> {
-    worlds_with(DRAWN)
+    worlds_with(DRAWN, |_| {})
 }
 
-/// The same, but that others do only this.
-pub(crate) fn worlds_with(drawn: Drawn) -> impl Strategy<Value = World> {
+/// The same with no more than this, adapted so that it is met often.
+pub(crate) fn worlds_with(
+    drawn: Drawn,
+    adapt: impl Fn(&mut World),
+) -> impl Strategy<Value = World> {
     let ends = (source_ends(), sink_ends());
     (ends, wishes(), troubles(), company(drawn, 1)).prop_map(
         move |((source, sink), wishes, trouble, company)| {
@@ -52,6 +55,7 @@ pub(crate) fn worlds_with(drawn: Drawn) -> impl Strategy<Value = World> {
                 trouble,
                 company,
             };
+            adapt(&mut world);
             if world.source.kind == Kind::Device {
                 // It has no end.
                 let len = world.source.len as u64;
@@ -94,20 +98,33 @@ pub(crate) fn company(drawn: Drawn, n_sinks: usize) -> impl Strategy<Value = Vec
     ];
     let source = Just(Target::Source(0));
     let sinks = move || (0..n_sinks).prop_map(Target::Sink);
-    let shared = prop_oneof![(source.clone(), read), (sinks(), write)];
+    let shared = prop_oneof![(source, read), (sinks(), write)];
     let several = |deed: BoxedStrategy<(Target, Action)>| {
-        let nth = prop_oneof![3 => 0..12_usize, 1 => 0..80_usize];
+        let any = prop_oneof![3 => 0..12_usize, 1 => 0..80_usize].prop_map(|nth| (None, nth));
+        // Between a question and the call that relies on its answer, and inside calls that do not hold a position.
+        let calls = vec![
+            Call::Splice,
+            Call::Splice,
+            Call::Sendfile,
+            Call::CopyFileRange,
+            Call::Seek,
+            Call::Status,
+            Call::Truncate,
+        ];
+        let one = (prop::sample::select(calls), 0..6_usize);
+        let one = one.prop_map(|(call, nth)| (Some(call), nth));
         let moment = prop::sample::select(vec![Moment::Before, Moment::Inside]);
-        let other = (moment, nth, deed).prop_map(|(moment, nth, (target, action))| Interference {
+        let other = (moment, prop_oneof![any, one], deed);
+        let other = other.prop_map(|(moment, (call, nth), (target, action))| Interference {
             moment,
-            call: None,
+            call,
             nth,
             target,
             action,
         });
         prop::collection::vec(other, 1..5)
     };
-    let nobody = prop_oneof![Just(Vec::new())];
+    let nobody = Just(Vec::new());
     let by_sharing = several(shared.boxed());
     let by_source = several((source, change_source).boxed());
     let by_sink = several((sinks(), change_sink).boxed());
@@ -115,7 +132,13 @@ pub(crate) fn company(drawn: Drawn, n_sinks: usize) -> impl Strategy<Value = Vec
         Action::Read(_) | Action::Write(_) => drawn.sharing,
         _ => drawn.sizes,
     };
-    let company = prop_oneof![3 => nobody, 3 => by_sharing, 1 => by_source, 1 => by_sink];
+    let (sharing, sizes) = (u32::from(drawn.sharing), u32::from(drawn.sizes));
+    let company = prop_oneof![
+        2 => nobody,
+        4 * sharing => by_sharing,
+        3 * sizes => by_source,
+        3 * sizes => by_sink,
+    ];
     company.prop_map(move |others| others.into_iter().filter(is_drawn).collect())
 }
 

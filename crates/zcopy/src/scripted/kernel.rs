@@ -74,6 +74,8 @@ pub(crate) struct State {
     pub(crate) deeds: Vec<Deed>,
     /// Calls begun so far, of each kind and of all.
     pub(crate) n_begun: HashMap<Option<Call>, usize>,
+    /// The open file whose position the last call asked for.
+    pub(crate) asked: Option<RawFd>,
     /// What the transfer stepped over last, by `lseek(2)` from where the position was.
     pub(crate) reserved: HashMap<RawFd, Range<u64>>,
 }
@@ -123,6 +125,7 @@ impl Default for State {
             inside: Vec::new(),
             deeds: Vec::new(),
             n_begun: HashMap::new(),
+            asked: None,
             reserved: HashMap::new(),
         }
     }

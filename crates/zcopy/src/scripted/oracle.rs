@@ -206,7 +206,7 @@ pub(crate) struct Data {
 pub(crate) fn data(
     kernel: &Scripted,
     (fd, end): (&OwnedFd, &SourceEnd),
-    bytes: Vec<u8>,
+    bytes: &[u8],
     (sink, sink_end, n): (&OwnedFd, &SinkEnd, usize),
 ) -> Verdict<Data> {
     let start = if end.is_file() { end.start } else { 0 };
@@ -217,15 +217,15 @@ pub(crate) fn data(
     }
     let start = (start as usize).min(bytes.len());
     let mut data = bytes[start..].to_vec();
-    let mut last = u64::MAX;
+    let mut next = u64::MAX;
     if !end.is_positional {
         for (place, piece) in read(kernel, fd).iter().rev() {
             let to = place + piece.len() as u64;
-            if to > last {
-                return Err(format!("others read {last} twice"));
+            if to > next {
+                return Err(format!("others read {next} twice"));
             }
             data.drain(*place as usize - start..to as usize - start);
-            last = *place;
+            next = *place;
         }
     }
     let least = data.len();
@@ -277,9 +277,9 @@ fn changed(
         }
         bytes.push(*byte);
     }
-    let last = &versions[versions.len() - 1].1;
-    let from = (start + bytes.len()).min(last.len());
-    bytes.extend_from_slice(&last[from..]);
+    let now = &versions[versions.len() - 1].1;
+    let from = (start + bytes.len()).min(now.len());
+    bytes.extend_from_slice(&now[from..]);
     let state = kernel.state.borrow();
     let is_zero = |(call, answer): &&(Call, _)| {
         matches!(
@@ -313,6 +313,14 @@ pub(crate) fn judge_source_position(
     } else {
         end.start + n + n_theirs
     };
+    let last = read(kernel, fd)
+        .last()
+        .map(|(place, piece)| place + piece.len() as u64);
+    if !end.is_positional && last.is_some_and(|last| position < last) {
+        return Err(format!(
+            "bytes from {position} on, which others have read, are left"
+        ));
+    }
     if position == expected {
         return Ok(());
     }

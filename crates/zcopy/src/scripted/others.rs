@@ -101,9 +101,17 @@ impl Interference {
     }
 }
 
+impl Interference {
+    /// Whether it changes the file that the transfer reads.
+    pub(crate) fn changes_source(&self) -> bool {
+        matches!(self.target, Target::Source(_)) && !matches!(self.action, Action::Read(_))
+    }
+}
+
 impl State {
     /// Lets others act before a call, and notes what they will do inside it.
     pub(crate) fn arrive(&mut self, call: Call) {
+        self.asked = None;
         self.interfere();
         let (mut before, mut inside) = (Vec::new(), Vec::new());
         for which in [None, Some(call)] {

@@ -296,7 +296,15 @@ impl Kernel for &Scripted {
 
     fn seek(&self, fd: BorrowedFd<'_>, to: SeekFrom) -> Result<u64> {
         let mut state = self.state.borrow_mut();
-        state.arrive(Call::Seek);
+        // To ask where a position is and to put it back are two calls. What others do between them nobody can help,
+        // so that they are one here.
+        let is_pair = matches!(to, SeekFrom::Current(..0)) && state.asked == Some(fd.as_raw_fd());
+        if !is_pair {
+            state.arrive(Call::Seek);
+        }
+        if to == SeekFrom::Current(0) {
+            state.asked = Some(fd.as_raw_fd());
+        }
         let cursor = state.descriptor(fd.as_raw_fd()).cursor;
         let Object::File(file) = state.object(fd) else {
             return Err(Errno::SPIPE);

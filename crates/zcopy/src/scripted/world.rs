@@ -7,9 +7,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use super::channel::{Channel, Messages, Peer};
+use super::company::settle;
 use super::kernel::Scripted;
 use super::objects::{BLOCK, File, Object, patterned};
-use super::others::{Action, Interference, Target};
+use super::others::Interference;
 use super::script::{Script, Twist};
 use crate::options::{Cache, Options, Reflink, SkipErrors, Sparse, SyncData};
 use crate::records::Counting;
@@ -222,19 +223,6 @@ impl SourceEnd {
             channel.pages_of = Some(lent);
         }
     }
-
-    /// Whether others can do this to it, and what becomes of it can be told.
-    pub(crate) fn admits(&self, action: Action, may_sleep: bool) -> bool {
-        let is_file = self.kind == Kind::File && self.claims.is_none();
-        let is_channel = matches!(self.kind, Kind::Pipe | Kind::Stream);
-        match action {
-            Action::Read(_) => is_file && !self.is_direct || is_channel && may_sleep,
-            Action::Write(_) | Action::WriteAt(..) => false,
-            Action::Append(_) | Action::Truncate(_) | Action::Extend(_) | Action::Punch(..) => {
-                is_file && !self.is_direct
-            }
-        }
-    }
 }
 
 /// What becomes of an errno that a socket would not know.
@@ -260,19 +248,6 @@ impl SinkEnd {
         let mut bytes = vec![b'x'; self.len];
         bytes.iter_mut().step_by(7).for_each(|byte| *byte = b'y');
         bytes
-    }
-
-    /// Whether others can do this to it, and what becomes of it can be told.
-    pub(crate) fn admits(&self, action: Action, may_sleep: bool) -> bool {
-        let is_file = self.kind == Kind::File && !self.is_direct;
-        let is_channel = matches!(self.kind, Kind::Pipe | Kind::Stream);
-        match action {
-            Action::Write(_) => is_file && !self.is_positional || is_channel && may_sleep,
-            Action::WriteAt(..) | Action::Truncate(_) | Action::Extend(_) => {
-                is_file && !self.appends
-            }
-            Action::Read(_) | Action::Append(_) | Action::Punch(..) => false,
-        }
     }
 
     pub(crate) fn object(&self, source: &SourceEnd, trouble: &Trouble) -> Object {
@@ -333,11 +308,19 @@ impl World {
         let (from, to) = (&self.source, &self.sink);
         let source = kernel.source(
             from.object(&self.trouble),
-            flags(from.is_nonblocking, from.is_direct || from.is_packet, false),
+            flags(
+                from.is_nonblocking,
+                from.is_direct || from.is_packet && from.kind == Kind::Pipe,
+                false,
+            ),
         );
         let sink = kernel.sink(
             to.object(from, &self.trouble),
-            flags(to.is_nonblocking, to.is_direct || to.is_packet, to.appends),
+            flags(
+                to.is_nonblocking,
+                to.is_direct || to.is_packet && to.kind == Kind::Pipe,
+                to.appends,
+            ),
         );
         from.lend_pages(&kernel, &source);
         // Cursors that are not to be used stand elsewhere.
@@ -389,6 +372,10 @@ impl World {
             &sinks,
             (&self.trouble, may_sleep),
         );
+        if self.company.iter().any(Interference::changes_source) {
+            // It is a multiple of what there was at first.
+            (self.wishes.rate, self.wishes.counting.rate) = (None, None);
+        }
     }
 
     /// What there is to move.
@@ -453,31 +440,5 @@ impl World {
             observed: true,
             ..Options::default()
         }
-    }
-}
-
-/// Leaves out what others cannot do to these ends, or what nobody could judge.
-pub(crate) fn settle(
-    company: &mut Vec<Interference>,
-    source: &SourceEnd,
-    sinks: &[&SinkEnd],
-    (trouble, may_sleep): (&Trouble, bool),
-) {
-    let changes_source = |other: &Interference| {
-        matches!(other.target, Target::Source(_)) && !matches!(other.action, Action::Read(_))
-    };
-    company.retain(|other| match other.target {
-        Target::Source(_) => {
-            let is_readable = trouble.source.is_none() || !changes_source(other);
-            is_readable && source.admits(other.action, may_sleep)
-        }
-        Target::Sink(index) => {
-            let sink = sinks.get(index);
-            sink.is_some_and(|sink| sink.admits(other.action, may_sleep))
-        }
-    });
-    // Of a source that changes it is seen in the sink what it held.
-    if company.iter().any(changes_source) {
-        company.retain(changes_source);
     }
 }

@@ -8,11 +8,12 @@ use proptest::prelude::*;
 
 use crate::options::Options;
 use crate::scripted::Scripted;
+use crate::scripted::company::settle;
 use crate::scripted::draw::{DRAWN, company, sink_ends, source_ends, troubles, wishes};
 use crate::scripted::objects::BLOCK;
 use crate::scripted::others::Interference;
 use crate::scripted::script::{Script, Twist};
-use crate::scripted::world::{Kind, SinkEnd, SourceEnd, Trouble, Wishes, settle};
+use crate::scripted::world::{Kind, SinkEnd, SourceEnd, Trouble, Wishes};
 use crate::strategy::Strategy as Route;
 use crate::sys::{Errno, OFlags};
 
@@ -76,6 +77,10 @@ pub(super) fn worlds() -> impl Strategy<Value = Several> {
             let may_sleep = world.wishes.tick.is_none() && !world.watches;
             let (company, trouble) = (&mut world.company, (&world.trouble, may_sleep));
             settle(company, &world.source, &sinks, trouble);
+            if world.company.iter().any(Interference::changes_source) {
+                // It is a multiple of what there was at first.
+                (world.wishes.rate, world.wishes.counting.rate) = (None, None);
+            }
             world
         },
     )
@@ -120,7 +125,8 @@ impl Several {
                 OFlags::empty()
             }
         };
-        let flags = mode(self.source.is_nonblocking) | packets(self.source.is_packet);
+        let flags = mode(self.source.is_nonblocking)
+            | packets(self.source.is_packet && self.source.kind == Kind::Pipe);
         let source = kernel.source(object, flags);
         self.source.lend_pages(&kernel, &source);
         // Cursors that are not to be used stand elsewhere.
@@ -143,7 +149,9 @@ impl Several {
             let object = end.object(&self.source, &trouble);
             let sink = kernel.sink(
                 object,
-                mode(end.is_nonblocking) | append | packets(end.is_packet),
+                mode(end.is_nonblocking)
+                    | append
+                    | packets(end.is_packet && end.kind == Kind::Pipe),
             );
             kernel.set_cursor(&sink, if end.is_positional { 77 } else { end.start });
             sink

@@ -151,7 +151,10 @@ fn another(kernel: &Scripted, world: &World, end: &SourceEnd) -> OwnedFd {
     };
     let mut flags = OFlags::empty();
     flags.set(OFlags::NONBLOCK, end.is_nonblocking);
-    flags.set(OFlags::DIRECT, end.is_direct || end.is_packet);
+    flags.set(
+        OFlags::DIRECT,
+        end.is_direct || end.is_packet && end.kind == Kind::Pipe,
+    );
     let source = kernel.source(end.object(&trouble), flags);
     end.lend_pages(kernel, &source);
     kernel.set_cursor(&source, start(end));
