@@ -99,18 +99,10 @@ pub(crate) fn company(drawn: Drawn, n_sinks: usize) -> impl Strategy<Value = Vec
     let source = Just(Target::Source(0));
     let sinks = move || (0..n_sinks).prop_map(Target::Sink);
     let shared = prop_oneof![(source, read), (sinks(), write)];
-    let several = |deed: BoxedStrategy<(Target, Action)>| {
+    let several = |deed: BoxedStrategy<(Target, Action)>, calls: &[Call]| {
         let any = prop_oneof![3 => 0..12_usize, 1 => 0..80_usize].prop_map(|nth| (None, nth));
         // Between a question and the call that relies on its answer, and inside calls that do not hold a position.
-        let calls = vec![
-            Call::Splice,
-            Call::Splice,
-            Call::Sendfile,
-            Call::CopyFileRange,
-            Call::Seek,
-            Call::Status,
-            Call::Truncate,
-        ];
+        let calls = calls.to_vec();
         let one = (prop::sample::select(calls), 0..6_usize);
         let one = one.prop_map(|(call, nth)| (Some(call), nth));
         let moment = prop::sample::select(vec![Moment::Before, Moment::Inside]);
@@ -125,9 +117,24 @@ pub(crate) fn company(drawn: Drawn, n_sinks: usize) -> impl Strategy<Value = Vec
         prop::collection::vec(other, 1..5)
     };
     let nobody = Just(Vec::new());
-    let by_sharing = several(shared.boxed());
-    let by_source = several((source, change_source).boxed());
-    let by_sink = several((sinks(), change_sink).boxed());
+    let by_sharing = several(
+        shared.boxed(),
+        &[
+            Call::Splice,
+            Call::Splice,
+            Call::Sendfile,
+            Call::CopyFileRange,
+            Call::Seek,
+        ],
+    );
+    let by_source = several(
+        (source, change_source).boxed(),
+        &[Call::Status, Call::Status, Call::Seek],
+    );
+    let by_sink = several(
+        (sinks(), change_sink).boxed(),
+        &[Call::Truncate, Call::Truncate, Call::Status],
+    );
     let is_drawn = move |other: &Interference| match other.action {
         Action::Read(_) | Action::Write(_) => drawn.sharing,
         _ => drawn.sizes,

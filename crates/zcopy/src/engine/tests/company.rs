@@ -3,12 +3,15 @@
 use proptest::test_runner::{Config, TestError, TestRunner};
 
 use super::properties::check;
+use crate::options::{Reflink, Sparse};
 use crate::records::Counting;
 use crate::scripted::draw::{DRAWN, Drawn, worlds_with};
+use crate::scripted::objects::BLOCK;
+use crate::scripted::others::Interference;
 use crate::scripted::world::{Kind, SourceEnd, World};
 
 /// Enough to meet every pair in company; the environment can ask for more.
-const CASES: u32 = 500;
+const CASES: u32 = 1000;
 
 const ALONE: Drawn = Drawn {
     sharing: false,
@@ -51,6 +54,17 @@ fn make_source_file(source: &mut SourceEnd) {
     (source.is_nonblocking, source.claims) = (false, None);
 }
 
+/// Ends the source in a hole, which the sink is to have too.
+fn end_in_hole(world: &mut World) {
+    world.source.len += 10 * BLOCK;
+    let n_blocks = world.source.len / BLOCK;
+    world.source.zeros.push((n_blocks * 2 / 3, n_blocks));
+    world.source.is_sparse = true;
+    (world.wishes.sparse, world.wishes.reflink) = (Sparse::Keep, Reflink::Never);
+    (world.wishes.strategy, world.wishes.limit) = (None, None);
+    world.sink.is_direct = false;
+}
+
 #[test]
 fn what_others_write_at_a_shared_position_is_neither_lost_nor_torn() {
     let sharing = DRAWN.sharing;
@@ -90,6 +104,10 @@ fn a_file_that_others_change_gives_bytes_that_it_had() {
     run(Drawn { sizes, ..ALONE }, |world| {
         make_source_file(&mut world.source);
         world.trouble.source = None;
+        make_file(&mut world.sink.kind, &mut world.sink.is_direct);
+        world.sink.is_nonblocking = false;
+        end_in_hole(world);
+        world.company.retain(Interference::changes_source);
     });
 }
 
@@ -100,6 +118,8 @@ fn what_others_put_behind_the_range_of_a_transfer_stays() {
         make_file(&mut world.sink.kind, &mut world.sink.is_direct);
         (world.sink.is_nonblocking, world.sink.appends) = (false, false);
         make_source_file(&mut world.source);
+        end_in_hole(world);
+        world.company.retain(|other| !other.changes_source());
     });
 }
 
