@@ -28,11 +28,11 @@ pub(crate) struct Drawn {
 
 /// What is drawn.
 pub(crate) const DRAWN: Drawn = Drawn {
-    sharing: false,
-    sizes: false,
-    packets: false,
-    urgent: false,
-    pages: false,
+    sharing: true,
+    sizes: true,
+    packets: true,
+    urgent: true,
+    pages: true,
 };
 
 /// Every transfer there is, as far as the scripted kernel can act it.
