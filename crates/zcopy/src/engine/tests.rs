@@ -25,6 +25,7 @@ mod properties;
 
 mod at_once;
 mod bad_places;
+mod company;
 mod direct;
 mod economy;
 mod errnos;

@@ -1,4 +1,4 @@
-//! The calls that move bytes, as Linux makes them, with the twists of the script.
+//! The calls that move bytes through memory, and clones, as Linux makes them, with the twists of the script.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::channel::{Channel, Peer};
 use super::kernel::{At, State};
 use super::objects::{BLOCK, Found, Object, pattern};
 use super::script::{Call, Twist};
-use crate::sys::{Errno, OFlags, Result, SpliceFlags};
+use crate::sys::{Errno, OFlags, Result};
 
 impl State {
     /// Sleeps in a call that began at `since`, until something happens at this end.
@@ -59,7 +59,7 @@ impl State {
     }
 
     /// Waits until there is room here.
-    fn await_room(&mut self, at: At, since: Duration, pages: bool) -> Result<usize> {
+    pub(crate) fn await_room(&mut self, at: At, since: Duration, pages: bool) -> Result<usize> {
         loop {
             let position = self.position(at);
             let object = &self.objects[at.object];
@@ -78,56 +78,6 @@ impl State {
         }
     }
 
-    /// Moves bytes inside the kernel: once, or until `len` are moved if the call does not return
-    /// before.
-    fn carry(
-        &mut self,
-        mut source: At,
-        mut sink: At,
-        len: usize,
-        until_all: bool,
-    ) -> Result<usize> {
-        let since = self.clock;
-        let mut moved = 0;
-        while moved < len {
-            if self.is_out_of_step(source, len - moved) {
-                return if moved > 0 {
-                    Ok(moved)
-                } else {
-                    Err(Errno::INVAL)
-                };
-            }
-            let position = self.position(source);
-            let whole = self.objects[source.object].fails_as_a_whole(position, len - moved);
-            let found = whole.map_or_else(|| self.await_bytes(source, since), Err);
-            let n = match found {
-                Ok(0) => break,
-                Ok(n) => {
-                    let room = self.await_room(sink, since, true);
-                    room.map(|room| n.min(room)).map_err(|errno| (sink, errno))
-                }
-                Err(errno) => Err((source, errno)),
-            };
-            match n {
-                Ok(n) => {
-                    let n = n.min(len - moved);
-                    let (from, to) = (self.position(source), self.position(sink));
-                    let bytes = self.objects[source.object].take(from, n);
-                    self.objects[sink.object].put(to, &bytes);
-                    self.passed(&mut source, from, n);
-                    self.passed(&mut sink, to, n);
-                    moved += n;
-                }
-                Err((at, errno)) if moved == 0 => return Err(self.tell(at, errno)),
-                Err(_) => break,
-            }
-            if !until_all {
-                break;
-            }
-        }
-        Ok(moved)
-    }
-
     /// What the script has for this call: an answer, or the most that it may move.
     pub(crate) fn twist(
         &mut self,
@@ -137,6 +87,7 @@ impl State {
         zero: bool,
     ) -> Result<Option<usize>> {
         assert!(len > 0, "{call:?} asks for nothing");
+        self.arrive(call);
         match self.script.next(call) {
             Twist::Short(n) => Ok(Some(n.clamp(1, len))),
             Twist::Interrupted => Err(Errno::INTR),
@@ -191,7 +142,8 @@ impl State {
         let short = self.twist(Call::Read, buffer.len(), &[at], false)?;
         let position = self.position(at);
         let flags = self.descriptor(at.fd).flags;
-        let direct = flags.contains(OFlags::DIRECT);
+        let is_file = matches!(self.objects[at.object], Object::File(_));
+        let direct = is_file && flags.contains(OFlags::DIRECT);
         if flags & OFlags::RWMODE == OFlags::WRONLY
             && matches!(self.objects[at.object], Object::File(_))
         {
@@ -208,7 +160,7 @@ impl State {
         let whole = self.objects[at.object].fails_as_a_whole(position, buffer.len());
         let found = whole.map_or_else(|| self.await_bytes(at, self.clock), Err);
         let found = found.map_err(|errno| self.tell(at, errno))?;
-        let short = short.filter(|_| !self.is_message(at));
+        let short = short.filter(|_| !self.is_message(at) && !self.begins_with_packet(at));
         let short = short.map(|short| {
             if direct {
                 short.next_multiple_of(BLOCK)
@@ -217,12 +169,13 @@ impl State {
             }
         });
         let n = found.min(short.unwrap_or(usize::MAX)).min(buffer.len());
-        if n > 0 {
-            let bytes = self.objects[at.object].take(position, n);
-            buffer[..n].copy_from_slice(&bytes);
-            self.passed(&mut at, position, n);
+        if n == 0 {
+            return Ok(0);
         }
-        Ok(n)
+        let bytes = self.objects[at.object].read(position, n);
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        self.passed(&mut at, position, bytes.len());
+        Ok(bytes.len())
     }
 
     pub(crate) fn write(&mut self, mut at: At, bytes: &[u8]) -> Result<usize> {
@@ -246,7 +199,8 @@ impl State {
                 Ok(n) => {
                     let n = n.min(rest.len());
                     let position = self.position(at);
-                    self.objects[at.object].put(position, &rest[..n]);
+                    self.objects[at.object].write(position, &rest[..n]);
+                    self.refresh_pages(at.object);
                     self.passed(&mut at, position, n);
                     written += n;
                 }
@@ -255,132 +209,6 @@ impl State {
             }
         }
         Ok(written)
-    }
-
-    pub(crate) fn splice(
-        &mut self,
-        ends: [(BorrowedFd<'_>, Option<u64>); 2],
-        len: usize,
-        flags: SpliceFlags,
-    ) -> Result<usize> {
-        let [from, to] = ends.map(|(fd, _)| fd.as_raw_fd());
-        let pipes = (self.is_pipe(from), self.is_pipe(to));
-        // `do_splice`: the flag, or a pipe's own mode, speaks for both pipes; everything else has
-        // its own mode.
-        let flagged = flags.contains(SpliceFlags::NONBLOCK)
-            || pipes.0 && self.is_nonblocking(from)
-            || pipes.1 && self.is_nonblocking(to);
-        let waits = |is_pipe: bool, fd| {
-            if is_pipe {
-                !flagged
-            } else {
-                !self.is_nonblocking(fd)
-            }
-        };
-        let source = self.at(ends[0], waits(pipes.0, from));
-        let sink = self.at(ends[1], waits(pipes.1, to));
-        // A pipe or socket gives 0 at its end alone; but what a pipe is spliced to may take
-        // nothing.
-        let is_file = matches!(self.objects[source.object], Object::File(_));
-        let found = self.objects[source.object].readable(0, self.clock);
-        let can_be_nothing = is_file || pipes == (true, false) && matches!(found, Found::Some(_));
-        let short = self.twist(Call::Splice, len, &[source, sink], can_be_nothing)?;
-        if pipes == (false, false) || self.appends(to) {
-            return Err(Errno::INVAL);
-        }
-        let len = short.unwrap_or(len);
-        // A blocking socket takes all that the pipe holds before the call returns.
-        let since = self.clock;
-        let is_to_socket = pipes.0 && !pipes.1 && len > 0;
-        let len = if is_to_socket {
-            let found = self.await_bytes(source, since);
-            found.map_err(|errno| self.tell(source, errno))?.min(len)
-        } else {
-            len
-        };
-        self.carry(source, sink, len, is_to_socket)
-    }
-
-    /// The bytes stay where they are. A pipe that is full of little refuses more, so that a short
-    /// count is normal.
-    pub(crate) fn tee(
-        &mut self,
-        ends: [BorrowedFd<'_>; 2],
-        len: usize,
-        flags: SpliceFlags,
-    ) -> Result<usize> {
-        let [from, to] = ends.map(|fd| fd.as_raw_fd());
-        let waits = !(flags.contains(SpliceFlags::NONBLOCK)
-            || self.is_nonblocking(from)
-            || self.is_nonblocking(to));
-        let source = self.at((ends[0], None), waits);
-        let mut sink = self.at((ends[1], None), waits);
-        let short = self.twist(Call::Tee, len, &[source, sink], false)?;
-        if !(self.is_pipe(from) && self.is_pipe(to)) || source.object == sink.object {
-            return Err(Errno::INVAL);
-        }
-        let since = self.clock;
-        let found = self.await_bytes(source, since);
-        let found = found.map_err(|errno| self.tell(source, errno))?;
-        if found == 0 {
-            return Ok(0);
-        }
-        let room = self.await_room(sink, since, true);
-        let room = room.map_err(|errno| self.tell(sink, errno))?;
-        let n = found.min(room).min(short.unwrap_or(len));
-        let Object::Channel(channel) = &self.objects[source.object] else {
-            return Err(Errno::INVAL);
-        };
-        let bytes = channel.queue[..n].to_vec();
-        let position = self.position(sink);
-        self.objects[sink.object].put(position, &bytes);
-        self.passed(&mut sink, position, n);
-        Ok(n)
-    }
-
-    pub(crate) fn sendfile(
-        &mut self,
-        sink: BorrowedFd<'_>,
-        source: (BorrowedFd<'_>, Option<u64>),
-        len: usize,
-    ) -> Result<usize> {
-        let to = sink.as_raw_fd();
-        let source = self.at(source, false);
-        let sink = self.at((sink, None), !self.is_nonblocking(to));
-        let is_random = matches!(self.objects[source.object], Object::Random(_));
-        let is_file = is_random || matches!(self.objects[source.object], Object::File(_));
-        let short = self.twist(Call::Sendfile, len, &[sink], !is_random)?;
-        if !is_file || self.appends(to) {
-            return Err(Errno::INVAL);
-        }
-        let left = match &self.objects[source.object] {
-            Object::File(file) => file.size().saturating_sub(self.position(source)),
-            _ => u64::MAX,
-        };
-        let len = short
-            .unwrap_or(len)
-            .min(usize::try_from(left).unwrap_or(usize::MAX));
-        self.carry(source, sink, len, !self.is_pipe(to))
-    }
-
-    pub(crate) fn copy_file_range(&mut self, source: At, sink: At, len: usize) -> Result<usize> {
-        let short = self.twist(Call::CopyFileRange, len, &[], true)?;
-        let (Object::File(from), Object::File(to)) =
-            (&self.objects[source.object], &self.objects[sink.object])
-        else {
-            return Err(Errno::INVAL);
-        };
-        if self.appends(sink.fd) {
-            return Err(Errno::BADF);
-        }
-        if from.device != to.device {
-            return Err(Errno::XDEV);
-        }
-        let left = from.size().saturating_sub(self.position(source));
-        let len = short
-            .unwrap_or(len)
-            .min(usize::try_from(left).unwrap_or(usize::MAX));
-        self.carry(source, sink, len, false)
     }
 
     /// Clones a range, or (without one) the whole file.

@@ -4,14 +4,29 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::objects::{BLOCK, Found};
+use super::queue::{Page, Part, Queue, joined};
 use crate::sys::Errno;
 
 /// A pipe, or one direction of a stream socket. It moves when somebody waits for it.
 #[derive(Debug)]
 pub(crate) struct Channel {
-    pub(crate) queue: Vec<u8>,
+    pub(crate) queue: Queue,
     pub(crate) capacity: usize,
     pub(crate) is_stream: bool,
+    /// Whether each write makes packets (`O_DIRECT` of a pipe).
+    pub(crate) is_packet: bool,
+    /// Before which bytes the peer of a TCP socket sends an urgent one.
+    pub(crate) marks: VecDeque<u64>,
+    /// The file whose pages a feeding peer sends, if it does not send copies.
+    pub(crate) pages_of: Option<usize>,
+    /// Bytes that a feeding peer has sent.
+    pub(crate) fed: u64,
+    /// Bytes that have left, whoever took them.
+    pub(crate) gone: u64,
+    /// Bytes of packets that nobody will ever get.
+    pub(crate) destroyed: u64,
+    /// Bytes that came in as pages of a file.
+    pub(crate) aliased: u64,
     pub(crate) peer: Peer,
     pub(crate) timing: Timing,
     /// After how many bytes it fails. A stream's failure is told once; then it has ended.
@@ -65,9 +80,16 @@ pub(crate) struct Timing {
 impl Channel {
     pub(crate) fn new(capacity: usize, is_stream: bool, peer: Peer) -> Self {
         Self {
-            queue: Vec::new(),
+            queue: Queue::default(),
             capacity,
             is_stream,
+            is_packet: false,
+            marks: VecDeque::new(),
+            pages_of: None,
+            fed: 0,
+            gone: 0,
+            destroyed: 0,
+            aliased: 0,
             peer,
             timing: Timing::default(),
             breaks: None,
@@ -123,6 +145,62 @@ impl Channel {
         }
     }
 
+    /// How many bytes come before the urgent byte that has arrived last.
+    pub(crate) fn until_mark(&self) -> Option<usize> {
+        let mark = *self.marks.front()?;
+        (mark >= self.gone && mark <= self.fed).then_some((mark - self.gone) as usize)
+    }
+
+    /// Takes up to `n` bytes as `read(2)` does. It stops at an urgent byte, and goes past one that comes next.
+    pub(crate) fn read(&mut self, n: usize) -> Vec<u8> {
+        let n = match self.until_mark() {
+            Some(0) => {
+                self.marks.pop_front();
+                n
+            }
+            Some(before) => n.min(before),
+            None => n,
+        };
+        let read = self.queue.read(n);
+        self.left(read.bytes.len() + read.destroyed);
+        self.destroyed += read.destroyed as u64;
+        read.bytes
+    }
+
+    /// Takes up to `n` bytes as `splice(2)` does.
+    pub(crate) fn take(&mut self, n: usize) -> Vec<Part> {
+        let parts = self.queue.take(n);
+        self.left(parts.iter().map(|part| part.bytes.len()).sum());
+        parts
+    }
+
+    fn left(&mut self, n: usize) {
+        self.gone += n as u64;
+        while self.marks.front().is_some_and(|mark| *mark < self.gone) {
+            self.marks.pop_front();
+        }
+    }
+
+    /// Takes in what `write(2)` brings.
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        let part = Part::copied(bytes.to_vec());
+        if self.is_packet {
+            self.queue.push_packets(&part);
+        } else {
+            self.queue.push(part);
+        }
+    }
+
+    /// Takes in what `splice(2)` or `tee(2)` brings.
+    pub(crate) fn share(&mut self, parts: Vec<Part>) {
+        for part in parts {
+            if part.page.is_some() {
+                self.aliased += part.bytes.len() as u64;
+            }
+            self.queue.push(part);
+        }
+    }
+
     /// What a splice into it finds: a pipe takes pages, and a page needs a slot.
     pub(crate) fn has_slot(&self) -> bool {
         self.is_stream || self.capacity - self.queue.len() >= BLOCK || self.broken().is_some()
@@ -155,12 +233,29 @@ impl Channel {
                 }
                 let n = chunks.pop_front().unwrap_or(usize::MAX).max(1);
                 let n = n.min(free).min(rest.len());
-                self.queue.append(&mut take_front(rest, n));
+                let page = self.pages_of.map(|object| Page {
+                    object,
+                    position: self.fed,
+                });
+                let part = Part {
+                    page,
+                    ..Part::copied(take_front(rest, n))
+                };
+                self.fed += n as u64;
+                if self.is_packet {
+                    self.queue.push_packets(&part);
+                } else {
+                    self.queue.push(part);
+                }
+                // Of several urgent bytes a socket remembers the last.
+                while self.marks.get(1).is_some_and(|mark| *mark <= self.fed) {
+                    self.marks.pop_front();
+                }
             }
             Peer::Takes { taken, chunks } => {
                 let n = chunks.pop_front().unwrap_or(usize::MAX).max(1);
                 let n = n.min(self.queue.len());
-                taken.append(&mut take_front(&mut self.queue, n));
+                taken.append(&mut joined(&self.queue.take(n)));
             }
         }
     }

@@ -2,23 +2,60 @@
 
 use proptest::prelude::*;
 
-use super::script::Twist;
+use super::others::{Action, FAR, Interference, Moment, Target};
+use super::script::{Call, Twist};
 use super::world::{Kind, SinkEnd, SourceEnd, Trouble, Wishes, World};
 use crate::options::{Cache, Reflink, SkipErrors, Sparse, SyncData};
 use crate::records::Counting;
 use crate::strategy::Strategy as Route;
 use crate::sys::Errno;
 
+/// What random transfers meet besides errnos, short counts and slow peers.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "drawn one by one")]
+pub(crate) struct Drawn {
+    /// Others read and write through the same open file, or at the same pipe or socket.
+    pub(crate) sharing: bool,
+    /// Others lengthen, cut and punch the same files.
+    pub(crate) sizes: bool,
+    /// Pipes are in packet mode.
+    pub(crate) packets: bool,
+    /// Peers of stream sockets send urgent bytes.
+    pub(crate) urgent: bool,
+    /// Peers send pages of a file.
+    pub(crate) pages: bool,
+}
+
+/// What is drawn.
+pub(crate) const DRAWN: Drawn = Drawn {
+    sharing: true,
+    sizes: true,
+    packets: true,
+    urgent: true,
+    pages: true,
+};
+
 /// Every transfer there is, as far as the scripted kernel can act it.
 pub(crate) fn worlds() -> impl Strategy<Value = World> {
-    (source_ends(), sink_ends(), wishes(), troubles()).prop_map(
-        |(source, sink, wishes, trouble)| {
+    worlds_with(DRAWN, |_| {})
+}
+
+/// The same with no more than this, adapted so that it is met often.
+pub(crate) fn worlds_with(
+    drawn: Drawn,
+    adapt: impl Fn(&mut World),
+) -> impl Strategy<Value = World> {
+    let ends = (source_ends(), sink_ends());
+    (ends, wishes(), troubles(), company(drawn, 1)).prop_map(
+        move |((source, sink), wishes, trouble, company)| {
             let mut world = World {
                 source,
                 sink,
                 wishes,
                 trouble,
+                company,
             };
+            adapt(&mut world);
             if world.source.kind == Kind::Device {
                 // It has no end.
                 let len = world.source.len as u64;
@@ -29,9 +66,87 @@ pub(crate) fn worlds() -> impl Strategy<Value = World> {
             world.source.is_positional &= world.source.is_file();
             world.sink.is_positional &= world.sink.is_file() && !world.sink.appends;
             world.sink.appends &= world.sink.kind == Kind::File;
+            world.source.is_packet &= drawn.packets;
+            world.sink.is_packet &= drawn.packets;
+            world.source.is_aliased &= drawn.pages;
+            if !drawn.urgent {
+                world.source.marks.clear();
+            }
+            world.settle_company();
             world
         },
     )
+}
+
+/// What others do at up to this many sinks, and at the source.
+pub(crate) fn company(drawn: Drawn, n_sinks: usize) -> impl Strategy<Value = Vec<Interference>> {
+    let sizes = || prop_oneof![2 => 1..5000_usize, 1 => 1..100_000_usize];
+    let places = || 0..600_000_u64;
+    let read = sizes().prop_map(Action::Read);
+    let write = sizes().prop_map(Action::Write);
+    let far = (0..500_u64, 1..8192_usize);
+    let change_source = prop_oneof![
+        2 => sizes().prop_map(Action::Append),
+        1 => places().prop_map(Action::Truncate),
+        1 => places().prop_map(Action::Extend),
+        1 => (places(), places()).prop_map(|(place, n)| Action::Punch(place, n)),
+    ];
+    let change_sink = prop_oneof![
+        2 => far.prop_map(|(nth, n)| Action::WriteAt(FAR + nth * 8192, n)),
+        1 => (0..100_000_u64).prop_map(|beyond| Action::Extend(FAR + beyond)),
+        1 => places().prop_map(Action::Truncate),
+    ];
+    let source = Just(Target::Source(0));
+    let sinks = move || (0..n_sinks).prop_map(Target::Sink);
+    let shared = prop_oneof![(source, read), (sinks(), write)];
+    let several = |deed: BoxedStrategy<(Target, Action)>, calls: &[Call]| {
+        let any = prop_oneof![3 => 0..12_usize, 1 => 0..80_usize].prop_map(|nth| (None, nth));
+        // Between a question and the call that relies on its answer, and inside calls that do not hold a position.
+        let calls = calls.to_vec();
+        let one = (prop::sample::select(calls), 0..6_usize);
+        let one = one.prop_map(|(call, nth)| (Some(call), nth));
+        let moment = prop::sample::select(vec![Moment::Before, Moment::Inside]);
+        let other = (moment, prop_oneof![any, one], deed);
+        let other = other.prop_map(|(moment, (call, nth), (target, action))| Interference {
+            moment,
+            call,
+            nth,
+            target,
+            action,
+        });
+        prop::collection::vec(other, 1..5)
+    };
+    let nobody = Just(Vec::new());
+    let by_sharing = several(
+        shared.boxed(),
+        &[
+            Call::Splice,
+            Call::Splice,
+            Call::Sendfile,
+            Call::CopyFileRange,
+            Call::Seek,
+        ],
+    );
+    let by_source = several(
+        (source, change_source).boxed(),
+        &[Call::Status, Call::Status, Call::Seek],
+    );
+    let by_sink = several(
+        (sinks(), change_sink).boxed(),
+        &[Call::Write, Call::PunchHole, Call::Status],
+    );
+    let is_drawn = move |other: &Interference| match other.action {
+        Action::Read(_) | Action::Write(_) => drawn.sharing,
+        _ => drawn.sizes,
+    };
+    let (sharing, sizes) = (u32::from(drawn.sharing), u32::from(drawn.sizes));
+    let company = prop_oneof![
+        2 => nobody,
+        4 * sharing => by_sharing,
+        3 * sizes => by_source,
+        3 * sizes => by_sink,
+    ];
+    company.prop_map(move |others| others.into_iter().filter(is_drawn).collect())
 }
 
 fn kinds() -> impl Strategy<Value = Kind> {
@@ -75,7 +190,13 @@ pub(crate) fn source_ends() -> impl Strategy<Value = SourceEnd> {
     let claims =
         prop_oneof![6 => Just(None), 1 => (0..=120_u64).prop_map(Some), 1 => Just(Some(0))];
     let starts = prop_oneof![3 => Just(0), 1 => Just(4096), 1 => 0..100_000_u64];
-    let peers = (chunks(), delays(), timeouts());
+    let marks = prop_oneof![
+        3 => Just(Vec::new()),
+        1 => prop::collection::btree_set(0..400_000_u64, 1..4)
+            .prop_map(|marks| marks.into_iter().collect()),
+    ];
+    let pages = (prop::bool::weighted(0.3), prop::bool::weighted(0.3));
+    let peers = (chunks(), delays(), timeouts(), marks, pages);
     let direct = prop::bool::weighted(0.15);
     let place = (starts, any::<bool>(), any::<bool>(), direct);
     let file = (zeros, any::<bool>(), claims, magics);
@@ -87,7 +208,7 @@ pub(crate) fn source_ends() -> impl Strategy<Value = SourceEnd> {
             (zeros, is_sparse, claims, magic),
             peer,
         )| {
-            let (chunks, delays, timeout) = peer;
+            let (chunks, delays, timeout, marks, (is_packet, is_aliased)) = peer;
             let is_nonblocking = is_nonblocking && !matches!(kind, File | Block | Device);
             SourceEnd {
                 kind,
@@ -100,6 +221,9 @@ pub(crate) fn source_ends() -> impl Strategy<Value = SourceEnd> {
                 is_sparse,
                 claims,
                 magic,
+                is_packet: DRAWN.packets && is_packet && kind == Kind::Pipe,
+                is_aliased: DRAWN.pages && is_aliased,
+                marks: if DRAWN.urgent { marks } else { Vec::new() },
                 chunks,
                 delays,
                 timeout,
@@ -118,6 +242,7 @@ pub(crate) fn sink_ends() -> impl Strategy<Value = SinkEnd> {
         prop::bool::weighted(0.1),
         prop::bool::weighted(0.15),
         prop::bool::weighted(0.3),
+        prop::bool::weighted(0.2),
     );
     let capacities = prop::sample::select(vec![16 << 10, 64 << 10, 208 << 10]);
     (
@@ -132,7 +257,8 @@ pub(crate) fn sink_ends() -> impl Strategy<Value = SinkEnd> {
     )
         .prop_map(
             |(kind, len, start, flags, capacity, chunks, delays, timeout)| {
-                let (is_positional, is_nonblocking, appends, is_direct, is_elsewhere) = flags;
+                let (is_positional, is_nonblocking, appends, is_direct, is_elsewhere, is_packet) =
+                    flags;
                 let is_nonblocking = is_nonblocking && !matches!(kind, File | Block | Device);
                 SinkEnd {
                     kind,
@@ -144,6 +270,7 @@ pub(crate) fn sink_ends() -> impl Strategy<Value = SinkEnd> {
                     appends,
                     is_direct,
                     is_elsewhere,
+                    is_packet: DRAWN.packets && is_packet && kind == Kind::Pipe,
                     capacity,
                     chunks,
                     delays,

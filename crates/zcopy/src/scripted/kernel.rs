@@ -7,10 +7,12 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use super::objects::Object;
+use super::others::{Deed, Interference};
 use super::script::{Call, Script, Twist};
 use crate::fault::Side;
 use crate::sys::{Errno, OFlags, Result};
@@ -61,6 +63,21 @@ pub(crate) struct State {
     pub(crate) n_events: usize,
     /// How often nothing but time was waited for.
     pub(crate) n_naps: usize,
+    /// The descriptors of both sides, in the order in which they were opened.
+    pub(crate) sources: Vec<RawFd>,
+    pub(crate) sinks: Vec<RawFd>,
+    /// What others will do.
+    pub(crate) interferences: Vec<Interference>,
+    /// What they will do inside the call that is being made.
+    pub(crate) inside: Vec<Interference>,
+    /// What they have done.
+    pub(crate) deeds: Vec<Deed>,
+    /// Calls begun so far, of each kind and of all.
+    pub(crate) n_begun: HashMap<Option<Call>, usize>,
+    /// The open file whose position the last call asked for.
+    pub(crate) asked: Option<RawFd>,
+    /// What the transfer stepped over last, by `lseek(2)` from where the position was.
+    pub(crate) reserved: HashMap<RawFd, Range<u64>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +121,14 @@ impl Default for State {
             last_buffer: 0,
             n_events: 0,
             n_naps: 0,
+            sources: Vec::new(),
+            sinks: Vec::new(),
+            interferences: Vec::new(),
+            inside: Vec::new(),
+            deeds: Vec::new(),
+            n_begun: HashMap::new(),
+            asked: None,
+            reserved: HashMap::new(),
         }
     }
 }
@@ -120,12 +145,16 @@ pub(crate) fn token() -> OwnedFd {
 impl Scripted {
     pub(crate) fn source(&self, object: Object, flags: OFlags) -> OwnedFd {
         let mut state = self.state.borrow_mut();
-        state.open(object, flags | OFlags::RDONLY, Side::Source)
+        let fd = state.open(object, flags | OFlags::RDONLY, Side::Source);
+        state.sources.push(fd.as_raw_fd());
+        fd
     }
 
     pub(crate) fn sink(&self, object: Object, flags: OFlags) -> OwnedFd {
         let mut state = self.state.borrow_mut();
-        state.open(object, flags | OFlags::WRONLY, Side::Sink)
+        let fd = state.open(object, flags | OFlags::WRONLY, Side::Sink);
+        state.sinks.push(fd.as_raw_fd());
+        fd
     }
 
     /// The simulated time that has passed.
@@ -136,6 +165,11 @@ impl Scripted {
     /// Twists the next calls of one kind.
     pub(crate) fn twist(&self, call: Call, twists: &[Twist]) {
         self.state.borrow_mut().script.at(call, twists);
+    }
+
+    /// Has others do something at some call.
+    pub(crate) fn interfere(&self, interference: Interference) {
+        self.state.borrow_mut().interferences.push(interference);
     }
 
     pub(crate) fn set_cursor(&self, fd: &OwnedFd, to: u64) {
@@ -267,6 +301,20 @@ impl State {
             };
         }
         at.offset.unwrap_or_else(|| self.descriptor(at.fd).cursor)
+    }
+
+    /// Whether a read takes one packet, or none.
+    pub(crate) fn begins_with_packet(&self, at: At) -> bool {
+        matches!(&self.objects[at.object],
+            Object::Channel(channel) if channel.queue.begins_with_packet())
+    }
+
+    /// How many bytes come before an urgent one.
+    pub(crate) fn until_mark(&self, at: At) -> Option<usize> {
+        match &self.objects[at.object] {
+            Object::Channel(channel) => channel.until_mark(),
+            _ => None,
+        }
     }
 
     /// Moves the call's own offset or the descriptor's cursor over `n` bytes.

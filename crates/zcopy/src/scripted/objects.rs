@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use super::channel::{Channel, Messages, Peer, Timing, take_front};
+use super::channel::{Channel, Messages, Peer, Timing};
+use super::queue::{Part, joined};
 use crate::sys::Errno;
 
 /// The grain of holes, and a pipe's slot.
@@ -59,6 +60,10 @@ pub(crate) struct File {
     pub(crate) cut_when_cloned: Option<usize>,
     /// The length that somebody gives it, by appending or by cutting it off, right after a search found no more data.
     pub(crate) resized_when_searched: Option<usize>,
+    /// What others cut off or punched, and nobody has written since.
+    pub(crate) cut: Vec<Range<u64>>,
+    /// The greatest length that others gave it without writing.
+    pub(crate) extended: usize,
 }
 
 /// The byte at a place of every source: never 0, so that a hole cannot be taken for data.
@@ -103,7 +108,7 @@ impl File {
         (self.has_data.iter().filter(|has| **has).count() * BLOCK) as u64
     }
 
-    fn found(&self, position: u64, end: u64) -> Found {
+    pub(crate) fn found(&self, position: u64, end: u64) -> Found {
         let bad_places = self.bad_places.iter();
         let end = bad_places.fold(end, |end, (place, _)| {
             if place.start >= position {
@@ -135,6 +140,13 @@ impl File {
 
     pub(crate) fn put(&mut self, position: u64, bytes: &[u8]) {
         let range = position as usize..position as usize + bytes.len();
+        let written = position..position + bytes.len() as u64;
+        let pieces = |cut: &Range<u64>| {
+            let before = cut.start..cut.end.min(written.start);
+            [before, cut.start.max(written.end)..cut.end]
+        };
+        let pieces = self.cut.iter().flat_map(pieces);
+        self.cut = pieces.filter(|piece| !piece.is_empty()).collect();
         self.resize(self.bytes.len().max(range.end));
         self.bytes[range.clone()].copy_from_slice(bytes);
         for block in range.start / BLOCK..range.end.div_ceil(BLOCK) {
@@ -299,12 +311,14 @@ impl Object {
         }
     }
 
-    pub(crate) fn take(&mut self, position: u64, n: usize) -> Vec<u8> {
+    /// What `read(2)` takes: up to `n` bytes.
+    pub(crate) fn read(&mut self, position: u64, n: usize) -> Vec<u8> {
         match self {
             Object::File(file) => file.bytes[position as usize..][..n].to_vec(),
             Object::Channel(channel) => {
-                channel.passed += n as u64;
-                take_front(&mut channel.queue, n)
+                let bytes = channel.read(n);
+                channel.passed += bytes.len() as u64;
+                bytes
             }
             Object::Messages(messages) => {
                 let mut message = messages.queue.pop_front().expect("it was found");
@@ -320,16 +334,43 @@ impl Object {
         }
     }
 
-    pub(crate) fn put(&mut self, position: u64, bytes: &[u8]) {
+    /// What `splice(2)` takes of this, the `own`th object: the pages themselves, if it has some.
+    pub(crate) fn take(&mut self, own: usize, position: u64, n: usize) -> Vec<Part> {
+        match self {
+            Object::File(_) => vec![Part::of_file(own, position, self.read(position, n))],
+            Object::Channel(channel) => {
+                channel.passed += n as u64;
+                channel.take(n)
+            }
+            _ => vec![Part::copied(self.read(position, n))],
+        }
+    }
+
+    /// Takes in what `write(2)` brings.
+    pub(crate) fn write(&mut self, position: u64, bytes: &[u8]) {
         match self {
             Object::File(file) => file.put(position, bytes),
             Object::Channel(channel) => {
                 channel.passed += bytes.len() as u64;
-                channel.queue.extend_from_slice(bytes);
+                channel.write(bytes);
             }
             Object::Messages(messages) => messages.queue.push_back(bytes.to_vec()),
             Object::Null(taken) => taken.extend_from_slice(bytes),
             Object::Random(_) => {}
+        }
+    }
+
+    /// Takes in what `splice(2)` or `tee(2)` brings.
+    pub(crate) fn put(&mut self, position: u64, parts: Vec<Part>) {
+        match self {
+            Object::Channel(channel) => {
+                channel.passed += parts
+                    .iter()
+                    .map(|part| part.bytes.len() as u64)
+                    .sum::<u64>();
+                channel.share(parts);
+            }
+            _ => self.write(position, &joined(&parts)),
         }
     }
 
@@ -400,9 +441,9 @@ impl Object {
         match self {
             Object::File(file) => file.bytes.clone(),
             Object::Channel(channel) => match &channel.peer {
-                Peer::Takes { taken, .. } => [&taken[..], &channel.queue].concat(),
-                Peer::Feeds { rest, .. } => [&channel.queue[..], rest].concat(),
-                Peer::Nobody => channel.queue.clone(),
+                Peer::Takes { taken, .. } => [&taken[..], &channel.queue.bytes()].concat(),
+                Peer::Feeds { rest, .. } => [&channel.queue.bytes()[..], rest].concat(),
+                Peer::Nobody => channel.queue.bytes(),
             },
             Object::Messages(messages) => {
                 let rest = messages.rest.iter().flatten();

@@ -59,6 +59,7 @@ impl State {
                 || timeout == Some(Duration::ZERO),
             "it waits, though nothing has blocked"
         );
+        self.arrive(Call::Poll);
         if self.script.next(Call::Poll) == Twist::Interrupted {
             return Err(Errno::INTR);
         }

@@ -24,6 +24,10 @@ pub(crate) enum Call {
     WriteOut,
     SyncData,
     Poll,
+    /// `lseek(2)`. A script twists only those for data and holes ([`Call::SeekExtent`]).
+    Seek,
+    /// `fstat(2)`, which is not twisted.
+    Status,
 }
 
 /// One departure from the easy course of a call. A twist that a real kernel could not take at that
@@ -118,7 +122,12 @@ impl Call {
             Call::PunchHole => &[Errno::OPNOTSUPP, Errno::NOSYS],
             Call::WriteOut => &[Errno::INVAL, Errno::SPIPE, Errno::NOSYS],
             Call::SyncData => &[Errno::INVAL, Errno::ROFS],
-            Call::Read | Call::Write | Call::NextDatagram | Call::Poll => return None,
+            Call::Read
+            | Call::Write
+            | Call::NextDatagram
+            | Call::Poll
+            | Call::Seek
+            | Call::Status => return None,
         };
         Some(errnos[n % errnos.len()])
     }

@@ -15,7 +15,8 @@ use crate::sys::{
 
 impl Kernel for &Scripted {
     fn fstat(&self, fd: BorrowedFd<'_>) -> Result<Status> {
-        let state = self.state.borrow();
+        let mut state = self.state.borrow_mut();
+        state.arrive(Call::Status);
         let object = state.descriptor(fd.as_raw_fd()).object;
         let mut status = Status {
             file_type: FileType::CharacterDevice,
@@ -297,6 +298,15 @@ impl Kernel for &Scripted {
 
     fn seek(&self, fd: BorrowedFd<'_>, to: SeekFrom) -> Result<u64> {
         let mut state = self.state.borrow_mut();
+        // To ask where a position is and to put it back are two calls. What others do between them nobody can help,
+        // so that they are one here.
+        let is_pair = matches!(to, SeekFrom::Current(..0)) && state.asked == Some(fd.as_raw_fd());
+        if !is_pair {
+            state.arrive(Call::Seek);
+        }
+        if to == SeekFrom::Current(0) {
+            state.asked = Some(fd.as_raw_fd());
+        }
         let cursor = state.descriptor(fd.as_raw_fd()).cursor;
         let Object::File(file) = state.object(fd) else {
             return Err(Errno::SPIPE);
@@ -321,6 +331,9 @@ impl Kernel for &Scripted {
             _ => found,
         };
         if let Ok(position) = found {
+            if matches!(to, SeekFrom::Current(1..)) {
+                state.reserved.insert(fd.as_raw_fd(), cursor..position);
+            }
             state.descriptor_mut(fd.as_raw_fd()).cursor = position;
         }
         found

@@ -3,12 +3,14 @@
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
 use std::ops::Range;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use super::channel::{Channel, Messages, Peer};
+use super::company::settle;
 use super::kernel::Scripted;
 use super::objects::{BLOCK, File, Object, patterned};
+use super::others::Interference;
 use super::script::{Script, Twist};
 use crate::options::{Cache, Options, Reflink, SkipErrors, Sparse, SyncData};
 use crate::records::Counting;
@@ -22,6 +24,8 @@ pub(crate) struct World {
     pub(crate) sink: SinkEnd,
     pub(crate) wishes: Wishes,
     pub(crate) trouble: Trouble,
+    /// What others do in the meantime.
+    pub(crate) company: Vec<Interference>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +55,12 @@ pub(crate) struct SourceEnd {
     /// The size that a file claims, in hundredths of the true one.
     pub(crate) claims: Option<u64>,
     pub(crate) magic: u64,
+    /// Whether a pipe holds packets.
+    pub(crate) is_packet: bool,
+    /// Whether what comes through a pipe or socket are pages of a file.
+    pub(crate) is_aliased: bool,
+    /// Before which bytes the peer of a stream socket sends an urgent one; in order.
+    pub(crate) marks: Vec<u64>,
     pub(crate) chunks: Vec<usize>,
     pub(crate) delays: Vec<u64>,
     pub(crate) timeout: Option<u64>,
@@ -68,6 +78,7 @@ pub(crate) struct SinkEnd {
     pub(crate) appends: bool,
     pub(crate) is_direct: bool,
     pub(crate) is_elsewhere: bool,
+    pub(crate) is_packet: bool,
     pub(crate) capacity: usize,
     pub(crate) chunks: Vec<usize>,
     pub(crate) delays: Vec<u64>,
@@ -179,7 +190,9 @@ impl SourceEnd {
                 let is_stream = self.kind == Kind::Stream;
                 let mut channel = Channel::new(64 << 10, is_stream, peer);
                 channel.timing.delays = millis(&self.delays);
+                channel.is_packet = self.is_packet && !is_stream;
                 if is_stream {
+                    channel.marks = self.marks.iter().copied().collect();
                     channel.timing.timeout = self.timeout.map(Duration::from_millis);
                     channel.breaks = trouble.source.map(|(at, errno)| (at, socket_errno(errno)));
                 }
@@ -192,6 +205,24 @@ impl SourceEnd {
                 Object::Messages(messages)
             }
             Kind::Device => Object::Random(0),
+        }
+    }
+}
+
+impl SourceEnd {
+    /// Has the peer of an open source send pages of a file, if it is to.
+    pub(crate) fn lend_pages(&self, kernel: &Scripted, source: &OwnedFd) {
+        if !self.is_aliased {
+            return;
+        }
+        let mut state = kernel.state.borrow_mut();
+        let lent = state.objects.len();
+        state
+            .objects
+            .push(Object::File(File::holding(&self.bytes())));
+        let object = state.descriptor(source.as_raw_fd()).object;
+        if let Object::Channel(channel) = &mut state.objects[object] {
+            channel.pages_of = Some(lent);
         }
     }
 }
@@ -244,6 +275,7 @@ impl SinkEnd {
                 let is_stream = self.kind == Kind::Stream;
                 let mut channel = Channel::new(self.capacity, is_stream, peer);
                 channel.timing.delays = millis(&self.delays);
+                channel.is_packet = self.is_packet && !is_stream;
                 channel.breaks = trouble.sink.map(|(at, errno)| match errno {
                     _ if !is_stream => (at, Errno::PIPE),
                     Errno::NOSPC | Errno::IO => (at, Errno::PIPE),
@@ -278,12 +310,21 @@ impl World {
         let (from, to) = (&self.source, &self.sink);
         let source = kernel.source(
             from.object(&self.trouble),
-            flags(from.is_nonblocking, from.is_direct, false),
+            flags(
+                from.is_nonblocking,
+                from.is_direct || from.is_packet && from.kind == Kind::Pipe,
+                false,
+            ),
         );
         let sink = kernel.sink(
             to.object(from, &self.trouble),
-            flags(to.is_nonblocking, to.is_direct, to.appends),
+            flags(
+                to.is_nonblocking,
+                to.is_direct || to.is_packet && to.kind == Kind::Pipe,
+                to.appends,
+            ),
         );
+        from.lend_pages(&kernel, &source);
         // Cursors that are not to be used stand elsewhere.
         kernel.set_cursor(
             &source,
@@ -310,6 +351,7 @@ impl World {
         state.pipe_max = self.trouble.pipe_max;
         state.disk_fails = self.trouble.disk_fails;
         state.max_calls = self.max_calls();
+        state.interferences.clone_from(&self.company);
         drop(state);
         (kernel, source, sink)
     }
@@ -322,18 +364,26 @@ impl World {
         }
     }
 
+    /// Leaves out what others cannot do here.
+    pub(crate) fn settle_company(&mut self) {
+        let may_sleep = self.wishes.tick.is_none();
+        let sinks = [&self.sink];
+        settle(
+            &mut self.company,
+            &self.source,
+            &sinks,
+            (&self.trouble, may_sleep),
+        );
+        if self.company.iter().any(Interference::changes_source) {
+            // It is a multiple of what there was at first.
+            (self.wishes.rate, self.wishes.counting.rate) = (None, None);
+        }
+    }
+
     /// What there is to move.
     pub(crate) fn data(&self) -> Vec<u8> {
         let mut bytes = self.source.bytes();
         bytes.split_off((self.source_start() as usize).min(bytes.len()))
-    }
-
-    pub(crate) fn sink_start(&self) -> u64 {
-        match self.sink.kind {
-            _ if self.sink.appends => self.sink.len as u64,
-            Kind::File | Kind::Block => self.sink.start,
-            _ => 0,
-        }
     }
 
     /// Bytes a second.
@@ -363,7 +413,10 @@ impl World {
         } else {
             0
         };
-        100 + 8 * (n_pages + n_chunks + self.trouble.twists.len()) + n_ticks + 2 * rate_waits
+        // Each may bring as much as there was, by other calls than before.
+        let n_others = self.company.len() * (100 + 8 * 150);
+        let n_turns = n_pages + n_chunks + self.source.marks.len() + self.trouble.twists.len();
+        100 + 8 * n_turns + n_others + n_ticks + 2 * rate_waits
     }
 
     pub(crate) fn options(&self) -> Options {

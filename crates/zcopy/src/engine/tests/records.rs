@@ -62,7 +62,7 @@ fn the_count_is_that_of_the_sink_and_nothing_goes_beyond_the_nth_record() {
         config.cases = CASES;
     }
     let outcome = TestRunner::new(config).run(&cases(), |world| {
-        check_as(&world, world.source.bytes(), |_, _| {}).map(|_| ())
+        check_as(&world, &world.source.bytes(), |_, _| {}).map(|_| ())
     });
     match outcome {
         Ok(()) => {}

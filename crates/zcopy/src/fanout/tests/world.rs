@@ -8,8 +8,10 @@ use proptest::prelude::*;
 
 use crate::options::Options;
 use crate::scripted::Scripted;
-use crate::scripted::draw::{sink_ends, source_ends, troubles, wishes};
+use crate::scripted::company::settle;
+use crate::scripted::draw::{DRAWN, company, sink_ends, source_ends, troubles, wishes};
 use crate::scripted::objects::BLOCK;
+use crate::scripted::others::Interference;
 use crate::scripted::script::{Script, Twist};
 use crate::scripted::world::{Kind, SinkEnd, SourceEnd, Trouble, Wishes};
 use crate::strategy::Strategy as Route;
@@ -25,6 +27,8 @@ pub(super) struct Several {
     pub(super) strategy: Option<Route>,
     pub(super) watches: bool,
     pub(super) trouble: Trouble,
+    /// What others do in the meantime.
+    pub(super) company: Vec<Interference>,
 }
 
 /// One of its sinks.
@@ -46,8 +50,9 @@ pub(super) fn worlds() -> impl Strategy<Value = Several> {
     ];
     let sinks = prop::collection::vec(branches(), 1..6);
     let switches = (strategies, prop::bool::weighted(0.2));
-    (source_ends(), sinks, wishes(), switches, troubles()).prop_map(
-        |(source, sinks, wishes, (strategy, watches), trouble)| {
+    let troubles = (troubles(), company(DRAWN, 6));
+    (source_ends(), sinks, wishes(), switches, troubles).prop_map(
+        |(source, sinks, wishes, (strategy, watches), (trouble, company))| {
             let mut world = Several {
                 source,
                 sinks,
@@ -55,6 +60,7 @@ pub(super) fn worlds() -> impl Strategy<Value = Several> {
                 strategy,
                 watches,
                 trouble,
+                company,
             };
             if world.source.kind == Kind::Device {
                 // It has no end.
@@ -66,6 +72,14 @@ pub(super) fn worlds() -> impl Strategy<Value = Several> {
                 sink.end.is_positional &= index == 0 && sink.end.is_file() && !sink.end.appends;
                 sink.end.appends &= sink.end.kind == Kind::File;
                 sink.end.is_positional &= !sink.end.appends;
+            }
+            let sinks: Vec<_> = world.sinks.iter().map(|sink| &sink.end).collect();
+            let may_sleep = world.wishes.tick.is_none() && !world.watches;
+            let (company, trouble) = (&mut world.company, (&world.trouble, may_sleep));
+            settle(company, &world.source, &sinks, trouble);
+            if world.company.iter().any(Interference::changes_source) {
+                // It is a multiple of what there was at first.
+                (world.wishes.rate, world.wishes.counting.rate) = (None, None);
             }
             world
         },
@@ -104,7 +118,17 @@ impl Several {
             }
         };
         let object = self.source.object(&self.trouble);
-        let source = kernel.source(object, mode(self.source.is_nonblocking));
+        let packets = |is_packet| {
+            if is_packet {
+                OFlags::DIRECT
+            } else {
+                OFlags::empty()
+            }
+        };
+        let flags = mode(self.source.is_nonblocking)
+            | packets(self.source.is_packet && self.source.kind == Kind::Pipe);
+        let source = kernel.source(object, flags);
+        self.source.lend_pages(&kernel, &source);
         // Cursors that are not to be used stand elsewhere.
         let start = if self.source.is_positional {
             77
@@ -123,7 +147,12 @@ impl Several {
                 OFlags::empty()
             };
             let object = end.object(&self.source, &trouble);
-            let sink = kernel.sink(object, mode(end.is_nonblocking) | append);
+            let sink = kernel.sink(
+                object,
+                mode(end.is_nonblocking)
+                    | append
+                    | packets(end.is_packet && end.kind == Kind::Pipe),
+            );
             kernel.set_cursor(&sink, if end.is_positional { 77 } else { end.start });
             sink
         });
@@ -136,14 +165,9 @@ impl Several {
         state.pipe_max = self.trouble.pipe_max;
         state.disk_fails = self.trouble.disk_fails;
         state.max_calls = self.max_calls();
+        state.interferences.clone_from(&self.company);
         drop(state);
         (kernel, source, sinks)
-    }
-
-    /// What there is to move.
-    pub(super) fn data(&self) -> Vec<u8> {
-        let mut bytes = self.source.bytes();
-        bytes.split_off((self.source_start() as usize).min(bytes.len()))
     }
 
     fn source_start(&self) -> u64 {
@@ -179,7 +203,9 @@ impl Several {
             Some(_) => waits + rate_waits,
             None => 0,
         };
-        let n_turns = n_pages + n_chunks + self.trouble.twists.len();
+        let n_marks = self.source.marks.len();
+        let n_others = 150 * self.company.len();
+        let n_turns = n_pages + n_chunks + n_marks + n_others + self.trouble.twists.len();
         200 + 8 * (self.sinks.len() + 1) * n_turns + n_ticks + 2 * rate_waits
     }
 

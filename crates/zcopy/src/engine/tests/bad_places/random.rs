@@ -66,6 +66,7 @@ fn cases() -> impl Strategy<Value = Case> {
         }
         world.source.claims = None;
         world.trouble.source = None;
+        world.company.clear();
         world.wishes.skip_errors = policy;
         if world.wishes.strategy != Some(Route::Buffered) {
             world.wishes.strategy = None;
@@ -260,7 +261,7 @@ fn check(case: &Case) -> Result<(), TestCaseError> {
         case.read_as()
     };
     let tamper = |kernel: &Scripted, source: &OwnedFd| case.tamper(kernel, source);
-    let Some((report, skipped)) = check_as(&case.world, read_as.clone(), tamper)? else {
+    let Some((report, skipped)) = check_as(&case.world, &read_as, tamper)? else {
         return Ok(());
     };
     let bytes = case.world.source.bytes();

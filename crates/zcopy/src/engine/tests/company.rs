@@ -1,0 +1,156 @@
+//! Transfers whose ends others use in the meantime.
+
+use proptest::test_runner::{Config, TestError, TestRunner};
+
+use super::properties::check;
+use crate::options::{Reflink, Sparse};
+use crate::records::Counting;
+use crate::scripted::draw::{DRAWN, Drawn, worlds_with};
+use crate::scripted::objects::BLOCK;
+use crate::scripted::others::Interference;
+use crate::scripted::world::{Kind, SourceEnd, World};
+
+/// Enough to meet every pair in company; the environment can ask for more.
+const CASES: u32 = 1000;
+
+const ALONE: Drawn = Drawn {
+    sharing: false,
+    sizes: false,
+    packets: false,
+    urgent: false,
+    pages: false,
+};
+
+/// Runs random transfers that meet nothing else that is rare, in worlds that are made to meet it often.
+fn run(drawn: Drawn, adapt: fn(&mut World)) {
+    let mut config = Config {
+        failure_persistence: None,
+        ..Config::default()
+    };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = CASES;
+    }
+    let worlds = worlds_with(drawn, move |world| {
+        // What looks at bytes reads and writes them all.
+        if world.wishes.strategy.is_none() {
+            world.wishes.inspected = false;
+            world.wishes.counting = Counting::default();
+        }
+        adapt(world);
+    });
+    match TestRunner::new(config).run(&worlds, |world| check(&world)) {
+        Ok(()) => {}
+        Err(TestError::Fail(why, world)) => panic!("{why}\n{world:#?}"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn make_file(kind: &mut Kind, is_direct: &mut bool) {
+    (*kind, *is_direct) = (Kind::File, false);
+}
+
+fn make_source_file(source: &mut SourceEnd) {
+    make_file(&mut source.kind, &mut source.is_direct);
+    (source.is_nonblocking, source.claims) = (false, None);
+}
+
+/// Ends the source in a hole, which the sink is to have too.
+fn end_in_hole(world: &mut World) {
+    world.source.len += 10 * BLOCK;
+    let n_blocks = world.source.len / BLOCK;
+    world.source.zeros.push((n_blocks * 2 / 3, n_blocks));
+    world.source.is_sparse = true;
+    (world.wishes.sparse, world.wishes.reflink) = (Sparse::Keep, Reflink::Never);
+    (world.wishes.strategy, world.wishes.limit) = (None, None);
+    world.sink.is_direct = false;
+}
+
+#[test]
+fn what_others_write_at_a_shared_position_is_neither_lost_nor_torn() {
+    let sharing = DRAWN.sharing;
+    run(Drawn { sharing, ..ALONE }, |world| {
+        let sink = &mut world.sink;
+        make_file(&mut sink.kind, &mut sink.is_direct);
+        (sink.is_positional, sink.is_nonblocking) = (false, false);
+    });
+}
+
+#[test]
+fn what_others_read_at_a_shared_position_is_not_delivered_too() {
+    let sharing = DRAWN.sharing;
+    run(Drawn { sharing, ..ALONE }, |world| {
+        make_source_file(&mut world.source);
+        world.source.is_positional = false;
+    });
+}
+
+#[test]
+fn others_at_the_same_pipe_or_socket_lose_nothing() {
+    let sharing = DRAWN.sharing;
+    run(Drawn { sharing, ..ALONE }, |world| {
+        world.wishes.tick = None;
+        if world.source.is_file() {
+            world.source.kind = Kind::Pipe;
+        }
+        if world.sink.is_file() {
+            world.sink.kind = Kind::Stream;
+        }
+    });
+}
+
+#[test]
+fn a_file_that_others_change_gives_bytes_that_it_had() {
+    let sizes = DRAWN.sizes;
+    run(Drawn { sizes, ..ALONE }, |world| {
+        make_source_file(&mut world.source);
+        world.trouble.source = None;
+        make_file(&mut world.sink.kind, &mut world.sink.is_direct);
+        world.sink.is_nonblocking = false;
+        end_in_hole(world);
+        world.company.retain(Interference::changes_source);
+    });
+}
+
+#[test]
+fn what_others_put_behind_the_range_of_a_transfer_stays() {
+    let sizes = DRAWN.sizes;
+    run(Drawn { sizes, ..ALONE }, |world| {
+        make_file(&mut world.sink.kind, &mut world.sink.is_direct);
+        (world.sink.is_nonblocking, world.sink.appends) = (false, false);
+        make_source_file(&mut world.source);
+        end_in_hole(world);
+        world.company.retain(|other| !other.changes_source());
+    });
+}
+
+#[test]
+fn no_packet_loses_its_rest() {
+    let packets = DRAWN.packets;
+    run(Drawn { packets, ..ALONE }, |world| {
+        world.source.kind = Kind::Pipe;
+        world.source.is_packet = DRAWN.packets;
+    });
+}
+
+#[test]
+fn an_urgent_byte_does_not_end_a_transfer() {
+    let urgent = DRAWN.urgent;
+    run(Drawn { urgent, ..ALONE }, |world| {
+        let source = &mut world.source;
+        (source.kind, source.len) = (Kind::Stream, source.len + 200_000);
+        source.marks = vec![source.len as u64 / 4, source.len as u64 * 3 / 4];
+        world.wishes.limit = None;
+    });
+}
+
+#[test]
+fn a_stable_transfer_shares_no_pages_that_came_through_a_pipe_or_socket() {
+    let pages = DRAWN.pages;
+    run(Drawn { pages, ..ALONE }, |world| {
+        world.wishes.stable = true;
+        if world.source.is_file() {
+            world.source.kind = Kind::Stream;
+        }
+        world.source.is_aliased = DRAWN.pages;
+    });
+}

@@ -1,0 +1,57 @@
+//! What others can do to the ends of a random transfer.
+
+use super::others::{Action, Interference, Target};
+use super::world::{Kind, SinkEnd, SourceEnd, Trouble};
+
+/// Leaves out what others cannot do to these ends, or what nobody could judge.
+pub(crate) fn settle(
+    company: &mut Vec<Interference>,
+    source: &SourceEnd,
+    sinks: &[&SinkEnd],
+    (trouble, may_sleep): (&Trouble, bool),
+) {
+    company.retain(|other| match other.target {
+        Target::Source(_) => {
+            let is_readable = trouble.source.is_none() || !other.changes_source();
+            is_readable && source.admits(other.action, may_sleep)
+        }
+        Target::Sink(index) => {
+            let sink = sinks.get(index);
+            sink.is_some_and(|sink| sink.admits(other.action, may_sleep))
+        }
+    });
+    // Of a source that changes it is seen in the sink what it held.
+    if company.iter().any(Interference::changes_source) {
+        company.retain(Interference::changes_source);
+    }
+}
+
+impl SourceEnd {
+    /// Whether others can do this to it, and what becomes of it can be told.
+    pub(crate) fn admits(&self, action: Action, may_sleep: bool) -> bool {
+        let is_file = self.kind == Kind::File && self.claims.is_none();
+        let is_channel = matches!(self.kind, Kind::Pipe | Kind::Stream);
+        match action {
+            Action::Read(_) => is_file && !self.is_direct || is_channel && may_sleep,
+            Action::Write(_) | Action::WriteAt(..) => false,
+            Action::Append(_) | Action::Truncate(_) | Action::Extend(_) | Action::Punch(..) => {
+                is_file && !self.is_direct
+            }
+        }
+    }
+}
+
+impl SinkEnd {
+    /// Whether others can do this to it, and what becomes of it can be told.
+    pub(crate) fn admits(&self, action: Action, may_sleep: bool) -> bool {
+        let is_file = self.kind == Kind::File && !self.is_direct;
+        let is_channel = matches!(self.kind, Kind::Pipe | Kind::Stream);
+        match action {
+            Action::Write(_) => is_file && !self.is_positional || is_channel && may_sleep,
+            Action::WriteAt(..) | Action::Truncate(_) | Action::Extend(_) => {
+                is_file && !self.appends
+            }
+            Action::Read(_) | Action::Append(_) | Action::Punch(..) => false,
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Others, who use the same open files, files, pipes and sockets in the meantime.
+
+use std::os::fd::RawFd;
+
+use super::channel::Peer;
+use super::kernel::State;
+use super::objects::{Found, Object, pattern};
+use super::queue::PACKET;
+use super::script::Call;
+use crate::sys::OFlags;
+
+/// One thing that somebody else does while a transfer is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Interference {
+    pub(crate) moment: Moment,
+    /// The calls that `nth` counts: those of one kind, or all of them.
+    pub(crate) call: Option<Call>,
+    /// Counted from 0.
+    pub(crate) nth: usize,
+    pub(crate) target: Target,
+    pub(crate) action: Action,
+}
+
+/// Where [`Action::WriteAt`] is behind everything that a random transfer writes.
+pub(crate) const FAR: u64 = 2 << 20;
+
+/// When somebody else acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// Before the call.
+    Before,
+    /// After a call without an offset has read the position of the open file, and before it stores the new one.
+    /// A call that does both in one turn (`read`, `write`, `lseek`) is over first.
+    Inside,
+}
+
+/// Whose descriptor, or file, somebody else uses: those of the n-th source or sink that was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Source(usize),
+    Sink(usize),
+}
+
+/// What somebody else does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// `write(2)` of this many bytes through the same open file, or into the same pipe or socket.
+    Write(usize),
+    /// `read(2)` of up to this many bytes, likewise.
+    Read(usize),
+    /// `write(2)` of this many bytes through another, appending, opening.
+    Append(usize),
+    /// `pwrite(2)` at this place, of this many bytes.
+    WriteAt(u64, usize),
+    /// `ftruncate(2)` to this length, if the file is longer.
+    Truncate(u64),
+    /// `ftruncate(2)` to this length, if the file is shorter.
+    Extend(u64),
+    /// `fallocate(2)` punches a hole of this length at this place.
+    Punch(u64, u64),
+}
+
+/// What somebody else has done.
+#[derive(Clone, Debug)]
+pub(crate) struct Deed {
+    pub(crate) object: usize,
+    /// How many calls had been answered.
+    pub(crate) n_calls: usize,
+    pub(crate) effect: Effect,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Effect {
+    /// These bytes went in at this place: of a pipe or socket, after this many bytes.
+    Wrote(u64, Vec<u8>),
+    /// These bytes went out.
+    Read(u64, Vec<u8>),
+    /// Another opening changed the file, which held these bytes before.
+    Changed(Vec<u8>),
+}
+
+impl Interference {
+    /// `action` before the n-th call of one kind, counted from 0.
+    pub(crate) fn before(call: Call, nth: usize, target: Target, action: Action) -> Self {
+        let (moment, call) = (Moment::Before, Some(call));
+        Self {
+            moment,
+            call,
+            nth,
+            target,
+            action,
+        }
+    }
+
+    /// `action` inside the n-th call of one kind, counted from 0.
+    pub(crate) fn inside(call: Call, nth: usize, target: Target, action: Action) -> Self {
+        Self {
+            moment: Moment::Inside,
+            ..Self::before(call, nth, target, action)
+        }
+    }
+}
+
+impl Interference {
+    /// Whether it changes the file that the transfer reads.
+    pub(crate) fn changes_source(&self) -> bool {
+        matches!(self.target, Target::Source(_)) && !matches!(self.action, Action::Read(_))
+    }
+}
+
+impl State {
+    /// Lets others act before a call, and notes what they will do inside it.
+    pub(crate) fn arrive(&mut self, call: Call) {
+        self.asked = None;
+        self.interfere();
+        let (mut before, mut inside) = (Vec::new(), Vec::new());
+        for which in [None, Some(call)] {
+            let counter = self.n_begun.entry(which).or_default();
+            let nth = *counter;
+            *counter += 1;
+            for interference in &self.interferences {
+                if (interference.call, interference.nth) != (which, nth) {
+                    continue;
+                }
+                match interference.moment {
+                    Moment::Before => before.push(*interference),
+                    Moment::Inside => inside.push(*interference),
+                }
+            }
+        }
+        self.inside.extend(inside);
+        for interference in before {
+            self.act(interference);
+        }
+    }
+
+    /// Lets others act inside a call.
+    pub(crate) fn interfere(&mut self) {
+        for interference in std::mem::take(&mut self.inside) {
+            self.act(interference);
+        }
+    }
+
+    fn act(&mut self, interference: Interference) {
+        let fd = match interference.target {
+            Target::Source(index) => self.sources.get(index),
+            Target::Sink(index) => self.sinks.get(index),
+        };
+        let Some(fd) = fd.copied() else {
+            return;
+        };
+        let object = self.descriptor(fd).object;
+        let effect = match (interference.action, &self.objects[object]) {
+            (Action::Write(n), Object::File(_)) => self.write_along(fd, n),
+            (Action::Read(n), Object::File(_)) => self.read_along(fd, n),
+            (Action::Write(n), Object::Channel(_)) => self.write_among(object, n),
+            (Action::Read(n), Object::Channel(_)) => self.read_among(object, n),
+            (action, Object::File(_)) => self.change(object, action),
+            _ => None,
+        };
+        if let Some(effect) = effect {
+            let n_calls = self.log.len();
+            self.deeds.push(Deed {
+                object,
+                n_calls,
+                effect,
+            });
+        }
+    }
+
+    /// Bytes that tell who wrote them, and which of his writes it was.
+    fn strange(&self, n: usize) -> Vec<u8> {
+        let first = self.deeds.len() as u8 % 26;
+        let letters = (0..26).cycle().skip(usize::from(first));
+        letters.take(n).map(|letter| b'A' + letter).collect()
+    }
+
+    fn write_along(&mut self, fd: RawFd, n: usize) -> Option<Effect> {
+        let descriptor = *self.descriptor(fd);
+        let bytes = self.strange(n);
+        let Object::File(file) = &mut self.objects[descriptor.object] else {
+            return None;
+        };
+        let position = if descriptor.flags.contains(OFlags::APPEND) {
+            file.bytes.len() as u64
+        } else {
+            descriptor.cursor
+        };
+        let Found::Some(room) = file.found(position, i64::MAX as u64) else {
+            return None;
+        };
+        let bytes = &bytes[..n.min(room)];
+        file.put(position, bytes);
+        self.descriptor_mut(fd).cursor = position + bytes.len() as u64;
+        self.refresh_pages(descriptor.object);
+        Some(Effect::Wrote(position, bytes.to_vec()))
+    }
+
+    fn read_along(&mut self, fd: RawFd, n: usize) -> Option<Effect> {
+        let descriptor = *self.descriptor(fd);
+        let position = descriptor.cursor;
+        let Object::File(file) = &mut self.objects[descriptor.object] else {
+            return None;
+        };
+        let Found::Some(found) = file.found(position, file.bytes.len() as u64) else {
+            return None;
+        };
+        let from = position as usize;
+        let bytes = file.bytes[from..from + n.min(found)].to_vec();
+        self.descriptor_mut(fd).cursor += bytes.len() as u64;
+        Some(Effect::Read(position, bytes))
+    }
+
+    /// A write of one packet or less is atomic, so that it goes in whole or not at all.
+    fn write_among(&mut self, object: usize, n: usize) -> Option<Effect> {
+        let bytes = self.strange(n.min(PACKET));
+        let object = &mut self.objects[object];
+        let place = object.contents().len() as u64;
+        let Object::Channel(channel) = object else {
+            return None;
+        };
+        let has_room = channel.capacity - channel.queue.len() >= bytes.len() && channel.has_slot();
+        if !has_room || channel.broken().is_some() || !matches!(channel.peer, Peer::Takes { .. }) {
+            return None;
+        }
+        channel.write(&bytes);
+        Some(Effect::Wrote(place, bytes))
+    }
+
+    /// It has room for a whole packet, and reads no socket that has urgent bytes.
+    fn read_among(&mut self, object: usize, n: usize) -> Option<Effect> {
+        let Object::Channel(channel) = &mut self.objects[object] else {
+            return None;
+        };
+        let is_fed = matches!(channel.peer, Peer::Feeds { .. });
+        if !is_fed || channel.queue.is_empty() || !channel.marks.is_empty() {
+            return None;
+        }
+        let n = if channel.queue.begins_with_packet() {
+            n.max(PACKET)
+        } else {
+            n
+        };
+        let place = channel.gone;
+        Some(Effect::Read(place, channel.read(n)))
+    }
+
+    fn change(&mut self, object: usize, action: Action) -> Option<Effect> {
+        let strange = |n: usize| self.strange(n);
+        let strange = match action {
+            Action::WriteAt(_, n) => strange(n),
+            _ => Vec::new(),
+        };
+        let Object::File(file) = &mut self.objects[object] else {
+            return None;
+        };
+        let (before, len) = (file.bytes.clone(), file.bytes.len() as u64);
+        let has_shrunk = match action {
+            Action::Append(n) => {
+                let bytes: Vec<u8> = (len..len + n as u64).map(pattern).collect();
+                file.put(len, &bytes);
+                false
+            }
+            Action::WriteAt(place, _) => {
+                file.put(place, &strange);
+                self.refresh_pages(object);
+                let n_calls = self.log.len();
+                self.deeds.push(Deed {
+                    object,
+                    n_calls,
+                    effect: Effect::Changed(before),
+                });
+                return Some(Effect::Wrote(place, strange));
+            }
+            Action::Truncate(to) if to < len => {
+                file.resize(to as usize);
+                file.cut.push(to..len);
+                true
+            }
+            Action::Extend(to) if to > len => {
+                file.resize(to as usize);
+                file.extended = file.extended.max(to as usize);
+                false
+            }
+            Action::Punch(place, n) if place < len => {
+                file.punch(place as usize, n as usize);
+                file.cut.push(place..(place + n).min(len));
+                true
+            }
+            _ => return None,
+        };
+        if has_shrunk {
+            // What had been handed out belongs to the file no more.
+            for other in &mut self.objects {
+                if let Object::Channel(channel) = other {
+                    channel.queue.detach(object);
+                }
+            }
+        } else {
+            self.refresh_pages(object);
+        }
+        Some(Effect::Changed(before))
+    }
+
+    /// Shows a write to a file to whoever holds its pages.
+    pub(crate) fn refresh_pages(&mut self, object: usize) {
+        let (before, rest) = self.objects.split_at_mut(object);
+        let Some((Object::File(file), after)) = rest.split_first_mut() else {
+            return;
+        };
+        for other in before.iter_mut().chain(after) {
+            if let Object::Channel(channel) = other {
+                channel.queue.refresh(object, &file.bytes);
+            }
+        }
+    }
+}
