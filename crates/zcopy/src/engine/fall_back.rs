@@ -27,8 +27,8 @@ impl<K: Kernel> Engine<'_, K> {
         Ok(Advance::Again)
     }
 
-    /// Believes the end of file of a pipe, a stream, or a read. Anything else may have been a file
-    /// that hides its size, so that a read has the last word.
+    /// Believes the end of file of a pipe or a read. Anything else may have been a file that hides its
+    /// size, or the urgent mark of a stream, so that a read has the last word.
     pub(super) fn end_of_file(&mut self, strategy: Strategy) -> Result<Advance, Failure> {
         let source = self.route.source.endpoint.kind;
         let sink = self.route.sink.endpoint.kind;
@@ -36,10 +36,14 @@ impl<K: Kernel> Engine<'_, K> {
             Strategy::Buffered => true,
             // Out of a pipe, a 0 may mean that the sink took nothing.
             Strategy::Splice if source == Kind::Pipe => sink == Kind::Pipe,
-            _ => matches!(source, Kind::Pipe | Kind::Stream),
+            _ => source == Kind::Pipe,
         };
         if is_certain {
             return Ok(Advance::Ended(Ended::Eof));
+        }
+        if source == Kind::Stream {
+            self.phase = Phase::Confirming;
+            return Ok(Advance::Again);
         }
         if plan::forced(&self.options).is_none() {
             self.strategy = Strategy::Buffered;
@@ -55,6 +59,13 @@ impl<K: Kernel> Engine<'_, K> {
             }
             Err(errno) => Err(Fault::new("read", Side::Source, errno).into()),
         }
+    }
+
+    /// Whether the source may stand at an urgent mark, which no splice gets past: in non-blocking mode it says `EAGAIN`
+    /// there, though it polls as readable.
+    pub(super) fn may_be_at_mark(&self) -> bool {
+        let is_spliced = matches!(self.current(), Strategy::Splice | Strategy::SplicePipe);
+        is_spliced && self.route.source.endpoint.kind == Kind::Stream && self.route.wants_more()
     }
 
     /// Why the strategy that the caller insists on goes no further. Once it has moved bytes, a limit of

@@ -94,7 +94,8 @@ impl<'a> Branch<'a> {
         let is_ready = patience == Patience::Block
             || is_told
             || !self.route.sink.endpoint.can_block()
-            || self.route.sink.is_writable(kernel);
+            || self.route.sink.is_writable(kernel)
+            || self.route.sink.is_inert(kernel, Side::Sink);
         self.blocked = !is_ready;
         is_ready
     }
@@ -192,16 +193,15 @@ impl<'a> Branch<'a> {
         Ok(step)
     }
 
-    /// `EAGAIN` from a socket that blocks is its own `SO_SNDTIMEO`: an answer, not a reason to wait.
-    /// Without one it spoke of the pipe that was to be spliced from.
+    /// Notes that its sink is to be waited for, unless its own `SO_SNDTIMEO` has answered. Without one `EAGAIN` spoke of
+    /// the pipe that was to be spliced from.
     pub(crate) fn blocked<K: Kernel>(
         &mut self,
         kernel: &K,
         patience: Patience,
     ) -> Result<(), Fault> {
         let sink = &mut self.route.sink;
-        let waits = patience == Patience::Block && sink.endpoint.is_socket() && sink.blocks(kernel);
-        if waits && matches!(kernel.socket_timeout(sink.fd, false), Ok(Some(_))) {
+        if sink.has_timed_out(kernel, Side::Sink, patience) {
             return Err(Fault::new("write", Side::Sink, Errno::AGAIN));
         }
         self.blocked = true;

@@ -129,12 +129,11 @@ impl<K: Kernel> Fanout<'_, K> {
         }
     }
 
-    /// `EAGAIN` from a socket that blocks is its own `SO_RCVTIMEO`.
+    /// Waits for the source, unless its own `SO_RCVTIMEO` has answered.
     fn source_blocked(&mut self) -> Result<Advance, Failure> {
         let patience = self.patience();
         let source = &mut self.hub.route.source;
-        if patience == Patience::Block && source.endpoint.is_socket() && source.blocks(&self.kernel)
-        {
+        if source.has_timed_out(&self.kernel, Side::Source, patience) {
             return Err(Fault::new("read", Side::Source, Errno::AGAIN).into());
         }
         Ok(Advance::Blocked)

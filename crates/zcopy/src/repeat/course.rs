@@ -224,9 +224,8 @@ impl<'a, K: Kernel> Course<'a, K> {
 
     /// Waits for a sink that a step found not ready.
     fn wait_after(&mut self) -> Result<ControlFlow<()>, Failure> {
-        // `EAGAIN` from a socket that blocks is its own `SO_SNDTIMEO`.
-        let is_patient = self.patience() == Patience::Block;
-        if is_patient && self.sink.endpoint.is_socket() && self.sink.blocks(&self.kernel) {
+        let patience = self.patience();
+        if self.sink.has_timed_out(&self.kernel, Side::Sink, patience) {
             return Err(engine::timed_out(Side::Sink).into());
         }
         self.false_starts += 1;

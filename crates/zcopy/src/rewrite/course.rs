@@ -228,8 +228,7 @@ impl<'a, K: Kernel, R: Rewriter> Course<'a, K, R> {
             Some(end) => (Side::Source, end),
             None => (Side::Sink, &mut self.sink),
         };
-        // `EAGAIN` from a socket that blocks is its own `SO_RCVTIMEO` or `SO_SNDTIMEO`.
-        if end.endpoint.is_socket() && end.blocks(&self.kernel) {
+        if end.has_timed_out(&self.kernel, side, Patience::Block) {
             return Err(engine::timed_out(side).into());
         }
         let waiting = Progress {

@@ -294,7 +294,7 @@ fn read<K: Kernel>(
     }
     if must_be_told(source, patience) {
         match kernel.read(fd, offset, room, Patience::NoWait) {
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => source.refuses_nowait = true,
+            Err(errno) if knows_no_nowait(errno) => source.refuses_nowait = true,
             read => return read,
         }
     }
@@ -312,7 +312,7 @@ fn write<K: Kernel>(
     let (fd, offset) = sink.at();
     if must_be_told(sink, patience) {
         match kernel.write(fd, offset, pending, Patience::NoWait) {
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => sink.refuses_nowait = true,
+            Err(errno) if knows_no_nowait(errno) => sink.refuses_nowait = true,
             written => return written,
         }
     }
@@ -358,6 +358,12 @@ fn write_blocks<K: Kernel>(
 /// memory.
 fn must_be_told(end: &End<'_>, patience: Patience) -> bool {
     patience == Patience::NoWait && end.endpoint.can_block() && !end.refuses_nowait
+}
+
+/// Whether a call that must not wait was refused as such: by the file, by the kernel, or by a seccomp filter. The plain
+/// call then speaks the truth.
+fn knows_no_nowait(errno: Errno) -> bool {
+    matches!(errno, Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM)
 }
 
 /// Accounts for `n` bytes that the sink has, counts their records, and shows them to whoever inspects.
