@@ -16,7 +16,7 @@ use crate::options::Options;
 use crate::pipe;
 use crate::plan::{self, Plan};
 use crate::progress::{Observer, Progress};
-use crate::report::{Attempt, Ended, Report, Undelivered};
+use crate::report::{Attempt, Ended, PageSharing, Report, Undelivered};
 use crate::strategy::{Step, Strategy, buffered};
 use crate::sys::{Errno, Kernel, Patience};
 
@@ -292,7 +292,7 @@ impl<'a, K: Kernel> Course<'a, K> {
             sinks: Vec::new(),
             hole_bytes: 0,
             skipped_bytes: 0,
-            shared_pages: false,
+            shared_pages: PageSharing::None,
             grown_source: None,
             grown_sink: self.grown_sink,
             undelivered: Undelivered::default(),
