@@ -149,6 +149,12 @@ impl<'fd> End<'fd> {
         }
     }
 
+    /// Whether a read would return at once: with bytes, with the end, or with an error.
+    pub(crate) fn would_answer<K: Kernel>(&self, kernel: &K) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(self.fd, PollFlags::IN)];
+        kernel.poll(&mut fds, Some(Duration::ZERO)).is_ok() && !fds[0].revents().is_empty()
+    }
+
     /// Whether it is in blocking mode. Of a socket this is asked when it first matters.
     pub(crate) fn blocks<K: Kernel>(&mut self, kernel: &K) -> bool {
         if !self.endpoint.nonblocking {

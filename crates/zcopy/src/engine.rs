@@ -260,7 +260,10 @@ impl<'a, K: Kernel> Engine<'a, K> {
                 Ok(Advance::Blocked(side))
             }
             Ok(Step::Limit) => Ok(Advance::Ended(Ended::Limit)),
-            Ok(Step::Eof) => self.end_of_file(strategy),
+            Ok(Step::Eof) => {
+                self.credit_confirmation();
+                self.end_of_file(strategy)
+            }
             Ok(Step::Unsupported(cause)) => self.fall_back(strategy, cause),
             Err(fault) => {
                 let has_moved = attempt.bytes > 0;

@@ -9,7 +9,7 @@ use crate::endpoint::{Kind, SECTOR};
 use crate::error::Failure;
 use crate::fault::{Cause, Fault, Side};
 use crate::plan;
-use crate::report::Ended;
+use crate::report::{Attempt, Ended};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel, Patience, PollFd, PollFlags, SeekFrom, retried};
 
@@ -58,6 +58,21 @@ impl<K: Kernel> Engine<'_, K> {
                 Err(Failure::unsuitable(strategy, reason))
             }
             Err(errno) => Err(Fault::new("read", Side::Source, errno).into()),
+        }
+    }
+
+    /// Counts a read that only confirmed the end of a stream among the calls of the strategy that the caller insists on.
+    pub(super) fn credit_confirmation(&mut self) {
+        let Some(forced) = plan::forced(&self.options).filter(|_| self.phase == Phase::Confirming)
+        else {
+            return;
+        };
+        let mut attempts = self.attempts.iter();
+        let only_confirmed =
+            |attempt: &Attempt| attempt.strategy == Strategy::Buffered && attempt.bytes == 0;
+        if let Some(index) = attempts.position(only_confirmed) {
+            let calls = self.attempts.remove(index).calls;
+            self.attempt(forced).calls += calls;
         }
     }
 

@@ -63,8 +63,7 @@ impl<K: Kernel> Engine<'_, K> {
         // read says at once that it has ended, and never sleeps.
         let may_lack_writer =
             source.kind == Kind::Pipe && source.nonblocking && !self.source_has_answered;
-        let needs_source =
-            is_empty && source.can_starve() && !is_told(source) && !may_lack_writer;
+        let needs_source = is_empty && source.can_starve() && !is_told(source) && !may_lack_writer;
         let needs_sink = sink.can_block() && !(is_empty && fills_first) && !is_told(sink);
         self.wait_for(needs_source, needs_sink)
     }

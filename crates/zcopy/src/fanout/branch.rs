@@ -16,6 +16,7 @@ use crate::sys::{Errno, Kernel, Patience};
 ///
 /// What it has been given and has not yet accepted lies in its own private pipe and buffer, or, if it
 /// is written to, in the hub's buffer.
+#[allow(clippy::struct_excessive_bools, reason = "facts, one by one")]
 pub(crate) struct Branch<'a> {
     /// Its sink and its private pipe. Nothing is taken from the source this way.
     pub(crate) route: Route<'a>,
@@ -41,6 +42,8 @@ pub(crate) struct Branch<'a> {
     pub(crate) blocked: bool,
     /// Since when it has not moved, if it was waited for.
     pub(crate) blocked_since: Option<Duration>,
+    /// Whether its socket polls as broken though it is not: completions of somebody's `MSG_ZEROCOPY` wait to be read.
+    pub(crate) has_completions: bool,
     pub(crate) trail: Option<Trail>,
 }
 
@@ -58,6 +61,7 @@ impl<'a> Branch<'a> {
             is_detached: false,
             blocked: false,
             blocked_since: None,
+            has_completions: false,
             trail,
         }
     }

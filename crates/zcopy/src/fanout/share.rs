@@ -98,8 +98,11 @@ impl<K: Kernel> Fanout<'_, K> {
     fn not_filled(&mut self, step: Step) -> Result<Advance, Failure> {
         let source = self.hub.route.source.endpoint;
         match step {
-            Step::Eof if source.is_socket() || source.kind == Kind::Pipe => {
-                Ok(Advance::Ended(Ended::Eof))
+            Step::Eof if source.kind == Kind::Pipe => Ok(Advance::Ended(Ended::Eof)),
+            Step::Eof if source.kind == Kind::Stream => self.read_past_mark(),
+            // It polled as readable, and nothing can be spliced from it all the same.
+            Step::Blocked(_) if source.kind == Kind::Stream && self.false_starts > 0 => {
+                self.read_past_mark()
             }
             Step::Eof => self.confirm_end(),
             // There is no pipe to be had: what served so far serves on.
@@ -110,6 +113,22 @@ impl<K: Kernel> Fanout<'_, K> {
             Step::Unsupported(cause) => self.give_up_tee(Some(cause)),
             Step::Blocked(_) => self.source_blocked(),
             _ => Ok(Advance::On),
+        }
+    }
+
+    /// A stream has ended, or stands at its urgent mark: a read tells, and gets past it.
+    fn read_past_mark(&mut self) -> Result<Advance, Failure> {
+        let max = self.bound - self.hub.head;
+        let patience = self.patience();
+        match self.hub.fill_by_read(&self.kernel, max, patience)? {
+            None => {
+                self.share_end = Some(self.hub.consumed());
+                self.false_starts = 0;
+                Ok(Advance::On)
+            }
+            Some(Step::Eof) => Ok(Advance::Ended(Ended::Eof)),
+            Some(Step::Blocked(_)) => self.source_blocked(),
+            Some(_) => Ok(Advance::On),
         }
     }
 
@@ -199,7 +218,12 @@ impl<K: Kernel> Fanout<'_, K> {
         let shares = shares.filter(|b| b.is_live() && b.is_shared_with());
         let end = shares.map(|branch| branch.taken).min();
         let end = end.or(self.share_end).unwrap_or(self.bound);
-        let len = end.saturating_sub(self.hub.head);
+        // A read may have brought one packet of several that were spliced out of the source for it.
+        let in_pipe = match self.hub.form {
+            Form::Pipe => 0,
+            Form::Source | Form::Buffer => self.hub.route.in_pipe(),
+        };
+        let len = end.saturating_sub(self.hub.head).max(in_pipe);
         let live = || self.branches.iter().filter(|branch| branch.is_live());
         let some_are_written_to = live().any(|branch| branch.way == Strategy::Buffered);
         let last = self
