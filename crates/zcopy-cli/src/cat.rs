@@ -115,7 +115,7 @@ pub struct Args {
     #[arg(long)]
     strict: bool,
 
-    /// Copy what a later write to the file could change after it has been moved
+    /// Copy what a later write to a file could change after it has been moved
     #[arg(long)]
     stable: bool,
 

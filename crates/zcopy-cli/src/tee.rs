@@ -81,7 +81,7 @@ pub struct Args {
     )]
     cache: Option<Pages>,
 
-    /// Copy what a later write to the input could change after it has been moved
+    /// Copy what a later write to a file could change after it has been moved
     #[arg(long)]
     stable: bool,
 

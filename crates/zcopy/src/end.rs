@@ -27,6 +27,8 @@ pub(crate) struct End<'fd> {
     /// How long the caller lets a blocking socket wait, for ever being [`Duration::MAX`]. The kernel
     /// is asked once, when it first matters.
     time_out: Option<Duration>,
+    /// Whether the kernel has no call at all that moves bytes here, once that was asked.
+    is_inert: Option<bool>,
 }
 
 /// How an end knows where the next byte is.
@@ -60,6 +62,7 @@ impl<'fd> End<'fd> {
             reserved: 0,
             is_shared: false,
             time_out: None,
+            is_inert: None,
         }
     }
 
@@ -149,6 +152,12 @@ impl<'fd> End<'fd> {
         }
     }
 
+    /// Whether a read would return at once: with bytes, with the end, or with an error.
+    pub(crate) fn would_answer<K: Kernel>(&self, kernel: &K) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(self.fd, PollFlags::IN)];
+        kernel.poll(&mut fds, Some(Duration::ZERO)).is_ok() && !fds[0].revents().is_empty()
+    }
+
     /// Whether it is in blocking mode. Of a socket this is asked when it first matters.
     pub(crate) fn blocks<K: Kernel>(&mut self, kernel: &K) -> bool {
         if !self.endpoint.nonblocking {
@@ -166,6 +175,26 @@ impl<'fd> End<'fd> {
         side: Side,
         waited: Duration,
     ) -> Option<Duration> {
+        let time_out = self.time_out(kernel, side)?;
+        Some(time_out.saturating_sub(waited))
+    }
+
+    /// Whether `EAGAIN` is the answer of a socket's own `SO_RCVTIMEO` or `SO_SNDTIMEO`, which ends the transfer, rather
+    /// than a reason to wait.
+    ///
+    /// A call that was told not to wait says nothing of a time-out. Nor does a socket without one: it was in non-blocking
+    /// mode for a moment, because somebody else who has it open changes that.
+    pub(crate) fn has_timed_out<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        side: Side,
+        patience: Patience,
+    ) -> bool {
+        patience == Patience::Block && self.time_out(kernel, side).is_some()
+    }
+
+    /// The time-out of a socket in blocking mode.
+    fn time_out<K: Kernel>(&mut self, kernel: &K, side: Side) -> Option<Duration> {
         if !self.endpoint.is_socket() {
             return None;
         }
@@ -176,6 +205,25 @@ impl<'fd> End<'fd> {
             let told = told.ok().flatten().filter(|_| self.blocks(kernel));
             *self.time_out.insert(told.unwrap_or(Duration::MAX))
         };
-        (time_out < Duration::MAX).then(|| time_out.saturating_sub(waited))
+        (time_out < Duration::MAX).then_some(time_out)
+    }
+
+    /// Whether no call ever moves bytes here, so that it is no use to wait for them: it is a source that has no read
+    /// operation, or a sink that has no write operation. The kernel is asked once.
+    ///
+    /// A `timerfd`, `signalfd`, `pidfd` or `epoll` never polls as writable, and says `EINVAL` to a write.
+    pub(crate) fn is_inert<K: Kernel>(&mut self, kernel: &K, side: Side) -> bool {
+        if self.endpoint.kind != Kind::Other {
+            return false;
+        }
+        let (fd, is_known) = (self.fd, self.is_inert);
+        let ask = || {
+            let answer = match side {
+                Side::Source => kernel.read_nothing(fd),
+                _ => kernel.write_nothing(fd),
+            };
+            answer == Err(Errno::INVAL)
+        };
+        *self.is_inert.insert(is_known.unwrap_or_else(ask))
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::os::fd::BorrowedFd;
 
+use crate::buffer;
 use crate::sys::{FileType, Kernel, OFlags, Result, SealFlags, SeekFrom, SocketType, Status};
 
 /// One end of a transfer, as the kernel describes it.
@@ -91,6 +92,9 @@ pub(crate) enum FileSystem {
 const OLD_MASTERS: u32 = 2;
 /// `/dev/tty`, `/dev/console` and `/dev/ptmx`, each of which is whatever it stands for when it is opened.
 const NO_TERMINAL_OF_ITS_OWN: u32 = 5;
+
+/// The longest record of any character device that is known to refuse a shorter read: `/dev/kmsg`.
+pub(crate) const RECORD: usize = 8 << 10;
 
 /// The smallest block of any disk.
 pub(crate) const SECTOR: u64 = 512;
@@ -185,7 +189,7 @@ impl Endpoint {
             FileType::CharacterDevice => Kind::of_character_device(status.names_device),
             _ => Kind::Other,
         };
-        // Of a pipe the flag means packets.
+        // Of a pipe the flag means packets, and it is the writer's that counts.
         endpoint.direct = flags.contains(OFlags::DIRECT) && endpoint.is_seekable();
         if endpoint.kind == Kind::Terminal {
             let major = rustix::fs::major(status.names_device);
@@ -261,6 +265,20 @@ impl Endpoint {
 
     pub(crate) fn is_socket(&self) -> bool {
         matches!(self.kind, Kind::Stream | Kind::Datagram)
+    }
+
+    /// The room that every read of it must offer, in bytes, whatever a rate or a limit allows: a shorter read would lose the
+    /// rest of a message, or be refused.
+    ///
+    /// A record of `/dev/kmsg` has 8 KiB (`PRINTK_MESSAGE_MAX` and its prefix); an eventfd, timerfd, signalfd or inotify
+    /// descriptor wants less. A datagram that has been looked at may be taken by another reader, so that the next one must
+    /// find room too. Out of a pipe a splice takes a part of a packet, and leaves the rest where it is.
+    pub(crate) fn least_read(&self) -> usize {
+        match self.kind {
+            Kind::Datagram => buffer::FULL,
+            Kind::Other => RECORD,
+            _ => 0,
+        }
     }
 
     /// Whether a call on it can sleep until somebody else acts.

@@ -65,6 +65,8 @@ pub(crate) struct Engine<'a, K> {
     grown_sink: Option<usize>,
     may_grow: bool,
     false_starts: u32,
+    /// Whether the source has given bytes, or said that it has none for now.
+    source_has_answered: bool,
     /// What ended the short way, to be taken for the answer of the first step.
     answer: Option<Result<Step, Fault>>,
 }
@@ -85,6 +87,10 @@ enum Phase {
     Opening(Strategy),
     /// By the plan's.
     Main,
+    /// By one read and the writes of what it brings, because a splice moved nothing out of a stream. That is the end of
+    /// the stream, or its urgent mark: `tcp_splice_read` answers 0 there, however much lies behind, and only a read gets
+    /// past it.
+    Confirming,
 }
 
 /// What a step means for the transfer as a whole.
@@ -141,6 +147,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
             grown_sink: None,
             may_grow: options.grow_pipes,
             false_starts: 0,
+            source_has_answered: false,
             answer: None,
             route: Route {
                 holes,
@@ -248,12 +255,19 @@ impl<'a, K: Kernel> Engine<'a, K> {
             }
             Ok(Step::Filled) => {
                 self.false_starts = 0;
+                self.source_has_answered = true;
                 Ok(Advance::Again)
             }
             Ok(Step::Interrupted) => Ok(Advance::On),
-            Ok(Step::Blocked(side)) => Ok(Advance::Blocked(side)),
+            Ok(Step::Blocked(side)) => {
+                self.source_has_answered |= side != Side::Sink;
+                Ok(Advance::Blocked(side))
+            }
             Ok(Step::Limit) => Ok(Advance::Ended(Ended::Limit)),
-            Ok(Step::Eof) => self.end_of_file(strategy),
+            Ok(Step::Eof) => {
+                self.credit_confirmation();
+                self.end_of_file(strategy)
+            }
             Ok(Step::Unsupported(cause)) => self.fall_back(strategy, cause),
             Err(fault) => {
                 let has_moved = attempt.has_moved();
@@ -294,6 +308,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
         match self.phase {
             _ if has_residue => Strategy::Buffered,
             Phase::Opening(strategy) => strategy,
+            Phase::Confirming => Strategy::Buffered,
             Phase::Main => self.strategy,
         }
     }
@@ -374,7 +389,11 @@ impl<'a, K: Kernel> Engine<'a, K> {
         self.route.bad.delivered = self.bytes;
         if n > 0 {
             self.false_starts = 0;
+            self.source_has_answered = true;
             self.sync_data()?;
+            if self.phase == Phase::Confirming {
+                self.phase = Phase::Main;
+            }
         }
         let came_at_once = n >= plan::SMALL || self.route.buffer.was_filled();
         let is_bulk = self.bytes >= plan::OPENING && came_at_once;

@@ -73,6 +73,8 @@ pub(crate) struct Fanout<'a, K> {
     may_grow: bool,
     may_take_turns: bool,
     false_starts: u32,
+    /// Whether the source may be a FIFO that nobody has opened for writing yet, which does not poll as ended.
+    may_lack_writer: bool,
     /// Room for what is polled.
     polled: Vec<PollFd<'a>>,
 }
@@ -148,6 +150,7 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             may_grow: options.grow_pipes,
             may_take_turns: form != Form::Buffer && source.endpoint.kind == Kind::Pipe,
             false_starts: 0,
+            may_lack_writer: source.endpoint.kind == Kind::Pipe && source.endpoint.nonblocking,
             kernel,
             options,
             plan,

@@ -159,12 +159,19 @@
 //! A disk that cannot be read everywhere need not be the end either: with
 //! [`skip_errors`](Transfer::skip_errors) its bad places become zeros.
 //!
+//! # Messages
+//!
+//! A datagram or seqpacket socket is read and written message by message. An empty datagram ends
+//! the transfer, as a read of 0 bytes does anywhere else. A [limit](Transfer::limit) cuts no message.
+//!
 //! # Page sharing
 //!
 //! From a file into a pipe or socket the kernel passes the page cache's own pages. It is what makes
 //! this fast, and it means that **a later write to the file can change bytes that were already
-//! moved and not yet read**. Where that matters, ask for [`stable(true)`](Transfer::stable). Plan
-//! and report say whether pages are shared. What an offload saves is the copy through user space;
+//! moved and not yet read**. A pipe or socket as the source may hold pages of a file that somebody
+//! spliced or sent there, and they are passed on to another pipe or socket in the same way. Where
+//! that matters, ask for [`stable(true)`](Transfer::stable). Plan and report say whether pages are
+//! shared. What an offload saves is the copy through user space;
 //! the kernel may still copy on its own account.
 //!
 //! # Signals

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::sys::{Errno, Kernel, Patience, Result, retried};
+use crate::sys::{Errno, Kernel, Patience, Result, SpliceFlags, retried};
 
 /// What is asked for, and what an unprivileged user may have (`/proc/sys/fs/pipe-max-size`).
 pub(crate) const WANTED: usize = 1 << 20;
@@ -75,6 +75,18 @@ impl Pipe {
     pub(crate) fn writer(&self) -> BorrowedFd<'_> {
         self.writer.as_fd()
     }
+}
+
+/// Whether a pipe holds nothing and nobody has it open for writing, which a read would tell by 0.
+///
+/// A FIFO that is opened for reading in non-blocking mode, and never was for writing, polls as if its writer were to be
+/// waited for. `tee(2)` says what a read would, and takes nothing.
+pub(crate) fn has_ended<K: Kernel>(kernel: &K, pipe: BorrowedFd<'_>) -> bool {
+    let Ok((_reader, writer)) = kernel.pipe() else {
+        return false;
+    };
+    let flags = SpliceFlags::NONBLOCK;
+    retried(|| kernel.tee(pipe, writer.as_fd(), 1, flags)) == Ok(0)
 }
 
 /// Enlarges a pipe to `wanted` bytes or as near as the user's budget allows, and returns the new capacity

@@ -6,6 +6,7 @@ use std::fmt;
 use crate::endpoint::{Endpoint, FileSystem, Kind};
 use crate::error::Failure;
 use crate::options::{Options, Reflink};
+use crate::report::PageSharing;
 use crate::strategy::Strategy;
 use fit::{Fit, fit};
 
@@ -17,7 +18,8 @@ mod several;
 
 pub use candidate::{Candidate, Verdict};
 
-pub(crate) use fit::shares_pages;
+pub(crate) use fit::page_sharing;
+use fit::shares_pages;
 pub(crate) use repeated::plan_repeated;
 pub(crate) use rewritten::plan_rewritten;
 pub(crate) use several::plan_several;
@@ -231,8 +233,9 @@ impl Plan {
         &self.candidates
     }
 
-    /// Whether pages of the source file are handed to a pipe or socket, where a later write to the
-    /// file can still change them.
+    /// Whether pages are handed to a pipe or socket in which a later write to a file can still change
+    /// them: those of the source file, or those that a source pipe or socket holds, which may be a
+    /// file's because somebody spliced or sent them there.
     ///
     /// # Examples
     ///
@@ -250,15 +253,20 @@ impl Plan {
     /// ```
     #[must_use]
     pub fn shares_pages(&self) -> bool {
+        self.page_sharing() != PageSharing::None
+    }
+
+    fn page_sharing(&self) -> PageSharing {
         let ways = self.ways.iter().map(|way| match way.strategy {
             Strategy::Buffered => Strategy::Buffered,
             _ => Strategy::Splice,
         });
         let mut ways = ways.chain(self.ways.is_empty().then(|| self.strategy()));
-        self.sinks.iter().any(|sink| {
+        let shared = self.sinks.iter().map(|sink| {
             let way = ways.next().unwrap_or(Strategy::Buffered);
-            shares_pages(way, &self.source, sink)
-        })
+            page_sharing(way, &self.source, sink)
+        });
+        shared.max().unwrap_or_default()
     }
 
     /// How each sink is served, if there are several, and why: those of
@@ -347,12 +355,6 @@ impl fmt::Display for Plan {
                 f.write_str(" and until 32 KiB arrive at once")?;
             }
         }
-        if self.shares_pages() {
-            write!(
-                f,
-                "\npages: shared with the source file until the sink's reader has taken them"
-            )?;
-        }
-        Ok(())
+        write!(f, "{}", self.page_sharing())
     }
 }

@@ -5,10 +5,12 @@ use std::fmt;
 use crate::strategy::Strategy;
 
 mod attempt;
+mod page_sharing;
 mod sink;
 mod skipped;
 
 pub use attempt::Attempt;
+pub(crate) use page_sharing::PageSharing;
 pub use sink::SinkReport;
 pub use skipped::Skipped;
 
@@ -73,7 +75,7 @@ pub struct Report {
     pub(crate) sinks: Vec<SinkReport>,
     pub(crate) hole_bytes: u64,
     pub(crate) skipped_bytes: u64,
-    pub(crate) shared_pages: bool,
+    pub(crate) shared_pages: PageSharing,
     pub(crate) grown_source: Option<usize>,
     pub(crate) grown_sink: Option<usize>,
     pub(crate) undelivered: Undelivered,
@@ -121,7 +123,7 @@ impl Report {
             sinks: Vec::new(),
             hole_bytes: 0,
             skipped_bytes: 0,
-            shared_pages: false,
+            shared_pages: PageSharing::None,
             grown_source: None,
             grown_sink: None,
             undelivered: Undelivered::default(),
@@ -239,8 +241,9 @@ impl Report {
         self.skipped_bytes
     }
 
-    /// Whether pages of the source file were passed to a pipe or socket, where a later write to the
-    /// file could still change them.
+    /// Whether pages were passed to a pipe or socket in which a later write to a file could still
+    /// change them: those of the source file, or those that a source pipe or socket held, which may
+    /// have been a file's.
     ///
     /// # Examples
     ///
@@ -262,7 +265,7 @@ impl Report {
     /// ```
     #[must_use]
     pub fn shared_pages(&self) -> bool {
-        self.shared_pages
+        self.shared_pages != PageSharing::None
     }
 
     /// The new capacity in bytes of the caller's source pipe, if it was enlarged.
@@ -303,8 +306,8 @@ impl Report {
     }
 
     /// Bytes that were taken from a source that cannot be rewound and that the sink did not get,
-    /// because the transfer was stopped or failed in between. They come before whatever the source
-    /// still holds. Of a [`Rewrite`](crate::Rewrite): what was made and the sink did not get, whatever the source is.
+    /// because the transfer was stopped or failed in between, or because the limit cuts a record that
+    /// can only be read whole. They come before whatever the source still holds. Of a [`Rewrite`](crate::Rewrite): what was made and the sink did not get, whatever the source is.
     ///
     /// # Examples
     ///
@@ -390,12 +393,7 @@ impl fmt::Display for Report {
                 write!(f, "\npipe: the {end} was enlarged to {capacity} bytes")?;
             }
         }
-        if self.shared_pages {
-            write!(
-                f,
-                "\npages: shared with the source file until the sink's reader has taken them"
-            )?;
-        }
+        write!(f, "{}", self.shared_pages)?;
         let undelivered = Bytes(self.undelivered().len() as u64);
         if undelivered.0 > 0 {
             let verb = if undelivered.0 == 1 { "is" } else { "are" };

@@ -4,7 +4,7 @@ use crate::bad_places::BadPlaces;
 use crate::buffer::{self, Buffer};
 use crate::detour::Detour;
 use crate::end::End;
-use crate::endpoint::Kind;
+use crate::endpoint::{Kind, RECORD};
 use crate::options::Options;
 use crate::pipe::{self, Pipe};
 use crate::records::Records;
@@ -13,6 +13,9 @@ use crate::sys::{Kernel, Patience, Result};
 
 /// What sees every byte on its way.
 pub(crate) type Inspector<'a> = Box<dyn FnMut(&[u8]) + 'a>;
+
+/// The most that a packet of a pipe holds where pages have 4 KiB.
+const PACKET: usize = 4096;
 
 /// Everything that a step works on.
 ///
@@ -25,6 +28,8 @@ pub(crate) struct Route<'a> {
     pub(crate) pipe: Option<Pipe>,
     /// What the private pipe is to hold, in bytes.
     pub(crate) pipe_size: usize,
+    /// Whether nothing can be spliced into the private pipe, so that a packet is cut where a limit or a rate cuts it.
+    pub(crate) refuses_part: bool,
     /// Where what `O_DIRECT` forbids goes.
     pub(crate) source_detour: Detour,
     pub(crate) sink_detour: Detour,
@@ -66,6 +71,7 @@ impl<'a> Route<'a> {
             buffer: Buffer::default(),
             pipe: None,
             pipe_size: pipe::WANTED,
+            refuses_part: false,
             source_detour: Detour::default(),
             sink_detour: Detour::default(),
             gather: None,
@@ -85,6 +91,9 @@ impl<'a> Route<'a> {
         };
         let least = match self.source.endpoint.kind {
             Kind::Datagram => buffer::FULL,
+            // A packet must find room, also behind what waits for a whole block.
+            Kind::Pipe if self.sink.endpoint.direct => 2 * PACKET,
+            Kind::Other => RECORD,
             _ => 0,
         };
         Self {

@@ -120,7 +120,7 @@ pub(crate) enum Step {
     Filled,
     /// The call says that the source has ended.
     Eof,
-    /// The next message is longer than the limit allows; it stays in the source.
+    /// The next message is longer than the limit allows; it stays in the source, or in the buffer, whole.
     Limit,
     /// Nothing moves until this side is ready; [`Side::Neither`] when the call does not say which.
     Blocked(Side),

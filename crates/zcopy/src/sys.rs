@@ -97,6 +97,12 @@ pub(crate) trait Kernel {
     fn open_again(&self, fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd>;
     /// `SO_RCVTIMEO` of a source, `SO_SNDTIMEO` of a sink.
     fn socket_timeout(&self, fd: BorrowedFd<'_>, receiving: bool) -> Result<Option<Duration>>;
+    /// `SO_ERROR`, which the kernel forgets when it has told it.
+    fn socket_error(&self, fd: BorrowedFd<'_>) -> Result<Option<Errno>>;
+    /// Reads into no buffers at all: `EINVAL` if the file has no read operation.
+    fn read_nothing(&self, fd: BorrowedFd<'_>) -> Result<()>;
+    /// Writes from no buffers at all: `EINVAL` if the file has no write operation.
+    fn write_nothing(&self, fd: BorrowedFd<'_>) -> Result<()>;
 
     // Moving bytes.
 
@@ -269,6 +275,18 @@ impl Kernel for Linux {
             Timeout::Send
         };
         rustix::net::sockopt::socket_timeout(fd, which)
+    }
+
+    fn socket_error(&self, fd: BorrowedFd<'_>) -> Result<Option<Errno>> {
+        rustix::net::sockopt::socket_error(fd).map(std::result::Result::err)
+    }
+
+    fn read_nothing(&self, fd: BorrowedFd<'_>) -> Result<()> {
+        rustix::io::readv(fd, &mut []).map(|_| ())
+    }
+
+    fn write_nothing(&self, fd: BorrowedFd<'_>) -> Result<()> {
+        rustix::io::writev(fd, &[]).map(|_| ())
     }
 
     fn read(

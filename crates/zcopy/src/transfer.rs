@@ -149,10 +149,13 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Moves at most `bytes` bytes. The source is never read beyond them.
+    /// Moves at most `bytes` bytes, and reads no more from a file, pipe or stream socket.
     ///
     /// A message of a datagram socket is moved whole or, if it is longer than what is left, not at
-    /// all.
+    /// all: it stays in the socket. If another reader took the message that was looked at, and the one
+    /// in its place is longer, that message is [handed back](Report::undelivered). So is the rest of a
+    /// record that an event descriptor or another device gives whole or not at all; those are read
+    /// with room for 8 KiB. An empty datagram ends the transfer: see [`run`](Self::run).
     ///
     /// # Examples
     ///
@@ -222,14 +225,16 @@ impl<'a> Transfer<'a> {
         self
     }
 
-    /// Refuses every strategy that lets a later write to the source file change bytes that have
-    /// been moved already.
+    /// Refuses every strategy that lets a later write to a file change bytes that have been moved
+    /// already.
     ///
     /// By default a file's pages are passed to a pipe or socket as they are, which is what makes it
     /// fast. Until the reader has taken them they are still the file's, and who writes to the file
-    /// meanwhile writes to them. With `stable(true)` the bytes are copied, unless the source cannot
-    /// change: a memfd sealed against writing and shrinking, a socket, a file on a
-    /// read-only image.
+    /// meanwhile writes to them. A source that is a pipe or socket may hold such pages too, because
+    /// somebody spliced or sent them there; to another pipe or socket they are passed on as they are.
+    /// With `stable(true)` the bytes are copied by read and write, unless they cannot change: those
+    /// of a memfd sealed against writing and shrinking, or of a file on a read-only image. What goes
+    /// to a file or device is always a copy.
     ///
     /// # Examples
     ///
@@ -339,6 +344,18 @@ impl<'a> Transfer<'a> {
     /// Descriptors in non-blocking mode are waited for by `poll(2)`; interrupted calls are made
     /// again. A socket whose own `SO_RCVTIMEO` or `SO_SNDTIMEO` expires ends the transfer with an
     /// error of kind [`WouldBlock`](std::io::ErrorKind::WouldBlock).
+    ///
+    /// The transfer ends where a read of the source brings nothing. A datagram socket says so with an
+    /// empty message too, which nothing tells from the end, and which is not passed on: the transfer ends with
+    /// [`Ended::Eof`](crate::Ended::Eof), and can be run again for what follows.
+    ///
+    /// # Kernel notes
+    ///
+    /// `splice(2)` brings nothing at the urgent mark of a TCP stream either; a read gets past it. Urgent bytes
+    /// are left out, as `read(2)` leaves them out, unless the socket has `SO_OOBINLINE`.
+    ///
+    /// A read takes one packet out of a pipe in packet mode (`pipe2(O_DIRECT)`) and throws away what it has no
+    /// room for. Where a limit or a rate asks for less than a packet, a splice takes that much, and leaves the rest in the pipe.
     ///
     /// # Errors
     ///

@@ -9,7 +9,7 @@ use crate::endpoint::{Kind, SECTOR};
 use crate::error::Failure;
 use crate::fault::{Cause, Fault, Side};
 use crate::plan;
-use crate::report::Ended;
+use crate::report::{Attempt, Ended};
 use crate::route::Ask;
 use crate::strategy::{Step, Strategy, buffered};
 use crate::sys::{Errno, Kernel, Patience, PollFd, PollFlags, SeekFrom, retried};
@@ -42,8 +42,8 @@ impl<K: Kernel> Engine<'_, K> {
         Advance::Again
     }
 
-    /// Believes the end of file of a pipe, a stream, or a read. Anything else may have been a file
-    /// that hides its size, so that a read has the last word.
+    /// Believes the end of file of a pipe or a read. Anything else may have been a file that hides its
+    /// size, or the urgent mark of a stream, so that a read has the last word.
     pub(super) fn end_of_file(&mut self, strategy: Strategy) -> Result<Advance, Failure> {
         let rest = self.route.source.give_back_rest(&self.kernel);
         rest.map_err(|errno| Fault::new("lseek", Side::Source, errno))?;
@@ -54,10 +54,14 @@ impl<K: Kernel> Engine<'_, K> {
             Strategy::Buffered => true,
             // Out of a pipe, a 0 may mean that the sink took nothing.
             Strategy::Splice if source == Kind::Pipe => sink == Kind::Pipe,
-            _ => matches!(source, Kind::Pipe | Kind::Stream),
+            _ => source == Kind::Pipe,
         };
         if is_certain {
             return Ok(Advance::Ended(Ended::Eof));
+        }
+        if source == Kind::Stream {
+            self.phase = Phase::Confirming;
+            return Ok(Advance::Again);
         }
         if plan::forced(&self.options).is_none() {
             self.strategy = Strategy::Buffered;
@@ -88,6 +92,28 @@ impl<K: Kernel> Engine<'_, K> {
             Some(_) => Ok(Advance::On),
             None => Err(stopped_early(strategy)),
         }
+    }
+
+    /// Counts a read that only confirmed the end of a stream among the calls of the strategy that the caller insists on.
+    pub(super) fn credit_confirmation(&mut self) {
+        let Some(forced) = plan::forced(&self.options).filter(|_| self.phase == Phase::Confirming)
+        else {
+            return;
+        };
+        let mut attempts = self.attempts.iter();
+        let only_confirmed =
+            |attempt: &Attempt| attempt.strategy == Strategy::Buffered && attempt.bytes == 0;
+        if let Some(index) = attempts.position(only_confirmed) {
+            let calls = self.attempts.remove(index).calls;
+            self.attempt(forced).calls += calls;
+        }
+    }
+
+    /// Whether the source may stand at an urgent mark, which no splice gets past: in non-blocking mode it says `EAGAIN`
+    /// there, though it polls as readable.
+    pub(super) fn may_be_at_mark(&self) -> bool {
+        let is_spliced = matches!(self.current(), Strategy::Splice | Strategy::SplicePipe);
+        is_spliced && self.route.source.endpoint.kind == Kind::Stream && self.route.wants_more()
     }
 
     /// Why the strategy that the caller insists on goes no further. Once it has moved bytes, a limit of

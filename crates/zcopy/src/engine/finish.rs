@@ -23,7 +23,10 @@ impl<K: Kernel> Engine<'_, K> {
         let shared_pages = self
             .attempts
             .iter()
-            .any(|attempt| attempt.bytes > 0 && plan::shares_pages(attempt.strategy, source, sink));
+            .filter(|attempt| attempt.bytes > 0)
+            .map(|attempt| plan::page_sharing(attempt.strategy, source, sink))
+            .max()
+            .unwrap_or_default();
         let report = Report {
             bytes: self.bytes,
             records: self.route.records.count(),

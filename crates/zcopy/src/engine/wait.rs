@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use super::{Engine, FALSE_STARTS};
+use super::{Engine, FALSE_STARTS, Phase};
 use crate::clock::Clock;
 use crate::end::End;
 use crate::endpoint::{Endpoint, Kind};
@@ -59,7 +59,11 @@ impl<K: Kernel> Engine<'_, K> {
         let fills_first = matches!(strategy, Strategy::Buffered | Strategy::SplicePipe);
         // A splice can be told not to wait for a pipe, and a private one tells whose answer it is.
         let is_told = |end: &Endpoint| strategy == Strategy::SplicePipe && end.kind == Kind::Pipe;
-        let needs_source = is_empty && source.can_starve() && !is_told(source);
+        // A FIFO that nobody has opened for writing polls as if its writer were to be waited for. In non-blocking mode a
+        // read says at once that it has ended, and never sleeps.
+        let may_lack_writer =
+            source.kind == Kind::Pipe && source.nonblocking && !self.source_has_answered;
+        let needs_source = is_empty && source.can_starve() && !is_told(source) && !may_lack_writer;
         let needs_sink = sink.can_block() && !(is_empty && fills_first) && !is_told(sink);
         self.wait_for(needs_source, needs_sink)
     }
@@ -70,6 +74,10 @@ impl<K: Kernel> Engine<'_, K> {
             return Err(timed_out.into());
         }
         self.false_starts += 1;
+        if self.false_starts > 1 && side != Side::Sink && self.may_be_at_mark() {
+            self.phase = Phase::Confirming;
+            return Ok(ControlFlow::Continue(()));
+        }
         if self.false_starts > FALSE_STARTS {
             let strategy = self.current();
             let can_change =
@@ -107,19 +115,22 @@ impl<K: Kernel> Engine<'_, K> {
         wait_for(&self.kernel, &mut self.clock, wanted, progress)
     }
 
-    /// `EAGAIN` from a socket that blocks is its own `SO_RCVTIMEO` or `SO_SNDTIMEO`: an answer, not
-    /// a reason to try again.
+    /// The time-out of a socket that a call came to, which is an answer, not a reason to try again.
     fn timed_out_in_call(&mut self, side: Side) -> Option<Fault> {
-        if self.patience() == Patience::NoWait {
-            return None;
-        }
-        let mut is_patient_socket = |side| self.is_socket(side) && self.blocks(side);
+        let patience = self.patience();
+        let mut has_timed_out = |side| {
+            let end = match side {
+                Side::Source => &mut self.route.source,
+                _ => &mut self.route.sink,
+            };
+            end.has_timed_out(&self.kernel, side, patience)
+        };
         let culprit = match side {
-            Side::Neither if is_patient_socket(Side::Source) => Side::Source,
+            Side::Neither if has_timed_out(Side::Source) => Side::Source,
             Side::Neither => Side::Sink,
             side => side,
         };
-        if !is_patient_socket(culprit) {
+        if !has_timed_out(culprit) {
             return None;
         }
         // Of a direct splice the other end is a pipe, and if that does not block, it may be the one
@@ -139,14 +150,6 @@ impl<K: Kernel> Engine<'_, K> {
         };
         end.blocks(&self.kernel)
     }
-
-    fn is_socket(&self, side: Side) -> bool {
-        let end = match side {
-            Side::Source => &self.route.source,
-            _ => &self.route.sink,
-        };
-        end.endpoint.is_socket()
-    }
 }
 
 /// Waits until each of the ends, at most two, has been ready once. The observer is shown `progress` at
@@ -160,6 +163,14 @@ pub(crate) fn wait_for<K: Kernel>(
     let since = clock.start_of_wait(kernel);
     // Those that are not ready yet stand in front.
     let mut n = ends.len();
+    for index in (0..n).rev() {
+        let (side, end) = &mut ends[index];
+        // The call will say why it moves nothing, which no wait would.
+        if clock.ticks() && end.is_inert(kernel, *side) {
+            n -= 1;
+            ends.swap(index, n);
+        }
+    }
     while n > 0 {
         let waiting = &mut ends[..n];
         let mut timeout = clock.until_tick(kernel);

@@ -16,6 +16,7 @@ use crate::sys::{Errno, Kernel, Patience};
 ///
 /// What it has been given and has not yet accepted lies in its own private pipe and buffer, or, if it
 /// is written to, in the hub's buffer.
+#[allow(clippy::struct_excessive_bools, reason = "facts, one by one")]
 pub(crate) struct Branch<'a> {
     /// Its sink and its private pipe. Nothing is taken from the source this way.
     pub(crate) route: Route<'a>,
@@ -41,6 +42,8 @@ pub(crate) struct Branch<'a> {
     pub(crate) blocked: bool,
     /// Since when it has not moved, if it was waited for.
     pub(crate) blocked_since: Option<Duration>,
+    /// Whether its socket polls as broken though it is not: completions of somebody's `MSG_ZEROCOPY` wait to be read.
+    pub(crate) has_completions: bool,
     pub(crate) trail: Option<Trail>,
 }
 
@@ -58,6 +61,7 @@ impl<'a> Branch<'a> {
             is_detached: false,
             blocked: false,
             blocked_since: None,
+            has_completions: false,
             trail,
         }
     }
@@ -94,7 +98,8 @@ impl<'a> Branch<'a> {
         let is_ready = patience == Patience::Block
             || is_told
             || !self.route.sink.endpoint.can_block()
-            || self.route.sink.is_writable(kernel);
+            || self.route.sink.is_writable(kernel)
+            || self.route.sink.is_inert(kernel, Side::Sink);
         self.blocked = !is_ready;
         is_ready
     }
@@ -192,16 +197,15 @@ impl<'a> Branch<'a> {
         Ok(step)
     }
 
-    /// `EAGAIN` from a socket that blocks is its own `SO_SNDTIMEO`: an answer, not a reason to wait.
-    /// Without one it spoke of the pipe that was to be spliced from.
+    /// Notes that its sink is to be waited for, unless its own `SO_SNDTIMEO` has answered. Without one `EAGAIN` spoke of
+    /// the pipe that was to be spliced from.
     pub(crate) fn blocked<K: Kernel>(
         &mut self,
         kernel: &K,
         patience: Patience,
     ) -> Result<(), Fault> {
         let sink = &mut self.route.sink;
-        let waits = patience == Patience::Block && sink.endpoint.is_socket() && sink.blocks(kernel);
-        if waits && matches!(kernel.socket_timeout(sink.fd, false), Ok(Some(_))) {
+        if sink.has_timed_out(kernel, Side::Sink, patience) {
             return Err(Fault::new("write", Side::Sink, Errno::AGAIN));
         }
         self.blocked = true;

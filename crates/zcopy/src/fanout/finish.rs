@@ -23,10 +23,13 @@ impl<K: Kernel> Fanout<'_, K> {
         // The first failure is the one that counts.
         let outcome = outcome.and_then(|ended| tidied.map(|()| ended));
         let source = self.hub.route.source.endpoint;
-        let shared_pages = self.branches.iter().any(|branch| {
-            branch.has_spliced
-                && plan::shares_pages(Strategy::Splice, &source, &branch.route.sink.endpoint)
-        });
+        let spliced = self.branches.iter().filter(|branch| branch.has_spliced);
+        let shared_pages = spliced
+            .map(|branch| {
+                plan::page_sharing(Strategy::Splice, &source, &branch.route.sink.endpoint)
+            })
+            .max()
+            .unwrap_or_default();
         let attempts = [self.by_tee, self.by_writing].into_iter();
         let attempts = attempts.filter(|a| a.calls > 0 || a.cause.is_some());
         let branches = self.branches.iter().enumerate();

@@ -2,11 +2,12 @@
 
 use std::os::fd::BorrowedFd;
 
+use crate::buffer;
 use crate::end::End;
-use crate::fault::{Fault, Side};
+use crate::fault::{Cause, Fault, Side};
 use crate::route::{Ask, Route};
 use crate::strategy::{Step, buffered, splice_pipe, tee};
-use crate::sys::{Kernel, Patience};
+use crate::sys::{Kernel, Patience, retried};
 
 /// What the bytes wait in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +31,8 @@ pub(crate) struct Hub<'a> {
     pub(crate) route: Route<'a>,
     /// How many bytes have been taken out of the pipe, or, without one, out of the source.
     pub(crate) head: u64,
-    /// What was read beyond the limit and cannot be gone back over: the rest of a message that somebody
-    /// else's took the place of.
+    /// What was read beyond the limit and cannot be gone back over: the rest of a packet or record, or a message that
+    /// took the place of one that another reader has.
     pub(crate) surplus: Vec<u8>,
 }
 
@@ -75,6 +76,59 @@ impl<'a> Hub<'a> {
             rest.map_err(|errno| Fault::new("lseek", Side::Source, errno))?;
         }
         Ok(answer)
+    }
+
+    /// Reads from the source and writes what came into the empty private pipe, because a splice got nothing out of a
+    /// stream: it has ended, or stands at its urgent mark. No answer means that bytes came.
+    pub(crate) fn fill_by_read<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        max: u64,
+        patience: Patience,
+    ) -> Result<Option<Step>, Fault> {
+        let source = &self.route.source;
+        if patience == Patience::NoWait && !source.would_answer(kernel) {
+            return Ok(Some(Step::Blocked(Side::Source)));
+        }
+        let room = self.route.pipe.as_ref().map_or(0, |pipe| pipe.capacity);
+        let max = max.min(room.min(buffer::SMALL) as u64);
+        if let Some(answer) =
+            buffered::fill(kernel, &mut self.route, &ask(max, max.max(1), patience))?
+        {
+            return Ok(Some(answer));
+        }
+        let Route {
+            buffer,
+            pipe: Some(pipe),
+            calls,
+            ..
+        } = &mut self.route
+        else {
+            return Ok(Some(Step::Interrupted));
+        };
+        while !buffer.is_empty() {
+            *calls += 1;
+            // It is empty and has room for all of them, so that the call does not sleep.
+            let bytes = buffer.pending();
+            let written = retried(|| kernel.write(pipe.writer(), None, bytes, Patience::Block));
+            let cause = match written {
+                Ok(0) => Cause::Nothing,
+                Ok(n) => {
+                    pipe.in_flight += n as u64;
+                    buffer.take(n);
+                    continue;
+                }
+                Err(errno) => errno.into(),
+            };
+            self.surplus = buffer.pending().to_vec();
+            buffer.cut(self.surplus.len());
+            return Err(Fault {
+                call: "write",
+                side: Side::Neither,
+                cause,
+            });
+        }
+        Ok(None)
     }
 
     /// Shares up to `len` bytes with a pipe, and leaves them where they are.
@@ -123,7 +177,7 @@ impl<'a> Hub<'a> {
         if answer.is_none() {
             let n = self.route.buffer.pending().len() as u64;
             self.head += n;
-            // What reads whole blocks may read more than there should be.
+            // What reads whole blocks, packets or records may read more than there should be.
             let surplus = n.saturating_sub(remaining);
             if surplus > 0 {
                 if !self.route.source.rewind(kernel, surplus) {
@@ -133,6 +187,10 @@ impl<'a> Hub<'a> {
                 self.route.buffer.cut(surplus as usize);
                 self.head -= surplus;
             }
+        } else if answer == Some(Step::Limit) {
+            // A whole message that is not wanted, if another reader took the one that was looked at.
+            self.surplus = self.route.buffer.pending().to_vec();
+            self.route.buffer.cut(self.surplus.len());
         }
         Ok(answer)
     }
@@ -171,7 +229,7 @@ pub(crate) fn vanished(call: &'static str) -> Fault {
     Fault {
         call,
         side: Side::Source,
-        cause: crate::fault::Cause::Nothing,
+        cause: Cause::Nothing,
     }
 }
 

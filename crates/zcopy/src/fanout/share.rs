@@ -102,8 +102,11 @@ impl<K: Kernel> Fanout<'_, K> {
     fn not_filled(&mut self, step: Step) -> Result<Advance, Failure> {
         let source = self.hub.route.source.endpoint;
         match step {
-            Step::Eof if source.is_socket() || source.kind == Kind::Pipe => {
-                Ok(Advance::Ended(Ended::Eof))
+            Step::Eof if source.kind == Kind::Pipe => Ok(Advance::Ended(Ended::Eof)),
+            Step::Eof if source.kind == Kind::Stream => self.read_past_mark(),
+            // It polled as readable, and nothing can be spliced from it all the same.
+            Step::Blocked(_) if source.kind == Kind::Stream && self.false_starts > 0 => {
+                self.read_past_mark()
             }
             Step::Eof => self.confirm_end(),
             // There is no pipe to be had: what served so far serves on.
@@ -132,6 +135,22 @@ impl<K: Kernel> Fanout<'_, K> {
         Ok(())
     }
 
+    /// A stream has ended, or stands at its urgent mark: a read tells, and gets past it.
+    fn read_past_mark(&mut self) -> Result<Advance, Failure> {
+        let max = self.bound - self.hub.head;
+        let patience = self.patience();
+        match self.hub.fill_by_read(&self.kernel, max, patience)? {
+            None => {
+                self.share_end = Some(self.hub.consumed());
+                self.false_starts = 0;
+                Ok(Advance::On)
+            }
+            Some(Step::Eof) => Ok(Advance::Ended(Ended::Eof)),
+            Some(Step::Blocked(_)) => self.source_blocked(),
+            Some(_) => Ok(Advance::On),
+        }
+    }
+
     /// A file may hide its size: a read has the last word.
     fn confirm_end(&mut self) -> Result<Advance, Failure> {
         let max = self.bound - self.hub.head;
@@ -148,12 +167,11 @@ impl<K: Kernel> Fanout<'_, K> {
         }
     }
 
-    /// `EAGAIN` from a socket that blocks is its own `SO_RCVTIMEO`.
+    /// Waits for the source, unless its own `SO_RCVTIMEO` has answered.
     fn source_blocked(&mut self) -> Result<Advance, Failure> {
         let patience = self.patience();
         let source = &mut self.hub.route.source;
-        if patience == Patience::Block && source.endpoint.is_socket() && source.blocks(&self.kernel)
-        {
+        if source.has_timed_out(&self.kernel, Side::Source, patience) {
             return Err(Fault::new("read", Side::Source, Errno::AGAIN).into());
         }
         Ok(Advance::Blocked)
@@ -224,7 +242,12 @@ impl<K: Kernel> Fanout<'_, K> {
         let shares = shares.filter(|b| b.is_live() && b.is_shared_with());
         let end = shares.map(|branch| branch.taken).min();
         let end = end.or(self.share_end).unwrap_or(self.bound);
-        let len = end.saturating_sub(self.hub.head);
+        // A read may have brought one packet of several that were spliced out of the source for it.
+        let in_pipe = match self.hub.form {
+            Form::Pipe => 0,
+            Form::Source | Form::Buffer => self.hub.route.in_pipe(),
+        };
+        let len = end.saturating_sub(self.hub.head).max(in_pipe);
         let live = || self.branches.iter().filter(|branch| branch.is_live());
         let some_are_written_to = live().any(|branch| branch.way == Strategy::Buffered);
         let last = self

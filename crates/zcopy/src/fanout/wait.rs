@@ -9,8 +9,12 @@ use crate::endpoint::Kind;
 use crate::engine::{FALSE_STARTS, LULL};
 use crate::error::Failure;
 use crate::fault::{Fault, Side};
+use crate::pipe;
 use crate::report::Ended;
 use crate::sys::{Errno, Kernel, Patience, PollFd, PollFlags};
+
+/// How long the reader of a socket may have gone before that is seen, where poll cannot be left to tell.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 impl<K: Kernel> Fanout<'_, K> {
     /// Waits until the source has bytes or has ended, where the next call would do so unwatched, or
@@ -23,6 +27,16 @@ impl<K: Kernel> Fanout<'_, K> {
             return Ok(None);
         }
         let source = self.hub.route.source.fd;
+        if std::mem::take(&mut self.may_lack_writer)
+            && !self.hub.route.source.is_readable(&self.kernel)
+            && pipe::has_ended(&self.kernel, source)
+        {
+            return Ok(Some(Ended::Eof));
+        }
+        if self.clock.ticks() && self.hub.route.source.is_inert(&self.kernel, Side::Source) {
+            // A read will say why nothing comes, which no wait would.
+            return Ok(None);
+        }
         let since = self.start_of_wait();
         loop {
             self.polled.clear();
@@ -172,7 +186,8 @@ impl<K: Kernel> Fanout<'_, K> {
         if !self.options.watch_readers {
             return;
         }
-        let watched = self.branches.iter().filter(|b| is_watched(b));
+        let watched = self.branches.iter();
+        let watched = watched.filter(|b| is_watched(b) && !b.has_completions);
         let watched = watched
             .map(|branch| PollFd::from_borrowed_fd(branch.route.sink.fd, PollFlags::empty()));
         self.polled.extend(watched);
@@ -186,21 +201,57 @@ impl<K: Kernel> Fanout<'_, K> {
         }
         let mut place = n_wanted;
         for index in 0..self.branches.len() {
-            if !is_watched(&self.branches[index]) {
+            let branch = &self.branches[index];
+            if !is_watched(branch) || branch.has_completions {
                 continue;
             }
             let found = self.polled[place].revents();
             place += 1;
-            if found.intersects(PollFlags::ERR | PollFlags::HUP) {
-                self.sink_failed(index, Fault::new("poll", Side::Sink, Errno::PIPE))?;
+            self.see_reader(index, found)?;
+        }
+        for index in 0..self.branches.len() {
+            let branch = &self.branches[index];
+            if is_watched(branch) && branch.has_completions {
+                let mut asked = [PollFd::from_borrowed_fd(
+                    branch.route.sink.fd,
+                    PollFlags::empty(),
+                )];
+                // If the question fails, it is asked again.
+                let _ = self.kernel.poll(&mut asked, Some(Duration::ZERO));
+                self.see_reader(index, asked[0].revents())?;
             }
+        }
+        Ok(())
+    }
+
+    /// Ends a sink if its reader has gone.
+    ///
+    /// `POLLERR` alone is not believed of a socket: it may say that completions of `MSG_ZEROCOPY` wait in the error queue,
+    /// which is the caller's to read. `SO_ERROR` tells.
+    fn see_reader(&mut self, index: usize, found: PollFlags) -> Result<(), Failure> {
+        let branch = &mut self.branches[index];
+        let sink = &branch.route.sink;
+        let is_doubtful = sink.endpoint.kind == Kind::Stream
+            && found.contains(PollFlags::ERR)
+            && !found.contains(PollFlags::HUP);
+        branch.has_completions = is_doubtful && self.kernel.socket_error(sink.fd) == Ok(None);
+        if found.intersects(PollFlags::ERR | PollFlags::HUP) && !branch.has_completions {
+            self.sink_failed(index, Fault::new("poll", Side::Sink, Errno::PIPE))?;
         }
         Ok(())
     }
 
     /// Polls until the next tick, or until somebody's patience ends.
     fn poll(&mut self, left: Option<Duration>) -> Result<(), Failure> {
-        let timeout = [self.clock.until_tick(&self.kernel), left];
+        // A socket with completions would end every poll at once, so that it is looked at now and then.
+        let mut branches = self.branches.iter();
+        let looks_again = self.options.watch_readers
+            && branches.any(|branch| is_watched(branch) && branch.has_completions);
+        let timeout = [
+            self.clock.until_tick(&self.kernel),
+            left,
+            looks_again.then_some(LOOK_AGAIN),
+        ];
         let timeout = timeout.into_iter().flatten().min();
         match self.kernel.poll(&mut self.polled, timeout) {
             Ok(_) => Ok(()),

@@ -1,7 +1,6 @@
 //! The plan for several sinks: how bytes are shared, and how each sink is served.
 
-use super::fit::DIVIDES;
-use super::{Candidate, Plan, SMALL, Verdict, remaining, shares_pages};
+use super::{Candidate, Plan, SMALL, Verdict, fit, remaining, shares_pages};
 use crate::endpoint::{Endpoint, Kind, Memory};
 use crate::error::Failure;
 use crate::fault::Side;
@@ -175,7 +174,7 @@ pub(super) fn why_written_to(
         return Some("it appends, where the kernel offers no splice");
     }
     if sink.direct {
-        return Some(DIVIDES);
+        return Some(fit::DIVIDES);
     }
     match sink.kind {
         Kind::Datagram => Some("one write is one message"),
@@ -183,7 +182,7 @@ pub(super) fn why_written_to(
         Kind::Memory(Memory::Full) => Some("/dev/full takes writes alone"),
         Kind::Memory(_) | Kind::Other => Some("what this device does with a splice is not known"),
         _ if options.stable && shares_pages(Strategy::Splice, source, sink) => {
-            Some("it would share the file's pages with its reader, and stable forbids it")
+            Some(fit::why_stable_forbids(source))
         }
         _ => None,
     }

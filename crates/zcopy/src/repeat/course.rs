@@ -16,7 +16,7 @@ use crate::options::Options;
 use crate::pipe;
 use crate::plan::{self, Plan};
 use crate::progress::{Observer, Progress};
-use crate::report::{Attempt, Ended, Report, Undelivered};
+use crate::report::{Attempt, Ended, PageSharing, Report, Undelivered};
 use crate::strategy::{Step, Strategy, buffered};
 use crate::sys::{Errno, Kernel, Patience};
 
@@ -224,9 +224,8 @@ impl<'a, K: Kernel> Course<'a, K> {
 
     /// Waits for a sink that a step found not ready.
     fn wait_after(&mut self) -> Result<ControlFlow<()>, Failure> {
-        // `EAGAIN` from a socket that blocks is its own `SO_SNDTIMEO`.
-        let is_patient = self.patience() == Patience::Block;
-        if is_patient && self.sink.endpoint.is_socket() && self.sink.blocks(&self.kernel) {
+        let patience = self.patience();
+        if self.sink.has_timed_out(&self.kernel, Side::Sink, patience) {
             return Err(engine::timed_out(Side::Sink).into());
         }
         self.false_starts += 1;
@@ -294,7 +293,7 @@ impl<'a, K: Kernel> Course<'a, K> {
             sinks: Vec::new(),
             hole_bytes: 0,
             skipped_bytes: 0,
-            shared_pages: false,
+            shared_pages: PageSharing::None,
             grown_source: None,
             grown_sink: self.grown_sink,
             undelivered: Undelivered::default(),

@@ -18,7 +18,7 @@ use crate::options::Options;
 use crate::pipe;
 use crate::plan;
 use crate::progress::Progress;
-use crate::report::{Attempt, Ended, Report, Undelivered};
+use crate::report::{Attempt, Ended, PageSharing, Report, Undelivered};
 use crate::strategy::{Step, Strategy, buffered};
 use crate::sys::{Kernel, Patience};
 
@@ -231,8 +231,7 @@ impl<'a, K: Kernel, R: Rewriter> Course<'a, K, R> {
             Some(end) => (Side::Source, end),
             None => (Side::Sink, &mut self.sink),
         };
-        // `EAGAIN` from a socket that blocks is its own `SO_RCVTIMEO` or `SO_SNDTIMEO`.
-        if end.endpoint.is_socket() && end.blocks(&self.kernel) {
+        if end.has_timed_out(&self.kernel, side, Patience::Block) {
             return Err(engine::timed_out(side).into());
         }
         let waiting = Progress {
@@ -312,7 +311,7 @@ impl<'a, K: Kernel, R: Rewriter> Course<'a, K, R> {
             sinks: Vec::new(),
             hole_bytes: 0,
             skipped_bytes: 0,
-            shared_pages: false,
+            shared_pages: PageSharing::None,
             grown_source,
             grown_sink,
             undelivered: Undelivered(self.desk.made.hand_back()),

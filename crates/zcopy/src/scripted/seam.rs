@@ -113,6 +113,21 @@ impl Kernel for &Scripted {
         Ok(state.object(fd).timing().and_then(|timing| timing.timeout))
     }
 
+    fn socket_error(&self, fd: BorrowedFd<'_>) -> Result<Option<Errno>> {
+        match self.state.borrow_mut().object(fd) {
+            Object::Channel(channel) => Ok(channel.broken()),
+            _ => Ok(None),
+        }
+    }
+
+    fn read_nothing(&self, _: BorrowedFd<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn write_nothing(&self, _: BorrowedFd<'_>) -> Result<()> {
+        Ok(())
+    }
+
     fn read(
         &self,
         fd: BorrowedFd<'_>,

@@ -13,6 +13,7 @@ use crate::strategy::{Step, gather};
 use crate::sys::{Errno, Kernel, Patience, Result as Called};
 use skip::Ahead;
 
+mod packets;
 mod skip;
 
 /// What a pipe that polls as writable takes without sleeping: `PIPE_BUF`.
@@ -26,7 +27,9 @@ const TERMINAL_GRAIN: usize = 256;
 ///
 /// What another strategy left in the private pipe is read from there before anything more is read
 /// from the source. What the sink did not take stays in the buffer for the next step. A message of
-/// a datagram or seqpacket socket is read whole and written whole. A source opened with `O_DIRECT` is read
+/// a datagram or seqpacket socket is read whole and written whole. A source that loses what a short read leaves is
+/// never read with [less room](crate::endpoint::Endpoint::least_read) than it needs: what the limit does not want stays in
+/// the buffer, for the caller. A source opened with `O_DIRECT` is read
 /// in whole blocks; what the limit does not want of the last one stays in the buffer, and the source is
 /// rewound over it in the end. For a sink opened so whole blocks are gathered: what completes none waits in
 /// the buffer for more, or for the end.
@@ -86,15 +89,20 @@ fn ready<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<usiz
     gather::ready(kernel, route, ask).map_err(|errno| Fault::new("lseek", Side::Sink, errno))
 }
 
-/// Reads once into the buffer, behind what waits there for more. An answer means that nothing came.
+/// Reads once into the buffer, behind what waits there for more. An answer means that nothing came, or that what came
+/// is not wanted: [`Step::Limit`], if the message in the buffer is longer than the limit allows.
 pub(crate) fn fill<K: Kernel>(
     kernel: &K,
     route: &mut Route<'_>,
     ask: &Ask,
 ) -> Result<Option<Step>, Fault> {
-    let in_pipe = route.in_pipe();
     let pending = route.buffer.pending().len() as u64;
+    if let Some(answer) = packets::splice_part(kernel, route, ask)? {
+        return Ok(Some(answer));
+    }
+    let in_pipe = route.in_pipe();
     let source = &route.source.endpoint;
+    let least = packets::least_read(route, ask);
     if in_pipe == 0 && source.kind == Kind::Datagram {
         match kernel.next_datagram(route.source.fd, ask.patience) {
             Ok(len) if len > route.buffer.full() => {
@@ -110,7 +118,8 @@ pub(crate) fn fill<K: Kernel>(
             // One more than it has, so that the end does not look like a full buffer.
             size => size.map_or(0, |size| size.saturating_add(1)).max(in_pipe),
         };
-        let len = ask.max.min(expected).saturating_add(pending);
+        let len = ask.max.min(expected).max(least as u64);
+        let len = len.saturating_add(pending);
         let is_aligned = route.source.endpoint.direct || route.sink.endpoint.direct;
         let len = if is_aligned {
             whole_blocks(len, route)
@@ -128,7 +137,9 @@ pub(crate) fn fill<K: Kernel>(
         _ => ask.len(route, route.buffer.full() as u64),
     };
     // What waits there for more is a part of what the limit leaves.
-    let len = len.min(usize::try_from(ask.remaining - pending).unwrap_or(usize::MAX));
+    let left = ask.remaining.saturating_sub(pending);
+    let len = len.min(usize::try_from(left).unwrap_or(usize::MAX));
+    let len = len.max(least);
     let len = match &route.source.endpoint {
         source if source.direct && in_pipe == 0 && pending == 0 => {
             route.source.clamp(whole_blocks(len as u64, route)) as usize
@@ -186,6 +197,11 @@ pub(crate) fn fill<K: Kernel>(
         Ok(n) => {
             route.buffer.fill(n);
             route.bad.could_read();
+            let is_message = route.source.endpoint.kind == Kind::Datagram;
+            if is_message && n as u64 > ask.remaining {
+                // Another reader took the one that was looked at, and this one is longer.
+                return Ok(Some(Step::Limit));
+            }
             Ok(None)
         }
         Err(errno @ (Errno::INTR | Errno::AGAIN)) => stopped("read", Side::Source, errno).map(Some),
@@ -304,7 +320,7 @@ fn read<K: Kernel>(
     }
     if must_be_told(source, patience) {
         match kernel.read(fd, offset, room, Patience::NoWait) {
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => source.refuses_nowait = true,
+            Err(errno) if knows_no_nowait(errno) => source.refuses_nowait = true,
             read => return read,
         }
     }
@@ -322,7 +338,7 @@ fn write<K: Kernel>(
     let (fd, offset) = sink.at();
     if must_be_told(sink, patience) {
         match kernel.write(fd, offset, pending, Patience::NoWait) {
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => sink.refuses_nowait = true,
+            Err(errno) if knows_no_nowait(errno) => sink.refuses_nowait = true,
             written => return written,
         }
     }
@@ -368,6 +384,12 @@ fn write_blocks<K: Kernel>(
 /// memory.
 fn must_be_told(end: &End<'_>, patience: Patience) -> bool {
     patience == Patience::NoWait && end.endpoint.can_block() && !end.refuses_nowait
+}
+
+/// Whether a call that must not wait was refused as such: by the file, by the kernel, or by a seccomp filter. The plain
+/// call then speaks the truth.
+fn knows_no_nowait(errno: Errno) -> bool {
+    matches!(errno, Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM)
 }
 
 /// Accounts for `n` bytes that the sink has, counts their records, and shows them to whoever inspects.

@@ -99,7 +99,9 @@ impl<'a> Transfer<'a> {
     ///
     /// So a transfer that detaches failing sinks ends with its last reader, though its source has
     /// nothing to say. The error is `EPIPE`; while the transfer waits no signal is raised. A TCP socket
-    /// whose peer has closed is no broken one, until the peer answers by a reset. A single sink is
+    /// whose peer has closed is no broken one, until the peer answers by a reset. Nor is one whose
+    /// error queue holds completions of `MSG_ZEROCOPY` that nobody has read, though it polls as if it
+    /// were; such a socket is looked at ten times a second. A single sink is
     /// served as several are: see [`also_to`](Self::also_to).
     ///
     /// # Examples

@@ -32,6 +32,9 @@ mod sharing_blocks;
 mod sparse;
 mod syncing;
 
+mod urgent_bytes;
+mod whole_messages;
+
 mod economy;
 mod memory;
 mod pace;

@@ -12,6 +12,7 @@ mod same_outcome;
 mod steps;
 mod terminals;
 mod waiting;
+mod waiting_in_vain;
 
 pub(crate) use no_surprise::leave_no_descriptor_open;
 

@@ -147,8 +147,8 @@ fn one_byte_is_one_byte() {
     let report = Transfer::new(&source, &null).limit(1).run().unwrap();
     assert_eq!(
         report.to_string(),
-        "1 byte by buffered, up to the limit\n  \
-         buffered                     1 byte in 2 calls"
+        "1 byte by splice, up to the limit\n  \
+         splice                       1 byte in 1 call"
     );
     let full = File::options().write(true).open("/dev/full").unwrap();
     let error = Transfer::new(&source, &full).run().unwrap_err();

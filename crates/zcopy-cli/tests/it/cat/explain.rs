@@ -51,6 +51,22 @@ fn stable_copies_what_could_still_change() {
     );
 }
 
+/// A pipe may hold pages of a file that somebody spliced into it.
+#[test]
+fn stable_copies_what_a_pipe_holds() {
+    for (option, is_shared) in [("", true), ("--stable", false)] {
+        let outcome = run(&format!("cat big | cat --explain {option} | wc -c"));
+        outcome.printed(format!("{}\n", big().len()));
+        let said = "pages: shared as the source holds them";
+        assert_eq!(
+            outcome.stderr.contains(said),
+            is_shared,
+            "{}",
+            outcome.stderr
+        );
+    }
+}
+
 #[test]
 fn what_was_done_before_a_failure_is_explained_too() {
     let outcome = run("cat --explain f > /dev/full");

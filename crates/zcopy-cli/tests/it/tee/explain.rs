@@ -76,3 +76,17 @@ fn stable_copies_what_could_still_change() {
     assert!(shares(""));
     assert!(!shares("--stable"));
 }
+
+/// A pipe may hold pages of a file that somebody spliced into it.
+#[test]
+fn stable_copies_what_a_pipe_holds() {
+    let shares = |option: &str| {
+        let outcome = run(&format!("cat big | tee --explain {option} a | cat > b"));
+        assert!(outcome.files["a"] == big() && outcome.files["b"] == big());
+        outcome
+            .stderr
+            .contains("pages: shared as the source holds them")
+    };
+    assert!(shares(""));
+    assert!(!shares("--stable"));
+}

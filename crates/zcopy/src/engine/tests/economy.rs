@@ -173,3 +173,30 @@ fn a_short_file_costs_a_read_a_write_and_the_read_that_finds_its_end() {
         ]
     );
 }
+
+/// A 0 from a splice of a stream may be its urgent mark.
+#[test]
+fn the_end_of_a_spliced_stream_costs_one_read_more() {
+    for strategy in [None, Some(Strategy::SplicePipe)] {
+        let kernel = Scripted::default();
+        let source = Object::feeding(true, &patterned(600_000), &[64 << 10; 10]);
+        let source = kernel.source(source, OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        let options = Options {
+            strategy,
+            ..Options::default()
+        };
+        let report = transfer(&kernel, (&source, &sink), options).unwrap();
+        assert_eq!(report.strategy(), Strategy::SplicePipe);
+        let log = kernel.state.borrow().log.clone();
+        let moves = [Call::Read, Call::Write, Call::Splice];
+        let moves = log.iter().filter(|(call, _)| moves.contains(call));
+        let last: Vec<_> = moves.rev().take(3).collect();
+        assert!(
+            matches!(last[2], (Call::Splice, Ok(1..)))
+                && *last[1] == (Call::Splice, Ok(0))
+                && *last[0] == (Call::Read, Ok(0)),
+            "{last:?}"
+        );
+    }
+}

@@ -94,6 +94,44 @@ fn a_socket_that_times_out_is_an_error_not_a_spin() {
     }
 }
 
+/// A seccomp filter may forbid the calls that can be told not to wait. The plain ones speak the truth.
+#[test]
+fn a_filter_on_the_calls_that_do_not_wait_is_no_error() {
+    let options = Options {
+        tick: Some(millis(1000)),
+        ..Options::default()
+    };
+    for refused in [Call::Read, Call::Write] {
+        let kernel = Scripted::default();
+        kernel.state.borrow_mut().may_sleep = false;
+        let source = kernel.source(
+            Object::feeding(true, &patterned(1000), &[]),
+            OFlags::empty(),
+        );
+        let sink = kernel.sink(Object::taking(true), OFlags::empty());
+        kernel.twist(refused, &[Twist::Fails(Errno::PERM)]);
+        let report = transfer(&kernel, (&source, &sink), options).unwrap();
+        assert_eq!(report.bytes(), 1000, "{refused:?}");
+        assert!(kernel.contents(&sink) == patterned(1000));
+    }
+}
+
+/// `EAGAIN` of a socket in blocking mode that has no time-out: somebody else who has it open changed its mode for a moment.
+#[test]
+fn a_socket_without_a_time_out_does_not_time_out() {
+    for refused in [Call::Read, Call::Write] {
+        let kernel = Scripted::default();
+        let source = kernel.source(
+            Object::feeding(true, &patterned(1000), &[]),
+            OFlags::empty(),
+        );
+        let sink = kernel.sink(Object::taking(true), OFlags::empty());
+        kernel.twist(refused, &[Twist::Fails(Errno::AGAIN)]);
+        let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+        assert_eq!(report.bytes(), 1000, "{refused:?}");
+    }
+}
+
 /// A tick wakes the transfer to observe, and has no say in when a socket's patience ends.
 #[test]
 fn a_socket_times_out_when_it_says_and_not_at_the_next_tick() {

@@ -1,6 +1,7 @@
 //! 8. Page sharing is never silent.
 
 use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 
 use rustix::fs::OFlags;
@@ -14,7 +15,7 @@ use crate::mounts::Fs;
 const LEN: usize = 60_000;
 
 /// A file full of `a`, moved into a pipe, overwritten with `b`, and then read.
-fn read_after_write(file: &File, transfer: impl FnOnce(&File, &std::os::fd::OwnedFd)) -> Vec<u8> {
+fn read_after_write(file: &File, transfer: impl FnOnce(&File, &OwnedFd)) -> Vec<u8> {
     let (reader, sink) = pipe();
     transfer(file, &sink);
     file.write_all_at(&vec![b'b'; LEN], 0).unwrap();
@@ -90,11 +91,15 @@ fn promise_8_stable_refuses_a_strategy_that_shares() {
 
 #[test]
 fn promise_8_stable_leaves_the_offload_to_what_cannot_change() {
-    // A socket's first bytes are read and written, whoever asks.
+    // A socket's first bytes are read and written, whoever asks. What it holds is copied into a file.
     let bytes = crate::files::pattern(crate::every_pair::LARGE);
-    for from in [SourceKind::SealedMemfd, SourceKind::UnixStream] {
+    for (from, to) in [
+        (SourceKind::SealedMemfd, SinkKind::Pipe),
+        (SourceKind::UnixStream, SinkKind::Memfd),
+        (SourceKind::Pipe, SinkKind::Memfd),
+    ] {
         let source = Source::new(from, &bytes).unwrap();
-        let sink = Sink::new(SinkKind::Pipe).unwrap();
+        let sink = Sink::new(to).unwrap();
         let transfer = Transfer::new(&source.fd, &sink.fd).stable(true);
         let report = transfer.run().unwrap();
         assert_ne!(report.strategy(), Strategy::Buffered, "{from:?}");
@@ -163,4 +168,121 @@ fn promise_8_a_memfd_that_can_be_cut_short_is_not_taken_for_immutable() {
     let read = crate::files::read_to_end(&reader);
     assert_eq!(read.len(), LEN);
     assert!(all(&read, b'a'));
+}
+
+/// The peer of a stream.
+type Reader = OwnedFd;
+
+/// What carries a file's pages on: pipes and sockets of all kinds, with nothing in them yet.
+fn carriers() -> Vec<(&'static str, Reader, OwnedFd)> {
+    let named = |name, (reader, writer)| (name, reader, writer);
+    let (there, here) = crate::ends::tcp();
+    vec![
+        named("pipe", pipe()),
+        named("unix", unix(rustix::net::SocketType::STREAM)),
+        named("tcp", (there, here)),
+    ]
+}
+
+/// Somebody sends a file into a pipe or socket, from there it is moved on, and then the file is written to.
+#[test]
+fn promise_8_what_a_pipe_or_socket_holds_of_a_file_does_not_change_with_stable() {
+    for (from, source, feeder) in carriers() {
+        for (to, reader, sink) in carriers() {
+            for also in [false, true] {
+                for way in every_way() {
+                    if matches!(
+                        way,
+                        Some(Strategy::Reflink | Strategy::CopyFileRange | Strategy::Sendfile)
+                    ) {
+                        continue;
+                    }
+                    let what = format!("{from} to {to}, {also}, {way:?}");
+                    let file = crate::files::file(&vec![b'a'; LEN]);
+                    let sent = Transfer::new(&file, &feeder)
+                        .source_offset(0)
+                        .limit(LEN as u64);
+                    assert!(sent.run().unwrap().shared_pages(), "{what}");
+                    let (log, (other, also_sink)) = (crate::files::file(b""), pipe());
+                    let transfer = |stable| {
+                        let transfer = Transfer::new(&source, &sink).limit(LEN as u64);
+                        let transfer = match way {
+                            Some(way) => transfer.strategy(way),
+                            None => transfer,
+                        };
+                        if also {
+                            transfer.also_to(&log).also_to(&also_sink).stable(stable)
+                        } else {
+                            transfer.stable(stable)
+                        }
+                    };
+                    // The forced one that stable forbids says so, and leaves the bytes to another.
+                    let forced = transfer(true).run();
+                    let report = match forced {
+                        Err(error) => {
+                            assert!(error.is_unsuitable(), "{what}: {error:#}");
+                            assert_eq!(error.bytes(), 0, "{what}");
+                            Transfer::new(&source, &sink)
+                                .limit(LEN as u64)
+                                .stable(true)
+                                .run()
+                                .unwrap()
+                        }
+                        Ok(report) => report,
+                    };
+                    assert!(!report.shared_pages(), "{what}: {report}");
+                    assert!(!report.to_string().contains("pages: shared"), "{what}");
+                    file.write_all_at(&vec![b'b'; LEN], 0).unwrap();
+                    let read = |reader: &OwnedFd| {
+                        let mut bytes = vec![0; LEN];
+                        std::io::Read::read_exact(
+                            &mut File::from(reader.try_clone().unwrap()),
+                            &mut bytes,
+                        )
+                        .unwrap();
+                        bytes
+                    };
+                    assert!(all(&read(&reader), b'a'), "{what}: {report}");
+                    if !report.sinks().is_empty() {
+                        assert!(all(&read(&other), b'a'), "{what}: {report}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn promise_8_pages_that_are_passed_on_are_told_of() {
+    for (_, source, feeder) in carriers() {
+        for (_, _reader, sink) in carriers() {
+            let transfer = || Transfer::new(&source, &sink);
+            let plan = transfer().plan().unwrap();
+            assert!(plan.shares_pages(), "{plan}");
+            assert!(
+                plan.to_string()
+                    .contains("\npages: shared as the source holds them")
+            );
+            let plan = transfer().stable(true).plan().unwrap();
+            assert!(!plan.shares_pages(), "{plan}");
+            assert_eq!(plan.strategy(), Strategy::Buffered);
+            // Only a pipe or socket keeps them.
+            let (log, null) = (crate::files::file(b""), File::create("/dev/null").unwrap());
+            for sink in [&log, &null] {
+                let plan = Transfer::new(&source, sink).stable(true).plan().unwrap();
+                assert!(!plan.shares_pages(), "{plan}");
+                assert_ne!(plan.strategy(), Strategy::Buffered, "{plan}");
+            }
+        }
+        assert!(crate::files::write_all(&feeder, &[b'a'; 1000]));
+        let (_reader, sink) = pipe();
+        let transfer = Transfer::new(&source, &sink).limit(1000);
+        let report = transfer.strategy(Strategy::SplicePipe).run().unwrap();
+        assert!(report.shared_pages(), "{report}");
+        assert!(
+            report
+                .to_string()
+                .contains("\npages: shared as the source holds them")
+        );
+    }
 }

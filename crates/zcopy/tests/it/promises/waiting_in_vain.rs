@@ -1,0 +1,262 @@
+//! 5. A tick does not wait for what never comes.
+
+use std::io::ErrorKind;
+use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::fs::{Mode, OFlags};
+use rustix::net::SocketType;
+use rustix::process::{PidfdFlags, getpid, pidfd_open};
+use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
+use zcopy::{Ended, Error, Report, Side, Strategy, Transfer};
+
+use crate::ends::{pipe, unix};
+use crate::files::{assert_same, file, pattern, read_to_end, write_all};
+use crate::skip::has_program;
+
+/// Long enough never to come.
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// What a transfer comes to that must not wait.
+fn at_once<T: Send + 'static>(what: &str, run: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || drop(sender.send(run())));
+    let outcome = receiver.recv_timeout(Duration::from_secs(20));
+    outcome.unwrap_or_else(|_| panic!("{what}: it waits"))
+}
+
+/// The reader of a FIFO in non-blocking mode, which nobody has opened for writing.
+fn lonely() -> OwnedFd {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("fifo");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    rustix::fs::open(&path, flags, Mode::empty()).unwrap()
+}
+
+#[test]
+fn promise_5_a_fifo_without_a_writer_ends_with_and_without_a_tick() {
+    let ways = [
+        None,
+        Some(Strategy::Buffered),
+        Some(Strategy::SplicePipe),
+        Some(Strategy::Splice),
+    ];
+    for (way, tick) in ways
+        .into_iter()
+        .flat_map(|way| [(way, None), (way, Some(HOUR))])
+    {
+        let what = format!("{way:?}, {tick:?}");
+        let report = at_once(&what, move || {
+            let (source, sink) = (lonely(), file(b""));
+            let mut transfer = Transfer::new(&source, &sink);
+            if let Some(way) = way {
+                transfer = transfer.strategy(way);
+            }
+            if let Some(tick) = tick {
+                transfer = transfer.tick(tick);
+            }
+            transfer.run()
+        });
+        let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
+        assert_eq!((report.bytes(), report.ended()), (0, Ended::Eof), "{what}");
+    }
+}
+
+#[test]
+fn promise_5_a_fifo_without_a_writer_ends_a_fan_out_with_and_without_a_tick() {
+    let ways = [None, Some(Strategy::Buffered), Some(Strategy::Tee)];
+    for (way, tick) in ways
+        .into_iter()
+        .flat_map(|way| [(way, None), (way, Some(HOUR))])
+    {
+        let what = format!("{way:?}, {tick:?}");
+        let report = at_once(&what, move || {
+            let (source, sink, (_reader, other)) = (lonely(), file(b""), pipe());
+            let mut transfer = Transfer::new(&source, &sink).also_to(&other);
+            if let Some(way) = way {
+                transfer = transfer.strategy(way);
+            }
+            if let Some(tick) = tick {
+                transfer = transfer.tick(tick);
+            }
+            transfer.run()
+        });
+        let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
+        assert_eq!((report.bytes(), report.ended()), (0, Ended::Eof), "{what}");
+    }
+}
+
+/// Descriptors that take no write, and never poll as writable.
+fn unwritable(nth: usize) -> OwnedFd {
+    match nth {
+        0 => timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::empty()).unwrap(),
+        1 => epoll::create(epoll::CreateFlags::empty()).unwrap(),
+        _ => pidfd_open(getpid(), PidfdFlags::empty()).unwrap(),
+    }
+}
+
+fn refused(outcome: Result<Report, Error>, side: Side, what: &str) {
+    let error = outcome.unwrap_err();
+    assert_eq!(error.side(), side, "{what}: {error:#}");
+    let kind = std::io::Error::from(error).kind();
+    assert_eq!(kind, ErrorKind::InvalidInput, "{what}");
+}
+
+#[test]
+fn promise_5_a_sink_that_is_never_writable_fails_with_and_without_a_tick() {
+    for (nth, tick) in (0..3).flat_map(|nth| [(nth, None), (nth, Some(HOUR))]) {
+        for to_two in [false, true] {
+            let what = format!("sink {nth}, {tick:?}, {to_two}");
+            let outcome = at_once(&what, move || {
+                let ((source, writer), sink, other) = (pipe(), unwritable(nth), file(b""));
+                assert!(write_all(&writer, b"hello"));
+                let mut transfer = Transfer::new(&source, &sink);
+                if to_two {
+                    transfer = transfer.also_to(&other);
+                }
+                if let Some(tick) = tick {
+                    transfer = transfer.tick(tick);
+                }
+                transfer.run()
+            });
+            refused(outcome, Side::Sink, &what);
+        }
+    }
+}
+
+#[test]
+fn promise_5_a_source_that_is_never_readable_fails_with_and_without_a_tick() {
+    for (nth, tick) in (1..3).flat_map(|nth| [(nth, None), (nth, Some(HOUR))]) {
+        for to_two in [false, true] {
+            let what = format!("source {nth}, {tick:?}, {to_two}");
+            let outcome = at_once(&what, move || {
+                let (source, sink, other) = (unwritable(nth), file(b""), file(b""));
+                let mut transfer = Transfer::new(&source, &sink);
+                if to_two {
+                    transfer = transfer.also_to(&other);
+                }
+                if let Some(tick) = tick {
+                    transfer = transfer.tick(tick);
+                }
+                transfer.run()
+            });
+            refused(outcome, Side::Source, &what);
+        }
+    }
+}
+
+/// An eventfd that is full is waited for: it has a write operation.
+#[test]
+fn promise_5_a_counter_that_is_full_is_waited_for() {
+    let counter: OwnedFd = eventfd(0, EventfdFlags::empty()).unwrap();
+    let most = u64::MAX - 1;
+    assert!(write_all(&counter, &most.to_ne_bytes()));
+    let (source, writer) = pipe();
+    assert!(write_all(&writer, &5_u64.to_ne_bytes()));
+    drop(writer);
+    let reader = counter.try_clone().unwrap();
+    let mut ticks = 0;
+    let transfer = Transfer::new(&source, &counter).tick(Duration::from_millis(1));
+    let report = transfer.observe(|progress| {
+        ticks += u32::from(progress.blocked() == Some(Side::Sink));
+        if ticks == 3 && progress.bytes() == 0 {
+            let mut count = [0; 8];
+            assert_eq!(rustix::io::read(&reader, &mut count), Ok(8));
+            assert_eq!(u64::from_ne_bytes(count), most);
+        }
+        ControlFlow::Continue(())
+    });
+    assert_eq!(report.run().unwrap().bytes(), 8);
+    assert!(ticks >= 3);
+}
+
+/// `EAGAIN` of a socket that has no time-out is none: somebody else who has it open changes its mode.
+#[test]
+fn promise_5_a_socket_whose_mode_changes_meanwhile_is_waited_for() {
+    let bytes = pattern(20_000);
+    for toggles_source in [true, false] {
+        let (source, peer) = unix(SocketType::STREAM);
+        let (sink, reader) = unix(SocketType::STREAM);
+        let (is_over, sent) = (std::sync::atomic::AtomicBool::new(false), bytes.clone());
+        let toggled = if toggles_source { &source } else { &sink };
+        let toggled = toggled.try_clone().unwrap();
+        let (report, arrived) = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let flags = [OFlags::NONBLOCK, OFlags::empty()];
+                let mut modes = flags.iter().cycle();
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    let mode = modes.next().unwrap();
+                    rustix::fs::fcntl_setfl(&toggled, *mode).unwrap();
+                }
+            });
+            scope.spawn(move || {
+                for piece in sent.chunks(10) {
+                    assert!(write_all(&peer, piece));
+                    std::thread::yield_now();
+                }
+            });
+            let reading = scope.spawn(move || read_to_end(&reader));
+            let report = Transfer::new(&source, &sink).run();
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+            rustix::net::shutdown(&sink, rustix::net::Shutdown::Write).unwrap();
+            (report, reading.join().unwrap())
+        });
+        let report = report.unwrap_or_else(|error| panic!("{toggles_source}: {error:#}"));
+        assert_eq!(report.ended(), Ended::Eof);
+        assert_same(&arrived, &bytes, "toggled");
+    }
+}
+
+/// Somebody else who has the socket sent with `MSG_ZEROCOPY` and has not read the completions: it polls as broken.
+#[test]
+fn promise_5_unread_completions_are_no_reader_that_has_gone() {
+    if !has_program("python3") {
+        return;
+    }
+    let (sink, reader) = crate::ends::tcp();
+    let script = "import socket; s = socket.socket(fileno=0); s.setsockopt(1, 60, 1); s.send(b'x' * 10, 0x4000000)";
+    let status = std::process::Command::new("python3")
+        .args(["-c", script])
+        .stdin(sink.try_clone().unwrap())
+        .status();
+    assert!(status.unwrap().success());
+    let mut sent = [0; 10];
+    assert_eq!(rustix::io::read(&reader, &mut sent), Ok(10));
+    let broken = || {
+        let none = rustix::event::PollFlags::empty();
+        let mut fds = [rustix::event::PollFd::new(&sink, none)];
+        rustix::event::poll(&mut fds, None).unwrap();
+        fds[0].revents()
+    };
+    assert_eq!(broken(), rustix::event::PollFlags::ERR);
+
+    let (source, writer) = pipe();
+    let mut n = 0;
+    let transfer = Transfer::new(&source, &sink).watch_readers(true);
+    let report = transfer.tick(Duration::from_millis(1)).observe(|progress| {
+        // The source is idle for a while.
+        n += u32::from(progress.blocked() == Some(Side::Source));
+        if n == 3 {
+            assert!(write_all(&writer, b"hello"));
+        }
+        if progress.bytes() < 5 {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    });
+    let report = report.run().unwrap();
+    assert_eq!((report.bytes(), report.ended()), (5, Ended::Stopped));
+
+    // Once the reader has really gone, that is seen.
+    drop(reader);
+    let error = Transfer::new(&source, &sink)
+        .watch_readers(true)
+        .run()
+        .unwrap_err();
+    assert_eq!(std::io::Error::from(error).kind(), ErrorKind::BrokenPipe);
+}

@@ -1,0 +1,174 @@
+//! Urgent bytes of TCP, and out-of-band ones of unix sockets, in the midst of a stream.
+//!
+//! `tcp_splice_read` answers 0 at the urgent mark, or `EAGAIN` in non-blocking mode, however much lies behind.
+
+use std::os::fd::OwnedFd;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+use rustix::net::sockopt::set_socket_oobinline;
+use rustix::net::{SendFlags, SocketType, send};
+use zcopy::{Attempt, Ended, Report, Strategy, Transfer};
+
+use crate::ends::{Sink, SinkKind, pipe, tcp, unix};
+use crate::files::{assert_same, contents, file, pattern, read_to_end, write_all};
+
+const MIB: usize = 1 << 20;
+
+/// What the peer sends: bytes, one out of band, and so on, and the end.
+fn sent(peer: OwnedFd, stretches: Vec<Vec<u8>>) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        for (nth, stretch) in stretches.iter().enumerate() {
+            if nth > 0 {
+                assert_eq!(send(&peer, b"!", SendFlags::OOB), Ok(1));
+            }
+            assert!(write_all(&peer, stretch));
+        }
+    })
+}
+
+fn joined(stretches: &[Vec<u8>], inline: bool) -> Vec<u8> {
+    let between: &[u8] = if inline { b"!" } else { b"" };
+    stretches.join(between)
+}
+
+fn moved_by(report: &Report, strategy: Strategy) -> u64 {
+    let attempts = report.attempts().iter();
+    let those = attempts.filter(|attempt| attempt.strategy() == strategy);
+    those.map(Attempt::bytes).sum()
+}
+
+/// Every way in which a socket can be waited for.
+fn each_mode(mut each: impl FnMut(OFlags, Option<Duration>, bool)) {
+    for mode in [OFlags::empty(), OFlags::NONBLOCK] {
+        for tick in [None, Some(Duration::from_secs(3600))] {
+            for inline in [false, true] {
+                each(mode, tick, inline);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_urgent_byte_does_not_end_a_transfer() {
+    let stretches = || vec![pattern(MIB), pattern(MIB)];
+    each_mode(|mode, tick, inline| {
+        for (way, to) in [
+            (None, SinkKind::Memfd),
+            (None, SinkKind::Pipe),
+            (Some(Strategy::SplicePipe), SinkKind::Memfd),
+            (Some(Strategy::SplicePipe), SinkKind::Tcp),
+            (Some(Strategy::Splice), SinkKind::Pipe),
+            (Some(Strategy::Buffered), SinkKind::Memfd),
+        ] {
+            for is_unix in [false, true] {
+                let what = format!("{mode:?}, {tick:?}, {inline}, {way:?}, {to:?}, {is_unix}");
+                let (source, peer) = if is_unix {
+                    unix(SocketType::STREAM)
+                } else {
+                    tcp()
+                };
+                set_socket_oobinline(&source, inline).unwrap();
+                rustix::fs::fcntl_setfl(&source, mode).unwrap();
+                let sink = Sink::new(to).unwrap();
+                let mut transfer = Transfer::new(&source, &sink.fd);
+                if let Some(tick) = tick {
+                    transfer = transfer.tick(tick);
+                }
+                if let Some(way) = way {
+                    transfer = transfer.strategy(way);
+                }
+                let peer = sent(peer, stretches());
+                let report = transfer.run();
+                let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
+                peer.join().unwrap();
+                let expected = joined(&stretches(), inline);
+                assert_eq!(report.ended(), Ended::Eof, "{what}");
+                assert_same(&sink.into_bytes(report.bytes()).unwrap(), &expected, &what);
+                assert_eq!(report.bytes(), expected.len() as u64, "{what}");
+                // One read gets past the mark, and the splices go on.
+                if let Some(way) = way.filter(|way| *way != Strategy::Buffered) {
+                    let by_reading = moved_by(&report, Strategy::Buffered);
+                    assert!(by_reading <= 256 << 10, "{what}: {report}");
+                    assert_eq!(report.strategy(), way, "{what}: {report}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn an_urgent_byte_does_not_end_a_fan_out() {
+    let stretches = || vec![pattern(MIB), pattern(MIB)];
+    each_mode(|mode, tick, inline| {
+        for forced in [None, Some(Strategy::Tee), Some(Strategy::Buffered)] {
+            let what = format!("{mode:?}, {tick:?}, {inline}, {forced:?}");
+            let (source, peer) = tcp();
+            set_socket_oobinline(&source, inline).unwrap();
+            rustix::fs::fcntl_setfl(&source, mode).unwrap();
+            let (sink, log) = (Sink::new(SinkKind::Pipe).unwrap(), file(b""));
+            let mut transfer = Transfer::new(&source, &sink.fd).also_to(&log);
+            if let Some(tick) = tick {
+                transfer = transfer.tick(tick);
+            }
+            if let Some(forced) = forced {
+                transfer = transfer.strategy(forced);
+            }
+            let peer = sent(peer, stretches());
+            let report = transfer.run();
+            let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
+            peer.join().unwrap();
+            let expected = joined(&stretches(), inline);
+            assert_eq!(report.ended(), Ended::Eof, "{what}");
+            assert_eq!(report.bytes(), expected.len() as u64, "{what}");
+            assert_same(&sink.into_bytes(0).unwrap(), &expected, &what);
+            assert_same(&contents(&log), &expected, &what);
+            let expected = forced.unwrap_or(Strategy::Tee);
+            assert_eq!(report.strategy(), expected, "{what}: {report}");
+            let by_writing = moved_by(&report, Strategy::Buffered);
+            assert!(by_writing == 0 || expected == Strategy::Buffered, "{what}");
+        }
+    });
+}
+
+/// The urgent byte comes first, or last, or there are several, and all of it is there before the transfer begins.
+#[test]
+fn urgent_bytes_anywhere_in_a_short_stream_are_passed() {
+    let stretches: [&[&[u8]]; 5] = [
+        &[b"", b"two"],
+        &[b"one", b""],
+        &[b"", b""],
+        &[b"one", b"two", b"three"],
+        &[b"one", b"", b"three"],
+    ];
+    for stretches in stretches {
+        each_mode(|mode, tick, inline| {
+            for way in [Strategy::SplicePipe, Strategy::Splice] {
+                let what = format!("{stretches:?}, {mode:?}, {tick:?}, {inline}, {way:?}");
+                // What the kernel itself makes of it: two urgent bytes, and the first is an ordinary one.
+                let arrived = |by_transfer: bool| {
+                    let (source, peer) = tcp();
+                    set_socket_oobinline(&source, inline).unwrap();
+                    let stretches = stretches.iter().map(|stretch| stretch.to_vec());
+                    sent(peer, stretches.collect()).join().unwrap();
+                    if !by_transfer {
+                        return read_to_end(&source);
+                    }
+                    rustix::fs::fcntl_setfl(&source, mode).unwrap();
+                    let (reader, sink) = pipe();
+                    let mut transfer = Transfer::new(&source, &sink).strategy(way);
+                    if let Some(tick) = tick {
+                        transfer = transfer.tick(tick);
+                    }
+                    let report = transfer.run();
+                    let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
+                    assert_eq!(report.ended(), Ended::Eof, "{what}");
+                    drop(sink);
+                    read_to_end(&reader)
+                };
+                assert_eq!(arrived(true), arrived(false), "{what}");
+            }
+        });
+    }
+}

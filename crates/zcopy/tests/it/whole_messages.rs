@@ -1,0 +1,251 @@
+//! Packets, records and messages, of which a short read loses the rest: none does, whatever a rate or a limit asks.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SocketType, recv};
+use rustix::pipe::{PipeFlags, pipe_with};
+use zcopy::{Ended, Report, Strategy, Transfer};
+
+use crate::ends::unix;
+use crate::files::{assert_same, contents, file, file_in, pattern, read_to_end, reopen, write_all};
+use crate::mounts::Fs;
+use crate::skip::skip;
+
+/// A pipe in packet mode that holds packets of this length, and will give no more.
+fn packets(bytes: &[u8], len: usize) -> OwnedFd {
+    let (reader, writer) = pipe_with(PipeFlags::DIRECT | PipeFlags::CLOEXEC).unwrap();
+    for packet in bytes.chunks(len) {
+        assert_eq!(rustix::io::write(&writer, packet), Ok(packet.len()));
+    }
+    reader
+}
+
+/// How packets are taken out of their pipe.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Planned,
+    By(Strategy),
+    Inspected,
+    Counted,
+    SmallBuffer,
+    ToAppend,
+    ToTwo,
+    ToTwoInspected,
+    Ticking,
+}
+
+const WAYS: [Way; 11] = [
+    Way::Planned,
+    Way::By(Strategy::Buffered),
+    Way::By(Strategy::Splice),
+    Way::By(Strategy::SplicePipe),
+    Way::Inspected,
+    Way::Counted,
+    Way::SmallBuffer,
+    Way::ToAppend,
+    Way::ToTwo,
+    Way::ToTwoInspected,
+    Way::Ticking,
+];
+
+/// Runs a transfer into a file in one of the ways, and returns what arrived there.
+fn transferred(
+    way: Way,
+    source: &OwnedFd,
+    option: impl FnOnce(Transfer<'_>) -> Transfer<'_>,
+) -> (Report, Vec<u8>) {
+    let (sink, other) = (file(b""), file(b""));
+    let fd = match way {
+        Way::ToAppend => reopen(&sink, OFlags::WRONLY | OFlags::APPEND),
+        _ => reopen(&sink, OFlags::WRONLY),
+    };
+    let mut seen = 0;
+    let transfer = option(Transfer::new(source, &fd));
+    let transfer = match way {
+        Way::Planned | Way::ToAppend => transfer,
+        Way::By(strategy) => transfer.strategy(strategy),
+        Way::Inspected => transfer.inspect(|bytes| seen += bytes.len()),
+        Way::Counted => transfer.records(b'\n'),
+        Way::SmallBuffer => transfer.strategy(Strategy::Buffered).buffer_size(1),
+        Way::ToTwo => transfer.also_to(&other),
+        Way::ToTwoInspected => transfer
+            .also_to(&other)
+            .inspect(|bytes| seen += bytes.len()),
+        Way::Ticking => transfer.tick(std::time::Duration::from_secs(3600)),
+    };
+    let report = transfer.run();
+    let report = report.unwrap_or_else(|error| panic!("{way:?}: {error:#}"));
+    let arrived = contents(&sink);
+    assert_eq!(arrived.len() as u64, report.bytes(), "{way:?}");
+    if matches!(way, Way::ToTwo | Way::ToTwoInspected) {
+        assert_same(&contents(&other), &arrived, "the other sink");
+    }
+    (report, arrived)
+}
+
+#[test]
+fn a_rate_limit_does_not_cut_packets_short() {
+    let bytes = pattern(3000);
+    for way in WAYS {
+        let source = packets(&bytes, 1000);
+        let (report, arrived) = transferred(way, &source, |it| it.rate_limit(30_000));
+        assert_same(&arrived, &bytes, &format!("{way:?}: {report}"));
+        assert_eq!(report.ended(), Ended::Eof, "{way:?}");
+    }
+}
+
+#[test]
+fn a_limit_loses_nothing_of_a_packet() {
+    let bytes = pattern(3000);
+    for limit in [1, 10, 999, 1000, 1001, 2999] {
+        for way in WAYS {
+            let what = format!("{way:?}, {limit}");
+            let source = packets(&bytes, 1000);
+            let (report, arrived) = transferred(way, &source, |it| it.limit(limit));
+            assert_same(&arrived, &bytes[..limit as usize], &what);
+            assert_eq!(report.ended(), Ended::Limit, "{what}");
+            // What is not wanted of a packet is left in the pipe.
+            let rest = [report.undelivered(), &read_to_end(&source)].concat();
+            assert_same(&rest, &bytes[limit as usize..], &what);
+            assert_eq!(report.undelivered(), b"", "{what}: {report}");
+            if matches!(way, Way::Planned) {
+                assert_eq!(report.strategy(), Strategy::Splice, "{what}: {report}");
+            }
+        }
+    }
+}
+
+/// The writer of a FIFO alone knows that it writes packets. They go through the private pipe, and from there by read.
+#[test]
+fn packets_in_the_private_pipe_are_read_whole() {
+    let Some(dir) = Fs::Ext4.dir() else { return };
+    let fifos = tempfile::tempdir().unwrap();
+    let path = fifos.path().join("fifo");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
+    let open = |flags| rustix::fs::open(&path, flags | OFlags::CLOEXEC, Mode::empty()).unwrap();
+    let source = open(OFlags::RDONLY | OFlags::NONBLOCK);
+    let writer = open(OFlags::WRONLY);
+    rustix::fs::fcntl_setfl(&writer, OFlags::DIRECT).unwrap();
+    let bytes = pattern(15 * 3001);
+    for packet in bytes.chunks(3001) {
+        assert_eq!(rustix::io::write(&writer, packet), Ok(packet.len()));
+    }
+    drop(writer);
+    let sink = file_in(&dir, b"");
+    let direct = reopen(&sink, OFlags::WRONLY | OFlags::DIRECT);
+    let transfer = Transfer::new(&source, &direct).buffer_size(1);
+    let report = transfer.run().unwrap();
+    assert_same(&contents(&sink), &bytes, &report.to_string());
+}
+
+#[test]
+fn a_rate_limit_does_not_fail_a_counter() {
+    for way in [
+        Way::Planned,
+        Way::Inspected,
+        Way::SmallBuffer,
+        Way::ToTwo,
+        Way::Ticking,
+    ] {
+        let source: OwnedFd = eventfd(7, EventfdFlags::empty()).unwrap();
+        let (report, arrived) = transferred(way, &source, |it| it.rate_limit(100).limit(8));
+        assert_eq!(arrived, 7_u64.to_ne_bytes(), "{way:?}: {report}");
+        let source: OwnedFd = eventfd(7, EventfdFlags::empty()).unwrap();
+        let (report, arrived) = transferred(way, &source, |it| it.limit(3));
+        let all = [&arrived[..], report.undelivered()].concat();
+        assert_eq!(
+            (arrived.len(), all),
+            (3, 7_u64.to_ne_bytes().to_vec()),
+            "{way:?}"
+        );
+        assert_eq!(report.ended(), Ended::Limit);
+    }
+}
+
+#[test]
+fn a_limit_loses_nothing_of_a_kernel_message() {
+    let open = || {
+        rustix::fs::open(
+            "/dev/kmsg",
+            OFlags::RDONLY | OFlags::NONBLOCK,
+            Mode::empty(),
+        )
+    };
+    let (Ok(source), Ok(oracle)) = (open(), open()) else {
+        skip("/dev/kmsg cannot be read");
+        return;
+    };
+    let mut record = vec![0; 8192];
+    let Ok(len) = rustix::io::read(&oracle, &mut record) else {
+        skip("/dev/kmsg holds nothing");
+        return;
+    };
+    let (report, arrived) = transferred(Way::Planned, &source, |it| it.limit(5).rate_limit(1000));
+    let all = [&arrived[..], report.undelivered()].concat();
+    assert_eq!(
+        (arrived.len(), all),
+        (5, record[..len].to_vec()),
+        "{report}"
+    );
+}
+
+/// Two read from one socket: what one has looked at, the other may take, and the next message is longer.
+#[test]
+fn a_message_that_takes_another_s_place_is_not_cut() {
+    const N: u64 = 20_000;
+    const LONG: usize = 1000;
+    for to_two in [false, true] {
+        let (source, peer) = unix(SocketType::SEQPACKET);
+        let is_over = AtomicBool::new(false);
+        let taken = AtomicU64::new(0);
+        let long = [b'l'; LONG];
+        let (sent, moved) = std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let mut sent = 0;
+                for nth in 0..N {
+                    let message = if nth % 2 == 0 { &long[..10] } else { &long[..] };
+                    assert!(write_all(&peer, message));
+                    sent += message.len() as u64;
+                }
+                drop(peer);
+                sent
+            });
+            let rival = scope.spawn(|| {
+                let mut room = [0; LONG];
+                while !is_over.load(Ordering::Relaxed) {
+                    match recv(&source, &mut room[..], RecvFlags::DONTWAIT) {
+                        Ok((_, n)) => taken.fetch_add(n as u64, Ordering::Relaxed),
+                        Err(Errno::AGAIN) => continue,
+                        Err(errno) => panic!("{errno}"),
+                    };
+                    std::thread::yield_now();
+                }
+            });
+            let (null, other) = (File::create("/dev/null").unwrap(), file(b""));
+            let mut moved = 0;
+            loop {
+                let mut transfer = Transfer::new(&source, &null).limit(990);
+                if to_two {
+                    transfer = transfer.also_to(&other);
+                }
+                let report = transfer.run().unwrap();
+                moved += report.bytes() + report.undelivered().len() as u64;
+                if report.ended() == Ended::Eof {
+                    break;
+                }
+                // It is the long one's turn, which no transfer may take.
+                let mut room = [0; LONG];
+                moved += recv(&source, &mut room[..], RecvFlags::empty()).unwrap().1 as u64;
+            }
+            is_over.store(true, Ordering::Relaxed);
+            rival.join().unwrap();
+            (writer.join().unwrap(), moved)
+        });
+        assert_eq!(moved + taken.into_inner(), sent, "bytes are lost");
+    }
+}
