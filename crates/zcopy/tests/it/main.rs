@@ -15,6 +15,8 @@ mod examples;
 
 mod fan_out;
 
+mod interference;
+
 mod promises;
 
 mod repeat;
