@@ -67,6 +67,16 @@ impl Child {
         Self::around(strace)
     }
 
+    /// A child to which nothing happens for 20 ms after each of these calls, so that others can act meanwhile.
+    pub(crate) fn that_dawdles(calls: &str) -> Self {
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-o", "/dev/null"]);
+        strace.arg(format!("--trace={calls}"));
+        strace.arg(format!("--inject={calls}:delay_exit=20000"));
+        strace.arg(std::env::current_exe().unwrap());
+        Self::around(strace)
+    }
+
     fn around(mut command: Command) -> Self {
         // One thread: the test then runs in the one that the trace begins with, and nothing else happens meanwhile.
         command.args(["--exact", "child::in_a_child", "--nocapture"]);
