@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::sync::Barrier;
 use std::thread;
 
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
@@ -14,9 +15,9 @@ use crate::files::{assert_same, contents, file_in, pattern, reopen};
 use crate::mounts::Fs;
 
 /// Bytes of the source. The last range ends within a block.
-const LEN: usize = (256 << 10) + 1000;
+const LEN: usize = (64 << 10) + 1000;
 /// Ranges that are copied at once.
-const RANGES: usize = 4;
+const RANGES: usize = 6;
 const BLOCK: usize = 4096;
 
 /// How the transfers get at the sink.
@@ -42,8 +43,8 @@ enum Neighbour {
 /// on those that share blocks.
 fn dirs() -> Vec<(PathBuf, usize)> {
     let mounted = [Fs::Btrfs, Fs::Xfs].into_iter().filter_map(Fs::dir);
-    let scratch = scratch_dirs().into_iter().map(|dir| (dir, 100));
-    scratch.chain(mounted.map(|dir| (dir, 20))).collect()
+    let scratch = scratch_dirs().into_iter().map(|dir| (dir, 200));
+    scratch.chain(mounted.map(|dir| (dir, 30))).collect()
 }
 
 /// Bytes with holes: some blocks at random, and the last ones.
@@ -108,10 +109,14 @@ fn copy_once(
     cuts.extend([0, LEN as u64]);
     cuts.sort_unstable();
     neighbour.prepare(sink);
+    let start = Barrier::new(RANGES + 1);
     thread::scope(|scope| {
-        scope.spawn(|| neighbour.act(sink));
+        scope.spawn(|| {
+            start.wait();
+            neighbour.act(sink);
+        });
         for cut in cuts.windows(2) {
-            let (from, len) = (cut[0], cut[1] - cut[0]);
+            let (from, len, start) = (cut[0], cut[1] - cut[0], &start);
             scope.spawn(move || {
                 let own;
                 let sink = match openings {
@@ -126,6 +131,7 @@ fn copy_once(
                     .sink_offset(from)
                     .limit(len)
                     .sparse(sparse);
+                start.wait();
                 assert_eq!(transfer.run().unwrap().bytes(), len);
             });
         }
@@ -133,8 +139,8 @@ fn copy_once(
 }
 
 impl Neighbour {
-    const RECORDS: u32 = 200;
-    const BEHIND: usize = 64 << 10;
+    const RECORDS: u32 = 50;
+    const BEHIND: usize = 32 << 10;
 
     fn prepare(self, sink: &File) {
         if matches!(self, Self::Punches) {
@@ -207,7 +213,7 @@ fn copy_zeros_only(sparse: Sparse) {
             source.set_len(LEN as u64).unwrap();
             let sink = file_in(&dir, b"");
             let mut dice = Dice::new(2);
-            for _ in 0..2 * n_times {
+            for _ in 0..n_times {
                 sink.set_len(0).unwrap();
                 let (openings, neighbour) = (Openings::Separate, Neighbour::Extends);
                 copy_once(&source, &sink, sparse, openings, neighbour, &mut dice);
