@@ -67,12 +67,13 @@ impl Child {
         Self::around(strace)
     }
 
-    /// A child to which nothing happens for 20 ms after each of these calls, so that others can act meanwhile.
-    pub(crate) fn that_dawdles(calls: &str) -> Self {
+    /// A child that stands still for a while after each call of this name, which is written to a file before: so that others
+    /// can act between two of its calls.
+    pub(crate) fn that_dawdles_after(call: &str, trace: &Path) -> Self {
         let mut strace = Command::new("strace");
-        strace.args(["-f", "-o", "/dev/null"]);
-        strace.arg(format!("--trace={calls}"));
-        strace.arg(format!("--inject={calls}:delay_exit=20000"));
+        strace.arg("-f").arg("-o").arg(trace);
+        strace.arg(format!("--trace={call}"));
+        strace.arg(format!("--inject={call}:delay_exit=100000"));
         strace.arg(std::env::current_exe().unwrap());
         Self::around(strace)
     }
