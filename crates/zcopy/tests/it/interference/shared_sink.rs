@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::net::SocketType;
-use zcopy::{Input, Repeat, Rewrite, Rewritten, Series, Strategy, Transfer};
+use zcopy::{Repeat, Rewrite, Series, Strategy, Transfer};
 
 use super::numbered::{RECORD, Writer, Wrote, compare};
 use super::scene::{Thread, bounded, scratch_dirs};
@@ -50,13 +50,6 @@ fn channel(actor: Actor) -> (OwnedFd, OwnedFd) {
         }
         _ => pipe(),
     }
-}
-
-/// Leaves the bytes as they are.
-fn identity(input: Input<'_>, room: &mut [u8]) -> Rewritten {
-    let n = input.bytes.len().min(room.len());
-    room[..n].copy_from_slice(&input.bytes[..n]);
-    Rewritten { taken: n, made: n }
 }
 
 impl Actor {
@@ -165,7 +158,7 @@ fn run(transfer: Transfer<'_>, strategy: Option<Strategy>) -> u64 {
 }
 
 fn rewrite(source: &impl AsFd, sink: &File) -> zcopy::Result<u64> {
-    let mut rewrite = Rewrite::new(sink, identity);
+    let mut rewrite = Rewrite::new(sink, super::identity);
     let bytes = rewrite.run(source)?.bytes();
     Ok(bytes + rewrite.finish()?.bytes())
 }
