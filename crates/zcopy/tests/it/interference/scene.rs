@@ -52,6 +52,12 @@ impl Thread {
         Self(PathBuf::from("/proc").join(task))
     }
 
+    /// The first one of another process.
+    #[allow(dead_code, reason = "the tests of the tools need it")]
+    pub(crate) fn of_process(pid: u32) -> Self {
+        Self(PathBuf::from(format!("/proc/{pid}")))
+    }
+
     /// Waits until it sleeps in a system call, and goes on sleeping. Nothing is asserted: a thread that has not fallen
     /// asleep yet makes the test see less, and does not make it fail.
     pub(crate) fn until_asleep(&self) {
