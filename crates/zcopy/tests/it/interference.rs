@@ -16,7 +16,7 @@ mod urgent_byte;
 
 mod covered;
 mod numbered;
-mod scene;
+pub(crate) mod scene;
 
 use zcopy::{Input, Rewritten};
 

@@ -17,6 +17,8 @@ mod fan_out;
 
 mod interference;
 
+mod fuzz;
+
 mod promises;
 
 mod repeat;
