@@ -13,17 +13,14 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::interference::scene::{Dice, bounded};
 
-/// So many cases take about two seconds.
-const CASES: u64 = 250;
-
 fn number(variable: &str) -> Option<u64> {
     let value = std::env::var(variable).ok()?;
     let number = value.parse();
     Some(number.unwrap_or_else(|_| panic!("{variable} is a number, not {value}")))
 }
 
-/// Draws and runs cases of the test with this name.
-fn fuzz(name: &str, case: fn(&mut Dice)) {
+/// Draws and runs cases of the test with this name: so many, unless the environment has them drawn for some time.
+fn fuzz(name: &str, n_cases: u64, case: fn(&mut Dice)) {
     if let Some(seed) = number("ZCOPY_FUZZ_SEED") {
         run(name, seed, case);
         return;
@@ -37,7 +34,7 @@ fn fuzz(name: &str, case: fn(&mut Dice)) {
     for n in 0.. {
         let is_enough = match seconds {
             Some(seconds) => start.elapsed() >= seconds,
-            None => n == CASES,
+            None => n == n_cases,
         };
         if is_enough {
             break;

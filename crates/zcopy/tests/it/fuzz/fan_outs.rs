@@ -46,6 +46,7 @@ struct Sink {
 }
 
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "builder switches")]
 struct Case {
     from: From,
     len: usize,
@@ -283,7 +284,7 @@ impl Case {
 
 #[test]
 fn fan_outs() {
-    fuzz("fan_outs::fan_outs", |dice| {
+    fuzz("fan_outs::fan_outs", 600, |dice| {
         let case = Case::draw(dice);
         case.run(dice);
     });

@@ -161,12 +161,11 @@ impl Case {
             }),
             strategy: dice.one_in(2).then(|| *dice.pick(&STRATEGIES)),
             sparse: *dice.pick(&[Sparse::Keep, Sparse::Keep, Sparse::Fill, Sparse::Detect]),
-            reflink: *dice.pick(&[
-                Reflink::Auto,
-                Reflink::Auto,
-                Reflink::Never,
-                Reflink::Always,
-            ]),
+            reflink: match dice.below(10) {
+                0 => Reflink::Always,
+                1 | 2 => Reflink::Never,
+                _ => Reflink::Auto,
+            },
             cache: *dice.pick(&[Cache::Keep, Cache::Keep, Cache::Keep, Cache::DropBehind]),
             // A disk takes its time.
             sync_data: if dice.one_in(40) {
@@ -297,7 +296,7 @@ impl Case {
 
 #[test]
 fn files() {
-    fuzz("files::files", |dice| {
+    fuzz("files::files", 600, |dice| {
         let case = Case::draw(dice);
         case.run(dice);
     });

@@ -65,6 +65,7 @@ impl Case {
         let len = |dice: &mut Dice| match dice.below(4) {
             0 => dice.below_len(100),
             1 | 2 => dice.below_len(50_000),
+            _ if !dice.one_in(10) => dice.below_len(200_000),
             // Long enough to be read ahead, now and then.
             _ => dice.below_len(1_500_000),
         };
@@ -214,7 +215,7 @@ fn open_source(kind: Kind, bytes: &[u8]) -> (OwnedFd, Option<thread::JoinHandle<
 
 #[test]
 fn filters() {
-    fuzz("filters::filters", |dice| {
+    fuzz("filters::filters", 150, |dice| {
         let case = Case::draw(dice);
         case.run(dice);
     });

@@ -69,7 +69,12 @@ fn what_is_appended_to_a_sparse_source_does_not_become_a_hole_by_any_strategy() 
             for strategy in [Strategy::SplicePipe, Strategy::Sendfile, Strategy::Buffered] {
                 follow(&dir, |source, sink| {
                     let transfer = Transfer::new(source, sink).strategy(strategy);
-                    transfer.run().unwrap().bytes()
+                    match transfer.run() {
+                        Ok(report) => report.bytes(),
+                        // By its own account it stopped early, where more had been appended by then.
+                        Err(error) if error.is_unsuitable() => error.bytes(),
+                        Err(error) => panic!("{strategy}: {error:#}"),
+                    }
                 });
             }
             for sparse in [Sparse::Fill, Sparse::Detect] {

@@ -155,9 +155,7 @@ fn damage_of(writer: Writer, stream: &[u8], n_records: u32) -> Damage {
 /// The number of a record, if these bytes are a whole one.
 fn number_of(writer: Writer, piece: &[u8]) -> Option<u32> {
     let digits = piece.get(..8)?.iter();
-    let number = digits.fold(0_u32, |number, byte| {
-        number << 4 | u32::from(byte % LETTERS & 0xf)
-    });
+    let number = digits.fold(0_u32, |number, byte| (number << 4) | u32::from(byte & 0xf));
     (piece == writer.record(number)).then_some(number)
 }
 

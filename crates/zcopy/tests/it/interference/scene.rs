@@ -64,29 +64,28 @@ impl Thread {
         let start = Instant::now();
         let mut before = None;
         while start.elapsed() < PATIENCE / 4 {
-            let now = self.n_sleeps();
-            let Some(n_sleeps) = now else {
+            let Ok(status) = std::fs::read_to_string(self.0.join("status")) else {
                 // It has ended.
                 return;
             };
-            if n_sleeps.is_some() && before == Some(n_sleeps) {
+            let now = n_sleeps(&status);
+            if now.is_some() && before == now {
                 return;
             }
-            before = Some(n_sleeps);
+            before = now;
             std::thread::sleep(Duration::from_millis(2));
         }
     }
+}
 
-    /// How often it has gone to sleep, if it sleeps now. None if it has ended.
-    fn n_sleeps(&self) -> Option<Option<u64>> {
-        let status = std::fs::read_to_string(self.0.join("status")).ok()?;
-        let field = |name: &str| {
-            let line = status.lines().find(|line| line.starts_with(name))?;
-            line.split_whitespace().nth(1).map(str::to_owned)
-        };
-        let n_sleeps = field("voluntary_ctxt_switches:")?.parse().ok();
-        Some(n_sleeps.filter(|_| field("State:").as_deref() == Some("S")))
-    }
+/// How often a thread has gone to sleep, if it sleeps now.
+fn n_sleeps(status: &str) -> Option<u64> {
+    let field = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name))?;
+        line.split_whitespace().nth(1)
+    };
+    let n_sleeps = field("voluntary_ctxt_switches:")?.parse().ok()?;
+    (field("State:") == Some("S")).then_some(n_sleeps)
 }
 
 /// Random numbers that are the same for the same seed (xorshift64*).

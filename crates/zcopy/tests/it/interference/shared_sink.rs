@@ -387,7 +387,7 @@ fn what_another_writes_while_a_fan_out_waits_is_not_overwritten() {
 
 #[test]
 fn what_another_writes_while_a_rewrite_waits_is_not_overwritten() {
-    wait_while_another_writes(Actor::Pipe(None), 3, |source, sink| rewrite(source, sink));
+    wait_while_another_writes(Actor::Pipe(None), 3, rewrite);
 }
 
 /// With a tick a transfer polls instead of sleeping in a call.
@@ -434,7 +434,7 @@ fn a_hole_leaves_alone_what_others_write_through_the_same_cursor() {
     });
 }
 
-/// Another opening of the same file appends, while a transfer writes at its own cursor: O_APPEND goes to the end.
+/// Another opening of the same file appends, while a transfer writes at its own cursor: `O_APPEND` goes to the end.
 #[test]
 fn an_appender_with_an_opening_of_its_own_is_not_overwritten_by_an_appending_transfer() {
     bounded(|| {
