@@ -176,6 +176,8 @@ fn copy_while(change: Change, check: impl Fn(&[u8], u64) + Send + 'static) {
                     let mut dice = Dice::new(3);
                     while !is_over.load(Ordering::Relaxed) {
                         change(&source, &mut dice);
+                        // Who changes a file holds up who reads it.
+                        thread::sleep(Duration::from_micros(200));
                     }
                 });
                 let mut n_copies = 0;
@@ -188,7 +190,7 @@ fn copy_while(change: Change, check: impl Fn(&[u8], u64) + Send + 'static) {
                         Some(Strategy::Sendfile),
                         Some(Strategy::CopyFileRange),
                     ] {
-                        for _ in 0..8 {
+                        for _ in 0..4 {
                             let sink = file_in(&dir, b"");
                             let transfer = Transfer::new(&source, &sink).source_offset(0);
                             let transfer = match strategy {

@@ -122,19 +122,15 @@ impl Actor {
         let (source, feed) = channel(self);
         let limit = records.len() as u64;
         thread::scope(|scope| {
-            scope.spawn(|| {
+            // A terminal that is hung up may lose what has not been read.
+            let _until_read = matches!(self, Self::Terminal).then(|| feed.try_clone().unwrap());
+            scope.spawn(move || {
                 // Messages at first, then in bulk.
                 let (messages, bulk) = records.split_at(records.len() / 8);
                 for message in messages.chunks(7 * RECORD) {
                     assert!(write_all(&feed, message));
                 }
                 assert!(write_all(&feed, bulk));
-                // A terminal that is hung up may lose what has not been read.
-                if !matches!(self, Self::Terminal) {
-                    drop(feed);
-                    return None;
-                }
-                Some(feed)
             });
             let null = File::options().write(true).open("/dev/null").unwrap();
             start.wait();
