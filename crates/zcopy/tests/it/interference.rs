@@ -5,6 +5,8 @@
 //! between those of others at any boundary of two calls; one write(2) of another thread stays in one piece.
 
 mod changing_source;
+mod empty_source;
+mod messages;
 mod nonblocking_mode;
 mod packets;
 mod parallel_ranges;
