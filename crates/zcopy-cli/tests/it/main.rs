@@ -12,6 +12,7 @@ mod cat;
 mod dircopy;
 mod display;
 mod foreground;
+mod interference;
 mod pv_display;
 mod pv_transfer;
 mod pv_watch;
@@ -41,3 +42,9 @@ mod files;
 #[allow(dead_code, reason = "the library's tests need more of it")]
 #[path = "../../../zcopy/tests/it/mounts.rs"]
 mod mounts;
+#[allow(dead_code, reason = "the library's tests need more of it")]
+#[path = "../../../zcopy/tests/it/interference/numbered.rs"]
+mod numbered;
+#[allow(dead_code, reason = "the library's tests need more of it")]
+#[path = "../../../zcopy/tests/it/interference/scene.rs"]
+mod scene;

@@ -67,6 +67,17 @@ impl Child {
         Self::around(strace)
     }
 
+    /// A child that stands still for a while after each call of this name, which is written to a file before: so that others
+    /// can act between two of its calls.
+    pub(crate) fn that_dawdles_after(call: &str, trace: &Path) -> Self {
+        let mut strace = Command::new("strace");
+        strace.arg("-f").arg("-o").arg(trace);
+        strace.arg(format!("--trace={call}"));
+        strace.arg(format!("--inject={call}:delay_exit=100000"));
+        strace.arg(std::env::current_exe().unwrap());
+        Self::around(strace)
+    }
+
     fn around(mut command: Command) -> Self {
         // One thread: the test then runs in the one that the trace begins with, and nothing else happens meanwhile.
         command.args(["--exact", "child::in_a_child", "--nocapture"]);

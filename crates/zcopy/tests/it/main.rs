@@ -15,6 +15,10 @@ mod examples;
 
 mod fan_out;
 
+mod interference;
+
+mod fuzz;
+
 mod promises;
 
 mod repeat;

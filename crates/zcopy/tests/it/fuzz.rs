@@ -1,0 +1,54 @@
+//! Random transfers on the real kernel, each compared with what a plain loop of read and write does.
+//!
+//! Each `cargo test` draws some hundred cases. `ZCOPY_FUZZ_SECONDS=3600` goes on for as long, in each of the tests.
+//! A case that fails prints its seed, and `ZCOPY_FUZZ_SEED` with that seed runs the same case again, alone. With
+//! `PROPTEST_RNG_SEED` the cases are the same at each run.
+
+mod fan_outs;
+mod files;
+mod filters;
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::interference::scene::{Dice, bounded};
+
+fn number(variable: &str) -> Option<u64> {
+    let value = std::env::var(variable).ok()?;
+    let number = value.parse();
+    Some(number.unwrap_or_else(|_| panic!("{variable} is a number, not {value}")))
+}
+
+/// Draws and runs cases of the test with this name: so many, unless the environment has them drawn for some time.
+fn fuzz(name: &str, n_cases: u64, case: fn(&mut Dice)) {
+    if let Some(seed) = number("ZCOPY_FUZZ_SEED") {
+        run(name, seed, case);
+        return;
+    }
+    let first = number("PROPTEST_RNG_SEED").unwrap_or_else(|| {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        now.unwrap().as_micros() as u64
+    });
+    let seconds = number("ZCOPY_FUZZ_SECONDS").map(Duration::from_secs);
+    let start = Instant::now();
+    for n in 0.. {
+        let is_enough = match seconds {
+            Some(seconds) => start.elapsed() >= seconds,
+            None => n == n_cases,
+        };
+        if is_enough {
+            break;
+        }
+        run(name, first.wrapping_add(n), case);
+    }
+}
+
+fn run(name: &str, seed: u64, case: fn(&mut Dice)) {
+    let run = || bounded(move || case(&mut Dice::new(seed)));
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
+        eprintln!(
+            "this case again: ZCOPY_FUZZ_SEED={seed} cargo test -p zcopy --test it -- --exact fuzz::{name}"
+        );
+        resume_unwind(panic);
+    }
+}

@@ -1,0 +1,291 @@
+//! Random transfers to several sinks, of which some are slow and some die.
+
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::net::SocketType;
+use rustix::net::sockopt::set_socket_send_buffer_size;
+use rustix::pipe::fcntl_setpipe_size;
+use zcopy::{Ended, OnSinkError, Transfer};
+
+use super::fuzz;
+use crate::ends::{pipe, tcp, unix};
+use crate::files::{assert_same, contents, file, pattern, read_to_end, write_all};
+use crate::interference::scene::Dice;
+
+#[derive(Clone, Copy, Debug)]
+enum From {
+    File,
+    Pipe,
+    UnixStream,
+    Tcp,
+}
+
+/// A pipe or socket, and how much of it a reader takes before it goes, if it does.
+#[derive(Clone, Copy, Debug)]
+enum To {
+    File,
+    Pipe,
+    TinyPipe,
+    UnixStream,
+    TinySocket,
+    Tcp,
+    Null,
+    Full,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sink {
+    to: To,
+    /// Bytes that its reader takes before it goes.
+    dies_after: Option<usize>,
+    is_slow: bool,
+}
+
+#[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "builder switches")]
+struct Case {
+    from: From,
+    len: usize,
+    sinks: Vec<Sink>,
+    limit: Option<u64>,
+    stops_after: Option<u64>,
+    on_error: OnSinkError,
+    has_tick: bool,
+    grows_pipes: bool,
+    buffer_size: Option<usize>,
+    is_stable: bool,
+    is_inspected: bool,
+    is_watched: bool,
+}
+
+/// An open sink, and what becomes of its bytes.
+enum Taker {
+    Kept(File),
+    Read(JoinHandle<Vec<u8>>),
+    Nobody,
+}
+
+impl Sink {
+    fn draw(dice: &mut Dice) -> Self {
+        use To::*;
+        let kinds = [
+            File, Pipe, Pipe, TinyPipe, UnixStream, TinySocket, Tcp, Null, Full,
+        ];
+        Self {
+            to: *dice.pick(&kinds),
+            dies_after: dice.one_in(5).then(|| dice.below_len(200_000)),
+            is_slow: dice.one_in(4),
+        }
+    }
+
+    fn open(self) -> (OwnedFd, Taker) {
+        let device = |path| {
+            let device = File::options().write(true).open(path).unwrap();
+            (device.into(), Taker::Nobody)
+        };
+        let (reader, writer) = match self.to {
+            To::File => {
+                let file = file(b"");
+                return (file.try_clone().unwrap().into(), Taker::Kept(file));
+            }
+            To::Null => return device("/dev/null"),
+            To::Full => return device("/dev/full"),
+            To::Pipe | To::TinyPipe => pipe(),
+            To::UnixStream | To::TinySocket => unix(SocketType::STREAM),
+            To::Tcp => tcp(),
+        };
+        match self.to {
+            To::TinyPipe => drop(fcntl_setpipe_size(&writer, 4096).unwrap()),
+            To::TinySocket => set_socket_send_buffer_size(&writer, 1).unwrap(),
+            _ => {}
+        }
+        let reading = thread::spawn(move || self.read(&reader));
+        (writer, Taker::Read(reading))
+    }
+
+    fn read(self, reader: &OwnedFd) -> Vec<u8> {
+        let mut read = Vec::new();
+        let mut buffer = vec![0; if self.is_slow { 3000 } else { 256 << 10 }];
+        loop {
+            let room = self
+                .dies_after
+                .map_or(buffer.len(), |n| (n - read.len()).min(buffer.len()));
+            if room == 0 {
+                return read;
+            }
+            match rustix::io::read(reader, &mut buffer[..room]).unwrap() {
+                0 => return read,
+                n => read.extend_from_slice(&buffer[..n]),
+            }
+            if self.is_slow {
+                thread::yield_now();
+            }
+        }
+    }
+}
+
+impl Case {
+    fn draw(dice: &mut Dice) -> Self {
+        let len = match dice.below(4) {
+            0 => dice.below_len(5000),
+            1 => dice.below_len(100_000),
+            _ => dice.below_len(700_000),
+        };
+        Self {
+            from: *dice.pick(&[
+                From::File,
+                From::Pipe,
+                From::Pipe,
+                From::UnixStream,
+                From::Tcp,
+            ]),
+            len,
+            sinks: (0..=1 + dice.below(3)).map(|_| Sink::draw(dice)).collect(),
+            limit: dice.one_in(4).then(|| dice.below(len as u64 + 100)),
+            stops_after: dice.one_in(5).then(|| dice.below(len as u64 + 1)),
+            on_error: *dice.pick(&[OnSinkError::Stop, OnSinkError::Detach, OnSinkError::Detach]),
+            has_tick: dice.one_in(3),
+            grows_pipes: !dice.one_in(3),
+            buffer_size: dice.one_in(4).then(|| 1 + dice.below_len(200_000)),
+            is_stable: dice.one_in(6),
+            is_inspected: dice.one_in(6),
+            is_watched: dice.one_in(4),
+        }
+    }
+
+    /// A source with the bytes, and who feeds it.
+    fn open_source(&self, bytes: &[u8], dice: &mut Dice) -> (OwnedFd, Option<JoinHandle<()>>) {
+        let (source, feed) = match self.from {
+            From::File => return (file(bytes).into(), None),
+            From::Pipe => pipe(),
+            From::UnixStream => unix(SocketType::STREAM),
+            From::Tcp => tcp(),
+        };
+        let (bytes, mut dice) = (bytes.to_vec(), dice.clone());
+        let feeding = thread::spawn(move || {
+            let mut rest = &bytes[..];
+            while !rest.is_empty() {
+                let most = *dice.pick(&[100, 5000, 300_000]);
+                let (piece, later) = rest.split_at(rest.len().min(1 + dice.below_len(most)));
+                assert!(write_all(&feed, piece), "the source is read to its end");
+                rest = later;
+            }
+        });
+        (source, Some(feeding))
+    }
+
+    fn configure<'a>(&self, sinks: &'a [OwnedFd], source: &'a OwnedFd) -> Transfer<'a> {
+        let mut transfer = Transfer::new(source, &sinks[0]);
+        for sink in &sinks[1..] {
+            transfer = transfer.also_to(sink);
+        }
+        if let Some(limit) = self.limit {
+            transfer = transfer.limit(limit);
+        }
+        if let Some(n) = self.stops_after {
+            transfer = transfer.observe(move |progress| {
+                if progress.bytes() < n {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            });
+        }
+        if self.has_tick {
+            transfer = transfer.tick(Duration::from_millis(1));
+        }
+        if let Some(bytes) = self.buffer_size {
+            transfer = transfer.buffer_size(bytes);
+        }
+        transfer
+            .on_sink_error(self.on_error)
+            .grow_pipes(self.grows_pipes)
+            .stable(self.is_stable)
+            .watch_readers(self.is_watched)
+    }
+
+    fn run(&self, dice: &mut Dice) {
+        let bytes = pattern(self.len);
+        let (source, feeding) = self.open_source(&bytes, dice);
+        let (sinks, takers): (Vec<_>, Vec<_>) = self.sinks.iter().map(|sink| sink.open()).unzip();
+        let mut seen = Vec::new();
+        let transfer = self.configure(&sinks, &source);
+        let transfer = if self.is_inspected {
+            transfer.inspect(|bytes| seen.extend_from_slice(bytes))
+        } else {
+            transfer
+        };
+        let done = transfer.run();
+        drop(sinks);
+        let (report, failed) = match done {
+            Ok(report) => (report, None),
+            Err(error) => (error.report().clone(), Some(error)),
+        };
+        let case = format!("{self:?}\n{report}\n{failed:?}");
+        let left = read_to_end(&source);
+        if let Some(feeding) = feeding {
+            feeding.join().unwrap();
+        }
+
+        // Nothing is lost, whatever happened.
+        let n = usize::try_from(report.bytes()).unwrap();
+        let all = [&bytes[..n], report.undelivered(), &left].concat();
+        assert_same(&all, &bytes, &case);
+        if self.is_inspected {
+            assert_same(&seen, &bytes[..n], &case);
+        }
+        assert_eq!(report.sinks().len(), takers.len(), "{case}");
+        for ((told, taker), sink) in report.sinks().iter().zip(takers).zip(&self.sinks) {
+            let accepted = usize::try_from(told.bytes()).unwrap();
+            assert!(accepted <= self.len, "{case}");
+            let is_alive = told.error().is_none();
+            assert!(!is_alive || accepted >= n, "{case}: {told}");
+            match taker {
+                Taker::Kept(file) => assert_same(&contents(&file), &bytes[..accepted], &case),
+                Taker::Read(reading) => {
+                    let read = reading.join().unwrap();
+                    let takes_all = sink.dies_after.is_none();
+                    let expected = if takes_all { accepted } else { read.len() };
+                    assert_same(&read, &bytes[..expected], &case);
+                    assert!(takes_all || read.len() <= accepted, "{case}: {told}");
+                }
+                Taker::Nobody => {}
+            }
+        }
+        self.the_end_is_true(&report, failed.as_ref(), &case);
+    }
+
+    fn the_end_is_true(&self, report: &zcopy::Report, failed: Option<&zcopy::Error>, case: &str) {
+        let can_fail = |sink: &Sink| matches!(sink.to, To::Full) || sink.dies_after.is_some();
+        match report.ended() {
+            Ended::Eof => assert_eq!(report.bytes(), self.len as u64, "{case}"),
+            Ended::Limit => assert_eq!(Some(report.bytes()), self.limit, "{case}"),
+            Ended::Stopped => assert!(self.stops_after <= Some(report.bytes()), "{case}"),
+            Ended::NoSink => assert!(self.sinks.iter().all(can_fail), "{case}"),
+            _ => {
+                let is_asked_for = self.on_error == OnSinkError::Stop;
+                assert!(is_asked_for && self.sinks.iter().any(can_fail), "{case}");
+                assert_eq!(
+                    failed.map(zcopy::Error::side),
+                    Some(zcopy::Side::Sink),
+                    "{case}"
+                );
+            }
+        }
+        for (told, sink) in report.sinks().iter().zip(&self.sinks) {
+            assert!(told.error().is_none() || can_fail(sink), "{case}: {told}");
+        }
+    }
+}
+
+#[test]
+fn fan_outs() {
+    fuzz("fan_outs::fan_outs", 600, |dice| {
+        let case = Case::draw(dice);
+        case.run(dice);
+    });
+}

@@ -1,0 +1,303 @@
+//! Random transfers from file to file.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+use zcopy::{Cache, Ended, Reflink, Sparse, Strategy, SyncData, Transfer};
+
+use super::fuzz;
+use crate::every_pair::STRATEGIES;
+use crate::files::{assert_same, contents, cursor, file_in, pattern, reopen, set_cursor};
+use crate::interference::scene::{Dice, scratch_dirs};
+use crate::mounts::Fs;
+
+const BLOCK: usize = 4096;
+
+/// Where an end of the transfer begins.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Cursor(u64),
+    Offset(u64),
+}
+
+impl Place {
+    fn draw(dice: &mut Dice, len: usize) -> Self {
+        let place = match dice.below(4) {
+            0 | 1 => 0,
+            2 => dice.below(len as u64 / BLOCK as u64 + 1) * BLOCK as u64,
+            _ => dice.below(len as u64 + 1),
+        };
+        if dice.one_in(2) {
+            Self::Cursor(place)
+        } else {
+            Self::Offset(place)
+        }
+    }
+
+    fn position(self) -> u64 {
+        match self {
+            Self::Cursor(position) | Self::Offset(position) => position,
+        }
+    }
+
+    /// Where the cursor stands after so many bytes.
+    fn cursor_after(self, bytes: u64) -> u64 {
+        match self {
+            Self::Cursor(position) => position + bytes,
+            Self::Offset(_) => 0,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Case {
+    source_dir: PathBuf,
+    sink_dir: PathBuf,
+    source: Vec<u8>,
+    sink: Vec<u8>,
+    source_flags: OFlags,
+    sink_flags: OFlags,
+    from: Place,
+    to: Place,
+    limit: Option<u64>,
+    strategy: Option<Strategy>,
+    sparse: Sparse,
+    reflink: Reflink,
+    cache: Cache,
+    sync_data: SyncData,
+    buffer_size: Option<usize>,
+    is_stable: bool,
+    is_inspected: bool,
+    has_tick: bool,
+}
+
+fn draw_len(dice: &mut Dice) -> usize {
+    match dice.below(8) {
+        0 => 0,
+        1 => 1,
+        2 => dice.below_len(BLOCK),
+        3 => dice.below_len(9) * BLOCK,
+        4 | 5 => dice.below_len(100_000),
+        _ => dice.below_len(600_000),
+    }
+}
+
+/// Bytes of which some runs of blocks are zeros.
+fn draw_bytes(dice: &mut Dice, len: usize) -> Vec<u8> {
+    let mut bytes = pattern(len);
+    let share = 1 + dice.below(5);
+    let mut is_zero = false;
+    for block in bytes.chunks_mut(BLOCK) {
+        if dice.one_in(1 + share) {
+            is_zero = !is_zero && share < 5;
+        }
+        if is_zero {
+            block.fill(0);
+        }
+    }
+    bytes
+}
+
+/// A file with these bytes, of which some blocks of zeros are holes.
+fn make_file(dir: &std::path::Path, bytes: &[u8], dice: &mut Dice) -> File {
+    let file = file_in(dir, b"");
+    file.set_len(bytes.len() as u64).unwrap();
+    for (n, block) in bytes.chunks(BLOCK).enumerate() {
+        let is_zero = block.iter().all(|byte| *byte == 0);
+        if !is_zero || dice.one_in(4) {
+            file.write_all_at(block, (n * BLOCK) as u64).unwrap();
+        }
+    }
+    file
+}
+
+impl Case {
+    fn draw(dice: &mut Dice) -> Self {
+        let mounted = Fs::ALL.into_iter().filter_map(Fs::dir);
+        let dirs: Vec<PathBuf> = scratch_dirs().into_iter().chain(mounted).collect();
+        let source_dir = dice.pick(&dirs).clone();
+        let sink_dir = if dice.one_in(2) {
+            source_dir.clone()
+        } else {
+            dice.pick(&dirs).clone()
+        };
+        let (len, sink_len) = (draw_len(dice), draw_len(dice));
+        let direct = |dice: &mut Dice| {
+            if dice.one_in(6) {
+                OFlags::DIRECT
+            } else {
+                OFlags::empty()
+            }
+        };
+        let is_appending = dice.one_in(6);
+        let append = if is_appending {
+            OFlags::APPEND
+        } else {
+            OFlags::empty()
+        };
+        Self {
+            source_dir,
+            sink_dir,
+            source: draw_bytes(dice, len),
+            sink: if dice.one_in(2) {
+                Vec::new()
+            } else {
+                vec![b's'; sink_len]
+            },
+            source_flags: OFlags::RDONLY | direct(dice),
+            sink_flags: OFlags::WRONLY | append | direct(dice),
+            from: Place::draw(dice, len),
+            to: if is_appending {
+                Place::Cursor(0)
+            } else {
+                Place::draw(dice, sink_len)
+            },
+            limit: dice.one_in(2).then(|| match dice.below(3) {
+                0 => dice.below(10) * BLOCK as u64,
+                _ => dice.below(len as u64 + 1000),
+            }),
+            strategy: dice.one_in(2).then(|| *dice.pick(&STRATEGIES)),
+            sparse: *dice.pick(&[Sparse::Keep, Sparse::Keep, Sparse::Fill, Sparse::Detect]),
+            reflink: match dice.below(10) {
+                0 => Reflink::Always,
+                1 | 2 => Reflink::Never,
+                _ => Reflink::Auto,
+            },
+            cache: *dice.pick(&[Cache::Keep, Cache::Keep, Cache::Keep, Cache::DropBehind]),
+            // A disk takes its time.
+            sync_data: if dice.one_in(40) {
+                SyncData::EachStep
+            } else {
+                SyncData::Never
+            },
+            buffer_size: dice.one_in(3).then(|| 1 + dice.below_len(300_000)),
+            is_stable: dice.one_in(6),
+            is_inspected: dice.one_in(6),
+            has_tick: dice.one_in(4),
+        }
+    }
+
+    /// Everything but the bytes.
+    fn summary(&self) -> String {
+        let Self { source, sink, .. } = self;
+        let rest = Self {
+            source: Vec::new(),
+            sink: Vec::new(),
+            source_dir: self.source_dir.clone(),
+            sink_dir: self.sink_dir.clone(),
+            ..*self
+        };
+        format!("from {} bytes to {}: {rest:?}", source.len(), sink.len())
+    }
+
+    fn configure<'a>(&self, mut transfer: Transfer<'a>) -> Transfer<'a> {
+        if let Place::Offset(offset) = self.from {
+            transfer = transfer.source_offset(offset);
+        }
+        if let Place::Offset(offset) = self.to {
+            transfer = transfer.sink_offset(offset);
+        }
+        if let Some(limit) = self.limit {
+            transfer = transfer.limit(limit);
+        }
+        if let Some(strategy) = self.strategy {
+            transfer = transfer.strategy(strategy);
+        }
+        if let Some(bytes) = self.buffer_size {
+            transfer = transfer.buffer_size(bytes);
+        }
+        if self.has_tick {
+            transfer = transfer.tick(Duration::from_millis(1));
+        }
+        transfer
+            .sparse(self.sparse)
+            .reflink(self.reflink)
+            .cache(self.cache)
+            .sync_data(self.sync_data)
+            .stable(self.is_stable)
+    }
+
+    fn run(&self, dice: &mut Dice) {
+        let case = self.summary();
+        let source_file = make_file(&self.source_dir, &self.source, dice);
+        let sink_file = make_file(&self.sink_dir, &self.sink, dice);
+        let source = reopen(&source_file, self.source_flags);
+        let sink = reopen(&sink_file, self.sink_flags);
+        if let Place::Cursor(position) = self.from {
+            set_cursor(&source, position);
+        }
+        if let Place::Cursor(position) = self.to {
+            set_cursor(&sink, position);
+        }
+
+        let mut seen = Vec::new();
+        let transfer = self.configure(Transfer::new(&source, &sink));
+        let transfer = if self.is_inspected {
+            transfer.inspect(|bytes| seen.extend_from_slice(bytes))
+        } else {
+            transfer
+        };
+        let done = transfer.run();
+
+        let from = usize::try_from(self.from.position()).unwrap();
+        let rest = &self.source[from.min(self.source.len())..];
+        let limit = self.limit.unwrap_or(u64::MAX);
+        let expected = &rest[..rest.len().min(usize::try_from(limit).unwrap_or(usize::MAX))];
+        let report = match done {
+            Ok(report) => {
+                assert_eq!(report.bytes(), expected.len() as u64, "{case}");
+                let ended = match report.ended() {
+                    Ended::Limit => report.bytes() == limit,
+                    ended => ended == Ended::Eof,
+                };
+                assert!(ended, "{case}: {report}");
+                report
+            }
+            Err(error) => {
+                let is_asked_for = self.strategy.is_some() || self.reflink == Reflink::Always;
+                let is_told = error.is_unsuitable() || error.is_refused();
+                assert!(is_asked_for && is_told, "{case}: {error:#}");
+                error.into_report()
+            }
+        };
+
+        let arrived = &expected[..usize::try_from(report.bytes()).unwrap()];
+        let is_appending = self.sink_flags.contains(OFlags::APPEND);
+        let to = if is_appending {
+            self.sink.len()
+        } else {
+            usize::try_from(self.to.position()).unwrap()
+        };
+        let mut expected_sink = self.sink.clone();
+        if !arrived.is_empty() {
+            expected_sink.resize(expected_sink.len().max(to + arrived.len()), 0);
+            expected_sink[to..to + arrived.len()].copy_from_slice(arrived);
+        }
+        assert_same(&contents(&sink_file), &expected_sink, &case);
+        assert_same(&contents(&source_file), &self.source, &case);
+        assert!(report.undelivered().is_empty(), "{case}");
+        let bytes = report.bytes();
+        assert_eq!(
+            cursor(&source),
+            self.from.cursor_after(bytes),
+            "{case}: source"
+        );
+        if !is_appending {
+            assert_eq!(cursor(&sink), self.to.cursor_after(bytes), "{case}: sink");
+        }
+        if self.is_inspected {
+            assert_same(&seen, arrived, &case);
+        }
+    }
+}
+
+#[test]
+fn files() {
+    fuzz("files::files", 600, |dice| {
+        let case = Case::draw(dice);
+        case.run(dice);
+    });
+}

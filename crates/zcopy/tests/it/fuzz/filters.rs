@@ -1,0 +1,222 @@
+//! Random filters, over several sources, into sinks of which some die.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::thread;
+
+use rustix::net::SocketType;
+use zcopy::{Input, Rest, Rewrite, Rewritten};
+
+use super::fuzz;
+use crate::ends::{pipe, tcp, unix};
+use crate::files::{assert_same, contents, file, pattern, read_to_end, write_all};
+use crate::interference::scene::Dice;
+
+/// What a filter makes of each byte: so many copies of it.
+type Copies = [usize; 8];
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    File,
+    Pipe,
+    UnixStream,
+    Tcp,
+}
+
+impl Kind {
+    const ALL: [Self; 4] = [Self::File, Self::Pipe, Self::UnixStream, Self::Tcp];
+
+    fn open(self) -> (OwnedFd, OwnedFd) {
+        match self {
+            Self::File => unreachable!("a file has one end"),
+            Self::Pipe => pipe(),
+            Self::UnixStream => unix(SocketType::STREAM),
+            Self::Tcp => tcp(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Case {
+    sources: Vec<(Kind, usize)>,
+    sink: Kind,
+    copies: Copies,
+    /// The filter takes no fewer bytes than this, unless it must.
+    least: usize,
+    /// It takes no more than this at once.
+    most: usize,
+    grows_pipes: bool,
+    /// Bytes that the sink's reader takes before it goes.
+    dies_after: Option<usize>,
+}
+
+/// What a filter makes of these bytes.
+fn filtered(bytes: &[u8], copies: Copies) -> Vec<u8> {
+    let mut made = Vec::new();
+    for byte in bytes {
+        made.extend(std::iter::repeat_n(*byte, copies[usize::from(*byte % 8)]));
+    }
+    made
+}
+
+impl Case {
+    fn draw(dice: &mut Dice) -> Self {
+        let len = |dice: &mut Dice| match dice.below(4) {
+            0 => dice.below_len(100),
+            1 | 2 => dice.below_len(50_000),
+            _ if !dice.one_in(10) => dice.below_len(200_000),
+            // Long enough to be read ahead, now and then.
+            _ => dice.below_len(1_500_000),
+        };
+        let mut copies = [1; 8];
+        for copies in &mut copies {
+            *copies = *dice.pick(&[0, 1, 1, 1, 2, 5]);
+        }
+        let n_sources = 1 + dice.below(3);
+        let draw = |_| (*dice.pick(&Kind::ALL), len(dice));
+        Self {
+            sources: (0..n_sources).map(draw).collect(),
+            sink: *dice.pick(&Kind::ALL),
+            copies,
+            least: *dice.pick(&[1, 1, 10, 5000, 60_000]),
+            most: *dice.pick(&[1000, 20_000, 1 << 20]),
+            grows_pipes: !dice.one_in(3),
+            dies_after: dice.one_in(4).then(|| dice.below_len(300_000)),
+        }
+    }
+
+    /// Takes a random number of bytes, and asks for more where there are too few.
+    fn filter(&self, input: Input<'_>, room: &mut [u8], dice: &mut Dice) -> Rewritten {
+        let is_too_short = input.bytes.len() < self.least && input.rest == Rest::Open;
+        if is_too_short || input.bytes.is_empty() {
+            return Rewritten::NOTHING;
+        }
+        let most = input.bytes.len().min(self.most);
+        let wanted = 1 + dice.below_len(most);
+        let mut done = Rewritten::default();
+        for byte in &input.bytes[..wanted] {
+            let n = self.copies[usize::from(*byte % 8)];
+            if done.made + n > room.len() {
+                break;
+            }
+            room[done.made..done.made + n].fill(*byte);
+            done.made += n;
+            done.taken += 1;
+        }
+        done
+    }
+
+    fn run(&self, dice: &mut Dice) {
+        let case = format!("{self:?}");
+        let total = self.sources.iter().map(|(_, len)| len).sum();
+        let bytes = pattern(total);
+        let expected = filtered(&bytes, self.copies);
+
+        let kept = file(b"");
+        let (sink, reading) = match self.sink {
+            Kind::File => (OwnedFd::from(kept.try_clone().unwrap()), None),
+            kind => {
+                let (reader, writer) = kind.open();
+                let dies_after = self.dies_after;
+                let reading = thread::spawn(move || match dies_after {
+                    None => read_to_end(&reader),
+                    Some(n) => read_some(&reader, n),
+                });
+                (writer, Some(reading))
+            }
+        };
+        let random = RefCell::new(dice.clone());
+        let filter =
+            |input: Input<'_>, room: &mut [u8]| self.filter(input, room, &mut random.borrow_mut());
+        let mut rewrite = Rewrite::new(&sink, filter).grow_pipes(self.grows_pipes);
+        let mut rest = &bytes[..];
+        let mut made = 0;
+        let mut failed = None;
+        for (kind, len) in &self.sources {
+            let (piece, later) = rest.split_at(*len);
+            rest = later;
+            let (source, feeding) = open_source(*kind, piece);
+            let done = rewrite.run(&source);
+            if done.is_err() {
+                // So that whoever feeds it does not wait for ever.
+                read_to_end(&source);
+            }
+            if let Some(feeding) = feeding {
+                feeding.join().unwrap();
+            }
+            match done {
+                Ok(report) => made += report.bytes(),
+                Err(error) => {
+                    made += error.bytes();
+                    failed = Some(error);
+                    break;
+                }
+            }
+        }
+        if failed.is_none() {
+            match rewrite.finish() {
+                Ok(report) => made += report.bytes(),
+                Err(error) => {
+                    made += error.bytes();
+                    failed = Some(error);
+                }
+            }
+        }
+        drop(rewrite);
+        drop(sink);
+        let made = usize::try_from(made).unwrap();
+        match &failed {
+            None => assert_eq!(made, expected.len(), "{case}"),
+            Some(error) => {
+                assert!(self.dies_after.is_some(), "{case}: {error:#}");
+                let told = [&expected[..made], error.undelivered()].concat();
+                assert!(expected.starts_with(&told), "{case}: what is handed back");
+            }
+        }
+        let Some(reading) = reading else {
+            assert_same(&contents(&kept), &expected[..made], &case);
+            return;
+        };
+        let read = reading.join().unwrap();
+        let expected_len = if self.dies_after.is_none() {
+            made
+        } else {
+            read.len()
+        };
+        assert_same(&read, &expected[..expected_len], &case);
+        assert!(read.len() <= made, "{case}");
+    }
+}
+
+fn read_some(reader: &OwnedFd, n: usize) -> Vec<u8> {
+    let mut read = vec![0; n];
+    let mut len = 0;
+    while len < n {
+        match rustix::io::read(reader, &mut read[len..]).unwrap() {
+            0 => break,
+            n => len += n,
+        }
+    }
+    read.truncate(len);
+    read
+}
+
+fn open_source(kind: Kind, bytes: &[u8]) -> (OwnedFd, Option<thread::JoinHandle<bool>>) {
+    if matches!(kind, Kind::File) {
+        let file: File = file(bytes);
+        return (file.into(), None);
+    }
+    let (source, feed) = kind.open();
+    let bytes = bytes.to_vec();
+    let feeding = thread::spawn(move || write_all(&feed, &bytes));
+    (source, Some(feeding))
+}
+
+#[test]
+fn filters() {
+    fuzz("filters::filters", 150, |dice| {
+        let case = Case::draw(dice);
+        case.run(dice);
+    });
+}

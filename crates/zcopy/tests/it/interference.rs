@@ -1,0 +1,30 @@
+//! Transfers in company: other threads use the same open files, pipes, sockets and files meanwhile.
+//!
+//! The oracle is what two processes with read(2) and write(2) keep: the bytes of each writer are there once, in order and
+//! unchanged, and every byte of a shared source arrives exactly once. A transfer makes several calls, so its bytes may stand
+//! between those of others at any boundary of two calls; one write(2) of another thread stays in one piece.
+
+mod changing_source;
+mod empty_source;
+mod messages;
+mod nonblocking_mode;
+mod packets;
+mod parallel_ranges;
+mod shared_sink;
+mod shared_source;
+mod source_cursor;
+mod spliced_pages;
+mod urgent_byte;
+
+mod covered;
+mod numbered;
+pub(crate) mod scene;
+
+use zcopy::{Input, Rewritten};
+
+/// Leaves the bytes as they are.
+fn identity(input: Input<'_>, room: &mut [u8]) -> Rewritten {
+    let n = input.bytes.len().min(room.len());
+    room[..n].copy_from_slice(&input.bytes[..n]);
+    Rewritten { taken: n, made: n }
+}

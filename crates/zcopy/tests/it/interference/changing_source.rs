@@ -1,0 +1,264 @@
+//! Sources that others lengthen, shorten or punch meanwhile: what arrives is what they held at some time.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::{FallocateFlags, OFlags, fallocate};
+use zcopy::{Sparse, Strategy, Transfer};
+
+use super::numbered::{RECORD, Writer, Wrote, compare};
+use super::scene::{Dice, bounded, scratch_dirs};
+use crate::child::Child;
+use crate::ends::pipe;
+use crate::files::{contents, file_in, pattern, read_to_end, reopen, set_cursor};
+use crate::skip::{has_program, skip};
+
+/// A hole at the front, so that the file has holes as long as nothing as long has been appended.
+const HOLE: u64 = 64 << 20;
+
+fn appending(file: &File) -> File {
+    reopen(file, OFlags::WRONLY | OFlags::APPEND).into()
+}
+
+/// Follows a file that another thread appends to, by one transfer after the other, each to the end of the file.
+fn follow(dir: &Path, transfer: impl Fn(&File, &File) -> u64) {
+    let source = file_in(dir, b"");
+    source.set_len(HOLE).unwrap();
+    set_cursor(&source, HOLE);
+    let sink = file_in(dir, b"");
+    let writer = Writer(1);
+    let n_records = 40_000;
+    thread::scope(|scope| {
+        let appending = appending(&source);
+        let appender = scope.spawn(move || {
+            for n in 0..n_records {
+                let record = writer.record(n);
+                assert_eq!(rustix::io::write(&appending, &record), Ok(record.len()));
+            }
+        });
+        loop {
+            let is_last = appender.is_finished();
+            transfer(&source, &sink);
+            if is_last {
+                break;
+            }
+        }
+    });
+    let damage = compare(&contents(&sink), &[(writer, Wrote::Stream(n_records))]);
+    assert_eq!(damage, Ok(()), "{}", dir.display());
+}
+
+#[test]
+fn what_is_appended_to_a_sparse_source_does_not_become_a_hole() {
+    bounded(|| {
+        for dir in scratch_dirs() {
+            follow(&dir, |source, sink| zcopy::copy(source, sink).unwrap());
+        }
+    });
+}
+
+#[test]
+fn what_is_appended_to_a_sparse_source_does_not_become_a_hole_by_any_strategy() {
+    bounded(|| {
+        for dir in scratch_dirs() {
+            for strategy in [Strategy::SplicePipe, Strategy::Sendfile, Strategy::Buffered] {
+                follow(&dir, |source, sink| {
+                    let transfer = Transfer::new(source, sink).strategy(strategy);
+                    match transfer.run() {
+                        Ok(report) => report.bytes(),
+                        // By its own account it stopped early, where more had been appended by then.
+                        Err(error) if error.is_unsuitable() => error.bytes(),
+                        Err(error) => panic!("{strategy}: {error:#}"),
+                    }
+                });
+            }
+            for sparse in [Sparse::Fill, Sparse::Detect] {
+                follow(&dir, |source, sink| {
+                    let transfer = Transfer::new(source, sink).sparse(sparse);
+                    transfer.run().unwrap().bytes()
+                });
+            }
+        }
+    });
+}
+
+/// Another process appends right after the transfer has been told that there is no more data.
+#[test]
+fn what_is_appended_between_two_calls_does_not_become_a_hole() {
+    if !has_program("strace") {
+        return;
+    }
+    bounded(|| {
+        let dir = std::env::temp_dir();
+        let source = file_in(&dir, b"");
+        source.set_len(HOLE).unwrap();
+        source.write_all_at(&Writer(1).record(0), HOLE).unwrap();
+        set_cursor(&source, HOLE);
+        let sink = file_in(&dir, b"");
+        let trace = tempfile::NamedTempFile::new().unwrap();
+        let ends = [source.try_clone().unwrap(), sink.try_clone().unwrap()];
+        let child = Child::that_dawdles_after("lseek", trace.path());
+        let copying = thread::spawn(move || {
+            let [source, sink] = ends;
+            child.run(source.into(), sink.into())
+        });
+        let mut appending = appending(&source);
+        let mut n_records = 1;
+        while !copying.is_finished() {
+            let trace = std::fs::read_to_string(trace.path()).unwrap();
+            // Three times, so that an end is found at last.
+            if trace.matches("ENXIO").count() >= n_records as usize && n_records < 4 {
+                appending.write_all(&Writer(1).record(n_records)).unwrap();
+                n_records += 1;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        if let Err(error) = copying.join().unwrap() {
+            skip(&format!("strace cannot delay calls here: {error}"));
+            return;
+        }
+        let found = contents(&sink);
+        let n_arrived = (found.len() / RECORD) as u32;
+        assert!((1..=n_records).contains(&n_arrived), "{n_arrived} records");
+        let wrote = [(Writer(1), Wrote::Stream(n_arrived))];
+        assert_eq!(compare(&found, &wrote), Ok(()), "of {n_records} records");
+    });
+}
+
+/// Whether each byte is that of the pattern, or a zero.
+#[track_caller]
+fn assert_pattern_or_zeros(found: &[u8], what: &str) {
+    let expected = pattern(found.len());
+    let mut words = found.chunks(512).zip(expected.chunks(512)).enumerate();
+    let wrong = words.find(|(_, (found, expected))| {
+        let mut bytes = found.iter().zip(*expected);
+        found != expected && bytes.any(|(found, expected)| *found != 0 && found != expected)
+    });
+    if let Some((n, _)) = wrong {
+        panic!(
+            "{what}: other bytes than the file ever had near {}",
+            n * 512
+        );
+    }
+}
+
+/// What somebody else does to the source, at random.
+type Change = fn(&File, &mut Dice);
+
+const LEN: usize = (1 << 20) + 777;
+
+fn punch(file: &File, dice: &mut Dice) {
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    let (from, len) = (dice.below(LEN as u64), 1 + dice.below(40_000));
+    fallocate(file, flags, from, len).unwrap();
+}
+
+fn truncate_and_append(file: &File, dice: &mut Dice) {
+    let len = dice.below(LEN as u64);
+    file.set_len(len).unwrap();
+    let rest = &pattern(LEN)[len as usize..];
+    file.write_all_at(rest, len).unwrap();
+}
+
+/// Copies over and over while the source is changed.
+fn copy_while(change: Change, check: impl Fn(&[u8], u64) + Send + 'static) {
+    bounded(move || {
+        for dir in scratch_dirs() {
+            let source = file_in(&dir, &pattern(LEN));
+            let is_over = AtomicBool::new(false);
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    let mut dice = Dice::new(3);
+                    while !is_over.load(Ordering::Relaxed) {
+                        change(&source, &mut dice);
+                        // Who changes a file holds up who reads it.
+                        thread::sleep(Duration::from_micros(200));
+                    }
+                });
+                let mut n_copies = 0;
+                // The other thread must end, whatever happens here.
+                let copies = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                    for strategy in [
+                        None,
+                        Some(Strategy::Buffered),
+                        Some(Strategy::SplicePipe),
+                        Some(Strategy::Sendfile),
+                        Some(Strategy::CopyFileRange),
+                    ] {
+                        for _ in 0..4 {
+                            let sink = file_in(&dir, b"");
+                            let transfer = Transfer::new(&source, &sink).source_offset(0);
+                            let transfer = match strategy {
+                                Some(strategy) => transfer.strategy(strategy),
+                                None => transfer,
+                            };
+                            let bytes = transfer.run().unwrap().bytes();
+                            check(&contents(&sink), bytes);
+                            n_copies += 1;
+                        }
+                    }
+                }));
+                is_over.store(true, Ordering::Relaxed);
+                if let Err(panic) = copies {
+                    eprintln!("copy {n_copies} in {}", dir.display());
+                    std::panic::resume_unwind(panic);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_source_that_is_punched_gives_all_its_bytes_or_zeros() {
+    copy_while(punch, |found, bytes| {
+        assert_eq!((found.len(), bytes), (LEN, LEN as u64));
+        assert_pattern_or_zeros(found, "punched");
+    });
+}
+
+/// Where the kernel cuts a page it clears the rest of it, and a read at that moment may see that.
+#[test]
+fn a_source_that_is_cut_and_written_again_gives_no_byte_that_it_never_had() {
+    copy_while(truncate_and_append, |found, bytes| {
+        assert_eq!(found.len() as u64, bytes);
+        assert!(found.len() <= LEN);
+        assert_pattern_or_zeros(found, "cut");
+    });
+}
+
+/// The transfer waits for its sink when the source is cut.
+#[test]
+fn a_source_that_is_cut_meanwhile_ends_there() {
+    bounded(|| {
+        for dir in scratch_dirs() {
+            for stable in [true, false] {
+                let source = file_in(&dir, &pattern(LEN));
+                let (reader, writer) = pipe();
+                let other = source.try_clone().unwrap();
+                let (tell, told) = std::sync::mpsc::channel();
+                let copying = thread::spawn(move || {
+                    tell.send(super::scene::Thread::current()).unwrap();
+                    let transfer = Transfer::new(&other, &writer).stable(stable);
+                    transfer.grow_pipes(false).run().unwrap()
+                });
+                told.recv().unwrap().until_asleep();
+                source.set_len(700_000).unwrap();
+                let found = read_to_end(&reader);
+                let report = copying.join().unwrap();
+                assert_eq!(report.bytes(), found.len() as u64);
+                assert!((700_000..=LEN).contains(&found.len()), "{}", found.len());
+                let case = format!("stable: {stable}");
+                if stable {
+                    crate::files::assert_same(&found, &pattern(found.len()), &case);
+                } else {
+                    assert_pattern_or_zeros(&found, &case);
+                }
+            }
+        }
+    });
+}

@@ -1,0 +1,152 @@
+//! Transfers that sleep, because nothing has come, while others write to the same open file through the same cursor.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use zcopy::{Strategy, Transfer};
+
+use super::numbered::{RECORD, Writer, Wrote, compare};
+use super::scene::{Thread, bounded, scratch_dirs};
+use super::shared_sink::{Actor, channel, rewrite};
+use crate::files::{contents, cursor, file_in, write_all};
+
+/// Waits until a cursor has come this far, or for some seconds if it never does.
+fn until_cursor(file: &File, position: u64) {
+    let start = Instant::now();
+    while cursor(file) < position && start.elapsed() < Duration::from_secs(5) {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// How the transfer below is made.
+type MakeTransfer = fn(&OwnedFd, &File) -> zcopy::Result<u64>;
+
+/// A transfer sleeps, because its source is empty, while somebody else writes to the shared sink: then bytes come.
+fn wait_while_another_writes(source_of: Actor, before: u32, transfer: MakeTransfer) {
+    bounded(move || {
+        for dir in scratch_dirs() {
+            let (source, feed) = channel(source_of);
+            let sink = file_in(&dir, b"");
+            let shared = sink.try_clone().unwrap();
+            let (transferred, written) = (Writer(1), Writer(2));
+            let (tell, told) = std::sync::mpsc::channel();
+            let copying = thread::spawn(move || {
+                tell.send(Thread::current()).unwrap();
+                let done = transfer(&source, &shared);
+                (done, source)
+            });
+            let thread = told.recv().unwrap();
+            let first = transferred.records(before);
+            assert!(write_all(&feed, &first));
+            for round in 0..4 {
+                thread.until_asleep();
+                assert!(write_all(&sink, &written.record(round)));
+                thread.until_asleep();
+                assert!(write_all(&feed, &transferred.record(before + round)));
+            }
+            thread.until_asleep();
+            assert!(write_all(&sink, &written.record(4)));
+            if matches!(source_of, Actor::Terminal) {
+                // A terminal that is hung up may lose what has not been read.
+                until_cursor(&sink, u64::from(before + 9) * RECORD as u64);
+            }
+            drop(feed);
+            let (done, _source) = copying.join().unwrap();
+            // A terminal that hangs up says EIO.
+            let bytes = match done {
+                Ok(bytes) => bytes,
+                Err(error) if error.raw_os_error() == Some(5) => error.bytes(),
+                Err(error) => panic!("{error:#}"),
+            };
+            assert_eq!(bytes, u64::from(before + 4) * RECORD as u64);
+            let wrote = [
+                (transferred, Wrote::Stream(before + 4)),
+                (written, Wrote::Records(5)),
+            ];
+            let found = contents(&sink);
+            assert_eq!(compare(&found, &wrote), Ok(()), "in {}", dir.display());
+            assert_eq!(cursor(&sink), found.len() as u64);
+        }
+    });
+}
+
+fn plain(source: &OwnedFd, sink: &File) -> zcopy::Result<u64> {
+    zcopy::copy(source, sink)
+}
+
+fn by(source: &OwnedFd, sink: &File, strategy: Strategy) -> zcopy::Result<u64> {
+    let transfer = Transfer::new(source, sink).strategy(strategy);
+    transfer.run().map(|report| report.bytes())
+}
+
+/// So many records that the transfer has gone over to moving bytes in bulk.
+const BULK: u32 = 16 << 10;
+
+#[test]
+fn what_the_shell_writes_while_a_pipe_is_empty_is_not_overwritten() {
+    wait_while_another_writes(Actor::Pipe(None), 0, plain);
+    wait_while_another_writes(Actor::Pipe(None), 3, plain);
+    wait_while_another_writes(Actor::Pipe(None), BULK, plain);
+}
+
+#[test]
+fn what_the_shell_writes_while_a_socket_is_empty_is_not_overwritten() {
+    for actor in [Actor::UnixStream, Actor::Tcp] {
+        wait_while_another_writes(actor, 0, plain);
+        wait_while_another_writes(actor, BULK, plain);
+    }
+}
+
+#[test]
+fn what_the_shell_writes_while_nobody_types_is_not_overwritten() {
+    wait_while_another_writes(Actor::Terminal, 0, plain);
+    wait_while_another_writes(Actor::Terminal, 3, |source, sink| {
+        by(source, sink, Strategy::SplicePipe)
+    });
+}
+
+#[test]
+fn what_another_writes_while_a_splice_waits_is_not_overwritten() {
+    wait_while_another_writes(Actor::Pipe(None), 3, |source, sink| {
+        by(source, sink, Strategy::Splice)
+    });
+    wait_while_another_writes(Actor::Pipe(None), 3, |source, sink| {
+        by(source, sink, Strategy::SplicePipe)
+    });
+}
+
+#[test]
+fn what_another_writes_while_a_fan_out_waits_is_not_overwritten() {
+    let first: MakeTransfer = |source, sink| {
+        let null = File::options().write(true).open("/dev/null").unwrap();
+        let transfer = Transfer::new(source, sink).also_to(&null);
+        transfer.run().map(|report| report.bytes())
+    };
+    let last: MakeTransfer = |source, sink| {
+        let null = File::options().write(true).open("/dev/null").unwrap();
+        let transfer = Transfer::new(source, &null).also_to(sink);
+        transfer.run().map(|report| report.bytes())
+    };
+    for transfer in [first, last] {
+        for before in [0, BULK] {
+            wait_while_another_writes(Actor::Pipe(None), before, transfer);
+        }
+    }
+}
+
+#[test]
+fn what_another_writes_while_a_rewrite_waits_is_not_overwritten() {
+    wait_while_another_writes(Actor::Pipe(None), 3, rewrite);
+}
+
+/// With a tick a transfer polls instead of sleeping in a call.
+#[test]
+fn what_another_writes_while_a_ticking_transfer_waits_is_not_overwritten() {
+    wait_while_another_writes(Actor::Pipe(None), BULK, |source, sink| {
+        let tick = Duration::from_secs(3600);
+        let transfer = Transfer::new(source, sink).tick(tick);
+        transfer.run().map(|report| report.bytes())
+    });
+}

@@ -1,0 +1,208 @@
+//! Others set and clear `O_NONBLOCK` on the open files of a transfer meanwhile: it neither fails nor loses a byte.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::net::SocketType;
+use zcopy::{Repeat, Rewrite, Strategy, Transfer};
+
+use super::scene::bounded;
+use crate::ends::{fifo, pipe, tcp, unix};
+use crate::files::{assert_same, pattern, read_each, write_all};
+
+const LEN: usize = (1 << 20) + 333;
+
+/// A pipe or a socket.
+#[derive(Clone, Copy, Debug)]
+enum Channel {
+    Pipe,
+    Fifo,
+    UnixStream,
+    Tcp,
+}
+
+impl Channel {
+    const ALL: [Self; 4] = [Self::Pipe, Self::Fifo, Self::UnixStream, Self::Tcp];
+
+    fn open(self) -> (OwnedFd, OwnedFd) {
+        match self {
+            Self::Pipe => pipe(),
+            Self::Fifo => fifo(),
+            Self::UnixStream => unix(SocketType::STREAM),
+            Self::Tcp => tcp(),
+        }
+    }
+}
+
+/// Every kind at each end.
+const PAIRS: [(Channel, Channel); 7] = [
+    (Channel::Pipe, Channel::UnixStream),
+    (Channel::Fifo, Channel::Tcp),
+    (Channel::UnixStream, Channel::UnixStream),
+    (Channel::UnixStream, Channel::Pipe),
+    (Channel::Tcp, Channel::Fifo),
+    (Channel::Tcp, Channel::Tcp),
+    (Channel::Pipe, Channel::Pipe),
+];
+
+/// How the transfer is made.
+#[derive(Clone, Copy, Debug)]
+enum How {
+    Plain,
+    Ticking,
+    By(Strategy),
+    FanOut,
+    Rewrite,
+}
+
+impl How {
+    fn run(self, source: &OwnedFd, sink: &OwnedFd) -> zcopy::Result<u64> {
+        let null = File::options().write(true).open("/dev/null").unwrap();
+        let transfer = Transfer::new(source, sink);
+        let transfer = match self {
+            Self::Plain => transfer,
+            Self::Ticking => transfer.tick(Duration::from_millis(1)),
+            Self::By(strategy) => transfer.strategy(strategy),
+            Self::FanOut => transfer.also_to(&null),
+            Self::Rewrite => {
+                let mut rewrite = Rewrite::new(sink, super::identity);
+                let bytes = rewrite.run(source)?.bytes();
+                return Ok(bytes + rewrite.finish()?.bytes());
+            }
+        };
+        transfer.run().map(|report| report.bytes())
+    }
+}
+
+/// Sets and clears the flag of these until told to end.
+fn toggle(fds: &[&OwnedFd], is_over: &AtomicBool) {
+    let mut nonblocking = false;
+    while !is_over.load(Ordering::Relaxed) {
+        nonblocking = !nonblocking;
+        for fd in fds {
+            rustix::io::ioctl_fionbio(fd, nonblocking).unwrap();
+        }
+    }
+}
+
+/// Feeds a source in pieces, reads a sink slowly, and toggles both.
+fn toggle_both_ends(how: How, from: Channel, to: Channel) {
+    let ((source, feed), (reader, sink)) = (from.open(), to.open());
+    let bytes = pattern(LEN);
+    let is_over = AtomicBool::new(false);
+    let case = format!("{how:?} from {from:?} to {to:?}");
+    thread::scope(|scope| {
+        let ends = [source.try_clone().unwrap(), sink.try_clone().unwrap()];
+        let (is_over, bytes) = (&is_over, &bytes);
+        let watched = source.try_clone().unwrap();
+        let toggling = scope.spawn(move || toggle(&[&ends[0], &ends[1]], is_over));
+        scope.spawn(move || {
+            let (in_bulk, messages) = bytes.split_at(LEN - 800 * 250);
+            if !write_all(&feed, in_bulk) {
+                return;
+            }
+            // The source runs dry before each of these.
+            for message in messages.chunks(250) {
+                while !is_over.load(Ordering::Relaxed)
+                    && rustix::io::ioctl_fionread(&watched).unwrap() > 0
+                {
+                    thread::yield_now();
+                }
+                if !write_all(&feed, message) {
+                    break;
+                }
+            }
+        });
+        let reading = scope.spawn(move || {
+            let mut found = Vec::new();
+            read_each(&reader, |read| {
+                found.extend_from_slice(read);
+                // And the sink is full now and then.
+                if found.len() % 5 == 0 {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            });
+            found
+        });
+        let done = how.run(&source, &sink);
+        is_over.store(true, Ordering::Relaxed);
+        toggling.join().unwrap();
+        drop(sink);
+        if done.is_err() {
+            // So that whoever feeds it does not wait for ever.
+            rustix::io::ioctl_fionbio(&source, false).unwrap();
+            read_each(&source, |_| {});
+        }
+        let found = reading.join().unwrap();
+        match done {
+            Ok(n) => assert_eq!(n, LEN as u64, "{case}"),
+            Err(error) => panic!("{case}: {error:#}"),
+        }
+        assert_same(&found, bytes, &case);
+    });
+}
+
+fn toggled(hows: &'static [How]) {
+    bounded(move || {
+        for how in hows {
+            for (from, to) in PAIRS {
+                toggle_both_ends(*how, from, to);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_mode_that_others_change_does_not_end_a_transfer() {
+    toggled(&[How::Plain]);
+}
+
+#[test]
+fn a_mode_that_others_change_does_not_end_a_transfer_with_a_tick() {
+    toggled(&[How::Ticking]);
+}
+
+#[test]
+fn a_mode_that_others_change_does_not_end_a_transfer_by_any_strategy() {
+    toggled(&[How::By(Strategy::Buffered), How::By(Strategy::SplicePipe)]);
+}
+
+#[test]
+fn a_mode_that_others_change_does_not_end_a_transfer_to_several_sinks() {
+    toggled(&[How::FanOut]);
+}
+
+#[test]
+fn a_mode_that_others_change_does_not_end_a_rewrite() {
+    toggled(&[How::Rewrite]);
+}
+
+#[test]
+fn a_mode_that_others_change_does_not_end_a_pattern() {
+    bounded(|| {
+        for to in Channel::ALL {
+            let (reader, sink) = to.open();
+            let is_over = AtomicBool::new(false);
+            thread::scope(|scope| {
+                let toggled = sink.try_clone().unwrap();
+                let is_over = &is_over;
+                let toggling = scope.spawn(move || toggle(&[&toggled], is_over));
+                let reading = scope.spawn(move || {
+                    let mut n = 0;
+                    read_each(&reader, |read| n += read.len());
+                    n
+                });
+                let done = Repeat::new("abc\n").limit(16 << 20).run(&sink);
+                is_over.store(true, Ordering::Relaxed);
+                toggling.join().unwrap();
+                drop(sink);
+                let n_read = reading.join().unwrap();
+                let report = done.unwrap_or_else(|error| panic!("to {to:?}: {error:#}"));
+                assert_eq!((report.bytes(), n_read), (16 << 20, 16 << 20), "to {to:?}");
+            });
+        }
+    });
+}

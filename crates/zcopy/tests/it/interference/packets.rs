@@ -1,0 +1,280 @@
+//! Pipes in packet mode lose what a short read leaves. Nothing is destroyed: what was delivered, what is handed back and what is
+//! left are everything.
+
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
+use std::thread;
+use std::time::Duration;
+
+use rustix::pipe::{PipeFlags, pipe_with};
+use zcopy::{OnSinkError, Rewrite, Sparse, Strategy, Transfer};
+
+use super::scene::bounded;
+use crate::ends::pipe;
+use crate::files::{assert_same, contents, file, pattern, read_to_end};
+
+/// Reader and writer of a pipe in packet mode.
+fn packet_pipe() -> (OwnedFd, OwnedFd) {
+    pipe_with(PipeFlags::DIRECT | PipeFlags::CLOEXEC).unwrap()
+}
+
+/// A packet pipe that holds packets of these lengths, and has no writer. And all their bytes.
+fn packets(lens: &[usize]) -> (OwnedFd, Vec<u8>) {
+    let (reader, writer) = packet_pipe();
+    let bytes = pattern(lens.iter().sum());
+    let mut rest = &bytes[..];
+    for len in lens {
+        let (packet, later) = rest.split_at(*len);
+        assert_eq!(rustix::io::write(&writer, packet), Ok(*len));
+        rest = later;
+    }
+    (reader, bytes)
+}
+
+/// What is left in a packet pipe.
+fn left(source: &OwnedFd) -> Vec<u8> {
+    read_to_end(source)
+}
+
+/// Runs a transfer from a packet pipe into a file, and sees that nothing is destroyed.
+#[track_caller]
+fn nothing_is_destroyed(
+    lens: &[usize],
+    what: &str,
+    configure: impl for<'a> Fn(Transfer<'a>) -> Transfer<'a>,
+) -> zcopy::Result<u64> {
+    let (source, bytes) = packets(lens);
+    let sink = file(b"");
+    let done = configure(Transfer::new(&source, &sink)).run();
+    let delivered = contents(&sink);
+    let (result, report) = match done {
+        Ok(report) => (Ok(report.bytes()), report),
+        Err(error) => {
+            let report = error.report().clone();
+            (Err(error), report)
+        }
+    };
+    assert_eq!(report.bytes(), delivered.len() as u64, "{what}");
+    let found = [&delivered, report.undelivered(), &left(&source)].concat();
+    assert_same(
+        &found,
+        &bytes,
+        &format!("{what}, packets of {lens:?}: {result:?}"),
+    );
+    result
+}
+
+const LENS: [&[usize]; 5] = [
+    &[100, 100, 100],
+    &[1],
+    &[4096, 1, 4095, 17],
+    &[4096, 4096, 4096, 4096],
+    &[10, 4096, 10, 2000],
+];
+
+#[test]
+fn a_limit_destroys_no_packet() {
+    for lens in LENS {
+        let total: usize = lens.iter().sum();
+        for limit in [1, 10, 100, 150, 4096, 5000] {
+            let what = format!("limit {limit}");
+            let moved = nothing_is_destroyed(lens, &what, |transfer| transfer.limit(limit));
+            assert_eq!(moved.unwrap(), limit.min(total as u64), "{what}, {lens:?}");
+        }
+    }
+}
+
+#[test]
+fn a_small_rate_destroys_no_packet() {
+    let moved = nothing_is_destroyed(&[100, 100, 100], "1000 a second", |transfer| {
+        transfer.rate_limit(1000)
+    });
+    assert_eq!(moved.unwrap(), 300);
+    let moved = nothing_is_destroyed(&[4096, 100, 4096], "20,000 a second", |transfer| {
+        transfer.rate_limit(20_000)
+    });
+    assert_eq!(moved.unwrap(), 8292);
+    let moved = nothing_is_destroyed(&[100, 100, 100], "a limit and a rate", |transfer| {
+        transfer.rate_limit(500).limit(120)
+    });
+    assert_eq!(moved.unwrap(), 120);
+}
+
+#[test]
+fn a_tick_destroys_no_packet() {
+    for lens in LENS {
+        let total: usize = lens.iter().sum();
+        let tick = Duration::from_secs(3600);
+        let moved = nothing_is_destroyed(lens, "tick", |transfer| transfer.tick(tick));
+        assert_eq!(moved.unwrap(), total as u64);
+        let moved = nothing_is_destroyed(lens, "tick and limit", |transfer| {
+            transfer.tick(tick).limit(50)
+        });
+        assert_eq!(moved.unwrap(), total.min(50) as u64);
+    }
+}
+
+#[test]
+fn no_option_destroys_a_packet() {
+    for lens in LENS {
+        let total: usize = lens.iter().sum();
+        let whole = |what: &str, configure: &dyn for<'a> Fn(Transfer<'a>) -> Transfer<'a>| {
+            let moved = nothing_is_destroyed(lens, what, configure);
+            assert_eq!(moved.unwrap(), total as u64, "{what}, {lens:?}");
+        };
+        whole("no option", &|transfer| transfer);
+        whole("a small buffer", &|transfer| transfer.buffer_size(1000));
+        whole("records", &|transfer| transfer.records(b'\n'));
+        whole("zeros looked for", &|transfer| {
+            transfer.sparse(Sparse::Detect)
+        });
+        whole("stable", &|transfer| transfer.stable(true));
+        whole("inspected", &|transfer| transfer.inspect(|_| {}));
+        for strategy in [Strategy::Buffered, Strategy::SplicePipe, Strategy::Splice] {
+            whole(&strategy.to_string(), &|transfer| {
+                transfer.strategy(strategy)
+            });
+            let limited = nothing_is_destroyed(lens, &format!("{strategy}, limited"), |transfer| {
+                transfer.strategy(strategy).limit(10)
+            });
+            assert_eq!(
+                limited.unwrap(),
+                total.min(10) as u64,
+                "{strategy}, {lens:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_stop_destroys_no_packet() {
+    for lens in LENS {
+        let moved = nothing_is_destroyed(lens, "stopped at once", |transfer| {
+            transfer.observe(|_| ControlFlow::Break(()))
+        });
+        assert!(moved.is_ok());
+        let moved = nothing_is_destroyed(lens, "stopped, slow", |transfer| {
+            let transfer = transfer.rate_limit(1000).tick(Duration::from_millis(1));
+            transfer.observe(|progress| {
+                if progress.bytes() == 0 {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            })
+        });
+        assert!(moved.is_ok());
+    }
+}
+
+/// A limit on records may end in the middle of a packet.
+#[test]
+fn a_limit_on_records_destroys_no_packet() {
+    let (source, writer) = packet_pipe();
+    for packet in ["one\ntwo\nthr", "ee\nfour\n"] {
+        assert_eq!(
+            rustix::io::write(&writer, packet.as_bytes()),
+            Ok(packet.len())
+        );
+    }
+    drop(writer);
+    let sink = file(b"");
+    let transfer = Transfer::new(&source, &sink).records(b'\n').record_limit(1);
+    let report = transfer.run().unwrap();
+    assert_eq!(contents(&sink), b"one\n");
+    let found = [report.undelivered(), &left(&source)].concat();
+    assert_eq!(found, b"two\nthree\nfour\n");
+}
+
+#[test]
+fn several_sinks_destroy_no_packet() {
+    for lens in LENS {
+        let total: usize = lens.iter().sum();
+        for limit in [None, Some(10), Some(120), Some(4097)] {
+            for rate in [None, Some(50_000)] {
+                let (source, bytes) = packets(lens);
+                let (first, second) = (file(b""), file(b""));
+                let (reader, third) = pipe();
+                let transfer = Transfer::new(&source, &first)
+                    .also_to(&second)
+                    .also_to(&third);
+                let transfer = match limit {
+                    Some(limit) => transfer.limit(limit),
+                    None => transfer,
+                };
+                let transfer = match rate {
+                    Some(rate) => transfer.rate_limit(rate),
+                    None => transfer,
+                };
+                let report = transfer.run().unwrap();
+                drop(third);
+                let case = format!("{lens:?}, limit {limit:?}, rate {rate:?}");
+                let expected = limit.unwrap_or(u64::MAX).min(total as u64);
+                assert_eq!(report.bytes(), expected, "{case}");
+                let rest = [report.undelivered(), &left(&source)].concat();
+                for sink in [contents(&first), contents(&second), read_to_end(&reader)] {
+                    assert_same(&[&sink[..], &rest].concat(), &bytes, &case);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_failing_sink_destroys_no_packet() {
+    for lens in LENS {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        for strategy in [None, Some(Strategy::Buffered), Some(Strategy::SplicePipe)] {
+            let (source, bytes) = packets(lens);
+            let transfer = Transfer::new(&source, &full);
+            let transfer = match strategy {
+                Some(strategy) => transfer.strategy(strategy),
+                None => transfer,
+            };
+            let error = transfer.run().unwrap_err();
+            let found = [error.undelivered(), &left(&source)].concat();
+            assert_same(&found, &bytes, &format!("{strategy:?}, {lens:?}"));
+        }
+        let (source, bytes) = packets(lens);
+        let sink = file(b"");
+        let transfer = Transfer::new(&source, &full).also_to(&sink);
+        let transfer = transfer.on_sink_error(OnSinkError::Detach);
+        assert_eq!(transfer.run().unwrap().bytes(), bytes.len() as u64);
+        assert_same(&contents(&sink), &bytes, "the other sink");
+    }
+}
+
+#[test]
+fn a_rewrite_destroys_no_packet() {
+    for lens in LENS {
+        let (source, bytes) = packets(lens);
+        let sink = file(b"");
+        let mut rewrite = Rewrite::new(&sink, super::identity);
+        rewrite.run(&source).unwrap();
+        rewrite.finish().unwrap();
+        assert_same(&contents(&sink), &bytes, "rewritten");
+    }
+}
+
+/// A packet that comes later, when little may be moved at once.
+#[test]
+fn a_packet_that_comes_later_is_not_destroyed_by_a_small_rate() {
+    bounded(|| {
+        let (source, writer) = packet_pipe();
+        let sink = file(b"");
+        let bytes = pattern(600);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let writer = writer;
+                for packet in bytes.chunks(200) {
+                    assert_eq!(rustix::io::write(&writer, packet), Ok(200));
+                    thread::sleep(Duration::from_millis(20));
+                }
+            });
+            let report = Transfer::new(&source, &sink).rate_limit(5000).run();
+            assert_eq!(report.unwrap().bytes(), 600);
+        });
+        assert_same(&contents(&sink), &bytes, "packets");
+    });
+}

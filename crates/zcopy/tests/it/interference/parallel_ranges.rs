@@ -1,0 +1,237 @@
+//! Several transfers at offsets, each with a range of its own of one file, while others lengthen the file or punch holes.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Barrier;
+use std::thread;
+
+use rustix::fs::{FallocateFlags, OFlags, fallocate};
+use zcopy::{Sparse, Transfer};
+
+use super::numbered::{RECORD, Writer, Wrote, compare};
+use super::scene::{Dice, bounded, scratch_dirs};
+use crate::files::{assert_same, contents, file_in, pattern, reopen};
+use crate::mounts::Fs;
+
+/// Bytes of the source. The last range ends within a block.
+const LEN: usize = (64 << 10) + 1000;
+/// Ranges that are copied at once.
+const RANGES: usize = 6;
+const BLOCK: usize = 4096;
+
+/// How the transfers get at the sink.
+#[derive(Clone, Copy, Debug)]
+enum Openings {
+    /// All through one descriptor.
+    Shared,
+    /// Each through an opening of its own.
+    Separate,
+}
+
+/// What somebody else does to the sink meanwhile.
+#[derive(Clone, Copy, Debug)]
+enum Neighbour {
+    Nobody,
+    /// Writes records behind all ranges, so that the file becomes longer.
+    Extends,
+    /// Punches holes into data that stands behind all ranges.
+    Punches,
+}
+
+/// Where files can be made, and how often something is tried there: on the file systems that need no mounting, and less often
+/// on those that share blocks.
+fn dirs() -> Vec<(PathBuf, usize)> {
+    let mounted = [Fs::Btrfs, Fs::Xfs].into_iter().filter_map(Fs::dir);
+    let scratch = scratch_dirs().into_iter().map(|dir| (dir, 200));
+    scratch.chain(mounted.map(|dir| (dir, 30))).collect()
+}
+
+/// Bytes with holes: some blocks at random, and the last ones.
+fn with_holes(dice: &mut Dice) -> Vec<u8> {
+    let mut bytes = pattern(LEN);
+    let n_blocks = LEN.div_ceil(BLOCK);
+    for (n, block) in bytes.chunks_mut(BLOCK).enumerate() {
+        if dice.one_in(2) || n + 3 >= n_blocks {
+            block.fill(0);
+        }
+    }
+    bytes
+}
+
+/// A file in which whole blocks of zeros are holes.
+fn sparse_file(dir: &std::path::Path, bytes: &[u8]) -> File {
+    let file = file_in(dir, b"");
+    file.set_len(bytes.len() as u64).unwrap();
+    for (n, block) in bytes.chunks(BLOCK).enumerate() {
+        if block.iter().any(|byte| *byte != 0) {
+            file.write_all_at(block, (n * BLOCK) as u64).unwrap();
+        }
+    }
+    file
+}
+
+/// Copies a file in ranges at once, into the same ranges of another, over and over.
+fn copy_in_ranges(sparse: Sparse, openings: Openings, neighbour: Neighbour) {
+    bounded(move || {
+        let mut dice = Dice::new(1);
+        for (dir, n_times) in dirs() {
+            let bytes = with_holes(&mut dice);
+            let source = sparse_file(&dir, &bytes);
+            let sink = file_in(&dir, b"");
+            for _ in 0..n_times {
+                sink.set_len(0).unwrap();
+                copy_once(&source, &sink, sparse, openings, neighbour, &mut dice);
+                let mut found = contents(&sink);
+                let case = format!("{sparse:?} {openings:?} {neighbour:?} {}", dir.display());
+                let behind = found.split_off(found.len().min(LEN));
+                assert_same(&found, &bytes, &case);
+                neighbour.check(&behind, &case);
+            }
+        }
+    });
+}
+
+fn copy_once(
+    source: &File,
+    sink: &File,
+    sparse: Sparse,
+    openings: Openings,
+    neighbour: Neighbour,
+    dice: &mut Dice,
+) {
+    let mut cuts: Vec<u64> = (1..RANGES).map(|_| dice.below(LEN as u64)).collect();
+    if dice.one_in(2) {
+        for cut in &mut cuts {
+            *cut &= !(BLOCK as u64 - 1);
+        }
+    }
+    cuts.extend([0, LEN as u64]);
+    cuts.sort_unstable();
+    neighbour.prepare(sink);
+    let start = Barrier::new(RANGES + 1);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            start.wait();
+            neighbour.act(sink);
+        });
+        for cut in cuts.windows(2) {
+            let (from, len, start) = (cut[0], cut[1] - cut[0], &start);
+            scope.spawn(move || {
+                let own;
+                let sink = match openings {
+                    Openings::Shared => sink,
+                    Openings::Separate => {
+                        own = File::from(reopen(sink, OFlags::WRONLY));
+                        &own
+                    }
+                };
+                let transfer = Transfer::new(source, sink)
+                    .source_offset(from)
+                    .sink_offset(from)
+                    .limit(len)
+                    .sparse(sparse);
+                start.wait();
+                assert_eq!(transfer.run().unwrap().bytes(), len);
+            });
+        }
+    });
+}
+
+impl Neighbour {
+    const RECORDS: u32 = 50;
+    const BEHIND: usize = 32 << 10;
+
+    fn prepare(self, sink: &File) {
+        if matches!(self, Self::Punches) {
+            let behind = vec![b'x'; Self::BEHIND];
+            sink.write_all_at(&behind, LEN as u64).unwrap();
+        }
+    }
+
+    fn act(self, sink: &File) {
+        match self {
+            Self::Nobody => {}
+            Self::Extends => {
+                for n in 0..Self::RECORDS {
+                    let at = LEN + n as usize * RECORD;
+                    sink.write_all_at(&Writer(1).record(n), at as u64).unwrap();
+                }
+            }
+            Self::Punches => {
+                let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+                for at in (0..Self::BEHIND).step_by(2048) {
+                    fallocate(sink, flags, (LEN + at) as u64, 1024).unwrap();
+                }
+            }
+        }
+    }
+
+    fn check(self, behind: &[u8], case: &str) {
+        match self {
+            Self::Nobody => assert_eq!(behind.len(), 0, "{case}"),
+            Self::Extends => {
+                let wrote = [(Writer(1), Wrote::Records(Self::RECORDS))];
+                assert_eq!(compare(behind, &wrote), Ok(()), "{case}");
+            }
+            Self::Punches => {
+                let punched = [[0; 1024], [b'x'; 1024]].concat();
+                let expected = punched.repeat(Self::BEHIND / 2048);
+                assert_same(behind, &expected, case);
+            }
+        }
+    }
+}
+
+macro_rules! parallel_ranges {
+    ($($name:ident: $sparse:ident, $openings:ident, $neighbour:ident;)*) => {$(
+        #[test]
+        fn $name() {
+            copy_in_ranges(Sparse::$sparse, Openings::$openings, Neighbour::$neighbour);
+        }
+    )*};
+}
+
+parallel_ranges! {
+    parallel_ranges_of_a_sparse_file_are_right: Keep, Shared, Nobody;
+    parallel_ranges_through_separate_openings_are_right: Keep, Separate, Nobody;
+    parallel_ranges_with_zeros_looked_for_are_right: Detect, Shared, Nobody;
+    parallel_ranges_with_zeros_looked_for_through_separate_openings_are_right: Detect, Separate, Nobody;
+    parallel_ranges_with_holes_filled_are_right: Fill, Separate, Nobody;
+    a_trailing_hole_cuts_off_nothing_that_another_has_written_behind_it: Keep, Shared, Extends;
+    a_trailing_hole_of_zeros_cuts_off_nothing_that_another_has_written_behind_it: Detect, Separate, Extends;
+    written_zeros_cut_off_nothing_that_another_has_written_behind_them: Fill, Shared, Extends;
+    parallel_ranges_beside_holes_that_are_punched_are_right: Keep, Separate, Punches;
+    parallel_ranges_with_zeros_looked_for_beside_holes_that_are_punched_are_right: Detect, Shared, Punches;
+}
+
+/// Holes only, so that nothing but lengthening happens.
+fn copy_zeros_only(sparse: Sparse) {
+    bounded(move || {
+        for (dir, n_times) in dirs() {
+            let source = file_in(&dir, b"");
+            source.set_len(LEN as u64).unwrap();
+            let sink = file_in(&dir, b"");
+            let mut dice = Dice::new(2);
+            for _ in 0..n_times {
+                sink.set_len(0).unwrap();
+                let (openings, neighbour) = (Openings::Separate, Neighbour::Extends);
+                copy_once(&source, &sink, sparse, openings, neighbour, &mut dice);
+                let found = contents(&sink);
+                let case = format!("{sparse:?} in {}", dir.display());
+                assert!(found[..LEN].iter().all(|byte| *byte == 0), "{case}");
+                Neighbour::Extends.check(&found[LEN..], &case);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_hole_alone_cuts_off_nothing_that_another_has_written_behind_it() {
+    copy_zeros_only(Sparse::Keep);
+}
+
+#[test]
+fn zeros_that_become_a_hole_cut_off_nothing_that_another_has_written_behind_them() {
+    copy_zeros_only(Sparse::Detect);
+}

@@ -1,0 +1,365 @@
+//! Transfers into one open file that others write to through the same cursor.
+
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::Barrier;
+use std::thread;
+
+use rustix::net::SocketType;
+use zcopy::{Repeat, Rewrite, Series, Strategy, Transfer};
+
+use super::numbered::{RECORD, Writer, Wrote, compare};
+use super::scene::{bounded, scratch_dirs};
+use crate::ends::{pipe, tcp, terminal, unix};
+use crate::files::{contents, cursor, file_in, write_all};
+
+/// One that writes to the shared sink, and how.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Actor {
+    /// A transfer from a pipe.
+    Pipe(Option<Strategy>),
+    UnixStream,
+    Tcp,
+    Terminal,
+    /// A transfer from a file of its own.
+    File(Option<Strategy>),
+    /// A transfer from a file of its own at an offset.
+    FileAtOffset,
+    /// A transfer to several sinks, of which the shared one is the first.
+    FanOutFirst,
+    /// A transfer to several sinks, of which the shared one is the last.
+    FanOutLast,
+    Repeat,
+    Rewrite,
+    RewriteFile,
+    Series,
+    /// Not a transfer: write(2), a record a call.
+    Write,
+}
+
+/// Reader and writer of what an actor reads.
+pub(super) fn channel(actor: Actor) -> (OwnedFd, OwnedFd) {
+    match actor {
+        Actor::UnixStream => unix(SocketType::STREAM),
+        Actor::Tcp => tcp(),
+        Actor::Terminal => {
+            let (master, slave) = terminal();
+            (slave, master)
+        }
+        _ => pipe(),
+    }
+}
+
+impl Actor {
+    /// A terminal takes 4 KiB at a time, and a series has a file for each few records.
+    fn n_records(self) -> u32 {
+        match self {
+            Self::Terminal => 1 << 10,
+            Self::Series => 2 << 10,
+            Self::Write => 4 << 10,
+            _ => 8 << 10,
+        }
+    }
+
+    fn wrote(self) -> Wrote {
+        match self {
+            Self::Write => Wrote::Records(self.n_records()),
+            Self::Repeat => Wrote::Copies(self.n_records()),
+            _ => Wrote::Stream(self.n_records()),
+        }
+    }
+
+    /// Makes ready, waits for the others, and writes the records to the sink. Returns how many bytes it claims to have written.
+    fn act(self, writer: Writer, sink: &File, start: &Barrier) -> u64 {
+        let records = writer.records(self.n_records());
+        let source = || file_in(&std::env::temp_dir(), &records);
+        match self {
+            Self::File(strategy) => {
+                let source = source();
+                start.wait();
+                run(Transfer::new(&source, sink), strategy)
+            }
+            Self::FileAtOffset => {
+                let source = source();
+                start.wait();
+                run(Transfer::new(&source, sink).source_offset(0), None)
+            }
+            Self::Repeat => {
+                let record = writer.record(0);
+                let repeat = Repeat::new(&record).limit(records.len() as u64);
+                start.wait();
+                repeat.run(sink).unwrap().bytes()
+            }
+            Self::RewriteFile => {
+                let source = source();
+                start.wait();
+                rewrite(&source, sink).unwrap()
+            }
+            Self::Series => {
+                let pieces = records.chunks(33 * RECORD);
+                let sources: Vec<_> = pieces
+                    .map(|piece| file_in(&std::env::temp_dir(), piece))
+                    .collect();
+                start.wait();
+                let series = Series::new(sink);
+                let run = |source| series.transfer(source).run().unwrap().bytes();
+                sources.iter().map(run).sum()
+            }
+            Self::Write => {
+                start.wait();
+                for record in records.chunks(RECORD) {
+                    assert_eq!(rustix::io::write(sink, record), Ok(RECORD));
+                }
+                records.len() as u64
+            }
+            _ => self.act_from_a_channel(&records, sink, start),
+        }
+    }
+
+    fn act_from_a_channel(self, records: &[u8], sink: &File, start: &Barrier) -> u64 {
+        let (source, feed) = channel(self);
+        let limit = records.len() as u64;
+        thread::scope(|scope| {
+            // A terminal that is hung up may lose what has not been read.
+            let _until_read = matches!(self, Self::Terminal).then(|| feed.try_clone().unwrap());
+            scope.spawn(move || {
+                // Messages at first, then in bulk.
+                let (messages, bulk) = records.split_at(records.len() / 8);
+                for message in messages.chunks(7 * RECORD) {
+                    assert!(write_all(&feed, message));
+                }
+                assert!(write_all(&feed, bulk));
+            });
+            let null = File::options().write(true).open("/dev/null").unwrap();
+            start.wait();
+            match self {
+                Self::Pipe(strategy) => run(Transfer::new(&source, sink), strategy),
+                Self::FanOutFirst => run(Transfer::new(&source, sink).also_to(&null), None),
+                Self::FanOutLast => run(Transfer::new(&source, &null).also_to(sink), None),
+                Self::Rewrite => rewrite(&source, sink).unwrap(),
+                _ => run(Transfer::new(&source, sink).limit(limit), None),
+            }
+        })
+    }
+}
+
+fn run(transfer: Transfer<'_>, strategy: Option<Strategy>) -> u64 {
+    let transfer = match strategy {
+        Some(strategy) => transfer.strategy(strategy),
+        None => transfer,
+    };
+    transfer.run().unwrap().bytes()
+}
+
+pub(super) fn rewrite(source: &impl AsFd, sink: &File) -> zcopy::Result<u64> {
+    let mut rewrite = Rewrite::new(sink, super::identity);
+    let bytes = rewrite.run(source)?.bytes();
+    Ok(bytes + rewrite.finish()?.bytes())
+}
+
+/// Lets all of them write to one open file at once, several times on each file system.
+fn share_a_sink(actors: &'static [Actor]) {
+    bounded(move || {
+        for dir in scratch_dirs() {
+            for _ in 0..3 {
+                share_a_sink_in(&dir, actors);
+            }
+        }
+    });
+}
+
+fn share_a_sink_in(dir: &Path, actors: &[Actor]) {
+    let sink = file_in(dir, b"");
+    let start = Barrier::new(actors.len());
+    let writers: Vec<_> = (1..).map(Writer).zip(actors).collect();
+    let claimed: u64 = thread::scope(|scope| {
+        let act = |(writer, actor): (Writer, &Actor)| {
+            let (actor, start, sink) = (*actor, &start, sink.try_clone().unwrap());
+            scope.spawn(move || actor.act(writer, &sink, start))
+        };
+        let threads: Vec<_> = writers.iter().copied().map(act).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .sum()
+    });
+    let found = contents(&sink);
+    let wrote: Vec<_> = writers
+        .iter()
+        .map(|(w, actor)| (*w, actor.wrote()))
+        .collect();
+    if let Err(damage) = compare(&found, &wrote) {
+        panic!("{actors:?} in {}: {damage}", dir.display());
+    }
+    assert_eq!(found.len() as u64, claimed, "{actors:?}");
+    assert_eq!(cursor(&sink), claimed, "{actors:?}: the shared cursor");
+}
+
+macro_rules! sharing_a_sink {
+    ($($name:ident: [$($actor:expr),*];)*) => {$(
+        #[test]
+        fn $name() {
+            use Actor::*;
+            share_a_sink(&[$($actor),*]);
+        }
+    )*};
+}
+
+sharing_a_sink! {
+    a_pipe_beside_write_loses_nothing: [Pipe(None), Write];
+    two_pipes_lose_nothing: [Pipe(None), Pipe(None)];
+    two_pipes_beside_write_lose_nothing: [Pipe(None), Pipe(None), Write];
+    two_pipes_by_splice_lose_nothing: [Pipe(Some(Strategy::Splice)), Pipe(Some(Strategy::Splice))];
+    two_pipes_by_a_private_pipe_lose_nothing: [Pipe(Some(Strategy::SplicePipe)), Pipe(Some(Strategy::SplicePipe))];
+    two_pipes_read_and_written_lose_nothing: [Pipe(Some(Strategy::Buffered)), Pipe(Some(Strategy::Buffered)), Write];
+    a_unix_socket_and_tcp_lose_nothing: [UnixStream, Tcp, Write];
+    a_terminal_beside_a_pipe_loses_nothing: [Terminal, Pipe(None)];
+    two_files_lose_nothing: [File(None), File(None)];
+    two_files_beside_write_lose_nothing: [File(None), FileAtOffset, Write];
+    two_files_by_sendfile_lose_nothing: [File(Some(Strategy::Sendfile)), File(Some(Strategy::Sendfile)), Write];
+    two_files_by_a_private_pipe_lose_nothing: [File(Some(Strategy::SplicePipe)), File(Some(Strategy::SplicePipe)), Write];
+    two_fan_outs_lose_nothing: [FanOutFirst, FanOutLast, Write];
+    a_fan_out_beside_a_pipe_loses_nothing: [FanOutLast, Pipe(None)];
+    two_patterns_lose_nothing: [Repeat, Repeat, Write];
+    a_pattern_beside_a_pipe_loses_nothing: [Repeat, Pipe(None)];
+    rewritten_bytes_lose_nothing: [Rewrite, RewriteFile, Write];
+    rewritten_bytes_beside_a_pipe_lose_nothing: [Rewrite, Pipe(None)];
+    two_series_lose_nothing: [Series, Series, Write];
+    everybody_loses_nothing: [Pipe(None), UnixStream, File(None), FanOutFirst, Repeat, Rewrite, Write];
+}
+
+/// Between files of one file system, where that is how bytes are copied.
+#[test]
+fn two_files_by_copy_file_range_lose_nothing() {
+    bounded(|| {
+        for dir in scratch_dirs() {
+            for _ in 0..3 {
+                let sink = file_in(&dir, b"");
+                let (one, two) = (Writer(1), Writer(2));
+                thread::scope(|scope| {
+                    for writer in [one, two] {
+                        let (sink, dir) = (sink.try_clone().unwrap(), &dir);
+                        scope.spawn(move || {
+                            let source = file_in(dir, &writer.records(8 << 10));
+                            let transfer = Transfer::new(&source, &sink);
+                            run(transfer, Some(Strategy::CopyFileRange))
+                        });
+                    }
+                });
+                let wrote = [one, two].map(|writer| (writer, Wrote::Stream(8 << 10)));
+                let found = contents(&sink);
+                assert_eq!(compare(&found, &wrote), Ok(()), "{}", dir.display());
+                assert_eq!(cursor(&sink), found.len() as u64);
+            }
+        }
+    });
+}
+
+/// A hole is stepped over by moving the cursor, and given its length at the end: others write meanwhile.
+#[test]
+fn a_hole_leaves_alone_what_others_write_through_the_same_cursor() {
+    bounded(|| {
+        for dir in scratch_dirs() {
+            let source = file_in(&dir, b"");
+            source.set_len(1 << 20).unwrap();
+            let sink = file_in(&dir, b"");
+            let writer = Writer(1);
+            let n_records = 2 << 10;
+            thread::scope(|scope| {
+                let shared = sink.try_clone().unwrap();
+                scope.spawn(move || {
+                    for n in 0..n_records {
+                        assert_eq!(rustix::io::write(&shared, &writer.record(n)), Ok(RECORD));
+                    }
+                });
+                for _ in 0..8 {
+                    let transfer = Transfer::new(&source, &sink).source_offset(0);
+                    assert_eq!(transfer.run().unwrap().bytes(), 1 << 20);
+                }
+            });
+            let found = contents(&sink);
+            let total = (8 << 20) + n_records as usize * RECORD;
+            assert_eq!((found.len(), cursor(&sink)), (total, total as u64));
+            let records: Vec<u8> = found.into_iter().filter(|byte| *byte != 0).collect();
+            assert_eq!(
+                compare(&records, &[(writer, Wrote::Records(n_records))]),
+                Ok(())
+            );
+        }
+    });
+}
+
+/// Another opening of the same file appends, while a transfer writes at its own cursor: `O_APPEND` goes to the end.
+#[test]
+fn an_appender_with_an_opening_of_its_own_is_not_overwritten_by_an_appending_transfer() {
+    bounded(|| {
+        for dir in scratch_dirs() {
+            let sink = file_in(&dir, b"");
+            let append = || {
+                let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::APPEND;
+                File::from(crate::files::reopen(&sink, flags))
+            };
+            let actors = [Actor::Pipe(None), Actor::File(None), Actor::Write];
+            let writers: Vec<_> = (1..).map(Writer).zip(actors).collect();
+            let start = Barrier::new(writers.len());
+            thread::scope(|scope| {
+                for (writer, actor) in writers.clone() {
+                    let (sink, start) = (append(), &start);
+                    scope.spawn(move || actor.act(writer, &sink, start));
+                }
+            });
+            let wrote: Vec<_> = writers
+                .iter()
+                .map(|(w, actor)| (*w, actor.wrote()))
+                .collect();
+            assert_eq!(compare(&contents(&sink), &wrote), Ok(()));
+        }
+    });
+}
+
+/// The bytes of two transfers into one pipe may mix, and all are there.
+#[test]
+fn two_transfers_and_a_writer_on_one_pipe_or_socket_lose_nothing() {
+    bounded(|| {
+        for (reader, sink) in [pipe(), unix(SocketType::STREAM), tcp()] {
+            let actors = [
+                Actor::Pipe(None),
+                Actor::File(None),
+                Actor::UnixStream,
+                Actor::Repeat,
+                Actor::Write,
+            ];
+            let writers: Vec<_> = (1..).map(Writer).zip(actors).collect();
+            let start = Barrier::new(writers.len());
+            let found = thread::scope(|scope| {
+                let sink = File::from(sink);
+                for (writer, actor) in writers.clone() {
+                    let (sink, start) = (sink.try_clone().unwrap(), &start);
+                    scope.spawn(move || actor.act(writer, &sink, start));
+                }
+                drop(sink);
+                crate::files::read_to_end(&reader)
+            });
+            let wrote: Vec<_> = writers
+                .iter()
+                .map(|(w, actor)| match actor.wrote() {
+                    // A socket takes a write in pieces, if it is full.
+                    Wrote::Records(n) => (*w, Wrote::Stream(n)),
+                    wrote => (*w, wrote),
+                })
+                .collect();
+            assert_eq!(compare(&found, &wrote), Ok(()));
+        }
+    });
+}
+
+/// The oracle itself: what read and write by two threads keep.
+#[test]
+fn read_and_write_by_two_threads_lose_nothing() {
+    bounded(|| {
+        for dir in scratch_dirs() {
+            share_a_sink_in(&dir, &[Actor::Write, Actor::Write, Actor::Write]);
+        }
+    });
+}
