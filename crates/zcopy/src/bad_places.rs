@@ -57,6 +57,8 @@ pub(crate) struct BadPlaces<'a> {
     errno: Errno,
     /// Bytes that are to be delivered as zeros before anything more is read.
     zeros: u64,
+    /// Where in the source they stand.
+    zeros_at: u64,
     /// What the sink has accepted of the whole transfer.
     pub(crate) delivered: u64,
     /// Bytes that have been read and wait for the sink.
@@ -109,6 +111,7 @@ impl<'a> BadPlaces<'a> {
             in_a_row: 0,
             errno: Errno::IO,
             zeros: 0,
+            zeros_at: 0,
             delivered: 0,
             waiting: 0,
             last: 0..0,
@@ -155,6 +158,7 @@ impl<'a> BadPlaces<'a> {
     /// So many zeros are on their way.
     pub(crate) fn filled(&mut self, n: u64) {
         self.zeros -= n;
+        self.zeros_at += n;
     }
 
     /// A read brought something: the next may be longer.
@@ -252,6 +256,7 @@ impl<'a> BadPlaces<'a> {
     /// Has zeros delivered up to `to`, and pieces read from there.
     fn skip(&mut self, from: u64, to: u64) {
         self.zeros = to.min(self.end).saturating_sub(from);
+        self.zeros_at = from;
         self.care = Care::Reading(self.grain());
         let offset = self.delivered + self.waiting;
         if offset != self.last.end {
@@ -267,6 +272,18 @@ impl<'a> BadPlaces<'a> {
         if let Some(on_skip) = &mut self.on_skip {
             on_skip(&skipped);
         }
+    }
+
+    /// Where in the source the zeros stand that are to be delivered.
+    pub(crate) fn zeros_at(&self) -> u64 {
+        self.zeros_at
+    }
+
+    /// Forgets the bad place at hand: somebody else who reads by the same cursor has it now.
+    pub(crate) fn forget(&mut self) {
+        self.last.end -= self.zeros;
+        self.zeros = 0;
+        self.care = Care::None;
     }
 
     /// What the sink has accepted of what was skipped.

@@ -144,7 +144,7 @@ impl Detour {
             }
             return Ok(n);
         }
-        let len = sink.reserve_to_write(kernel, bytes.len() as u64)? as usize;
+        let len = sink.reserve_in_place(kernel, bytes.len() as u64)? as usize;
         let place = sink.place(kernel)?;
         kernel.write(own, Some(place), &bytes[..len], Patience::Block)
     }

@@ -10,6 +10,8 @@ use crate::sys::{Errno, Kernel, OFlags, Patience, PollFd, PollFlags, Result, See
 
 mod reservation;
 
+pub(crate) use reservation::MOST_READ_BACK;
+
 /// The source or the sink of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct End<'fd> {
@@ -24,6 +26,9 @@ pub(crate) struct End<'fd> {
     reserved: u64,
     /// Whether the cursor was found where this transfer had not left it.
     is_shared: bool,
+    /// Bytes that may be reserved before the file system is asked again how much room is left. `None` if it is not
+    /// asked.
+    room: Option<u64>,
     /// How long the caller lets a blocking socket wait, for ever being [`Duration::MAX`]. The kernel
     /// is asked once, when it first matters.
     time_out: Option<Duration>,
@@ -61,6 +66,7 @@ impl<'fd> End<'fd> {
             position: offset.or(cursor),
             reserved: 0,
             is_shared: false,
+            room: Some(0),
             time_out: None,
             is_inert: None,
         }

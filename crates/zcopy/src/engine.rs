@@ -109,11 +109,14 @@ impl<'a, K: Kernel> Engine<'a, K> {
     pub(crate) fn new(
         kernel: K,
         source: End<'a>,
-        sink: End<'a>,
+        mut sink: End<'a>,
         plan: Plan,
         options: Options,
         audience: Audience<'a>,
     ) -> Self {
+        if plan::forced(&options).is_some() {
+            sink.ignore_room();
+        }
         let is_between_files =
             source.endpoint.kind == Kind::Regular && sink.endpoint.kind == Kind::Regular;
         let has_holes = is_between_files

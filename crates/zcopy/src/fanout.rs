@@ -107,13 +107,8 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             .unwrap_or(&sinks[0]);
         let mut written_to = *written_to;
         written_to.endpoint.direct = sinks.iter().any(|sink| sink.endpoint.direct);
-        // A range of a file can be reserved only for bytes that nobody else can take.
-        let mut takers = sinks.iter().zip(plan.sinks());
-        let a_file_takes =
-            takers.any(|(sink, way)| way.strategy() == Strategy::Splice && sink.goes_by_cursor());
-        let form = match (plan.strategy(), source.endpoint.kind) {
-            (Strategy::Tee, Kind::Pipe) if !a_file_takes => Form::Source,
-            (Strategy::Tee, _) => Form::Pipe,
+        let form = match plan.strategy() {
+            Strategy::Tee => Form::Pipe,
             _ => Form::Buffer,
         };
         Self {
@@ -133,8 +128,12 @@ impl<'a, K: Kernel> Fanout<'a, K> {
                 .iter()
                 .zip(plan.sinks())
                 .map(|(sink, way)| {
-                    let route = Route::new(source, *sink).sized(&options);
-                    Branch::new(route, way.strategy(), trail(sink))
+                    let mut sink = *sink;
+                    if options.strategy.is_some() {
+                        sink.ignore_room();
+                    }
+                    let route = Route::new(source, sink).sized(&options);
+                    Branch::new(route, way.strategy(), trail(&sink))
                 })
                 .collect(),
             detached_last: 0,
@@ -215,7 +214,7 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             ControlFlow::Break(()) => return Ok(Some(Ended::Stopped)),
         };
         self.give_up_a_shared_cursor()?;
-        self.leave_the_source_free();
+        self.give_lone_reader_a_pipe();
         self.bound = self.hub.head + allowed;
         self.share_start = self.hub.head;
         self.share_end = None;
@@ -307,6 +306,7 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             return Err(fault.into());
         }
         branch.ended = Some(fault.cause);
+        branch.route.sink.release(&self.kernel);
         let report = branch.report(index);
         if !self.policy.detaches(&report) {
             return Err(fault.into());
@@ -357,7 +357,7 @@ impl<'a, K: Kernel> Fanout<'a, K> {
     fn progress(&self, blocked: Option<Side>) -> Progress {
         let strategy = match self.hub.form {
             Form::Buffer => Strategy::Buffered,
-            Form::Source | Form::Pipe => Strategy::Tee,
+            Form::Pipe => Strategy::Tee,
         };
         Progress {
             bytes: self.delivered(),

@@ -39,6 +39,8 @@ pub(crate) enum Cause {
     Idle,
     /// No call at all: somebody else moves the cursor of a file, where only read and write are exact.
     SharedCursor,
+    /// No call at all: the file system of the sink is nearly full, where only read and write are exact beside others.
+    LittleRoom,
 }
 
 /// A call that failed for good.
@@ -64,7 +66,7 @@ impl Cause {
     pub(crate) fn errno(self) -> Option<Errno> {
         match self {
             Cause::Errno(errno) => Some(errno),
-            Cause::Nothing | Cause::Idle | Cause::SharedCursor => None,
+            Cause::Nothing | Cause::Idle | Cause::SharedCursor | Cause::LittleRoom => None,
         }
     }
 
@@ -74,6 +76,7 @@ impl Cause {
             Cause::Nothing => io::Error::new(io::ErrorKind::WriteZero, "the call moved nothing"),
             Cause::Idle => io::Error::other("it took none of the bytes that it had to take"),
             Cause::SharedCursor => io::Error::other("somebody else moves the cursor of a file"),
+            Cause::LittleRoom => io::Error::other("the file system of the sink is nearly full"),
         }
     }
 }

@@ -188,6 +188,7 @@
 //! 6. No single call takes long, so that watching and stopping are prompt.
 //! 7. It is never slower than read and write, beyond noise.
 //! 8. Page sharing is never silent.
+//! 9. It is not alone: what others do with the same files, pipes and sockets meanwhile is kept.
 
 /// Chooses between items, as the crate `cfg-if` does. The name matters: rustfmt looks for modules in macros that bear it.
 macro_rules! cfg_if {

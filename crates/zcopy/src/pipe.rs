@@ -23,6 +23,8 @@ pub(crate) struct Pipe {
     /// Bytes that it is given at once: those that fit if every slot holds a full page, and no more than were
     /// wanted.
     pub(crate) capacity: usize,
+    /// Whether splices through it pay: the kernel has made it no smaller than its default.
+    pub(crate) is_worth_having: bool,
     /// Bytes that came from the source and are not yet in the sink.
     pub(crate) in_flight: u64,
 }
@@ -35,18 +37,30 @@ impl Pipe {
     /// `EMFILE` or `ENFILE` when there is no descriptor to be had, `ENOBUFS` when the budget leaves
     /// less than the 64 KiB that make a pipe worth its calls.
     pub(crate) fn open<K: Kernel>(kernel: &K, wanted: usize) -> Result<Self> {
+        let pipe = Self::open_of_any_size(kernel, wanted)?;
+        if pipe.is_worth_having {
+            Ok(pipe)
+        } else {
+            Err(Errno::NOBUFS)
+        }
+    }
+
+    /// The same, however little the user's budget leaves: a page at least.
+    ///
+    /// # Errors
+    ///
+    /// `EMFILE` or `ENFILE` when there is no descriptor to be had.
+    pub(crate) fn open_of_any_size<K: Kernel>(kernel: &K, wanted: usize) -> Result<Self> {
         let (reader, writer) = kernel.pipe()?;
         let capacity = match grow(kernel, writer.as_fd(), wanted) {
             Some(granted) => granted,
             None => kernel.pipe_capacity(writer.as_fd())?,
         };
-        if capacity < WORTH_HAVING {
-            return Err(Errno::NOBUFS);
-        }
         Ok(Self {
             reader,
             writer,
             capacity: capacity.min(wanted),
+            is_worth_having: capacity >= WORTH_HAVING,
             in_flight: 0,
         })
     }

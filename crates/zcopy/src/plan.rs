@@ -161,9 +161,8 @@ fn insist(
 /// The order of trial for a pair. What is measured stands in the README's table and in
 /// `benches/ratios.rs`.
 ///
-/// A private pipe of 1 MiB moves most at a time: between two files it is ahead of `copy_file_range`
-/// and `sendfile`, which move 64 KiB at a time inside the kernel, and between two pipes it keeps
-/// both neighbours from waiting for each other. But it has to be made first, which short transfers
+/// A private pipe of 1 MiB moves most at a time: between two files it is ahead of `copy_file_range`, which moves 64 KiB at a
+/// time inside the kernel, and between two pipes it keeps both neighbours from waiting for each other. But it has to be made first, which short transfers
 /// do not repay.
 fn order(source: &Endpoint, sink: &Endpoint, options: &Options) -> [Strategy; 6] {
     use Strategy::{Buffered, CopyFileRange, Reflink, Sendfile, Splice, SplicePipe};

@@ -39,6 +39,8 @@ pub(crate) struct Route<'a> {
     pub(crate) bad: BadPlaces<'a>,
     pub(crate) records: Records,
     pub(crate) inspect: Option<Inspector<'a>>,
+    /// Zeros that the sink has as a hole and that were not shown yet.
+    pub(crate) uninspected_zeros: u64,
     /// System calls made to move bytes.
     pub(crate) calls: u64,
 }
@@ -79,6 +81,7 @@ impl<'a> Route<'a> {
             bad: BadPlaces::default(),
             records: Records::default(),
             inspect: None,
+            uninspected_zeros: 0,
             calls: 0,
         }
     }
@@ -110,8 +113,22 @@ impl<'a> Route<'a> {
     /// As [`Pipe::open`].
     pub(crate) fn take_pipe<K: Kernel>(&mut self, kernel: &K) -> Result<Pipe> {
         match self.pipe.take() {
-            Some(pipe) => Ok(pipe),
-            None => Pipe::open(kernel, self.pipe_size),
+            Some(pipe) if pipe.is_worth_having || pipe.in_flight > 0 => Ok(pipe),
+            _ => Pipe::open(kernel, self.pipe_size),
+        }
+    }
+
+    /// Shows the first `n` of the zeros that were not shown yet, or all if there are fewer.
+    pub(crate) fn inspect_zeros(&mut self, n: u64) {
+        static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+        let mut left = std::mem::take(&mut self.uninspected_zeros).min(n);
+        let Some(inspect) = &mut self.inspect else {
+            return;
+        };
+        while left > 0 {
+            let len = left.min(ZEROS.len() as u64);
+            inspect(&ZEROS[..len as usize]);
+            left -= len;
         }
     }
 

@@ -43,7 +43,7 @@ pub enum Strategy {
     Reflink,
     /// `copy_file_range(2)`: the file system copies between two files of its own, or shares blocks.
     CopyFileRange,
-    /// `sendfile(2)`: from a file to anything.
+    /// `sendfile(2)`: from a file or device to a pipe, a socket or a character device.
     Sendfile,
     /// `splice(2)` where one end is a pipe already.
     Splice,

@@ -55,6 +55,8 @@ pub(crate) struct Status {
 pub(crate) struct FileSystemStatus {
     pub(crate) magic: u64,
     pub(crate) block_size: u64,
+    /// Bytes that an unprivileged user may still write, if the file system has a bound.
+    pub(crate) free: Option<u64>,
 }
 
 /// Whether a call may sleep on a descriptor that is in blocking mode.
@@ -227,6 +229,13 @@ impl Kernel for Linux {
         Ok(FileSystemStatus {
             magic: magic.into(),
             block_size: u64::try_from(stat.f_bsize).unwrap_or(0),
+            free: (stat.f_blocks > 0).then(|| {
+                let block_size = u64::try_from(stat.f_bsize).unwrap_or(0);
+                // Its type differs from target to target.
+                #[allow(clippy::useless_conversion, reason = "32 bits on some targets")]
+                let n_blocks = u64::from(stat.f_bavail);
+                n_blocks.saturating_mul(block_size)
+            }),
         })
     }
 

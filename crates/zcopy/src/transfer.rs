@@ -85,8 +85,9 @@ pub use series::Series;
 /// range that it moves next with one `lseek(2)`, and reads and writes once somebody else has moved the cursor. With
 /// [offsets](Self::source_offset) the cursor is neither moved nor looked at.
 ///
-/// A process that is killed in the middle leaves a reserved range behind that it has not filled: at most 1 MiB of a sink
-/// that is fed by a pipe or socket, 64 MiB between files. It reads as zeros if somebody writes behind it.
+/// A process that is killed in the middle leaves a reserved range behind that it has not filled: at most 1 MiB, or the
+/// [`buffer_size`](Self::buffer_size), of a sink that is fed by a pipe or socket; 4 MiB of a source that goes to one; 64 MiB, or the
+/// length of a hole, between files. The range keeps what the file held there: old bytes, or zeros behind its end.
 ///
 /// # Kernel notes
 ///
@@ -347,7 +348,7 @@ impl<'a> Transfer<'a> {
     ///
     /// The transfer ends where a read of the source brings nothing. A datagram socket says so with an
     /// empty message too, which nothing tells from the end, and which is not passed on: the transfer ends with
-    /// [`Ended::Eof`](crate::Ended::Eof), and can be run again for what follows.
+    /// [`Ended::Eof`], and can be run again for what follows.
     ///
     /// # Kernel notes
     ///

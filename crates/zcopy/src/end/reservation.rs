@@ -5,9 +5,19 @@
 //! whatever others have done meanwhile. So a transfer reserves the bytes with one `lseek(fd, n, SEEK_CUR)`, whose answer
 //! is the end of a range that no other user of the open file is given, and names that range in the call.
 
+use std::os::fd::BorrowedFd;
+
 use super::{End, Positioning};
+use crate::buffer::ALIGNMENT;
 use crate::endpoint::Kind;
+use crate::fault::Cause;
 use crate::sys::{Errno, Kernel, Patience, Result, SeekFrom, retried};
+
+/// What stays free on a file system beside the ranges that are reserved of it.
+const SPARE_ROOM: u64 = 16 << 20;
+
+/// The most that is handed back of a reservation that cannot be given back: what one step between files reserves, but for a hole.
+pub(crate) const MOST_READ_BACK: u64 = 64 << 20;
 
 impl End<'_> {
     /// Whether calls must name a range that was reserved: the bytes go by the cursor of a file.
@@ -70,17 +80,66 @@ impl End<'_> {
         self.reserve(kernel, len).map(|_| ())
     }
 
-    /// Reserves `len` bytes of a sink, and returns how many the next call may put to [`End::at`]: fewer if something of the
-    /// last reservation is left.
+    /// Has ranges reserved of this sink however little room its file system has left.
+    pub(crate) fn ignore_room(&mut self) {
+        self.room = None;
+    }
+
+    /// Reserves up to `len` bytes of a sink for data, and returns how many the next call may put to [`End::at`].
+    ///
+    /// A range that cannot be filled because the disk is full would stay a gap if somebody else has moved the cursor
+    /// meanwhile. So no more is reserved than a small part of what is free, and nothing where little is.
     ///
     /// # Errors
     ///
-    /// As [`End::reserve_to_read`].
-    pub(crate) fn reserve_to_write<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<u64> {
+    /// As [`End::reserve_in_place`]; [`Cause::LittleRoom`].
+    pub(crate) fn reserve_to_write<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        len: u64,
+    ) -> std::result::Result<u64, Cause> {
+        let is_file = self.endpoint.kind == Kind::Regular;
+        let is_asked = is_file && self.goes_by_cursor() && self.reserved == 0;
+        let len = match self.room {
+            Some(room) if is_asked && room < len => {
+                let status = kernel.file_system(self.fd).ok();
+                let free = status.and_then(|status| status.free);
+                // Others may fill the disk at the same time.
+                let room = free.map_or(u64::MAX, |free| free.saturating_sub(SPARE_ROOM) / 4);
+                self.room = Some(room);
+                len.min(room)
+            }
+            _ => len,
+        };
+        if len == 0 {
+            return Err(Cause::LittleRoom);
+        }
+        let len = self.reserve_in_place(kernel, len)?;
+        if is_asked {
+            self.room = self.room.map(|room| room.saturating_sub(len));
+        }
+        Ok(len)
+    }
+
+    /// Reserves `len` bytes of a sink that take no room, as a clone or a hole, and returns how many the next call may put to
+    /// [`End::at`]: fewer if something of the last reservation is left.
+    ///
+    /// # Errors
+    ///
+    /// As [`End::reserve_to_read`]; `ENOSPC` at the end of a disk.
+    pub(crate) fn reserve_in_place<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<u64> {
         if !self.goes_by_cursor() {
             return Ok(len);
         }
         if self.reserved == 0 {
+            // A disk does not grow: what fits is written, and then there is no room.
+            let len = match (self.endpoint.kind, self.endpoint.size, self.position) {
+                (Kind::Block, Some(size), Some(position)) => len.min(size.saturating_sub(position)),
+                _ => len,
+            };
+            if len == 0 {
+                return Err(Errno::NOSPC);
+            }
             self.reserve(kernel, len)?;
         }
         Ok(match self.reserved {
@@ -143,12 +202,34 @@ impl End<'_> {
         Ok(())
     }
 
-    /// Gives back what is reserved of a source that has ended before it.
+    /// Gives back what is reserved of a source of which a call says that it has ended.
+    ///
+    /// If somebody else has moved the cursor, only what lies beyond the end is given back. What the file holds stays
+    /// reserved, for a read to bring.
+    ///
+    /// # Errors
+    ///
+    /// What `lseek(2)` or `fstat(2)` says.
+    pub(crate) fn give_back_rest<K: Kernel>(&mut self, kernel: &K) -> Result<()> {
+        if self.release(kernel) {
+            return Ok(());
+        }
+        let held = match self.position {
+            Some(position) => self.held_from(kernel, position, self.reserved)?,
+            None => 0,
+        };
+        self.give_back(kernel, self.reserved - held)
+    }
+
+    /// Gives back what is reserved of a source of which a read says that it has ended.
     ///
     /// # Errors
     ///
     /// What `lseek(2)` says.
-    pub(crate) fn give_back_rest<K: Kernel>(&mut self, kernel: &K) -> Result<()> {
+    pub(crate) fn give_back_all<K: Kernel>(&mut self, kernel: &K) -> Result<()> {
+        if self.release(kernel) {
+            return Ok(());
+        }
         self.give_back(kernel, self.reserved)
     }
 
@@ -161,6 +242,9 @@ impl End<'_> {
         let held = n.min(self.reserved);
         self.advance(held);
         let rest = n - held;
+        if rest > 0 && self.endpoint.is_seekable() && self.positioning == Positioning::None {
+            return Err(Errno::SPIPE);
+        }
         if rest > 0 && self.goes_by_cursor() && !self.reserve(kernel, rest)? {
             return Err(Errno::SPIPE);
         }
@@ -246,15 +330,22 @@ impl End<'_> {
         self.reserved == 0 || self.rewind(kernel, 0)
     }
 
-    /// Reads what is reserved of a source and cannot be given back.
+    /// Reads what is reserved of a source and cannot be given back. Of a longer hole no more than [`MOST_READ_BACK`] is
+    /// read, and the rest stays taken.
     pub(crate) fn read_reserved<K: Kernel>(&mut self, kernel: &K) -> Vec<u8> {
-        let mut bytes = vec![0; usize::try_from(self.reserved).unwrap_or(0)];
+        let mut bytes = vec![0; self.reserved.min(MOST_READ_BACK) as usize];
         let mut filled = 0;
         while let (fd, Some(offset)) = self.at()
-            && self.reserved > 0
+            && filled < bytes.len()
         {
             let room = &mut bytes[filled..];
-            match retried(|| kernel.read(fd, Some(offset), room, Patience::Block)) {
+            let read = match retried(|| kernel.read(fd, Some(offset), room, Patience::Block)) {
+                Err(Errno::INVAL) if self.endpoint.direct => {
+                    read_in_blocks(kernel, fd, offset, room)
+                }
+                read => read,
+            };
+            match read {
                 Ok(0) | Err(_) => break,
                 Ok(n) => {
                     filled += n;
@@ -266,4 +357,23 @@ impl End<'_> {
         bytes.truncate(filled);
         bytes
     }
+}
+
+/// Reads what is at an odd offset of a file that is open with `O_DIRECT`, by way of the whole blocks around it.
+fn read_in_blocks<K: Kernel>(
+    kernel: &K,
+    fd: BorrowedFd<'_>,
+    offset: u64,
+    room: &mut [u8],
+) -> Result<usize> {
+    let before = (offset % ALIGNMENT as u64) as usize;
+    let len = (before + room.len()).next_multiple_of(ALIGNMENT);
+    let mut memory = vec![0; len + ALIGNMENT];
+    let start = memory.as_ptr().align_offset(ALIGNMENT);
+    let blocks = &mut memory[start..][..len];
+    let from = Some(offset - before as u64);
+    let n = retried(|| kernel.read(fd, from, blocks, Patience::Block))?;
+    let n = n.saturating_sub(before).min(room.len());
+    room[..n].copy_from_slice(&blocks[before..][..n]);
+    Ok(n)
 }

@@ -28,8 +28,10 @@ impl<K: Kernel> Engine<'_, K> {
 
     /// Goes on with another strategy, which reserves what it needs. What cannot be given back is read and written first.
     fn change_to(&mut self, strategy: Strategy) {
-        self.route.source.release(&self.kernel);
-        self.route.sink.release(&self.kernel);
+        // Bytes that are to fill what stays reserved of the sink are not left to others.
+        if self.route.sink.release(&self.kernel) {
+            self.route.source.release(&self.kernel);
+        }
         self.strategy = strategy;
         self.phase = Phase::Main;
         self.false_starts = 0;

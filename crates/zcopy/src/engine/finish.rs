@@ -2,6 +2,7 @@
 //! is made.
 
 use super::Engine;
+use crate::end;
 use crate::error::{Error, Failure};
 use crate::fault::{Fault, Side};
 use crate::plan;
@@ -15,6 +16,7 @@ impl<K: Kernel> Engine<'_, K> {
         // What it still holds are the source's own pages, which stay as long as it does.
         self.route.pipe = None;
         let tidied = self.finish_holes(&mut undelivered);
+        self.route.inspect_zeros(u64::MAX);
         self.route.sink.release(&self.kernel);
         let tidied = tidied.and_then(|()| self.finish_cache());
         // The first failure is the one that counts.
@@ -51,11 +53,17 @@ impl<K: Kernel> Engine<'_, K> {
     /// Gives the source back what the sink did not take: by going back over it where that can be
     /// done, otherwise as bytes.
     fn hand_back(&mut self) -> Vec<u8> {
-        if self
-            .route
-            .source
-            .rewind(&self.kernel, self.route.in_flight())
-        {
+        let is_back = match self.route.in_pipe() {
+            0 => {
+                let bytes = self.route.buffer.pending();
+                self.route.source.rewind_over(&self.kernel, bytes)
+            }
+            _ => self
+                .route
+                .source
+                .rewind(&self.kernel, self.route.in_flight()),
+        };
+        if is_back {
             return Vec::new();
         }
         let mut bytes = self.route.buffer.pending().to_vec();
@@ -78,10 +86,13 @@ impl<K: Kernel> Engine<'_, K> {
             };
         };
         let missing = self.route.holes.take_back(&self.kernel, sink);
+        let n_zeros = self.route.uninspected_zeros.saturating_sub(missing);
+        self.route.inspect_zeros(n_zeros);
         self.take_back(missing);
         self.route.records.take_back_zeros(missing);
         if !self.route.source.rewind(&self.kernel, missing) {
-            undelivered.splice(0..0, std::iter::repeat_n(0, missing as usize));
+            let n_zeros = missing.min(end::MOST_READ_BACK) as usize;
+            undelivered.splice(0..0, std::iter::repeat_n(0, n_zeros));
         }
         self.route.sink.rewind(&self.kernel, missing);
         Err(fault)

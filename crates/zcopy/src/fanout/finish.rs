@@ -1,12 +1,11 @@
 //! The end of a fan-out: nothing in flight is lost, and the report is made.
 
 use super::Fanout;
-use super::hub::Form;
 use crate::error::{Error, Failure};
 use crate::fault::{Fault, Side};
 use crate::plan;
 use crate::report::{Ended, Report, Undelivered};
-use crate::strategy::{Step, Strategy};
+use crate::strategy::Strategy;
 use crate::sys::Kernel;
 
 impl<K: Kernel> Fanout<'_, K> {
@@ -17,7 +16,6 @@ impl<K: Kernel> Fanout<'_, K> {
         let bytes = self.delivered();
         self.count();
         self.retire();
-        self.take_out_what_all_have(bytes);
         let undelivered = self.hand_back(bytes);
         self.finish_read();
         // The first failure is the one that counts.
@@ -53,28 +51,6 @@ impl<K: Kernel> Fanout<'_, K> {
         }
     }
 
-    /// Takes out of a source that is shared from directly what every sink was given, if those that should
-    /// have taken it out have gone: whoever reads on would get it twice.
-    fn take_out_what_all_have(&mut self, delivered: u64) {
-        let patience = self.patience();
-        while self.hub.form == Form::Source && self.hub.head < delivered {
-            // Whatever is in the buffer came before.
-            self.hub.retire(self.hub.head);
-            let len = delivered - self.hub.head;
-            if !self.hub.route.source.is_readable(&self.kernel) {
-                break;
-            }
-            match self.hub.copy(&self.kernel, (len, len), patience) {
-                Ok(None | Some(Step::Interrupted)) => {}
-                // Somebody else has read it.
-                _ => break,
-            }
-        }
-        if self.hub.form == Form::Source && self.hub.head == delivered {
-            self.hub.retire(delivered);
-        }
-    }
-
     /// Gives the source back what has left it and not every sink has: by going back over it where
     /// that can be done, otherwise as bytes.
     fn hand_back(&mut self, delivered: u64) -> Vec<u8> {
@@ -98,12 +74,8 @@ impl<K: Kernel> Fanout<'_, K> {
                 bytes.append(&mut pipe.contents(&self.kernel));
             }
         }
-        if self.hub.form != Form::Source || !self.hub.route.buffer.is_empty() {
-            let from = delivered + bytes.len() as u64;
-            bytes.append(&mut self.hub.remains(&self.kernel, from));
-        }
-        // What is still in the source, which is the hub, was not taken from it.
-        bytes.truncate(missing as usize);
+        let from = delivered + bytes.len() as u64;
+        bytes.append(&mut self.hub.remains(&self.kernel, from));
         bytes.append(&mut surplus);
         bytes.append(&mut self.hub.route.source.read_reserved(&self.kernel));
         bytes

@@ -12,9 +12,8 @@ use crate::sys::{Kernel, Patience, retried};
 /// What the bytes wait in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// In the source, which is a pipe itself. What has not been taken out is still the source's.
-    Source,
-    /// In a private pipe.
+    /// In a private pipe, also if the source is one: bytes of the caller's pipe that are only shared, somebody else may
+    /// take out before all sinks have them.
     Pipe,
     /// In the buffer alone: no sink can be served inside the kernel, or the source cannot.
     Buffer,
@@ -45,7 +44,6 @@ impl<'a> Hub<'a> {
     /// The pipe that is shared from.
     pub(crate) fn pipe(&self) -> Option<BorrowedFd<'_>> {
         match self.form {
-            Form::Source => Some(self.route.source.fd),
             Form::Pipe => self.route.pipe.as_ref().map(crate::pipe::Pipe::reader),
             Form::Buffer => None,
         }
@@ -204,9 +202,8 @@ impl<'a> Hub<'a> {
     /// Notes that `n` bytes were taken out of the pipe.
     fn took(&mut self, n: u64) {
         self.head += n;
-        match (self.form, &mut self.route.pipe) {
-            (Form::Pipe, Some(pipe)) => pipe.in_flight -= n,
-            _ => self.route.source.advance(n),
+        if let Some(pipe) = &mut self.route.pipe {
+            pipe.in_flight -= n;
         }
     }
 

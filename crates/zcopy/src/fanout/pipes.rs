@@ -32,13 +32,12 @@ impl<K: Kernel> Fanout<'_, K> {
         }
     }
 
-    /// Has the hub be a private pipe instead of the source, once bytes come in bulk: whoever fills the source can
-    /// do so again while they are shared and delivered. A lone pipe among the sinks has one of its own for
-    /// the same reason: the next bytes wait there while its reader takes these.
+    /// Gives the only pipe among the sinks a private pipe of its own, once bytes come out of a pipe in bulk: the next bytes
+    /// wait there while its reader takes these.
     ///
     /// On an idle machine that nearly doubles the throughput of three processes. With two pipes among the
     /// sinks, whose readers take turns anyway, and where bytes are copied, it gains nothing.
-    pub(super) fn leave_the_source_free(&mut self) {
+    pub(super) fn give_lone_reader_a_pipe(&mut self) {
         let came_at_once = self.hub.head - self.share_start;
         let is_bulk = self.hub.head >= plan::OPENING && came_at_once >= plan::SMALL;
         if !self.may_take_turns || self.hub.form == Form::Buffer || !is_bulk {
@@ -50,7 +49,6 @@ impl<K: Kernel> Fanout<'_, K> {
         let is_pipe = |b: &&mut Branch<'_>| b.is_live() && b.route.sink.endpoint.kind == Kind::Pipe;
         let mut readers = self.branches.iter_mut().filter(is_pipe);
         if let (Some(lone), None, false) = (readers.next(), readers.next(), some_are_written_to) {
-            self.hub.form = Form::Pipe;
             lone.have_a_pipe_of_its_own();
         }
     }

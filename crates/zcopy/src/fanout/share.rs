@@ -42,10 +42,6 @@ impl<K: Kernel> Fanout<'_, K> {
                 let last = last(Strategy::SplicePipe).or_else(|| last(Strategy::Tee));
                 if let Some(index) = last {
                     self.branches[index].way = Strategy::Splice;
-                    if self.branches[index].route.sink.goes_by_cursor() {
-                        // A range of the file is reserved only for bytes that nobody else can take.
-                        self.hub.form = Form::Pipe;
-                    }
                 }
             }
         }
@@ -109,30 +105,10 @@ impl<K: Kernel> Fanout<'_, K> {
                 self.read_past_mark()
             }
             Step::Eof => self.confirm_end(),
-            // There is no pipe to be had: what served so far serves on.
-            Step::Unsupported(cause) if source.kind == Kind::Pipe => {
-                self.share_from_the_source(cause)?;
-                Ok(Advance::On)
-            }
             Step::Unsupported(cause) => self.give_up_tee(Some(cause)),
             Step::Blocked(_) => self.source_blocked(),
             _ => Ok(Advance::On),
         }
-    }
-
-    /// Shares from the source itself, as there is no private pipe. Others may take bytes out of the source, so that a file
-    /// that took them out is written to.
-    fn share_from_the_source(&mut self, cause: Cause) -> Result<(), Failure> {
-        self.hub.form = Form::Source;
-        self.may_take_turns = false;
-        for index in 0..self.branches.len() {
-            let branch = &self.branches[index];
-            let takes = branch.is_live() && branch.way == Strategy::Splice;
-            if takes && branch.route.sink.goes_by_cursor() {
-                self.write_to(index, cause)?;
-            }
-        }
-        Ok(())
     }
 
     /// A stream has ended, or stands at its urgent mark: a read tells, and gets past it.
@@ -180,8 +156,6 @@ impl<K: Kernel> Fanout<'_, K> {
     /// How many bytes at the head of the hub may be shared.
     fn shareable(&self) -> u64 {
         match (self.hub.form, self.share_end) {
-            // The first to be served decides.
-            (Form::Source, None) => self.bound - self.hub.head,
             (Form::Buffer, _) | (_, None) => 0,
             (_, Some(end)) => end - self.hub.head,
         }
@@ -202,10 +176,8 @@ impl<K: Kernel> Fanout<'_, K> {
                 self.share_end.get_or_insert(end);
                 Ok(false)
             }
-            // There were bytes when it was asked: somebody else has read them.
-            Ok(Step::Eof) if self.share_end.is_some() => Err(hub::vanished("tee").into()),
-            Ok(Step::Eof) => Ok(true),
-            Ok(Step::Blocked(_)) if self.has_been_robbed()? => Ok(false),
+            // The private pipe holds bytes and has a writer.
+            Ok(Step::Eof) => Err(hub::vanished("tee").into()),
             // Its own pipe is empty: the sink has not been asked.
             Ok(Step::Blocked(_)) if self.branches[index].way == Strategy::SplicePipe => Ok(false),
             Ok(step) => self.not_served(index, step, patience),
@@ -222,7 +194,8 @@ impl<K: Kernel> Fanout<'_, K> {
         }
         match branch.drain(&self.kernel, patience) {
             Ok(Step::Moved(_)) => {
-                if self.branches[index].route.sink.is_shared() {
+                let is_forced = self.options.strategy.is_some();
+                if self.branches[index].route.sink.is_shared() && !is_forced {
                     self.branches[index].write_out_of_its_pipe();
                 }
                 Ok(false)
@@ -245,7 +218,7 @@ impl<K: Kernel> Fanout<'_, K> {
         // A read may have brought one packet of several that were spliced out of the source for it.
         let in_pipe = match self.hub.form {
             Form::Pipe => 0,
-            Form::Source | Form::Buffer => self.hub.route.in_pipe(),
+            Form::Buffer => self.hub.route.in_pipe(),
         };
         let len = end.saturating_sub(self.hub.head).max(in_pipe);
         let live = || self.branches.iter().filter(|branch| branch.is_live());
@@ -324,7 +297,6 @@ impl<K: Kernel> Fanout<'_, K> {
                 }
                 Ok(false)
             }
-            Ok(Step::Blocked(_)) if self.has_been_robbed()? => Ok(false),
             Ok(step) => self.not_served(index, step, patience),
             Err(fault) => self.failed(index, fault),
         }
@@ -351,10 +323,7 @@ impl<K: Kernel> Fanout<'_, K> {
             Some(Step::Eof) if self.share_end.is_some() => Err(hub::vanished("read").into()),
             Some(Step::Eof) => Ok(Some(Advance::Ended(Ended::Eof))),
             Some(Step::Limit) => Ok(Some(Advance::Ended(Ended::Limit))),
-            Some(Step::Blocked(_)) => {
-                self.has_been_robbed()?;
-                self.source_blocked().map(Some)
-            }
+            Some(Step::Blocked(_)) => self.source_blocked().map(Some),
             Some(_) => Ok(Some(Advance::On)),
         }
     }
@@ -373,19 +342,6 @@ impl<K: Kernel> Fanout<'_, K> {
             Ok(step) => self.not_served(index, step, patience),
             Err(fault) => self.failed(index, fault),
         }
-    }
-
-    /// Whether it is the source that had nothing, though it is the hub and was found to have bytes:
-    /// `EAGAIN` does not say who of two pipes. Somebody else has read them then, which can be borne
-    /// while no sink has its share of them.
-    fn has_been_robbed(&mut self) -> Result<bool, Failure> {
-        if self.hub.form != Form::Source || self.hub.route.source.is_readable(&self.kernel) {
-            return Ok(false);
-        }
-        if self.share_end.is_some() {
-            return Err(hub::vanished("poll").into());
-        }
-        Ok(true)
     }
 
     /// What to make of a sink that took nothing.

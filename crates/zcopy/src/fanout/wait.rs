@@ -4,7 +4,6 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::Fanout;
-use super::hub::Form;
 use crate::endpoint::Kind;
 use crate::engine::{FALSE_STARTS, LULL};
 use crate::error::Failure;
@@ -20,10 +19,9 @@ impl<K: Kernel> Fanout<'_, K> {
     /// Waits until the source has bytes or has ended, where the next call would do so unwatched, or
     /// would speak of a sink though there is nothing to give it.
     pub(super) fn wait_for_source(&mut self) -> Result<Option<Ended>, Failure> {
-        let is_hub = self.hub.form == Form::Source;
         let can_starve = self.hub.route.source.endpoint.can_starve();
         let would_sleep = can_starve && self.patience() == Patience::NoWait;
-        if !(is_hub || would_sleep) {
+        if !would_sleep {
             return Ok(None);
         }
         let source = self.hub.route.source.fd;
@@ -49,10 +47,6 @@ impl<K: Kernel> Fanout<'_, K> {
             self.see_readers(1)?;
             if !self.branches.iter().any(super::Branch::is_live) {
                 return Ok(Some(Ended::NoSink));
-            }
-            // Of a pipe, a hang-up without bytes is its end; of anything else the call will say.
-            if is_hub && !found.is_empty() && !found.contains(PollFlags::IN) {
-                return Ok(Some(Ended::Eof));
             }
             if !found.is_empty() {
                 return Ok(None);

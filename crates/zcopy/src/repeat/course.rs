@@ -54,11 +54,14 @@ impl<'a, K: Kernel> Course<'a, K> {
     pub(crate) fn new(
         kernel: K,
         pattern: &'a [u8],
-        sink: End<'a>,
+        mut sink: End<'a>,
         plan: Plan,
         options: Options,
         observer: Option<Observer<'a>>,
     ) -> Self {
+        if options.strategy.is_some() {
+            sink.ignore_room();
+        }
         Self {
             clock: Clock::new(&kernel, &options, observer),
             sink,

@@ -139,7 +139,7 @@ impl Channel {
             Some(errno) => return Found::Failed(errno),
             None => {}
         }
-        match (self.capacity - self.queue.len()).min(self.until_break()) {
+        match (self.capacity.saturating_sub(self.queue.len())).min(self.until_break()) {
             0 => Found::Later,
             n => Found::Some(n),
         }
@@ -203,12 +203,14 @@ impl Channel {
 
     /// What a splice into it finds: a pipe takes pages, and a page needs a slot.
     pub(crate) fn has_slot(&self) -> bool {
-        self.is_stream || self.capacity - self.queue.len() >= BLOCK || self.broken().is_some()
+        self.is_stream
+            || self.capacity.saturating_sub(self.queue.len()) >= BLOCK
+            || self.broken().is_some()
     }
 
     /// A third of a socket's buffer must be free (`sk_stream_is_writeable`), a slot of a pipe.
     pub(crate) fn polls_as_writable(&self) -> bool {
-        let free = self.capacity - self.queue.len();
+        let free = self.capacity.saturating_sub(self.queue.len());
         let has_room = if self.is_stream {
             free * 3 >= self.capacity
         } else {
@@ -219,7 +221,7 @@ impl Channel {
 
     /// The peer does the next thing that it has to do.
     pub(crate) fn stir(&mut self) {
-        let free = self.capacity - self.queue.len();
+        let free = self.capacity.saturating_sub(self.queue.len());
         match &mut self.peer {
             Peer::Nobody => panic!("a private pipe is waited for"),
             Peer::Feeds {

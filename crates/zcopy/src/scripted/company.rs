@@ -32,7 +32,10 @@ impl SourceEnd {
         let is_file = self.kind == Kind::File && self.claims.is_none();
         let is_channel = matches!(self.kind, Kind::Pipe | Kind::Stream);
         match action {
-            Action::Read(_) => is_file && !self.is_direct || is_channel && may_sleep,
+            // Who reads a part of a packet destroys the rest.
+            Action::Read(_) => {
+                is_file && !self.is_direct || is_channel && may_sleep && !self.is_packet
+            }
             Action::Write(_) | Action::WriteAt(..) => false,
             Action::Append(_) | Action::Truncate(_) | Action::Extend(_) | Action::Punch(..) => {
                 is_file && !self.is_direct

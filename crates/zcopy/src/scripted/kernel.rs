@@ -198,6 +198,13 @@ impl Scripted {
         let those = state.log.iter().filter(|(which, _)| *which == call);
         those.map(|(_, answer)| *answer).collect()
     }
+
+    /// Whether no splice was to be had at some time, or no private pipe for one.
+    pub(crate) fn has_refused_a_splice(&self) -> bool {
+        let answers = [Call::Splice, Call::Pipe].map(|call| self.answers(call));
+        let mut answers = answers.iter().flatten();
+        answers.any(|answer| !matches!(answer, Ok(_) | Err(Errno::AGAIN | Errno::INTR)))
+    }
 }
 
 impl State {

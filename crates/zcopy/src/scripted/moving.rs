@@ -91,6 +91,8 @@ impl State {
         let Object::Channel(channel) = &self.objects[source.object] else {
             return Err(Errno::INVAL);
         };
+        // It is short at the end of a slot, and a packet has one.
+        let n = channel.queue.whole_packets(n).min(len);
         let parts = channel.queue.first(n);
         let position = self.position(sink);
         self.objects[sink.object].put(position, parts);

@@ -106,6 +106,10 @@ impl Interference {
     pub(crate) fn changes_source(&self) -> bool {
         matches!(self.target, Target::Source(_)) && !matches!(self.action, Action::Read(_))
     }
+
+    pub(crate) fn changes_sink_size(&self) -> bool {
+        matches!(self.target, Target::Sink(_)) && !matches!(self.action, Action::Read(_))
+    }
 }
 
 impl State {

@@ -157,6 +157,18 @@ impl Queue {
         read
     }
 
+    /// `n` bytes, and the rest of a packet that ends behind them.
+    pub(crate) fn whole_packets(&self, n: usize) -> usize {
+        let mut end = 0;
+        for part in &self.parts {
+            end += part.bytes.len();
+            if end >= n {
+                return if part.is_packet { end } else { n };
+            }
+        }
+        n
+    }
+
     /// References to the first `n` bytes, which stay (`tee(2)`).
     pub(crate) fn first(&self, n: usize) -> Vec<Part> {
         self.clone().take(n)

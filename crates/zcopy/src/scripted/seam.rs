@@ -65,6 +65,7 @@ impl Kernel for &Scripted {
         Ok(FileSystemStatus {
             magic,
             block_size: BLOCK as u64,
+            free: None,
         })
     }
 

@@ -374,6 +374,10 @@ impl World {
             &sinks,
             (&self.trouble, may_sleep),
         );
+        if self.company.iter().any(Interference::changes_sink_size) {
+            // Whether a clone that claims success was truncated shows by the size of the sink alone.
+            self.source.magic = 0xef53;
+        }
         if self.company.iter().any(Interference::changes_source) {
             // It is a multiple of what there was at first.
             (self.wishes.rate, self.wishes.counting.rate) = (None, None);

@@ -70,7 +70,7 @@ impl Holes {
     ///
     /// # Errors
     ///
-    /// Before anything changed: the sink could not be given its length, for want of room or beyond its limits.
+    /// The sink could not be given its length, for want of room or beyond its limits.
     pub(crate) fn make<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -78,7 +78,7 @@ impl Holes {
         detour: &mut Detour,
         len: u64,
     ) -> Result<bool, Fault> {
-        if !self.are_possible() {
+        if !self.are_possible() || sink.reserved() > 0 {
             return Ok(false);
         }
         let hole = reserve(kernel, sink, len);
@@ -109,12 +109,6 @@ impl Holes {
         let nothing = hole.end..hole.end;
         let size = size(kernel, sink)?;
         let inside = hole.start..hole.end.min(size);
-        if !inside.is_empty() && punch(kernel, sink, &inside).is_err() {
-            return Ok(None);
-        }
-        if size >= hole.end {
-            return Ok(Some(nothing));
-        }
         let tail = if self.tail.end == hole.start {
             self.tail.start..hole.end
         } else {
@@ -122,17 +116,22 @@ impl Holes {
         };
         let is_untested = self.ability == Ability::Untested;
         let is_long = self.detect && tail.end - tail.start >= TAIL;
-        if !(is_untested || is_long) {
-            return Ok(Some(tail));
-        }
-        match lengthen(kernel, sink, detour, &tail) {
-            Ok(()) => {
-                self.ability = Ability::Holds;
-                Ok(Some(nothing))
+        let is_lengthened = size < hole.end && (is_untested || is_long);
+        if is_lengthened {
+            // First: if there is no room, what the sink holds stays as it is.
+            match write_last_byte(kernel, sink, detour, &tail) {
+                Ok(()) => self.ability = Ability::Holds,
+                Err(fault) if is_untested && !is_final(&fault) => return Ok(None),
+                Err(fault) => return Err(fault),
             }
-            Err(fault) if is_untested && !is_final(&fault) => Ok(None),
-            Err(fault) => Err(fault),
         }
+        let punched = if is_lengthened { &tail } else { &inside };
+        let is_punched = punched.is_empty() || punch(kernel, sink, punched).is_ok();
+        if !is_punched && !inside.is_empty() {
+            return Ok(None);
+        }
+        let has_length = is_lengthened || size >= hole.end;
+        Ok(Some(if has_length { nothing } else { tail }))
     }
 
     /// Gives the sink its length if the last thing that the transfer left there is a hole, which no write has
@@ -173,7 +172,7 @@ impl Holes {
 /// Reserves the sink's next `len` bytes. `None` if they reach beyond the largest offset there is, or bytes that were reserved
 /// before have to be written first.
 fn reserve<K: Kernel>(kernel: &K, sink: &mut End<'_>, len: u64) -> Option<Range<u64>> {
-    let is_reserved = sink.reserve_to_write(kernel, len).ok()? == len;
+    let is_reserved = sink.reserve_in_place(kernel, len).ok()? == len;
     let start = sink.position().filter(|_| is_reserved)?;
     let end = start.checked_add(len)?;
     i64::try_from(end).ok().map(|_| start..end)
@@ -189,9 +188,21 @@ fn punch<K: Kernel>(kernel: &K, sink: &End<'_>, range: &Range<u64>) -> Result<()
     retried(|| kernel.punch_hole(sink.fd, range.start, range.end - range.start))
 }
 
-/// Makes the sink reach to the end of a hole by writing its last byte. The block that this takes is freed by punching the
-/// hole out again, where the file system can; otherwise the hole is shorter by a block.
+/// Makes the sink reach to the end of a hole. The block that this takes is freed by punching the hole out again, where the
+/// file system can; otherwise the hole is shorter by a block.
 fn lengthen<K: Kernel>(
+    kernel: &K,
+    sink: &End<'_>,
+    detour: &mut Detour,
+    hole: &Range<u64>,
+) -> Result<(), Fault> {
+    write_last_byte(kernel, sink, detour, hole)?;
+    let _ = punch(kernel, sink, hole);
+    Ok(())
+}
+
+/// Writes a zero as the last byte of a hole.
+fn write_last_byte<K: Kernel>(
     kernel: &K,
     sink: &End<'_>,
     detour: &mut Detour,
@@ -211,10 +222,7 @@ fn lengthen<K: Kernel>(
             side: Side::Sink,
             cause: Cause::Nothing,
         }),
-        Ok(_) => {
-            let _ = punch(kernel, sink, hole);
-            Ok(())
-        }
+        Ok(_) => Ok(()),
         Err(errno) => Err(Fault::new("pwrite", Side::Sink, errno)),
     }
 }

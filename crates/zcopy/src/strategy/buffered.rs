@@ -130,22 +130,7 @@ pub(crate) fn fill<K: Kernel>(
         let len = len.min(route.buffer.full() as u64);
         route.buffer.reserve(len as usize, is_aligned);
     }
-    let len = match (route.source.endpoint.kind, route.sink.endpoint.kind) {
-        (Kind::Datagram, _) => route.buffer.full(),
-        // 32 KiB fit one datagram of every family.
-        (_, Kind::Datagram) => ask.len(route, SMALL as u64),
-        _ => ask.len(route, route.buffer.full() as u64),
-    };
-    // What waits there for more is a part of what the limit leaves.
-    let left = ask.remaining.saturating_sub(pending);
-    let len = len.min(usize::try_from(left).unwrap_or(usize::MAX));
-    let len = len.max(least);
-    let len = match &route.source.endpoint {
-        source if source.direct && in_pipe == 0 && pending == 0 => {
-            route.source.clamp(whole_blocks(len as u64, route)) as usize
-        }
-        _ => len,
-    };
+    let len = len_to_read(route, ask, least);
     let len = if in_pipe > 0 {
         len
     } else {
@@ -189,7 +174,7 @@ pub(crate) fn fill<K: Kernel>(
         }),
         Ok(0) if route.source.reserved() > 0 => {
             // The file has become shorter. A read by the cursor says whether it ends there.
-            let given_back = route.source.give_back_rest(kernel);
+            let given_back = route.source.give_back_all(kernel);
             given_back.map_err(|errno| Fault::new("lseek", Side::Source, errno))?;
             Ok(Some(Step::Interrupted))
         }
@@ -206,6 +191,27 @@ pub(crate) fn fill<K: Kernel>(
         }
         Err(errno @ (Errno::INTR | Errno::AGAIN)) => stopped("read", Side::Source, errno).map(Some),
         Err(errno) => skip::failed(kernel, route, (len, errno), ask).map(Some),
+    }
+}
+
+/// How many bytes to read, at least `least`, into the room that was made for them.
+fn len_to_read(route: &Route<'_>, ask: &Ask, least: usize) -> usize {
+    let pending = route.buffer.pending().len() as u64;
+    let len = match (route.source.endpoint.kind, route.sink.endpoint.kind) {
+        (Kind::Datagram, _) => route.buffer.full(),
+        // 32 KiB fit one datagram of every family.
+        (_, Kind::Datagram) => ask.len(route, SMALL as u64),
+        _ => ask.len(route, route.buffer.full() as u64),
+    };
+    // What waits there for more is a part of what the limit leaves.
+    let left = ask.remaining.saturating_sub(pending);
+    let len = len.min(usize::try_from(left).unwrap_or(usize::MAX));
+    let len = len.max(least);
+    let reads_blocks = route.source.endpoint.direct && route.in_pipe() == 0 && pending == 0;
+    if reads_blocks {
+        route.source.clamp(whole_blocks(len as u64, route)) as usize
+    } else {
+        len
     }
 }
 
@@ -227,7 +233,7 @@ fn drain<K: Kernel>(
         Run::Zeros(n) => {
             let (sink, detour) = (&mut route.sink, &mut route.sink_detour);
             if route.holes.make(kernel, sink, detour, n as u64)? {
-                return Ok(delivered(route, n));
+                return Ok(left_as_hole(route, n));
             }
             &route.buffer.pending()[..n]
         }
@@ -394,11 +400,21 @@ fn knows_no_nowait(errno: Errno) -> bool {
 
 /// Accounts for `n` bytes that the sink has, counts their records, and shows them to whoever inspects.
 fn delivered(route: &mut Route<'_>, n: usize) -> Step {
+    route.inspect_zeros(u64::MAX);
     let bytes = route.buffer.take(n);
     route.records.accepted(bytes);
     if let Some(inspect) = &mut route.inspect {
         inspect(bytes);
     }
+    Step::Moved(n as u64)
+}
+
+/// Accounts for `n` zeros that the sink has as a hole. They are shown when more follows, or at the end: should the hole be
+/// the last thing there, it may yet turn out that it cannot be.
+fn left_as_hole(route: &mut Route<'_>, n: usize) -> Step {
+    let bytes = route.buffer.take(n);
+    route.records.accepted(bytes);
+    route.uninspected_zeros += n as u64;
     Step::Moved(n as u64)
 }
 

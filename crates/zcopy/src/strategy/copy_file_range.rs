@@ -1,6 +1,6 @@
 //! `copy_file_range(2)`: one file system copies between two of its files.
 
-use crate::fault::{Fault, Side};
+use crate::fault::{Cause, Fault, Side};
 use crate::route::{Ask, Route};
 use crate::strategy::Step;
 use crate::sys::{Errno, Kernel};
@@ -38,7 +38,7 @@ pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> R
     let len = match reserve(kernel, route, ask.len(route, BOUND) as u64) {
         Ok(0) => return Ok(Step::Eof),
         Ok(len) => len as usize,
-        Err(errno) => return Ok(Step::Unsupported(errno.into())),
+        Err(cause) => return Ok(Step::Unsupported(cause)),
     };
     route.calls += 1;
     match kernel.copy_file_range(route.source.at(), route.sink.at(), len) {
@@ -55,11 +55,7 @@ pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> R
 }
 
 /// Reserves up to `len` bytes at both ends, and returns how many the call may move.
-pub(super) fn reserve<K: Kernel>(
-    kernel: &K,
-    route: &mut Route<'_>,
-    len: u64,
-) -> Result<u64, Errno> {
+fn reserve<K: Kernel>(kernel: &K, route: &mut Route<'_>, len: u64) -> Result<u64, Cause> {
     match route.source.reserve_to_read(kernel, len)? {
         0 => Ok(0),
         len => route.sink.reserve_to_write(kernel, len),

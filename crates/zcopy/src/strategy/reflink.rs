@@ -2,7 +2,7 @@
 
 use crate::fault::{Cause, Fault, Side};
 use crate::route::{Ask, Route};
-use crate::strategy::{Step, copy_file_range};
+use crate::strategy::Step;
 use crate::sys::{Errno, Kernel, Result as Called};
 
 /// Cloning takes time by the extent, so that a range is cloned in pieces; only a whole file is
@@ -69,7 +69,8 @@ fn clone<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Called<Step
             // Less than a block is left.
             return Err(Errno::INVAL);
         }
-        let is_reserved = copy_file_range::reserve(kernel, route, len)? == len;
+        let is_reserved = route.source.reserve_to_read(kernel, len)? == len
+            && route.sink.reserve_in_place(kernel, len)? == len;
         if (route.source.position(), route.sink.position()) != (Some(from), Some(to))
             || !is_reserved
         {

@@ -1,4 +1,4 @@
-//! `sendfile(2)`: from a file to anything.
+//! `sendfile(2)`: from a file or device to a pipe, a socket or a character device.
 
 use crate::fault::{Fault, Side};
 use crate::route::{Ask, Route};

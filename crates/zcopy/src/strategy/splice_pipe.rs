@@ -4,6 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use crate::end::End;
 use crate::fault::{Cause, Fault, Side};
+use crate::pipe::Pipe;
 use crate::route::{Ask, Route};
 use crate::strategy::{Step, splice::is_unsupported};
 use crate::sys::{Errno, Kernel, Patience, SpliceFlags};
@@ -58,10 +59,19 @@ pub(crate) fn fill<K: Kernel>(
     route: &mut Route<'_>,
     ask: &Ask,
 ) -> Result<Option<Step>, Fault> {
-    let mut pipe = match route.take_pipe(kernel) {
-        Ok(pipe) => pipe,
-        Err(errno) => return Ok(Some(Step::Unsupported(errno.into()))),
-    };
+    match route.take_pipe(kernel) {
+        Ok(pipe) => fill_pipe(kernel, route, ask, pipe),
+        Err(errno) => Ok(Some(Step::Unsupported(errno.into()))),
+    }
+}
+
+/// The same, into this pipe, which becomes the private one.
+pub(super) fn fill_pipe<K: Kernel>(
+    kernel: &K,
+    route: &mut Route<'_>,
+    ask: &Ask,
+    mut pipe: Pipe,
+) -> Result<Option<Step>, Fault> {
     let len = ask.len(route, pipe.capacity as u64);
     let len = match route.source.reserve_to_read(kernel, len as u64) {
         Ok(0) => {
@@ -136,7 +146,10 @@ pub(crate) fn pour<K: Kernel>(
 ) -> Result<Step, Fault> {
     let len = match sink.reserve_to_write(kernel, sink.clamp(len).max(1)) {
         Ok(len) => len as usize,
-        Err(errno) => return Ok(Step::Unsupported(errno.into())),
+        Err(Cause::Errno(Errno::NOSPC)) => {
+            return Err(Fault::new("splice", Side::Sink, Errno::NOSPC));
+        }
+        Err(cause) => return Ok(Step::Unsupported(cause)),
     };
     match kernel.splice((pipe, None), sink.at(), len, flags(patience)) {
         Ok(0) => Ok(Step::Unsupported(Cause::Nothing)),

@@ -57,10 +57,8 @@ impl<'a> Transfer<'a> {
     ///
     /// # Kernel notes
     ///
-    /// A source that is a pipe is shared from directly. Nobody else may read from it meanwhile: what
-    /// somebody takes between the `tee(2)` and the call that takes the bytes out, some sinks would
-    /// have and others not. Where that shows, the transfer fails. A FIFO that is opened without waiting,
-    /// before it has a writer, has ended as a read of it says; here a writer is waited for.
+    /// The bytes are spliced out of the source into a private pipe and shared from there. Others may read from the source
+    /// meanwhile: each byte goes to one reader.
     ///
     /// # References
     /// - [tee(2)](https://man7.org/linux/man-pages/man2/tee.2.html)

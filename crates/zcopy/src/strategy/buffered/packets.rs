@@ -6,9 +6,10 @@
 
 use crate::endpoint::Kind;
 use crate::fault::Fault;
+use crate::pipe::Pipe;
 use crate::route::{Ask, Route};
 use crate::strategy::{Step, splice_pipe};
-use crate::sys::Kernel;
+use crate::sys::{Errno, Kernel};
 
 /// The most that a packet may hold on this kind of machine: the largest page there is.
 const LARGEST: u64 = if cfg!(any(target_arch = "x86", target_arch = "x86_64")) {
@@ -35,7 +36,20 @@ pub(super) fn splice_part<K: Kernel>(
     if !is_asked_for {
         return Ok(None);
     }
-    match splice_pipe::fill(kernel, route, &Ask { max, ..*ask })? {
+    let pipe = match route.pipe.take() {
+        Some(pipe) => Ok(pipe),
+        // A page is enough.
+        None => Pipe::open_of_any_size(kernel, route.pipe_size),
+    };
+    let pipe = match pipe {
+        Ok(pipe) => pipe,
+        Err(Errno::INTR) => return Ok(Some(Step::Interrupted)),
+        Err(_) => {
+            route.refuses_part = true;
+            return Ok(None);
+        }
+    };
+    match splice_pipe::fill_pipe(kernel, route, &Ask { max, ..*ask }, pipe)? {
         // Without a splice a read takes what is wanted, as anybody's would.
         Some(Step::Unsupported(_)) => {
             route.refuses_part = true;
@@ -48,6 +62,11 @@ pub(super) fn splice_part<K: Kernel>(
 /// The room that the next read must offer at least, in bytes, whatever is asked of it.
 pub(super) fn least_read(route: &Route<'_>, ask: &Ask) -> usize {
     match route.in_pipe() {
+        // Without a splice a rate is overdrawn, and a limit is not.
+        0 if route.refuses_part => {
+            let pending = route.buffer.pending().len() as u64;
+            LARGEST.min(ask.remaining.saturating_sub(pending)) as usize
+        }
         0 => route.source.endpoint.least_read(),
         in_pipe => in_pipe.min(ask.max).min(LARGEST) as usize,
     }

@@ -33,10 +33,19 @@ pub(super) fn ahead<K: Kernel>(
             Ok(Ahead::Read((len as u64).min(piece).max(1) as usize))
         }
         Next::Zeros(zeros) => {
-            let room = route.buffer.room(zeros.min(len as u64) as usize);
+            let source = &mut route.source;
+            let n = zeros.min(len as u64);
+            let reserved = source.reserve_to_read(kernel, n).map_err(cannot_seek)?;
+            let is_moved = source.position() != Some(route.bad.zeros_at());
+            if source.goes_by_cursor() && is_moved && reserved > 0 {
+                // What is reserved now is read instead.
+                route.bad.forget();
+                return Ok(Ahead::Again);
+            }
+            let room = route.buffer.room(n as usize);
             room.fill(0);
             let n = room.len();
-            route.source.skip(kernel, n as u64).map_err(cannot_seek)?;
+            source.skip(kernel, n as u64).map_err(cannot_seek)?;
             route.buffer.fill(n);
             route.bad.filled(n as u64);
             Ok(Ahead::Filled)

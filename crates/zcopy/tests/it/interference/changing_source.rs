@@ -66,7 +66,7 @@ fn what_is_appended_to_a_sparse_source_does_not_become_a_hole() {
 fn what_is_appended_to_a_sparse_source_does_not_become_a_hole_by_any_strategy() {
     bounded(|| {
         for dir in scratch_dirs() {
-            for strategy in [Strategy::SplicePipe, Strategy::Sendfile, Strategy::Buffered] {
+            for strategy in [Strategy::SplicePipe, Strategy::Buffered] {
                 follow(&dir, |source, sink| {
                     let transfer = Transfer::new(source, sink).strategy(strategy);
                     match transfer.run() {
@@ -187,7 +187,6 @@ fn copy_while(change: Change, check: impl Fn(&[u8], u64) + Send + 'static) {
                         None,
                         Some(Strategy::Buffered),
                         Some(Strategy::SplicePipe),
-                        Some(Strategy::Sendfile),
                         Some(Strategy::CopyFileRange),
                     ] {
                         for _ in 0..4 {

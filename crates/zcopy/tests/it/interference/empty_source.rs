@@ -110,9 +110,6 @@ fn what_the_shell_writes_while_nobody_types_is_not_overwritten() {
 #[test]
 fn what_another_writes_while_a_splice_waits_is_not_overwritten() {
     wait_while_another_writes(Actor::Pipe(None), 3, |source, sink| {
-        by(source, sink, Strategy::Splice)
-    });
-    wait_while_another_writes(Actor::Pipe(None), 3, |source, sink| {
         by(source, sink, Strategy::SplicePipe)
     });
 }

@@ -210,14 +210,12 @@ sharing_a_sink! {
     a_pipe_beside_write_loses_nothing: [Pipe(None), Write];
     two_pipes_lose_nothing: [Pipe(None), Pipe(None)];
     two_pipes_beside_write_lose_nothing: [Pipe(None), Pipe(None), Write];
-    two_pipes_by_splice_lose_nothing: [Pipe(Some(Strategy::Splice)), Pipe(Some(Strategy::Splice))];
     two_pipes_by_a_private_pipe_lose_nothing: [Pipe(Some(Strategy::SplicePipe)), Pipe(Some(Strategy::SplicePipe))];
     two_pipes_read_and_written_lose_nothing: [Pipe(Some(Strategy::Buffered)), Pipe(Some(Strategy::Buffered)), Write];
     a_unix_socket_and_tcp_lose_nothing: [UnixStream, Tcp, Write];
     a_terminal_beside_a_pipe_loses_nothing: [Terminal, Pipe(None)];
     two_files_lose_nothing: [File(None), File(None)];
     two_files_beside_write_lose_nothing: [File(None), FileAtOffset, Write];
-    two_files_by_sendfile_lose_nothing: [File(Some(Strategy::Sendfile)), File(Some(Strategy::Sendfile)), Write];
     two_files_by_a_private_pipe_lose_nothing: [File(Some(Strategy::SplicePipe)), File(Some(Strategy::SplicePipe)), Write];
     two_fan_outs_lose_nothing: [FanOutFirst, FanOutLast, Write];
     a_fan_out_beside_a_pipe_loses_nothing: [FanOutLast, Pipe(None)];

@@ -6,13 +6,14 @@ use std::path::Path;
 use std::sync::Barrier;
 use std::thread;
 
+use rustix::fs::OFlags;
 use rustix::net::SocketType;
 use zcopy::{Strategy, Transfer};
 
 use super::covered::Covered;
 use super::scene::{Thread, bounded, scratch_dirs};
 use crate::ends::{pipe, tcp, unix};
-use crate::files::{contents, cursor, file_in, pattern, read_to_end};
+use crate::files::{contents, cursor, file_in, pattern, read_to_end, set_cursor};
 use crate::mounts::mount_tmpfs;
 
 /// Bytes of the source. Not a multiple of any block.
@@ -202,7 +203,6 @@ sharing_a_source! {
     three_files_get_each_byte_once: [File(None), File(None), File(None)];
     three_pipes_by_sendfile_get_each_byte_once: [Pipe(Some(Strategy::Sendfile)), Pipe(Some(Strategy::Sendfile)), Read];
     three_sockets_by_sendfile_get_each_byte_once: [Tcp(Some(Strategy::Sendfile)), UnixStream(Some(Strategy::Sendfile)), Read];
-    three_files_by_sendfile_get_each_byte_once: [File(Some(Strategy::Sendfile)), File(Some(Strategy::Sendfile)), Read];
     three_pipes_by_splice_get_each_byte_once: [Pipe(Some(Strategy::Splice)), Pipe(Some(Strategy::Splice)), Read];
     three_sockets_by_a_private_pipe_get_each_byte_once: [Tcp(Some(Strategy::SplicePipe)), UnixStream(Some(Strategy::SplicePipe)), Read];
     three_files_by_a_private_pipe_get_each_byte_once: [File(Some(Strategy::SplicePipe)), File(Some(Strategy::SplicePipe)), Read];
@@ -232,9 +232,26 @@ fn what_a_full_device_does_not_take_is_neither_lost_nor_doubled() {
 
 /// A transfer sleeps, because its sink is full, while somebody else reads from the shared source. Then the sink's reader goes.
 fn fail_after_another_has_read(strategy: Option<Strategy>, ends: fn() -> (OwnedFd, OwnedFd)) {
+    fail_after_another_has_taken(strategy, ends, OFlags::empty(), |source| {
+        let mut got = vec![0; 10_000];
+        // What the transfer has reserved is not read by others, as what a loop has in its buffer is not.
+        let n = rustix::io::read(source, &mut got).unwrap();
+        got.truncate(n);
+        got
+    });
+}
+
+/// The same, where `take` is what somebody else does.
+fn fail_after_another_has_taken(
+    strategy: Option<Strategy>,
+    ends: fn() -> (OwnedFd, OwnedFd),
+    mode: OFlags,
+    take: fn(&File) -> Vec<u8>,
+) {
     bounded(move || {
         for dir in scratch_dirs() {
             let source = file_in(&dir, &pattern(LEN));
+            rustix::fs::fcntl_setfl(&source, mode).unwrap();
             let (reader, writer) = ends();
             let shared = source.try_clone().unwrap();
             let (tell, told) = std::sync::mpsc::channel();
@@ -248,8 +265,7 @@ fn fail_after_another_has_read(strategy: Option<Strategy>, ends: fn() -> (OwnedF
                 transfer.run().unwrap_err()
             });
             told.recv().unwrap().until_asleep();
-            let mut got = vec![0; 10_000];
-            assert_eq!(rustix::io::read(&source, &mut got), Ok(got.len()));
+            let got = take(&source);
             drop(reader);
             let error = copying.join().unwrap();
             let mut covered = Covered::new(LEN);
@@ -257,11 +273,25 @@ fn fail_after_another_has_read(strategy: Option<Strategy>, ends: fn() -> (OwnedF
             covered.add(&pattern(LEN)[..error.bytes() as usize]);
             covered.add(&got);
             covered.add(error.undelivered());
+            rustix::fs::fcntl_setfl(&source, OFlags::empty()).unwrap();
             covered.add(&read_to_end(&source));
             let case = format!("{strategy:?} in {}: {error:#}", dir.display());
             assert_eq!(covered.verdict(), Ok(()), "{case}");
         }
     });
+}
+
+/// What is reserved and cannot be given back is read at an odd offset, which a file with `O_DIRECT` refuses.
+#[test]
+fn what_a_direct_source_has_reserved_is_not_lost_with_its_sink() {
+    for strategy in [None, Some(Strategy::SplicePipe), Some(Strategy::Sendfile)] {
+        fail_after_another_has_taken(strategy, pipe, OFlags::DIRECT, |source| {
+            let before = cursor(source) as usize;
+            set_cursor(source, before as u64 + 8192);
+            let all = pattern(LEN);
+            all[before.min(LEN)..(before + 8192).min(LEN)].to_vec()
+        });
+    }
 }
 
 #[test]

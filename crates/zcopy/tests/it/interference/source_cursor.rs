@@ -86,7 +86,7 @@ fn looking_for_holes_does_not_disturb_who_reads_by_the_cursor() {
 
 #[test]
 fn looking_for_holes_by_any_strategy_does_not_disturb_who_reads_by_the_cursor() {
-    for strategy in [Strategy::Buffered, Strategy::SplicePipe, Strategy::Sendfile] {
+    for strategy in [Strategy::Buffered, Strategy::SplicePipe] {
         read_beside(move |source, sink| {
             let transfer = Transfer::new(source, sink).strategy(strategy);
             let transfer = transfer.source_offset(4096).sink_offset(0);
