@@ -166,20 +166,20 @@ impl End<'_> {
     }
 
     /// How many of `len` bytes from `position` on the file holds; all of them if it claims to be empty.
-    fn held_from<K: Kernel>(&self, kernel: &K, position: u64, len: u64) -> Result<u64> {
+    ///
+    /// The kernel is asked for the size where the known one has been reached, or is that of a file which others use too.
+    fn held_from<K: Kernel>(&mut self, kernel: &K, position: u64, len: u64) -> Result<u64> {
         let known = self.endpoint.size.unwrap_or(0);
-        if position.saturating_add(len) <= known && !self.is_shared {
-            return Ok(len);
+        if position < known && !self.is_shared {
+            return Ok(len.min(known - position));
         }
-        // It may have grown, or shrunk, since it was classified.
-        let size = match self.endpoint.kind {
-            Kind::Block => known,
-            _ => kernel.fstat(self.fd)?.size,
-        };
-        Ok(match size {
-            0 => len,
-            size => len.min(size.saturating_sub(position)),
-        })
+        // It may have grown, or shrunk, since then.
+        if self.endpoint.kind != Kind::Block {
+            let size = kernel.fstat(self.fd)?.size;
+            self.endpoint.size = Some(size).filter(|&size| size > 0);
+        }
+        let held = self.endpoint.size.map(|size| size.saturating_sub(position));
+        Ok(held.map_or(len, |held| len.min(held)))
     }
 
     /// Gives back the last `n` bytes of the reservation, if there is one, which do not exist: they lie beyond the end of the source.

@@ -52,6 +52,8 @@ fn clone<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Called<Step
     };
     let (source, sink) = (route.source.fd, route.sink.fd);
     let size = kernel.fstat(source)?.size;
+    // What it has grown by may be reserved too.
+    route.source.endpoint.size = Some(size).filter(|&size| size > 0);
     let left = size.saturating_sub(from);
     if left == 0 {
         return Ok(Step::Eof);

@@ -107,3 +107,32 @@ fn one_byte(source: OwnedFd, (sink, back): SinkAndBack) {
     assert!(moves.len() <= 3, "{moves:?} {others:?}");
     assert!(others.len() <= 4, "{moves:?} {others:?}");
 }
+
+/// The size that a file had at the start bounds a step. It was asked for again with each step.
+#[test]
+fn a_file_that_fits_into_a_pipe_is_asked_for_its_size_once_and_for_its_cursor_twice() {
+    if !has_program("strace") {
+        return;
+    }
+    let trace = tempfile::NamedTempFile::new().unwrap();
+    let (reader, writer) = pipe();
+    let told = Child::traced_to(trace.path())
+        .run(file(&[7; 64 << 10]).into(), writer)
+        .unwrap();
+    assert_eq!((told.bytes, told.outcome), (64 << 10, Ok(())));
+    assert_eq!(told.strategy, "splice");
+    drop(reader);
+
+    let calls = calls_between(trace.path());
+    // Each architecture has names of its own for the same call.
+    let count = |names: &[&str]| {
+        calls
+            .iter()
+            .filter(|call| names.contains(&call.as_str()))
+            .count()
+    };
+    let n_status = count(&["fstat", "fstat64", "newfstatat", "statx"]);
+    assert_eq!(n_status, 2, "one of each end: {calls:?}");
+    let n_seek = count(&["lseek", "_llseek"]);
+    assert_eq!(n_seek, 2, "the survey's, and that of the range: {calls:?}");
+}
