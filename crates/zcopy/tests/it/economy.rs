@@ -117,7 +117,7 @@ fn a_file_that_fits_into_a_pipe_is_asked_for_its_size_once_and_for_its_cursor_tw
     let trace = tempfile::NamedTempFile::new().unwrap();
     let (reader, writer) = pipe();
     let told = Child::traced_to(trace.path())
-        .run(file(&[7; 64 << 10]).into(), writer)
+        .run(file(&vec![7; 64 << 10]).into(), writer)
         .unwrap();
     assert_eq!((told.bytes, told.outcome), (64 << 10, Ok(())));
     assert_eq!(told.strategy, "splice");
