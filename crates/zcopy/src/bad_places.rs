@@ -171,12 +171,14 @@ impl<'a> BadPlaces<'a> {
     }
 
     /// A read of `len` bytes at `position` failed, and the source, or what is wanted of it, ends at
-    /// `end`. One of several pieces is made again for the first; one is skipped.
+    /// `end`. It is made again for its first piece, and for nothing else; if it was so made, the piece is skipped.
     pub(crate) fn could_not_read(&mut self, position: u64, len: u64, end: u64, errno: Errno) {
         let grain = self.grain();
         let first = position - position % grain;
         let next = first.saturating_add(grain);
-        if position.saturating_add(len) > next {
+        // The kernel may have read more than was asked for, and failed there.
+        let is_single = self.care == Care::Reading(grain);
+        if !is_single || position.saturating_add(len) > next {
             self.care = Care::Reading(grain);
             return;
         }

@@ -155,6 +155,16 @@ fn good_blocks_of_a_large_folio_arrive() {
                 let _ = source.read_at(&mut block, at);
             }
             assert_skips(&source, &bytes, &bad, None);
+            // A first read of a single block is no better than one of many.
+            let sink = crate::files::file(b"");
+            set_cursor(&source, 0);
+            let transfer = Transfer::new(&source, &sink).skip_errors(SkipErrors::Adaptive);
+            transfer
+                .buffer_size(BLOCK)
+                .strategy(Strategy::Buffered)
+                .run()
+                .unwrap();
+            assert_same(&contents(&sink), &zeroed(&bytes, &bad), "block by block");
         }
     }
 }
