@@ -10,6 +10,10 @@ pub(crate) const FULL: usize = 256 << 10;
 /// the size from which the allocator asks the kernel for memory.
 pub(crate) const SMALL: usize = 32 << 10;
 
+/// The least that is allocated: enough for a read that is likely to find the end. To zero [`SMALL`] bytes for it took as long as
+/// two system calls.
+pub(crate) const LEAST: usize = 4096;
+
 /// What `O_DIRECT` asks of memory, lengths and positions on every disk that there is: a page. Most ask
 /// less, 512.
 pub(crate) const ALIGNMENT: usize = 4096;
@@ -67,7 +71,7 @@ impl Buffer {
     pub(crate) fn reserve(&mut self, len: usize, is_aligned: bool) {
         let len = len.min(self.full);
         self.len = match self.len {
-            0 => len.max(SMALL).min(self.full),
+            0 => len.max(LEAST).min(self.full),
             had if had < len => self.full,
             _ => return,
         };

@@ -448,7 +448,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
                 .iter()
                 .all(|a| a.strategy != Strategy::Buffered)
         {
-            return max.min(buffer::SMALL as u64);
+            return max.min(buffer::LEAST as u64);
         }
         max
     }

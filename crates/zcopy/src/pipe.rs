@@ -7,9 +7,9 @@ use crate::sys::{Errno, Kernel, Patience, Result, SpliceFlags, retried};
 /// What is asked for, and what an unprivileged user may have (`/proc/sys/fs/pipe-max-size`).
 pub(crate) const WANTED: usize = 1 << 20;
 
-/// The least that is worth having: the kernel's own default, below which read and write are faster.
-/// A user over the budget (`/proc/sys/fs/pipe-user-pages-soft`) is given pipes of one or two pages.
-const WORTH_HAVING: usize = 64 << 10;
+/// What the kernel gives a pipe whose size nobody asks for, and the least that is worth having: below, read and write
+/// are faster. A user over the budget (`/proc/sys/fs/pipe-user-pages-soft`) is given pipes of one or two pages.
+pub(crate) const DEFAULT_CAPACITY: usize = 64 << 10;
 
 /// The private pipe of one transfer.
 ///
@@ -60,7 +60,7 @@ impl Pipe {
             reader,
             writer,
             capacity: capacity.min(wanted),
-            is_worth_having: capacity >= WORTH_HAVING,
+            is_worth_having: capacity >= DEFAULT_CAPACITY,
             in_flight: 0,
         })
     }

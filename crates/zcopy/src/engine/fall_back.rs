@@ -84,7 +84,7 @@ impl<K: Kernel> Engine<'_, K> {
     fn confirm_end(&mut self, strategy: Strategy) -> Result<Advance, Failure> {
         let limit = self.options.limit.unwrap_or(u64::MAX);
         let ask = Ask {
-            max: buffer::SMALL as u64,
+            max: buffer::LEAST as u64,
             remaining: limit - self.bytes,
             patience: self.patience(),
         };

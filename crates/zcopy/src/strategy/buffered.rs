@@ -6,6 +6,7 @@ use crate::detour::Detour;
 use crate::end::End;
 use crate::endpoint::Kind;
 use crate::fault::{Cause, Fault, Side};
+use crate::pipe;
 use crate::records::Admitted;
 use crate::route::{Ask, Route};
 use crate::sparse::{self, Run};
@@ -115,8 +116,11 @@ pub(crate) fn fill<K: Kernel>(
     } else {
         let expected = match source.size {
             _ if route.buffer.was_filled() => u64::MAX,
+            // As below: one more than a pipe has, as a rule.
+            None if source.kind == Kind::Pipe => pipe::DEFAULT_CAPACITY as u64 + 1,
             // One more than it has, so that the end does not look like a full buffer.
-            size => size.map_or(0, |size| size.saturating_add(1)).max(in_pipe),
+            Some(size) => size.saturating_add(1).max(in_pipe),
+            None => in_pipe.max(SMALL as u64),
         };
         let len = ask.max.min(expected).max(least as u64);
         let len = len.saturating_add(pending);
