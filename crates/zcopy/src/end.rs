@@ -66,7 +66,7 @@ impl<'fd> End<'fd> {
             position: offset.or(cursor),
             reserved: 0,
             is_shared: false,
-            room: Some(0),
+            room: Some(endpoint.free.map_or(0, reservation::room_in)),
             time_out: None,
             is_inert: None,
         }

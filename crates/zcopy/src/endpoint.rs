@@ -37,6 +37,8 @@ pub(crate) struct Endpoint {
     /// Where the cursor stands, once surveyed.
     pub(crate) cursor: Option<u64>,
     pub(crate) file_system: FileSystem,
+    /// What was free on its file system when that was asked for, in bytes.
+    pub(crate) free: Option<u64>,
     /// The grain in which its blocks can be shared, in bytes, where `fstatfs(2)` means that: network file
     /// systems say something else.
     pub(crate) block_size: Option<u64>,
@@ -115,6 +117,7 @@ impl Endpoint {
             can_be_opened_again: false,
             cursor: None,
             file_system: FileSystem::Unknown,
+            free: None,
             block_size: None,
             immutable: false,
         }
@@ -213,12 +216,7 @@ impl Endpoint {
         }
         match self.kind {
             Kind::Regular => {
-                // A sandbox that forbids the question costs speed only.
-                let status = kernel.file_system(fd).ok();
-                let magic = status.map(|status| status.magic);
-                self.file_system = magic.map_or(FileSystem::Other, FileSystem::of_magic);
-                let is_known = matches!(self.file_system, FileSystem::Btrfs | FileSystem::Xfs);
-                self.block_size = status.map(|status| status.block_size).filter(|_| is_known);
+                self.survey_file_system(kernel, fd);
                 // Against writing alone is not enough: cutting a file short zeroes part of a page.
                 let sealed = SealFlags::WRITE | SealFlags::SHRINK;
                 self.immutable = self.file_system == FileSystem::Image
@@ -228,6 +226,25 @@ impl Endpoint {
             Kind::Block => self.size = kernel.device_size(fd).ok(),
             _ => {}
         }
+    }
+
+    /// Learns which file system a regular file is on, if that is not known.
+    pub(crate) fn survey_file_system<K: Kernel>(&mut self, kernel: &K, fd: BorrowedFd<'_>) {
+        if self.file_system != FileSystem::Unknown {
+            return;
+        }
+        // A sandbox that forbids the question costs speed only.
+        let status = kernel.file_system(fd).ok();
+        let magic = status.map(|status| status.magic);
+        self.file_system = magic.map_or(FileSystem::Other, FileSystem::of_magic);
+        self.free = status.and_then(|status| status.free);
+        let is_known = matches!(self.file_system, FileSystem::Btrfs | FileSystem::Xfs);
+        self.block_size = status.map(|status| status.block_size).filter(|_| is_known);
+    }
+
+    /// Whether it is a regular file that has holes, by what its file system has allocated to it.
+    pub(crate) fn has_holes(&self) -> bool {
+        self.size.is_some_and(|size| self.allocated < size)
     }
 
     /// The smallest piece of a file or device that a read may bring where its neighbour cannot be read, in

@@ -18,8 +18,8 @@ mod several;
 
 pub use candidate::{Candidate, Verdict};
 
-pub(crate) use fit::page_sharing;
 use fit::shares_pages;
+pub(crate) use fit::{page_sharing, reads_small_file};
 pub(crate) use repeated::plan_repeated;
 pub(crate) use rewritten::plan_rewritten;
 pub(crate) use several::plan_several;
@@ -27,6 +27,10 @@ pub(crate) use several::plan_several;
 /// Up to this size read and write are faster than any offload: what preparing one costs is more
 /// than it saves. GNU cat draws the same line.
 pub(crate) const SMALL: u64 = 32 << 10;
+
+/// The same between files, where every other call has to be told a range that was reserved for it: measured 1.07 to 1.13 times
+/// `copy_file_range` and `sendfile` at this size.
+pub(crate) const SMALL_FILE: u64 = 64 << 10;
 
 /// So much of a stream of unknown length is moved without preparation before a step of [`SMALL`] bytes
 /// or more shows that a private pipe will pay.

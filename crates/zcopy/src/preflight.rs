@@ -137,6 +137,7 @@ mod tests {
             can_be_opened_again: false,
             cursor: Some(cursor),
             file_system: FileSystem::Ext4,
+            free: None,
             block_size: None,
             immutable: false,
         }

@@ -104,8 +104,7 @@ impl End<'_> {
             Some(room) if is_asked && room < len => {
                 let status = kernel.file_system(self.fd).ok();
                 let free = status.and_then(|status| status.free);
-                // Others may fill the disk at the same time.
-                let room = free.map_or(u64::MAX, |free| free.saturating_sub(SPARE_ROOM) / 4);
+                let room = free.map_or(u64::MAX, room_in);
                 self.room = Some(room);
                 len.min(room)
             }
@@ -357,6 +356,11 @@ impl End<'_> {
         bytes.truncate(filled);
         bytes
     }
+}
+
+/// How much may be reserved where so much is free: others may fill the disk at the same time.
+pub(super) fn room_in(free: u64) -> u64 {
+    free.saturating_sub(SPARE_ROOM) / 4
 }
 
 /// Reads what is at an odd offset of a file that is open with `O_DIRECT`, by way of the whole blocks around it.

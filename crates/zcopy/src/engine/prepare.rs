@@ -81,13 +81,17 @@ pub(crate) fn open_again<K: Kernel>(
 }
 
 /// Whether the transfer is long enough, or particular enough, to repay a closer look at its ends.
-pub(super) fn deserves_survey(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
+fn deserves_survey(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
     let is_long = match source.kind {
         Kind::Regular => source.size.is_some(),
         kind => kind == Kind::Block,
     } && plan::remaining(source, options).is_none_or(|left| left > plan::SMALL);
-    is_long
-        || source.is_same(sink)
+    is_long || is_particular_enough(source, sink, options)
+}
+
+/// Whether something is asked for that only a closer look at both ends can give.
+pub(super) fn is_particular_enough(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
+    source.is_same(sink)
         || source.direct
         || options.stable
         || options.observed

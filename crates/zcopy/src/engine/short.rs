@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::os::fd::BorrowedFd;
 
 use super::at_once;
-use super::prepare::{deserves_survey, examine, unexaminable};
+use super::prepare::{examine, is_particular_enough, unexaminable};
 use crate::buffer::Buffer;
 use crate::endpoint::{Endpoint, Kind};
 use crate::error::Failure;
@@ -80,7 +80,7 @@ pub(crate) fn go_short<K: Kernel>(
     let known = legacy.and_then(|legacy| legacy.sink.get());
     let mut from = match known {
         // Of a small file no flag matters that its reads would not complain of.
-        Some(_) => Endpoint::of_small_file(kernel, source, plan::SMALL)
+        Some(sink) => Endpoint::of_small_file(kernel, source, small_into(&sink))
             .map_err(|errno| unexaminable(Side::Source, errno))?,
         None => examine(kernel, Side::Source, source)?,
     };
@@ -89,7 +89,7 @@ pub(crate) fn go_short<K: Kernel>(
         None => examine(kernel, Side::Sink, sink)?,
     };
     let mut begun = Begun::default();
-    if is_open(&from, &to, options) {
+    if is_open(kernel, (source, &mut from), &to, options) {
         preflight::check(&from, &to, options)?;
         begun.buffer = legacy.map_or_else(Buffer::default, |legacy| legacy.buffer.take());
         let is_whole = begun.go(kernel, (source, sink), from.size.unwrap_or(0));
@@ -114,10 +114,14 @@ pub(crate) fn go_short<K: Kernel>(
     Ok(Way::Long(from, to, begun))
 }
 
-/// Whether the short way is open to a transfer: its source a file that claims at most 32 KiB, its options none that
+/// Whether the short way is open to a transfer: its source a file that is [small](is_small), its options none that
 /// ask for more than read and write, and nobody looking on.
-fn is_open(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
-    let is_small = source.kind == Kind::Regular && source.size.is_some_and(|n| n <= plan::SMALL);
+fn is_open<K: Kernel>(
+    kernel: &K,
+    (fd, source): (BorrowedFd<'_>, &mut Endpoint),
+    sink: &Endpoint,
+    options: &Options,
+) -> bool {
     // Blocks are gathered, and messages have a length.
     let is_particular = source.direct || sink.direct || sink.kind == Kind::Datagram;
     let is_bounded = options.limit.is_some()
@@ -131,8 +135,34 @@ fn is_open(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
     let is_asked_for_more = options.buffer_size.is_some()
         || options.skip_errors != SkipErrors::Never
         || options.sync_data != SyncData::Never
-        || deserves_survey(source, sink, options);
-    is_small && !(is_particular || is_bounded || is_watched || is_asked_for_more)
+        || is_particular_enough(source, sink, options);
+    !(is_particular || is_bounded || is_watched || is_asked_for_more)
+        && is_small(kernel, (fd, source), sink)
+}
+
+/// The most that a file may hold to be small, if nothing but the sink is known.
+fn small_into(sink: &Endpoint) -> u64 {
+    match sink.kind {
+        Kind::Regular | Kind::Null => plan::SMALL_FILE,
+        _ => plan::SMALL,
+    }
+}
+
+/// Whether a file claims at most 32 KiB, or 64 KiB that the plan would read and write too, and of which no hole is to be kept.
+fn is_small<K: Kernel>(
+    kernel: &K,
+    (fd, source): (BorrowedFd<'_>, &mut Endpoint),
+    sink: &Endpoint,
+) -> bool {
+    match source.size {
+        Some(size) if source.kind != Kind::Regular || size > small_into(sink) => false,
+        Some(size) if size <= plan::SMALL => true,
+        Some(_) if !source.has_holes() => {
+            source.survey_file_system(kernel, fd);
+            plan::reads_small_file(source, sink)
+        }
+        _ => false,
+    }
 }
 
 impl Begun {

@@ -124,6 +124,9 @@ const NO_PIPES: &[K] = &[
 const INSPECTED: &str = "any → any, with `inspect`; any → regular, with `Sparse::Detect`";
 const STABLE: &str = "file that can still change, pipe, socket → pipe, socket, with `stable(true)`";
 const SMALL: &str = "any → any, at most 32 KiB by size or limit";
+const SMALL_FILE: &str =
+    "regular on ext4, tmpfs, xfs → regular, `/dev/null`, at most 64 KiB by size or limit";
+const SMALL_ACROSS: &str = "regular → regular, two file systems, at most 128 KiB by size or limit";
 const DIRECT_STREAM: &str = "pipe, stream socket → sink with `O_DIRECT`";
 const DIRECT_FILE: &str =
     "regular, memfd, block device → sink with `O_DIRECT`, where no blocks can be shared";
@@ -204,7 +207,8 @@ fn pairs(pairs: Pairs) -> impl Iterator<Item = (S, K)> {
 #[test]
 fn the_readme_has_the_rows_that_are_tested() {
     let mut tested: Vec<_> = ROWS.iter().map(|(row, _)| *row).collect();
-    tested.extend([INSPECTED, STABLE, SMALL, DIRECT_STREAM, DIRECT_FILE, SHORT]);
+    tested.extend([INSPECTED, STABLE, SMALL, SMALL_FILE, SMALL_ACROSS]);
+    tested.extend([DIRECT_STREAM, DIRECT_FILE, SHORT]);
     tested.sort_unstable();
     let mut rows: Vec<_> = table().into_iter().map(|(row, _)| row).collect();
     rows.sort_unstable();
@@ -231,10 +235,7 @@ fn short_transfers_take_the_same_strategies_in_the_order_of_the_last_row() {
         let (mut expected, _) = order(row);
         expected.sort_by_key(|it| by_preparation.iter().position(|other| other == it));
         for pair in pairs(of_row) {
-            // Within xfs the row for small transfers reaches further.
-            let is_xfs = pair == (S::Regular(Fs::Xfs), K::Regular(Fs::Xfs));
-            let least = if is_xfs { 64 << 10 } else { 32 << 10 };
-            for len in [least + 1, 256 << 10] {
+            for len in [small(pair) + 1, 256 << 10] {
                 let Some(plan) = plan(pair, len, |it| it) else {
                     continue;
                 };
@@ -248,13 +249,38 @@ fn short_transfers_take_the_same_strategies_in_the_order_of_the_last_row() {
 #[test]
 fn small_transfers_are_read_and_written() {
     let expected = order(SMALL);
+    assert_eq!(
+        (order(SMALL_FILE), order(SMALL_ACROSS)),
+        (expected.clone(), expected.clone())
+    );
     for (row, of_row) in ROWS {
         for pair in pairs(of_row) {
-            let Some(plan) = plan(pair, 32 << 10, |it| it) else {
+            let Some(plan) = plan(pair, small(pair), |it| it) else {
                 continue;
             };
             assert_eq!(planned(&plan), expected, "{row}: {pair:?}\n{plan}");
         }
+    }
+}
+
+/// The most that the rows for small transfers speak of.
+fn small((from, to): (S, K)) -> usize {
+    const MEMFD: &str = "a tmpfs of its own";
+    let source = match from {
+        S::Regular(fs) => Some(format!("{fs:?}")),
+        S::Memfd | S::SealedMemfd => Some(MEMFD.to_owned()),
+        _ => None,
+    };
+    let sink = match to {
+        K::Regular(fs) => Some(format!("{fs:?}")),
+        K::Memfd => Some(MEMFD.to_owned()),
+        _ => None,
+    };
+    match (source, sink) {
+        (Some(source), Some(sink)) if source != sink => 128 << 10,
+        (Some(source), None) if to == K::Null && source != "Btrfs" => 64 << 10,
+        (Some(source), Some(_)) if source != "Btrfs" => 64 << 10,
+        _ => 32 << 10,
     }
 }
 
