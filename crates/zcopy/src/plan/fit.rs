@@ -3,6 +3,7 @@
 use super::{SMALL, goes_by_cursor, remaining};
 use crate::endpoint::{Endpoint, FileSystem, Kind, Memory};
 use crate::options::{Options, Reflink, SkipErrors, Sparse};
+use crate::pipe::LARGEST_PACKET;
 use crate::report::PageSharing;
 use crate::strategy::Strategy;
 
@@ -10,8 +11,8 @@ use crate::strategy::Strategy;
 /// 64 KiB, 1.13 times at 128.
 const SMALL_ON_XFS: u64 = 64 << 10;
 
-/// What a pipe in packet mode holds at once where pages have 4 KiB.
-const PACKET: u64 = 4096;
+/// A read that wants less of a pipe than this may cut a packet.
+const PACKET: u64 = LARGEST_PACKET as u64;
 
 /// How well a strategy suits a pair.
 #[derive(Clone, Copy, Debug)]

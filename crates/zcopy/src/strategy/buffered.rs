@@ -119,6 +119,7 @@ pub(crate) fn fill<K: Kernel>(
             size => size.map_or(0, |size| size.saturating_add(1)).max(in_pipe),
         };
         let len = ask.max.min(expected).max(least as u64);
+        let len = len.max(packets::room(kernel, route));
         let len = len.saturating_add(pending);
         let is_aligned = route.source.endpoint.direct || route.sink.endpoint.direct;
         let len = if is_aligned {
