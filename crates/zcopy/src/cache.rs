@@ -2,7 +2,7 @@
 
 use crate::end::End;
 use crate::endpoint::Endpoint;
-use crate::sys::{Errno, Kernel, Result, WriteOut, retried};
+use crate::sys::{Errno, Kernel, Result, SeekFrom, WriteOut, retried};
 
 /// How far the dropping lags behind the moving. Two windows are dirty at the most: one that the
 /// disk is writing, one that is being filled.
@@ -25,11 +25,16 @@ pub(crate) struct DropBehind {
 }
 
 /// One end's pages: `start..dropped` are gone, `dropped..sent` are on their way to the disk.
+///
+/// They are this transfer's alone. Once another process or thread has moved the cursor that the transfer goes by, nobody
+/// knows whose pages follow: those stay in the cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trail {
     start: u64,
     dropped: u64,
     sent: u64,
+    /// Whether somebody else has moved the cursor.
+    is_lost: bool,
 }
 
 impl DropBehind {
@@ -93,13 +98,27 @@ impl Trail {
             start,
             dropped: start,
             sent: start,
+            is_lost: false,
         })
+    }
+
+    /// Whether all that lies between the start and where the end stands is this transfer's.
+    ///
+    /// Reads and writes go by the cursor, and nothing but the cursor itself says where they went. To ask takes one call a window.
+    fn is_own<K: Kernel>(&mut self, kernel: &K, end: &End<'_>) -> bool {
+        if !self.is_lost && end.goes_by_cursor() {
+            let expected = end.position().map(|position| position + end.reserved());
+            let found = kernel.seek(end.fd, SeekFrom::Current(0));
+            self.is_lost = end.is_shared() || found.ok() != expected;
+        }
+        !self.is_lost
     }
 
     /// Drops what was read and lies a window or more behind.
     pub(crate) fn advance_read<K: Kernel>(&mut self, kernel: &K, source: &End<'_>) {
         if let Some(position) = source.position()
             && position >= self.dropped + WINDOW
+            && self.is_own(kernel, source)
         {
             self.drop_up_to(kernel, source, position);
         }
@@ -113,6 +132,7 @@ impl Trail {
     pub(crate) fn advance_written<K: Kernel>(&mut self, kernel: &K, sink: &End<'_>) -> Result<()> {
         if let Some(position) = sink.position()
             && position >= self.sent + WINDOW
+            && self.is_own(kernel, sink)
         {
             let sent = self.sent;
             write_out(kernel, sink, sent, position, WriteOut::Start)?;
@@ -125,8 +145,12 @@ impl Trail {
 
     /// Drops all that was read.
     pub(crate) fn finish_read<K: Kernel>(&mut self, kernel: &K, source: &End<'_>) {
-        if let Some(position) = source.position() {
-            self.drop_all(kernel, source, position, READ_AHEAD);
+        match source.position() {
+            Some(position) if position == self.start => {}
+            Some(position) if self.is_own(kernel, source) => {
+                self.drop_all(kernel, source, position, READ_AHEAD);
+            }
+            _ => self.drop_known(kernel, source, self.dropped),
         }
     }
 
@@ -136,9 +160,16 @@ impl Trail {
     ///
     /// As [`DropBehind::advance`].
     pub(crate) fn finish_written<K: Kernel>(&mut self, kernel: &K, sink: &End<'_>) -> Result<()> {
-        if let Some(position) = sink.position() {
-            write_out(kernel, sink, self.dropped, position, WriteOut::Finish)?;
-            self.drop_all(kernel, sink, position, 0);
+        match sink.position() {
+            Some(position) if position == self.start => {}
+            Some(position) if self.is_own(kernel, sink) => {
+                write_out(kernel, sink, self.dropped, position, WriteOut::Finish)?;
+                self.drop_all(kernel, sink, position, 0);
+            }
+            _ => {
+                write_out(kernel, sink, self.dropped, self.sent, WriteOut::Finish)?;
+                self.drop_known(kernel, sink, self.sent);
+            }
         }
         Ok(())
     }
@@ -161,11 +192,15 @@ impl Trail {
         } else {
             last.saturating_sub(self.start)
         };
-        let is_nothing = position == self.start;
-        if !is_nothing {
-            let _ = kernel.drop_pages(end.fd, self.start, len);
-        }
+        let _ = kernel.drop_pages(end.fd, self.start, len);
         self.dropped = position;
+    }
+
+    /// The same up to `position`, and not beyond.
+    fn drop_known<K: Kernel>(&self, kernel: &K, end: &End<'_>, position: u64) {
+        if position > self.start {
+            let _ = kernel.drop_pages(end.fd, self.start, position - self.start);
+        }
     }
 }
 

@@ -13,7 +13,7 @@ mod reservation;
 pub(crate) use reservation::MOST_READ_BACK;
 
 /// The source or the sink of a transfer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct End<'fd> {
     pub(crate) fd: BorrowedFd<'fd>,
     pub(crate) endpoint: Endpoint,

@@ -13,7 +13,7 @@ use crate::clock::Clock;
 use crate::end::End;
 use crate::endpoint::Kind;
 use crate::error::{Error, Failure};
-use crate::fault::{Cause, Fault, Side};
+use crate::fault::{Fault, Side};
 use crate::options::{Cache, Options, Sparse};
 use crate::pace::Pace;
 use crate::pipe;
@@ -22,15 +22,16 @@ use crate::progress::{Observer, Progress};
 use crate::records::Records;
 use crate::report::{Attempt, Ended, Report};
 use crate::route::{Ask, Inspector, Route};
-use crate::sparse::{Extents, Holes, Segment};
-use crate::strategy::{self, Step, Strategy};
-use crate::sys::{Errno, Kernel, Patience};
+use crate::sparse::{Extents, Holes};
+use crate::strategy::{Step, Strategy};
+use crate::sys::{Kernel, Patience};
 
 mod at_once;
 mod fall_back;
 mod finish;
 mod prepare;
 mod short;
+mod step;
 mod wait;
 
 pub(crate) use prepare::{examine, open_again, prepare, prepare_examined};
@@ -314,76 +315,6 @@ impl<'a, K: Kernel> Engine<'a, K> {
             Phase::Confirming => Strategy::Buffered,
             Phase::Main => self.strategy,
         }
-    }
-
-    /// One step of the strategy, or over a hole.
-    fn step(&mut self, strategy: Strategy, mut ask: Ask) -> Result<Step, Fault> {
-        if let Some(answer) = self.answer.take() {
-            return answer;
-        }
-        if self.shares_a_cursor() {
-            // Where the next byte is, is known only when it is read.
-            self.extents = None;
-        }
-        if let Some(extents) = &mut self.extents
-            && strategy != Strategy::Reflink
-            && self.route.source.reserved() == 0
-            && self.route.sink.reserved() == 0
-            && self.route.in_flight() == 0
-            && self.route.bad.is_passed()
-        {
-            match extents.next(&self.kernel, &self.route.source) {
-                Ok(Segment::Data(len)) => ask.max = ask.max.min(len),
-                Ok(Segment::Hole(len)) => return self.step_over_hole(len.min(ask.remaining)),
-                Ok(Segment::End | Segment::Unknown) => self.extents = None,
-                Ok(Segment::NotOpened(errno)) => {
-                    self.extents = None;
-                    if self.look_for_zeros(strategy, errno) {
-                        return Ok(Step::Filled);
-                    }
-                }
-                Err(Errno::INTR) => return Ok(Step::Interrupted),
-                Err(errno) => return Err(Fault::new("lseek", Side::Source, errno)),
-            }
-        }
-        strategy::step(strategy, &self.kernel, &mut self.route, &ask)
-    }
-
-    /// Leaves a hole in the sink. Where it cannot have one, the source's zeros are moved like any
-    /// other bytes.
-    fn step_over_hole(&mut self, len: u64) -> Result<Step, Fault> {
-        let source = &mut self.route.source;
-        let reserved = source.reserve_to_read(&self.kernel, len);
-        let len = reserved.map_err(|errno| Fault::new("lseek", Side::Source, errno))?;
-        if len == 0 || source.is_shared() {
-            // What is reserved now is not the hole that was found: it is moved as data.
-            self.extents = None;
-            return Ok(Step::Moved(0));
-        }
-        let (sink, detour) = (&mut self.route.sink, &mut self.route.sink_detour);
-        if !self.route.holes.make(&self.kernel, sink, detour, len)? {
-            self.extents = None;
-            return Ok(Step::Moved(0));
-        }
-        source.advance(len);
-        Ok(Step::Hole(len))
-    }
-
-    /// Goes on by read and write, which find holes by looking at the bytes: the source cannot be opened a second
-    /// time, for this reason, and its cursor is not moved to ask. False if the bytes cannot be
-    /// looked at, so that holes are moved as zeros.
-    fn look_for_zeros(&mut self, from: Strategy, reason: Errno) -> bool {
-        let is_forced = plan::forced(&self.options).is_some();
-        if !self.route.holes.are_possible() || is_forced && from != Strategy::Buffered {
-            return false;
-        }
-        self.route.holes.detect = true;
-        if from != Strategy::Buffered {
-            self.attempt(from).cause = Some(Cause::Errno(reason));
-            self.strategy = Strategy::Buffered;
-            self.phase = Phase::Main;
-        }
-        true
     }
 
     /// Accounts for bytes that the sink has accepted.

@@ -93,7 +93,7 @@ impl<'a, K: Kernel> Fanout<'a, K> {
     pub(crate) fn new(
         kernel: K,
         source: End<'a>,
-        sinks: &[End<'a>],
+        sinks: Vec<End<'a>>,
         plan: Plan,
         options: Options,
         (observer, inspect, policy): (Option<Observer<'a>>, Option<Inspector<'a>>, SinkPolicy<'a>),
@@ -105,12 +105,27 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             .iter()
             .find(|sink| sink.endpoint.kind == Kind::Datagram)
             .unwrap_or(&sinks[0]);
-        let mut written_to = *written_to;
+        // It stands for all of them, and takes nothing itself.
+        let mut written_to = written_to.clone();
         written_to.endpoint.direct = sinks.iter().any(|sink| sink.endpoint.direct);
         let form = match plan.strategy() {
             Strategy::Tee => Form::Pipe,
             _ => Form::Buffer,
         };
+        let from = source.endpoint;
+        let branches: Vec<_> = sinks
+            .into_iter()
+            .zip(plan.sinks())
+            .map(|(mut sink, way)| {
+                if options.strategy.is_some() {
+                    sink.ignore_room();
+                }
+                let trail = trail(&sink);
+                // What it takes comes out of the hub: nothing is read from its copy of the source.
+                let route = Route::new(source.clone(), sink).sized(&options);
+                Branch::new(route, way.strategy(), trail)
+            })
+            .collect();
         Self {
             clock: Clock::new(&kernel, &options, observer),
             policy,
@@ -123,33 +138,22 @@ impl<'a, K: Kernel> Fanout<'a, K> {
                 head: 0,
                 surplus: Vec::new(),
             },
-            polled: Vec::with_capacity(2 * sinks.len() + 1),
-            branches: sinks
-                .iter()
-                .zip(plan.sinks())
-                .map(|(sink, way)| {
-                    let mut sink = *sink;
-                    if options.strategy.is_some() {
-                        sink.ignore_room();
-                    }
-                    let route = Route::new(source, sink).sized(&options);
-                    Branch::new(route, way.strategy(), trail(&sink))
-                })
-                .collect(),
+            polled: Vec::with_capacity(2 * branches.len() + 1),
+            branches,
             detached_last: 0,
             share_start: 0,
             share_end: None,
             bound: 0,
             told: 0,
-            total: plan::remaining(&source.endpoint, &options),
+            total: plan::remaining(&from, &options),
             by_tee: Attempt::new(Strategy::Tee),
             by_writing: Attempt::new(Strategy::Buffered),
             grown_source: None,
             grown_sink: None,
             may_grow: options.grow_pipes,
-            may_take_turns: form != Form::Buffer && source.endpoint.kind == Kind::Pipe,
+            may_take_turns: form != Form::Buffer && from.kind == Kind::Pipe,
             false_starts: 0,
-            may_lack_writer: source.endpoint.kind == Kind::Pipe && source.endpoint.nonblocking,
+            may_lack_writer: from.kind == Kind::Pipe && from.nonblocking,
             kernel,
             options,
             plan,

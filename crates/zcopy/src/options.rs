@@ -94,6 +94,9 @@ pub enum Cache {
     /// before the end, but for what the disk is reading at that moment. The sink's bytes are on their way to the disk when the
     /// transfer ends, which is not the same as `fsync(2)`: neither its metadata nor the disk's own
     /// cache is flushed.
+    ///
+    /// Of a file whose cursor another process or thread moves too, only what was moved before that is certain to go: the
+    /// pages that follow may be theirs.
     DropBehind,
 }
 

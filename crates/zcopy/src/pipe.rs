@@ -11,6 +11,14 @@ pub(crate) const WANTED: usize = 1 << 20;
 /// are faster. A user over the budget (`/proc/sys/fs/pipe-user-pages-soft`) is given pipes of one or two pages.
 pub(crate) const DEFAULT_CAPACITY: usize = 64 << 10;
 
+/// The most that a packet of a pipe may hold, in bytes. A packet is one slot of a pipe, which is one page, and this
+/// is the largest page of such machines. [`Kernel::page_size`] is exact, and may take a call.
+pub(crate) const LARGEST_PACKET: usize = if cfg!(any(target_arch = "x86", target_arch = "x86_64")) {
+    4096
+} else {
+    64 << 10
+};
+
 /// The private pipe of one transfer.
 ///
 /// It is filled only when it is empty: then a fill that fails is the source's doing, and a drain

@@ -43,6 +43,9 @@ pub struct Progress {
 impl Progress {
     /// Bytes that the sink has accepted, holes included.
     ///
+    /// A hole at the end of the sink counts when it is stepped over, and gets its length when the transfer ends. If that
+    /// fails, as on a full disk, the [report](crate::Report::bytes) counts fewer bytes than were told here.
+    ///
     /// # Examples
     ///
     /// See [`Progress`].

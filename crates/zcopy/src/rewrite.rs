@@ -237,12 +237,14 @@ impl<'a, R: Rewriter> Rewrite<'a, R> {
         let (from, to) = prepare(&Linux, fd, self.sink).map_err(before_anything_moved)?;
         let goes_ahead =
             ahead::is_worth_it(&from) && *self.desk.has_processor.get_or_init(ahead::has_processor);
-        let (from, to) = (End::new(fd, from, None), End::new(self.sink, to, None));
-        let course = Course::new(Linux, to, &mut self.rewriter, &mut self.desk);
+        let source = || End::new(fd, from, None);
+        let sink = End::new(self.sink, to, None);
+        let course = Course::new(Linux, sink, &mut self.rewriter, &mut self.desk);
         if goes_ahead {
-            return std::thread::scope(|scope| course.run(from, ahead::start(scope, from)));
+            // The thread reads by an end of its own; this one goes back over what was not taken.
+            return std::thread::scope(|scope| course.run(source(), ahead::start(scope, source())));
         }
-        course.run(from, None)
+        course.run(source(), None)
     }
 
     /// Says to the rewriter that nothing more will come, and gives the sink what it makes of what it has not taken yet. Without

@@ -14,9 +14,6 @@ use crate::sys::{Kernel, Patience, Result};
 /// What sees every byte on its way.
 pub(crate) type Inspector<'a> = Box<dyn FnMut(&[u8]) + 'a>;
 
-/// The most that a packet of a pipe holds where pages have 4 KiB.
-const PACKET: usize = 4096;
-
 /// Everything that a step works on.
 ///
 /// At any moment the bytes that have left the source and are not in the sink are those in `buffer`,
@@ -95,7 +92,8 @@ impl<'a> Route<'a> {
         let least = match self.source.endpoint.kind {
             Kind::Datagram => buffer::FULL,
             // A packet must find room, also behind what waits for a whole block.
-            Kind::Pipe if self.sink.endpoint.direct => 2 * PACKET,
+            Kind::Pipe if self.sink.endpoint.direct => 2 * pipe::LARGEST_PACKET,
+            Kind::Pipe => pipe::LARGEST_PACKET,
             Kind::Other => RECORD,
             _ => 0,
         };

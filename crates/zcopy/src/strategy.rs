@@ -10,6 +10,7 @@ pub(crate) mod buffered;
 mod copy_file_range;
 mod gather;
 mod reflink;
+mod reserved;
 mod sendfile;
 mod splice;
 pub(crate) mod splice_pipe;

@@ -18,6 +18,8 @@ use rustix::ioctl::{Getter, Opcode, Setter, ioctl, opcode};
 use rustix::net::sockopt::Timeout;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags};
 
+mod nowait;
+
 pub(crate) use rustix::event::{PollFd, PollFlags};
 pub(crate) use rustix::fs::{FileType, OFlags, SealFlags, SeekFrom};
 pub(crate) use rustix::io::Errno;
@@ -475,42 +477,5 @@ impl Kernel for Linux {
     fn now(&self) -> Duration {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         Duration::try_from(now).unwrap_or_default()
-    }
-}
-
-/// `preadv2(2)` and `pwritev2(2)` at the descriptor's cursor, with `RWF_NOWAIT`.
-#[cfg(not(target_os = "android"))]
-mod nowait {
-    use std::os::fd::BorrowedFd;
-
-    use rustix::io::{IoSlice, IoSliceMut, ReadWriteFlags, preadv2, pwritev2};
-
-    use super::Result;
-
-    pub(super) fn read(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize> {
-        let buffer = &mut [IoSliceMut::new(buffer)];
-        preadv2(fd, buffer, u64::MAX, ReadWriteFlags::NOWAIT)
-    }
-
-    pub(super) fn write(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize> {
-        let bytes = &[IoSlice::new(bytes)];
-        pwritev2(fd, bytes, u64::MAX, ReadWriteFlags::NOWAIT)
-    }
-}
-
-/// rustix lacks both calls on Android, whose libc has them from API level 33 on. They answer as a kernel without
-/// them does, and the callers then make the plain calls.
-#[cfg(target_os = "android")]
-mod nowait {
-    use std::os::fd::BorrowedFd;
-
-    use super::{Errno, Result};
-
-    pub(super) fn read(_: BorrowedFd<'_>, _: &mut [u8]) -> Result<usize> {
-        Err(Errno::NOSYS)
-    }
-
-    pub(super) fn write(_: BorrowedFd<'_>, _: &[u8]) -> Result<usize> {
-        Err(Errno::NOSYS)
     }
 }

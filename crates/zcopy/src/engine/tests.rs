@@ -27,6 +27,7 @@ mod at_once;
 mod bad_places;
 mod company;
 mod direct;
+mod drop_behind;
 mod economy;
 mod errnos;
 mod holes;

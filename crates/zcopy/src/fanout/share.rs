@@ -171,11 +171,7 @@ impl<K: Kernel> Fanout<'_, K> {
             return Ok(false);
         }
         match branch.share(&self.kernel, &mut self.hub, len, patience) {
-            Ok(Step::Moved(_)) => {
-                let end = self.branches[index].taken;
-                self.share_end.get_or_insert(end);
-                Ok(false)
-            }
+            Ok(Step::Moved(_)) => Ok(false),
             // The private pipe holds bytes and has a writer.
             Ok(Step::Eof) => Err(hub::vanished("tee").into()),
             // Its own pipe is empty: the sink has not been asked.
@@ -291,7 +287,6 @@ impl<K: Kernel> Fanout<'_, K> {
                 branch.accepted(n);
                 branch.has_spliced = true;
                 let is_shared = branch.route.sink.is_shared();
-                self.share_end.get_or_insert(self.hub.head);
                 if is_shared && self.options.strategy.is_none() {
                     self.write_to(index, Cause::SharedCursor)?;
                 }

@@ -61,7 +61,7 @@ fn fan_out_attended(
         options.inspected.then_some(attendants.inspect),
         SinkPolicy::Ask(attendants.decide),
     );
-    let fanout = Fanout::new(kernel, source, &ends, plan, options, attendants);
+    let fanout = Fanout::new(kernel, source, ends, plan, options, attendants);
     fanout.run().map_err(Some)
 }
 

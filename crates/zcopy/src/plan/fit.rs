@@ -3,6 +3,7 @@
 use super::{SMALL, SMALL_FILE, goes_by_cursor, remaining};
 use crate::endpoint::{Endpoint, FileSystem, Kind, Memory};
 use crate::options::{Options, Reflink, SkipErrors, Sparse};
+use crate::pipe::LARGEST_PACKET;
 use crate::report::PageSharing;
 use crate::strategy::Strategy;
 
@@ -10,8 +11,8 @@ use crate::strategy::Strategy;
 /// speed of read and write at 64 and 128 KiB, level at 256.
 const SMALL_ACROSS: u64 = 128 << 10;
 
-/// What a pipe in packet mode holds at once where pages have 4 KiB.
-const PACKET: u64 = 4096;
+/// A read that wants less of a pipe than this may cut a packet.
+const PACKET: u64 = LARGEST_PACKET as u64;
 
 /// How well a strategy suits a pair.
 #[derive(Clone, Copy, Debug)]

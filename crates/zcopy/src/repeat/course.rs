@@ -64,7 +64,6 @@ impl<'a, K: Kernel> Course<'a, K> {
         }
         Self {
             clock: Clock::new(&kernel, &options, observer),
-            sink,
             detour: Detour::default(),
             pattern_len: pattern.len(),
             repetitions: repeated(pattern, options.limit),
@@ -75,6 +74,7 @@ impl<'a, K: Kernel> Course<'a, K> {
             by_tee: Attempt::new(Strategy::Tee),
             grown_sink: None,
             may_grow: options.grow_pipes && sink.endpoint.kind == Kind::Pipe,
+            sink,
             false_starts: 0,
             kernel,
             options,

@@ -76,6 +76,8 @@ pub(crate) struct State {
     pub(crate) n_begun: HashMap<Option<Call>, usize>,
     /// The open file whose position the last call asked for.
     pub(crate) asked: Option<RawFd>,
+    /// What was dropped from the page cache: the descriptor, the offset, and the length.
+    pub(crate) dropped: Vec<(RawFd, u64, u64)>,
     /// What the transfer stepped over last, by `lseek(2)` from where the position was.
     pub(crate) reserved: HashMap<RawFd, Range<u64>>,
 }
@@ -128,6 +130,7 @@ impl Default for State {
             deeds: Vec::new(),
             n_begun: HashMap::new(),
             asked: None,
+            dropped: Vec::new(),
             reserved: HashMap::new(),
         }
     }

@@ -391,7 +391,9 @@ impl Kernel for &Scripted {
         state.answered(Call::SyncData, answer, |()| 0)
     }
 
-    fn drop_pages(&self, _: BorrowedFd<'_>, _: u64, _: u64) -> Result<()> {
+    fn drop_pages(&self, fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()> {
+        let mut state = self.state.borrow_mut();
+        state.dropped.push((fd.as_raw_fd(), offset, len));
         Ok(())
     }
 

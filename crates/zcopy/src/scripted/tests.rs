@@ -22,6 +22,19 @@ fn read(kernel: &Scripted, fd: &OwnedFd, len: usize) -> Vec<u8> {
     room
 }
 
+/// A kernel, a pipe that holds `ours`, and an empty file.
+fn ours_and_a_file(mode: OFlags) -> (Scripted, OwnedFd, OwnedFd) {
+    let kernel = Scripted::default();
+    let source = kernel.source(Object::feeding(false, b"ours", &[]), mode);
+    let sink = kernel.sink(Object::file(b""), OFlags::empty());
+    (kernel, source, sink)
+}
+
+/// Has somebody else do this inside the first such call.
+fn act_inside(kernel: &Scripted, call: Call, target: Target, action: Action) {
+    kernel.interfere(Interference::inside(call, 0, target, action));
+}
+
 /// A socket or pipe whose peer sends these bytes at once.
 fn channel(is_stream: bool, bytes: &[u8]) -> Channel {
     match Object::feeding(is_stream, bytes, &[]) {
@@ -32,58 +45,34 @@ fn channel(is_stream: bool, bytes: &[u8]) -> Channel {
 
 #[test]
 fn a_splice_without_an_offset_overwrites_what_others_wrote_inside_it() {
-    let kernel = &Scripted::default();
-    let source = kernel.source(Object::feeding(false, b"ours", &[]), OFlags::empty());
-    let sink = kernel.sink(Object::file(b""), OFlags::empty());
-    let target = Target::Sink(0);
-    kernel.interfere(Interference::inside(
-        Call::Splice,
-        0,
-        target,
-        Action::Write(9),
-    ));
-    assert_eq!(splice(kernel, &source, &sink, 100), Ok(4));
-    assert_eq!(kernel.contents(&sink), b"oursEFGHI");
-    assert_eq!(kernel.cursor(&sink), 4);
+    let (kernel, source, sink) = &ours_and_a_file(OFlags::empty());
+    act_inside(kernel, Call::Splice, Target::Sink(0), Action::Write(9));
+    assert_eq!(splice(kernel, source, sink, 100), Ok(4));
+    assert_eq!(kernel.contents(sink), b"oursEFGHI");
+    assert_eq!(kernel.cursor(sink), 4);
 }
 
 #[test]
 fn a_splice_that_moves_nothing_stores_the_stale_position_too() {
-    let kernel = &Scripted::default();
-    let source = kernel.source(Object::feeding(false, b"ours", &[]), OFlags::NONBLOCK);
-    let sink = kernel.sink(Object::file(b""), OFlags::empty());
-    let target = Target::Sink(0);
-    kernel.interfere(Interference::inside(
-        Call::Splice,
-        0,
-        target,
-        Action::Write(9),
-    ));
-    assert_eq!(splice(kernel, &source, &sink, 100), Err(Errno::AGAIN));
-    assert_eq!(kernel.contents(&sink), b"ABCDEFGHI");
-    assert_eq!(kernel.cursor(&sink), 0);
+    let (kernel, source, sink) = &ours_and_a_file(OFlags::NONBLOCK);
+    act_inside(kernel, Call::Splice, Target::Sink(0), Action::Write(9));
+    assert_eq!(splice(kernel, source, sink, 100), Err(Errno::AGAIN));
+    assert_eq!(kernel.contents(sink), b"ABCDEFGHI");
+    assert_eq!(kernel.cursor(sink), 0);
 }
 
 #[test]
 fn a_splice_with_an_offset_leaves_the_position_to_others() {
-    let kernel = &Scripted::default();
-    let source = kernel.source(Object::feeding(false, b"ours", &[]), OFlags::empty());
-    let sink = kernel.sink(Object::file(b""), OFlags::empty());
+    let (kernel, source, sink) = &ours_and_a_file(OFlags::empty());
     assert_eq!(kernel.seek(sink.as_fd(), SeekFrom::Current(4)), Ok(4));
-    let target = Target::Sink(0);
-    kernel.interfere(Interference::inside(
-        Call::Splice,
-        0,
-        target,
-        Action::Write(3),
-    ));
+    act_inside(kernel, Call::Splice, Target::Sink(0), Action::Write(3));
     let to = (sink.as_fd(), Some(0));
     assert_eq!(
         kernel.splice((source.as_fd(), None), to, 4, BLOCKING),
         Ok(4)
     );
-    assert_eq!(kernel.contents(&sink), b"oursABC");
-    assert_eq!(kernel.cursor(&sink), 7);
+    assert_eq!(kernel.contents(sink), b"oursABC");
+    assert_eq!(kernel.cursor(sink), 7);
 }
 
 #[test]
@@ -91,13 +80,7 @@ fn sendfile_without_an_offset_sends_what_others_read_inside_it() {
     let kernel = &Scripted::default();
     let source = kernel.source(Object::file(b"0123456789"), OFlags::empty());
     let sink = kernel.sink(Object::taking(true), OFlags::empty());
-    let target = Target::Source(0);
-    kernel.interfere(Interference::inside(
-        Call::Sendfile,
-        0,
-        target,
-        Action::Read(3),
-    ));
+    act_inside(kernel, Call::Sendfile, Target::Source(0), Action::Read(3));
     let sent = kernel.sendfile(sink.as_fd(), (source.as_fd(), None), 5);
     assert_eq!(sent, Ok(5));
     assert_eq!(kernel.contents(&sink), b"01234");
@@ -112,17 +95,11 @@ fn sendfile_without_an_offset_sends_what_others_read_inside_it() {
 fn read_and_write_take_turns_with_others() {
     let kernel = &Scripted::default();
     let sink = kernel.sink(Object::file(b""), OFlags::empty());
-    let target = Target::Sink(0);
-    kernel.interfere(Interference::inside(
-        Call::Write,
-        0,
-        target,
-        Action::Write(3),
-    ));
+    act_inside(kernel, Call::Write, Target::Sink(0), Action::Write(3));
     kernel.interfere(Interference::before(
         Call::Write,
         1,
-        target,
+        Target::Sink(0),
         Action::Write(3),
     ));
     for bytes in [b"one", b"two"] {

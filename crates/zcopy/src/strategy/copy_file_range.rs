@@ -1,8 +1,8 @@
 //! `copy_file_range(2)`: one file system copies between two of its files.
 
-use crate::fault::{Cause, Fault, Side};
+use crate::fault::{Fault, Side};
 use crate::route::{Ask, Route};
-use crate::strategy::Step;
+use crate::strategy::{Step, reserved};
 use crate::sys::{Errno, Kernel};
 
 /// One call can run for very long and cannot be watched meanwhile (systemd#13091).
@@ -35,30 +35,14 @@ const BOUND: u64 = 64 << 20;
 /// # References
 /// - [copy_file_range(2)](https://man7.org/linux/man-pages/man2/copy_file_range.2.html)
 pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
-    let len = match reserve(kernel, route, ask.len(route, BOUND) as u64) {
-        Ok(0) => return Ok(Step::Eof),
-        Ok(len) => len as usize,
-        Err(cause) => return Ok(Step::Unsupported(cause)),
-    };
-    route.calls += 1;
-    match kernel.copy_file_range(route.source.at(), route.sink.at(), len) {
-        Ok(0) => Ok(Step::Eof),
-        Ok(n) => {
-            route.source.advance(n as u64);
-            route.sink.advance(n as u64);
-            Ok(Step::Moved(n as u64))
-        }
-        Err(Errno::INTR) => Ok(Step::Interrupted),
+    let len = ask.len(route, BOUND);
+    let copied = reserved::pass(kernel, route, len, |route, len| {
+        kernel.copy_file_range(route.source.at(), route.sink.at(), len)
+    });
+    match copied {
+        Ok(step) => Ok(step),
         Err(errno) if is_unsupported(errno) => Ok(Step::Unsupported(errno.into())),
         Err(errno) => Err(Fault::new("copy_file_range", Side::Neither, errno)),
-    }
-}
-
-/// Reserves up to `len` bytes at both ends, and returns how many the call may move.
-fn reserve<K: Kernel>(kernel: &K, route: &mut Route<'_>, len: u64) -> Result<u64, Cause> {
-    match route.source.reserve_to_read(kernel, len)? {
-        0 => Ok(0),
-        len => route.sink.reserve_to_write(kernel, len),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::fault::{Fault, Side};
 use crate::route::{Ask, Route};
-use crate::strategy::{Step, splice::is_unsupported};
+use crate::strategy::{Step, reserved, splice::is_unsupported};
 use crate::sys::{Errno, Kernel};
 
 /// Less than 1 MiB costs throughput on sockets; much more and one call, even a non-blocking one,
@@ -37,30 +37,15 @@ const BOUND: u64 = 4 << 20;
 /// # References
 /// - [sendfile(2)](https://man7.org/linux/man-pages/man2/sendfile.2.html)
 pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
-    let (sink, None) = route.sink.at() else {
-        // The call has no offset for the sink.
-        return Ok(Step::Unsupported(Errno::SPIPE.into()));
-    };
-    if route.sink.goes_by_cursor() {
+    if route.sink.endpoint.is_seekable() {
         return Ok(Step::Unsupported(Errno::SPIPE.into()));
     }
-    let len = match route
-        .source
-        .reserve_to_read(kernel, ask.len(route, BOUND) as u64)
-    {
-        Ok(0) => return Ok(Step::Eof),
-        Ok(len) => len as usize,
-        Err(errno) => return Ok(Step::Unsupported(errno.into())),
-    };
-    route.calls += 1;
-    match kernel.sendfile(sink, route.source.at(), len) {
-        Ok(0) => Ok(Step::Eof),
-        Ok(n) => {
-            route.source.advance(n as u64);
-            route.sink.advance(n as u64);
-            Ok(Step::Moved(n as u64))
-        }
-        Err(Errno::INTR) => Ok(Step::Interrupted),
+    let len = ask.len(route, BOUND);
+    let sent = reserved::pass(kernel, route, len, |route, len| {
+        kernel.sendfile(route.sink.fd, route.source.at(), len)
+    });
+    match sent {
+        Ok(step) => Ok(step),
         Err(Errno::AGAIN) => Ok(Step::Blocked(Side::Sink)),
         Err(errno) if is_unsupported(errno) => Ok(Step::Unsupported(errno.into())),
         Err(errno) => Err(Fault::new("sendfile", Side::Neither, errno)),

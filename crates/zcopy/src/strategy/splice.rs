@@ -3,7 +3,7 @@
 use crate::endpoint::Kind;
 use crate::fault::{Fault, Side};
 use crate::route::{Ask, Route};
-use crate::strategy::Step;
+use crate::strategy::{Step, reserved};
 use crate::sys::{Errno, Kernel, Patience, SpliceFlags};
 
 /// No pipe of an unprivileged user holds more in full pages; slots of several pages may.
@@ -44,27 +44,13 @@ pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> R
         // Nothing can be reserved for bytes that may never come.
         return Ok(Step::Unsupported(Errno::SPIPE.into()));
     }
-    let len = match route
-        .source
-        .reserve_to_read(kernel, ask.len(route, BOUND) as u64)
-    {
-        Ok(0) => return Ok(Step::Eof),
-        Ok(len) => len as usize,
-        Err(errno) => return Ok(Step::Unsupported(errno.into())),
-    };
-    let flags = match ask.patience {
-        Patience::Block => SpliceFlags::empty(),
-        Patience::NoWait => SpliceFlags::NONBLOCK,
-    };
-    route.calls += 1;
-    match kernel.splice(route.source.at(), route.sink.at(), len, flags) {
-        Ok(0) => Ok(Step::Eof),
-        Ok(n) => {
-            route.source.advance(n as u64);
-            route.sink.advance(n as u64);
-            Ok(Step::Moved(n as u64))
-        }
-        Err(Errno::INTR) => Ok(Step::Interrupted),
+    let flags = flags(ask.patience);
+    let len = ask.len(route, BOUND);
+    let spliced = reserved::pass(kernel, route, len, |route, len| {
+        kernel.splice(route.source.at(), route.sink.at(), len, flags)
+    });
+    match spliced {
+        Ok(step) => Ok(step),
         Err(Errno::AGAIN) => Ok(Step::Blocked(blocked_side(route))),
         Err(errno) if is_unsupported(errno) => Ok(Step::Unsupported(errno.into())),
         Err(errno) => Err(Fault::new("splice", failing_side(route, errno), errno)),
@@ -89,6 +75,14 @@ fn failing_side(route: &Route<'_>, errno: Errno) -> Side {
         Side::Sink
     } else {
         Side::Source
+    }
+}
+
+/// How a call is told not to wait, where it is a pipe that it would wait for.
+pub(super) fn flags(patience: Patience) -> SpliceFlags {
+    match patience {
+        Patience::Block => SpliceFlags::empty(),
+        Patience::NoWait => SpliceFlags::NONBLOCK,
     }
 }
 

@@ -6,8 +6,9 @@ use crate::end::End;
 use crate::fault::{Cause, Fault, Side};
 use crate::pipe::Pipe;
 use crate::route::{Ask, Route};
-use crate::strategy::{Step, splice::is_unsupported};
-use crate::sys::{Errno, Kernel, Patience, SpliceFlags};
+use crate::strategy::splice::{flags, is_unsupported};
+use crate::strategy::{Step, reserved};
+use crate::sys::{Errno, Kernel, Patience};
 
 /// Fills the empty private pipe from the source, up to its capacity, then drains it once into the
 /// sink.
@@ -72,33 +73,17 @@ pub(super) fn fill_pipe<K: Kernel>(
     ask: &Ask,
     mut pipe: Pipe,
 ) -> Result<Option<Step>, Fault> {
+    let flags = flags(ask.patience);
     let len = ask.len(route, pipe.capacity as u64);
-    let len = match route.source.reserve_to_read(kernel, len as u64) {
-        Ok(0) => {
-            route.pipe = Some(pipe);
-            return Ok(Some(Step::Eof));
-        }
-        Ok(len) => len as usize,
-        Err(errno) => {
-            route.pipe = Some(pipe);
-            return Ok(Some(Step::Unsupported(errno.into())));
-        }
-    };
-    route.calls += 1;
-    let filled = kernel.splice(
-        route.source.at(),
-        (pipe.writer(), None),
-        len,
-        flags(ask.patience),
-    );
-    let answer = match filled {
-        Ok(0) => Ok(Some(Step::Eof)),
-        Ok(n) => {
-            pipe.in_flight = n as u64;
-            route.source.advance(n as u64);
+    let taken = reserved::take(kernel, route, len, |route, len| {
+        kernel.splice(route.source.at(), (pipe.writer(), None), len, flags)
+    });
+    let answer = match taken {
+        Ok(Step::Moved(n)) => {
+            pipe.in_flight = n;
             Ok(None)
         }
-        Err(Errno::INTR) => Ok(Some(Step::Interrupted)),
+        Ok(step) => Ok(Some(step)),
         Err(Errno::AGAIN) => Ok(Some(Step::Blocked(Side::Source))),
         Err(errno) if is_unsupported(errno) => Ok(Some(Step::Unsupported(errno.into()))),
         Err(errno) => Err(Fault::new("splice", Side::Source, errno)),
@@ -161,12 +146,5 @@ pub(crate) fn pour<K: Kernel>(
         Err(Errno::AGAIN) => Ok(Step::Blocked(Side::Sink)),
         Err(errno) if is_unsupported(errno) => Ok(Step::Unsupported(errno.into())),
         Err(errno) => Err(Fault::new("splice", Side::Sink, errno)),
-    }
-}
-
-fn flags(patience: Patience) -> SpliceFlags {
-    match patience {
-        Patience::Block => SpliceFlags::empty(),
-        Patience::NoWait => SpliceFlags::NONBLOCK,
     }
 }

@@ -3,8 +3,9 @@
 use std::os::fd::BorrowedFd;
 
 use crate::fault::{Fault, Side};
-use crate::strategy::{Step, splice::is_unsupported};
-use crate::sys::{Errno, Kernel, Patience, SpliceFlags};
+use crate::strategy::Step;
+use crate::strategy::splice::{flags, is_unsupported};
+use crate::sys::{Errno, Kernel, Patience};
 
 /// Shares up to `len` bytes at the head of one pipe with another pipe.
 ///
@@ -36,11 +37,7 @@ pub(crate) fn share<K: Kernel>(
     len: u64,
     patience: Patience,
 ) -> Result<Step, Fault> {
-    let flags = match patience {
-        Patience::Block => SpliceFlags::empty(),
-        Patience::NoWait => SpliceFlags::NONBLOCK,
-    };
-    match kernel.tee(source, sink, len as usize, flags) {
+    match kernel.tee(source, sink, len as usize, flags(patience)) {
         Ok(0) => Ok(Step::Eof),
         Ok(n) => Ok(Step::Moved(n as u64)),
         Err(Errno::INTR) => Ok(Step::Interrupted),

@@ -158,7 +158,7 @@ impl<'a> Transfer<'a> {
             .map(|((fd, endpoint), offset)| End::new(fd, endpoint, offset))
             .collect();
         let attendants = (self.observer, self.inspect, self.policy);
-        Fanout::new(Linux, source, &sinks, plan, self.options, attendants)
+        Fanout::new(Linux, source, sinks, plan, self.options, attendants)
             .keeping(self.pace)
             .run()
     }

@@ -71,8 +71,8 @@ impl Transfer<'_> {
     /// observer is told less often. The other strategies, which have neither, are left alone. With several sinks it
     /// is the size of each of the private pipes.
     ///
-    /// A message of a datagram socket always finds room if it has 256 KiB or less, and a record of a device if it has
-    /// 8 KiB or less.
+    /// A message of a datagram socket always finds room if it has 256 KiB or less, a record of a device if it has
+    /// 8 KiB or less, and a packet of a pipe, which has no more than a page.
     ///
     /// # Examples
     ///

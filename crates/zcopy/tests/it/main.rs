@@ -52,4 +52,5 @@ mod ends;
 mod files;
 mod fuse;
 mod mounts;
+mod options;
 mod skip;

@@ -13,6 +13,7 @@ use zcopy::{Attempt, Ended, Report, Strategy, Transfer};
 
 use crate::ends::{Sink, SinkKind, pipe, tcp, unix};
 use crate::files::{assert_same, contents, file, pattern, read_to_end, write_all};
+use crate::options::asked;
 
 const MIB: usize = 1 << 20;
 
@@ -39,21 +40,48 @@ fn moved_by(report: &Report, strategy: Strategy) -> u64 {
     those.map(Attempt::bytes).sum()
 }
 
+/// How a socket is waited for, and whether it shows urgent bytes in their place.
+#[derive(Clone, Copy, Debug)]
+struct Mode {
+    flags: OFlags,
+    tick: Option<Duration>,
+    inline: bool,
+}
+
 /// Every way in which a socket can be waited for.
-fn each_mode(mut each: impl FnMut(OFlags, Option<Duration>, bool)) {
-    for mode in [OFlags::empty(), OFlags::NONBLOCK] {
+fn each_mode(mut each: impl FnMut(Mode)) {
+    for flags in [OFlags::empty(), OFlags::NONBLOCK] {
         for tick in [None, Some(Duration::from_secs(3600))] {
             for inline in [false, true] {
-                each(mode, tick, inline);
+                each(Mode {
+                    flags,
+                    tick,
+                    inline,
+                });
             }
         }
+    }
+}
+
+impl Mode {
+    fn set(self, source: &OwnedFd) {
+        set_socket_oobinline(source, self.inline).unwrap();
+        rustix::fs::fcntl_setfl(source, self.flags).unwrap();
+    }
+
+    /// Runs a transfer in this mode to the end of its source.
+    fn run(self, transfer: Transfer<'_>, way: Option<Strategy>, what: &str) -> Report {
+        let report = asked(transfer, way, self.tick).run();
+        let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
+        assert_eq!(report.ended(), Ended::Eof, "{what}");
+        report
     }
 }
 
 #[test]
 fn an_urgent_byte_does_not_end_a_transfer() {
     let stretches = || vec![pattern(MIB), pattern(MIB)];
-    each_mode(|mode, tick, inline| {
+    each_mode(|mode| {
         for (way, to) in [
             (None, SinkKind::Memfd),
             (None, SinkKind::Pipe),
@@ -63,28 +91,18 @@ fn an_urgent_byte_does_not_end_a_transfer() {
             (Some(Strategy::Buffered), SinkKind::Memfd),
         ] {
             for is_unix in [false, true] {
-                let what = format!("{mode:?}, {tick:?}, {inline}, {way:?}, {to:?}, {is_unix}");
+                let what = format!("{mode:?}, {way:?}, {to:?}, {is_unix}");
                 let (source, peer) = if is_unix {
                     unix(SocketType::STREAM)
                 } else {
                     tcp()
                 };
-                set_socket_oobinline(&source, inline).unwrap();
-                rustix::fs::fcntl_setfl(&source, mode).unwrap();
+                mode.set(&source);
                 let sink = Sink::new(to).unwrap();
-                let mut transfer = Transfer::new(&source, &sink.fd);
-                if let Some(tick) = tick {
-                    transfer = transfer.tick(tick);
-                }
-                if let Some(way) = way {
-                    transfer = transfer.strategy(way);
-                }
                 let peer = sent(peer, stretches());
-                let report = transfer.run();
-                let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
+                let report = mode.run(Transfer::new(&source, &sink.fd), way, &what);
                 peer.join().unwrap();
-                let expected = joined(&stretches(), inline);
-                assert_eq!(report.ended(), Ended::Eof, "{what}");
+                let expected = joined(&stretches(), mode.inline);
                 assert_same(&sink.into_bytes(report.bytes()).unwrap(), &expected, &what);
                 assert_eq!(report.bytes(), expected.len() as u64, "{what}");
                 // One read gets past the mark, and the splices go on.
@@ -101,26 +119,17 @@ fn an_urgent_byte_does_not_end_a_transfer() {
 #[test]
 fn an_urgent_byte_does_not_end_a_fan_out() {
     let stretches = || vec![pattern(MIB), pattern(MIB)];
-    each_mode(|mode, tick, inline| {
+    each_mode(|mode| {
         for forced in [None, Some(Strategy::Tee), Some(Strategy::Buffered)] {
-            let what = format!("{mode:?}, {tick:?}, {inline}, {forced:?}");
+            let what = format!("{mode:?}, {forced:?}");
             let (source, peer) = tcp();
-            set_socket_oobinline(&source, inline).unwrap();
-            rustix::fs::fcntl_setfl(&source, mode).unwrap();
+            mode.set(&source);
             let (sink, log) = (Sink::new(SinkKind::Pipe).unwrap(), file(b""));
-            let mut transfer = Transfer::new(&source, &sink.fd).also_to(&log);
-            if let Some(tick) = tick {
-                transfer = transfer.tick(tick);
-            }
-            if let Some(forced) = forced {
-                transfer = transfer.strategy(forced);
-            }
             let peer = sent(peer, stretches());
-            let report = transfer.run();
-            let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
+            let transfer = Transfer::new(&source, &sink.fd).also_to(&log);
+            let report = mode.run(transfer, forced, &what);
             peer.join().unwrap();
-            let expected = joined(&stretches(), inline);
-            assert_eq!(report.ended(), Ended::Eof, "{what}");
+            let expected = joined(&stretches(), mode.inline);
             assert_eq!(report.bytes(), expected.len() as u64, "{what}");
             assert_same(&sink.into_bytes(0).unwrap(), &expected, &what);
             assert_same(&contents(&log), &expected, &what);
@@ -143,27 +152,21 @@ fn urgent_bytes_anywhere_in_a_short_stream_are_passed() {
         &[b"one", b"", b"three"],
     ];
     for stretches in stretches {
-        each_mode(|mode, tick, inline| {
+        each_mode(|mode| {
             for way in [Strategy::SplicePipe, Strategy::Splice] {
-                let what = format!("{stretches:?}, {mode:?}, {tick:?}, {inline}, {way:?}");
+                let what = format!("{stretches:?}, {mode:?}, {way:?}");
                 // What the kernel itself makes of it: two urgent bytes, and the first is an ordinary one.
                 let arrived = |by_transfer: bool| {
                     let (source, peer) = tcp();
-                    set_socket_oobinline(&source, inline).unwrap();
+                    mode.set(&source);
                     let stretches = stretches.iter().map(|stretch| stretch.to_vec());
                     sent(peer, stretches.collect()).join().unwrap();
                     if !by_transfer {
+                        rustix::fs::fcntl_setfl(&source, OFlags::empty()).unwrap();
                         return read_to_end(&source);
                     }
-                    rustix::fs::fcntl_setfl(&source, mode).unwrap();
                     let (reader, sink) = pipe();
-                    let mut transfer = Transfer::new(&source, &sink).strategy(way);
-                    if let Some(tick) = tick {
-                        transfer = transfer.tick(tick);
-                    }
-                    let report = transfer.run();
-                    let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
-                    assert_eq!(report.ended(), Ended::Eof, "{what}");
+                    mode.run(Transfer::new(&source, &sink), Some(way), &what);
                     drop(sink);
                     read_to_end(&reader)
                 };

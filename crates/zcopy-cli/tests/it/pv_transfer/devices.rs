@@ -1,8 +1,10 @@
 //! Disks as inputs and outputs, and a disk that is full.
 
+use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
+use std::process::Command;
 
 use crate::child::{end_of, zc_pv};
 use crate::files::{assert_same, pattern};
@@ -10,6 +12,39 @@ use crate::mounts::{device_over, image, loop_mount};
 use crate::skip::skip;
 
 const MIB: usize = 1 << 20;
+
+/// Runs the tool, which must end with this code and say this.
+#[track_caller]
+fn ends_with(command: &mut Command, (code, words): (i32, &str), what: &str) {
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        (output.status.code(), said.as_str()),
+        (Some(code), words),
+        "{what}"
+    );
+}
+
+/// What the tool says of an output without room.
+fn is_full(output: &dyn std::fmt::Display) -> String {
+    format!("zc-pv: {output}: write error: No space left on device\n")
+}
+
+/// The whole disk of 8 MiB must hold this.
+#[track_caller]
+fn holds(device: &File, expected: &[u8], what: &str) {
+    let mut found = vec![1; 8 * MIB];
+    device.read_exact_at(&mut found, 0).unwrap();
+    assert_same(&found, expected, what);
+}
+
+/// A pipe with these bytes in front of its end.
+fn pipe_with(bytes: Vec<u8>) -> std::io::PipeReader {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    // Fails when the tool leaves before it has read everything.
+    std::thread::spawn(move || writer.write_all(&bytes));
+    reader
+}
 
 #[test]
 fn a_disk_is_moved_whole_and_its_size_is_known() {
@@ -39,17 +74,10 @@ fn a_disk_is_filled_to_its_end_and_no_further() {
         device.write_all_at(&vec![7; 8 * MIB], 0).unwrap();
         let mut command = zc_pv();
         command.args(options).arg("-o").arg(&path);
-        let zeros = std::fs::File::open("/dev/zero").unwrap();
-        let output = command.stdin(zeros).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(
-            (output.status.code(), said.as_str()),
-            (Some(0), ""),
-            "{options:?}"
-        );
-        let mut found = vec![1; 8 * MIB];
-        device.read_exact_at(&mut found, 0).unwrap();
-        assert_same(&found, &vec![0; 8 * MIB], &format!("{options:?}"));
+        let zeros = File::open("/dev/zero").unwrap();
+        let what = format!("{options:?}");
+        ends_with(command.stdin(zeros), (0, ""), &what);
+        holds(&device, &vec![0; 8 * MIB], &what);
     }
 }
 
@@ -63,18 +91,14 @@ fn a_disk_is_filled_from_where_it_stands() {
     device.write_all_at(&vec![7; 8 * MIB], 0).unwrap();
     rustix::fs::seek(&device, rustix::fs::SeekFrom::Start(5 << 20)).unwrap();
     let mut command = zc_pv();
-    let zeros = std::fs::File::open("/dev/zero").unwrap();
+    let zeros = File::open("/dev/zero").unwrap();
     command
         .arg("-q")
         .stdin(zeros)
         .stdout(device.try_clone().unwrap());
-    let output = command.output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), said.as_str()), (Some(0), ""));
-    let mut found = vec![1; 8 * MIB];
-    device.read_exact_at(&mut found, 0).unwrap();
+    ends_with(&mut command, (0, ""), "");
     let expected = [vec![7; 5 * MIB], vec![0; 3 * MIB]].concat();
-    assert_same(&found, &expected, "");
+    holds(&device, &expected, "");
 }
 
 /// A size that is known is not cut down to the disk's.
@@ -89,26 +113,9 @@ fn more_than_a_disk_holds_is_a_write_error() {
     for options in [&["-q"][..], &["-qC"], &["-qO"]] {
         let mut command = zc_pv();
         command.args(options).arg("-o").arg(&path).arg(long.path());
-        let output = command.output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        let error = format!(
-            "zc-pv: {}: write error: No space left on device\n",
-            path.display()
-        );
-        assert_eq!(
-            (output.status.code(), said),
-            (Some(16), error),
-            "{options:?}"
-        );
+        let error = is_full(&path.display());
+        ends_with(&mut command, (16, &error), &format!("{options:?}"));
     }
-}
-
-/// A pipe with these bytes in front of its end.
-fn pipe_with(bytes: Vec<u8>) -> std::io::PipeReader {
-    let (reader, mut writer) = std::io::pipe().unwrap();
-    // Fails when the tool leaves before it has read everything.
-    std::thread::spawn(move || writer.write_all(&bytes));
-    reader
 }
 
 /// The size of the disk was the limit, and the rest of the input was left without a word.
@@ -140,17 +147,9 @@ fn input_longer_than_a_disk_is_a_write_error() {
             command.arg("-q").stdout(device.try_clone().unwrap());
             "(stdout)".to_owned()
         };
-        let output = command.output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        let error = format!("zc-pv: {name}: write error: No space left on device\n");
-        assert_eq!(
-            (output.status.code(), said),
-            (Some(16), error),
-            "{options:?}"
-        );
-        let mut found = vec![1; 8 * MIB];
-        device.read_exact_at(&mut found, 0).unwrap();
-        assert_same(&found, &bytes[..8 * MIB], &format!("{options:?}"));
+        let what = format!("{options:?}, {is_named}");
+        ends_with(&mut command, (16, &is_full(&name)), &what);
+        holds(&device, &bytes[..8 * MIB], &what);
     }
 }
 
@@ -165,16 +164,8 @@ fn input_as_long_as_a_disk_fits() {
         device.write_all_at(&vec![7; 8 * MIB], 0).unwrap();
         let mut command = zc_pv();
         command.arg(options).arg("-o").arg(&path);
-        let output = command.stdin(pipe_with(bytes.clone())).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(
-            (output.status.code(), said.as_str()),
-            (Some(0), ""),
-            "{options:?}"
-        );
-        let mut found = vec![1; 8 * MIB];
-        device.read_exact_at(&mut found, 0).unwrap();
-        assert_same(&found, &bytes, &format!("{options:?}"));
+        ends_with(command.stdin(pipe_with(bytes.clone())), (0, ""), options);
+        holds(&device, &bytes, options);
     }
 }
 
@@ -189,16 +180,8 @@ fn stop_at_size_stops_at_the_end_of_a_disk() {
         device.write_all_at(&vec![7; 8 * MIB], 0).unwrap();
         let mut command = zc_pv();
         command.arg(options).arg("-o").arg(&path);
-        let output = command.stdin(pipe_with(bytes.clone())).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(
-            (output.status.code(), said.as_str()),
-            (Some(0), ""),
-            "{options:?}"
-        );
-        let mut found = vec![1; 8 * MIB];
-        device.read_exact_at(&mut found, 0).unwrap();
-        assert_same(&found, &bytes[..8 * MIB], &format!("{options:?}"));
+        ends_with(command.stdin(pipe_with(bytes.clone())), (0, ""), options);
+        holds(&device, &bytes[..8 * MIB], options);
     }
 }
 
@@ -215,10 +198,7 @@ fn inputs_fill_a_disk_one_after_another() {
     let file = file.path().to_str().unwrap();
     let in_front = &bytes[..4 * MIB];
     let zeros = [in_front, &vec![0; 4 * MIB]].concat();
-    let error = format!(
-        "zc-pv: {}: write error: No space left on device\n",
-        path.display()
-    );
+    let error = is_full(&path.display());
     for (inputs, expected, code) in [
         (&["-", file][..], &bytes[..8 * MIB], 16),
         (&["-", "/dev/zero"], &zeros, 0),
@@ -229,17 +209,10 @@ fn inputs_fill_a_disk_one_after_another() {
         let mut command = zc_pv();
         command.arg("-q").arg("-o").arg(&path).args(inputs);
         let input = pipe_with(in_front.to_vec());
-        let output = command.stdin(input).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
         let told = if code == 0 { "" } else { &error };
-        assert_eq!(
-            (output.status.code(), said.as_str()),
-            (Some(code), told),
-            "{inputs:?}"
-        );
-        let mut found = vec![1; 8 * MIB];
-        device.read_exact_at(&mut found, 0).unwrap();
-        assert_same(&found, expected, &format!("{inputs:?}"));
+        let what = format!("{inputs:?}");
+        ends_with(command.stdin(input), (code, told), &what);
+        holds(&device, expected, &what);
     }
 }
 
@@ -251,10 +224,8 @@ fn a_disk_is_not_copied_onto_itself() {
     };
     let mut command = zc_pv();
     command.arg("-q").arg(&path).stdout(device);
-    let output = command.output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
     let error = format!("zc-pv: {}: input file is also the output\n", path.display());
-    assert_eq!((output.status.code(), said), (Some(4), error));
+    ends_with(&mut command, (4, &error), "");
 }
 
 #[test]
@@ -270,13 +241,8 @@ fn a_full_file_system_is_a_write_error_and_keeps_what_fits() {
         let output = tempfile::tempfile_in(root.dir()).unwrap();
         let mut command = zc_pv();
         command.arg(options).arg(input.path());
-        let ended = command
-            .stdout(output.try_clone().unwrap())
-            .output()
-            .unwrap();
-        let error = "zc-pv: (stdout): write error: No space left on device\n";
-        assert_eq!(String::from_utf8(ended.stderr).unwrap(), error, "{options}");
-        assert_eq!(ended.status.code(), Some(16), "{options}");
+        command.stdout(output.try_clone().unwrap());
+        ends_with(&mut command, (16, &is_full(&"(stdout)")), options);
         let found = crate::files::contents(&output);
         let len = found.len();
         assert!(bytes.starts_with(&found), "{options}: {len}");
@@ -288,7 +254,7 @@ fn a_full_file_system_is_a_write_error_and_keeps_what_fits() {
     };
     // A spool on it is told by its name, and nothing goes on.
     let dir = format!("/proc/{}/fd", std::process::id());
-    let held = std::fs::File::open(root.dir()).unwrap();
+    let held = File::open(root.dir()).unwrap();
     let spool = format!("{dir}/{}/spool", held.as_raw_fd());
     let mut command = zc_pv();
     command.args(["-q", "-U", &spool]).arg(input.path());

@@ -4,19 +4,15 @@
 //! rest, and both are packets still. No flag of the reader says whether a pipe holds packets: `pipe2(O_DIRECT)` sets it for the
 //! writer alone, who may set it later too. So any pipe may.
 
+use crate::buffer::SMALL;
 use crate::endpoint::Kind;
 use crate::fault::Fault;
-use crate::pipe::Pipe;
+use crate::pipe::{LARGEST_PACKET, Pipe};
 use crate::route::{Ask, Route};
 use crate::strategy::{Step, splice_pipe};
 use crate::sys::{Errno, Kernel};
 
-/// The most that a packet may hold on this kind of machine: the largest page there is.
-const LARGEST: u64 = if cfg!(any(target_arch = "x86", target_arch = "x86_64")) {
-    4096
-} else {
-    64 << 10
-};
+const LARGEST: u64 = LARGEST_PACKET as u64;
 
 /// Splices what is wanted of a pipe into the private pipe, if that is less than a packet may hold. An answer means that
 /// nothing came.
@@ -27,6 +23,11 @@ pub(super) fn splice_part<K: Kernel>(
 ) -> Result<Option<Step>, Fault> {
     let pending = route.buffer.pending().len() as u64;
     let max = ask.max.min(ask.remaining.saturating_sub(pending));
+    let max = match route.sink.endpoint.kind {
+        // Nor is more read at once than fits a datagram.
+        Kind::Datagram => max.min(SMALL as u64),
+        _ => max,
+    };
     let is_asked_for = route.source.endpoint.kind == Kind::Pipe
         && route.in_pipe() == 0
         && !route.refuses_part
@@ -69,5 +70,15 @@ pub(super) fn least_read(route: &Route<'_>, ask: &Ask) -> usize {
         }
         0 => route.source.endpoint.least_read(),
         in_pipe => in_pipe.min(ask.max).min(LARGEST) as usize,
+    }
+}
+
+/// The room that the buffer must have for a packet behind what is pending, in bytes.
+pub(super) fn room<K: Kernel>(kernel: &K, route: &Route<'_>) -> u64 {
+    // The smallest buffer has it where pages are small.
+    if LARGEST > SMALL as u64 && route.source.endpoint.kind == Kind::Pipe {
+        kernel.page_size()
+    } else {
+        0
     }
 }

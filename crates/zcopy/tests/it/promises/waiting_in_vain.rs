@@ -1,5 +1,6 @@
 //! 5. A tick does not wait for what never comes.
 
+use std::fs::File;
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
@@ -11,10 +12,11 @@ use rustix::fs::{Mode, OFlags};
 use rustix::net::SocketType;
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
-use zcopy::{Ended, Error, Report, Side, Strategy, Transfer};
+use zcopy::{Ended, Side, Strategy, Transfer};
 
 use crate::ends::{pipe, unix};
 use crate::files::{assert_same, file, pattern, read_to_end, write_all};
+use crate::options::asked;
 use crate::skip::has_program;
 
 /// Long enough never to come.
@@ -37,6 +39,31 @@ fn lonely() -> OwnedFd {
     rustix::fs::open(&path, flags, Mode::empty()).unwrap()
 }
 
+/// Every one of these, without a tick and with one that never comes.
+fn with_and_without_a_tick<T: Copy>(
+    cases: impl IntoIterator<Item = T>,
+) -> impl Iterator<Item = (T, Option<Duration>)> {
+    let each = cases.into_iter();
+    each.flat_map(|case| [(case, None), (case, Some(HOUR))])
+}
+
+/// A FIFO that nobody has opened for writing has ended, whatever the strategy.
+fn a_lonely_fifo_ends(ways: &[Option<Strategy>], sink: fn() -> File, to_two: bool) {
+    for (way, tick) in with_and_without_a_tick(ways.iter().copied()) {
+        let what = format!("{way:?}, {tick:?}");
+        let report = at_once(&what, move || {
+            let (source, sink, (_reader, other)) = (lonely(), sink(), pipe());
+            let mut transfer = Transfer::new(&source, &sink);
+            if to_two {
+                transfer = transfer.also_to(&other);
+            }
+            asked(transfer, way, tick).run()
+        });
+        let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
+        assert_eq!((report.bytes(), report.ended()), (0, Ended::Eof), "{what}");
+    }
+}
+
 #[test]
 fn promise_5_a_fifo_without_a_writer_ends_with_and_without_a_tick() {
     let ways = [
@@ -45,50 +72,13 @@ fn promise_5_a_fifo_without_a_writer_ends_with_and_without_a_tick() {
         Some(Strategy::SplicePipe),
         Some(Strategy::Splice),
     ];
-    for (way, tick) in ways
-        .into_iter()
-        .flat_map(|way| [(way, None), (way, Some(HOUR))])
-    {
-        let what = format!("{way:?}, {tick:?}");
-        let report = at_once(&what, move || {
-            let sink = std::fs::File::create("/dev/null").unwrap();
-            let source = lonely();
-            let mut transfer = Transfer::new(&source, &sink);
-            if let Some(way) = way {
-                transfer = transfer.strategy(way);
-            }
-            if let Some(tick) = tick {
-                transfer = transfer.tick(tick);
-            }
-            transfer.run()
-        });
-        let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
-        assert_eq!((report.bytes(), report.ended()), (0, Ended::Eof), "{what}");
-    }
+    a_lonely_fifo_ends(&ways, || File::create("/dev/null").unwrap(), false);
 }
 
 #[test]
 fn promise_5_a_fifo_without_a_writer_ends_a_fan_out_with_and_without_a_tick() {
     let ways = [None, Some(Strategy::Buffered), Some(Strategy::Tee)];
-    for (way, tick) in ways
-        .into_iter()
-        .flat_map(|way| [(way, None), (way, Some(HOUR))])
-    {
-        let what = format!("{way:?}, {tick:?}");
-        let report = at_once(&what, move || {
-            let (source, sink, (_reader, other)) = (lonely(), file(b""), pipe());
-            let mut transfer = Transfer::new(&source, &sink).also_to(&other);
-            if let Some(way) = way {
-                transfer = transfer.strategy(way);
-            }
-            if let Some(tick) = tick {
-                transfer = transfer.tick(tick);
-            }
-            transfer.run()
-        });
-        let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
-        assert_eq!((report.bytes(), report.ended()), (0, Ended::Eof), "{what}");
-    }
+    a_lonely_fifo_ends(&ways, || file(b""), true);
 }
 
 /// Descriptors that take no write, and never poll as writable.
@@ -100,54 +90,40 @@ fn unwritable(nth: usize) -> OwnedFd {
     }
 }
 
-fn refused(outcome: Result<Report, Error>, side: Side, what: &str) {
-    let error = outcome.unwrap_err();
-    assert_eq!(error.side(), side, "{what}: {error:#}");
-    let kind = std::io::Error::from(error).kind();
-    assert_eq!(kind, ErrorKind::InvalidInput, "{what}");
+/// A descriptor that can never serve on this side fails the transfer at once, also beside another sink.
+fn is_refused(side: Side, descriptors: std::ops::Range<usize>) {
+    for (nth, tick) in with_and_without_a_tick(descriptors) {
+        for to_two in [false, true] {
+            let what = format!("{side:?} {nth}, {tick:?}, {to_two}");
+            let outcome = at_once(&what, move || {
+                let (inert, other) = (unwritable(nth), file(b""));
+                let ((waiting, writer), log) = (pipe(), file(b""));
+                assert!(write_all(&writer, b"hello"));
+                let mut transfer = match side {
+                    Side::Source => Transfer::new(&inert, &log),
+                    _ => Transfer::new(&waiting, &inert),
+                };
+                if to_two {
+                    transfer = transfer.also_to(&other);
+                }
+                asked(transfer, None, tick).run()
+            });
+            let error = outcome.unwrap_err();
+            assert_eq!(error.side(), side, "{what}: {error:#}");
+            let kind = std::io::Error::from(error).kind();
+            assert_eq!(kind, ErrorKind::InvalidInput, "{what}");
+        }
+    }
 }
 
 #[test]
 fn promise_5_a_sink_that_is_never_writable_fails_with_and_without_a_tick() {
-    for (nth, tick) in (0..3).flat_map(|nth| [(nth, None), (nth, Some(HOUR))]) {
-        for to_two in [false, true] {
-            let what = format!("sink {nth}, {tick:?}, {to_two}");
-            let outcome = at_once(&what, move || {
-                let ((source, writer), sink, other) = (pipe(), unwritable(nth), file(b""));
-                assert!(write_all(&writer, b"hello"));
-                let mut transfer = Transfer::new(&source, &sink);
-                if to_two {
-                    transfer = transfer.also_to(&other);
-                }
-                if let Some(tick) = tick {
-                    transfer = transfer.tick(tick);
-                }
-                transfer.run()
-            });
-            refused(outcome, Side::Sink, &what);
-        }
-    }
+    is_refused(Side::Sink, 0..3);
 }
 
 #[test]
 fn promise_5_a_source_that_is_never_readable_fails_with_and_without_a_tick() {
-    for (nth, tick) in (1..3).flat_map(|nth| [(nth, None), (nth, Some(HOUR))]) {
-        for to_two in [false, true] {
-            let what = format!("source {nth}, {tick:?}, {to_two}");
-            let outcome = at_once(&what, move || {
-                let (source, sink, other) = (unwritable(nth), file(b""), file(b""));
-                let mut transfer = Transfer::new(&source, &sink);
-                if to_two {
-                    transfer = transfer.also_to(&other);
-                }
-                if let Some(tick) = tick {
-                    transfer = transfer.tick(tick);
-                }
-                transfer.run()
-            });
-            refused(outcome, Side::Source, &what);
-        }
-    }
+    is_refused(Side::Source, 1..3);
 }
 
 /// An eventfd that is full is waited for: it has a write operation.

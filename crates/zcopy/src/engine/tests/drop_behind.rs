@@ -1,0 +1,94 @@
+//! Drop-behind leaves the pages of others alone.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use super::transfer;
+use crate::options::{Cache, Options};
+use crate::scripted::Scripted;
+use crate::scripted::objects::Object;
+use crate::scripted::others::{Action, Effect, Interference, Target};
+use crate::scripted::script::Call;
+use crate::strategy::Strategy;
+use crate::sys::OFlags;
+
+const MIB: usize = 1 << 20;
+
+/// What was dropped of one end: the furthest byte, which is the largest there is if it was all the rest.
+fn dropped(kernel: &Scripted, fd: &OwnedFd) -> u64 {
+    let state = kernel.state.borrow();
+    let those = state
+        .dropped
+        .iter()
+        .filter(|(at, ..)| *at == fd.as_raw_fd());
+    let ends = those.map(|(_, offset, len)| if *len == 0 { u64::MAX } else { offset + len });
+    ends.max().unwrap_or(0)
+}
+
+/// Moves 40 MiB while somebody else moves the cursor of `target` at the nth call of that kind. What was dropped of the source
+/// and of the sink, and where the other began.
+fn in_company(
+    strategy: Option<Strategy>,
+    (call, nth): (Call, usize),
+    (target, action): (Target, Action),
+) -> ([u64; 2], u64) {
+    let kernel = Scripted::default();
+    let source = kernel.source(Object::file(&vec![7; 40 * MIB]), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    kernel.interfere(Interference::before(call, nth, target, action));
+    let options = Options {
+        cache: Cache::DropBehind,
+        strategy,
+        ..Options::default()
+    };
+    transfer(&kernel, (&source, &sink), options).unwrap();
+    let (from, to) = (dropped(&kernel, &source), dropped(&kernel, &sink));
+    let state = kernel.state.borrow();
+    let place = match &state.deeds[0].effect {
+        Effect::Read(place, _) | Effect::Wrote(place, _) => *place,
+        Effect::Changed(bytes) => panic!("{bytes:?}"),
+    };
+    ([from, to], place)
+}
+
+/// What the cursor was thought to have passed was dropped, though others had read or written there.
+#[test]
+fn pages_that_others_read_or_wrote_by_the_same_cursor_stay() {
+    // With reads and writes of 256 KiB, and splices of 64 KiB through a private pipe or within the kernel.
+    for (strategy, reads, writes) in [
+        (Some(Strategy::Buffered), Call::Read, Call::Write),
+        (Some(Strategy::SplicePipe), Call::Splice, Call::Splice),
+        (None, Call::Splice, Call::Splice),
+    ] {
+        let ([from, to], place) = in_company(
+            strategy,
+            (reads, 50),
+            (Target::Source(0), Action::Read(4 * MIB)),
+        );
+        assert!(place > 10 << 20, "{strategy:?}: {place}");
+        assert!(
+            (8 << 20..=place).contains(&from),
+            "{strategy:?}: {from}, {place}"
+        );
+        assert_eq!(
+            to,
+            u64::MAX,
+            "{strategy:?}: the sink's cursor is this transfer's alone"
+        );
+
+        let ([from, to], place) = in_company(
+            strategy,
+            (writes, 50),
+            (Target::Sink(0), Action::Write(4 * MIB)),
+        );
+        assert!(place > 10 << 20, "{strategy:?}: {place}");
+        assert!(
+            (8 << 20..=place).contains(&to),
+            "{strategy:?}: {to}, {place}"
+        );
+        assert_eq!(
+            from,
+            u64::MAX,
+            "{strategy:?}: the source's cursor is this transfer's alone"
+        );
+    }
+}

@@ -1,0 +1,169 @@
+//! One read, or one write: told not to wait where somebody else decides how long that is, in whole blocks where `O_DIRECT`
+//! asks for them.
+
+use crate::detour::Detour;
+use crate::end::End;
+use crate::endpoint::Kind;
+use crate::fault::{Cause, Fault, Side};
+use crate::strategy::{Step, gather};
+use crate::sys::{Errno, Kernel, Patience, Result as Called};
+
+/// What a pipe that polls as writable takes without sleeping: `PIPE_BUF`.
+const ATOMIC: usize = 4096;
+
+/// What a pseudo-terminal that polls as writable takes without sleeping: the grain in which it
+/// allocates room (`tty_buffer_alloc`). Serial lines promise no more than a byte.
+const TERMINAL_GRAIN: usize = 256;
+
+/// Reads once into this room. A message that is longer than the room is refused with `EMSGSIZE` and stays in the source.
+pub(crate) fn draw<K: Kernel>(
+    kernel: &K,
+    (source, detour): (&mut End<'_>, &mut Detour),
+    room: &mut [u8],
+    patience: Patience,
+) -> Result<Step, Fault> {
+    if source.endpoint.kind == Kind::Datagram {
+        match kernel.next_datagram(source.fd, patience) {
+            Ok(len) if len > room.len() => {
+                return Err(Fault::new("recv", Side::Source, Errno::MSGSIZE));
+            }
+            Ok(_) => {}
+            Err(errno) => return stopped("recv", Side::Source, errno),
+        }
+    }
+    match read(kernel, (source, Some(detour)), room, patience) {
+        Ok(0) => Ok(Step::Eof),
+        Ok(n) => {
+            source.advance(n as u64);
+            Ok(Step::Moved(n as u64))
+        }
+        Err(errno) => stopped("read", Side::Source, errno),
+    }
+}
+
+/// Writes once of these bytes.
+pub(crate) fn pour<K: Kernel>(
+    kernel: &K,
+    (sink, detour): (&mut End<'_>, &mut Detour),
+    bytes: &[u8],
+    patience: Patience,
+) -> Result<Step, Fault> {
+    let bytes = &bytes[..sink.clamp(bytes.len() as u64).max(1) as usize];
+    let written = if sink.endpoint.direct {
+        write_blocks(kernel, sink, detour, bytes)
+    } else {
+        write(kernel, sink, bytes, patience)
+    };
+    match written {
+        Ok(0) => Err(Fault {
+            call: "write",
+            side: Side::Sink,
+            cause: Cause::Nothing,
+        }),
+        Ok(n) => {
+            sink.advance(n as u64);
+            Ok(Step::Moved(n as u64))
+        }
+        Err(errno) => stopped("write", Side::Sink, errno),
+    }
+}
+
+/// Reads once. Between the poll and the read another reader may have taken the bytes, so that the call
+/// is told not to wait where the kernel offers that.
+pub(super) fn read<K: Kernel>(
+    kernel: &K,
+    (source, detour): (&mut End<'_>, Option<&mut Detour>),
+    room: &mut [u8],
+    patience: Patience,
+) -> Called<usize> {
+    let (fd, offset) = source.at();
+    if source.endpoint.direct {
+        let read = kernel.read(fd, offset, room, Patience::Block);
+        return match (read, detour) {
+            // It does not begin at a block, or there is no room for one.
+            (Err(Errno::INVAL), Some(detour)) => detour.read(kernel, source, room),
+            (read, _) => read,
+        };
+    }
+    if must_be_told(source, patience) {
+        match kernel.read(fd, offset, room, Patience::NoWait) {
+            Err(errno) if knows_no_nowait(errno) => source.refuses_nowait = true,
+            read => return read,
+        }
+    }
+    kernel.read(fd, offset, room, Patience::Block)
+}
+
+/// Writes once, and a small piece if that is the only way not to sleep. A message has no pieces: it is
+/// written whole or not at all.
+fn write<K: Kernel>(
+    kernel: &K,
+    sink: &mut End<'_>,
+    pending: &[u8],
+    patience: Patience,
+) -> Called<usize> {
+    let (fd, offset) = sink.at();
+    if must_be_told(sink, patience) {
+        match kernel.write(fd, offset, pending, Patience::NoWait) {
+            Err(errno) if knows_no_nowait(errno) => sink.refuses_nowait = true,
+            written => return written,
+        }
+    }
+    let can_sleep = patience == Patience::NoWait && !sink.endpoint.nonblocking;
+    let piece = match sink.endpoint.kind {
+        Kind::Terminal if can_sleep => TERMINAL_GRAIN,
+        Kind::Pipe | Kind::Stream | Kind::Other if can_sleep => ATOMIC,
+        _ => pending.len(),
+    };
+    kernel.write(
+        fd,
+        offset,
+        &pending[..pending.len().min(piece)],
+        Patience::Block,
+    )
+}
+
+/// Writes once to a sink that is open with `O_DIRECT`: whole blocks as they are, and what the kernel refuses by
+/// the detour. What comes before the first block and after the last goes alone.
+fn write_blocks<K: Kernel>(
+    kernel: &K,
+    sink: &mut End<'_>,
+    detour: &mut Detour,
+    bytes: &[u8],
+) -> Called<usize> {
+    let grain = detour.grain(kernel, sink);
+    let odd = gather::place(kernel, sink)? % grain;
+    let len = bytes.len() as u64;
+    let piece = match odd {
+        0 if len >= grain => len - len % grain,
+        0 => len,
+        odd => len.min(grain - odd),
+    };
+    let bytes = &bytes[..piece as usize];
+    let (fd, offset) = sink.at();
+    match kernel.write(fd, offset, bytes, Patience::Block) {
+        Err(Errno::INVAL) => detour.write(kernel, sink, bytes),
+        written => written,
+    }
+}
+
+/// A file never makes a call wait for somebody else, and asked not to wait it would refuse what is not in
+/// memory.
+fn must_be_told(end: &End<'_>, patience: Patience) -> bool {
+    patience == Patience::NoWait && end.endpoint.can_block() && !end.refuses_nowait
+}
+
+/// Whether a call that must not wait was refused as such: by the file, by the kernel, or by a seccomp filter. The plain
+/// call then speaks the truth.
+fn knows_no_nowait(errno: Errno) -> bool {
+    matches!(errno, Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM)
+}
+
+/// What an errno means here: wait, try again, or the end.
+pub(crate) fn stopped(call: &'static str, side: Side, errno: Errno) -> Result<Step, Fault> {
+    match errno {
+        Errno::INTR => Ok(Step::Interrupted),
+        Errno::AGAIN => Ok(Step::Blocked(side)),
+        errno => Err(Fault::new(call, side, errno)),
+    }
+}

@@ -1,0 +1,78 @@
+//! What the calls have in common that name their ranges: both ends reserve them, and note what was moved.
+
+use crate::fault::Cause;
+use crate::route::Route;
+use crate::strategy::Step;
+use crate::sys::{Errno, Kernel, Result};
+
+/// Moves up to `len` bytes from the source to the sink by one call, which is told how many it may move.
+///
+/// [`Step::Unsupported`], without a call, if they cannot be reserved at both ends: a sink whose cursor others may move
+/// reserves nothing of a disk that is nearly full.
+///
+/// # Errors
+///
+/// What the call says, but for `EINTR`: each strategy has a table of its own.
+pub(super) fn pass<'a, K: Kernel>(
+    kernel: &K,
+    route: &mut Route<'a>,
+    len: usize,
+    call: impl FnOnce(&Route<'a>, usize) -> Result<usize>,
+) -> Result<Step> {
+    let len = reserve(kernel, route, len as u64);
+    let step = make(route, len, call);
+    if let Ok(Step::Moved(n)) = step {
+        route.sink.advance(n);
+    }
+    step
+}
+
+/// The same, where the bytes do not go to the sink yet.
+///
+/// # Errors
+///
+/// As [`pass`].
+pub(super) fn take<'a, K: Kernel>(
+    kernel: &K,
+    route: &mut Route<'a>,
+    len: usize,
+    call: impl FnOnce(&Route<'a>, usize) -> Result<usize>,
+) -> Result<Step> {
+    let len = route.source.reserve_to_read(kernel, len as u64);
+    make(route, len.map_err(Cause::from), call)
+}
+
+/// Reserves up to `len` bytes at both ends, and returns how many the call may move: 0 at the end of the source.
+fn reserve<K: Kernel>(
+    kernel: &K,
+    route: &mut Route<'_>,
+    len: u64,
+) -> std::result::Result<u64, Cause> {
+    match route.source.reserve_to_read(kernel, len)? {
+        0 => Ok(0),
+        len => route.sink.reserve_to_write(kernel, len),
+    }
+}
+
+/// Makes the call, unless nothing was reserved for it.
+fn make<'a>(
+    route: &mut Route<'a>,
+    reserved: std::result::Result<u64, Cause>,
+    call: impl FnOnce(&Route<'a>, usize) -> Result<usize>,
+) -> Result<Step> {
+    let len = match reserved {
+        Ok(0) => return Ok(Step::Eof),
+        Ok(len) => len as usize,
+        Err(cause) => return Ok(Step::Unsupported(cause)),
+    };
+    route.calls += 1;
+    match call(route, len) {
+        Ok(0) => Ok(Step::Eof),
+        Ok(n) => {
+            route.source.advance(n as u64);
+            Ok(Step::Moved(n as u64))
+        }
+        Err(Errno::INTR) => Ok(Step::Interrupted),
+        Err(errno) => Err(errno),
+    }
+}

@@ -1,0 +1,41 @@
+//! `preadv2(2)` and `pwritev2(2)` at the descriptor's cursor, with `RWF_NOWAIT`.
+
+#![deny(unsafe_code, reason = "what needs it stands one file up")]
+
+pub(super) use calls::{read, write};
+
+#[cfg(not(target_os = "android"))]
+mod calls {
+    use std::os::fd::BorrowedFd;
+
+    use rustix::io::{IoSlice, IoSliceMut, ReadWriteFlags, preadv2, pwritev2};
+
+    use crate::sys::Result;
+
+    pub(in crate::sys) fn read(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize> {
+        let buffer = &mut [IoSliceMut::new(buffer)];
+        preadv2(fd, buffer, u64::MAX, ReadWriteFlags::NOWAIT)
+    }
+
+    pub(in crate::sys) fn write(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize> {
+        let bytes = &[IoSlice::new(bytes)];
+        pwritev2(fd, bytes, u64::MAX, ReadWriteFlags::NOWAIT)
+    }
+}
+
+/// rustix lacks both calls on Android, whose libc has them from API level 33 on. They answer as a kernel without
+/// them does, and the callers then make the plain calls.
+#[cfg(target_os = "android")]
+mod calls {
+    use std::os::fd::BorrowedFd;
+
+    use crate::sys::{Errno, Result};
+
+    pub(in crate::sys) fn read(_: BorrowedFd<'_>, _: &mut [u8]) -> Result<usize> {
+        Err(Errno::NOSYS)
+    }
+
+    pub(in crate::sys) fn write(_: BorrowedFd<'_>, _: &[u8]) -> Result<usize> {
+        Err(Errno::NOSYS)
+    }
+}
