@@ -34,6 +34,7 @@ mod pacing;
 mod records;
 mod repeating;
 mod short;
+mod stopping;
 mod syncing;
 mod waiting;
 
