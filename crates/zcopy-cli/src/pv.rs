@@ -35,4 +35,5 @@ mod pidfile;
 mod settings;
 mod spool;
 mod status;
+mod stop;
 mod witness;

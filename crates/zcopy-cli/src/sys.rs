@@ -93,6 +93,36 @@ pub fn reset(signal: i32) {
     unsafe { libc::signal(signal, libc::SIG_DFL) };
 }
 
+/// Has calls that sleep fail with `EINTR` when this signal, which has a handler, is handled, rather than sleep on.
+pub(crate) fn do_not_restart_calls(signal: i32) {
+    // SAFETY: the struct is plain data, for which zeros are a valid value.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: the struct outlives the call, which changes nothing else.
+    if unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) } == 0 {
+        action.sa_flags &= !libc::SA_RESTART;
+        // SAFETY: the handler is the one that was in force until now.
+        unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) };
+    }
+}
+
+/// A thread of this process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ThreadId(libc::pid_t);
+
+impl ThreadId {
+    /// The calling thread.
+    pub(crate) fn current() -> Self {
+        // SAFETY: the call takes no pointers and always succeeds.
+        Self(unsafe { libc::gettid() })
+    }
+
+    /// Sends it a signal that has a handler. If the thread has ended, nothing happens.
+    pub(crate) fn interrupt(self, signal: i32) {
+        // SAFETY: the calls take no pointers. The kernel sees to it that the thread is one of this process.
+        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), self.0, signal) };
+    }
+}
+
 /// Has a program ignore what this one's parent had it ignore, and no more.
 pub fn give_signals_back(command: &mut Command) {
     let inherited = INHERITED.load(Ordering::Relaxed);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::options::Options;
 use crate::pace::Pace;
 use crate::progress::{Observer, Progress};
-use crate::sys::Kernel;
+use crate::sys::{Errno, Kernel};
 
 /// Calls the observer, and sleeps for the pace.
 ///
@@ -16,6 +16,8 @@ pub(crate) struct Clock<'a> {
     tick: Option<Duration>,
     /// When the observer was last called; kept for the tick alone.
     observed_at: Duration,
+    /// Whether a signal has interrupted a wait since then.
+    is_interrupted: bool,
     pace: Option<Keeping<'a>>,
 }
 
@@ -42,6 +44,7 @@ impl<'a> Clock<'a> {
             observer,
             tick: options.tick,
             observed_at: now,
+            is_interrupted: false,
             pace: options.rate_limit.map(|rate| {
                 let pace = Pace::new(rate.get());
                 pace.begin(now);
@@ -86,12 +89,19 @@ impl<'a> Clock<'a> {
         Some(tick.saturating_sub(since))
     }
 
+    /// Has the observer called when this wait has ended, which a signal has interrupted: its handler may have told the
+    /// observer something.
+    pub(crate) fn interrupt(&mut self) {
+        self.is_interrupted = true;
+    }
+
     /// Shows the observer how far the transfer has come.
     pub(crate) fn observe<K: Kernel>(
         &mut self,
         kernel: &K,
         progress: &Progress,
     ) -> ControlFlow<()> {
+        self.is_interrupted = false;
         if self.ticks() {
             self.observed_at = kernel.now();
         }
@@ -107,7 +117,8 @@ impl<'a> Clock<'a> {
         kernel: &K,
         progress: &Progress,
     ) -> ControlFlow<()> {
-        if self.until_tick(kernel).is_some_and(|left| left.is_zero()) {
+        let is_tick = |left: Duration| left.is_zero();
+        if self.is_interrupted || self.until_tick(kernel).is_some_and(is_tick) {
             return self.observe(kernel, progress);
         }
         ControlFlow::Continue(())
@@ -166,7 +177,9 @@ impl<'a> Clock<'a> {
     ) -> ControlFlow<()> {
         let timeout = self.until_tick(kernel).map_or(left, |tick| tick.min(left));
         // Whatever ends the sleep, the clock decides.
-        let _ = kernel.poll(&mut [], Some(timeout));
+        if kernel.poll(&mut [], Some(timeout)) == Err(Errno::INTR) {
+            self.interrupt();
+        }
         self.observe_if_due(kernel, progress)
     }
 }

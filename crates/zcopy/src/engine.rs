@@ -188,7 +188,10 @@ impl<'a, K: Kernel> Engine<'a, K> {
 
     /// Moves everything, sleeping where the descriptors make it sleep.
     pub(crate) fn run(mut self) -> Result<Report, Error> {
-        let outcome = self.drive();
+        let mut outcome = self.drive();
+        if let Ok(Ended::Stopped) = outcome {
+            outcome = self.fill_reserved().map(|()| Ended::Stopped);
+        }
         self.finish(outcome)
     }
 
@@ -220,6 +223,28 @@ impl<'a, K: Kernel> Engine<'a, K> {
                 return Ok(Ended::Stopped);
             }
         }
+    }
+
+    /// Fills what is reserved of a sink before a transfer stops, because a signal has cut the last call short: where others
+    /// have moved the cursor since, the range would stay a gap, and bytes of a pipe would have left it in vain.
+    ///
+    /// If nothing has left the source, `finish` gives both ranges back, unless the sink's has to be filled. The sink is a
+    /// file, so that no call waits for somebody else. A record that has to wait for its pace is not waited for.
+    fn fill_reserved(&mut self) -> Result<(), Failure> {
+        let reserved = self.route.sink.reserved();
+        let end = self.bytes + reserved.min(self.route.in_flight());
+        while self.bytes < end && !self.route.wants_more()
+            || self.route.sink.reserved() > 0 && !self.route.sink.release(&self.kernel)
+        {
+            let state = |engine: &Self| (engine.route.calls, engine.strategy, engine.phase);
+            let before = state(self);
+            match self.advance(reserved, reserved)? {
+                Advance::On => {}
+                Advance::Again if before != state(self) => {}
+                Advance::Again | Advance::Blocked(_) | Advance::Ended(_) => break,
+            }
+        }
+        Ok(())
     }
 
     /// Takes one step of at most `max` bytes, and changes to another strategy if that one cannot go

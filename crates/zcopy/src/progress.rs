@@ -135,7 +135,7 @@ impl Progress {
 
     /// The side that the transfer is waiting for, if it is.
     ///
-    /// Only a transfer with a [`tick`](crate::Transfer::tick) is observed while it waits.
+    /// Only a transfer with a [`tick`](crate::Transfer::tick) is observed while it waits, unless a signal interrupts the wait.
     /// [`Side::Neither`] means that the kernel does not say which side, or that a rate limit holds
     /// the transfer back.
     ///

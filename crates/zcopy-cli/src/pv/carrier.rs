@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FileType, SeekFrom, Stat};
-use zcopy::{Pace, Report, Side, SkipErrors, Sparse, Strategy, SyncData, Transfer};
+use zcopy::{Ended, Pace, Report, Side, SkipErrors, Sparse, Strategy, SyncData, Transfer};
 
 use super::changes::Changes;
 use super::display::{Display, Stage};
@@ -172,14 +172,20 @@ impl<'a> Carrier<'a> {
             self.status.add(Status::INPUT_IS_OUTPUT);
             return ControlFlow::Continue(());
         }
+        let Some(running) = self.display.stop().begin() else {
+            return ControlFlow::Break(());
+        };
         let both = [input.as_fd(), output.as_fd()];
         let _flags = self.settings.direct.then(|| self.changes.direct(both));
         let begin = Instant::now();
         let outcome = self.transfer(name, &input, output);
         let report = outcome.as_ref().unwrap_or_else(zcopy::Error::report);
         self.count(name, report, begin.elapsed());
-        let Err(error) = outcome else {
-            return ControlFlow::Continue(());
+        drop(running);
+        let error = match outcome {
+            Ok(report) if report.ended() == Ended::Stopped => return ControlFlow::Break(()),
+            Ok(_) => return ControlFlow::Continue(()),
+            Err(error) => error,
         };
         match error.side() {
             Side::Sink => {
@@ -275,12 +281,16 @@ impl<'a> Carrier<'a> {
                 self.meter.witness().see(bytes);
             });
         }
-        if settings.is_watched() {
-            transfer = transfer.tick(TICK).observe(|progress| {
-                self.meter.note(progress);
-                ControlFlow::Continue(())
-            });
+        let is_watched = settings.is_watched();
+        if is_watched {
+            transfer = transfer.tick(TICK);
         }
+        transfer = transfer.observe(move |progress| {
+            if is_watched {
+                self.meter.note(progress);
+            }
+            self.display.stop().flow()
+        });
         if settings.explains {
             self.say(name, &transfer.plan()?.to_string());
         }

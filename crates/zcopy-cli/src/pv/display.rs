@@ -14,6 +14,7 @@ use super::face::Face;
 use super::meter::Meter;
 use super::settings::{Form, Output, Settings};
 use super::signals::{self, Signals};
+use super::stop::Stop;
 use crate::exit;
 use crate::tty;
 
@@ -71,6 +72,7 @@ pub(crate) struct Display {
     events: Sender<Event>,
     thread: JoinHandle<()>,
     signals: Signals,
+    stop: Arc<Stop>,
     shares_terminal: bool,
 }
 
@@ -85,12 +87,14 @@ impl Display {
     ) -> io::Result<Self> {
         let (events, receiver) = mpsc::channel();
         let signals = Signals::sent_to(events.clone())?;
+        let stop = Arc::<Stop>::default();
         let shares_terminal = shares_terminal(settings);
         let face = Face::new(
             settings.clone(),
             meter.clone(),
             output,
             changes.clone(),
+            stop.clone(),
             stage,
         )?;
         let thread = thread::Builder::new()
@@ -100,8 +104,14 @@ impl Display {
             events,
             thread,
             signals,
+            stop,
             shares_terminal,
         })
+    }
+
+    /// What a transfer is stopped by when a signal ends the process.
+    pub(super) fn stop(&self) -> &Stop {
+        &self.stop
     }
 
     /// Whether the bytes go to the terminal that this draws on, so that it has to know of each where it stands.

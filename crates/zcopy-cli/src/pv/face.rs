@@ -20,6 +20,7 @@ use super::screen::{Screen, Setup};
 use super::settings::{Form, Settings};
 use super::signals::{self, Event as Signal};
 use super::status::Status;
+use super::stop::Stop;
 use super::{json, titles};
 use crate::quote::quoted;
 use crate::{exit, sys};
@@ -35,6 +36,7 @@ const LONG: Duration = Duration::from_secs(3600);
 pub(super) struct Face {
     settings: Arc<Settings>,
     changes: Arc<Changes>,
+    stop: Arc<Stop>,
     screen: Screen,
     instrument: Instrument,
     /// What is shown of this stage.
@@ -53,6 +55,7 @@ impl Face {
         meter: Arc<Meter>,
         output: Option<OwnedFd>,
         changes: Arc<Changes>,
+        stop: Arc<Stop>,
         stage: Stage,
     ) -> io::Result<Self> {
         let mut screen = Screen::on_stderr(Setup {
@@ -74,6 +77,7 @@ impl Face {
             due: Instant::now(),
             settings,
             changes,
+            stop,
             screen,
             hook,
             line: String::new(),
@@ -354,8 +358,9 @@ impl Face {
         self.screen.close();
     }
 
-    /// Ends the process.
+    /// Ends the process, once the transfer has returned or does not.
     fn interrupted(&mut self, signal: i32) {
+        self.stop.stop(signal);
         self.changes.take_back_for_good();
         // What the terminal has echoed stands in the line.
         self.draw_again();

@@ -12,6 +12,7 @@ mod descriptors;
 mod devices;
 mod own_file;
 mod signals;
+mod stopped;
 
 mod lines;
 mod rate;

@@ -35,6 +35,7 @@ mod pacing;
 mod records;
 mod repeating;
 mod short;
+mod stopping;
 mod syncing;
 mod waiting;
 

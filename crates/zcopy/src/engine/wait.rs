@@ -183,7 +183,8 @@ pub(crate) fn wait_for<K: Kernel>(
         }
         let mut fds = [polled(&waiting[0]), polled(&waiting[n - 1])];
         match kernel.poll(&mut fds[..n], timeout) {
-            Ok(_) | Err(Errno::INTR) => {}
+            Ok(_) => {}
+            Err(Errno::INTR) => clock.interrupt(),
             Err(errno) => return Err(Fault::new("poll", Side::Neither, errno).into()),
         }
         for (index, fd) in fds[..n].iter().enumerate().rev() {

@@ -250,6 +250,7 @@ impl<K: Kernel> Fanout<'_, K> {
         match self.kernel.poll(&mut self.polled, timeout) {
             Ok(_) => Ok(()),
             Err(Errno::INTR) => {
+                self.clock.interrupt();
                 for asked in &mut self.polled {
                     asked.clear_revents();
                 }

@@ -65,6 +65,13 @@ impl<'a> Transfer<'a> {
     /// file is cloned at once. A hole is stepped over in pieces, the first of 64 MiB and each of the
     /// others twice as long as the one before.
     ///
+    /// The observer is also called when a signal interrupts a call that sleeps, if the signal's handler was installed without
+    /// `SA_RESTART`. So a handler that sets a flag can stop a transfer without a [`tick`](Self::tick). If it
+    /// runs right before the call, the call sleeps all the same: the signal has to be sent until the transfer returns.
+    ///
+    /// If a signal has cut short a call that fills a [reserved range](Transfer#shared-descriptors) of a file, a transfer that is
+    /// stopped then first fills the rest of the range, unless it can be given back.
+    ///
     /// # Panics
     ///
     /// If the observer panics, the panic goes on to the caller of [`run`](Self::run); bytes that

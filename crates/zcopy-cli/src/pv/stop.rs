@@ -1,0 +1,146 @@
+//! The early end of a transfer: it is asked to return before the process exits.
+//!
+//! A transfer reserves ranges of files whose cursors others share. If the process exited in the middle of a step, a reserved
+//! range of the output would stay a gap, and one of the input would be missed by its next reader.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::sys::{self, ThreadId};
+
+/// How long the process goes on for the transfer to return. A step takes milliseconds, unless a disk stalls.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How often a call is interrupted that may sleep. A call that begins to sleep right after an interruption is not
+/// woken by it.
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Asks the transfer that is under way to stop, from another thread.
+#[derive(Debug, Default)]
+pub(super) struct Stop {
+    is_asked: AtomicBool,
+    /// Whether the transfer knows that it is asked to. What it still does then is not to be interrupted.
+    is_heard: AtomicBool,
+    /// The thread that is in a transfer.
+    running: Mutex<Option<ThreadId>>,
+    has_ended: Condvar,
+}
+
+/// A transfer under way in this thread, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Running<'a>(&'a Stop);
+
+impl Stop {
+    /// Says that this thread begins a transfer. None if no transfer may begin any more.
+    pub(super) fn begin(&self) -> Option<Running<'_>> {
+        let mut running = self.lock();
+        if self.is_asked.load(Ordering::Relaxed) {
+            return None;
+        }
+        *running = Some(ThreadId::current());
+        Some(Running(self))
+    }
+
+    /// What an observer answers: a break once the transfer is asked to stop.
+    pub(super) fn flow(&self) -> ControlFlow<()> {
+        if !self.is_asked.load(Ordering::Relaxed) {
+            return ControlFlow::Continue(());
+        }
+        self.is_heard.store(true, Ordering::Relaxed);
+        ControlFlow::Break(())
+    }
+
+    /// Asks the transfer to stop, if there is one, and waits until it has returned, or [`EXIT_TIMEOUT`] is over. No other
+    /// one begins.
+    ///
+    /// Calls in which the transfer sleeps are interrupted by the signal that has arrived, which has to have a handler.
+    pub(super) fn stop(&self, signal: i32) {
+        let begin = Instant::now();
+        let mut running = self.lock();
+        self.is_asked.store(true, Ordering::Relaxed);
+        if running.is_some() {
+            sys::do_not_restart_calls(signal);
+        }
+        while let Some(thread) = *running
+            && begin.elapsed() < EXIT_TIMEOUT
+        {
+            if !self.is_heard.load(Ordering::Relaxed) {
+                thread.interrupt(signal);
+            }
+            let waited = self.has_ended.wait_timeout(running, INTERRUPT_INTERVAL);
+            running = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<ThreadId>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        *self.0.lock() = None;
+        self.0.has_ended.notify_all();
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+mod tests {
+    use std::io::{ErrorKind, PipeReader, Read as _};
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+    use std::thread;
+
+    use super::*;
+
+    /// Reads where nothing ever comes, until it is asked to stop.
+    fn sleep_in_read(stop: &Stop, silent: &mut PipeReader, interrupted: &AtomicUsize) {
+        let _running = stop.begin().unwrap();
+        while stop.flow().is_continue() {
+            let read = silent.read(&mut [0]);
+            assert_eq!(read.unwrap_err().kind(), ErrorKind::Interrupted);
+            interrupted.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_transfer_that_sleeps_is_woken_and_no_other_one_begins() {
+        let signal = libc::SIGUSR1;
+        signal_hook::flag::register(signal, Arc::default()).unwrap();
+        let (mut silent, _writer) = std::io::pipe().unwrap();
+        let (stop, interrupted) = (Stop::default(), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            scope.spawn(|| sleep_in_read(&stop, &mut silent, &interrupted));
+            while stop.lock().is_none() {
+                thread::yield_now();
+            }
+            stop.stop(signal);
+            assert!(stop.lock().is_none(), "it has not returned");
+        });
+        assert!(interrupted.into_inner() > 0 || stop.flow().is_break());
+        assert!(stop.begin().is_none());
+    }
+
+    #[test]
+    fn a_transfer_that_does_not_return_is_not_waited_for_for_ever() {
+        signal_hook::flag::register(libc::SIGUSR2, Arc::default()).unwrap();
+        let stop = Stop::default();
+        let running = stop.begin().unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| stop.stop(libc::SIGUSR2)).join().unwrap();
+        });
+        assert!(stop.lock().is_some());
+        drop(running);
+    }
+
+    #[test]
+    fn without_a_transfer_nothing_is_waited_for_and_no_signal_sent() {
+        let stop = Stop::default();
+        // Sent, it would end this process.
+        stop.stop(libc::SIGTERM);
+        assert!(stop.begin().is_none());
+    }
+}

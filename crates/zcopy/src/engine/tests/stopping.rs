@@ -1,0 +1,113 @@
+//! Transfers that their observers stop: what stays reserved, and when an observer is asked.
+
+use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use super::{Outcome, transfer_watched};
+use crate::options::Options;
+use crate::report::{Ended, Report};
+use crate::scripted::Scripted;
+use crate::scripted::objects::{Object, patterned};
+use crate::scripted::script::{Call, Twist};
+use crate::strategy::Strategy;
+use crate::sys::OFlags;
+
+const LEN: usize = 200_000;
+/// What the call moves that a signal cuts short.
+const SHORT: usize = 1000;
+/// What somebody else writes at the same cursor meanwhile.
+const WRITTEN: u64 = 500;
+
+/// Runs a transfer that is stopped after its first step. Somebody may write to the sink by the same cursor before that.
+fn stopped(
+    kernel: &Scripted,
+    ends: (&OwnedFd, &OwnedFd),
+    strategy: Option<Strategy>,
+    is_shared: bool,
+) -> Report {
+    let options = Options {
+        strategy,
+        observed: true,
+        ..Options::default()
+    };
+    let stop = |_: &_| {
+        if is_shared {
+            kernel.set_cursor(ends.1, kernel.cursor(ends.1) + WRITTEN);
+        }
+        ControlFlow::Break(())
+    };
+    match transfer_watched(kernel, ends, options, stop, |_| {}) {
+        Outcome::Ran(result) => result.unwrap(),
+        Outcome::Refused(failure) => panic!("{failure:?}"),
+    }
+}
+
+#[test]
+fn what_was_taken_for_a_reserved_range_is_put_there_before_a_stop() {
+    for is_shared in [false, true] {
+        for cut in [Twist::Short(SHORT), Twist::Interrupted] {
+            let kernel = Scripted::default();
+            let source = Object::feeding(false, &patterned(LEN), &[]);
+            let source = kernel.source(source, OFlags::empty());
+            let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+            kernel.twist(Call::Splice, &[Twist::Straight, cut, cut]);
+            let strategy = Some(Strategy::SplicePipe);
+            let report = stopped(&kernel, (&source, &sink), strategy, is_shared);
+            assert_eq!(report.ended(), Ended::Stopped);
+            assert_eq!(report.undelivered(), b"");
+            let n_moved = report.bytes() as usize;
+            assert!(n_moved > 2 * SHORT, "{n_moved} bytes");
+            assert!(kernel.contents(&sink) == patterned(n_moved));
+            let n_written = if is_shared { WRITTEN } else { 0 };
+            assert_eq!(kernel.cursor(&sink), report.bytes() + n_written);
+        }
+    }
+}
+
+#[test]
+fn ranges_of_two_files_are_given_back_or_filled_before_a_stop() {
+    for strategy in [Strategy::CopyFileRange, Strategy::SplicePipe] {
+        for is_shared in [false, true] {
+            let kernel = Scripted::default();
+            let source = kernel.source(Object::file(&patterned(LEN)), OFlags::empty());
+            let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+            kernel.twist(Call::CopyFileRange, &[Twist::Short(SHORT)]);
+            kernel.twist(Call::Splice, &[Twist::Straight, Twist::Short(SHORT)]);
+            let report = stopped(&kernel, (&source, &sink), Some(strategy), is_shared);
+            let case = format!("{strategy:?}, {is_shared}");
+            assert_eq!(report.ended(), Ended::Stopped, "{case}");
+            let n_moved = report.bytes();
+            let gives_back = strategy == Strategy::CopyFileRange && !is_shared;
+            assert_eq!(n_moved == SHORT as u64, gives_back, "{case}");
+            assert!(kernel.contents(&sink) == patterned(n_moved as usize));
+            assert_eq!(kernel.cursor(&source), n_moved, "{case}");
+            let n_written = if is_shared { WRITTEN } else { 0 };
+            assert_eq!(kernel.cursor(&sink), n_moved + n_written, "{case}");
+        }
+    }
+}
+
+/// A signal's handler may have told the observer something, and no tick would ask it.
+#[test]
+fn an_observer_is_asked_when_a_signal_interrupts_a_wait() {
+    let silent = || Object::feeding(false, &patterned(10), &[]).slowly(Duration::from_secs(1000));
+    for rate in [None, std::num::NonZeroU64::new(1)] {
+        let kernel = Scripted::default();
+        let source = kernel.source(silent(), OFlags::NONBLOCK);
+        let sink = kernel.sink(Object::taking(false), OFlags::empty());
+        kernel.twist(Call::Poll, &[Twist::Interrupted]);
+        let options = Options {
+            observed: true,
+            rate_limit: rate,
+            ..Options::default()
+        };
+        let stop = |_: &_| ControlFlow::Break(());
+        let outcome = transfer_watched(&kernel, (&source, &sink), options, stop, |_| {});
+        let Outcome::Ran(Ok(report)) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!((report.bytes(), report.ended()), (0, Ended::Stopped));
+        assert_eq!(kernel.elapsed(), Duration::ZERO, "{rate:?}");
+    }
+}
