@@ -54,10 +54,7 @@ impl End<'_> {
         if self.reserved > 0 {
             return Ok(len.min(self.reserved));
         }
-        let len = match self.position {
-            Some(position) => self.held_from(kernel, position, len)?,
-            None => len,
-        };
+        let len = self.held(kernel, len)?;
         if len == 0 || !self.reserve(kernel, len)? {
             return Ok(len);
         }
@@ -68,6 +65,18 @@ impl End<'_> {
             self.give_back(kernel, self.reserved - held)?;
         }
         Ok(self.reserved)
+    }
+
+    /// How many of the next `len` bytes of a source exist, as far as its size tells: all of them where it has none.
+    ///
+    /// # Errors
+    ///
+    /// What `fstat(2)` says.
+    pub(crate) fn held<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<u64> {
+        match self.position {
+            Some(position) if self.reserved == 0 => self.held_from(kernel, position, len),
+            _ => Ok(len),
+        }
     }
 
     /// Reserves `len` bytes of a source whatever its size says. What a read does not bring has to be

@@ -48,10 +48,15 @@ fn reserve<K: Kernel>(
     route: &mut Route<'_>,
     len: u64,
 ) -> std::result::Result<u64, Cause> {
-    match route.source.reserve_to_read(kernel, len)? {
-        0 => Ok(0),
-        len => route.sink.reserve_to_write(kernel, len),
+    let mut len = route.source.reserve_to_read(kernel, len)?;
+    if route.sink.goes_by_cursor() {
+        // A source that is read at an offset reserves nothing, and may hold less.
+        len = route.source.held(kernel, len)?;
     }
+    if len == 0 {
+        return Ok(0);
+    }
+    route.sink.reserve_to_write(kernel, len)
 }
 
 /// Makes the call, unless nothing was reserved for it.

@@ -3,12 +3,17 @@
 use proptest::test_runner::{Config, TestError, TestRunner};
 
 use super::properties::check;
-use crate::options::{Reflink, Sparse};
+use super::transfer;
+use crate::options::{Options, Reflink, Sparse};
 use crate::records::Counting;
 use crate::scripted::draw::{DRAWN, Drawn, worlds_with};
-use crate::scripted::objects::BLOCK;
-use crate::scripted::others::Interference;
+use crate::scripted::kernel::Scripted;
+use crate::scripted::objects::{BLOCK, Object, patterned};
+use crate::scripted::others::{Action, Interference, Target};
+use crate::scripted::script::Call;
 use crate::scripted::world::{Kind, SourceEnd, World};
+use crate::strategy::Strategy;
+use crate::sys::OFlags;
 
 /// Enough to meet every pair in company; the environment can ask for more.
 const CASES: u32 = 1000;
@@ -73,6 +78,25 @@ fn what_others_write_at_a_shared_position_is_neither_lost_nor_torn() {
         make_file(&mut sink.kind, &mut sink.is_direct);
         (sink.is_positional, sink.is_nonblocking) = (false, false);
     });
+}
+
+/// The sink's range was as long as the call may be, and what somebody else wrote meanwhile stood behind all of it.
+#[test]
+fn no_more_of_a_sink_is_reserved_than_a_source_at_an_offset_holds() {
+    let bytes = patterned(100_000);
+    let kernel = Scripted::default();
+    let source = kernel.source(Object::file(&bytes), OFlags::empty());
+    let sink = kernel.sink(Object::file(b""), OFlags::empty());
+    let (call, action) = (Call::CopyFileRange, Action::Write(9));
+    kernel.interfere(Interference::inside(call, 0, Target::Sink(0), action));
+    let options = Options {
+        source_offset: Some(0),
+        strategy: Some(Strategy::CopyFileRange),
+        ..Options::default()
+    };
+    let report = transfer(&kernel, (&source, &sink), options).unwrap();
+    assert_eq!(report.bytes(), 100_000);
+    assert_eq!(kernel.contents(&sink), [&bytes[..], b"ABCDEFGHI"].concat());
 }
 
 #[test]
