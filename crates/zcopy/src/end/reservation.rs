@@ -67,12 +67,19 @@ impl End<'_> {
         Ok(self.reserved)
     }
 
-    /// How many of the next `len` bytes of a source exist, as far as its size tells: all of them where it has none.
+    /// How many of the next `len` bytes of a source its size answers for: none of a file that claims to be empty.
     ///
     /// # Errors
     ///
     /// What `fstat(2)` says.
-    pub(crate) fn held<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<u64> {
+    pub(crate) fn surely_held<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<u64> {
+        let len = self.held(kernel, len)?;
+        let is_unsure = self.endpoint.kind == Kind::Regular && self.endpoint.size.is_none();
+        Ok(if is_unsure { 0 } else { len })
+    }
+
+    /// How many of the next `len` bytes of a source exist, as far as its size tells: all of them where it has none.
+    fn held<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<u64> {
         match self.position {
             Some(position) if self.reserved == 0 => self.held_from(kernel, position, len),
             _ => Ok(len),

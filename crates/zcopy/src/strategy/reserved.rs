@@ -48,15 +48,19 @@ fn reserve<K: Kernel>(
     route: &mut Route<'_>,
     len: u64,
 ) -> std::result::Result<u64, Cause> {
-    let mut len = route.source.reserve_to_read(kernel, len)?;
-    if route.sink.goes_by_cursor() {
-        // A source that is read at an offset reserves nothing, and may hold less.
-        len = route.source.held(kernel, len)?;
+    let len = if route.sink.goes_by_cursor() {
+        // What may not come would leave a gap.
+        route.source.surely_held(kernel, len)?
+    } else {
+        len
+    };
+    match len {
+        0 => Ok(0),
+        len => match route.source.reserve_to_read(kernel, len)? {
+            0 => Ok(0),
+            len => route.sink.reserve_to_write(kernel, len),
+        },
     }
-    if len == 0 {
-        return Ok(0);
-    }
-    route.sink.reserve_to_write(kernel, len)
 }
 
 /// Makes the call, unless nothing was reserved for it.

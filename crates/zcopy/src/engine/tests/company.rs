@@ -83,20 +83,28 @@ fn what_others_write_at_a_shared_position_is_neither_lost_nor_torn() {
 /// The sink's range was as long as the call may be, and what somebody else wrote meanwhile stood behind all of it.
 #[test]
 fn no_more_of_a_sink_is_reserved_than_a_source_at_an_offset_holds() {
-    let bytes = patterned(100_000);
-    let kernel = Scripted::default();
-    let source = kernel.source(Object::file(&bytes), OFlags::empty());
-    let sink = kernel.sink(Object::file(b""), OFlags::empty());
-    let (call, action) = (Call::CopyFileRange, Action::Write(9));
-    kernel.interfere(Interference::inside(call, 0, Target::Sink(0), action));
-    let options = Options {
-        source_offset: Some(0),
-        strategy: Some(Strategy::CopyFileRange),
-        ..Options::default()
-    };
-    let report = transfer(&kernel, (&source, &sink), options).unwrap();
-    assert_eq!(report.bytes(), 100_000);
-    assert_eq!(kernel.contents(&sink), [&bytes[..], b"ABCDEFGHI"].concat());
+    // By a range that was too long, or by going back over it: the call in which somebody else writes.
+    for (len, call, nth) in [(100_000, Call::CopyFileRange, 0), (0, Call::Seek, 2)] {
+        let bytes = patterned(len);
+        let kernel = Scripted::default();
+        let source = kernel.source(Object::file(&bytes), OFlags::empty());
+        let sink = kernel.sink(Object::file(b""), OFlags::empty());
+        kernel.interfere(Interference::inside(
+            call,
+            nth,
+            Target::Sink(0),
+            Action::Write(9),
+        ));
+        let options = Options {
+            source_offset: Some(0),
+            strategy: Some(Strategy::CopyFileRange),
+            ..Options::default()
+        };
+        let report = transfer(&kernel, (&source, &sink), options).unwrap();
+        assert_eq!(report.bytes(), len as u64);
+        assert_eq!(kernel.contents(&sink)[..len], bytes);
+        assert!(kernel.contents(&sink).len() <= len + 9, "{len} bytes");
+    }
 }
 
 #[test]
