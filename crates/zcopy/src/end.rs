@@ -3,10 +3,12 @@
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use crate::endpoint::{Endpoint, Kind};
+use crate::endpoint::{self, Endpoint, Kind};
 use crate::fault::{Fault, Side};
 use crate::options::SyncData;
-use crate::sys::{Errno, Kernel, OFlags, Patience, PollFd, PollFlags, Result, SeekFrom, retried};
+use crate::sys::{
+    Errno, Kernel, OFlags, Patience, PollFd, PollFlags, Result, SeekFrom, Status, retried,
+};
 
 mod reservation;
 
@@ -32,8 +34,8 @@ pub(crate) struct End<'fd> {
     /// How long the caller lets a blocking socket wait, for ever being [`Duration::MAX`]. The kernel
     /// is asked once, when it first matters.
     time_out: Option<Duration>,
-    /// Whether the kernel has no call at all that moves bytes here, once that was asked.
-    is_inert: Option<bool>,
+    /// Whether there is nothing here that could be waited for, once that was asked.
+    is_never_ready: Option<bool>,
 }
 
 /// How an end knows where the next byte is.
@@ -68,7 +70,7 @@ impl<'fd> End<'fd> {
             is_shared: false,
             room: Some(endpoint.free.map_or(0, reservation::room_in)),
             time_out: None,
-            is_inert: None,
+            is_never_ready: None,
         }
     }
 
@@ -214,22 +216,26 @@ impl<'fd> End<'fd> {
         (time_out < Duration::MAX).then_some(time_out)
     }
 
-    /// Whether no call ever moves bytes here, so that it is no use to wait for them: it is a source that has no read
-    /// operation, or a sink that has no write operation. The kernel is asked once.
+    /// Whether it is no use to wait until it is ready: it never will be, or its calls never sleep. The next call says
+    /// more. The kernel is asked once.
     ///
-    /// A `timerfd`, `signalfd`, `pidfd` or `epoll` never polls as writable, and says `EINVAL` to a write.
-    pub(crate) fn is_inert<K: Kernel>(&mut self, kernel: &K, side: Side) -> bool {
-        if self.endpoint.kind != Kind::Other {
-            return false;
-        }
-        let (fd, is_known) = (self.fd, self.is_inert);
-        let ask = || {
-            let answer = match side {
-                Side::Source => kernel.read_nothing(fd),
-                _ => kernel.write_nothing(fd),
-            };
-            answer == Err(Errno::INVAL)
+    /// # Kernel notes
+    ///
+    /// - A `timerfd`, `signalfd`, `pidfd` or `epoll` has no write operation, never polls as writable, and says `EINVAL`
+    ///   to a write. Others have no read operation.
+    /// - A socket that listens moves no bytes.
+    /// - `/dev/kmsg` is never polled as writable, and a write to it does not sleep.
+    pub(crate) fn is_never_ready<K: Kernel>(&mut self, kernel: &K, side: Side) -> bool {
+        let (fd, kind) = (self.fd, self.endpoint.kind);
+        let ask = || match (kind, side) {
+            (Kind::Stream | Kind::Datagram, _) => kernel.is_listening(fd) == Ok(true),
+            (Kind::Other, Side::Source) => kernel.read_nothing(fd) == Err(Errno::INVAL),
+            (Kind::Other, _) => {
+                let is_log = |status: Status| endpoint::is_kernel_log(&status);
+                kernel.write_nothing(fd) == Err(Errno::INVAL) || kernel.fstat(fd).is_ok_and(is_log)
+            }
+            _ => false,
         };
-        *self.is_inert.insert(is_known.unwrap_or_else(ask))
+        *self.is_never_ready.get_or_insert_with(ask)
     }
 }

@@ -349,6 +349,13 @@ impl Kind {
     }
 }
 
+/// Whether it is `/dev/kmsg`.
+pub(crate) fn is_kernel_log(status: &Status) -> bool {
+    let number = status.names_device;
+    let number = (rustix::fs::major(number), rustix::fs::minor(number));
+    status.file_type == FileType::CharacterDevice && number == (1, 11)
+}
+
 impl FileSystem {
     /// Whether `fstatfs(2)` tells the block that it reads at once, and not something else: a cluster, or
     /// what a server likes.

@@ -88,6 +88,8 @@ pub(crate) trait Kernel {
     fn fstat(&self, fd: BorrowedFd<'_>) -> Result<Status>;
     fn status_flags(&self, fd: BorrowedFd<'_>) -> Result<OFlags>;
     fn socket_type(&self, fd: BorrowedFd<'_>) -> Result<SocketType>;
+    /// Whether a socket accepts connections (`SO_ACCEPTCONN`), so that no bytes go through it.
+    fn is_listening(&self, fd: BorrowedFd<'_>) -> Result<bool>;
     fn file_system(&self, fd: BorrowedFd<'_>) -> Result<FileSystemStatus>;
     /// The size of a block device in bytes.
     fn device_size(&self, fd: BorrowedFd<'_>) -> Result<u64>;
@@ -219,6 +221,10 @@ impl Kernel for Linux {
 
     fn socket_type(&self, fd: BorrowedFd<'_>) -> Result<SocketType> {
         rustix::net::sockopt::socket_type(fd)
+    }
+
+    fn is_listening(&self, fd: BorrowedFd<'_>) -> Result<bool> {
+        rustix::net::sockopt::socket_acceptconn(fd)
     }
 
     fn file_system(&self, fd: BorrowedFd<'_>) -> Result<FileSystemStatus> {

@@ -166,7 +166,7 @@ pub(crate) fn wait_for<K: Kernel>(
     for index in (0..n).rev() {
         let (side, end) = &mut ends[index];
         // The call will say why it moves nothing, which no wait would.
-        if clock.ticks() && end.is_inert(kernel, *side) {
+        if clock.ticks() && end.is_never_ready(kernel, *side) {
             n -= 1;
             ends.swap(index, n);
         }

@@ -99,7 +99,7 @@ impl<'a> Branch<'a> {
             || is_told
             || !self.route.sink.endpoint.can_block()
             || self.route.sink.is_writable(kernel)
-            || self.route.sink.is_inert(kernel, Side::Sink);
+            || self.route.sink.is_never_ready(kernel, Side::Sink);
         self.blocked = !is_ready;
         is_ready
     }

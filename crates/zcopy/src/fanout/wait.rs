@@ -31,7 +31,13 @@ impl<K: Kernel> Fanout<'_, K> {
         {
             return Ok(Some(Ended::Eof));
         }
-        if self.clock.ticks() && self.hub.route.source.is_inert(&self.kernel, Side::Source) {
+        if self.clock.ticks()
+            && self
+                .hub
+                .route
+                .source
+                .is_never_ready(&self.kernel, Side::Source)
+        {
             // A read will say why nothing comes, which no wait would.
             return Ok(None);
         }

@@ -49,6 +49,10 @@ impl Kernel for &Scripted {
         Ok(self.state.borrow().descriptor(fd.as_raw_fd()).flags)
     }
 
+    fn is_listening(&self, _: BorrowedFd<'_>) -> Result<bool> {
+        Ok(false)
+    }
+
     fn socket_type(&self, fd: BorrowedFd<'_>) -> Result<SocketType> {
         match self.state.borrow_mut().object(fd) {
             Object::Channel(channel) if channel.is_stream => Ok(SocketType::STREAM),

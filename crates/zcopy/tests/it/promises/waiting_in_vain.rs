@@ -2,8 +2,10 @@
 
 use std::fs::File;
 use std::io::ErrorKind;
+use std::net::TcpListener;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -17,7 +19,7 @@ use zcopy::{Ended, Side, Strategy, Transfer};
 use crate::ends::{pipe, unix};
 use crate::files::{assert_same, file, pattern, read_to_end, write_all};
 use crate::options::asked;
-use crate::skip::has_program;
+use crate::skip::{has_program, skip};
 
 /// Long enough never to come.
 const HOUR: Duration = Duration::from_secs(3600);
@@ -124,6 +126,53 @@ fn promise_5_a_sink_that_is_never_writable_fails_with_and_without_a_tick() {
 #[test]
 fn promise_5_a_source_that_is_never_readable_fails_with_and_without_a_tick() {
     is_refused(Side::Source, 1..3);
+}
+
+#[test]
+fn promise_5_a_socket_that_listens_fails_with_and_without_a_tick() {
+    for (nth, tick) in with_and_without_a_tick(0..4) {
+        let (to_listener, is_unix) = (nth % 2 == 0, nth / 2 == 0);
+        let what = format!("{to_listener}, {is_unix}, {tick:?}");
+        let dir = tempfile::tempdir().unwrap();
+        let listener: OwnedFd = if is_unix {
+            UnixListener::bind(dir.path().join("socket"))
+                .unwrap()
+                .into()
+        } else {
+            TcpListener::bind("127.0.0.1:0").unwrap().into()
+        };
+        let outcome = at_once(&what, move || {
+            let (here, there) = (file(b"hello"), file(b""));
+            let transfer = if to_listener {
+                Transfer::new(&here, &listener)
+            } else {
+                Transfer::new(&listener, &there)
+            };
+            asked(transfer, None, tick).run()
+        });
+        let side = if to_listener {
+            Side::Sink
+        } else {
+            Side::Source
+        };
+        assert_eq!(outcome.unwrap_err().side(), side, "{what}");
+    }
+}
+
+/// It is never polled as writable.
+#[test]
+fn promise_5_the_kernel_log_is_written_to_with_and_without_a_tick() {
+    for (_, tick) in with_and_without_a_tick(0..1) {
+        let Ok(log) = File::options().write(true).open("/dev/kmsg") else {
+            return skip("/dev/kmsg cannot be opened for writing");
+        };
+        let what = format!("{tick:?}");
+        let outcome = at_once(&what, move || {
+            let source = file(b"<7>zcopy: a line of its tests\n");
+            asked(Transfer::new(&source, &log), None, tick).run()
+        });
+        assert_eq!(outcome.unwrap().bytes(), 30, "{what}");
+    }
 }
 
 /// An eventfd that is full is waited for: it has a write operation.
