@@ -171,7 +171,7 @@ impl<'a> BadPlaces<'a> {
     }
 
     /// A read of `len` bytes at `position` failed, and the source, or what is wanted of it, ends at
-    /// `end`. It is made again for its first piece, and for nothing else; if it was so made, the piece is skipped.
+    /// `end`. The piece is skipped if the read was one of that piece alone. Otherwise the first piece is read by itself next.
     pub(crate) fn could_not_read(&mut self, position: u64, len: u64, end: u64, errno: Errno) {
         let grain = self.grain();
         let first = position - position % grain;

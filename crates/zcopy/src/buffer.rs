@@ -10,8 +10,8 @@ pub(crate) const FULL: usize = 256 << 10;
 /// the size from which the allocator asks the kernel for memory.
 pub(crate) const SMALL: usize = 32 << 10;
 
-/// The least that is allocated: enough for a read that is likely to find the end. To zero [`SMALL`] bytes for it took as long as
-/// two system calls.
+/// The smallest allocation: enough for a read that will probably find the end. Zeroing [`SMALL`] bytes for that read took as
+/// long as two system calls.
 pub(crate) const LEAST: usize = 4096;
 
 /// What `O_DIRECT` asks of memory, lengths and positions on every disk that there is: a page. Most ask

@@ -34,7 +34,7 @@ pub(crate) struct End<'fd> {
     /// How long the caller lets a blocking socket wait, for ever being [`Duration::MAX`]. The kernel
     /// is asked once, when it first matters.
     time_out: Option<Duration>,
-    /// Whether there is nothing here that could be waited for, once that was asked.
+    /// The answer of [`End::is_never_ready`], once the kernel was asked.
     is_never_ready: Option<bool>,
 }
 
@@ -216,8 +216,8 @@ impl<'fd> End<'fd> {
         (time_out < Duration::MAX).then_some(time_out)
     }
 
-    /// Whether it is no use to wait until it is ready: it never will be, or its calls never sleep. The next call says
-    /// more. The kernel is asked once.
+    /// Whether waiting is useless: the descriptor never becomes ready, or its calls never sleep. The next call gives the
+    /// reason. The kernel is asked once.
     ///
     /// # Kernel notes
     ///

@@ -7,8 +7,8 @@ use crate::sys::{Errno, Kernel, Patience, Result, SpliceFlags, retried};
 /// What is asked for, and what an unprivileged user may have (`/proc/sys/fs/pipe-max-size`).
 pub(crate) const WANTED: usize = 1 << 20;
 
-/// What the kernel gives a pipe whose size nobody asks for, and the least that is worth having: below, read and write
-/// are faster. A user over the budget (`/proc/sys/fs/pipe-user-pages-soft`) is given pipes of one or two pages.
+/// The kernel's default size of a pipe, and the smallest size that is worth having: below it, read and write are faster.
+/// A user over the budget (`/proc/sys/fs/pipe-user-pages-soft`) is given pipes of one or two pages.
 pub(crate) const DEFAULT_CAPACITY: usize = 64 << 10;
 
 /// The most that a packet of a pipe may hold, in bytes. A packet is one slot of a pipe, which is one page, and this

@@ -54,34 +54,34 @@ impl End<'_> {
         if self.reserved > 0 {
             return Ok(len.min(self.reserved));
         }
-        let len = self.held(kernel, len)?;
+        let len = self.clamp_to_eof(kernel, len)?;
         if len == 0 || !self.reserve(kernel, len)? {
             return Ok(len);
         }
         if self.is_shared
             && let Some(position) = self.position
         {
-            let held = self.held_from(kernel, position, self.reserved)?;
+            let held = self.clamp_to_eof_from(kernel, position, self.reserved)?;
             self.give_back(kernel, self.reserved - held)?;
         }
         Ok(self.reserved)
     }
 
-    /// How many of the next `len` bytes of a source its size answers for: none of a file that claims to be empty.
+    /// Clamps `len` to the bytes that the source's size promises from here on: 0 if the file claims to be empty.
     ///
     /// # Errors
     ///
     /// What `fstat(2)` says.
-    pub(crate) fn surely_held<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<u64> {
-        let len = self.held(kernel, len)?;
+    pub(crate) fn clamp_to_known_eof<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<u64> {
+        let len = self.clamp_to_eof(kernel, len)?;
         let is_unsure = self.endpoint.kind == Kind::Regular && self.endpoint.size.is_none();
         Ok(if is_unsure { 0 } else { len })
     }
 
-    /// How many of the next `len` bytes of a source exist, as far as its size tells: all of them where it has none.
-    fn held<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<u64> {
+    /// Clamps `len` to the bytes from here to the end of the file, if the position is known.
+    fn clamp_to_eof<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<u64> {
         match self.position {
-            Some(position) if self.reserved == 0 => self.held_from(kernel, position, len),
+            Some(position) if self.reserved == 0 => self.clamp_to_eof_from(kernel, position, len),
             _ => Ok(len),
         }
     }
@@ -180,15 +180,15 @@ impl End<'_> {
         Ok(true)
     }
 
-    /// How many of `len` bytes from `position` on the file holds; all of them if it claims to be empty.
+    /// Clamps `len` to the bytes from `position` to the end of the file. A file that claims to be empty clamps nothing.
     ///
-    /// The kernel is asked for the size where the known one has been reached, or is that of a file which others use too.
-    fn held_from<K: Kernel>(&mut self, kernel: &K, position: u64, len: u64) -> Result<u64> {
+    /// The kernel is asked for the size if the known one has been reached, or if others move the cursor too.
+    fn clamp_to_eof_from<K: Kernel>(&mut self, kernel: &K, position: u64, len: u64) -> Result<u64> {
         let known = self.endpoint.size.unwrap_or(0);
         if position < known && !self.is_shared {
             return Ok(len.min(known - position));
         }
-        // It may have grown, or shrunk, since then.
+        // The file may have grown, or shrunk, since then.
         if self.endpoint.kind != Kind::Block {
             let size = kernel.fstat(self.fd)?.size;
             self.endpoint.size = Some(size).filter(|&size| size > 0);
@@ -230,7 +230,7 @@ impl End<'_> {
             return Ok(());
         }
         let held = match self.position {
-            Some(position) => self.held_from(kernel, position, self.reserved)?,
+            Some(position) => self.clamp_to_eof_from(kernel, position, self.reserved)?,
             None => 0,
         };
         self.give_back(kernel, self.reserved - held)
@@ -374,7 +374,7 @@ impl End<'_> {
     }
 }
 
-/// How much may be reserved where so much is free: others may fill the disk at the same time.
+/// Returns how many of `free` bytes may be reserved: others may fill the disk at the same time.
 pub(super) fn room_in(free: u64) -> u64 {
     free.saturating_sub(SPARE_ROOM) / 4
 }

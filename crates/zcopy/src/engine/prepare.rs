@@ -89,7 +89,7 @@ fn deserves_survey(source: &Endpoint, sink: &Endpoint, options: &Options) -> boo
     is_long || is_particular_enough(source, sink, options)
 }
 
-/// Whether something is asked for that only a closer look at both ends can give.
+/// Whether an option needs facts that only a closer look at both ends gives.
 pub(super) fn is_particular_enough(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
     source.is_same(sink)
         || source.direct

@@ -140,7 +140,7 @@ fn is_open<K: Kernel>(
         && is_small(kernel, (fd, source), sink)
 }
 
-/// The most that a file may hold to be small, if nothing but the sink is known.
+/// The largest size of a small file that goes to this sink.
 fn small_into(sink: &Endpoint) -> u64 {
     match sink.kind {
         Kind::Regular | Kind::Null => plan::SMALL_FILE,
@@ -148,7 +148,7 @@ fn small_into(sink: &Endpoint) -> u64 {
     }
 }
 
-/// Whether a file claims at most 32 KiB, or 64 KiB that the plan would read and write too, and of which no hole is to be kept.
+/// Whether a file claims at most 32 KiB, or claims at most 64 KiB, has no holes, and would be read and written by the plan too.
 fn is_small<K: Kernel>(
     kernel: &K,
     (fd, source): (BorrowedFd<'_>, &mut Endpoint),

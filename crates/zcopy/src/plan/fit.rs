@@ -7,8 +7,8 @@ use crate::pipe::LARGEST_PACKET;
 use crate::report::PageSharing;
 use crate::strategy::Strategy;
 
-/// Up to this size a private pipe between two file systems takes longer to make than it saves: measured 0.78 to 0.88 times the
-/// speed of read and write at 64 and 128 KiB, level at 256.
+/// Up to this size a private pipe between two file systems takes longer to make than it saves: it measured 0.78 to 0.88 times the
+/// speed of read and write at 64 and 128 KiB, and was level at 256.
 const SMALL_ACROSS: u64 = 128 << 10;
 
 /// A read that wants less of a pipe than this may cut a packet.
@@ -139,11 +139,11 @@ fn why_read_and_write(
     }
 }
 
-/// Whether up to [`SMALL_FILE`] bytes of this file are read and written: where they go to is ready at once, and no server could
+/// Whether read and write move up to [`SMALL_FILE`] bytes of this file fastest: the sink is always ready, and no server could
 /// do the copying.
 ///
-/// A clone on xfs takes longer too: measured 0.87 times the speed of read and write at 64 KiB, 1.13 times at 128. On
-/// btrfs it takes less than half the time.
+/// A clone on xfs takes longer too: it measured 0.87 times the speed of read and write at 64 KiB, and 1.13 times at 128. A clone
+/// on btrfs takes less than half the time.
 pub(crate) fn reads_small_file(source: &Endpoint, sink: &Endpoint) -> bool {
     use FileSystem::{Ext4, Tmpfs, Xfs};
     source.kind == Kind::Regular

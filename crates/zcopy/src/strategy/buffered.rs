@@ -110,7 +110,7 @@ pub(crate) fn fill<K: Kernel>(
     } else {
         let expected = match source.size {
             _ if route.buffer.was_filled() => u64::MAX,
-            // As below: one more than a pipe has, as a rule.
+            // A full pipe, and one byte more, for the same reason as below.
             None if source.kind == Kind::Pipe => pipe::DEFAULT_CAPACITY as u64 + 1,
             // One more than it has, so that the end does not look like a full buffer.
             Some(size) => size.saturating_add(1).max(in_pipe),

@@ -49,8 +49,8 @@ fn reserve<K: Kernel>(
     len: u64,
 ) -> std::result::Result<u64, Cause> {
     let len = if route.sink.goes_by_cursor() {
-        // What may not come would leave a gap.
-        route.source.surely_held(kernel, len)?
+        // Bytes that do not come would leave a gap in the sink.
+        route.source.clamp_to_known_eof(kernel, len)?
     } else {
         len
     };
