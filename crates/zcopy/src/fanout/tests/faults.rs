@@ -294,3 +294,32 @@ fn a_disk_that_fails_to_sync_detaches_its_sink_and_the_rest_goes_on() {
     assert_eq!(kernel.contents(&sinks[1]), patterned(100_000));
     assert!(kernel.answers(Call::SyncData).len() > 2);
 }
+
+/// Behind an urgent mark a read brings what a splice does not, and a write gives it to the private pipe.
+#[test]
+fn a_private_pipe_that_takes_nothing_is_no_sink_s_failure_and_loses_nothing() {
+    const MARK: usize = 1000;
+    for refused in [&[Twist::Nothing][..], &[Twist::Short(10), Twist::Nothing]] {
+        let kernel = Scripted::default();
+        let mut object = Object::feeding(true, &patterned(LONG), &[]);
+        if let Object::Channel(channel) = &mut object {
+            channel.marks.push_back(MARK as u64);
+        }
+        let source = kernel.source(object, OFlags::empty());
+        let sinks = [pipe(&kernel), file(&kernel)];
+        kernel.twist(Call::Write, refused);
+        let error = fan_out(&kernel, (&source, &sinks), options(), OnSinkError::Detach);
+        let error = error.unwrap_err();
+        assert_eq!((error.side(), error.call()), (Side::Neither, Some("write")));
+        assert!(
+            error
+                .report()
+                .sinks()
+                .iter()
+                .all(|sink| sink.error().is_none())
+        );
+        assert_eq!(error.bytes(), MARK as u64);
+        let rest = [error.undelivered(), &kernel.contents(&source)].concat();
+        assert!(rest == patterned(LONG)[MARK..], "{error:#}");
+    }
+}
