@@ -27,6 +27,24 @@ pub(crate) fn settle(
 }
 
 impl SourceEnd {
+    /// How long it may become by what others do.
+    pub(crate) fn most_len(&self, company: &[Interference]) -> usize {
+        let actions = || {
+            let others = company.iter();
+            let others = others.filter(|other| matches!(other.target, Target::Source(_)));
+            others.map(|other| other.action)
+        };
+        let longest = actions().filter_map(|action| match action {
+            Action::Extend(to) => Some(to as usize),
+            _ => None,
+        });
+        let appended = actions().filter_map(|action| match action {
+            Action::Append(n) => Some(n),
+            _ => None,
+        });
+        longest.fold(self.len, usize::max) + appended.sum::<usize>()
+    }
+
     /// Whether others can do this to it, and what becomes of it can be told.
     pub(crate) fn admits(&self, action: Action, may_sleep: bool) -> bool {
         let is_file = self.kind == Kind::File && self.claims.is_none();
