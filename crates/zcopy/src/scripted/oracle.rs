@@ -11,6 +11,7 @@ use super::objects::{File, Object};
 use super::others::{Effect, FAR};
 use super::script::Call;
 use super::world::{Kind, SinkEnd, SourceEnd};
+use crate::sys::Errno;
 
 /// What a judge finds wrong.
 pub(crate) type Verdict<T> = Result<T, String>;
@@ -266,9 +267,12 @@ fn changed(
     start: usize,
     delivered: &[u8],
 ) -> Data {
+    let unseen = cut_while_searched(kernel, versions);
     let is_version = |place: usize, byte: u8| {
+        let mut unseen = unseen.iter();
+        let is_unseen = byte == 0 && unseen.any(|range| range.contains(&place));
         let mut versions = versions.iter();
-        versions.any(|(_, version)| version.get(place) == Some(&byte))
+        is_unseen || versions.any(|(_, version)| version.get(place) == Some(&byte))
     };
     let mut bytes = Vec::with_capacity(delivered.len());
     for (nth, byte) in delivered.iter().enumerate() {
@@ -297,6 +301,32 @@ fn changed(
     };
     let least = least.saturating_sub(start).min(bytes.len());
     Data { bytes, least }
+}
+
+/// The places that a file had before a search for data, and after it, and not at the time. If it found none there, that is
+/// taken for a hole: the size of a file and where its data is are two questions, and nobody can help what others do
+/// between them.
+fn cut_while_searched(kernel: &Scripted, versions: &[(usize, Vec<u8>)]) -> Vec<Range<usize>> {
+    let state = kernel.state.borrow();
+    let log = state.log.iter().enumerate();
+    let searches = log.filter(|(_, entry)| **entry == (Call::SeekExtent, Err(Errno::NXIO)));
+    let mut places = Vec::new();
+    for (nth, _) in searches {
+        // What others do inside a call is noted before it, and what they do behind it before the next.
+        let is_near = |(until, _): &&(usize, Vec<u8>)| *until == nth || *until == nth + 1;
+        let Some(first) = versions.iter().position(|version| is_near(&version)) else {
+            continue;
+        };
+        let n_near = versions.iter().filter(is_near).count();
+        let near = versions[first..].iter().take(n_near + 1);
+        let lens: Vec<usize> = near.map(|(_, version)| version.len()).collect();
+        for (index, len) in lens.iter().enumerate() {
+            let longest = |lens: &[usize]| lens.iter().copied().max().unwrap_or(0);
+            let (before, after) = (longest(&lens[..index]), longest(&lens[index + 1..]));
+            places.push(*len..before.min(after));
+        }
+    }
+    places
 }
 
 /// Judges the position of a source's open file, after a transfer that has delivered or handed back `n` bytes.
