@@ -51,9 +51,7 @@ impl SourceEnd {
         let is_channel = matches!(self.kind, Kind::Pipe | Kind::Stream);
         match action {
             // Who reads a part of a packet destroys the rest.
-            Action::Read(_) => {
-                is_file && !self.is_direct || is_channel && may_sleep && !self.is_packet
-            }
+            Action::Read(_) => is_file || is_channel && may_sleep && !self.is_packet,
             Action::Write(_) | Action::WriteAt(..) => false,
             Action::Append(_) | Action::Truncate(_) | Action::Extend(_) | Action::Punch(..) => {
                 is_file && !self.is_direct

@@ -79,8 +79,9 @@ fn what_others_write_at_a_shared_position_is_neither_lost_nor_torn() {
 fn what_others_read_at_a_shared_position_is_not_delivered_too() {
     let sharing = DRAWN.sharing;
     run(Drawn { sharing, ..ALONE }, |world| {
+        let is_direct = world.source.is_direct;
         make_source_file(&mut world.source);
-        world.source.is_positional = false;
+        (world.source.is_direct, world.source.is_positional) = (is_direct, false);
     });
 }
 
