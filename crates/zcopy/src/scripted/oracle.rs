@@ -71,6 +71,19 @@ fn pieces(
     pieces
 }
 
+/// Where others read after the last call that the transfer made, but for those that give something back.
+fn read_at_last(kernel: &Scripted, fd: &OwnedFd) -> Vec<u64> {
+    let state = kernel.state.borrow();
+    let object = state.descriptor(fd.as_raw_fd()).object;
+    let deeds = state.deeds.iter().filter(|deed| deed.object == object);
+    let late = deeds.filter(|deed| deed.n_calls == state.log.len());
+    let places = late.filter_map(|deed| match &deed.effect {
+        Effect::Read(place, _) => Some(*place),
+        _ => None,
+    });
+    places.collect()
+}
+
 /// Bytes that others read, in all.
 pub(crate) fn n_read(kernel: &Scripted, fd: &OwnedFd) -> u64 {
     let read = read(kernel, fd);
@@ -199,7 +212,8 @@ pub(crate) struct Data {
 }
 
 /// What there was to move from a source that holds `bytes`: what others read is not, and of a file that others changed
-/// every byte is one that the file had there at some time. `sink` holds `n` bytes.
+/// every byte is one that the file had there at some time. `sink` holds `n` bytes. If bytes are given back to the source in the end,
+/// others may have read them since, which the transfer had read before.
 ///
 /// # Errors
 ///
@@ -209,6 +223,7 @@ pub(crate) fn data(
     (fd, end): (&OwnedFd, &SourceEnd),
     bytes: &[u8],
     (sink, sink_end, n): (&OwnedFd, &SinkEnd, usize),
+    is_given_back: bool,
 ) -> Verdict<Data> {
     let start = if end.is_file() { end.start } else { 0 };
     let versions = versions(kernel, fd);
@@ -220,12 +235,15 @@ pub(crate) fn data(
     let mut data = bytes[start..].to_vec();
     let mut next = u64::MAX;
     if !end.is_positional {
+        let late = read_at_last(kernel, fd);
         for (place, piece) in read(kernel, fd).iter().rev() {
             let to = place + piece.len() as u64;
             if to > next {
                 return Err(format!("others read {next} twice"));
             }
-            data.drain(*place as usize - start..to as usize - start);
+            if !(is_given_back && late.contains(place)) {
+                data.drain(*place as usize - start..to as usize - start);
+            }
             next = *place;
         }
     }

@@ -79,7 +79,7 @@ pub(super) fn check_as(
         Err(error) => error.as_ref().map_or(0, Error::bytes),
     };
     let delivered = (&sink, &world.sink, n_bytes as usize);
-    let data = data(&kernel, (&source, &world.source), read_as, delivered);
+    let data = data(&kernel, (&source, &world.source), read_as, delivered, false);
     let judge = Judge {
         world,
         data: data.map_err(TestCaseError::fail)?,
