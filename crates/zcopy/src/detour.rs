@@ -193,7 +193,8 @@ fn opened<K: Kernel>(kernel: &K, end: &End<'_>, access: OFlags) -> Option<OwnedF
     Some(own)
 }
 
-/// Reads once by `read`, which is told where: the bytes are reserved first, and what it does not bring is given back.
+/// Reads once by `read`, which is told where: the bytes are reserved first, and what it does not bring is given back. Where
+/// others have gone on behind, what the file holds of that stays reserved, for the next read.
 fn reserved<K: Kernel>(
     kernel: &K,
     source: &mut End<'_>,
@@ -214,8 +215,8 @@ fn reserved<K: Kernel>(
     let position = source.place(kernel)?;
     let answer = read(source, position, &mut room[..len]);
     match answer {
-        // A read of a file is short at its end alone.
-        Ok(n) => source.give_back(kernel, (len - n) as u64)?,
+        // Short at the end of the file, before a bad place, or because of a signal.
+        Ok(n) => source.give_back_behind(kernel, n as u64)?,
         Err(_) => {
             source.release(kernel);
         }

@@ -168,7 +168,10 @@ impl<'a, K: Kernel> Fanout<'a, K> {
 
     /// Moves everything, sleeping where the descriptors make it sleep.
     pub(crate) fn run(mut self) -> Result<Report, Error> {
-        let outcome = self.drive();
+        let mut outcome = self.drive();
+        if let Ok(Ended::Stopped) = outcome {
+            outcome = self.fill_reserved().map(|()| Ended::Stopped);
+        }
         self.finish(outcome)
     }
 

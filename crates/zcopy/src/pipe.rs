@@ -100,15 +100,21 @@ impl Pipe {
 }
 
 /// Whether a pipe holds nothing and nobody has it open for writing, which a read would tell by 0.
+pub(crate) fn has_ended<K: Kernel>(kernel: &K, pipe: BorrowedFd<'_>) -> bool {
+    peek(kernel, pipe) == Ok(0)
+}
+
+/// What a read of one byte would say of a pipe. Nothing is taken.
 ///
 /// A FIFO that is opened for reading in non-blocking mode, and never was for writing, polls as if its writer were to be
-/// waited for. `tee(2)` says what a read would, and takes nothing.
-pub(crate) fn has_ended<K: Kernel>(kernel: &K, pipe: BorrowedFd<'_>) -> bool {
-    let Ok((_reader, writer)) = kernel.pipe() else {
-        return false;
-    };
-    let flags = SpliceFlags::NONBLOCK;
-    retried(|| kernel.tee(pipe, writer.as_fd(), 1, flags)) == Ok(0)
+/// waited for. `tee(2)` tells.
+///
+/// # Errors
+///
+/// `EAGAIN` if it is empty, and may yet be written to. Any other errno says that the pipe could not be asked.
+pub(crate) fn peek<K: Kernel>(kernel: &K, pipe: BorrowedFd<'_>) -> Result<usize> {
+    let (_reader, writer) = kernel.pipe()?;
+    retried(|| kernel.tee(pipe, writer.as_fd(), 1, SpliceFlags::NONBLOCK))
 }
 
 /// Enlarges a pipe to `wanted` bytes or as near as the user's budget allows, and returns the new capacity

@@ -236,6 +236,21 @@ impl End<'_> {
         self.give_back(kernel, self.reserved - held)
     }
 
+    /// Gives back what is reserved of a source behind the next `n` bytes, which a read has brought and [`End::advance`] is
+    /// yet to be told of.
+    ///
+    /// # Errors
+    ///
+    /// As [`End::give_back_rest`].
+    pub(crate) fn give_back_behind<K: Kernel>(&mut self, kernel: &K, n: u64) -> Result<()> {
+        let n = n.min(self.reserved);
+        self.advance(n);
+        let given_back = self.give_back_rest(kernel);
+        self.position = self.position.map(|position| position - n);
+        self.reserved += n;
+        given_back
+    }
+
     /// Gives back what is reserved of a source of which a read says that it has ended.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use crate::end::End;
 use crate::endpoint::{Kind, SECTOR};
 use crate::error::Failure;
 use crate::fault::{Cause, Fault, Side};
+use crate::pipe;
 use crate::plan;
 use crate::report::{Attempt, Ended};
 use crate::route::Ask;
@@ -75,12 +76,14 @@ impl<K: Kernel> Engine<'_, K> {
             Ok(0) => Ok(Advance::Ended(Ended::Eof)),
             Ok(_) => Err(stopped_early(strategy)),
             Err(Errno::SPIPE) => self.confirm_end(strategy),
+            // Another reader of the pipe has taken what the sink has not.
+            Err(Errno::AGAIN) => Ok(Advance::Blocked(Side::Source)),
             Err(errno) => Err(Fault::new("read", Side::Source, errno).into()),
         }
     }
 
-    /// Reads on from a file that has no positions, so that its end cannot be looked at without taking what is there. Bytes
-    /// that come are handed back with the error.
+    /// Reads on from a source whose end cannot be looked at without taking what is there. Bytes that come are handed back
+    /// with the error.
     fn confirm_end(&mut self, strategy: Strategy) -> Result<Advance, Failure> {
         let limit = self.options.limit.unwrap_or(u64::MAX);
         let ask = Ask {
@@ -186,6 +189,8 @@ impl<K: Kernel> Engine<'_, K> {
         let side = match errno {
             Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::PIPE => Side::Sink,
             Errno::NOMEM => Side::Neither,
+            // No read of a pipe fails.
+            _ if self.route.source.endpoint.kind == Kind::Pipe => Side::Sink,
             _ => match self.peek() {
                 Ok(_) => Side::Sink,
                 // A file that has no positions cannot be asked without taking bytes out of it.
@@ -201,8 +206,8 @@ impl<K: Kernel> Engine<'_, K> {
     ///
     /// # Errors
     ///
-    /// `ESPIPE` from a regular file that has no positions, as FUSE servers may declare one; else what the kernel
-    /// says of reading.
+    /// `ESPIPE` from a regular file that has no positions, as FUSE servers may declare one, or from a pipe if there is no
+    /// descriptor to ask it by; `EAGAIN` from a pipe that is empty and has not ended; else what the kernel says of reading.
     pub(super) fn peek(&self) -> Result<usize, Errno> {
         let source: &End<'_> = &self.route.source;
         let position = match source.position() {
@@ -229,12 +234,17 @@ impl<K: Kernel> Engine<'_, K> {
 
     /// 1 if the pipe holds bytes, 0 if it has ended.
     fn peek_pipe(&self) -> Result<usize, Errno> {
-        let mut fds = [PollFd::from_borrowed_fd(
-            self.route.source.fd,
-            PollFlags::IN,
-        )];
+        let pipe = self.route.source.fd;
+        let mut fds = [PollFd::from_borrowed_fd(pipe, PollFlags::IN)];
         retried(|| self.kernel.poll(&mut fds, Some(Duration::ZERO)))?;
-        Ok(usize::from(fds[0].revents().contains(PollFlags::IN)))
+        match fds[0].revents() {
+            found if found.contains(PollFlags::IN) => Ok(1),
+            found if found.contains(PollFlags::HUP) => Ok(0),
+            _ => pipe::peek(&self.kernel, pipe).map_err(|errno| match errno {
+                Errno::AGAIN => errno,
+                _ => Errno::SPIPE,
+            }),
+        }
     }
 }
 

@@ -54,12 +54,14 @@ impl<K: Kernel> Engine<'_, K> {
             return Ok(Step::Moved(0));
         }
         let (sink, detour) = (&mut self.route.sink, &mut self.route.sink_detour);
-        if !self.route.holes.make(&self.kernel, sink, detour, len)? {
+        let left = self.route.holes.make(&self.kernel, sink, detour, len)?;
+        if left == 0 {
             self.extents = None;
             return Ok(Step::Moved(0));
         }
-        source.advance(len);
-        Ok(Step::Hole(len))
+        source.advance(left);
+        source.release(&self.kernel);
+        Ok(Step::Hole(left))
     }
 
     /// Goes on by read and write, which find holes by looking at the bytes: the source cannot be opened a second

@@ -1,12 +1,13 @@
 //! The end of a fan-out: nothing in flight is lost, and the report is made.
 
 use super::Fanout;
+use super::hub::Form;
 use crate::error::{Error, Failure};
 use crate::fault::{Fault, Side};
 use crate::plan;
 use crate::report::{Ended, Report, Undelivered};
 use crate::strategy::Strategy;
-use crate::sys::Kernel;
+use crate::sys::{Kernel, Patience};
 
 impl<K: Kernel> Fanout<'_, K> {
     /// Puts the source in order, and says what was done.
@@ -49,6 +50,48 @@ impl<K: Kernel> Fanout<'_, K> {
             Ok(_) => Ok(report),
             Err(failure) => Err(Error::new(failure, report)),
         }
+    }
+
+    /// Fills what is reserved of a sink before a transfer stops, because a signal has cut a call for it short: where others
+    /// have moved the cursor since, the range would stay a gap.
+    ///
+    /// The bytes wait in that sink's private pipe, or in the hub. It is a file, so that no call waits for somebody else,
+    /// and no other sink is given anything.
+    pub(super) fn fill_reserved(&mut self) -> Result<(), Failure> {
+        let (patience, before) = (Patience::Block, self.calls());
+        for index in 0..self.branches.len() {
+            while self.is_unfilled(index) {
+                let calls = self.calls();
+                let branch = &self.branches[index];
+                let reserved = branch.route.sink.reserved();
+                match branch.way {
+                    Strategy::Splice => self.pour(index, reserved, patience)?,
+                    Strategy::Buffered => {
+                        if self.hub.route.in_pipe() > 0 {
+                            self.copy(reserved, patience, &mut false)?;
+                        }
+                        self.write(index, patience)?
+                    }
+                    _ => self.drain(index, patience)?,
+                };
+                if self.calls() == calls {
+                    break;
+                }
+            }
+        }
+        let calls = self.calls() - before;
+        if calls > 0 {
+            self.attempt(self.hub.form != Form::Buffer).calls += calls;
+            self.moved()?;
+        }
+        Ok(())
+    }
+
+    /// Whether a range of a sink is reserved and can only be filled.
+    fn is_unfilled(&mut self, index: usize) -> bool {
+        let branch = &mut self.branches[index];
+        let sink = &mut branch.route.sink;
+        branch.ended.is_none() && sink.reserved() > 0 && !sink.release(&self.kernel)
     }
 
     /// Gives the source back what has left it and not every sink has: by going back over it where

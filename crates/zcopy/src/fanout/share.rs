@@ -182,7 +182,7 @@ impl<K: Kernel> Fanout<'_, K> {
     }
 
     /// Gives one sink what waits in its own pipe.
-    fn drain(&mut self, index: usize, patience: Patience) -> Result<bool, Failure> {
+    pub(super) fn drain(&mut self, index: usize, patience: Patience) -> Result<bool, Failure> {
         let branch = &mut self.branches[index];
         let has_bytes = branch.is_live() && branch.route.in_flight() > 0;
         if !has_bytes || !branch.is_ready(&self.kernel, patience) {
@@ -272,7 +272,12 @@ impl<K: Kernel> Fanout<'_, K> {
     }
 
     /// Has the last sink take bytes out of the hub.
-    fn pour(&mut self, index: usize, len: u64, patience: Patience) -> Result<bool, Failure> {
+    pub(super) fn pour(
+        &mut self,
+        index: usize,
+        len: u64,
+        patience: Patience,
+    ) -> Result<bool, Failure> {
         let branch = &mut self.branches[index];
         if len == 0 || !branch.is_ready(&self.kernel, patience) {
             return Ok(false);
@@ -298,7 +303,7 @@ impl<K: Kernel> Fanout<'_, K> {
     }
 
     /// Has the empty buffer take bytes out of the hub, or out of the source.
-    fn copy(
+    pub(super) fn copy(
         &mut self,
         len: u64,
         patience: Patience,
@@ -324,7 +329,7 @@ impl<K: Kernel> Fanout<'_, K> {
     }
 
     /// Writes once to one sink from the buffer.
-    fn write(&mut self, index: usize, patience: Patience) -> Result<bool, Failure> {
+    pub(super) fn write(&mut self, index: usize, patience: Patience) -> Result<bool, Failure> {
         let branch = &mut self.branches[index];
         let is_written_to = branch.is_live()
             && branch.way == Strategy::Buffered

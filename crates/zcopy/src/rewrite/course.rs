@@ -101,7 +101,11 @@ impl<'a, K: Kernel, R: Rewriter> Course<'a, K, R> {
     }
 
     /// Rewrites a source that has been looked at, which is read by another thread if there is one.
-    pub(crate) fn run(mut self, source: End<'a>, ahead: Option<Ahead>) -> Result<Report, Error> {
+    pub(crate) fn run(
+        mut self,
+        source: End<'a>,
+        ahead: Option<Ahead<'_>>,
+    ) -> Result<Report, Error> {
         self.keeps_messages = source.endpoint.kind == Kind::Datagram;
         let mut source = Source {
             end: source,
@@ -121,7 +125,7 @@ impl<'a, K: Kernel, R: Rewriter> Course<'a, K, R> {
     }
 
     /// Reads and rewrites in turn.
-    fn drive(&mut self, source: &mut Source<'a>, ahead: Option<&Ahead>) -> Result<(), Failure> {
+    fn drive(&mut self, source: &mut Source<'a>, ahead: Option<&Ahead<'_>>) -> Result<(), Failure> {
         if !self.desk.wants_more {
             self.rewrite(Rest::Open)?;
         }
@@ -148,7 +152,7 @@ impl<'a, K: Kernel, R: Rewriter> Course<'a, K, R> {
     }
 
     /// Takes what the other thread has read, behind what waits. None if it reads no more.
-    fn receive(&mut self, ahead: &Ahead) -> Option<Result<Step, Fault>> {
+    fn receive(&mut self, ahead: &Ahead<'_>) -> Option<Result<Step, Fault>> {
         let (mut chunk, step) = ahead.next()?;
         chunk.put_in_front(&mut self.desk.chunk);
         ahead.reuse(std::mem::replace(&mut self.desk.chunk, chunk));
@@ -286,6 +290,8 @@ impl<'a, K: Kernel, R: Rewriter> Course<'a, K, R> {
             chunk.cut(untouched as usize);
         } else {
             chunk.append(unseen);
+            // What a read that failed had reserved.
+            chunk.append(&source.end.read_reserved(&self.kernel));
         }
     }
 

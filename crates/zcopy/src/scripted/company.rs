@@ -27,15 +27,31 @@ pub(crate) fn settle(
 }
 
 impl SourceEnd {
+    /// How long it may become by what others do.
+    pub(crate) fn most_len(&self, company: &[Interference]) -> usize {
+        let actions = || {
+            let others = company.iter();
+            let others = others.filter(|other| matches!(other.target, Target::Source(_)));
+            others.map(|other| other.action)
+        };
+        let longest = actions().filter_map(|action| match action {
+            Action::Extend(to) => Some(to as usize),
+            _ => None,
+        });
+        let appended = actions().filter_map(|action| match action {
+            Action::Append(n) => Some(n),
+            _ => None,
+        });
+        longest.fold(self.len, usize::max) + appended.sum::<usize>()
+    }
+
     /// Whether others can do this to it, and what becomes of it can be told.
     pub(crate) fn admits(&self, action: Action, may_sleep: bool) -> bool {
         let is_file = self.kind == Kind::File && self.claims.is_none();
         let is_channel = matches!(self.kind, Kind::Pipe | Kind::Stream);
         match action {
             // Who reads a part of a packet destroys the rest.
-            Action::Read(_) => {
-                is_file && !self.is_direct || is_channel && may_sleep && !self.is_packet
-            }
+            Action::Read(_) => is_file || is_channel && may_sleep && !self.is_packet,
             Action::Write(_) | Action::WriteAt(..) => false,
             Action::Append(_) | Action::Truncate(_) | Action::Extend(_) | Action::Punch(..) => {
                 is_file && !self.is_direct

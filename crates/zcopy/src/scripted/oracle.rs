@@ -11,6 +11,7 @@ use super::objects::{File, Object};
 use super::others::{Effect, FAR};
 use super::script::Call;
 use super::world::{Kind, SinkEnd, SourceEnd};
+use crate::sys::Errno;
 
 /// What a judge finds wrong.
 pub(crate) type Verdict<T> = Result<T, String>;
@@ -68,6 +69,19 @@ fn pieces(
     pieces.retain(|(_, bytes)| !bytes.is_empty());
     pieces.sort_by_key(|(place, _)| *place);
     pieces
+}
+
+/// Where others read after the last call that the transfer made, but for those that give something back.
+fn read_at_last(kernel: &Scripted, fd: &OwnedFd) -> Vec<u64> {
+    let state = kernel.state.borrow();
+    let object = state.descriptor(fd.as_raw_fd()).object;
+    let deeds = state.deeds.iter().filter(|deed| deed.object == object);
+    let late = deeds.filter(|deed| deed.n_calls == state.log.len());
+    let places = late.filter_map(|deed| match &deed.effect {
+        Effect::Read(place, _) => Some(*place),
+        _ => None,
+    });
+    places.collect()
 }
 
 /// Bytes that others read, in all.
@@ -198,7 +212,8 @@ pub(crate) struct Data {
 }
 
 /// What there was to move from a source that holds `bytes`: what others read is not, and of a file that others changed
-/// every byte is one that the file had there at some time. `sink` holds `n` bytes.
+/// every byte is one that the file had there at some time. `sink` holds `n` bytes. If bytes are given back to the source in the end,
+/// others may have read them since, which the transfer had read before.
 ///
 /// # Errors
 ///
@@ -208,6 +223,7 @@ pub(crate) fn data(
     (fd, end): (&OwnedFd, &SourceEnd),
     bytes: &[u8],
     (sink, sink_end, n): (&OwnedFd, &SinkEnd, usize),
+    is_given_back: bool,
 ) -> Verdict<Data> {
     let start = if end.is_file() { end.start } else { 0 };
     let versions = versions(kernel, fd);
@@ -219,12 +235,15 @@ pub(crate) fn data(
     let mut data = bytes[start..].to_vec();
     let mut next = u64::MAX;
     if !end.is_positional {
+        let late = read_at_last(kernel, fd);
         for (place, piece) in read(kernel, fd).iter().rev() {
             let to = place + piece.len() as u64;
             if to > next {
                 return Err(format!("others read {next} twice"));
             }
-            data.drain(*place as usize - start..to as usize - start);
+            if !(is_given_back && late.contains(place)) {
+                data.drain(*place as usize - start..to as usize - start);
+            }
             next = *place;
         }
     }
@@ -266,9 +285,12 @@ fn changed(
     start: usize,
     delivered: &[u8],
 ) -> Data {
+    let unseen = cut_while_searched(kernel, versions);
     let is_version = |place: usize, byte: u8| {
+        let mut unseen = unseen.iter();
+        let is_unseen = byte == 0 && unseen.any(|range| range.contains(&place));
         let mut versions = versions.iter();
-        versions.any(|(_, version)| version.get(place) == Some(&byte))
+        is_unseen || versions.any(|(_, version)| version.get(place) == Some(&byte))
     };
     let mut bytes = Vec::with_capacity(delivered.len());
     for (nth, byte) in delivered.iter().enumerate() {
@@ -297,6 +319,32 @@ fn changed(
     };
     let least = least.saturating_sub(start).min(bytes.len());
     Data { bytes, least }
+}
+
+/// The places that a file had before a search for data, and after it, and not at the time. If it found none there, that is
+/// taken for a hole: the size of a file and where its data is are two questions, and nobody can help what others do
+/// between them.
+fn cut_while_searched(kernel: &Scripted, versions: &[(usize, Vec<u8>)]) -> Vec<Range<usize>> {
+    let state = kernel.state.borrow();
+    let log = state.log.iter().enumerate();
+    let searches = log.filter(|(_, entry)| **entry == (Call::SeekExtent, Err(Errno::NXIO)));
+    let mut places = Vec::new();
+    for (nth, _) in searches {
+        // What others do inside a call is noted before it, and what they do behind it before the next.
+        let is_near = |(until, _): &&(usize, Vec<u8>)| *until == nth || *until == nth + 1;
+        let Some(first) = versions.iter().position(|version| is_near(&version)) else {
+            continue;
+        };
+        let n_near = versions.iter().filter(is_near).count();
+        let near = versions[first..].iter().take(n_near + 1);
+        let lens: Vec<usize> = near.map(|(_, version)| version.len()).collect();
+        for (index, len) in lens.iter().enumerate() {
+            let longest = |lens: &[usize]| lens.iter().copied().max().unwrap_or(0);
+            let (before, after) = (longest(&lens[..index]), longest(&lens[index + 1..]));
+            places.push(*len..before.min(after));
+        }
+    }
+    places
 }
 
 /// Judges the position of a source's open file, after a transfer that has delivered or handed back `n` bytes.

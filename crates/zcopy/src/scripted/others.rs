@@ -223,7 +223,9 @@ impl State {
         let Object::Channel(channel) = object else {
             return None;
         };
-        let has_room = channel.capacity - channel.queue.len() >= bytes.len() && channel.has_slot();
+        // A slot that holds a packet counts as more than it has.
+        let free = channel.capacity.saturating_sub(channel.queue.len());
+        let has_room = free >= bytes.len() && channel.has_slot();
         if !has_room || channel.broken().is_some() || !matches!(channel.peer, Peer::Takes { .. }) {
             return None;
         }

@@ -97,7 +97,7 @@ pub(crate) struct Wishes {
     pub(crate) sync_data: SyncData,
     pub(crate) grow_pipes: bool,
     pub(crate) buffer_size: Option<usize>,
-    /// Of the source's length, a second.
+    /// Of the length that the source may have, a second.
     pub(crate) rate: Option<u64>,
     pub(crate) tick: Option<u64>,
     pub(crate) inspected: bool,
@@ -378,10 +378,6 @@ impl World {
             // Whether a clone that claims success was truncated shows by the size of the sink alone.
             self.source.magic = 0xef53;
         }
-        if self.company.iter().any(Interference::changes_source) {
-            // It is a multiple of what there was at first.
-            (self.wishes.rate, self.wishes.counting.rate) = (None, None);
-        }
     }
 
     /// What there is to move.
@@ -390,9 +386,9 @@ impl World {
         bytes.split_off((self.source_start() as usize).min(bytes.len()))
     }
 
-    /// Bytes a second.
+    /// Bytes a second: so many that all that there may be takes no more than one.
     pub(crate) fn rate(&self) -> Option<u64> {
-        let len = (self.source.len as u64).max(1);
+        let len = (self.source.most_len(&self.company) as u64).max(1);
         self.wishes.rate.map(|times| times * len)
     }
 

@@ -109,7 +109,9 @@ fn open<K: Kernel>(kernel: &K, source: &End<'_>) -> Result<OwnedFd> {
 ///
 /// `ENXIO` from `SEEK_DATA` says that there is no data from here to the end *as of that call*. The size that is
 /// asked for afterwards may include what somebody appended meanwhile, which is data. So the size is
-/// taken before, too, and the hole reaches no further than both sizes.
+/// taken before, too, and the hole reaches no further than both sizes. If somebody cuts the file off right before the search, and
+/// somebody lengthens it again right behind it, both sizes include what was not there when it was searched: then data that is
+/// written there is taken for a part of the hole. No call answers both questions at once.
 fn find<K: Kernel>(kernel: &K, fd: BorrowedFd<'_>, position: u64) -> Result<Segment> {
     let size_before = kernel.fstat(fd)?.size;
     let data = match kernel.seek(fd, SeekFrom::Data(position)) {

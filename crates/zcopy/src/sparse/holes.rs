@@ -62,8 +62,8 @@ impl Holes {
         self.ability != Ability::Refuses
     }
 
-    /// Leaves the next `len` bytes of the sink as a hole. False if this sink cannot have one there:
-    /// the bytes must then be written as zeros.
+    /// Leaves the next bytes of the sink as a hole, at most `len`, and returns how many. 0 if this sink cannot have one
+    /// there: the bytes must then be written as zeros.
     ///
     /// What the sink already holds there is punched out; past its end there is nothing to do but to
     /// step over. Its size is asked each time: others may extend it meanwhile.
@@ -77,61 +77,66 @@ impl Holes {
         sink: &mut End<'_>,
         detour: &mut Detour,
         len: u64,
-    ) -> Result<bool, Fault> {
+    ) -> Result<u64, Fault> {
         if !self.are_possible() || sink.reserved() > 0 {
-            return Ok(false);
+            return Ok(0);
         }
-        let hole = reserve(kernel, sink, len);
-        let left = match &hole {
+        let left = match reserve(kernel, sink, len) {
             Some(hole) => self.leave(kernel, sink, detour, hole)?,
-            None => None,
+            None => 0,
         };
-        let Some(tail) = left else {
-            sink.release(kernel);
+        if left == 0 {
             self.ability = Ability::Refuses;
-            return Ok(false);
-        };
-        sink.advance(len);
-        self.tail = tail;
-        self.bytes += len;
-        Ok(true)
+        }
+        sink.advance(left);
+        self.bytes += left;
+        sink.release(kernel);
+        Ok(left)
     }
 
-    /// Sees to it that these bytes of the sink are a hole, or will be when something is written behind them. The answer is the
-    /// stretch of holes that still waits for that; none if the bytes cannot be a hole.
+    /// Sees to it that these bytes of the sink are a hole, or will be when something is written behind them, and returns how
+    /// many are: 0 if they cannot be.
+    ///
+    /// If the hole begins before the end of the sink, and must be given a length beyond it, only the bytes before the end are
+    /// left. So the sink is never longer than what it has accepted, should the kernel refuse to punch them out, and it
+    /// holds what it held beyond them, should there be no room for the rest.
     fn leave<K: Kernel>(
         &mut self,
         kernel: &K,
         sink: &End<'_>,
         detour: &mut Detour,
-        hole: &Range<u64>,
-    ) -> Result<Option<Range<u64>>, Fault> {
-        let nothing = hole.end..hole.end;
+        mut hole: Range<u64>,
+    ) -> Result<u64, Fault> {
         let size = size(kernel, sink)?;
-        let inside = hole.start..hole.end.min(size);
-        let tail = if self.tail.end == hole.start {
+        let mut tail = if self.tail.end == hole.start {
             self.tail.start..hole.end
         } else {
             hole.clone()
         };
         let is_untested = self.ability == Ability::Untested;
         let is_long = self.detect && tail.end - tail.start >= TAIL;
-        let is_lengthened = size < hole.end && (is_untested || is_long);
-        if is_lengthened {
-            // First: if there is no room, what the sink holds stays as it is.
+        let needs_length = size < hole.end && (is_untested || is_long);
+        if hole.start < size && needs_length {
+            hole.end = size;
+        } else if needs_length {
             match write_last_byte(kernel, sink, detour, &tail) {
                 Ok(()) => self.ability = Ability::Holds,
-                Err(fault) if is_untested && !is_final(&fault) => return Ok(None),
+                Err(fault) if is_untested && !is_final(&fault) => return Ok(0),
                 Err(fault) => return Err(fault),
             }
+            // If this is refused, the hole is shorter by a block.
+            let _ = punch(kernel, sink, &tail);
+            tail.start = hole.end;
         }
-        let punched = if is_lengthened { &tail } else { &inside };
-        let is_punched = punched.is_empty() || punch(kernel, sink, punched).is_ok();
-        if !is_punched && !inside.is_empty() {
-            return Ok(None);
+        let inside = hole.start..hole.end.min(size);
+        if !inside.is_empty() && punch(kernel, sink, &inside).is_err() {
+            return Ok(0);
         }
-        let has_length = is_lengthened || size >= hole.end;
-        Ok(Some(if has_length { nothing } else { tail }))
+        if size >= hole.end {
+            tail = hole.end..hole.end;
+        }
+        self.tail = tail;
+        Ok(hole.end - hole.start)
     }
 
     /// Gives the sink its length if the last thing that the transfer left there is a hole, which no write has

@@ -231,8 +231,9 @@ fn drain<K: Kernel>(
     let pending = match sparse::leading_run(pending, &route.holes, &route.sink) {
         Run::Zeros(n) => {
             let (sink, detour) = (&mut route.sink, &mut route.sink_detour);
-            if route.holes.make(kernel, sink, detour, n as u64)? {
-                return Ok(left_as_hole(route, n));
+            let left = route.holes.make(kernel, sink, detour, n as u64)?;
+            if left > 0 {
+                return Ok(left_as_hole(route, left as usize));
             }
             &route.buffer.pending()[..n]
         }

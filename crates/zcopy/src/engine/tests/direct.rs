@@ -8,6 +8,7 @@ use crate::options::Options;
 use crate::report::Report;
 use crate::scripted::kernel::Scripted;
 use crate::scripted::objects::{Object, patterned};
+use crate::scripted::others::{Action, Interference, Target};
 use crate::scripted::script::{Call, Twist};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
@@ -94,6 +95,26 @@ fn a_source_at_an_odd_place_is_read_the_other_way_up_to_its_next_block() {
     let reads = kernel.answers(Call::Read);
     assert_eq!(reads[..2], [Err(Errno::INVAL), Ok(3996)]);
     assert!(!reads[2..].contains(&Err(Errno::INVAL)), "{reads:?}");
+}
+
+/// Whatever a short read of an odd place did not bring was given back as if it lay behind the end: the other reader got
+/// bytes that it had read before, and nobody got these.
+#[test]
+fn a_short_read_at_an_odd_place_keeps_its_range_if_others_have_read_on() {
+    for short in [10, 412, 3995] {
+        let kernel = kernel(true);
+        let source = kernel.source(Object::file(&patterned(LEN)), OFlags::DIRECT);
+        kernel.set_cursor(&source, 100);
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        kernel.twist(Call::Read, &[Twist::Short(short)]);
+        let (source_end, theirs) = (Target::Source(0), Action::Read(5000));
+        kernel.interfere(Interference::before(Call::Read, 0, source_end, theirs));
+        run(&kernel, &source, &sink);
+        let data = patterned(LEN);
+        let expected = [&data[100..4096], &data[4096 + 5000..]].concat();
+        assert!(kernel.contents(&sink) == expected, "{short}");
+        assert_eq!(kernel.cursor(&source), LEN as u64);
+    }
 }
 
 /// A failure in the middle of the odd rest, or of the blocks before it, loses no count.

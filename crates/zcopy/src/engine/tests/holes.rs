@@ -86,6 +86,63 @@ fn a_hole_that_cannot_be_punched_is_filled_with_zeros() {
     }
 }
 
+/// As many bytes of data as of a hole, so many that no short way is gone.
+const HALF: usize = 50 * BLOCK;
+
+/// Where a sink ends that does so within that hole.
+const WITHIN: usize = HALF + BLOCK + 5;
+
+fn half_hole() -> Vec<u8> {
+    [patterned(HALF), vec![0; HALF]].concat()
+}
+
+/// A sparse file that ends in a hole, and a sink of a file system that is not known, which ends within that hole.
+fn ending_in_hole(kernel: &Scripted, bad: Option<(u64, Errno)>) -> (OwnedFd, OwnedFd) {
+    let source = Object::File(File::sparse(&half_hole()));
+    let mut sink = File::holding(&vec![b'x'; WITHIN]);
+    (sink.magic, sink.bad) = (0, bad);
+    let source = kernel.source(source, OFlags::empty());
+    let sink = kernel.sink(Object::File(sink), OFlags::empty());
+    (source, sink)
+}
+
+/// It had been lengthened for the hole before the kernel refused to punch that out.
+#[test]
+fn a_sink_is_not_lengthened_for_a_hole_that_cannot_be_punched() {
+    let kernel = Scripted::default();
+    let (source, sink) = ending_in_hole(&kernel, None);
+    kernel.twist(Call::PunchHole, &[Twist::Refused(0)]);
+    // The zeros are taken out of the source, and not accepted.
+    let twists = [Twist::Straight; 3].into_iter();
+    let twists: Vec<_> = twists.chain([Twist::Fails(Errno::IO)]).collect();
+    kernel.twist(Call::Splice, &twists);
+    let error = transfer(&kernel, (&source, &sink), Options::default()).unwrap_err();
+    assert_eq!((error.side(), error.bytes()), (Side::Sink, HALF as u64));
+    let expected = [&patterned(HALF)[..], &[b'x'; WITHIN - HALF]].concat();
+    assert!(kernel.contents(&sink) == expected);
+}
+
+#[test]
+fn a_hole_for_whose_length_there_is_no_room_ends_where_the_sink_did() {
+    let kernel = Scripted::default();
+    let n = WITHIN as u64;
+    let (source, sink) = ending_in_hole(&kernel, Some((n, Errno::NOSPC)));
+    let error = transfer(&kernel, (&source, &sink), Options::default()).unwrap_err();
+    assert_eq!((error.side(), error.bytes()), (Side::Sink, n));
+    assert_eq!(error.report().hole_bytes(), (WITHIN - HALF) as u64);
+    assert!(kernel.contents(&sink) == half_hole()[..WITHIN]);
+    assert_eq!((kernel.cursor(&source), kernel.cursor(&sink)), (n, n));
+}
+
+#[test]
+fn a_hole_that_reaches_beyond_the_end_of_the_sink_has_its_length() {
+    let kernel = Scripted::default();
+    let (source, sink) = ending_in_hole(&kernel, None);
+    let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+    assert_eq!(report.hole_bytes(), HALF as u64);
+    assert!(kernel.contents(&sink) == half_hole());
+}
+
 /// A hole of 1 GiB at 1 MiB a second is not waited for: nothing moves.
 #[test]
 fn a_hole_that_is_kept_takes_no_time_at_any_rate() {

@@ -14,6 +14,7 @@ use crate::report::Ended;
 use crate::scripted::Scripted;
 use crate::scripted::draw::worlds;
 use crate::scripted::objects::Object;
+use crate::scripted::others::Interference;
 use crate::scripted::script::{Call, Twist};
 use crate::scripted::world::World;
 use crate::strategy::Strategy as Route;
@@ -35,10 +36,16 @@ fn cases() -> impl Strategy<Value = World> {
     let rates = prop_oneof![3 => Just(None), 1 => (1..10_u64).prop_map(Some)];
     (worlds(), delimiters, limits, rates).prop_map(|(mut world, delimiter, limit, rate)| {
         let n = n_of(&world.data(), delimiter) as u64;
+        // As many as take no more than a second.
+        let most = if world.company.iter().any(Interference::changes_source) {
+            world.source.most_len(&world.company) as u64
+        } else {
+            n
+        };
         world.wishes.counting = Counting {
             delimiter: Some(delimiter),
             limit: limit.map(|(part, few)| n * part / 1000 + few),
-            rate: rate.and_then(|times| NonZeroU64::new(times * n.max(1))),
+            rate: rate.and_then(|times| NonZeroU64::new(times * most.max(1))),
         };
         if !matches!(world.wishes.strategy, None | Some(Route::Buffered)) {
             world.wishes.strategy = None;

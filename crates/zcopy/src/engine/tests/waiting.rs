@@ -11,6 +11,8 @@ use crate::report::Ended;
 use crate::scripted::channel::Messages;
 use crate::scripted::kernel::Scripted;
 use crate::scripted::objects::{Object, patterned};
+use crate::scripted::oracle::n_read;
+use crate::scripted::others::{Action, Interference, Target};
 use crate::scripted::script::{Call, Twist};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
@@ -320,6 +322,47 @@ fn a_tick_does_not_sleep_in_a_read_that_another_reader_has_forestalled() {
         };
         transfer(&kernel, (&source, &sink), options).unwrap();
         assert_eq!(kernel.answers(call)[0], Err(Errno::AGAIN));
+    }
+}
+
+/// A splice that moves nothing may have ended, or its sink may have taken nothing. By the time the pipe was asked another
+/// reader had emptied it, and that was taken for its end.
+#[test]
+fn a_pipe_that_another_reader_has_emptied_has_not_ended() {
+    for has_descriptors in [true, false] {
+        for nth in 0..6 {
+            let kernel = Scripted::default();
+            let source = Object::feeding(false, &patterned(LONG), &[10, 10]);
+            let source = kernel.source(source, OFlags::NONBLOCK);
+            let sink = kernel.sink(Object::taking(true), OFlags::empty());
+            kernel.twist(Call::Splice, &[Twist::Straight, Twist::Nothing]);
+            if !has_descriptors {
+                kernel.twist(Call::Pipe, &[Twist::Refused(0)]);
+            }
+            let steal = Action::Read(10);
+            kernel.interfere(Interference::before(
+                Call::Poll,
+                nth,
+                Target::Source(0),
+                steal,
+            ));
+            let options = Options {
+                strategy: Some(Strategy::Splice),
+                grow_pipes: false,
+                ..Options::default()
+            };
+            let result = transfer(&kernel, (&source, &sink), options);
+            let (n, back) = match &result {
+                Ok(report) => (report.bytes(), &[][..]),
+                // It is known that the splice, and not the pipe, has moved nothing.
+                Err(error) => (error.bytes(), error.undelivered()),
+            };
+            let n_read = n_read(&kernel, &source);
+            let left = kernel.contents(&source).len();
+            assert_eq!(n + n_read + (back.len() + left) as u64, LONG as u64);
+            let is_over = result.is_ok_and(|report| report.ended() == Ended::Eof);
+            assert!(!is_over || left == 0, "{nth}: {left} bytes are left");
+        }
     }
 }
 

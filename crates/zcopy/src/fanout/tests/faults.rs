@@ -9,6 +9,7 @@ use crate::options::{OnSinkError, Options, SyncData};
 use crate::report::{Ended, Report};
 use crate::scripted::Scripted;
 use crate::scripted::objects::{Object, patterned};
+use crate::scripted::others::{Action, Interference, Target};
 use crate::scripted::script::{Call, Twist};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
@@ -293,4 +294,80 @@ fn a_disk_that_fails_to_sync_detaches_its_sink_and_the_rest_goes_on() {
     assert!(report.sinks()[1].error().is_none());
     assert_eq!(kernel.contents(&sinks[1]), patterned(100_000));
     assert!(kernel.answers(Call::SyncData).len() > 2);
+}
+
+/// Behind an urgent mark a read brings what a splice does not, and a write gives it to the private pipe.
+#[test]
+fn a_private_pipe_that_takes_nothing_is_no_sink_s_failure_and_loses_nothing() {
+    const MARK: usize = 1000;
+    for refused in [&[Twist::Nothing][..], &[Twist::Short(10), Twist::Nothing]] {
+        let kernel = Scripted::default();
+        let mut object = Object::feeding(true, &patterned(LONG), &[]);
+        if let Object::Channel(channel) = &mut object {
+            channel.marks.push_back(MARK as u64);
+        }
+        let source = kernel.source(object, OFlags::empty());
+        let sinks = [pipe(&kernel), file(&kernel)];
+        kernel.twist(Call::Write, refused);
+        let error = fan_out(&kernel, (&source, &sinks), options(), OnSinkError::Detach);
+        let error = error.unwrap_err();
+        assert_eq!((error.side(), error.call()), (Side::Neither, Some("write")));
+        assert!(
+            error
+                .report()
+                .sinks()
+                .iter()
+                .all(|sink| sink.error().is_none())
+        );
+        assert_eq!(error.bytes(), MARK as u64);
+        let rest = [error.undelivered(), &kernel.contents(&source)].concat();
+        assert!(rest == patterned(LONG)[MARK..], "{error:#}");
+    }
+}
+
+/// Others had moved the cursor of a sink behind a range of which a short splice had filled a part.
+#[test]
+fn a_stop_leaves_no_gap_in_any_sink_that_others_write_to_too() {
+    let data = patterned(LONG);
+    for shared in [0, 1] {
+        for (nth, breaks_at) in (0..8).flat_map(|nth| (0..8).map(move |breaks_at| (nth, breaks_at)))
+        {
+            let kernel = Scripted::default();
+            let source = kernel.source(Object::file(&data), OFlags::empty());
+            let sinks = [file(&kernel), file(&kernel)];
+            // It fills the hub, and gives the sinks little of that.
+            let twists = [Twist::Straight, Twist::Short(9000), Twist::Short(9000)];
+            kernel.twist(Call::Splice, &twists);
+            let theirs = (Target::Sink(shared), Action::Write(1));
+            kernel.interfere(Interference::before(Call::Splice, nth, theirs.0, theirs.1));
+            let mut n_steps = 0;
+            let attendants = Attendants {
+                observe: Box::new(|_| {
+                    n_steps += 1;
+                    if n_steps > breaks_at {
+                        ControlFlow::Break(())
+                    } else {
+                        ControlFlow::Continue(())
+                    }
+                }),
+                inspect: Box::new(|_| {}),
+                decide: Box::new(|_| OnSinkError::Stop),
+            };
+            let options = Options {
+                observed: true,
+                ..options()
+            };
+            let report = fan_out_attended(&kernel, (&source, &sinks), options, attendants).unwrap();
+            for (fd, sink) in sinks.iter().zip(report.sinks()) {
+                let (holds, n) = (kernel.contents(fd), sink.bytes() as usize);
+                let theirs =
+                    (0..holds.len()).find(|place| data.get(*place) != Some(&holds[*place]));
+                let place = theirs.unwrap_or(n);
+                let behind = holds.get(place + 1..).unwrap_or_default();
+                let rest = &data[place.min(n)..n];
+                assert!(behind == rest, "{shared}, {nth}, {breaks_at}: {sink}");
+            }
+            assert_eq!(kernel.cursor(&source), report.bytes());
+        }
+    }
 }

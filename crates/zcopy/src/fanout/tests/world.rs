@@ -77,10 +77,6 @@ pub(super) fn worlds() -> impl Strategy<Value = Several> {
             let may_sleep = world.wishes.tick.is_none() && !world.watches;
             let (company, trouble) = (&mut world.company, (&world.trouble, may_sleep));
             settle(company, &world.source, &sinks, trouble);
-            if world.company.iter().any(Interference::changes_source) {
-                // It is a multiple of what there was at first.
-                (world.wishes.rate, world.wishes.counting.rate) = (None, None);
-            }
             world
         },
     )
@@ -178,9 +174,9 @@ impl Several {
         }
     }
 
-    /// Bytes a second.
+    /// Bytes a second: so many that all that there may be takes no more than one.
     pub(super) fn rate(&self) -> Option<u64> {
-        let len = (self.source.len as u64).max(1);
+        let len = (self.source.most_len(&self.company) as u64).max(1);
         self.wishes.rate.map(|times| times * len)
     }
 

@@ -31,7 +31,15 @@ pub(crate) fn draw<K: Kernel>(
             Err(errno) => return stopped("recv", Side::Source, errno),
         }
     }
-    match read(kernel, (source, Some(detour)), room, patience) {
+    // What lies behind a reservation belongs to others.
+    let len = source.clamp(room.len() as u64).max(1) as usize;
+    match read(kernel, (source, Some(detour)), &mut room[..len], patience) {
+        Ok(0) if source.reserved() > 0 => {
+            // The file has become shorter. A read by the cursor says whether it ends there.
+            let given_back = source.give_back_all(kernel);
+            given_back.map_err(|errno| Fault::new("lseek", Side::Source, errno))?;
+            Ok(Step::Interrupted)
+        }
         Ok(0) => Ok(Step::Eof),
         Ok(n) => {
             source.advance(n as u64);

@@ -1,0 +1,110 @@
+//! Sources that are open with `O_DIRECT`, at a cursor that others move too.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::sync_channel;
+
+use super::makers::Maker;
+use super::run;
+use crate::end::End;
+use crate::fault::Side;
+use crate::rewrite::ahead::read_all;
+use crate::rewrite::chunk::Chunk;
+use crate::rewrite::course::Desk;
+use crate::rewrite::prepare;
+use crate::scripted::Scripted;
+use crate::scripted::objects::{Object, patterned};
+use crate::scripted::others::{Action, Interference, Target};
+use crate::scripted::script::{Call, Twist};
+use crate::strategy::Step;
+use crate::sys::{Errno, OFlags};
+
+const LEN: usize = 100_000;
+
+/// Where it stands, which is no block, and where the next block is.
+const START: usize = 100;
+const BLOCK: usize = 4096;
+
+/// How much another reader takes, once the bytes before the next block are reserved.
+const THEIRS: usize = 5000;
+
+/// A source of which the first read, of these bytes, is twisted.
+fn source(kernel: &Scripted, twist: Twist) -> (OwnedFd, OwnedFd) {
+    let source = kernel.source(Object::file(&patterned(LEN)), OFlags::DIRECT);
+    kernel.set_cursor(&source, START as u64);
+    kernel.twist(Call::Read, &[twist]);
+    let theirs = Action::Read(THEIRS);
+    kernel.interfere(Interference::before(
+        Call::Read,
+        0,
+        Target::Source(0),
+        theirs,
+    ));
+    (source, kernel.sink(Object::file(&[]), OFlags::empty()))
+}
+
+/// What others have not read.
+fn rest() -> Vec<u8> {
+    let data = patterned(LEN);
+    [&data[START..BLOCK], &data[BLOCK + THEIRS..]].concat()
+}
+
+#[test]
+fn what_is_reserved_is_read_before_anything_behind_it() {
+    for twist in [
+        Twist::Interrupted,
+        Twist::Short(10),
+        Twist::Short(512 - START),
+    ] {
+        let kernel = Scripted::default();
+        let (source, sink) = source(&kernel, twist);
+        let (mut same, mut desk) = (Maker::Same, Desk::new());
+        run(&kernel, (&source, &sink), &mut same, &mut desk).unwrap();
+        assert!(kernel.contents(&sink) == rest(), "{twist:?}");
+    }
+}
+
+/// It was taken from everybody, and nobody got it.
+#[test]
+fn what_a_read_that_failed_had_reserved_waits_for_the_next_source() {
+    let kernel = Scripted::default();
+    let (source, sink) = source(&kernel, Twist::Fails(Errno::IO));
+    let (mut same, mut desk) = (Maker::Same, Desk::new());
+    let error = run(&kernel, (&source, &sink), &mut same, &mut desk).unwrap_err();
+    assert_eq!((error.side(), error.bytes()), (Side::Source, 0));
+    assert!(desk.waiting() == &patterned(BLOCK)[START..]);
+    assert_eq!(kernel.cursor(&source), (BLOCK + THEIRS) as u64);
+}
+
+/// The thread reads by an end of its own.
+#[test]
+fn what_the_thread_had_reserved_is_not_forgotten_with_it() {
+    for (twist, is_read) in [
+        (Twist::Fails(Errno::IO), false),
+        (Twist::Interrupted, true),
+        (Twist::Short(10), true),
+    ] {
+        let kernel = Scripted::default();
+        let (source, sink) = source(&kernel, twist);
+        let (from, _) = prepare(&&kernel, source.as_fd(), sink.as_fd()).unwrap();
+        let (spare, empty) = sync_channel(8);
+        let (fill, read) = sync_channel(8);
+        for _ in 0..8 {
+            spare.send(Chunk::new()).unwrap();
+        }
+        drop(spare);
+        let source = End::new(source.as_fd(), from, None);
+        let reserved = read_all(&&kernel, source, &empty, &fill, &AtomicBool::new(false));
+        drop(fill);
+        let read: Vec<_> = read.iter().collect();
+        let chunks: Vec<_> = read.iter().map(|(chunk, _)| chunk.pending()).collect();
+        if is_read {
+            assert!(chunks.concat() == rest(), "{twist:?}");
+            assert_eq!(read.last().unwrap().1, Ok(Step::Eof));
+            assert_eq!(reserved, b"");
+        } else {
+            assert_eq!(chunks.concat(), b"");
+            assert!(reserved == patterned(BLOCK)[START..]);
+        }
+    }
+}
