@@ -39,6 +39,8 @@ pub(crate) enum Cause {
     Idle,
     /// No call at all: somebody else moves the cursor of a file, where only read and write are exact.
     SharedCursor,
+    /// Bytes that were reserved of a sink were not to be had any more, and the range stays a gap.
+    Gap,
     /// No call at all: the file system of the sink is nearly full, where only read and write are exact beside others.
     LittleRoom,
 }
@@ -66,7 +68,9 @@ impl Cause {
     pub(crate) fn errno(self) -> Option<Errno> {
         match self {
             Cause::Errno(errno) => Some(errno),
-            Cause::Nothing | Cause::Idle | Cause::SharedCursor | Cause::LittleRoom => None,
+            Cause::Nothing | Cause::Idle | Cause::SharedCursor | Cause::Gap | Cause::LittleRoom => {
+                None
+            }
         }
     }
 
@@ -76,6 +80,9 @@ impl Cause {
             Cause::Nothing => io::Error::new(io::ErrorKind::WriteZero, "the call moved nothing"),
             Cause::Idle => io::Error::other("it took none of the bytes that it had to take"),
             Cause::SharedCursor => io::Error::other("somebody else moves the cursor of a file"),
+            Cause::Gap => io::Error::other(
+                "a gap stays before what somebody else wrote, because the source became shorter",
+            ),
             Cause::LittleRoom => io::Error::other("the file system of the sink is nearly full"),
         }
     }

@@ -19,7 +19,7 @@ mod several;
 pub use candidate::{Candidate, Verdict};
 
 use fit::shares_pages;
-pub(crate) use fit::{page_sharing, reads_small_file};
+pub(crate) use fit::{page_sharing, small_file};
 pub(crate) use repeated::plan_repeated;
 pub(crate) use rewritten::plan_rewritten;
 pub(crate) use several::plan_several;
@@ -28,8 +28,7 @@ pub(crate) use several::plan_several;
 /// than it saves. GNU cat draws the same line.
 pub(crate) const SMALL: u64 = 32 << 10;
 
-/// The same limit between files, where every other call needs a reserved range first: read and write measured 1.07 to 1.13 times
-/// the speed of `copy_file_range` and `sendfile` at this size.
+/// The same limit from a file on a local file system to a file or `/dev/null`.
 pub(crate) const SMALL_FILE: u64 = 64 << 10;
 
 /// So much of a stream of unknown length is moved without preparation before a step of [`SMALL`] bytes
@@ -38,7 +37,7 @@ pub(crate) const OPENING: u64 = 128 << 10;
 
 /// Up to this size a private pipe costs more than it saves, beside strategies that need no
 /// preparation.
-const SHORT: u64 = 256 << 10;
+pub(crate) const SHORT: u64 = 256 << 10;
 
 /// What a transfer would do: every strategy, chosen or skipped, each with its reason.
 ///

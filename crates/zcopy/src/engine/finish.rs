@@ -4,7 +4,7 @@
 use super::Engine;
 use crate::end;
 use crate::error::{Error, Failure};
-use crate::fault::{Fault, Side};
+use crate::fault::{Cause, Fault, Side};
 use crate::plan;
 use crate::report::{Ended, Report, Undelivered};
 use crate::sys::Kernel;
@@ -17,8 +17,8 @@ impl<K: Kernel> Engine<'_, K> {
         self.route.pipe = None;
         let tidied = self.finish_holes(&mut undelivered);
         self.route.inspect_zeros(u64::MAX);
-        self.route.sink.release(&self.kernel);
-        let tidied = tidied.and_then(|()| self.finish_cache());
+        let released = self.release_sink();
+        let tidied = tidied.and(released).and_then(|()| self.finish_cache());
         // The first failure is the one that counts.
         let outcome = outcome.and_then(|ended| tidied.map(|()| ended).map_err(Failure::from));
         let (source, sink) = (&self.route.source.endpoint, &self.route.sink.endpoint);
@@ -108,6 +108,21 @@ impl<K: Kernel> Engine<'_, K> {
             attempt.hole_bytes = attempt.hole_bytes.saturating_sub(taken);
             left -= taken;
         }
+    }
+
+    /// Gives back the range that is reserved of the sink and was not filled.
+    ///
+    /// If somebody else has moved the cursor since, the range stays a gap. A failed call explains that; otherwise the source
+    /// has become shorter than it was when the range was reserved.
+    fn release_sink(&mut self) -> Result<(), Fault> {
+        if self.route.sink.release(&self.kernel) {
+            return Ok(());
+        }
+        Err(Fault {
+            call: "lseek",
+            side: Side::Sink,
+            cause: Cause::Gap,
+        })
     }
 
     fn finish_cache(&mut self) -> Result<(), Fault> {

@@ -140,15 +140,16 @@ fn is_open<K: Kernel>(
         && is_small(kernel, (fd, source), sink)
 }
 
-/// The largest size of a small file that goes to this sink.
+/// The largest size that a small file may have which goes to this sink.
 fn small_into(sink: &Endpoint) -> u64 {
     match sink.kind {
-        Kind::Regular | Kind::Null => plan::SMALL_FILE,
+        Kind::Regular => plan::SHORT,
+        Kind::Null => plan::SMALL_FILE,
         _ => plan::SMALL,
     }
 }
 
-/// Whether a file claims at most 32 KiB, or claims at most 64 KiB, has no holes, and would be read and written by the plan too.
+/// Whether a file claims at most 32 KiB, or has no holes and claims no more than the plan would read and write too.
 fn is_small<K: Kernel>(
     kernel: &K,
     (fd, source): (BorrowedFd<'_>, &mut Endpoint),
@@ -157,9 +158,9 @@ fn is_small<K: Kernel>(
     match source.size {
         Some(size) if source.kind != Kind::Regular || size > small_into(sink) => false,
         Some(size) if size <= plan::SMALL => true,
-        Some(_) if !source.has_holes() => {
+        Some(size) if !source.has_holes() => {
             source.survey_file_system(kernel, fd);
-            plan::reads_small_file(source, sink)
+            size <= plan::small_file(source, sink)
         }
         _ => false,
     }
