@@ -18,7 +18,6 @@ mod several;
 
 pub use candidate::{Candidate, Verdict};
 
-use fit::shares_pages;
 pub(crate) use fit::{page_sharing, small_file};
 pub(crate) use repeated::plan_repeated;
 pub(crate) use rewritten::plan_rewritten;

@@ -175,8 +175,11 @@ impl<'a> Transfer<'a> {
     /// meanwhile writes to them. A source that is a pipe or socket may hold such pages too, because
     /// somebody spliced or sent them there; to another pipe or socket they are passed on as they are.
     /// With `stable(true)` the bytes are copied by read and write, unless they cannot change: those
-    /// of a memfd sealed against writing and shrinking, or of a file on a read-only image. What goes
-    /// to a file or device is always a copy.
+    /// of a memfd sealed against writing and shrinking, or of a file on a read-only image.
+    ///
+    /// A file or block device as the sink receives a copy in any case. But a pipe holds the pages of the source for
+    /// a moment before they are copied, and if somebody cuts the source off in that moment, the sink
+    /// receives zeros in place of up to a page. With `stable(true)` files are copied to files by read and write, or cloned.
     ///
     /// # Examples
     ///

@@ -64,8 +64,10 @@ pub(super) fn fit(
     if matches!(kernel_can, Fit::Not(_)) {
         return kernel_can;
     }
-    if options.stable && shares_pages(strategy, source, sink) {
-        return Fit::Not(why_stable_forbids(source));
+    if options.stable
+        && let Some(reason) = why_stable_forbids(strategy, source, sink)
+    {
+        return Fit::Not(reason);
     }
     match why_read_and_write(source, sink, options) {
         Some(reason) => Fit::Poor(reason),
@@ -328,16 +330,31 @@ pub(crate) fn page_sharing(strategy: Strategy, source: &Endpoint, sink: &Endpoin
     }
 }
 
-/// Whether a strategy hands pages that can still change to somebody who reads them later.
-pub(crate) fn shares_pages(strategy: Strategy, source: &Endpoint, sink: &Endpoint) -> bool {
-    page_sharing(strategy, source, sink) != PageSharing::None
-}
-
-/// Why pages may not be handed over.
-pub(super) fn why_stable_forbids(source: &Endpoint) -> &'static str {
-    if source.is_seekable() {
-        "it would share the file's pages with the sink's reader, and stable forbids it"
-    } else {
-        "it would pass on pages that may be a file's, and stable forbids it"
+/// Why `stable` forbids a strategy, if it does.
+///
+/// # Kernel notes
+///
+/// A pipe between two files, the caller's or the kernel's own in `copy_file_range(2)`, holds the source's pages until they are
+/// copied to the sink. If somebody cuts the source off in that time, the kernel zeroes the rest of the page in which the file
+/// ends now, and the sink receives those zeros.
+pub(super) fn why_stable_forbids(
+    strategy: Strategy,
+    source: &Endpoint,
+    sink: &Endpoint,
+) -> Option<&'static str> {
+    match page_sharing(strategy, source, sink) {
+        PageSharing::OfFile => {
+            Some("it would share the file's pages with the sink's reader, and stable forbids it")
+        }
+        PageSharing::PassedOn => {
+            Some("it would pass on pages that may be a file's, and stable forbids it")
+        }
+        PageSharing::None => {
+            let holds_pages = !matches!(strategy, Strategy::Buffered | Strategy::Reflink);
+            let is_copy_of_file = source.is_mutable_file() && sink.is_seekable();
+            (holds_pages && is_copy_of_file).then_some(
+                "it would hold the file's pages while they can change, and stable forbids it",
+            )
+        }
     }
 }

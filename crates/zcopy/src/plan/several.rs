@@ -1,6 +1,6 @@
 //! The plan for several sinks: how bytes are shared, and how each sink is served.
 
-use super::{Candidate, Plan, SMALL, Verdict, fit, remaining, shares_pages};
+use super::{Candidate, Plan, SMALL, Verdict, fit, remaining};
 use crate::endpoint::{Endpoint, Kind, Memory};
 use crate::error::Failure;
 use crate::fault::Side;
@@ -176,14 +176,16 @@ pub(super) fn why_written_to(
     if sink.direct {
         return Some(fit::DIVIDES);
     }
+    if options.stable
+        && let Some(reason) = fit::why_stable_forbids(Strategy::Splice, source, sink)
+    {
+        return Some(reason);
+    }
     match sink.kind {
         Kind::Datagram => Some("one write is one message"),
         Kind::Terminal => Some("a terminal takes writes alone"),
         Kind::Memory(Memory::Full) => Some("/dev/full takes writes alone"),
         Kind::Memory(_) | Kind::Other => Some("what this device does with a splice is not known"),
-        _ if options.stable && shares_pages(Strategy::Splice, source, sink) => {
-            Some(fit::why_stable_forbids(source))
-        }
         _ => None,
     }
 }

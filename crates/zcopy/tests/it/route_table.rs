@@ -123,6 +123,8 @@ const NO_PIPES: &[K] = &[
 /// The rows that speak of options and lengths. Each has a test of its own.
 const INSPECTED: &str = "any → any, with `inspect`; any → regular, with `Sparse::Detect`";
 const STABLE: &str = "file that can still change, pipe, socket → pipe, socket, with `stable(true)`";
+const STABLE_FILE: &str = "file that can still change → file, block device, with `stable(true)`, where no blocks can be shared";
+const STABLE_CLONE: &str = "the same, where blocks may be shared";
 const SMALL: &str = "any → any, at most 32 KiB by size or limit";
 const SMALL_FILE: &str =
     "regular on ext4, tmpfs, xfs → regular, `/dev/null`, at most 64 KiB by size or limit";
@@ -208,6 +210,7 @@ fn pairs(pairs: Pairs) -> impl Iterator<Item = (S, K)> {
 #[test]
 fn the_readme_has_the_rows_that_are_tested() {
     let mut tested: Vec<_> = ROWS.iter().map(|(row, _)| *row).collect();
+    tested.extend([STABLE_FILE, STABLE_CLONE]);
     tested.extend([INSPECTED, STABLE, SMALL, SMALL_FILE, SMALL_LOCAL]);
     tested.extend([SMALL_ACROSS, DIRECT_STREAM, DIRECT_FILE, SHORT]);
     tested.sort_unstable();
@@ -317,7 +320,19 @@ fn stable_reads_and_writes_what_could_change_and_nothing_else() {
                 Regular(_) | Memfd | Block | Pipe | Fifo | Tcp | UnixStream
             );
             let is_shared = matches!(pair.1, K::Pipe | K::Fifo | K::Tcp | K::UnixStream);
-            let expected = order(if can_change && is_shared { STABLE } else { row });
+            let is_file = matches!(pair.1, K::Regular(_) | K::Memfd | K::Block);
+            let changes = matches!(pair.0, Regular(_) | Memfd | Block) && is_file;
+            let clones = matches!(
+                pair,
+                (Regular(Fs::Btrfs), K::Regular(Fs::Btrfs))
+                    | (Regular(Fs::Xfs), K::Regular(Fs::Xfs))
+            );
+            let expected = order(match () {
+                () if can_change && is_shared => STABLE,
+                () if changes && clones => STABLE_CLONE,
+                () if changes => STABLE_FILE,
+                () => row,
+            });
             let Some(plan) = plan(pair, LONG, |it| it.stable(true)) else {
                 continue;
             };
