@@ -396,7 +396,8 @@ impl<'a, K: Kernel> Engine<'a, K> {
     /// What may be asked of the coming step so that it is prompt.
     fn bounded(&self, max: u64) -> u64 {
         let sink = &self.route.sink;
-        let is_confirming = self.strategy == Strategy::Buffered && self.bytes > 0;
+        let is_confirming =
+            self.strategy == Strategy::Buffered && self.bytes > 0 && self.route.in_flight() == 0;
         let max = max.min(sink.prompt_len(&self.kernel, self.patience()));
         if is_confirming
             && self

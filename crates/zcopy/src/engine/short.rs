@@ -137,7 +137,7 @@ fn is_open<K: Kernel>(
         || options.sync_data != SyncData::Never
         || is_particular_enough(source, sink, options);
     !(is_particular || is_bounded || is_watched || is_asked_for_more)
-        && is_small(kernel, (fd, source), sink)
+        && is_small(kernel, (fd, source), sink, options)
 }
 
 /// The largest size that a small file may have which goes to this sink.
@@ -154,13 +154,14 @@ fn is_small<K: Kernel>(
     kernel: &K,
     (fd, source): (BorrowedFd<'_>, &mut Endpoint),
     sink: &Endpoint,
+    options: &Options,
 ) -> bool {
     match source.size {
         Some(size) if source.kind != Kind::Regular || size > small_into(sink) => false,
         Some(size) if size <= plan::SMALL => true,
         Some(size) if !source.has_holes() => {
             source.survey_file_system(kernel, fd);
-            size <= plan::small_file(source, sink)
+            size <= plan::small_file(source, sink, options)
         }
         _ => false,
     }

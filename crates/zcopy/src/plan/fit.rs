@@ -123,7 +123,9 @@ fn why_read_and_write(
         _ if remaining(source, options).is_some_and(|left| left <= SMALL) => {
             Some("at most 32 KiB are left, which read and write move faster")
         }
-        _ if remaining(source, options).is_some_and(|left| left <= small_file(source, sink)) => {
+        _ if remaining(source, options)
+            .is_some_and(|left| left <= small_file(source, sink, options)) =>
+        {
             Some("little of a file is left, which read and write move to a file faster")
         }
         (Kind::Regular, Kind::Regular)
@@ -145,10 +147,10 @@ fn why_read_and_write(
 /// Read and write measured 1.07 to 1.22 times the speed of what served 64 KiB before; between files on ext4 and tmpfs they
 /// are level with a private pipe at 256 KiB. A clone on xfs measured 0.87 times their speed at 64 KiB, and 1.13 times at 128.
 /// A clone on btrfs takes less than half of their time. Elsewhere a server may do the copying.
-pub(crate) fn small_file(source: &Endpoint, sink: &Endpoint) -> u64 {
+pub(crate) fn small_file(source: &Endpoint, sink: &Endpoint, options: &Options) -> u64 {
     use FileSystem::{Ext4, Tmpfs, Xfs};
     match (source.kind, source.file_system, sink.kind) {
-        (Kind::Regular, Ext4 | Tmpfs, Kind::Regular) => SHORT,
+        (Kind::Regular, Ext4 | Tmpfs, Kind::Regular) if goes_by_cursor(sink, options) => SHORT,
         (Kind::Regular, Ext4 | Tmpfs | Xfs, Kind::Regular | Kind::Null) => SMALL_FILE,
         _ => SMALL,
     }

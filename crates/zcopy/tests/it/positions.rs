@@ -21,7 +21,7 @@ fn every_way() -> impl Iterator<Item = Option<Strategy>> {
 fn a_window_between_files_moves_no_cursor() {
     let bytes = pattern(1 << 20);
     // In the middle of blocks, and whole blocks, which alone can be cloned.
-    for (from, to, len) in [(70_001, 3, 300_003), (65_536, 131_072, 524_288)] {
+    for (from, to, len) in [(70_001, 3, 200_003), (65_536, 131_072, 262_144)] {
         for fs in Fs::ALL {
             for way in every_way() {
                 let clones = matches!(fs, Fs::Btrfs | Fs::Xfs) && len % 4096 == 0;

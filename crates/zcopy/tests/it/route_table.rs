@@ -128,7 +128,8 @@ const STABLE_CLONE: &str = "the same, where blocks may be shared";
 const SMALL: &str = "any → any, at most 32 KiB by size or limit";
 const SMALL_FILE: &str =
     "regular on ext4, tmpfs, xfs → regular, `/dev/null`, at most 64 KiB by size or limit";
-const SMALL_LOCAL: &str = "regular on ext4, tmpfs → regular, at most 256 KiB by size or limit";
+const SMALL_LOCAL: &str =
+    "regular on ext4, tmpfs → regular at its cursor, at most 256 KiB by size or limit";
 const SMALL_ACROSS: &str = "regular → regular, two file systems, at most 128 KiB by size or limit";
 const DIRECT_STREAM: &str = "pipe, stream socket → sink with `O_DIRECT`";
 const DIRECT_FILE: &str =

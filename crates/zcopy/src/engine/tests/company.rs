@@ -4,6 +4,7 @@ use proptest::test_runner::{Config, TestError, TestRunner};
 
 use super::properties::check;
 use super::transfer;
+use crate::fault::Side;
 use crate::options::{Options, Reflink, Sparse};
 use crate::records::Counting;
 use crate::scripted::draw::{DRAWN, Drawn, worlds_with};
@@ -104,6 +105,50 @@ fn no_more_of_a_sink_is_reserved_than_a_source_at_an_offset_holds() {
         assert_eq!(report.bytes(), len as u64);
         assert_eq!(kernel.contents(&sink)[..len], bytes);
         assert!(kernel.contents(&sink).len() <= len + 9, "{len} bytes");
+    }
+}
+
+/// The transfer returned `Ok`, and zeros stood before what somebody else had written.
+#[test]
+fn a_gap_that_a_shorter_source_leaves_is_an_error() {
+    let kernel = Scripted::default();
+    let source = kernel.source(Object::file(&patterned(100_000)), OFlags::empty());
+    let sink = kernel.sink(Object::file(b""), OFlags::empty());
+    let inside = |target, action| Interference::inside(Call::CopyFileRange, 0, target, action);
+    kernel.interfere(inside(Target::Source(0), Action::Truncate(10)));
+    kernel.interfere(inside(Target::Sink(0), Action::Write(9)));
+    let options = Options {
+        strategy: Some(Strategy::CopyFileRange),
+        ..Options::default()
+    };
+    let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
+    assert_eq!((error.side(), error.bytes()), (Side::Sink, 10), "{error:#}");
+    assert!(error.to_string().contains("lseek"), "{error:#}");
+}
+
+/// The same pair without a gap: bytes are in a pipe before a range is reserved for them.
+#[test]
+fn a_source_that_becomes_shorter_leaves_no_gap_on_a_local_file_system() {
+    for (len, call) in [(100_000, Call::Read), (600_000, Call::Splice)] {
+        let kernel = Scripted::default();
+        let source = kernel.source(Object::file(&patterned(len)), OFlags::empty());
+        let sink = kernel.sink(Object::file(b""), OFlags::empty());
+        kernel.interfere(Interference::before(
+            call,
+            0,
+            Target::Source(0),
+            Action::Truncate(10),
+        ));
+        kernel.interfere(Interference::inside(
+            call,
+            1,
+            Target::Sink(0),
+            Action::Write(9),
+        ));
+        let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+        assert_eq!(report.bytes(), 10);
+        let found = kernel.contents(&sink);
+        assert!(found.len() <= 19, "{len} bytes: {found:?}");
     }
 }
 
