@@ -16,6 +16,7 @@ use super::scene::{Dice, bounded, scratch_dirs};
 use crate::child::Child;
 use crate::ends::pipe;
 use crate::files::{contents, file_in, pattern, read_to_end, reopen, set_cursor};
+use crate::mounts::Fs;
 use crate::skip::{has_program, skip};
 
 /// A hole at the front, so that the file has holes as long as nothing as long has been appended.
@@ -260,4 +261,43 @@ fn a_source_that_is_cut_meanwhile_ends_there() {
             }
         }
     });
+}
+
+/// A range of the sink was reserved for bytes that were cut off then, and what another wrote meanwhile stood behind it.
+#[test]
+fn a_source_that_is_cut_leaves_no_gap_before_what_others_write() {
+    const LENGTHS: [usize; 3] = [100_000, 262_144, 600_000];
+    /// The kernel clears the rest of the page in which the file ends now. On tmpfs that is all it clears.
+    const PAGE: usize = 64 << 10;
+    let Some(dir) = Fs::Tmpfs.dir() else {
+        return;
+    };
+    for len in LENGTHS {
+        let bytes = vec![b's'; len];
+        let (source, sink) = (file_in(&dir, &bytes), file_in(&dir, b""));
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    source.set_len(10).unwrap();
+                    source.write_all_at(&bytes, 0).unwrap();
+                }
+            });
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    (&sink).write_all(b"other").unwrap();
+                    thread::sleep(Duration::from_micros(20));
+                }
+            });
+            for _ in 0..100 {
+                let own = reopen(&source, OFlags::RDONLY);
+                Transfer::new(&own, &sink).run().unwrap();
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        let found = contents(&sink);
+        let zeros = found.split(|byte| *byte != 0).map(<[u8]>::len);
+        let longest = zeros.max().unwrap_or(0);
+        assert!(longest < PAGE, "{len} bytes: {longest} zeros in a row");
+    }
 }
