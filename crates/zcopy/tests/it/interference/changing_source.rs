@@ -276,7 +276,7 @@ fn a_source_that_is_cut_leaves_no_gap_before_what_others_write() {
         let bytes = vec![b's'; len];
         let (source, sink) = (file_in(&dir, &bytes), file_in(&dir, b""));
         let is_over = AtomicBool::new(false);
-        thread::scope(|scope| {
+        let outcomes: Vec<_> = thread::scope(|scope| {
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
                     source.set_len(10).unwrap();
@@ -289,12 +289,18 @@ fn a_source_that_is_cut_leaves_no_gap_before_what_others_write() {
                     thread::sleep(Duration::from_micros(20));
                 }
             });
-            for _ in 0..100 {
+            let copy = |_| {
                 let own = reopen(&source, OFlags::RDONLY);
-                Transfer::new(&own, &sink).run().unwrap();
-            }
+                Transfer::new(&own, &sink).run().map(drop)
+            };
+            // A panic before the others are told would leave them running.
+            let outcomes = (0..100).map(copy).collect();
             is_over.store(true, Ordering::Relaxed);
+            outcomes
         });
+        for outcome in outcomes {
+            outcome.unwrap_or_else(|error| panic!("{len} bytes: {error:#}"));
+        }
         let found = contents(&sink);
         let zeros = found.split(|byte| *byte != 0).map(<[u8]>::len);
         let longest = zeros.max().unwrap_or(0);
