@@ -19,6 +19,10 @@ use crate::report::{Attempt, Report};
 use crate::strategy::{Step, Strategy, buffered};
 use crate::sys::{Errno, Kernel, Patience};
 
+/// The largest read of the short way. The allocator asks the kernel for larger buffers each time, and touching fresh pages takes longer
+/// than two more calls for every 64 KiB.
+const MOST_AT_ONCE: usize = 64 << 10;
+
 /// What transfers into one sink leave to each other.
 #[derive(Default)]
 pub(crate) struct Legacy {
@@ -177,7 +181,8 @@ impl Begun {
         size: u64,
     ) -> bool {
         // One more than it has, so that the end does not look like a full buffer.
-        self.buffer.reserve_exactly(size as usize + 1);
+        self.buffer
+            .reserve_exactly((size as usize + 1).min(MOST_AT_ONCE));
         loop {
             self.calls += 1;
             let room = self.buffer.room(usize::MAX);
@@ -208,7 +213,8 @@ impl Begun {
                     return false;
                 }
             }
-            if !self.buffer.is_empty() || self.buffer.was_filled() {
+            let has_grown = self.buffer.was_filled() && self.bytes > size;
+            if !self.buffer.is_empty() || has_grown {
                 return false;
             }
         }
