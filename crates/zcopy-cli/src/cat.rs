@@ -115,7 +115,7 @@ pub struct Args {
     #[arg(long)]
     strict: bool,
 
-    /// Copy what a later write to a file could change after it has been moved
+    /// Copy instead of sharing a file's pages, so that later writes cannot change data already sent
     #[arg(long)]
     stable: bool,
 

@@ -281,7 +281,7 @@ impl<'a> BadPlaces<'a> {
         self.zeros_at
     }
 
-    /// Forgets the bad place at hand: somebody else who reads by the same cursor has it now.
+    /// Forgets the current bad place, because another reader of the same cursor has passed it.
     pub(crate) fn forget(&mut self) {
         self.last.end -= self.zeros;
         self.zeros = 0;

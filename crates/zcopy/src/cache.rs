@@ -26,14 +26,14 @@ pub(crate) struct DropBehind {
 
 /// One end's pages: `start..dropped` are gone, `dropped..sent` are on their way to the disk.
 ///
-/// They are this transfer's alone. Once another process or thread has moved the cursor that the transfer goes by, nobody
-/// knows whose pages follow: those stay in the cache.
+/// The transfer alone has used these pages. Once another process or thread moves the same cursor, the transfer cannot tell
+/// whose pages follow, and leaves them in the cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trail {
     start: u64,
     dropped: u64,
     sent: u64,
-    /// Whether somebody else has moved the cursor.
+    /// Whether another process or thread has moved the cursor.
     is_lost: bool,
 }
 

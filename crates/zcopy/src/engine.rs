@@ -123,10 +123,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
         let has_holes = is_between_files
             && options.sparse == Sparse::Keep
             && source.position().is_some()
-            && source
-                .endpoint
-                .size
-                .is_some_and(|size| source.endpoint.allocated < size);
+            && source.endpoint.has_holes();
         // Bytes that are looked at pass through the buffer, and there a hole shows as zeros.
         let detect = options.sparse == Sparse::Detect || has_holes && options.looks_at_bytes();
         let can_seek = sink.position().is_some() && !sink.endpoint.append;

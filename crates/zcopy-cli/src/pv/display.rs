@@ -109,7 +109,7 @@ impl Display {
         })
     }
 
-    /// What a transfer is stopped by when a signal ends the process.
+    /// Returns the handle that stops a transfer when a signal ends the process.
     pub(super) fn stop(&self) -> &Stop {
         &self.stop
     }

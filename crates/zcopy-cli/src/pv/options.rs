@@ -359,7 +359,7 @@ pub struct Args {
     )]
     pub(super) store_and_forward: Option<OsString>,
 
-    /// Copy what a later write to a file could change after it has been moved
+    /// Copy instead of sharing a file's pages, so that later writes cannot change data already sent
     #[arg(long, help_heading = "Transfer")]
     pub(super) stable: bool,
 

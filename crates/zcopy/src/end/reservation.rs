@@ -13,7 +13,7 @@ use crate::endpoint::Kind;
 use crate::fault::Cause;
 use crate::sys::{Errno, Kernel, Patience, Result, SeekFrom, retried};
 
-/// What stays free on a file system beside the ranges that are reserved of it.
+/// The free bytes of a file system that no reservation takes.
 const SPARE_ROOM: u64 = 16 << 20;
 
 /// The most that is handed back of a reservation that cannot be given back: what one step between files reserves, but for a hole.
@@ -103,8 +103,8 @@ impl End<'_> {
 
     /// Reserves up to `len` bytes of a sink for data, and returns how many the next call may put to [`End::at`].
     ///
-    /// A range that cannot be filled because the disk is full would stay a gap if somebody else has moved the cursor
-    /// meanwhile. So no more is reserved than a small part of what is free, and nothing where little is.
+    /// If the disk fills up, the range cannot be filled, and stays a gap once another process or thread has moved the
+    /// cursor. So this reserves a small part of the free bytes at most, and nothing if few are free.
     ///
     /// # Errors
     ///

@@ -60,7 +60,7 @@ impl<K: Kernel> Fanout<'_, K> {
     pub(super) fn fill_reserved(&mut self) -> Result<(), Failure> {
         let (patience, before) = (Patience::Block, self.calls());
         for index in 0..self.branches.len() {
-            while self.is_unfilled(index) {
+            while self.cannot_release(index) {
                 let calls = self.calls();
                 let branch = &self.branches[index];
                 let reserved = branch.route.sink.reserved();
@@ -87,8 +87,9 @@ impl<K: Kernel> Fanout<'_, K> {
         Ok(())
     }
 
-    /// Whether a range of a sink is reserved and can only be filled.
-    fn is_unfilled(&mut self, index: usize) -> bool {
+    /// Gives back what is reserved of a sink. True if that fails, because another process or thread has moved the cursor:
+    /// then the range has to be filled.
+    fn cannot_release(&mut self, index: usize) -> bool {
         let branch = &mut self.branches[index];
         let sink = &mut branch.route.sink;
         branch.ended.is_none() && sink.reserved() > 0 && !sink.release(&self.kernel)

@@ -25,7 +25,7 @@ fn ends_with(command: &mut Command, (code, words): (i32, &str), what: &str) {
     );
 }
 
-/// What the tool says of an output without room.
+/// The tool's message for an output that is full.
 fn is_full(output: &dyn std::fmt::Display) -> String {
     format!("zc-pv: {output}: write error: No space left on device\n")
 }

@@ -31,7 +31,7 @@ fn slow_pv(arguments: &[&str]) -> Command {
     command
 }
 
-/// What the bytes come from, which others go on reading from.
+/// The source of the bytes. Another reader continues to read it.
 enum Input {
     File(File),
     Pipe(PipeReader, thread::JoinHandle<()>),
@@ -52,7 +52,7 @@ impl Input {
         }
     }
 
-    /// What the next reader reads.
+    /// Reads the rest, as the next reader does.
     fn rest(self) -> Vec<u8> {
         match self {
             Self::File(file) => read_to_end(&file),

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use super::{Attendants, fan_out, fan_out_attended};
 use crate::fault::Side;
 use crate::options::{OnSinkError, Options, SyncData};
+use crate::progress::Observer;
 use crate::report::{Ended, Report};
 use crate::scripted::Scripted;
 use crate::scripted::objects::{Object, patterned};
@@ -73,6 +74,19 @@ fn roles(kernel: &Scripted, fails: usize, after: u64) -> Vec<OwnedFd> {
     sinks
         .map(|(index, (object, flags))| kernel.sink(breaking(object, index), flags))
         .collect()
+}
+
+/// Stops the transfer when it has been observed more than `n` times.
+fn breaking_after(n: usize) -> Observer<'static> {
+    let mut n_observed = 0;
+    Box::new(move |_| {
+        n_observed += 1;
+        if n_observed > n {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    })
 }
 
 /// With the appending one and without, so that each is tee'd, drained, poured into and written to.
@@ -213,16 +227,8 @@ fn a_break_after_a_sink_has_gone_leaves_nothing_in_the_source_that_all_have() {
                 );
                 kernel_name(&kernel, &gone[index])
             });
-            let mut n_steps = 0;
             let attendants = Attendants {
-                observe: Box::new(|_| {
-                    n_steps += 1;
-                    if n_steps > breaks_at {
-                        ControlFlow::Break(())
-                    } else {
-                        ControlFlow::Continue(())
-                    }
-                }),
+                observe: breaking_after(breaks_at),
                 inspect: Box::new(|_| {}),
                 decide: Box::new(|_| OnSinkError::Detach),
             };
@@ -340,16 +346,8 @@ fn a_stop_leaves_no_gap_in_any_sink_that_others_write_to_too() {
             kernel.twist(Call::Splice, &twists);
             let theirs = (Target::Sink(shared), Action::Write(1));
             kernel.interfere(Interference::before(Call::Splice, nth, theirs.0, theirs.1));
-            let mut n_steps = 0;
             let attendants = Attendants {
-                observe: Box::new(|_| {
-                    n_steps += 1;
-                    if n_steps > breaks_at {
-                        ControlFlow::Break(())
-                    } else {
-                        ControlFlow::Continue(())
-                    }
-                }),
+                observe: breaking_after(breaks_at),
                 inspect: Box::new(|_| {}),
                 decide: Box::new(|_| OnSinkError::Stop),
             };

@@ -9,17 +9,23 @@ use zcopy::{Side, Strategy, Transfer};
 use super::{assert_nothing_lost, every_way};
 use crate::ends::{Source, SourceKind};
 use crate::files::{contents, file, file_in, pattern};
-use crate::mounts::{Fs, loop_mount, mount_tmpfs};
+use crate::mounts::{Fs, Root, loop_mount, mount_tmpfs};
 use crate::skip::skip;
+
+/// File systems of 8 MiB, each with its name. One that cannot be mounted is skipped aloud.
+fn small_disks() -> impl Iterator<Item = (&'static str, Root)> {
+    let small = [("tmpfs", mount_tmpfs(8)), ("ext4", loop_mount("ext4", 8))];
+    small.into_iter().filter_map(|(name, root)| {
+        if root.is_none() {
+            skip(&format!("a small {name} cannot be mounted here"));
+        }
+        root.map(|root| (name, root))
+    })
+}
 
 #[test]
 fn promise_1_a_full_disk_loses_no_count() {
-    let small = [("tmpfs", mount_tmpfs(8)), ("ext4", loop_mount("ext4", 8))];
-    for (name, root) in small {
-        let Some(root) = root else {
-            skip(&format!("a small {name} cannot be mounted here"));
-            continue;
-        };
+    for (name, root) in small_disks() {
         overfill(name, &root.dir());
         copy_within(name, &root.dir());
     }
@@ -28,12 +34,7 @@ fn promise_1_a_full_disk_loses_no_count() {
 /// Each would have a range of the file to itself that the other writes behind, and that the full disk does not let it fill.
 #[test]
 fn promise_9_two_writers_of_one_open_file_fill_a_disk_without_a_gap() {
-    let small = [("tmpfs", mount_tmpfs(8)), ("ext4", loop_mount("ext4", 8))];
-    for (name, root) in small {
-        let Some(root) = root else {
-            skip(&format!("a small {name} cannot be mounted here"));
-            continue;
-        };
+    for (name, root) in small_disks() {
         for round in 0..12 {
             let sink = file_in(&root.dir(), b"");
             std::thread::scope(|scope| {
