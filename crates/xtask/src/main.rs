@@ -5,22 +5,28 @@
 use clap::{Parser, Subcommand};
 
 mod faults;
+mod programs;
+mod proof;
+mod scenario;
+mod scenarios;
+mod strace;
+mod verdict;
 
 #[derive(Debug, Parser)]
 #[command(about, arg_required_else_help = true)]
 struct Args {
     #[command(subcommand)]
-    command: Chore,
+    chore: Chore,
 }
 
 #[derive(Debug, Subcommand)]
 enum Chore {
-    /// Runs the tools and examples under strace, which makes each of their system calls fail.
+    /// Make each system call of the tools and examples fail, under strace
     Faults(faults::Args),
 }
 
 fn main() -> anyhow::Result<()> {
-    match Args::parse().command {
+    match Args::parse().chore {
         Chore::Faults(args) => faults::run(&args),
     }
 }

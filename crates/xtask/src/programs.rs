@@ -1,0 +1,85 @@
+//! Builds the tools and examples, and knows where they stand.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+
+/// How the programs are built.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Build {
+    /// Build the programs with optimisation, as people install them
+    #[arg(long)]
+    release: bool,
+    /// Build the programs for this target, such as x86_64-unknown-linux-musl
+    #[arg(long, value_name = "TRIPLE")]
+    target: Option<String>,
+}
+
+/// A program of this workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// A binary of `zcopy-cli`.
+    Tool(&'static str),
+    /// An example of the library.
+    Example(&'static str),
+}
+
+impl Program {
+    /// The name that the program's messages begin with.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Tool(name) | Self::Example(name) => name,
+        }
+    }
+}
+
+/// The directory that holds the built programs.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    dir: PathBuf,
+    /// What was built, in words.
+    pub(crate) description: String,
+}
+
+impl Programs {
+    /// Builds all programs.
+    ///
+    /// # Errors
+    ///
+    /// If cargo fails.
+    pub(crate) fn build(build: &Build) -> anyhow::Result<Self> {
+        let mut cargo = Command::new("cargo");
+        cargo.args(["build", "--quiet", "--locked", "--bins", "--examples"]);
+        cargo.args(["--package", "zcopy", "--package", "zcopy-cli"]);
+        let profile = if build.release { "release" } else { "debug" };
+        if build.release {
+            cargo.arg("--release");
+        }
+        // Cargo runs this program from its target directory, whose name a user may have changed.
+        let exe = std::env::current_exe().context("the path of this program")?;
+        let own_profile = exe.parent().context("the directory of this program")?;
+        let mut dir = own_profile
+            .parent()
+            .context("cargo's target directory")?
+            .to_owned();
+        if let Some(target) = &build.target {
+            cargo.args(["--target", target]);
+            dir.push(target);
+        }
+        dir.push(profile);
+        let status = cargo.status().context("cargo")?;
+        ensure!(status.success(), "cargo build: {status}");
+        let target = build.target.as_deref().unwrap_or("the host's target");
+        let description = format!("{profile} build for {target}");
+        Ok(Self { dir, description })
+    }
+
+    /// The path of a built program.
+    pub(crate) fn path(&self, program: Program) -> PathBuf {
+        match program {
+            Program::Tool(name) => self.dir.join(name),
+            Program::Example(name) => self.dir.join("examples").join(name),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Writes `docs/proof.md`: what was tried, when, on which commit, and what came of it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Context;
+
+/// The page, from the root of the workspace.
+const PAGE: &str = "docs/proof.md";
+
+/// Replaces the section with this heading, or adds it, with the date, the commit and the command of this run.
+///
+/// # Errors
+///
+/// If git does not answer or the page cannot be written.
+pub(crate) fn record(heading: &str, text: &str) -> anyhow::Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let path = root.join(PAGE);
+    let page = fs::read_to_string(&path).unwrap_or_default();
+    let date = output("date", &["-u", "+%Y-%m-%d"])?;
+    let commit = output("git", &["describe", "--always", "--dirty", "--abbrev=12"])?;
+    let kernel = output("uname", &["-r"])?;
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let section = format!(
+        "`cargo xtask {}`, {date}, commit {commit}, Linux {kernel}:\n\n{text}\n",
+        arguments.join(" ")
+    );
+    fs::write(&path, replace(&page, heading, &section)).context(PAGE)
+}
+
+/// The page with another text under a heading.
+fn replace(page: &str, heading: &str, section: &str) -> String {
+    let title = format!("## {heading}\n");
+    let (before, after) = match page.find(&title) {
+        Some(at) => {
+            let rest = &page[at + title.len()..];
+            let end = rest.find("\n## ").map_or(rest.len(), |at| at + 1);
+            (&page[..at], &rest[end..])
+        }
+        None => (page, ""),
+    };
+    let gap = if before.is_empty() || before.ends_with("\n\n") {
+        ""
+    } else {
+        "\n"
+    };
+    let tail = if after.is_empty() { "" } else { "\n" };
+    format!("{before}{gap}{title}\n{section}{tail}{after}")
+}
+
+fn output(program: &str, args: &[&str]) -> anyhow::Result<String> {
+    let output = Command::new(program)
+        .args(args)
+        .output()
+        .context(program.to_owned())?;
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_replaces_its_predecessor_and_leaves_the_others() {
+        let page = replace("# Proof\n", "Faults", "one\n");
+        assert_eq!(page, "# Proof\n\n## Faults\n\none\n");
+        let page = replace(&page, "Mutants", "two\n");
+        assert_eq!(page, "# Proof\n\n## Faults\n\none\n\n## Mutants\n\ntwo\n");
+        let page = replace(&page, "Faults", "three\n");
+        assert_eq!(page, "# Proof\n\n## Faults\n\nthree\n\n## Mutants\n\ntwo\n");
+    }
+}

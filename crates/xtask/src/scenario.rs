@@ -1,0 +1,372 @@
+//! A program on small inputs of one kind, what surrounds it, and what it must make of them.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{Seek, SeekFrom};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use anyhow::Context;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::time::Timespec;
+use tempfile::TempDir;
+
+use crate::programs::{Program, Programs};
+use peers::Peers;
+
+mod peers;
+pub(crate) mod tree;
+
+/// How long a program may run. A program that needs more is taken for one that hangs.
+const WALL_SECONDS: u64 = 20;
+/// How much processor time it may take. `prlimit` passes the limit on to it.
+const CPU_SECONDS: u64 = 5;
+
+/// What a program's standard input is.
+#[derive(Debug, Clone)]
+pub(crate) enum Stdin {
+    Null,
+    /// A regular file with these bytes, and a cursor that stands there.
+    File {
+        bytes: Vec<u8>,
+        cursor: u64,
+    },
+    Pipe(Vec<u8>),
+    /// A socket of the UNIX domain.
+    Unix(Vec<u8>),
+    Tcp(Vec<u8>),
+}
+
+/// What a program's standard output is.
+#[derive(Debug, Clone)]
+pub(crate) enum Stdout {
+    Null,
+    File,
+    /// A regular file open for appending, with these bytes in it.
+    Append(Vec<u8>),
+    /// A pipe that is read to its end.
+    Pipe,
+    /// A pipe whose reader leaves after this many bytes.
+    PipeReadFor(usize),
+    Unix,
+    Tcp,
+    /// A pipe on which a server says where it listens. A client then asks for its file by HTTP; the response's body counts as
+    /// output.
+    Http,
+    /// The same of a relay: a client sends these bytes, and receives the others from a server behind it.
+    BothWays {
+        there: Vec<u8>,
+        back: Vec<u8>,
+    },
+}
+
+/// What an output must hold in the end.
+#[derive(Debug, Clone)]
+pub(crate) enum Expected {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// Any number of repetitions of these bytes, and at least this many bytes.
+    Repeated(Vec<u8>, usize),
+}
+
+/// The output that a program has by its descriptor 1.
+pub(crate) const STDOUT: &str = "standard output";
+/// The output of a relay to the server behind it.
+pub(crate) const UPSTREAM: &str = "upstream";
+
+/// A check of what a run left behind, besides its outputs: it lists what is wrong.
+pub(crate) type Check = fn(&Scenario, &Observed) -> Vec<String>;
+
+/// A program, what it is given, and what it must make of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Scenario {
+    pub(crate) program: Program,
+    pub(crate) args: Vec<&'static str>,
+    pub(crate) stdin: Stdin,
+    pub(crate) stdout: Stdout,
+    /// Regular files in the program's directory.
+    pub(crate) files: Vec<(&'static str, Vec<u8>)>,
+    /// FIFOs there, to which these bytes are written when the program opens them.
+    pub(crate) fifos: Vec<(&'static str, Vec<u8>)>,
+    /// Makes what else there is in the program's directory.
+    pub(crate) prepare: Option<fn(&Path) -> anyhow::Result<()>>,
+    /// What the outputs must hold, by name: [`STDOUT`], [`UPSTREAM`], or a path in the program's directory.
+    pub(crate) outputs: Vec<(&'static str, Expected)>,
+    pub(crate) check: Option<Check>,
+    /// Whether the program is to fail without any fault.
+    pub(crate) fails: bool,
+}
+
+/// What a run did.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    /// Its status, or `None` if it had to be killed.
+    pub(crate) status: Option<ExitStatus>,
+    pub(crate) stderr: String,
+    /// What the outputs hold. An output that does not exist is not among them.
+    pub(crate) outputs: BTreeMap<&'static str, Vec<u8>>,
+    /// Where the cursor of a regular file on standard input stands.
+    pub(crate) cursor: Option<u64>,
+    /// Descriptors 0 and 1, as `/proc/self/fd` names them.
+    pub(crate) stdio: [PathBuf; 2],
+    /// The directory the program ran in, and what belongs to the run beside it.
+    scratch: TempDir,
+}
+
+impl Observed {
+    /// The directory that the program ran in.
+    pub(crate) fn dir(&self) -> PathBuf {
+        self.scratch.path().join("dir")
+    }
+}
+
+impl Scenario {
+    /// A program without input whose output is discarded.
+    pub(crate) fn new(program: Program, args: &[&'static str]) -> Self {
+        Self {
+            program,
+            args: args.to_vec(),
+            stdin: Stdin::Null,
+            stdout: Stdout::Null,
+            files: Vec::new(),
+            fifos: Vec::new(),
+            prepare: None,
+            outputs: Vec::new(),
+            check: None,
+            fails: false,
+        }
+    }
+
+    pub(crate) fn file(mut self, name: &'static str, bytes: &[u8]) -> Self {
+        self.files.push((name, bytes.to_vec()));
+        self
+    }
+
+    pub(crate) fn fifo(mut self, name: &'static str, bytes: &[u8]) -> Self {
+        self.fifos.push((name, bytes.to_vec()));
+        self
+    }
+
+    pub(crate) fn stdin(mut self, stdin: Stdin) -> Self {
+        self.stdin = stdin;
+        self
+    }
+
+    /// Sets standard output, and the bytes that have to be in it.
+    pub(crate) fn stdout(mut self, stdout: Stdout, bytes: &[u8]) -> Self {
+        self.stdout = stdout;
+        self.writes(STDOUT, bytes)
+    }
+
+    /// Adds an output.
+    pub(crate) fn writes(mut self, name: &'static str, bytes: &[u8]) -> Self {
+        self.outputs.push((name, Expected::Bytes(bytes.to_vec())));
+        self
+    }
+
+    /// Sets standard output, which gets `bytes` over and over, and at least `least` bytes.
+    pub(crate) fn repeats(mut self, stdout: Stdout, bytes: &[u8], least: usize) -> Self {
+        self.stdout = stdout;
+        let expected = Expected::Repeated(bytes.to_vec(), least);
+        self.outputs.push((STDOUT, expected));
+        self
+    }
+
+    pub(crate) fn prepare(mut self, prepare: fn(&Path) -> anyhow::Result<()>) -> Self {
+        self.prepare = Some(prepare);
+        self
+    }
+
+    pub(crate) fn check(mut self, check: Check) -> Self {
+        self.check = Some(check);
+        self
+    }
+
+    /// Says that the program fails without any fault.
+    pub(crate) fn fails(mut self) -> Self {
+        self.fails = true;
+        self
+    }
+
+    /// Whether a program goes on until its reader leaves.
+    pub(crate) fn is_endless(&self) -> bool {
+        matches!(self.stdout, Stdout::PipeReadFor(_))
+    }
+
+    /// Whether a status is the one that the program has if nothing goes wrong.
+    pub(crate) fn is_success(&self, status: ExitStatus) -> bool {
+        let is_endless = self.is_endless() && status.signal() == Some(Signal::PIPE.as_raw());
+        status.success() != self.fails || is_endless
+    }
+
+    /// The scenario in one line, as a shell would have it.
+    pub(crate) fn name(&self) -> String {
+        let stdin = match &self.stdin {
+            Stdin::Null => "",
+            Stdin::File { .. } => " < file",
+            Stdin::Pipe(_) => " < pipe",
+            Stdin::Unix(_) => " < unix socket",
+            Stdin::Tcp(_) => " < tcp socket",
+        };
+        let stdout = match &self.stdout {
+            Stdout::Null => " > /dev/null",
+            Stdout::File => " > file",
+            Stdout::Append(_) => " >> file",
+            Stdout::Pipe => " > pipe",
+            Stdout::PipeReadFor(_) => " > pipe that closes",
+            Stdout::Unix => " > unix socket",
+            Stdout::Tcp => " > tcp socket",
+            Stdout::Http => " for an HTTP client",
+            Stdout::BothWays { .. } => " between two sockets",
+        };
+        let (name, args) = (self.program.name(), self.args.join(" "));
+        let size: usize = self.files.iter().map(|(_, bytes)| bytes.len()).sum();
+        let size = size + self.stdin.len();
+        format!("{name} {args}{stdin}{stdout} ({size} bytes)")
+    }
+
+    /// Runs the program in a new directory below `scratch`. `wrapper` makes the command that runs it, such as strace with its
+    /// options, and is told a path for a log.
+    ///
+    /// # Errors
+    ///
+    /// If the surroundings cannot be made.
+    pub(crate) fn run(
+        &self,
+        programs: &Programs,
+        scratch: &Path,
+        wrapper: impl FnOnce(&Path) -> Command,
+    ) -> anyhow::Result<(Observed, String)> {
+        let scratch = tempfile::Builder::new()
+            .prefix("run-")
+            .tempdir_in(scratch)?;
+        let dir = scratch.path().join("dir");
+        fs::create_dir(&dir)?;
+        for (name, bytes) in &self.files {
+            fs::write(dir.join(name), bytes).with_context(|| (*name).to_owned())?;
+        }
+        if let Some(prepare) = self.prepare {
+            prepare(&dir)?;
+        }
+        let mut peers = Peers::new(self, &dir)?;
+        let log = scratch.path().join("log");
+        let wrapper = wrapper(&log);
+        let mut command = Command::new("prlimit");
+        command.arg(format!("--cpu={CPU_SECONDS}")).arg("--");
+        command.arg(wrapper.get_program()).args(wrapper.get_args());
+        command.arg(programs.path(self.program));
+        let upstream = peers.upstream();
+        command.args(self.args.iter().map(|arg| match (*arg, &upstream) {
+            ("UPSTREAM", Some(address)) => address.clone(),
+            (arg, _) => arg.to_owned(),
+        }));
+        command.current_dir(&dir).process_group(0);
+        // Tests of colours and of terminals belong to the tools.
+        command
+            .env("TERM", "dumb")
+            .env("LC_ALL", "C.UTF-8")
+            .env_remove("RUST_BACKTRACE");
+
+        let (stdin, cursor) = self.open_stdin(scratch.path(), &mut peers)?;
+        let stdout = self.open_stdout(scratch.path(), &mut peers)?;
+        let stdio = [name_of(&stdin)?, name_of(&stdout)?];
+        let stderr = File::create(scratch.path().join("stderr"))?;
+        command.stdin(stdin).stdout(stdout).stderr(stderr);
+        let mut child = command.spawn().context("prlimit")?;
+        // The command holds the program's ends of pipes and sockets.
+        drop(command);
+
+        let pid = Pid::from_child(&child);
+        let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+        let limit = Timespec::try_from(Duration::from_secs(WALL_SECONDS))?;
+        let has_ended = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&limit))? > 0;
+        // The strace of a program that hangs, and what a program leaves running.
+        if !has_ended {
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+        let status = child.wait()?;
+        let _ = kill_process_group(pid, Signal::KILL);
+        let mut outputs = peers.finish()?;
+        for (name, _) in &self.outputs {
+            let path = match (*name, &self.stdout) {
+                (STDOUT, Stdout::File | Stdout::Append(_)) => scratch.path().join("stdout"),
+                (STDOUT | UPSTREAM, _) => continue,
+                (name, _) => dir.join(name),
+            };
+            if let Ok(bytes) = fs::read(path) {
+                outputs.insert(name, bytes);
+            }
+        }
+        let stderr = fs::read(scratch.path().join("stderr"))?;
+        let log = fs::read(log).unwrap_or_default();
+        let cursor = cursor.map(|mut file| file.stream_position()).transpose()?;
+        let observed = Observed {
+            status: has_ended.then_some(status),
+            stderr: String::from_utf8_lossy(&stderr).into_owned(),
+            outputs,
+            cursor,
+            stdio,
+            scratch,
+        };
+        Ok((observed, String::from_utf8_lossy(&log).into_owned()))
+    }
+
+    /// The program's standard input, and of a regular file another descriptor with the same cursor.
+    fn open_stdin(&self, dir: &Path, peers: &mut Peers) -> anyhow::Result<(OwnedFd, Option<File>)> {
+        let end = match &self.stdin {
+            Stdin::Null => File::open("/dev/null")?.into(),
+            Stdin::File { bytes, cursor } => {
+                let path = dir.join("stdin");
+                fs::write(&path, bytes)?;
+                let mut file = File::open(path)?;
+                file.seek(SeekFrom::Start(*cursor))?;
+                return Ok((file.try_clone()?.into(), Some(file)));
+            }
+            Stdin::Pipe(bytes) => peers.feed_pipe(bytes)?,
+            Stdin::Unix(bytes) => peers.feed_unix(bytes)?,
+            Stdin::Tcp(bytes) => peers.feed_tcp(bytes)?,
+        };
+        Ok((end, None))
+    }
+
+    fn open_stdout(&self, dir: &Path, peers: &mut Peers) -> anyhow::Result<OwnedFd> {
+        let path = dir.join("stdout");
+        let end = match &self.stdout {
+            Stdout::Null => File::options().write(true).open("/dev/null")?.into(),
+            Stdout::File => File::create(path)?.into(),
+            Stdout::Append(bytes) => {
+                fs::write(&path, bytes)?;
+                File::options().append(true).open(path)?.into()
+            }
+            Stdout::Pipe => peers.collect_pipe(usize::MAX)?,
+            Stdout::PipeReadFor(len) => peers.collect_pipe(*len)?,
+            Stdout::Unix => peers.collect_unix()?,
+            Stdout::Tcp => peers.collect_tcp()?,
+            Stdout::Http => peers.ask_by_http()?,
+            Stdout::BothWays { there, back } => peers.talk(there, back)?,
+        };
+        Ok(end)
+    }
+}
+
+impl Stdin {
+    fn len(&self) -> usize {
+        match self {
+            Self::Null => 0,
+            Self::File { bytes, .. } | Self::Pipe(bytes) | Self::Unix(bytes) | Self::Tcp(bytes) => {
+                bytes.len()
+            }
+        }
+    }
+}
+
+/// What `/proc/self/fd` calls a descriptor, which is what strace calls it too.
+fn name_of(end: &OwnedFd) -> anyhow::Result<PathBuf> {
+    use std::os::fd::AsRawFd;
+    let link = format!("/proc/self/fd/{}", end.as_fd().as_raw_fd());
+    Ok(fs::read_link(link)?)
+}

@@ -1,0 +1,44 @@
+//! The scenarios that are swept, by program.
+
+use crate::scenario::Scenario;
+
+mod cat;
+mod dircopy;
+mod examples;
+mod pv;
+mod tee;
+mod yes;
+
+/// So much goes by the shortest way of all.
+const SMALL: usize = 5_000;
+/// So much takes several steps, and fits in no pipe of the usual size.
+const LARGE: usize = 300_000;
+
+/// All scenarios.
+pub(crate) fn all() -> Vec<Scenario> {
+    let by_program = [
+        cat::scenarios(),
+        pv::scenarios(),
+        tee::scenarios(),
+        yes::scenarios(),
+        dircopy::scenarios(),
+        examples::scenarios(),
+    ];
+    by_program.into_iter().flatten().collect()
+}
+
+/// Bytes of all values, the same at each call, in which no piece occurs twice.
+pub(crate) fn pattern(len: usize) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(len as u64);
+    std::iter::repeat_with(|| random.u8(..)).take(len).collect()
+}
+
+/// Numbered lines, cut at `len` bytes. Some are blank and some have tabs.
+pub(crate) fn text(len: usize) -> Vec<u8> {
+    let lines = (0..).flat_map(|n| match n % 7 {
+        3 => "\n".to_owned().into_bytes(),
+        5 => format!("\tline {n}\r\n").into_bytes(),
+        _ => format!("line {n} of a text\n").into_bytes(),
+    });
+    lines.take(len).collect()
+}

@@ -1,0 +1,49 @@
+//! The examples of the library.
+
+use super::{LARGE, SMALL, pattern, text};
+use crate::programs::Program;
+use crate::scenario::{Scenario, Stdin, Stdout, UPSTREAM};
+
+pub(super) fn scenarios() -> Vec<Scenario> {
+    let example = |name, args: &[&'static str]| Scenario::new(Program::Example(name), args);
+    let (small, large, text) = (&pattern(SMALL), &pattern(LARGE), &text(SMALL));
+    let lines = String::from_utf8_lossy(text).replace('\r', "");
+    let numbered: String = lines
+        .split_inclusive('\n')
+        .zip(1..)
+        .map(|(line, n)| format!("{n:6}\t{line}"))
+        .collect();
+    let (there, back) = (large.clone(), small.clone());
+    vec![
+        example("copy", &["a", "out"])
+            .file("a", large)
+            .writes("out", large),
+        example("copy", &["a", "out"])
+            .file("a", small)
+            .writes("out", small),
+        example("explain", &["a", "b"])
+            .file("a", large)
+            .file("b", b""),
+        example("hash_while_copying", &["a", "out"])
+            .file("a", large)
+            .writes("out", large),
+        example("number_lines", &["a"])
+            .file("a", lines.as_bytes())
+            .stdout(Stdout::Pipe, numbered.as_bytes()),
+        example("number_lines", &[])
+            .stdin(Stdin::Pipe(lines.clone().into_bytes()))
+            .stdout(Stdout::File, numbered.as_bytes()),
+        example("serve_file", &["a", "127.0.0.1:0", "1"])
+            .file("a", large)
+            .stdout(Stdout::Http, large),
+        example("relay", &["127.0.0.1:0", "UPSTREAM", "1"])
+            .stdout(
+                Stdout::BothWays {
+                    there: there.clone(),
+                    back: back.clone(),
+                },
+                &back,
+            )
+            .writes(UPSTREAM, &there),
+    ]
+}

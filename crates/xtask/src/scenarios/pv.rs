@@ -1,0 +1,138 @@
+//! `zc-pv`.
+
+use super::{LARGE, SMALL, pattern, text};
+use crate::programs::Program;
+use crate::scenario::{Observed, STDOUT, Scenario, Stdin, Stdout};
+
+/// The program with these arguments.
+fn pv(args: &[&'static str]) -> Scenario {
+    Scenario::new(Program::Tool("zc-pv"), args)
+}
+
+pub(super) fn scenarios() -> Vec<Scenario> {
+    let (small, large, text) = (&pattern(SMALL), &pattern(LARGE), &text(LARGE));
+    let zeros = &[&small[..], &[0; 100_000], small].concat();
+    let cut = Stdin::File {
+        bytes: large.clone(),
+        cursor: 0,
+    };
+    let mut scenarios = vec![
+        pv(&["-q", "a"])
+            .file("a", large)
+            .stdout(Stdout::File, large),
+        pv(&["-q", "a"])
+            .file("a", small)
+            .stdout(Stdout::Pipe, small),
+        pv(&["-q"])
+            .stdin(Stdin::Pipe(large.clone()))
+            .stdout(Stdout::Pipe, large),
+        pv(&["-q"])
+            .stdin(Stdin::Tcp(large.clone()))
+            .stdout(Stdout::File, large),
+        pv(&["-q", "a", "-", "b"])
+            .file("a", small)
+            .file("b", large)
+            .stdin(Stdin::Pipe(text.clone()))
+            .stdout(Stdout::Unix, &[small, &text[..], large].concat()),
+        pv(&["-f", "-p", "-t", "-e", "-r", "-a", "-b", "-T", "a"])
+            .file("a", large)
+            .stdout(Stdout::Pipe, large),
+        pv(&["-n", "-b", "-i", "0.1", "-L", "1M"])
+            .stdin(Stdin::Pipe(large.clone()))
+            .stdout(Stdout::File, large),
+        pv(&["-q", "-S", "-s", "100000"])
+            .stdin(cut.clone())
+            .stdout(Stdout::Pipe, &large[..100_000])
+            .check(cursor_is_at_the_cut),
+        pv(&["-q", "-S", "-s", "100000"])
+            .stdin(cut)
+            .stdout(Stdout::File, &large[..100_000])
+            .check(cursor_is_at_the_cut),
+        pv(&["-q", "-o", "out", "a"])
+            .file("a", large)
+            .writes("out", large),
+        pv(&["-q", "-U", "-", "a"])
+            .file("a", large)
+            .stdout(Stdout::Pipe, large),
+        pv(&["-q", "-U", "spool"])
+            .stdin(Stdin::Pipe(large.clone()))
+            .stdout(Stdout::Pipe, large),
+        pv(&["-q", "-O", "a"])
+            .file("a", zeros)
+            .stdout(Stdout::File, zeros),
+        pv(&["-q", "-P", "pid", "a"])
+            .file("a", small)
+            .stdout(Stdout::File, small),
+        pv(&["-q", "--hash", "sha256", "a"])
+            .file("a", large)
+            .stdout(Stdout::Pipe, large),
+        pv(&["-q", "-X", "a"]).file("a", large),
+        pv(&["-f", "-l", "-b"])
+            .stdin(Stdin::Pipe(text.clone()))
+            .stdout(Stdout::File, text),
+        pv(&["-q", "-l", "-S", "-s", "100"])
+            .file("a", text)
+            .stdin(Stdin::File {
+                bytes: text.clone(),
+                cursor: 0,
+            })
+            .stdout(Stdout::Pipe, &lines(text, 100)),
+        pv(&["-f", "-F", "%b %{previous-line}", "-A", "10", "a"])
+            .file("a", text)
+            .stdout(Stdout::Pipe, text),
+    ];
+    for option in ["-C", "-E", "-Y", "-K", "--stable", "-B4096", "-J131072"] {
+        scenarios.push(
+            pv(&["-q", option, "a"])
+                .file("a", large)
+                .stdout(Stdout::File, large),
+        );
+        scenarios.push(
+            pv(&["-q", option])
+                .stdin(Stdin::Pipe(large.clone()))
+                .stdout(Stdout::Pipe, large),
+        );
+    }
+    for stdout in [Stdout::File, Stdout::Pipe, Stdout::Tcp] {
+        let counted = pv(&["--json", "--per-file", "a", "b"]);
+        let counted = counted.file("a", large).file("b", small);
+        let counted = counted.stdout(stdout, &[&large[..], small].concat());
+        scenarios.push(counted.check(json_counts_what_arrived));
+    }
+    scenarios
+}
+
+/// The first lines of a text.
+fn lines(text: &[u8], n: usize) -> Vec<u8> {
+    text.split_inclusive(|byte| *byte == b'\n')
+        .take(n)
+        .flatten()
+        .copied()
+        .collect()
+}
+
+/// What lies behind the size at which a transfer is to stop stays for the next reader of the same file.
+fn cursor_is_at_the_cut(_: &Scenario, observed: &Observed) -> Vec<String> {
+    let is_success = observed.status.is_some_and(|status| status.success());
+    match observed.cursor {
+        Some(100_000) => Vec::new(),
+        Some(cursor) if is_success => vec![format!("the cursor is at {cursor} instead of 100000")],
+        Some(_) | None => Vec::new(),
+    }
+}
+
+/// The last count is the number of bytes that have arrived, also where the transfer failed.
+fn json_counts_what_arrived(_: &Scenario, observed: &Observed) -> Vec<String> {
+    let counts = observed.stderr.lines().filter_map(|line| {
+        let (_, count) = line.split_once("\"bytes\":")?;
+        count.split([',', '}']).next()?.parse::<usize>().ok()
+    });
+    let arrived = observed.outputs.get(STDOUT).map_or(0, Vec::len);
+    let is_over = observed.stderr.contains("\"over\":true");
+    match counts.max() {
+        Some(count) if is_over && count != arrived => {
+            vec![format!("it counted {count} bytes, and {arrived} arrived")]
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,258 @@
+//! Whether a run under a fault was right: exact bytes, or an honest error and an exact prefix.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+
+use rustix::process::Signal;
+
+use crate::programs::Program;
+use crate::scenario::{Expected, Observed, STDOUT, Scenario, Stdin, UPSTREAM};
+use crate::strace::Call;
+
+/// The error that was injected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Errno {
+    /// Its name, such as `EIO`.
+    pub(crate) name: &'static str,
+    pub(crate) number: i32,
+}
+
+impl Errno {
+    /// What `strerror(3)` says of it.
+    fn text(self) -> String {
+        let text = std::io::Error::from_raw_os_error(self.number).to_string();
+        let end = text.find(" (os error").unwrap_or(text.len());
+        text[..end].to_owned()
+    }
+}
+
+/// Which side of a transfer a call was made on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Input,
+    Output,
+}
+
+/// Lists what is wrong with a run, in which `injected` calls were made to fail with `errno`.
+pub(crate) fn judge(
+    scenario: &Scenario,
+    observed: &Observed,
+    injected: &[Call],
+    errno: Option<Errno>,
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let Some(status) = observed.status else {
+        return vec!["it did not end".to_owned()];
+    };
+    if observed.stderr.contains("panicked") {
+        wrong.push("it panicked".to_owned());
+    }
+    let is_broken_pipe = errno.is_some_and(|errno| errno.name == "EPIPE");
+    match status.signal() {
+        Some(signal)
+            if signal == Signal::PIPE.as_raw() && (is_broken_pipe || scenario.is_endless()) => {}
+        Some(signal) => wrong.push(format!("signal {signal} ended it")),
+        None => {}
+    }
+    let is_success = scenario.is_success(status);
+    let sides = injected
+        .iter()
+        .flat_map(|call| sides_of(scenario, observed, call));
+    let sides: Vec<_> = sides.collect();
+    for (name, expected) in &scenario.outputs {
+        let found = observed.outputs.get(name).map_or(&[][..], Vec::as_slice);
+        // An output whose reader has left is finished with, and some programs go on with the others.
+        let is_left = is_broken_pipe && sides.contains(&Side::Output);
+        if let Some(text) = compare(expected, found, is_success && !is_left) {
+            wrong.push(format!("{name}: {text}"));
+        }
+    }
+    if let Some(check) = scenario.check {
+        wrong.extend(check(scenario, observed));
+    }
+    if let Some(errno) = errno {
+        if is_success {
+            wrong.extend(silence(observed, injected, errno, &sides));
+        } else if status.signal().is_none() {
+            wrong.extend(message(scenario, observed, injected, errno, &sides));
+        }
+    }
+    wrong
+}
+
+/// What is wrong with an output, if anything is.
+fn compare(expected: &Expected, found: &[u8], must_be_whole: bool) -> Option<String> {
+    match expected {
+        Expected::Bytes(bytes) => {
+            let same = bytes.iter().zip(found).take_while(|(a, b)| a == b).count();
+            if same < found.len() {
+                let (n, most) = (found.len(), bytes.len());
+                return Some(format!("byte {same} of {n} is wrong; {most} were to come"));
+            }
+            (must_be_whole && found.len() < bytes.len())
+                .then(|| format!("{} of {} bytes, and success", found.len(), bytes.len()))
+        }
+        Expected::Repeated(unit, least) => {
+            let expected = unit.iter().cycle();
+            let same = found
+                .iter()
+                .zip(expected)
+                .take_while(|(a, b)| a == b)
+                .count();
+            if same < found.len() {
+                return Some(format!("byte {same} of {} is wrong", found.len()));
+            }
+            (must_be_whole && found.len() < *least)
+                .then(|| format!("{} of {least} bytes, and success", found.len()))
+        }
+    }
+}
+
+/// Errors that a file system or a device reports, and that nothing may pass over.
+const DATA_LOSS: [&str; 3] = ["EIO", "ENOSPC", "EDQUOT"];
+
+/// What a successful run should have reported: a `close` or `fsync` of an output that says that bytes are lost.
+fn silence(observed: &Observed, injected: &[Call], errno: Errno, sides: &[Side]) -> Vec<String> {
+    let is_loss = DATA_LOSS.contains(&errno.name);
+    let syncs = ["fsync", "fdatasync", "syncfs"];
+    let lost = injected.iter().find(|call| {
+        syncs.contains(&&call.name[..]) || (call.name == "close" && sides.contains(&Side::Output))
+    });
+    match lost {
+        Some(call) if is_loss && !observed.stderr.contains(&errno.text()) => {
+            vec![format!(
+                "{} said {}, and nobody was told",
+                call.name, errno.name
+            )]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What is wrong with the messages of a run that failed.
+fn message(
+    scenario: &Scenario,
+    observed: &Observed,
+    injected: &[Call],
+    errno: Errno,
+    sides: &[Side],
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    // The message itself could not be written.
+    if injected
+        .iter()
+        .any(|call| call.descriptors().iter().any(|(fd, _)| *fd == 2))
+    {
+        return wrong;
+    }
+    let stderr = &observed.stderr;
+    if stderr.trim().is_empty() {
+        if errno.name != "EPIPE" {
+            wrong.push("it failed without a message".to_owned());
+        }
+        return wrong;
+    }
+    let is_from_program = |line: &str| line.starts_with(scenario.program.name());
+    if !stderr.lines().any(is_from_program) {
+        wrong.push("no message begins with the program's name".to_owned());
+    }
+    if errno.name != "EPIPE" && !stderr.contains(&errno.text()) {
+        wrong.push(format!("no message says '{}'", errno.text()));
+    }
+    // Which of several calls it failed for is not known.
+    let [call] = injected else { return wrong };
+    let of_input = names_of_input(scenario, observed, call);
+    match sides {
+        [Side::Input] if !of_input.iter().any(|name| names(stderr, name)) => {
+            wrong.push(format!(
+                "no message names the input ({})",
+                of_input.join(" or ")
+            ));
+        }
+        [Side::Output] if !blames_output(scenario, stderr) => {
+            wrong.push("no message names the output".to_owned());
+        }
+        _ => {}
+    }
+    wrong
+}
+
+fn names(stderr: &str, name: &str) -> bool {
+    stderr.lines().any(|line| {
+        let bytes = line.as_bytes();
+        line.match_indices(name).any(|(at, _)| {
+            let before = at.checked_sub(1).map(|at| bytes[at]);
+            let after = bytes.get(at + name.len()).copied();
+            let is_end = |byte: Option<u8>| byte.is_none_or(|byte| !byte.is_ascii_alphanumeric());
+            is_end(before) && is_end(after)
+        })
+    })
+}
+
+/// How messages may call the input that a call was made on.
+fn names_of_input(scenario: &Scenario, observed: &Observed, call: &Call) -> Vec<String> {
+    let dir = observed.dir();
+    let mut names = Vec::new();
+    for (_, path) in call.descriptors() {
+        if Path::new(path) == observed.stdio[0] {
+            let usual = [
+                "-",
+                "standard input",
+                "'standard input'",
+                "(stdin)",
+                "stdin",
+                "read error",
+            ];
+            names.extend(usual.map(str::to_owned));
+        } else if let Ok(name) = Path::new(path).strip_prefix(&dir) {
+            names.push(name.display().to_string());
+        }
+    }
+    if let Program::Example(_) = scenario.program {
+        names.push("source".to_owned());
+    }
+    names
+}
+
+/// Whether a message blames an output.
+fn blames_output(scenario: &Scenario, stderr: &str) -> bool {
+    let usual = [
+        "write error",
+        "standard output",
+        "(stdout)",
+        "sink",
+        "client",
+        "upstream",
+        "server",
+    ];
+    let outputs = scenario.outputs.iter().map(|(name, _)| *name);
+    let outputs = outputs.filter(|name| ![STDOUT, UPSTREAM].contains(name));
+    usual
+        .into_iter()
+        .chain(outputs)
+        .any(|name| names(stderr, name))
+}
+
+/// The sides that a call was made on: none if it was made on descriptors of the program's own.
+fn sides_of(scenario: &Scenario, observed: &Observed, call: &Call) -> Vec<Side> {
+    let dir = observed.dir();
+    let mut sides = Vec::new();
+    for (_, path) in call.descriptors() {
+        let path = Path::new(path);
+        let name = path.strip_prefix(&dir).ok().and_then(Path::to_str);
+        let is_input = |name: &str| {
+            let files = scenario.files.iter().map(|(name, _)| *name);
+            let mut all = files.chain(scenario.fifos.iter().map(|(name, _)| *name));
+            all.any(|input| input == name)
+        };
+        let is_output = |name: &str| scenario.outputs.iter().any(|(output, _)| *output == name);
+        let has_stdin = !matches!(scenario.stdin, Stdin::Null);
+        if path == observed.stdio[1] || name.is_some_and(is_output) {
+            sides.push(Side::Output);
+        } else if (has_stdin && path == observed.stdio[0]) || name.is_some_and(is_input) {
+            sides.push(Side::Input);
+        }
+    }
+    sides.dedup();
+    sides
+}
