@@ -16,7 +16,8 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("copy: {error:#}");
+            // `eprintln!` panics where standard error cannot be written.
+            let _ = writeln!(stderr(), "copy: {error:#}");
             ExitCode::FAILURE
         }
     }
@@ -44,7 +45,8 @@ fn run() -> anyhow::Result<()> {
             if has_terminal {
                 let total = progress.total().unwrap_or(progress.bytes()).max(1);
                 let percent = progress.bytes().min(total) * 100 / total;
-                eprint!(
+                let _ = write!(
+                    stderr(),
                     "\r{percent:3}%  {} bytes by {}",
                     progress.bytes(),
                     progress.strategy()
@@ -55,7 +57,7 @@ fn run() -> anyhow::Result<()> {
         .run();
     if has_terminal {
         // Whatever comes next, be it an error, begins a line.
-        eprintln!();
+        let _ = writeln!(stderr());
     }
     let report = report.with_context(|| format!("{} to {}", from.display(), to.display()))?;
     // What an older, longer file had beyond is not part of the copy.

@@ -6,7 +6,7 @@
 //! terminals and devices will do: `explain /dev/zero /dev/null`, `explain /dev/stdin FILE`.
 
 use std::fs::File;
-use std::io::{Write, stdout};
+use std::io::{Write, stderr, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -17,7 +17,8 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("explain: {error:#}");
+            // `eprintln!` panics where standard error cannot be written.
+            let _ = writeln!(stderr(), "explain: {error:#}");
             ExitCode::FAILURE
         }
     }

@@ -5,7 +5,7 @@
 //! The line it prints is the one that `sha256sum DST` would print, and `sha256sum -c` can check it.
 
 use std::fs::File;
-use std::io::{Write, stdout};
+use std::io::{Write, stderr, stdout};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,7 +18,8 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("hash_while_copying: {error:#}");
+            // `eprintln!` panics where standard error cannot be written.
+            let _ = writeln!(stderr(), "hash_while_copying: {error:#}");
             ExitCode::FAILURE
         }
     }

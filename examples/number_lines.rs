@@ -5,7 +5,7 @@
 //! The numbers run on from file to file, and so does a line that does not end with its file.
 
 use std::fs::File;
-use std::io::{stdin, stdout};
+use std::io::{Write, stderr, stdin, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -16,7 +16,8 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("number_lines: {error:#}");
+            // `eprintln!` panics where standard error cannot be written.
+            let _ = writeln!(stderr(), "number_lines: {error:#}");
             ExitCode::FAILURE
         }
     }

@@ -5,7 +5,7 @@
 //! Port 0 takes any. Says where it listens on the first line it prints, and ends after so many
 //! connections, or never.
 
-use std::io::{Write, stdout};
+use std::io::{Write, stderr, stdout};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::ExitCode;
 use std::thread;
@@ -16,7 +16,8 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("relay: {error:#}");
+            // `eprintln!` panics where standard error cannot be written.
+            let _ = writeln!(stderr(), "relay: {error:#}");
             ExitCode::FAILURE
         }
     }
@@ -45,7 +46,7 @@ fn run() -> anyhow::Result<()> {
                     .and_then(|client| join(&client, upstream));
                 // One client's trouble is not the next one's.
                 if let Err(error) = joined {
-                    eprintln!("relay: {error:#}");
+                    let _ = writeln!(stderr(), "relay: {error:#}");
                 }
             });
         }

@@ -7,7 +7,7 @@
 //! request: `GET /` or `HEAD /`.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read, Write, stdout};
+use std::io::{self, BufRead, BufReader, Read, Write, stderr, stdout};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,7 +21,8 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("serve_file: {error:#}");
+            // `eprintln!` panics where standard error cannot be written.
+            let _ = writeln!(stderr(), "serve_file: {error:#}");
             ExitCode::FAILURE
         }
     }
@@ -50,7 +51,7 @@ fn run() -> anyhow::Result<()> {
                 // One client's trouble is not the next one's.
                 let answered = client.map_err(Into::into).and_then(|it| answer(&it, path));
                 if let Err(error) = answered {
-                    eprintln!("serve_file: {}: {error:#}", path.display());
+                    let _ = writeln!(stderr(), "serve_file: {}: {error:#}", path.display());
                 }
             });
         }
@@ -114,7 +115,7 @@ fn send(client: &TcpStream, path: &Path, with_body: bool) -> anyhow::Result<()> 
             transfer = transfer.limit(length);
         }
         let report = transfer.run()?;
-        eprintln!("{report}");
+        let _ = writeln!(stderr(), "{report}");
         let is_whole = length.is_none_or(|length| length == report.bytes());
         ensure!(is_whole, "it ended before the length that was announced");
     }

@@ -67,8 +67,8 @@ pub(crate) enum Stdout {
 /// What an output must hold in the end.
 #[derive(Debug, Clone)]
 pub(crate) enum Expected {
-    /// These bytes.
-    Bytes(Vec<u8>),
+    /// The bytes of all inputs in turn. A program may go on with the next one after it could not read all of one.
+    Inputs(Vec<Vec<u8>>),
     /// Any number of repetitions of these bytes, and at least this many bytes.
     Repeated(Vec<u8>, usize),
 }
@@ -111,8 +111,8 @@ pub(crate) struct Observed {
     pub(crate) outputs: BTreeMap<&'static str, Vec<u8>>,
     /// Where the cursor of a regular file on standard input stands.
     pub(crate) cursor: Option<u64>,
-    /// Descriptors 0 and 1, as `/proc/self/fd` names them.
-    pub(crate) stdio: [PathBuf; 2],
+    /// Descriptors 0, 1 and 2, as `/proc/self/fd` names them.
+    pub(crate) stdio: [PathBuf; 3],
     /// The directory the program ran in, and what belongs to the run beside it.
     scratch: TempDir,
 }
@@ -157,14 +157,22 @@ impl Scenario {
     }
 
     /// Sets standard output, and the bytes that have to be in it.
-    pub(crate) fn stdout(mut self, stdout: Stdout, bytes: &[u8]) -> Self {
+    pub(crate) fn stdout(self, stdout: Stdout, bytes: &[u8]) -> Self {
+        self.joins(stdout, &[bytes])
+    }
+
+    /// Sets standard output, and what has to be in it from each of several inputs.
+    pub(crate) fn joins(mut self, stdout: Stdout, inputs: &[&[u8]]) -> Self {
         self.stdout = stdout;
-        self.writes(STDOUT, bytes)
+        let inputs = inputs.iter().map(|bytes| bytes.to_vec()).collect();
+        self.outputs.push((STDOUT, Expected::Inputs(inputs)));
+        self
     }
 
     /// Adds an output.
     pub(crate) fn writes(mut self, name: &'static str, bytes: &[u8]) -> Self {
-        self.outputs.push((name, Expected::Bytes(bytes.to_vec())));
+        self.outputs
+            .push((name, Expected::Inputs(vec![bytes.to_vec()])));
         self
     }
 
@@ -197,10 +205,21 @@ impl Scenario {
         matches!(self.stdout, Stdout::PipeReadFor(_))
     }
 
-    /// Whether a status is the one that the program has if nothing goes wrong.
-    pub(crate) fn is_success(&self, status: ExitStatus) -> bool {
-        let is_endless = self.is_endless() && status.signal() == Some(Signal::PIPE.as_raw());
-        status.success() != self.fails || is_endless
+    /// Whether a run ended as it does if nothing goes wrong. A server goes on after a client's failure, and says so.
+    pub(crate) fn has_succeeded(&self, observed: &Observed) -> bool {
+        let Some(status) = observed.status else {
+            return false;
+        };
+        let is_server = matches!(self.stdout, Stdout::Http | Stdout::BothWays { .. });
+        if is_server
+            && observed
+                .stderr
+                .contains(&format!("{}: ", self.program.name()))
+        {
+            return false;
+        }
+        let has_no_reader = self.is_endless() && status.signal() == Some(Signal::PIPE.as_raw());
+        status.success() != self.fails || has_no_reader
     }
 
     /// The scenario in one line, as a shell would have it.
@@ -271,11 +290,11 @@ impl Scenario {
             .env("LC_ALL", "C.UTF-8")
             .env_remove("RUST_BACKTRACE");
 
-        let (stdin, cursor) = self.open_stdin(scratch.path(), &mut peers)?;
-        let stdout = self.open_stdout(scratch.path(), &mut peers)?;
-        let stdio = [name_of(&stdin)?, name_of(&stdout)?];
-        let stderr = File::create(scratch.path().join("stderr"))?;
-        command.stdin(stdin).stdout(stdout).stderr(stderr);
+        let (input, cursor) = self.open_stdin(scratch.path(), &mut peers)?;
+        let output = self.open_stdout(scratch.path(), &mut peers)?;
+        let messages = OwnedFd::from(File::create(scratch.path().join("stderr"))?);
+        let stdio = [name_of(&input)?, name_of(&output)?, name_of(&messages)?];
+        command.stdin(input).stdout(output).stderr(messages);
         let mut child = command.spawn().context("prlimit")?;
         // The command holds the program's ends of pipes and sockets.
         drop(command);

@@ -54,7 +54,7 @@ pub(crate) fn judge(
         Some(signal) => wrong.push(format!("signal {signal} ended it")),
         None => {}
     }
-    let is_success = scenario.is_success(status);
+    let is_success = scenario.has_succeeded(observed);
     let sides = injected
         .iter()
         .flat_map(|call| sides_of(scenario, observed, call));
@@ -83,14 +83,20 @@ pub(crate) fn judge(
 /// What is wrong with an output, if anything is.
 fn compare(expected: &Expected, found: &[u8], must_be_whole: bool) -> Option<String> {
     match expected {
-        Expected::Bytes(bytes) => {
-            let same = bytes.iter().zip(found).take_while(|(a, b)| a == b).count();
-            if same < found.len() {
-                let (n, most) = (found.len(), bytes.len());
+        Expected::Inputs(inputs) => {
+            let mut rest = found;
+            let mut is_whole = true;
+            for input in inputs {
+                let same = input.iter().zip(rest).take_while(|(a, b)| a == b).count();
+                is_whole &= same == input.len();
+                rest = &rest[same..];
+            }
+            let most: usize = inputs.iter().map(Vec::len).sum();
+            let (n, same) = (found.len(), found.len() - rest.len());
+            if !rest.is_empty() {
                 return Some(format!("byte {same} of {n} is wrong; {most} were to come"));
             }
-            (must_be_whole && found.len() < bytes.len())
-                .then(|| format!("{} of {} bytes, and success", found.len(), bytes.len()))
+            (must_be_whole && !is_whole).then(|| format!("{n} of {most} bytes, and success"))
         }
         Expected::Repeated(unit, least) => {
             let expected = unit.iter().cycle();
@@ -247,7 +253,8 @@ fn sides_of(scenario: &Scenario, observed: &Observed, call: &Call) -> Vec<Side> 
         };
         let is_output = |name: &str| scenario.outputs.iter().any(|(output, _)| *output == name);
         let has_stdin = !matches!(scenario.stdin, Stdin::Null);
-        if path == observed.stdio[1] || name.is_some_and(is_output) {
+        let is_stdout = path == observed.stdio[1] && is_output(STDOUT);
+        if is_stdout || name.is_some_and(is_output) {
             sides.push(Side::Output);
         } else if (has_stdin && path == observed.stdio[0]) || name.is_some_and(is_input) {
             sides.push(Side::Input);

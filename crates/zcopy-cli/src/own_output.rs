@@ -6,30 +6,21 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use rustix::fs::{FileType, OFlags, SeekFrom};
+use rustix::fs::{FileType, OFlags, SeekFrom, Stat};
 
 /// Whether both are the same file, pipe or device.
-///
-/// # Errors
-///
-/// If one of them cannot be examined.
-pub(crate) fn is_same(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<bool> {
-    let (input, output) = (rustix::fs::fstat(input)?, rustix::fs::fstat(output)?);
-    Ok((input.st_dev, input.st_ino) == (output.st_dev, output.st_ino))
+pub(crate) fn is_same(input: &Stat, output: &Stat) -> bool {
+    (input.st_dev, input.st_ino) == (output.st_dev, output.st_ino)
 }
 
 /// Whether both are the same, and what is written there can be read again: a file, a block device or a pipe.
-///
-/// # Errors
-///
-/// As [`is_same`].
-pub(crate) fn is_same_file(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<bool> {
-    let kind = FileType::from_raw_mode(rustix::fs::fstat(output)?.st_mode);
+pub(crate) fn is_same_file(input: &Stat, output: &Stat) -> bool {
+    let kind = FileType::from_raw_mode(output.st_mode);
     let is_file = matches!(
         kind,
         FileType::RegularFile | FileType::BlockDevice | FileType::Fifo
     );
-    Ok(is_file && is_same(input, output)?)
+    is_file && is_same(input, output)
 }
 
 /// How a file is read and written at the same time.
@@ -43,6 +34,10 @@ pub(crate) enum Relation {
 
 /// Compares where `input` is read with where `output` is written. Both are the same
 /// file, or the same pipe, which has no positions.
+///
+/// # Errors
+///
+/// If the output's position cannot be told.
 pub(crate) fn relation(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<Relation> {
     let Ok(reads_at) = rustix::fs::seek(input, SeekFrom::Current(0)) else {
         return Ok(Relation::Growing);

@@ -49,7 +49,9 @@ extern "C" fn take_note() {
         (libc::STDOUT_FILENO, STDOUT_IS_CLOSED),
     ] {
         // SAFETY: asking for a descriptor's flags touches no memory.
-        if unsafe { libc::fcntl(fd, libc::F_GETFD) } == -1 {
+        let is_refused = unsafe { libc::fcntl(fd, libc::F_GETFD) } == -1;
+        // A filter may refuse the call itself, of a descriptor that is open.
+        if is_refused && io::Error::last_os_error().raw_os_error() == Some(libc::EBADF) {
             inherited |= bit;
         }
     }
@@ -151,7 +153,7 @@ pub fn give_signals_back(command: &mut Command) {
 pub fn hold_closed_descriptors() -> io::Result<()> {
     use rustix::fs::{Mode, OFlags};
     for fd in [rustix::stdio::stdin(), rustix::stdio::stdout()] {
-        if rustix::io::fcntl_getfd(fd).is_err() {
+        if rustix::io::fcntl_getfd(fd) == Err(rustix::io::Errno::BADF) {
             // The lowest free number is given away first, and it is this one.
             let stand_in = rustix::fs::open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
             let _ = stand_in.into_raw_fd();

@@ -297,14 +297,20 @@ fn without_own_input(
     troubles: &Troubles,
 ) -> Result<Option<Strategy>, Abandoned> {
     let stdin = rustix::stdio::stdin();
+    // Of an input that cannot be examined the transfer tells.
+    let input = rustix::fs::fstat(stdin);
     let mut strategy = None;
     let mut kept = Vec::with_capacity(outputs.len());
     for output in outputs.drain(..) {
         let sink = output.as_fd();
-        match own_output::is_same(stdin, sink).and_then(|is_same| {
-            let relation = is_same.then(|| own_output::relation(stdin, sink));
-            relation.transpose()
-        }) {
+        let relation = rustix::fs::fstat(sink)
+            .map_err(Into::into)
+            .and_then(|status| {
+                let is_same = input.is_ok_and(|input| own_output::is_same(&input, &status));
+                let relation = is_same.then(|| own_output::relation(stdin, sink));
+                relation.transpose()
+            });
+        match relation {
             Ok(None) => kept.push(output),
             Ok(Some(Relation::Shifting)) => {
                 strategy = Some(Strategy::Buffered);

@@ -4,7 +4,10 @@ use std::fmt;
 use std::os::fd::BorrowedFd;
 
 use crate::buffer;
-use crate::sys::{FileType, Kernel, OFlags, Result, SealFlags, SeekFrom, SocketType, Status};
+use crate::fault::{Fault, Side};
+use crate::sys::{
+    Errno, FileType, Kernel, OFlags, Result, SealFlags, SeekFrom, SocketType, Status,
+};
 
 /// One end of a transfer, as the kernel describes it.
 ///
@@ -136,8 +139,11 @@ impl Endpoint {
     ///
     /// A socket is always open for reading and writing and ignores `O_APPEND`; whether it blocks
     /// shows by its `EAGAIN`.
-    pub(crate) fn of<K: Kernel>(kernel: &K, fd: BorrowedFd<'_>) -> Result<Self> {
-        let status = kernel.fstat(fd)?;
+    pub(crate) fn of<K: Kernel>(
+        kernel: &K,
+        fd: BorrowedFd<'_>,
+    ) -> std::result::Result<Self, Fault> {
+        let status = kernel.fstat(fd).map_err(|errno| failed("fstat", errno))?;
         Self::with_flags(kernel, fd, &status, |fd| kernel.status_flags(fd))
     }
 
@@ -147,8 +153,8 @@ impl Endpoint {
         kernel: &K,
         fd: BorrowedFd<'_>,
         small: u64,
-    ) -> Result<Self> {
-        let status = kernel.fstat(fd)?;
+    ) -> std::result::Result<Self, Fault> {
+        let status = kernel.fstat(fd).map_err(|errno| failed("fstat", errno))?;
         let is_small =
             status.file_type == FileType::RegularFile && (1..=small).contains(&status.size);
         Self::with_flags(kernel, fd, &status, |fd| {
@@ -165,20 +171,21 @@ impl Endpoint {
         fd: BorrowedFd<'_>,
         status: &Status,
         flags: impl FnOnce(BorrowedFd<'_>) -> Result<OFlags>,
-    ) -> Result<Self> {
+    ) -> std::result::Result<Self, Fault> {
         let mut endpoint = Self {
             identity: (status.device, status.inode),
             allocated: status.allocated,
             ..Self::new(Kind::Other)
         };
         if status.file_type == FileType::Socket {
-            endpoint.kind = match kernel.socket_type(fd)? {
+            let socket_type = kernel.socket_type(fd);
+            endpoint.kind = match socket_type.map_err(|errno| failed("getsockopt", errno))? {
                 SocketType::STREAM => Kind::Stream,
                 _ => Kind::Datagram,
             };
             return Ok(endpoint);
         }
-        let flags = flags(fd)?;
+        let flags = flags(fd).map_err(|errno| failed("fcntl", errno))?;
         let access = flags & OFlags::RWMODE;
         endpoint.readable = access != OFlags::WRONLY && !flags.contains(OFlags::PATH);
         endpoint.writable = access != OFlags::RDONLY && !flags.contains(OFlags::PATH);
@@ -330,6 +337,11 @@ impl Endpoint {
         self.shares_file_system(other)
             || self.file_system == FileSystem::Btrfs && other.file_system == FileSystem::Btrfs
     }
+}
+
+/// A call that failed on a descriptor. Which side that is of a transfer, its caller knows.
+fn failed(call: &'static str, errno: Errno) -> Fault {
+    Fault::new(call, Side::Neither, errno)
 }
 
 impl Kind {

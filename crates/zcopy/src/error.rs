@@ -347,9 +347,11 @@ fn end(side: Side) -> &'static str {
     }
 }
 
-/// `read from the source`, `splice into the sink`, `write to the sink`.
+/// `read from the source`, `splice into the sink`, `write to the sink`, `fstat of the sink`.
 fn preposition(call: &str, side: Side) -> &'static str {
     match (side, call) {
+        (Side::Source, "fstat" | "fcntl" | "getsockopt") => " of the source",
+        (Side::Sink, "fstat" | "fcntl" | "getsockopt") => " of the sink",
         (Side::Source, _) => " from the source",
         (Side::Sink, "write") => " to the sink",
         (Side::Sink, _) => " into the sink",

@@ -232,6 +232,8 @@ fn is_sum_file(name: &Path) -> bool {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits = Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"));
+    digits.collect::<Vec<_>>().concat()
 }

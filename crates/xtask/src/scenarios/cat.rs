@@ -31,7 +31,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     let several = several.file("a", large).file("b", small).fifo("fifo", text);
     let several = several.stdin(Stdin::Pipe(text.clone()));
     scenarios.extend([
-        several.stdout(Stdout::Pipe, &joined(&[large, text, text, small])),
+        several.joins(Stdout::Pipe, &[large, text, text, small]),
         cat(&["-"])
             .stdin(Stdin::Unix(large.clone()))
             .stdout(Stdout::Unix, large),
@@ -51,14 +51,14 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         cat(&["--strict", "a", "b"])
             .file("a", small)
             .file("b", large)
-            .stdout(Stdout::Pipe, &joined(&[small, large])),
+            .joins(Stdout::Pipe, &[small, large]),
         cat(&["--stable", "a"])
             .file("a", large)
             .stdout(Stdout::Pipe, large),
         cat(&["--explain", "a", "b"])
             .file("a", large)
             .file("b", small)
-            .stdout(Stdout::Pipe, &joined(&[large, small])),
+            .joins(Stdout::Pipe, &[large, small]),
         // What is rewritten on the way.
         cat(&["-E", "a"])
             .file("a", &plain(LARGE))

@@ -8,11 +8,9 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     let example = |name, args: &[&'static str]| Scenario::new(Program::Example(name), args);
     let (small, large, text) = (&pattern(SMALL), &pattern(LARGE), &text(SMALL));
     let lines = String::from_utf8_lossy(text).replace('\r', "");
-    let numbered: String = lines
-        .split_inclusive('\n')
-        .zip(1..)
-        .map(|(line, n)| format!("{n:6}\t{line}"))
-        .collect();
+    let numbered = lines.split_inclusive('\n').zip(1..);
+    let numbered = numbered.map(|(line, n)| format!("{n:6}\t{line}"));
+    let numbered = numbered.collect::<Vec<_>>().concat();
     let (there, back) = (large.clone(), small.clone());
     vec![
         example("copy", &["a", "out"])

@@ -11,7 +11,7 @@ fn pv(args: &[&'static str]) -> Scenario {
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     let (small, large, text) = (&pattern(SMALL), &pattern(LARGE), &text(LARGE));
-    let zeros = &[&small[..], &[0; 100_000], small].concat();
+    let zeros = &[&small[..], &vec![0; 100_000], small].concat();
     let cut = Stdin::File {
         bytes: large.clone(),
         cursor: 0,
@@ -33,7 +33,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             .file("a", small)
             .file("b", large)
             .stdin(Stdin::Pipe(text.clone()))
-            .stdout(Stdout::Unix, &[small, &text[..], large].concat()),
+            .joins(Stdout::Unix, &[small, text, large]),
         pv(&["-f", "-p", "-t", "-e", "-r", "-a", "-b", "-T", "a"])
             .file("a", large)
             .stdout(Stdout::Pipe, large),
@@ -96,7 +96,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     for stdout in [Stdout::File, Stdout::Pipe, Stdout::Tcp] {
         let counted = pv(&["--json", "--per-file", "a", "b"]);
         let counted = counted.file("a", large).file("b", small);
-        let counted = counted.stdout(stdout, &[&large[..], small].concat());
+        let counted = counted.joins(stdout, &[large, small]);
         scenarios.push(counted.check(json_counts_what_arrived));
     }
     scenarios

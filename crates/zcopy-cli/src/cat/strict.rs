@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use rustix::fs::{Access, AtFlags, CWD, FileType};
+use rustix::io::Errno;
 
 use super::trouble::Trouble;
 use super::way::Way;
@@ -57,10 +58,14 @@ fn open(name: &OsStr, way: &Way<'_>, place: usize) -> Result<Option<File>, Troub
 fn check(name: &OsStr, input: BorrowedFd<'_>, way: &Way<'_>, place: usize) -> Result<(), Trouble> {
     way.check(name, input)?;
     // What the operands before it have written would be read, or written over.
-    if place > 0
-        && own_output::is_same_file(input, way.stdout).map_err(|e| Trouble::of_input(name, e))?
-    {
-        return Err(Trouble::feeds_itself(name));
+    if place > 0 {
+        let of_input = |errno: Errno| Trouble::of_input(name, errno.into());
+        let of_output = |errno: Errno| Trouble::of_output(errno.into());
+        let status = rustix::fs::fstat(input).map_err(of_input)?;
+        let output = rustix::fs::fstat(way.stdout).map_err(of_output)?;
+        if own_output::is_same_file(&status, &output) {
+            return Err(Trouble::feeds_itself(name));
+        }
     }
     can_be_read(input).map_err(|error| Trouble::of_input(name, exit::cause(&error)))
 }

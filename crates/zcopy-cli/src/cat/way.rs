@@ -106,7 +106,7 @@ fn in_order_at_least(
     (input, stdout): (BorrowedFd<'_>, BorrowedFd<'_>),
 ) -> Result<(), Trouble> {
     let relation = own_output::relation(input, stdout);
-    match relation.map_err(|error| Trouble::of_input(name, error))? {
+    match relation.map_err(Trouble::of_output)? {
         Relation::Growing => Err(Trouble::feeds_itself(name)),
         Relation::Shifting => Ok(()),
     }

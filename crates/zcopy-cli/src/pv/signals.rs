@@ -1,6 +1,7 @@
 //! Signals as messages to the thread that draws.
 
-use std::io;
+use std::io::{self, Read as _};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -10,9 +11,13 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{
     SIGALRM, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH,
 };
-use signal_hook::iterator::{Handle, Signals as Incoming};
+use signal_hook::iterator::backend::{Handle, PollResult, SignalDelivery, SignalIterator};
+use signal_hook::iterator::exfiltrator::SignalOnly;
 
 use crate::sys;
+
+/// How often signals are looked for where they cannot be waited for.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What a signal has to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +66,11 @@ impl Signals {
         let pausing = (!sys::is_ignored(SIGTSTP)).then_some(SIGTSTP);
         let mut taken = ending.clone();
         taken.extend(pausing);
-        let mut signals = Incoming::new(taken.iter().chain(&[SIGCONT, SIGWINCH]))?;
+        let (read, write) = UnixStream::pair()?;
+        let wanted = taken.iter().chain(&[SIGCONT, SIGWINCH]);
+        let delivery = SignalDelivery::with_pipe(read, write, SignalOnly, wanted)?;
+        let incoming = delivery.handle();
+        let mut signals = SignalIterator::new(delivery);
         // Only now, so that whatever sets it has an event on its way.
         let is_interrupted = Arc::new(AtomicBool::new(false));
         for signal in ending {
@@ -71,11 +80,10 @@ impl Signals {
         for signal in [SIGALRM, SIGUSR1, SIGUSR2] {
             signal_hook::flag::register(signal, Arc::default())?;
         }
-        let incoming = signals.handle();
         thread::Builder::new()
             .name("signals".into())
             .spawn(move || {
-                for signal in signals.forever() {
+                while let Some(signal) = next(&mut signals) {
                     let event = meaning(signal);
                     let is_heard = events.send(event.into()).is_ok();
                     if !is_heard && matches!(event, Event::Interrupted(_) | Event::Pause) {
@@ -105,6 +113,31 @@ impl Drop for Signals {
             sys::reset(*signal);
         }
         self.incoming.close();
+    }
+}
+
+/// Waits for the next signal. None when no more are wanted.
+fn next(
+    signals: &mut SignalIterator<SignalDelivery<UnixStream, SignalOnly>, SignalOnly>,
+) -> Option<i32> {
+    loop {
+        match signals.poll_signal(&mut |bytes: &mut UnixStream| Ok(has_come(bytes))) {
+            PollResult::Signal(signal) => return Some(signal),
+            PollResult::Closed => return None,
+            PollResult::Pending | PollResult::Err(_) => {}
+        }
+    }
+}
+
+/// Waits for a byte, which every signal sends. If that fails, signals are looked for every now and then instead.
+fn has_come(bytes: &mut UnixStream) -> bool {
+    match bytes.read(&mut [0]) {
+        Ok(n) => n > 0,
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => false,
+        Err(_) => {
+            thread::sleep(LOOK);
+            true
+        }
     }
 }
 

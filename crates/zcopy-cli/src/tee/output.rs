@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::sys;
 
@@ -45,12 +46,12 @@ impl Output {
         })
     }
 
-    /// Whether it is open, and for writing. Files are.
+    /// Whether it is open, and for writing. Files are. If its flags cannot be read, the first write tells.
     pub(super) fn takes_writes(&self) -> bool {
-        let flags = rustix::fs::fcntl_getfl(self);
-        flags.is_ok_and(|flags| {
-            flags & OFlags::ACCMODE != OFlags::RDONLY && !flags.contains(OFlags::PATH)
-        })
+        match rustix::fs::fcntl_getfl(self) {
+            Ok(flags) => flags & OFlags::ACCMODE != OFlags::RDONLY && !flags.contains(OFlags::PATH),
+            Err(errno) => errno != Errno::BADF,
+        }
     }
 
     /// Closes a file; standard output stays.

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::endpoint::{Endpoint, Kind};
 use crate::error::Failure;
-use crate::fault::Side;
+use crate::fault::{Cause, Fault, Side};
 use crate::options::{Cache, Options, Sparse};
 use crate::plan::{self, Plan};
 use crate::preflight;
@@ -43,12 +43,15 @@ pub(crate) fn examine<K: Kernel>(
     side: Side,
     fd: BorrowedFd<'_>,
 ) -> Result<Endpoint, Failure> {
-    Endpoint::of(kernel, fd).map_err(|errno| unexaminable(side, errno))
+    Endpoint::of(kernel, fd).map_err(|fault| unexaminable(side, fault))
 }
 
-/// Of a descriptor that tells nothing of itself.
-pub(super) fn unexaminable(side: Side, errno: Errno) -> Failure {
-    Failure::refused(side, errno, "it cannot be examined")
+/// Refuses a descriptor that is not open, and otherwise names the call that failed on it.
+pub(super) fn unexaminable(side: Side, fault: Fault) -> Failure {
+    match fault.cause {
+        Cause::Errno(Errno::BADF) => Failure::refused(side, Errno::BADF, "it is not open"),
+        _ => Fault { side, ..fault }.into(),
+    }
 }
 
 /// A descriptor of the transfer's own, in non-blocking mode, for a terminal that a tick must not be held

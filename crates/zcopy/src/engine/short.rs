@@ -85,7 +85,7 @@ pub(crate) fn go_short<K: Kernel>(
     let mut from = match known {
         // Of a small file no flag matters that its reads would not complain of.
         Some(sink) => Endpoint::of_small_file(kernel, source, small_into(&sink))
-            .map_err(|errno| unexaminable(Side::Source, errno))?,
+            .map_err(|fault| unexaminable(Side::Source, fault))?,
         None => examine(kernel, Side::Source, source)?,
     };
     let to = match known {
