@@ -72,7 +72,7 @@ pub(crate) fn judge(
     }
     if let Some(errno) = errno {
         if is_success {
-            wrong.extend(silence(observed, injected, errno, &sides));
+            wrong.extend(silence(scenario, observed, injected, errno, &sides));
         } else if status.signal().is_none() {
             wrong.extend(message(scenario, observed, injected, errno, &sides));
         }
@@ -117,12 +117,21 @@ fn compare(expected: &Expected, found: &[u8], must_be_whole: bool) -> Option<Str
 /// Errors that a file system or a device reports, and that nothing may pass over.
 const DATA_LOSS: [&str; 3] = ["EIO", "ENOSPC", "EDQUOT"];
 
-/// What a successful run should have reported: a `close` or `fsync` of an output that says that bytes are lost.
-fn silence(observed: &Observed, injected: &[Call], errno: Errno, sides: &[Side]) -> Vec<String> {
+/// What a successful run should have reported: a `close` or `fsync` of an output that says that bytes are lost. The examples
+/// close files as Rust's standard library does, which ignores errors.
+fn silence(
+    scenario: &Scenario,
+    observed: &Observed,
+    injected: &[Call],
+    errno: Errno,
+    sides: &[Side],
+) -> Vec<String> {
     let is_loss = DATA_LOSS.contains(&errno.name);
     let syncs = ["fsync", "fdatasync", "syncfs"];
     let lost = injected.iter().find(|call| {
-        syncs.contains(&&call.name[..]) || (call.name == "close" && sides.contains(&Side::Output))
+        let is_tool = matches!(scenario.program, Program::Tool(_));
+        let is_closed = call.name == "close" && is_tool && sides.contains(&Side::Output);
+        syncs.contains(&&call.name[..]) || is_closed
     });
     match lost {
         Some(call) if is_loss && !observed.stderr.contains(&errno.text()) => {
@@ -145,10 +154,11 @@ fn message(
 ) -> Vec<String> {
     let mut wrong = Vec::new();
     // The message itself could not be written.
-    if injected
-        .iter()
-        .any(|call| call.descriptors().iter().any(|(fd, _)| *fd == 2))
-    {
+    let is_stderr = |call: &Call| {
+        let mut paths = call.descriptors().into_iter().map(|(_, path)| path);
+        paths.any(|path| Path::new(path) == observed.stdio[2])
+    };
+    if injected.iter().any(is_stderr) {
         return wrong;
     }
     let stderr = &observed.stderr;

@@ -232,8 +232,7 @@ fn is_sum_file(name: &Path) -> bool {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    let digits = Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"));
+    let digest = Sha256::digest(bytes);
+    let digits = digest.iter().map(|byte| format!("{byte:02x}"));
     digits.collect::<Vec<_>>().concat()
 }

@@ -169,6 +169,8 @@ impl End<'_> {
         let end = match kernel.seek(self.fd, SeekFrom::Current(step)) {
             Err(Errno::SPIPE) => {
                 self.positioning = Positioning::None;
+                // A cursor that cannot be moved is at no position that any call may name.
+                self.position = None;
                 return Ok(false);
             }
             end => end?,

@@ -255,10 +255,6 @@ impl<K: Kernel> Fanout<'_, K> {
     fn failed(&mut self, index: usize, fault: Fault) -> Result<bool, Failure> {
         let branch = &mut self.branches[index];
         let errno = fault.cause.errno();
-        if errno == Some(Errno::NOMEM) {
-            let side = Side::Neither;
-            return Err(Fault { side, ..fault }.into());
-        }
         let strategy = branch.strategy();
         let is_final = errno.is_none_or(|errno| strategy.fails_for_good(errno));
         if is_final || branch.delivered > 0 || branch.route.sink.endpoint.is_socket() {

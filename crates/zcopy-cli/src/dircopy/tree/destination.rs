@@ -26,8 +26,9 @@ pub(super) struct Made {
 /// Opens the root of the destination, and makes it if need be, with all directories above it.
 pub(super) fn make_root(path: &Path) -> io::Result<Made> {
     let is_new = match rustix::fs::stat(path) {
+        Ok(_) => false,
         Err(Errno::NOENT) => make_with_parents(path)?,
-        _ => false,
+        Err(errno) => return Err(errno.into()),
     };
     let open = || rustix::fs::open(path, DIRECTORY - OFlags::NOFOLLOW, Mode::empty());
     let directory = match open() {
