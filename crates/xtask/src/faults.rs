@@ -60,6 +60,8 @@ const LEFT_ALONE: &[&str] = &[
     "sigaltstack",
     "tgkill",
     "tkill",
+    // It cannot fail, and rustix relies on that.
+    "umask",
     "vfork",
     "wait4",
     "waitid",

@@ -87,7 +87,8 @@ const BY_CALL: &[(&str, &str)] = &[
         "fsetxattr flistxattr fgetxattr setxattr",
         "EDQUOT EEXIST ENODATA ENOSPC EOPNOTSUPP ERANGE",
     ),
-    ("getdents64", "EBADF EINVAL ENOENT ENOTDIR"),
+    // Not `ENOENT`, which ends a directory that has been removed, for readdir(3) as well.
+    ("getdents64", "EBADF EINVAL ENOTDIR"),
     ("poll ppoll", "EFAULT EINVAL"),
     ("close", "EBADF EDQUOT ENOSPC"),
     ("flock", "EBADF EAGAIN EINVAL ENOLCK"),
