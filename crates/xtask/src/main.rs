@@ -5,6 +5,7 @@
 use clap::{Parser, Subcommand};
 
 mod faults;
+mod short_counts;
 
 #[derive(Debug, Parser)]
 #[command(about, arg_required_else_help = true)]
@@ -17,10 +18,13 @@ struct Args {
 enum Chore {
     /// Runs the tools and examples under strace, which makes each of their system calls fail.
     Faults(faults::Args),
+    /// Runs a command while the kernel moves less than the command asks for.
+    ShortCounts(short_counts::Args),
 }
 
 fn main() -> anyhow::Result<()> {
     match Args::parse().command {
         Chore::Faults(args) => faults::run(&args),
+        Chore::ShortCounts(args) => short_counts::run(&args),
     }
 }
