@@ -9,6 +9,7 @@ mod programs;
 mod proof;
 mod scenario;
 mod scenarios;
+mod short_counts;
 mod strace;
 mod verdict;
 
@@ -23,10 +24,13 @@ struct Args {
 enum Chore {
     /// Make each system call of the tools and examples fail, under strace
     Faults(faults::Args),
+    /// Have the kernel move less than the tools and examples ask for
+    ShortCounts(short_counts::Args),
 }
 
 fn main() -> anyhow::Result<()> {
     match Args::parse().chore {
         Chore::Faults(args) => faults::run(&args),
+        Chore::ShortCounts(args) => short_counts::run(&args),
     }
 }

@@ -21,6 +21,10 @@ const SLACK: usize = 320;
 /// holds up to 8 MiB.
 const BOUND: u64 = 4 << 20;
 
+/// A turn shares at least this much, if a repetition is not longer: a page. Smaller turns would be slower
+/// than writing.
+const LEAST: u64 = 4096;
+
 /// Whole repetitions of the pattern, as many as a pipe holds.
 ///
 /// What is shared with the private pipe begins where the pattern begins, because tee(2) always begins at
@@ -81,6 +85,10 @@ impl Template {
             }
             std::mem::swap(&mut private, &mut pipe);
         }
+        // Both begin where the pattern begins. A short tee may have left less than it was given.
+        if pipe.in_flight < private.in_flight {
+            std::mem::swap(&mut private, &mut pipe);
+        }
         let pattern_len = pattern_len as u64;
         let whole = pipe.in_flight - pipe.in_flight % pattern_len;
         if whole == 0 {
@@ -131,7 +139,9 @@ impl Template {
                 self.private.in_flight = n;
                 if n >= self.pattern_len {
                     // A private pipe with fewer slots stays so: from now on it is given what it holds.
-                    self.whole = n - n % self.pattern_len;
+                    // Pipes hold a page, so that a tee of less speaks of this turn alone.
+                    let shared = n.max(LEAST.min(self.whole));
+                    self.whole = shared - shared % self.pattern_len;
                 }
                 Step::Filled
             }
