@@ -11,6 +11,7 @@ mod scenario;
 mod scenarios;
 mod short_counts;
 mod strace;
+mod sweep;
 mod verdict;
 
 #[derive(Debug, Parser)]

@@ -118,6 +118,26 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
+    /// Describes a wrong outcome: the scenario, how it came about, the status, the messages, and what is wrong.
+    pub(crate) fn finding(
+        &self,
+        scenario: &Scenario,
+        how: impl Iterator<Item = String>,
+        wrong: &[String],
+    ) -> String {
+        let status = self
+            .status
+            .map_or("no status".to_owned(), |status| status.to_string());
+        let mut lines = vec![format!("WRONG {}", scenario.name())];
+        lines.extend(how);
+        lines.push(status);
+        let said = self.stderr.lines().take(6);
+        lines.extend(said.map(|line| format!("said: {line}")));
+        lines.extend(wrong.iter().map(|text| format!("wrong: {text}")));
+        lines.push(String::new());
+        lines.join("\n  ")
+    }
+
     /// The directory that the program ran in.
     pub(crate) fn dir(&self) -> PathBuf {
         self.scratch.path().join("dir")
@@ -205,20 +225,26 @@ impl Scenario {
         matches!(self.stdout, Stdout::PipeReadFor(_))
     }
 
+    /// Whether the program serves clients, and goes on after the failure of one.
+    pub(crate) fn is_server(&self) -> bool {
+        matches!(self.stdout, Stdout::Http | Stdout::BothWays { .. })
+    }
+
     /// Whether a run ended as it does if nothing goes wrong. A server goes on after a client's failure, and says so.
     pub(crate) fn has_succeeded(&self, observed: &Observed) -> bool {
         let Some(status) = observed.status else {
             return false;
         };
-        let is_server = matches!(self.stdout, Stdout::Http | Stdout::BothWays { .. });
-        if is_server
+        if self.is_server()
             && observed
                 .stderr
                 .contains(&format!("{}: ", self.program.name()))
         {
             return false;
         }
-        let has_no_reader = self.is_endless() && status.signal() == Some(Signal::PIPE.as_raw());
+        // A tracer reports a signal as shells do.
+        let by_signal = [status.signal(), status.code().map(|code| code - 128)];
+        let has_no_reader = self.is_endless() && by_signal.contains(&Some(Signal::PIPE.as_raw()));
         status.success() != self.fails || has_no_reader
     }
 

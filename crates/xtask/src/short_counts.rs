@@ -11,35 +11,35 @@
 //! A program that is right finishes as it does without the tracer: with the same status, the same
 //! bytes, and the same counts in its reports.
 
-use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::rc::Rc;
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::ValueEnum;
 
-use self::sweep::{Bounds, Prepared, Verdict};
-use self::tracer::Traced;
+use self::tracer::{Ending, Traced};
+use crate::sweep::Options;
 
 pub(crate) use self::call::Call;
 pub(crate) use self::shortening::{Amount, Extent, Shortening};
 
 mod call;
 mod shortening;
-pub(crate) mod sweep;
+mod sweep;
 pub(crate) mod tracer;
 
 /// How many calls a report shows of each kind.
 const SHOWN: usize = 20;
 
-/// Arguments for one run, or for a sweep of one command.
+/// Arguments for a sweep of all scenarios, or for one run of one command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    #[command(flatten)]
+    options: Options,
+
     /// Lower the count of this system call [default: none, which only reports the calls].
     #[arg(long, value_enum)]
     call: Option<Call>,
@@ -56,15 +56,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "call")]
     on: bool,
 
-    /// Run the command once for each call and amount, and compare its standard output each time.
-    #[arg(long, conflicts_with_all = ["call", "report"])]
-    sweep: bool,
-
-    /// Sweep the first N calls of each kind, and the last.
-    #[arg(long, value_name = "N", default_value_t = 10, requires = "sweep")]
-    most: u32,
-
-    /// Read standard input from this file [default: inherited; for a sweep none].
+    /// Read standard input from this file [default: inherited].
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
 
@@ -76,22 +68,23 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
-    /// The program and its arguments. The tools and examples that cargo built need no path.
-    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    /// Run this program with these arguments once, and sweep no scenario. The tools and examples that
+    /// cargo built need no path.
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
-/// Runs one command and reports on standard error, or sweeps it and reports on standard output.
+/// Sweeps all scenarios, or runs one command and reports on standard error. The status of one command is passed on, as a
+/// shell does it.
 ///
 /// # Errors
 ///
-/// The command cannot be run or traced, it ends otherwise than with status 0, or a sweep finds
-/// something.
+/// A command cannot be run or traced, it hangs, or a sweep finds something.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let limit = Duration::try_from_secs_f64(args.limit)?;
-    if args.sweep {
-        return sweep_command(args, limit);
+    if args.command.is_empty() {
+        return sweep::sweep(&args.options);
     }
+    let limit = Duration::try_from_secs_f64(args.limit)?;
     let shortening = args.call.map(|call| Shortening {
         call,
         first: args.when,
@@ -108,42 +101,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Some(path) => fs::write(path, report)?,
         None => io::stderr().write_all(report.as_bytes())?,
     }
-    anyhow::ensure!(traced.ending.is_success(), "the command failed");
-    Ok(())
-}
-
-/// Sweeps one command whose standard output goes to a pipe.
-fn sweep_command(args: &Args, limit: Duration) -> anyhow::Result<()> {
-    // The first run lowers no count. What it writes is what the others are to write.
-    let expected = Rc::new(OnceCell::new());
-    let prepare = || {
-        let mut command = command(args)?;
-        if args.input.is_none() {
-            command.stdin(Stdio::null());
-        }
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let expected = Rc::clone(&expected);
-        let verdict: Verdict = Box::new(move |traced| {
-            if *expected.get_or_init(|| traced.stdout.clone()) == traced.stdout {
-                Ok(())
-            } else {
-                Err("standard output differs".to_owned())
-            }
-        });
-        Ok(Prepared { command, verdict })
-    };
-    let bounds = Bounds {
-        calls: Call::value_variants().to_vec(),
-        most: args.most,
-        limit,
-    };
-    let swept = sweep::sweep(prepare, &bounds)?;
-    for finding in &swept.findings {
-        println!("{finding}");
+    match traced.ending {
+        Ending::Exited(0) => Ok(()),
+        Ending::Exited(status) => std::process::exit(status),
+        Ending::Killed(signal) => std::process::exit(128 + signal),
+        Ending::Hung => anyhow::bail!("the command hung"),
     }
-    println!("{swept}");
-    anyhow::ensure!(swept.findings.is_empty(), "the command is wrong");
-    Ok(())
 }
 
 /// The command, with the tools' directories in front of its `PATH`.

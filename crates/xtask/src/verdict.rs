@@ -54,7 +54,8 @@ pub(crate) fn judge(
         Some(signal) => wrong.push(format!("signal {signal} ended it")),
         None => {}
     }
-    let is_success = scenario.has_succeeded(observed);
+    let has_lost_messages = scenario.is_server() && is_mute(observed, injected);
+    let is_success = scenario.has_succeeded(observed) && !has_lost_messages;
     let sides = injected
         .iter()
         .flat_map(|call| sides_of(scenario, observed, call));
@@ -153,12 +154,7 @@ fn message(
     sides: &[Side],
 ) -> Vec<String> {
     let mut wrong = Vec::new();
-    // The message itself could not be written.
-    let is_stderr = |call: &Call| {
-        let mut paths = call.descriptors().into_iter().map(|(_, path)| path);
-        paths.any(|path| Path::new(path) == observed.stdio[2])
-    };
-    if injected.iter().any(is_stderr) {
+    if is_mute(observed, injected) {
         return wrong;
     }
     let stderr = &observed.stderr;
@@ -173,7 +169,7 @@ fn message(
         wrong.push("no message begins with the program's name".to_owned());
     }
     let is_told_otherwise =
-        errno.name == "EPIPE" || injected.iter().any(|call| is_reworded(call, errno));
+        errno.name == "EPIPE" || injected.iter().any(|call| is_reworded(stderr, call, errno));
     if !is_told_otherwise && !stderr.contains(&errno.text()) {
         wrong.push(format!("no message says '{}'", errno.text()));
     }
@@ -195,10 +191,20 @@ fn message(
     wrong
 }
 
-/// Whether a program reports something else than this error: what it finds when it looks for the file that is said to exist,
-/// or that a path leads out of the directory that it was to stay in.
-fn is_reworded(call: &Call, errno: Errno) -> bool {
-    errno.name == "EEXIST" || (errno.name == "EXDEV" && call.name == "openat2")
+/// Whether messages themselves could not be written.
+fn is_mute(observed: &Observed, injected: &[Call]) -> bool {
+    let mut descriptors = injected.iter().flat_map(Call::descriptors);
+    descriptors.any(|(_, path)| Path::new(path) == observed.stdio[2])
+}
+
+/// Whether a program reports something else than this error: what it finds when it looks for the file that is said to exist;
+/// that a path leads out of the directory that it was to stay in; or what `O_DIRECT`, which could not be taken off, refused.
+fn is_reworded(stderr: &str, call: &Call, errno: Errno) -> bool {
+    match call.name.as_str() {
+        "openat2" => ["EEXIST", "EXDEV"].contains(&errno.name),
+        "fcntl" => stderr.contains("Invalid argument"),
+        _ => errno.name == "EEXIST",
+    }
 }
 
 fn names(stderr: &str, name: &str) -> bool {

@@ -1,6 +1,6 @@
 //! Wrong outcomes that are known, with the reason why they stay.
 
-use crate::scenario::{Observed, Scenario, Stdout};
+use crate::scenario::{Observed, Scenario};
 use crate::strace::Call;
 
 /// Why a wrong outcome stays, if it is known.
@@ -17,9 +17,8 @@ pub(super) fn reason(
             "a debug build asks for the flags of each descriptor that it closes, and takes EBADF for a bug",
         );
     }
-    let is_server = matches!(scenario.stdout, Stdout::Http | Stdout::BothWays { .. });
     let is_unheard = |call: &Call| call.name == "write" && call.text.contains("EBADF");
-    if is_server && injected.iter().any(is_unheard) {
+    if scenario.is_server() && injected.iter().any(is_unheard) {
         return Some(
             "`std::io::Stdout` says nothing of EBADF, so that no client learns where the server listens",
         );

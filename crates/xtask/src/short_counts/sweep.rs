@@ -1,172 +1,161 @@
-//! Runs one scenario again and again, and lowers the count of another call each time.
+//! Sweeps all scenarios: each call of each program gets a lower count once, and from then on.
 
-use std::fmt;
+use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, ensure};
+use clap::ValueEnum;
 
-use super::tracer::{self, Ending, Shortened, Traced};
 use super::{Amount, Call, Extent, Shortening};
+use crate::proof;
+use crate::scenario::{Observed, Scenario};
+use crate::sweep::{Ground, Options, run_all};
+use crate::verdict::judge;
 
-/// A scenario that is ready to run once.
-pub(crate) struct Prepared {
-    /// Made by [`tracer::command`], with its arguments and standard streams.
-    pub(crate) command: Command,
-    pub(crate) verdict: Verdict,
-}
+/// How many calls of each kind get their turn in each scenario.
+const MOST: usize = 20;
 
-/// Says what is wrong after a run: bytes that are lost, doubled or changed, or a false report.
-///
-/// The status need not be compared: the sweep does so. The closure owns what the scenario runs
-/// beside the program, such as a thread that feeds a pipe.
-pub(crate) type Verdict = Box<dyn FnOnce(&Traced) -> Result<(), String>>;
-
-/// Which calls a sweep goes through.
-#[derive(Clone, Debug)]
-pub(crate) struct Bounds {
-    pub(crate) calls: Vec<Call>,
-    /// How many calls of each kind get their turn, from the first on. The last one always does.
-    pub(crate) most: u32,
-    /// After what time a run counts as hung.
-    pub(crate) limit: Duration,
-}
-
-/// What a sweep found.
-#[derive(Debug, Default)]
-pub(crate) struct Swept {
-    pub(crate) runs: u32,
-    /// Runs in which the kernel moved less than it would have.
-    pub(crate) effective: u32,
-    /// Runs in which no count was lowered, for example because the program made fewer calls.
-    pub(crate) unreached: u32,
-    /// Counts that could not be lowered: one block of a file with `O_DIRECT`, or an event.
-    pub(crate) left_alone: u32,
-    pub(crate) findings: Vec<Finding>,
-}
-
-/// A run that went otherwise than it goes without lower counts.
+/// One run: a scenario, and the calls in it that move less.
 #[derive(Debug)]
-pub(crate) struct Finding {
-    pub(crate) shortening: Shortening,
-    /// The first call with a lower count.
-    pub(crate) shortened: Option<Shortened>,
-    /// What is wrong.
-    pub(crate) wrong: String,
+struct Piece<'a> {
+    scenario: &'a Scenario,
+    shortening: Shortening,
 }
 
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.shortening, self.wrong)?;
-        match &self.shortened {
-            Some(shortened) => write!(f, " [{shortened}]"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl fmt::Display for Swept {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Swept {
-            runs,
-            effective,
-            unreached,
-            left_alone,
-            findings,
-        } = self;
-        write!(
-            f,
-            "{} findings in {runs} runs: {effective} moved less, {unreached} lowered no count",
-            findings.len()
-        )?;
-        if *left_alone > 0 {
-            write!(f, "; {left_alone} counts could not be lowered")?;
-        }
-        Ok(())
-    }
-}
-
-/// Runs a scenario whole, and then once for each call, amount and extent.
+/// Sweeps the scenarios that are asked for.
 ///
 /// # Errors
 ///
-/// A run cannot be prepared or traced, or the scenario fails though no count is lowered.
-pub(crate) fn sweep(
-    prepare: impl Fn() -> anyhow::Result<Prepared>,
-    bounds: &Bounds,
-) -> anyhow::Result<Swept> {
-    let (whole, verdict) = run(&prepare, None, bounds.limit)?;
-    if whole.ending == Ending::Hung {
-        bail!("the scenario hangs though no count is lowered");
+/// A scenario fails without lower counts, or any run is wrong.
+pub(super) fn sweep(options: &Options) -> anyhow::Result<()> {
+    let scenarios = options.scenarios();
+    if options.list {
+        for scenario in &scenarios {
+            println!("{}", scenario.name());
+        }
+        return Ok(());
     }
-    if let Err(wrong) = verdict {
-        bail!("the scenario fails though no count is lowered: {wrong}");
-    }
+    let ground = Ground::prepare(options)?;
+    let work = Mutex::new(Vec::new());
+    run_all(&scenarios, |scenario| {
+        let (observed, report) = run(scenario, None, &ground)?;
+        let wrong = judge(scenario, &observed, &[], None);
+        let name = scenario.name();
+        ensure!(
+            wrong.is_empty() && scenario.has_succeeded(&observed),
+            "{name} fails without lower counts: {wrong:?}\n{}",
+            observed.stderr
+        );
+        let pieces = shortenings(&report).into_iter();
+        let pieces = pieces.map(|shortening| Piece {
+            scenario,
+            shortening,
+        });
+        // A poisoned lock means a panic, which ends the sweep.
+        work.lock()
+            .map(|mut work| work.extend(pieces))
+            .ok()
+            .context("a panic")
+    })?;
+    let mut work = work.into_inner().ok().context("a panic")?;
+    // The order in which threads found them is no part of the seed.
+    work.sort_by_cached_key(|piece| (piece.scenario.name(), piece.shortening.to_string()));
+    options.draw(&mut work);
 
-    let mut swept = Swept::default();
-    for (&call, results) in &whole.results {
-        if !bounds.calls.contains(&call) {
-            continue;
-        }
-        for (number, &result) in (1..).zip(results) {
-            let is_last = results.len() == number as usize;
-            if number > bounds.most && !is_last {
-                continue;
+    let (n_lowered, n_wrong) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    run_all(
+        &work,
+        |Piece {
+             scenario,
+             shortening,
+         }| {
+            let (observed, report) = run(scenario, Some(shortening), &ground)?;
+            let lowered = report.lines().filter(|line| line.contains(" lowered to "));
+            let lowered: Vec<_> = lowered.take(3).map(str::to_owned).collect();
+            n_lowered.fetch_add(usize::from(!lowered.is_empty()), Ordering::Relaxed);
+            let mut wrong = judge(scenario, &observed, &[], None);
+            if !scenario.has_succeeded(&observed) {
+                wrong.push("it failed".to_owned());
             }
-            for (extent, amount) in variants(result) {
-                let shortening = Shortening {
-                    call,
-                    first: number,
-                    extent,
-                    amount,
-                };
-                let (traced, verdict) = run(&prepare, Some(&shortening), bounds.limit)
-                    .with_context(|| shortening.to_string())?;
-                swept.add(shortening, &traced, verdict, whole.ending);
+            if !wrong.is_empty() {
+                n_wrong.fetch_add(1, Ordering::Relaxed);
+                let how = format!(
+                    "cargo xtask short-counts {shortening} -- {}",
+                    scenario.name()
+                );
+                let how = [how].into_iter().chain(lowered);
+                println!("{}", observed.finding(scenario, how, &wrong));
             }
-        }
+            Ok(())
+        },
+    )?;
+    let (lowered, wrong) = (n_lowered.into_inner(), n_wrong.into_inner());
+    let summary = format!(
+        "- {} scenarios, {} runs, in {lowered} of which the kernel was asked for less than the program asked for\n\
+         - {wrong} wrong outcomes\n\
+         - {}",
+        scenarios.len(),
+        work.len(),
+        ground.ending(),
+    );
+    println!("{summary}");
+    ensure!(lowered > 0, "no count was lowered");
+    if options.is_whole() {
+        proof::record("Short counts", &summary)?;
     }
-    Ok(swept)
+    ensure!(wrong == 0, "{wrong} wrong outcomes");
+    Ok(())
 }
 
-impl Swept {
-    fn add(
-        &mut self,
-        shortening: Shortening,
-        traced: &Traced,
-        verdict: Result<(), String>,
-        expected: Ending,
-    ) {
-        self.runs += 1;
-        self.effective += u32::from(traced.is_effective());
-        self.unreached += u32::from(!traced.is_reached());
-        self.left_alone += traced.left_alone;
-        let wrong = if traced.ending == expected {
-            verdict.err()
-        } else {
-            let stderr = String::from_utf8_lossy(&traced.stderr);
-            let said = stderr.lines().next().unwrap_or_default();
-            Some(format!("{} instead of {expected} {said:?}", traced.ending))
-        };
-        if let Some(wrong) = wrong {
-            self.findings.push(Finding {
-                shortening,
-                shortened: traced.shortened.first().cloned(),
-                wrong,
-            });
-        }
-    }
-}
-
+/// Runs a scenario, with this very program between.
 fn run(
-    prepare: &impl Fn() -> anyhow::Result<Prepared>,
+    scenario: &Scenario,
     shortening: Option<&Shortening>,
-    limit: Duration,
-) -> anyhow::Result<(Traced, Result<(), String>)> {
-    let Prepared { command, verdict } = prepare()?;
-    let traced = tracer::run(command, shortening, limit)?;
-    let verdict = verdict(&traced);
-    Ok((traced, verdict))
+    ground: &Ground,
+) -> anyhow::Result<(Observed, String)> {
+    let this = std::env::current_exe().context("the path of this program")?;
+    scenario.run(&ground.programs, ground.scratch(), |log: &Path| {
+        let mut tracer = Command::new(this);
+        tracer
+            .args(["short-counts", "--limit", "15", "--report"])
+            .arg(log);
+        if let Some(shortening) = shortening {
+            tracer.args(shortening.to_string().split(' '));
+        }
+        tracer.arg("--");
+        tracer
+    })
+}
+
+/// What to try on each call of a report.
+fn shortenings(report: &str) -> Vec<Shortening> {
+    let mut all = Vec::new();
+    for line in report.lines() {
+        let Some((name, results)) = line.split_once(": ") else {
+            continue;
+        };
+        let Some((_, results)) = results.split_once(" calls returned ") else {
+            continue;
+        };
+        let Ok(call) = Call::from_str(name, false) else {
+            continue;
+        };
+        let results = results
+            .split(' ')
+            .map_while(|result| result.parse::<i64>().ok());
+        for (first, result) in (1..).zip(results.take(MOST)) {
+            let variants = variants(result).into_iter();
+            all.extend(variants.map(|(extent, amount)| Shortening {
+                call,
+                first,
+                extent,
+                amount,
+            }));
+        }
+    }
+    all
 }
 
 /// What to try on a call that returned `result` when its count was whole.
@@ -196,63 +185,20 @@ fn variants(result: i64) -> Vec<(Extent, Amount)> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-    use std::process::Stdio;
-
-    use tempfile::NamedTempFile;
-
     use super::*;
 
-    fn sweep_of_dd(operands: &[&str]) -> Swept {
-        let mut input = NamedTempFile::new().unwrap();
-        let bytes: Vec<u8> = (0..100).collect();
-        input.write_all(&bytes).unwrap();
-        let prepare = || {
-            let mut command = tracer::command("dd");
-            command.arg(format!("if={}", input.path().display()));
-            command.args(operands).stdout(Stdio::piped());
-            let bytes = bytes.clone();
-            let verdict: Verdict = Box::new(move |traced| {
-                if traced.stdout == bytes {
-                    Ok(())
-                } else {
-                    Err(format!("{} bytes", traced.stdout.len()))
-                }
-            });
-            Ok(Prepared { command, verdict })
-        };
-        let bounds = Bounds {
-            calls: vec![Call::Read, Call::Write],
-            most: 3,
-            limit: Duration::from_secs(60),
-        };
-        sweep(prepare, &bounds).unwrap()
-    }
-
     #[test]
-    #[cfg_attr(
-        not(all(target_arch = "x86_64", target_env = "gnu")),
-        ignore = "needs x86_64 Linux with glibc"
-    )]
-    fn a_program_that_goes_on_after_short_counts_passes() {
-        let swept = sweep_of_dd(&["bs=10", "status=none"]);
-        assert!(swept.findings.is_empty(), "{:?}", swept.findings);
-        assert!(swept.runs > 20, "{swept:?}");
-        assert!(swept.effective > 20, "{swept:?}");
-    }
-
-    #[test]
-    #[cfg_attr(
-        not(all(target_arch = "x86_64", target_env = "gnu")),
-        ignore = "needs x86_64 Linux with glibc"
-    )]
-    fn a_program_that_counts_reads_instead_of_bytes_is_found() {
-        // After `count` reads dd is done, though they be short.
-        let swept = sweep_of_dd(&["bs=10", "count=10", "status=none"]);
-        assert!(!swept.findings.is_empty(), "{swept:?}");
-        for finding in &swept.findings {
-            assert_eq!(finding.shortening.call, Call::Read, "{finding}");
-            assert!(finding.wrong.ends_with(" bytes"), "{finding}");
-        }
+    fn every_call_of_a_report_gets_lower_counts_once_and_from_then_on() {
+        let report = "read: 2 calls returned 300000 0\ncopy_file_range: 1 calls returned -22\nexited with status 0\n";
+        let all = shortenings(report);
+        assert_eq!(all.len(), 7 + 6 + 6);
+        let half = Shortening {
+            call: Call::Read,
+            first: 1,
+            extent: Extent::Once,
+            amount: Amount::Bytes(150_000),
+        };
+        assert!(all.contains(&half));
+        assert!(all.iter().any(|piece| piece.call == Call::CopyFileRange));
     }
 }

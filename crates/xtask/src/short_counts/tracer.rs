@@ -31,10 +31,6 @@ mod tracees;
 #[derive(Debug)]
 pub(crate) struct Traced {
     pub(crate) ending: Ending,
-    /// Standard output, if the command has a pipe for it ([`std::process::Stdio::piped`]).
-    pub(crate) stdout: Vec<u8>,
-    /// Standard error, likewise.
-    pub(crate) stderr: Vec<u8>,
     /// The calls whose count was lowered, as they returned.
     pub(crate) shortened: Vec<Shortened>,
     /// How many counts were to be lowered but could not be: one block of a file with `O_DIRECT`, or
@@ -73,18 +69,6 @@ impl Traced {
     /// Whether the count of a call was lowered.
     pub(crate) fn is_reached(&self) -> bool {
         !self.shortened.is_empty()
-    }
-
-    /// Whether the kernel moved less than it would have: a call moved all of its lower count.
-    pub(crate) fn is_effective(&self) -> bool {
-        let moved_all = |call: &Shortened| u64::try_from(call.result) == Ok(call.to);
-        self.shortened.iter().any(moved_all)
-    }
-}
-
-impl Ending {
-    pub(crate) fn is_success(self) -> bool {
-        self == Ending::Exited(0)
     }
 }
 

@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
-use std::io::Read;
 use std::ops::Range;
 use std::process::{Command, Stdio};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -30,21 +28,17 @@ pub(super) fn trace(
     limit: Duration,
 ) -> anyhow::Result<Traced> {
     let mut tracees = Tracees::default();
-    let mut child = command.spawn().context("cannot start a shell")?;
+    let child = command.spawn().context("cannot start a shell")?;
     // The command holds the program's ends of pipes, which must close when the program ends.
     drop(command);
     let root = Pid::from_raw(child.id().cast_signed());
     tracees.threads.insert(root, Thread::default());
-    let stdout = child.stdout.take().map(read_in_background);
-    let stderr = child.stderr.take().map(read_in_background);
 
     attach(root)?;
     tracees.start_alarm(limit)?;
     let ending = tracees.wait_for_all(root, shortening)?;
     Ok(Traced {
         ending,
-        stdout: collect(stdout)?,
-        stderr: collect(stderr)?,
         shortened: std::mem::take(&mut tracees.shortened),
         left_alone: tracees.left_alone,
         results: std::mem::take(&mut tracees.results),
@@ -368,24 +362,4 @@ fn unless_dead(result: nix::Result<()>) -> nix::Result<()> {
 /// has the number of the one that failed.
 fn is_restarted(result: i64) -> bool {
     matches!(result, -512 | -513 | -514 | -516)
-}
-
-type Collected = JoinHandle<std::io::Result<Vec<u8>>>;
-
-fn read_in_background(mut pipe: impl Read + Send + 'static) -> Collected {
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        pipe.read_to_end(&mut bytes)?;
-        Ok(bytes)
-    })
-}
-
-fn collect(reader: Option<Collected>) -> anyhow::Result<Vec<u8>> {
-    let Some(reader) = reader else {
-        return Ok(Vec::new());
-    };
-    let bytes = reader
-        .join()
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    bytes.context("cannot read the program's output")
 }

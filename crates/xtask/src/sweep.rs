@@ -1,0 +1,151 @@
+//! What the sweeps share: which scenarios, on which programs, and several runs side by side.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use tempfile::TempDir;
+
+use crate::programs::{Build, Programs};
+use crate::scenario::Scenario;
+use crate::scenarios;
+
+/// How many runs go on side by side. Each mostly waits for its tracer.
+const WORKERS: usize = 3;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    build: Build,
+    /// Make only N runs, drawn at random
+    #[arg(long, value_name = "N")]
+    pub(crate) sample: Option<usize>,
+    /// Draw the sample from this seed
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Run only scenarios whose name contains TEXT
+    #[arg(long, value_name = "TEXT")]
+    scenario: Option<String>,
+    /// Make the scratch directories here, for example on another file system
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// List the scenarios, and run none
+    #[arg(long)]
+    pub(crate) list: bool,
+}
+
+impl Options {
+    /// Whether everything is swept, rather than a part.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.sample.is_none() && self.scenario.is_none()
+    }
+
+    /// The scenarios that are asked for.
+    pub(crate) fn scenarios(&self) -> Vec<Scenario> {
+        let text = self.scenario.as_deref().unwrap_or("");
+        let mut scenarios = scenarios::all();
+        scenarios.retain(|scenario| scenario.name().contains(text));
+        scenarios
+    }
+
+    /// Draws the sample that is asked for, or puts everything in random order.
+    pub(crate) fn draw<T>(&self, work: &mut Vec<T>) {
+        fastrand::Rng::with_seed(self.seed).shuffle(work);
+        work.truncate(self.sample.unwrap_or(work.len()));
+    }
+}
+
+/// The programs, and a directory for what their runs need.
+#[derive(Debug)]
+pub(crate) struct Ground {
+    pub(crate) programs: Programs,
+    scratch: TempDir,
+    start: Instant,
+}
+
+impl Ground {
+    /// Builds the programs.
+    ///
+    /// # Errors
+    ///
+    /// If cargo fails, or no directory can be made.
+    pub(crate) fn prepare(options: &Options) -> anyhow::Result<Self> {
+        let programs = Programs::build(&options.build)?;
+        let scratch = match &options.dir {
+            Some(dir) => TempDir::with_prefix_in("zcopy-sweep-", dir)?,
+            None => TempDir::with_prefix("zcopy-sweep-")?,
+        };
+        let start = Instant::now();
+        Ok(Self {
+            programs,
+            scratch,
+            start,
+        })
+    }
+
+    pub(crate) fn scratch(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// For how long it has gone on, and on which programs.
+    pub(crate) fn ending(&self) -> String {
+        format!(
+            "{} s, {}",
+            self.start.elapsed().as_secs(),
+            self.programs.description
+        )
+    }
+}
+
+/// Calls `probe` for every piece of work, several at a time.
+///
+/// # Errors
+///
+/// The first that `probe` gives. No more work is begun then.
+pub(crate) fn run_all<'a, T: Sync>(
+    work: &'a [T],
+    probe: impl Fn(&'a T) -> anyhow::Result<()> + Sync,
+) -> anyhow::Result<()> {
+    let next = AtomicUsize::new(0);
+    let failure = Mutex::new(Ok(()));
+    thread::scope(|threads| {
+        for _ in 0..WORKERS {
+            threads.spawn(|| {
+                while let Some(piece) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(error) = probe(piece) {
+                        next.store(work.len(), Ordering::Relaxed);
+                        // A poisoned lock means a panic, which the scope passes on.
+                        if let Ok(mut failure) = failure.lock() {
+                            *failure = Err(error);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    failure.into_inner().unwrap_or(Ok(()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_piece_is_done_once_and_an_error_ends_the_rest() {
+        let work: Vec<usize> = (0..1_000).collect();
+        let sum = AtomicUsize::new(0);
+        run_all(&work, |n| {
+            sum.fetch_add(*n, Ordering::Relaxed);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(sum.into_inner(), 499_500);
+        let failed = run_all(&work, |n| match n {
+            3 => anyhow::bail!("three"),
+            _ => Ok(()),
+        });
+        assert_eq!(failed.unwrap_err().to_string(), "three");
+    }
+}
