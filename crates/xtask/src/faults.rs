@@ -93,6 +93,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         .collect();
     options.draw(&mut work);
 
+    let n_faults: u32 = match options.sample {
+        Some(_) => u32::try_from(work.len())?,
+        None => all.iter().map(|series| series.count).sum(),
+    };
+    println!("at least {n_faults} faults");
+
     let totals = Totals::default();
     run_all(&work, |piece| {
         for nth in piece.first..=piece.last.unwrap_or(u32::MAX) {

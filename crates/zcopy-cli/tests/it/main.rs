@@ -11,6 +11,7 @@
 mod cat;
 mod dircopy;
 mod display;
+mod failing_calls;
 mod foreground;
 mod interference;
 mod pv_display;

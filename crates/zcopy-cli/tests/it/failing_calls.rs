@@ -1,0 +1,190 @@
+//! Calls that fail though they hardly ever do: what `cargo xtask faults` has found once.
+
+use std::fs::{self, File};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+use crate::files::pattern;
+use crate::skip::has_program;
+
+/// The longest that a run here may take, in seconds.
+const LIMIT: &str = "30";
+
+/// A directory with the file `in`.
+fn dir_with(bytes: &[u8]) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("in"), bytes).unwrap();
+    dir
+}
+
+/// A shell line in this directory. Its tools are told by `strace -e inject=…` what fails.
+fn sh(dir: &TempDir, line: &str) -> Output {
+    let tools = Path::new(env!("CARGO_BIN_EXE_zc-cat")).parent().unwrap();
+    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new("timeout");
+    command.args([LIMIT, "bash", "-c", line]).current_dir(dir);
+    command
+        .env("PATH", path)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null());
+    command.output().unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Before `main` each tool looks whether its standard descriptors are closed.
+#[test]
+fn a_refused_question_for_a_descriptors_flags_is_no_closed_descriptor() {
+    if !has_program("strace") {
+        return;
+    }
+    let bytes = pattern(5_000);
+    for (tool, n_questions) in [("zc-cat", 2), ("zc-pv -q", 2), ("zc-tee one", 2)] {
+        let dir = dir_with(&bytes);
+        let inject = format!("strace -qq -o log -e inject=fcntl:error=EPERM:when=1..{n_questions}");
+        let output = sh(&dir, &format!("{inject} {tool} < in"));
+        assert!(output.status.success(), "{tool}: {}", stderr(&output));
+        assert!(output.stdout == bytes, "{tool}");
+        let log = fs::read_to_string(dir.path().join("log")).unwrap();
+        let is_asked = |line: &&str| line.contains("F_GETFD") && line.ends_with("(INJECTED)");
+        let n_asked = log.lines().filter(is_asked).count();
+        assert_eq!(n_asked, n_questions, "{log}");
+    }
+}
+
+#[test]
+fn an_output_that_cannot_be_examined_is_blamed_with_its_own_error() {
+    if !has_program("strace") {
+        return;
+    }
+    let injected = "strace -qq -o log -P $PWD/out -e inject=fstat:error=EOVERFLOW:when";
+    for (when, tool, expected) in [
+        // The first question is zc-cat's own.
+        (
+            "2+",
+            "zc-cat in",
+            "zc-cat: write error: Value too large for defined data type\n",
+        ),
+        (
+            "2+",
+            "zc-cat --strict in in",
+            "zc-cat: write error: Value too large for defined data type\n",
+        ),
+        (
+            "1+",
+            "zc-yes",
+            "zc-yes: standard output: Value too large for defined data type\n",
+        ),
+    ] {
+        let dir = dir_with(&pattern(300_000));
+        let output = sh(&dir, &format!("{injected}={when} {tool} > out"));
+        assert_eq!(output.status.code(), Some(1), "{tool}");
+        assert_eq!(stderr(&output), expected, "{tool}");
+        assert_eq!(fs::read(dir.path().join("out")).unwrap(), b"", "{tool}");
+    }
+}
+
+#[test]
+fn an_output_for_which_memory_is_short_is_named_and_the_others_go_on() {
+    if !has_program("strace") {
+        return;
+    }
+    let bytes = pattern(300_000);
+    let dir = dir_with(&bytes);
+    let refused = "-e inject=splice,tee,sendfile,copy_file_range:error=ENOSYS";
+    let inject = "-e inject=write:error=ENOMEM:when=1";
+    let strace = format!("strace -qq -o log -P $PWD/one {refused} {inject}");
+    let output = sh(
+        &dir,
+        &format!("cat in | {strace} zc-tee -p one two > three"),
+    );
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(stderr(&output), "zc-tee: one: Cannot allocate memory\n");
+    for name in ["two", "three"] {
+        assert!(fs::read(dir.path().join(name)).unwrap() == bytes, "{name}");
+    }
+}
+
+#[test]
+fn signals_are_heard_where_they_cannot_be_waited_for() {
+    if !has_program("strace") {
+        return;
+    }
+    let dir = dir_with(&pattern(300_000));
+    let strace = "strace -f -qq -o log -e inject=recvfrom:error=EIO";
+    let output = sh(&dir, &format!("{strace} zc-pv -q in"));
+    assert!(output.status.success() && output.stdout == pattern(300_000));
+    assert_eq!(stderr(&output), "");
+    let line = format!("{strace} zc-pv -q -L 1 in & sleep 1; pkill -TERM -P $! zc-pv; wait $!");
+    let output = sh(&dir, &line);
+    assert_eq!(output.status.code(), Some(32), "{}", stderr(&output));
+    assert!(!stderr(&output).contains("panicked"), "{}", stderr(&output));
+}
+
+/// A directory with the tree `source`: one file with a hole in its midst, and a small one.
+fn dir_with_holes() -> TempDir {
+    let dir = dir_with(b"");
+    let source = dir.path().join("source");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("small"), pattern(5_000)).unwrap();
+    let mut sparse = File::create(source.join("sparse")).unwrap();
+    sparse.write_all(&pattern(4_096)).unwrap();
+    sparse.seek(SeekFrom::Start(512 << 10)).unwrap();
+    sparse.write_all(&pattern(4_096)).unwrap();
+    dir
+}
+
+/// A hole is stepped over by `lseek`, and the data behind it must not come to stand in its place.
+#[test]
+fn a_hole_stays_where_its_sink_cannot_be_sought() {
+    if !has_program("strace") {
+        return;
+    }
+    let dir = dir_with_holes();
+    let mut n_reached = 0;
+    for extent in ["", "+"] {
+        for nth in 1..=20 {
+            let inject = format!("-e inject=lseek:error=ESPIPE:when={nth}{extent}");
+            let strace = format!("rm -rf copy; strace -f -qq -o log {inject}");
+            let output = sh(&dir, &format!("{strace} zc-dircopy -q -j1 source copy"));
+            let copied = fs::read(dir.path().join("copy/sparse")).unwrap_or_default();
+            let is_whole = copied == fs::read(dir.path().join("source/sparse")).unwrap();
+            let is_absent = copied.is_empty() && !output.status.success();
+            assert!(is_whole || is_absent, "{inject}: {}", stderr(&output));
+            let log = fs::read_to_string(dir.path().join("log")).unwrap();
+            n_reached += usize::from(log.contains("(INJECTED)"));
+        }
+    }
+    assert!(n_reached > 10, "{n_reached}");
+}
+
+#[test]
+fn a_file_system_that_calls_every_name_taken_is_not_asked_for_ever() {
+    if !has_program("strace") {
+        return;
+    }
+    let dir = dir_with_holes();
+    let strace = "strace -f -qq -o log -e inject=linkat:error=EEXIST";
+    let output = sh(&dir, &format!("{strace} zc-dircopy -q source copy"));
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let expected = "zc-dircopy: .: cannot write the sum file: File exists\n";
+    assert!(stderr(&output).ends_with(expected), "{}", stderr(&output));
+}
+
+#[test]
+fn a_destination_that_cannot_be_examined_is_reported_with_its_own_error() {
+    if !has_program("strace") {
+        return;
+    }
+    let dir = dir_with_holes();
+    let strace = "strace -f -qq -o log -P copy -e inject=newfstatat:error=EIO";
+    let output = sh(&dir, &format!("{strace} zc-dircopy source copy"));
+    assert_eq!(output.status.code(), Some(1));
+    let expected = "zc-dircopy: copy: cannot use destination directory: Input/output error\n";
+    assert_eq!(stderr(&output), expected);
+}
