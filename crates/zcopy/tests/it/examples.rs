@@ -261,6 +261,28 @@ fn errors_are_a_line_for_people_that_names_the_file() {
 }
 
 #[test]
+fn errors_that_cannot_be_told_leave_the_status_to_tell() {
+    for name in [
+        "copy",
+        "explain",
+        "hash_while_copying",
+        "number_lines",
+        "relay",
+        "serve_file",
+    ] {
+        let Some(mut example) = example(name) else {
+            return;
+        };
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let status = example
+            .args(["/missing", "/dev/null"])
+            .stderr(full)
+            .status();
+        assert_eq!(status.unwrap().code(), Some(1), "{name}");
+    }
+}
+
+#[test]
 fn output_that_takes_nothing_is_an_error_for_people_too() {
     let (dir, _) = scratch();
     for (name, sink) in [
