@@ -5,7 +5,7 @@
 //! Port 0 takes any. Says where it listens on the first line it prints, and ends after so many
 //! connections, or never.
 
-use std::io::{Write, stderr, stdout};
+use std::io::{ErrorKind, Write, stderr, stdout};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::ExitCode;
 use std::thread;
@@ -69,13 +69,19 @@ fn join(client: &TcpStream, upstream: &str) -> anyhow::Result<()> {
 }
 
 /// Moves bytes until `from` says that it has no more, and passes that on: the other way stays open.
-fn one_way(from: &TcpStream, to: &TcpStream) -> zcopy::Result<()> {
+fn one_way(from: &TcpStream, to: &TcpStream) -> anyhow::Result<()> {
     let moved = zcopy::copy(from, to);
     if moved.is_err() {
         // Nothing can follow what was lost, so that the other way is of no use either.
         let _ = from.shutdown(Shutdown::Both);
     }
-    // The peer may have gone already, and then there is nobody to tell.
-    let _ = to.shutdown(Shutdown::Write);
-    moved.map(|_| ())
+    let told = to.shutdown(Shutdown::Write);
+    moved?;
+    match told {
+        // The peer may have gone already, and then there is nobody to tell.
+        Err(error) if error.kind() != ErrorKind::NotConnected => {
+            Err(error).context("the end of the bytes cannot be passed on")
+        }
+        _ => Ok(()),
+    }
 }
