@@ -13,6 +13,7 @@ mod short_counts;
 mod strace;
 mod sweep;
 mod verdict;
+mod without;
 
 #[derive(Debug, Parser)]
 #[command(about, arg_required_else_help = true)]
@@ -27,11 +28,14 @@ enum Chore {
     Faults(faults::Args),
     /// Have the kernel move less than the tools and examples ask for
     ShortCounts(short_counts::Args),
+    /// Run a command, or all tests, where the kernel refuses the calls that move bytes inside it
+    Without(without::Args),
 }
 
 fn main() -> anyhow::Result<()> {
     match Args::parse().chore {
         Chore::Faults(args) => faults::run(&args),
         Chore::ShortCounts(args) => short_counts::run(&args),
+        Chore::Without(args) => without::run(&args),
     }
 }

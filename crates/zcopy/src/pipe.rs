@@ -99,11 +99,6 @@ impl Pipe {
     }
 }
 
-/// Whether a pipe holds nothing and nobody has it open for writing, which a read would tell by 0.
-pub(crate) fn has_ended<K: Kernel>(kernel: &K, pipe: BorrowedFd<'_>) -> bool {
-    peek(kernel, pipe) == Ok(0)
-}
-
 /// What a read of one byte would say of a pipe. Nothing is taken.
 ///
 /// A FIFO that is opened for reading in non-blocking mode, and never was for writing, polls as if its writer were to be

@@ -301,6 +301,9 @@ impl<'a> Transfer<'a> {
     ///
     /// A read takes one packet out of a pipe in packet mode (`pipe2(O_DIRECT)`) and throws away what it has no
     /// room for. Where a limit or a rate asks for less than a packet, a splice takes that much, and leaves the rest in the pipe.
+    /// A kernel that refuses `splice(2)` has no such call. There a transfer exceeds a rate rather than
+    /// cut a packet, and a limit cuts the last packet and loses its rest: a read beyond the limit would
+    /// take bytes that belong to the next reader of a pipe without packets.
     ///
     /// # Errors
     ///

@@ -38,6 +38,10 @@ mod script;
 mod skip;
 
 #[allow(dead_code, reason = "the library's tests need more of it")]
+#[path = "../../../zcopy/tests/it/refused.rs"]
+mod refused;
+
+#[allow(dead_code, reason = "the library's tests need more of it")]
 #[path = "../../../zcopy/tests/it/files.rs"]
 mod files;
 #[allow(dead_code, reason = "the library's tests need more of it")]

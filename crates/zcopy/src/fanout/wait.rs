@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::Fanout;
+use super::hub::Form;
 use crate::endpoint::Kind;
 use crate::engine::{FALSE_STARTS, LULL};
 use crate::error::Failure;
@@ -25,12 +26,21 @@ impl<K: Kernel> Fanout<'_, K> {
             return Ok(None);
         }
         let source = self.hub.route.source.fd;
-        if std::mem::take(&mut self.may_lack_writer)
-            && !self.hub.route.source.is_readable(&self.kernel)
-            && pipe::has_ended(&self.kernel, source)
-        {
-            return Ok(Some(Ended::Eof));
+        if self.may_lack_writer && !self.hub.route.source.is_readable(&self.kernel) {
+            if self.hub.form == Form::Buffer {
+                // A read tells. It does not wait, since such a pipe is in non-blocking mode.
+                self.may_lack_writer = false;
+                return Ok(None);
+            }
+            match pipe::peek(&self.kernel, source) {
+                Ok(0) => return Ok(Some(Ended::Eof)),
+                Ok(_) | Err(Errno::AGAIN) => {}
+                // A kernel without tee cannot tell. It refuses the next step too, and the step
+                // after that reads.
+                Err(_) => return Ok(None),
+            }
         }
+        self.may_lack_writer = false;
         if self.clock.ticks()
             && self
                 .hub

@@ -3,9 +3,12 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
 
+use zcopy::Strategy;
+
 use crate::child::{Child, calls_between};
 use crate::ends::{pipe, tcp};
 use crate::files::{contents, file, write_all};
+use crate::refused::needs;
 use crate::skip::has_program;
 
 /// Calls that move bytes, or find that there are no more.
@@ -111,7 +114,7 @@ fn one_byte(source: OwnedFd, (sink, back): SinkAndBack) {
 /// The size that a file had at the start bounds a step. It was asked for again with each step.
 #[test]
 fn a_file_that_fits_into_a_pipe_is_asked_for_its_size_once_and_for_its_cursor_twice() {
-    if !has_program("strace") {
+    if !has_program("strace") || !needs(&[Strategy::Splice]) {
         return;
     }
     let trace = tempfile::NamedTempFile::new().unwrap();

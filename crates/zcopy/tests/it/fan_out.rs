@@ -23,6 +23,7 @@ use zcopy::{Strategy, Transfer};
 use crate::ends::{Sink, SinkKind, pipe};
 use crate::files::reopen;
 use crate::mounts::Fs;
+use crate::refused::is_refused;
 
 /// A sink among several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,6 +163,15 @@ fn to_all<'a>(source: &'a OwnedFd, sinks: &[&'a OwnedFd]) -> Transfer<'a> {
     others
         .iter()
         .fold(transfer, |transfer, sink| transfer.also_to(*sink))
+}
+
+/// The same ways, or writes to every sink if a filter refuses the calls that share bytes.
+fn unless_refused<const N: usize>(ways: [Strategy; N]) -> [Strategy; N] {
+    if is_refused(Strategy::Tee) {
+        [Strategy::Buffered; N]
+    } else {
+        ways
+    }
 }
 
 /// How each sink is served, or was.

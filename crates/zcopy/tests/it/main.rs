@@ -53,4 +53,5 @@ mod files;
 mod fuse;
 mod mounts;
 mod options;
+mod refused;
 mod skip;

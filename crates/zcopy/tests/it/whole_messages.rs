@@ -14,6 +14,7 @@ use zcopy::{Ended, Report, Strategy, Transfer};
 use crate::ends::unix;
 use crate::files::{assert_same, contents, file, file_in, pattern, read_to_end, reopen, write_all};
 use crate::mounts::Fs;
+use crate::refused::{is_allowed, is_refused};
 use crate::skip::skip;
 
 /// A pipe in packet mode that holds packets of this length, and will give no more.
@@ -51,6 +52,14 @@ const WAYS: [Way; 10] = [
     Way::ToTwoInspected,
     Way::Ticking,
 ];
+
+/// The ways that a filter leaves.
+fn ways() -> impl Iterator<Item = Way> {
+    WAYS.into_iter().filter(|way| match way {
+        Way::By(strategy) => is_allowed(*strategy),
+        _ => true,
+    })
+}
 
 /// Runs a transfer into a file in one of the ways, and returns what arrived there.
 fn transferred(
@@ -90,7 +99,7 @@ fn transferred(
 #[test]
 fn a_rate_limit_does_not_cut_packets_short() {
     let bytes = pattern(3000);
-    for way in WAYS {
+    for way in ways() {
         let source = packets(&bytes, 1000);
         let (report, arrived) = transferred(way, &source, |it| it.rate_limit(30_000));
         assert_same(&arrived, &bytes, &format!("{way:?}: {report}"));
@@ -102,12 +111,16 @@ fn a_rate_limit_does_not_cut_packets_short() {
 fn a_limit_loses_nothing_of_a_packet() {
     let bytes = pattern(3000);
     for limit in [1, 10, 999, 1000, 1001, 2999] {
-        for way in WAYS {
+        for way in ways() {
             let what = format!("{way:?}, {limit}");
             let source = packets(&bytes, 1000);
             let (report, arrived) = transferred(way, &source, |it| it.limit(limit));
             assert_same(&arrived, &bytes[..limit as usize], &what);
             assert_eq!(report.ended(), Ended::Limit, "{what}");
+            if is_refused(Strategy::Splice) {
+                // Nothing but a splice leaves a part of a packet in the pipe.
+                continue;
+            }
             // What is not wanted of a packet is left in the pipe.
             let rest = [report.undelivered(), &read_to_end(&source)].concat();
             assert_same(&rest, &bytes[limit as usize..], &what);

@@ -4,7 +4,10 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::process::{Command, Stdio};
 
+use zcopy::Strategy;
+
 use crate::files::pattern;
+use crate::refused::needs;
 use crate::skip::has_program;
 
 /// The longest range that a step of a transfer reserves of a file that is fed by a pipe.
@@ -22,7 +25,7 @@ fn killed_at_splice(nth: usize) -> Command {
 /// The next writer at the same cursor writes behind what was reserved, and overwrites nothing.
 #[test]
 fn a_kill_leaves_at_most_one_reserved_range_between_its_bytes_and_those_of_the_next_writer() {
-    if !has_program("strace") {
+    if !has_program("strace") || !needs(&[Strategy::Splice]) {
         return;
     }
     let bytes = pattern(4 << 20);
@@ -55,7 +58,7 @@ fn a_kill_leaves_at_most_one_reserved_range_between_its_bytes_and_those_of_the_n
 /// The next reader at the same cursor begins behind what was reserved, as behind what a killed `cat` has read.
 #[test]
 fn a_kill_takes_at_most_one_reserved_range_from_the_next_reader() {
-    if !has_program("strace") {
+    if !has_program("strace") || !needs(&[Strategy::Splice]) {
         return;
     }
     let bytes = pattern(4 << 20);

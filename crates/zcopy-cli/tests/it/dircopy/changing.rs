@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt as _;
 
 use super::*;
 use crate::files::pattern;
+use crate::refused::needs;
 use crate::skip::has_program;
 use traced::{as_it_has_cloned, as_it_reads, while_stopped};
 
@@ -143,6 +144,9 @@ fn a_source_that_is_replaced_gets_no_name_and_no_line() {
 /// The source of a clone that has not got its name yet.
 #[test]
 fn a_source_that_changes_when_it_has_been_cloned_gets_no_name_and_no_line() {
+    if !needs(&[zcopy::Strategy::Reflink]) {
+        return;
+    }
     for change in [rewrite, append, truncate, rewrite_secretly, replace] {
         let Some(directory) = crate::mounts::Fs::Btrfs.dir() else {
             return;

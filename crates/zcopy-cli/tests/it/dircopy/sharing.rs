@@ -1,9 +1,11 @@
 //! File systems that share blocks between files.
 
 use serde_json::Value;
+use zcopy::Strategy;
 
 use super::*;
 use crate::mounts::{Fs, loop_mount};
+use crate::refused::needs;
 use crate::skip::has_program;
 use disk::seen_by_others;
 
@@ -31,6 +33,9 @@ fn summary(trees: &Trees, options: &[&str]) -> Value {
 
 #[test]
 fn data_is_shared_where_the_file_system_can() {
+    if !needs(&[Strategy::Reflink]) {
+        return;
+    }
     // Of their own: what others write at the same time would be counted.
     for (fs, mib) in [("btrfs", 256), ("xfs", 320)] {
         let Some(root) = loop_mount(fs, mib) else {
@@ -84,7 +89,7 @@ fn data_is_shared_where_the_file_system_can() {
 /// Short ones are read ahead, all before the first of them is read; long ones past the cache.
 #[test]
 fn clones_are_read_together_and_long_ones_past_the_cache() {
-    if !has_program("strace") {
+    if !has_program("strace") || !needs(&[Strategy::Reflink]) {
         return;
     }
     for fs in [Fs::Btrfs, Fs::Xfs] {

@@ -10,10 +10,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use zcopy::Strategy;
 
 use crate::child::end_of;
 use crate::files::{assert_same, contents, cursor, file_in, read_to_end, write_all};
 use crate::numbered::{RECORD, Writer};
+use crate::refused::needs;
 use crate::scene::{Thread, bounded, scratch_dirs};
 use crate::skip::has_program;
 
@@ -126,7 +128,7 @@ fn stop_amid_a_step(signal: Signal, arguments: &'static [&str], dir: &Path, is_p
 
 #[track_caller]
 fn stop_amid_steps(is_piped: bool) {
-    if !has_program("strace") {
+    if !has_program("strace") || !needs(&[Strategy::Splice]) {
         return;
     }
     for dir in scratch_dirs() {
@@ -180,7 +182,7 @@ fn the_next_reader_of_a_file_begins_where_the_output_of_a_stopped_run_ends() {
 /// A step takes long, and a second transfer would follow.
 #[test]
 fn no_input_is_begun_after_a_signal() {
-    if !has_program("strace") {
+    if !has_program("strace") || !needs(&[Strategy::Splice]) {
         return;
     }
     let dir = tempfile::tempdir().unwrap();

@@ -7,9 +7,11 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use zcopy::Strategy;
 
 use super::{LEN, PATIENCE, example, scratch, successful};
 use crate::files::{assert_same, pattern};
+use crate::refused::first_allowed;
 
 /// Has a server answer requests for a file, and returns what became of each, and what the server said.
 fn served<const N: usize>(file: &Path, requests: [&[u8]; N]) -> Option<([Answer; N], String)> {
@@ -57,7 +59,8 @@ fn serve_file_answers_each_request_with_header_and_file() {
         assert!(header.contains(&format!("\r\nContent-Length: {LEN}\r\n")));
         assert_same(&body, &bytes, "the body");
     }
-    let report = format!("{LEN} bytes by sendfile");
+    let strategy = first_allowed(&[Strategy::Sendfile, Strategy::SplicePipe]);
+    let report = format!("{LEN} bytes by {strategy}");
     assert_eq!(said.matches(&report).count(), 2, "{said}");
 }
 

@@ -9,10 +9,11 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 use zcopy::{Ended, OnSinkError, Report, Side, Strategy, Transfer};
 
-use super::{Kind, Taker, alone::is_alone, full, null, to_all, ways_of};
+use super::{Kind, Taker, alone::is_alone, full, null, to_all, unless_refused, ways_of};
 use crate::ends::{Source, SourceKind, pipe};
 use crate::files::{assert_same, contents, file, pattern, reopen};
 use crate::mounts::Fs;
+use crate::refused::{first_allowed, is_allowed};
 
 const LONG: usize = (3 << 20) + 7;
 
@@ -207,6 +208,7 @@ fn the_same_file_named_several_times_holds_the_bytes_once() {
         let names = [(); 3].map(|()| reopen(&sink, OFlags::WRONLY));
         let report = to_all(&source.fd, &names.each_ref()).run().unwrap();
         let expected = [Strategy::SplicePipe, Strategy::SplicePipe, Strategy::Splice];
+        let expected = unless_refused(expected);
         assert_eq!(ways_of(report.sinks()), expected, "{from:?}\n{report}");
         assert_same(&contents(&sink), &bytes, &format!("{from:?}"));
     }
@@ -248,11 +250,17 @@ fn no_more_pipes_are_open_than_there_are_sinks() {
                 })
                 .run()
                 .unwrap();
-            assert_eq!(report.strategy(), Strategy::Tee, "{report}");
+            assert_eq!(
+                report.strategy(),
+                first_allowed(&[Strategy::Tee]),
+                "{report}"
+            );
             // All but the one that takes the bytes out have one, and the bytes are shared out of one.
             let allowed = before + 2 * n_sinks;
             assert!(most.get() <= allowed, "{from}: {} of {allowed}", most.get());
-            assert!(most.get() > before, "{from}");
+            if is_allowed(Strategy::Tee) {
+                assert!(most.get() > before, "{from}");
+            }
             drop(feeder.map(std::thread::JoinHandle::join));
             drop(writer);
             assert!(open() <= before, "{from}: some stay open");

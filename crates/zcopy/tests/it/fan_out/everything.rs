@@ -10,6 +10,7 @@ use super::{Kind, Taker, to_all, ways_of};
 use crate::ends::{Source, SourceKind};
 use crate::files::{assert_same, pattern};
 use crate::mounts::Fs;
+use crate::refused::is_refused;
 
 const LENGTHS: [usize; 12] = [
     0,
@@ -179,7 +180,7 @@ fn arrives_everywhere(from: SourceKind, kinds: &[Kind], length: usize, ticks: bo
     assert_eq!(report.undelivered(), b"", "{what}");
     // What failed when it was given something leaves its part to the others.
     let survives = |kind| kind != Kind::Full || len == 0;
-    let served = ways(from, kinds, length, survives);
+    let mut served = ways(from, kinds, length, survives);
     let mut found = ways_of(report.sinks());
     // When bytes come out of a pipe in bulk, a lone reader is given a pipe of its own; whether they do is
     // up to the scheduler.
@@ -190,6 +191,19 @@ fn arrives_everywhere(from: SourceKind, kinds: &[Kind], length: usize, ticks: bo
         && found[*lone] == Strategy::SplicePipe
     {
         found[*lone] = Strategy::Tee;
+    }
+    // A lone sink needs no tee.
+    let needs_tee = [Strategy::Tee, Strategy::SplicePipe];
+    let needs_tee = served.iter().any(|way| needs_tee.contains(way));
+    let needed = if needs_tee {
+        Strategy::Tee
+    } else {
+        Strategy::Splice
+    };
+    // The end may be found before a call is refused.
+    let is_met = len > 0 || found.iter().all(|way| *way == Strategy::Buffered);
+    if is_refused(needed) && is_met {
+        served.fill(Strategy::Buffered);
     }
     assert_eq!(found, served, "{what}: {report}");
     for ((index, taker), sink) in takers.into_iter().enumerate().zip(report.sinks()) {

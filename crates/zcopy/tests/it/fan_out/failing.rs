@@ -18,6 +18,7 @@ use super::{Kind, Taker, appending, full, to_all};
 use crate::ends::{Source, SourceKind, pipe, tcp};
 use crate::files::{assert_same, contents, file_in, pattern, reopen};
 use crate::mounts::{Fs, loop_mount, mount_tmpfs};
+use crate::refused::is_refused;
 use crate::skip::skip;
 
 const LEN: usize = (2 << 20) + 7;
@@ -270,7 +271,8 @@ impl Case {
         let is_disk = matches!(self.victim, Victim::File(_));
         let is_written_to = failed.strategy() == Strategy::Buffered;
         let by_its_role = failed.strategy() == self.role.strategy();
-        let by_writing = is_written_to && (failed.bytes() == 0 || is_disk);
+        let is_refused = is_refused(Strategy::Tee);
+        let by_writing = is_written_to && (failed.bytes() == 0 || is_disk || is_refused);
         assert!(by_its_role || by_writing, "{what}: {report}");
         let errno = failed.error().unwrap().raw_os_error().unwrap();
         assert!(self.is_its(errno), "{what}: {report}");

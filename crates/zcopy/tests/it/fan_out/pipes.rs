@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use zcopy::Strategy;
 
 use super::alone::is_alone;
-use super::{Kind, Taker, to_all, ways_of};
+use super::{Kind, Taker, to_all, unless_refused, ways_of};
 use crate::child::fill_pipes;
 use crate::ends::{Sink, SinkKind, Source, SourceKind, pipe};
 use crate::files::{assert_same, pattern};
@@ -67,9 +67,9 @@ fn a_pipe_of_one_slot_sets_the_pace() {
     use Strategy::{Splice, Tee};
     for from in [SourceKind::Pipe, SourceKind::Memfd, SourceKind::Tcp] {
         let ways = ways_to(from, &[Kind::OneSlot; 3]);
-        assert_eq!(ways, [Tee, Tee, Splice], "{from:?}");
+        assert_eq!(ways, unless_refused([Tee, Tee, Splice]), "{from:?}");
         let ways = ways_to(from, &[Kind::Pipe, Kind::OneSlot, Kind::Null]);
-        assert_eq!(ways, [Tee, Tee, Splice], "{from:?}");
+        assert_eq!(ways, unless_refused([Tee, Tee, Splice]), "{from:?}");
     }
 }
 
@@ -142,7 +142,7 @@ fn without_descriptors_for_pipes_sinks_are_written_to() {
         let before = allow_pipes(n_pipes);
         let ways = arrives(&source, takers, &bytes, &what);
         setrlimit(Resource::Nofile, before).unwrap();
-        assert_eq!(ways, expected, "{what}");
+        assert_eq!(ways, unless_refused(expected), "{what}");
     }
 }
 
@@ -178,7 +178,7 @@ fn the_same_pipe_is_given_everything_as_often_as_it_is_named() {
             .map(zcopy::SinkReport::bytes)
             .collect();
         assert_eq!(lengths, [LEN as u64; 3], "{from:?}: {report}");
-        let ways = [Strategy::Tee, Strategy::Tee, Strategy::Splice];
+        let ways = unless_refused([Strategy::Tee, Strategy::Tee, Strategy::Splice]);
         assert_eq!(ways_of(report.sinks()), ways, "{from:?}: {report}");
         let arrived = sink.into_bytes(LEN as u64).unwrap();
         assert!(

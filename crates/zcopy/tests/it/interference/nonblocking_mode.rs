@@ -12,6 +12,7 @@ use zcopy::{Repeat, Rewrite, Strategy, Transfer};
 use super::scene::bounded;
 use crate::ends::{fifo, pipe, tcp, unix};
 use crate::files::{assert_same, pattern, read_each, write_all};
+use crate::refused::is_allowed;
 
 const LEN: usize = (1 << 20) + 333;
 
@@ -59,6 +60,13 @@ enum How {
 }
 
 impl How {
+    fn is_allowed(self) -> bool {
+        match self {
+            Self::By(strategy) => is_allowed(strategy),
+            _ => true,
+        }
+    }
+
     fn run(self, source: &OwnedFd, sink: &OwnedFd) -> zcopy::Result<u64> {
         let null = File::options().write(true).open("/dev/null").unwrap();
         let transfer = Transfer::new(source, sink);
@@ -147,7 +155,7 @@ fn toggle_both_ends(how: How, from: Channel, to: Channel) {
 
 fn toggled(hows: &'static [How]) {
     bounded(move || {
-        for how in hows {
+        for how in hows.iter().filter(|how| how.is_allowed()) {
             for (from, to) in PAIRS {
                 toggle_both_ends(*how, from, to);
             }

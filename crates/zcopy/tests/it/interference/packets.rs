@@ -8,11 +8,12 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::pipe::{PipeFlags, pipe_with};
-use zcopy::{OnSinkError, Rewrite, Sparse, Strategy, Transfer};
+use zcopy::{Ended, OnSinkError, Rewrite, Sparse, Strategy, Transfer};
 
 use super::scene::bounded;
 use crate::ends::pipe;
 use crate::files::{assert_same, contents, file, pattern, read_to_end};
+use crate::refused::{allowed, is_refused};
 
 /// Reader and writer of a pipe in packet mode.
 fn packet_pipe() -> (OwnedFd, OwnedFd) {
@@ -38,6 +39,8 @@ fn left(source: &OwnedFd) -> Vec<u8> {
 }
 
 /// Runs a transfer from a packet pipe into a file, and sees that nothing is destroyed.
+///
+/// Without splice a limit cuts the last packet: the read that takes its beginning loses its rest.
 #[track_caller]
 fn nothing_is_destroyed(
     lens: &[usize],
@@ -56,6 +59,10 @@ fn nothing_is_destroyed(
         }
     };
     assert_eq!(report.bytes(), delivered.len() as u64, "{what}");
+    if report.ended() == Ended::Limit && is_refused(Strategy::Splice) {
+        assert_same(&delivered, &bytes[..delivered.len()], what);
+        return result;
+    }
     let found = [&delivered, report.undelivered(), &left(&source)].concat();
     assert_same(
         &found,
@@ -131,7 +138,7 @@ fn no_option_destroys_a_packet() {
         });
         whole("stable", &|transfer| transfer.stable(true));
         whole("inspected", &|transfer| transfer.inspect(|_| {}));
-        for strategy in [Strategy::Buffered, Strategy::SplicePipe] {
+        for strategy in allowed([Strategy::Buffered, Strategy::SplicePipe]) {
             whole(&strategy.to_string(), &|transfer| {
                 transfer.strategy(strategy)
             });
@@ -217,7 +224,11 @@ fn several_sinks_destroy_no_packet() {
                 let rest = [report.undelivered(), &left(&source)].concat();
                 let arrived = reading.join().unwrap();
                 for sink in [contents(&first), contents(&second), arrived] {
-                    assert_same(&[&sink[..], &rest].concat(), &bytes, &case);
+                    if report.ended() == Ended::Limit && is_refused(Strategy::Splice) {
+                        assert_same(&sink, &bytes[..sink.len()], &case);
+                    } else {
+                        assert_same(&[&sink[..], &rest].concat(), &bytes, &case);
+                    }
                 }
             }
         }
@@ -228,7 +239,7 @@ fn several_sinks_destroy_no_packet() {
 fn a_failing_sink_destroys_no_packet() {
     for lens in LENS {
         let full = File::options().write(true).open("/dev/full").unwrap();
-        for strategy in [None, Some(Strategy::Buffered), Some(Strategy::SplicePipe)] {
+        for strategy in allowed([None, Some(Strategy::Buffered), Some(Strategy::SplicePipe)]) {
             let (source, bytes) = packets(lens);
             let transfer = Transfer::new(&source, &full);
             let transfer = match strategy {
