@@ -178,19 +178,32 @@ fn message(
     // Which of several calls it failed for is not known.
     let [call] = injected else { return wrong };
     let of_input = names_of_input(scenario, observed, call);
-    match sides {
-        [Side::Input] if !of_input.iter().any(|name| names(stderr, name)) => {
-            wrong.push(format!(
-                "no message names the input ({})",
-                of_input.join(" or ")
-            ));
+    let blamed = match sides {
+        [side] => Some(*side),
+        // Memory belongs to neither.
+        [_, _] if errno.name == "ENOMEM" => None,
+        // Only the reading half of a splice into a pipe that is being read can fail.
+        [_, _] if writes_to_pipe(observed) && errno.name != "EPIPE" => Some(Side::Input),
+        // A program that has to find out which side failed finds that the input can be read.
+        [_, _] => Some(Side::Output),
+        _ => None,
+    };
+    match blamed {
+        Some(Side::Input) if !of_input.iter().any(|name| names(stderr, name)) => {
+            let names = of_input.join(" or ");
+            wrong.push(format!("no message names the input ({names})"));
         }
-        [Side::Output] if !blames_output(scenario, stderr) => {
+        Some(Side::Output) if !blames_output(scenario, stderr) => {
             wrong.push("no message names the output".to_owned());
         }
         _ => {}
     }
     wrong
+}
+
+/// Whether standard output is a pipe.
+fn writes_to_pipe(observed: &Observed) -> bool {
+    observed.stdio[1].to_string_lossy().starts_with("pipe:")
 }
 
 /// Whether messages themselves could not be written.
