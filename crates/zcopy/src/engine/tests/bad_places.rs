@@ -81,6 +81,18 @@ fn ways() -> [(Route, Call, &'static [Call], Object); 4] {
     ]
 }
 
+/// Among them are the reads that look where a bad place ends.
+#[test]
+fn every_read_of_a_source_with_a_bad_place_is_counted() {
+    let bad = bad_file(600_000, 409_600..417_792, Errno::IO);
+    let (kernel, _, report, _) = run(bad, adaptive(), &[]);
+    assert_eq!(report.skipped_bytes(), 8192);
+    let calls = report.attempts().iter().map(crate::Attempt::calls);
+    let made = kernel.state.borrow();
+    let made = made.log.iter().filter(|(call, _)| call.moves_bytes());
+    assert_eq!(calls.sum::<u64>(), made.count() as u64, "{report}");
+}
+
 #[test]
 fn every_strategy_gives_way_to_read_and_write_at_the_first_bad_place() {
     for (way, _, refused, sink) in ways() {

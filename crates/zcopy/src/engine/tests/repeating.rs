@@ -234,6 +234,10 @@ fn a_pipe_is_opened_by_writing_and_goes_on_by_tee() {
         panic!("{told:?}");
     };
     assert!((plan::OPENING..LIMIT as u64 / 2).contains(&opening));
+    // Two writes; the pipe of the template comes full, and is shared thrice more, and each fill but the first and the last
+    // takes two splices. The calls that make the template move nothing to the sink.
+    let calls = report.attempts().iter().map(crate::Attempt::calls);
+    assert_eq!(calls.collect::<Vec<_>>(), [2, 3 + 6], "{report}");
     assert_eq!(opening + rest, LIMIT as u64);
     assert_eq!(report.grown_sink(), Some(1 << 20));
     assert!(kernel.contents(&sink) == endless(b"y\n", LIMIT));
