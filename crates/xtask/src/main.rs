@@ -5,6 +5,7 @@
 use clap::{Parser, Subcommand};
 
 mod faults;
+mod mutants;
 mod programs;
 mod proof;
 mod scenario;
@@ -23,10 +24,13 @@ struct Args {
 enum Chore {
     /// Make each system call of the tools and examples fail, under strace
     Faults(faults::Args),
+    /// Change the library in small ways, and count the changes that no test notices
+    Mutants(mutants::Args),
 }
 
 fn main() -> anyhow::Result<()> {
     match Args::parse().chore {
         Chore::Faults(args) => faults::run(&args),
+        Chore::Mutants(args) => mutants::run(&args),
     }
 }
