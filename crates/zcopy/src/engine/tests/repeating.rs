@@ -10,6 +10,7 @@ use proptest::test_runner::{Config, TestError, TestRunner};
 
 use super::{Outcome, attempts};
 use crate::end::End;
+use crate::engine::FALSE_STARTS;
 use crate::error::Error;
 use crate::fault::Side;
 use crate::options::Options;
@@ -355,6 +356,9 @@ fn false_starts_are_given_up_and_nothing_spins() {
     let report = repeat(&kernel, b"y\n", &sink, LIMIT);
     assert_eq!(attempts(&report)[1], (Route::Tee, 0, Some(Errno::AGAIN)));
     assert!(kernel.contents(&sink) == endless(b"y\n", LIMIT));
+    let splices = kernel.answers(Call::Splice);
+    let n_blocked = splices.iter().filter(|n| **n == Err(Errno::AGAIN)).count();
+    assert_eq!(n_blocked, FALSE_STARTS as usize + 1);
 }
 
 #[test]

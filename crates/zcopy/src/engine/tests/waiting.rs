@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::{Outcome, attempts, transfer, transfer_watched};
+use crate::engine::FALSE_STARTS;
 use crate::fault::Side;
 use crate::options::Options;
 use crate::report::Ended;
@@ -196,6 +197,9 @@ fn false_starts_change_the_strategy_instead_of_spinning() {
         (Strategy::SplicePipe, 0, Some(Errno::AGAIN))
     );
     assert!(kernel.contents(&sink) == patterned(LONG));
+    let splices = kernel.answers(Call::Splice);
+    let n_blocked = splices.iter().filter(|n| **n == Err(Errno::AGAIN)).count();
+    assert_eq!(n_blocked, FALSE_STARTS as usize + 1);
 }
 
 #[test]
@@ -210,6 +214,7 @@ fn false_starts_of_a_strategy_that_was_asked_for_are_tried_again_at_leisure() {
     };
     let report = transfer(&kernel, (&source, &sink), options).unwrap();
     assert_eq!(report.bytes(), LONG as u64);
+    assert_eq!(kernel.state.borrow().n_naps, 108 - FALSE_STARTS as usize);
     let took = kernel.elapsed();
     assert!(took >= millis(100), "a hundred tries within {took:?}");
 }

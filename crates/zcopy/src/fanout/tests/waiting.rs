@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use super::{Attendants, fan_out, fan_out_attended};
+use crate::engine::FALSE_STARTS;
 use crate::fault::Side;
 use crate::options::{OnSinkError, Options};
 use crate::report::Ended;
@@ -75,6 +76,30 @@ fn many_slow_sinks_are_not_given_pauses_on_top() {
     );
     assert_eq!(report.unwrap().bytes(), LONG as u64);
     assert_eq!(kernel.state.borrow().n_naps, 0);
+}
+
+/// Its poll says that it is ready, and its calls say that it is not.
+#[test]
+fn a_sink_that_lies_is_given_pauses_once_it_has_lied_too_often() {
+    for n_naps in [0, 1, 12] {
+        let kernel = Scripted::default();
+        let source = source(&kernel, false, 1000);
+        let sinks = [
+            kernel.sink(Object::file(&[]), OFlags::APPEND),
+            kernel.sink(Object::taking(true), OFlags::NONBLOCK),
+        ];
+        // While the other sink is served, nothing is waited for.
+        let n_lies = 1 + FALSE_STARTS as usize + n_naps;
+        kernel.twist(Call::Write, &[Twist::Straight]);
+        kernel.twist(Call::Write, &vec![Twist::FalseStart; n_lies]);
+        let options = Options {
+            strategy: Some(Strategy::Buffered),
+            ..Options::default()
+        };
+        let report = fan_out(&kernel, (&source, &sinks), options, OnSinkError::Stop).unwrap();
+        assert_eq!(report.bytes(), 1000);
+        assert_eq!(kernel.state.borrow().n_naps, n_naps, "{n_lies} lies");
+    }
 }
 
 #[test]
