@@ -24,6 +24,7 @@ use crate::scripted::Scripted;
 mod properties;
 mod world;
 
+mod economy;
 mod faults;
 mod refusals;
 mod waiting;

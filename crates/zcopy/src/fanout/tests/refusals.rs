@@ -210,3 +210,19 @@ fn a_forced_tee_that_the_kernel_refuses_is_unsuitable_and_loses_nothing() {
         }
     }
 }
+
+/// The others have none, and may be pipes.
+#[test]
+fn an_offset_of_the_first_sink_is_not_asked_of_the_others() {
+    let kernel = Scripted::default();
+    let source = source(&kernel, false);
+    let sinks = [file(&kernel), pipe(&kernel), appending(&kernel)];
+    let options = Options {
+        sink_offset: Some(5),
+        ..options()
+    };
+    fan_out(&kernel, (&source, &sinks), options, OnSinkError::Stop).unwrap();
+    assert!(kernel.contents(&sinks[0]) == [&[0; 5], &patterned(LONG)[..]].concat());
+    assert!(kernel.contents(&sinks[1]) == patterned(LONG));
+    assert!(kernel.contents(&sinks[2]) == patterned(LONG));
+}
