@@ -1,5 +1,9 @@
 //! What is read, probed and skipped next.
 
+#![allow(clippy::unwrap_used, reason = "a test that panics fails")]
+
+use std::num::NonZeroU64;
+
 use super::{BadPlaces, IN_A_ROW, Next};
 use crate::buffer::FULL;
 use crate::options::SkipErrors;
@@ -102,5 +106,25 @@ fn a_bad_place_that_reaches_the_end_is_looked_for_no_further() {
         }
         bad.could_not_read(n_skipped, GRAIN, end, Errno::IO);
         assert_eq!(bad.next(), expected, "{rest} bytes are left");
+    }
+}
+
+#[test]
+fn a_piece_that_fails_is_skipped_up_to_the_next_multiple_of_the_block() {
+    let block = |bytes| SkipErrors::Block(NonZeroU64::new(bytes).unwrap());
+    for (policy, only_whole, position, expected) in [
+        (block(GRAIN), false, 10 * GRAIN, GRAIN),
+        (block(3 * GRAIN), false, 10 * GRAIN, 2 * GRAIN),
+        (block(1 << 20), false, 10 * GRAIN, (1 << 20) - 10 * GRAIN),
+        (block(1000), false, 3 * GRAIN, 13_000 - 3 * GRAIN),
+        (block(1000), true, 3 * GRAIN, GRAIN),
+        (block(GRAIN + 1), true, 10 * GRAIN, 2 * GRAIN),
+        (block(GRAIN + 1), true, 11 * GRAIN, GRAIN),
+    ] {
+        let mut bad = BadPlaces::new(policy, None, only_whole);
+        bad.grain_or(|| GRAIN);
+        assert_eq!(skip_piece(&mut bad, position, END), 0);
+        let skipped = skip_piece(&mut bad, position, END);
+        assert_eq!(skipped, expected, "{policy:?} at {position}");
     }
 }

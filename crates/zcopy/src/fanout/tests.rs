@@ -26,6 +26,7 @@ mod world;
 
 mod economy;
 mod faults;
+mod hub;
 mod refusals;
 mod waiting;
 

@@ -14,7 +14,7 @@ use crate::scripted::Scripted;
 use crate::scripted::objects::{Object, patterned};
 use crate::scripted::script::{Call, Twist};
 use crate::strategy::Strategy;
-use crate::sys::OFlags;
+use crate::sys::{Errno, OFlags};
 
 const LONG: usize = 600_000;
 
@@ -252,7 +252,7 @@ fn at_the_end_no_call_is_made_for_a_reader_that_has_everything_and_has_gone() {
         let sinks = [(); 3].map(|()| {
             let mut object = Object::taking(false);
             if let Object::Channel(channel) = &mut object {
-                channel.breaks = Some((LONG as u64, crate::sys::Errno::PIPE));
+                channel.breaks = Some((LONG as u64, Errno::PIPE));
             }
             kernel.sink(object, OFlags::empty())
         });
@@ -260,5 +260,48 @@ fn at_the_end_no_call_is_made_for_a_reader_that_has_everything_and_has_gone() {
         let report = fan_out(&kernel, ends, Options::default(), OnSinkError::Stop).unwrap();
         assert_eq!((report.bytes(), report.ended()), (LONG as u64, Ended::Eof));
         assert!(kernel.state.borrow().told.is_empty(), "{is_stream:?}");
+    }
+}
+
+/// The source has nothing more for five seconds, and what it gave before is not kept from the sink until then.
+#[test]
+fn a_call_that_moved_nothing_is_made_again_before_the_source_is_waited_for() {
+    let refused = [Twist::Straight, Twist::Fails(Errno::INVAL)];
+    for (strategy, call, twists) in [
+        // The first splice fills the hub.
+        (None, Call::Splice, &refused[..]),
+        (
+            Some(Strategy::Buffered),
+            Call::Write,
+            &[Twist::Interrupted; 3],
+        ),
+    ] {
+        let kernel = Scripted::default();
+        kernel.state.borrow_mut().may_sleep = false;
+        let source = Object::feeding(false, &patterned(2000), &[1000; 2]);
+        let source = kernel.source(source.slowly(millis(5000)), OFlags::empty());
+        let sinks = [kernel.sink(Object::file(&[]), OFlags::empty())];
+        kernel.twist(call, twists);
+        let mut first_at = None;
+        let attendants = Attendants {
+            observe: Box::new(|progress| {
+                if progress.bytes() >= 1000 {
+                    first_at.get_or_insert(kernel.elapsed());
+                }
+                ControlFlow::Continue(())
+            }),
+            inspect: Box::new(|_| {}),
+            decide: Box::new(|_| OnSinkError::Stop),
+        };
+        let options = Options {
+            tick: Some(millis(100)),
+            observed: true,
+            strategy,
+            ..Options::default()
+        };
+        let report = fan_out_attended(&kernel, (&source, &sinks), options, attendants).unwrap();
+        assert_eq!(report.bytes(), 2000);
+        let first_at = first_at.unwrap();
+        assert!(first_at < millis(5500), "{strategy:?}: {first_at:?}");
     }
 }
