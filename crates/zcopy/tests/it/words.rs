@@ -60,6 +60,32 @@ fn a_plan_has_a_line_for_every_strategy_with_its_reason() {
 }
 
 #[test]
+fn the_plan_says_that_calls_for_files_need_two() {
+    let file = crate::files::file(&pattern(1 << 20));
+    let other = crate::files::file(b"");
+    let (reader, writer) = pipe();
+    let reasons = |plan: zcopy::Plan| {
+        let mut skipped = Vec::new();
+        for strategy in [Strategy::Reflink, Strategy::CopyFileRange] {
+            let mut candidates = plan.candidates().iter();
+            let candidate = candidates.find(|it| it.strategy() == strategy).unwrap();
+            skipped.push(candidate.reason().to_string());
+        }
+        skipped
+    };
+    let needed = ["both ends must be regular files"; 2];
+    let plans = [
+        Transfer::new(&file, &writer).plan(),
+        Transfer::new(&reader, &other).plan(),
+    ];
+    for plan in plans {
+        assert_eq!(reasons(plan.unwrap()), needed);
+    }
+    let plan = Transfer::new(&file, &other).plan().unwrap();
+    assert!(!reasons(plan).contains(&needed[0].to_owned()));
+}
+
+#[test]
 fn the_plan_of_a_forced_strategy_reads() {
     let source = File::open("/dev/zero").unwrap();
     let sink = File::options().write(true).open("/dev/null").unwrap();
