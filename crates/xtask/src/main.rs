@@ -5,6 +5,7 @@
 use clap::{Parser, Subcommand};
 
 mod faults;
+mod mutants;
 mod programs;
 mod proof;
 mod scenario;
@@ -30,6 +31,8 @@ enum Chore {
     ShortCounts(short_counts::Args),
     /// Run a command, or all tests, where the kernel refuses the calls that move bytes inside it
     Without(without::Args),
+    /// Change the library in small ways, and count the changes that no test notices
+    Mutants(mutants::Args),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -37,5 +40,6 @@ fn main() -> anyhow::Result<()> {
         Chore::Faults(args) => faults::run(&args),
         Chore::ShortCounts(args) => short_counts::run(&args),
         Chore::Without(args) => without::run(&args),
+        Chore::Mutants(args) => mutants::run(&args),
     }
 }

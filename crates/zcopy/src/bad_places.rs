@@ -8,6 +8,9 @@ use crate::options::SkipErrors;
 use crate::report::Skipped;
 use crate::sys::Errno;
 
+#[cfg(test)]
+mod tests;
+
 /// Whoever is told of what is skipped.
 pub(crate) type OnSkip<'a> = Box<dyn FnMut(&Skipped) + 'a>;
 

@@ -152,3 +152,29 @@ impl Buffer {
         self.pending.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fresh memory is zeroed, and costs its pages.
+    #[test]
+    fn memory_that_is_large_enough_is_kept() {
+        for (first, second, is_kept) in [
+            (ALIGNMENT, ALIGNMENT, true),
+            (ALIGNMENT, 1, true),
+            (1, ALIGNMENT, true),
+            (ALIGNMENT, ALIGNMENT + 1, false),
+        ] {
+            let mut buffer = Buffer::default();
+            buffer.reserve_exactly(first);
+            assert_eq!(buffer.room(usize::MAX).len(), ALIGNMENT);
+            buffer.room(usize::MAX).fill(7);
+            buffer.reserve_exactly(second);
+            let room = buffer.room(second);
+            assert_eq!(room.len(), second);
+            let is_old = room.iter().all(|byte| *byte == 7);
+            assert_eq!(is_old, is_kept, "{first}, {second}");
+        }
+    }
+}

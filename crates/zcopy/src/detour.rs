@@ -180,7 +180,8 @@ impl Detour {
 /// there too.
 fn opened<K: Kernel>(kernel: &K, end: &End<'_>, access: OFlags) -> Option<OwnedFd> {
     let flags = kernel.status_flags(end.fd).ok()?;
-    let kept = flags & (OFlags::APPEND | OFlags::SYNC | OFlags::DSYNC);
+    // `O_SYNC` contains the bit of `O_DSYNC`.
+    let kept = flags & (OFlags::APPEND | OFlags::SYNC);
     let own = kernel.open_again(end.fd, access | kept).ok()?;
     let found = Endpoint::of(kernel, own.as_fd()).ok()?;
     if !found.is_same(&end.endpoint) || found.direct {

@@ -9,6 +9,9 @@ mod page_sharing;
 mod sink;
 mod skipped;
 
+#[cfg(test)]
+mod tests;
+
 pub use attempt::Attempt;
 pub(crate) use page_sharing::PageSharing;
 pub use sink::SinkReport;

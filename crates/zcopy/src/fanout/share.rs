@@ -174,8 +174,6 @@ impl<K: Kernel> Fanout<'_, K> {
             Ok(Step::Moved(_)) => Ok(false),
             // The private pipe holds bytes and has a writer.
             Ok(Step::Eof) => Err(hub::vanished("tee").into()),
-            // Its own pipe is empty: the sink has not been asked.
-            Ok(Step::Blocked(_)) if self.branches[index].way == Strategy::SplicePipe => Ok(false),
             Ok(step) => self.not_served(index, step, patience),
             Err(fault) => self.failed(index, fault),
         }

@@ -24,7 +24,9 @@ use crate::scripted::Scripted;
 mod properties;
 mod world;
 
+mod economy;
 mod faults;
+mod hub;
 mod refusals;
 mod waiting;
 

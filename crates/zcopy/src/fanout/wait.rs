@@ -255,8 +255,7 @@ impl<K: Kernel> Fanout<'_, K> {
     fn poll(&mut self, left: Option<Duration>) -> Result<(), Failure> {
         // A socket with completions would end every poll at once, so that it is looked at now and then.
         let mut branches = self.branches.iter();
-        let looks_again = self.options.watch_readers
-            && branches.any(|branch| is_watched(branch) && branch.has_completions);
+        let looks_again = branches.any(|branch| is_watched(branch) && branch.has_completions);
         let timeout = [
             self.clock.until_tick(&self.kernel),
             left,

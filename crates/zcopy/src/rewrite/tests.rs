@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::report::Report;
 use crate::scripted::Scripted;
 
+mod ahead;
 mod direct;
 mod going_on;
 mod makers;

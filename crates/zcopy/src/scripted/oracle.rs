@@ -11,6 +11,7 @@ use super::objects::{File, Object};
 use super::others::{Effect, FAR};
 use super::script::Call;
 use super::world::{Kind, SinkEnd, SourceEnd};
+use crate::report::{Attempt, Report};
 use crate::sys::Errno;
 
 /// What a judge finds wrong.
@@ -401,4 +402,26 @@ pub(crate) fn judge_pages(
         }
         _ => Ok(()),
     }
+}
+
+/// Judges the number of calls that the reports of successful transfers count: each call that moved bytes, and none that was
+/// not made.
+pub(crate) fn judge_calls(kernel: &Scripted, reports: &[Report]) -> Verdict<()> {
+    let state = kernel.state.borrow();
+    let moves = state.log.iter().filter(|(call, _)| call.moves_bytes());
+    let n_moved = moves.clone().filter(|(_, n)| matches!(n, Ok(1..))).count() as u64;
+    // A look at the next message counts, if it finds none.
+    let looks = state
+        .log
+        .iter()
+        .filter(|(call, _)| *call == Call::NextDatagram);
+    let n_made = (moves.count() + looks.count()) as u64;
+    let attempts = reports.iter().flat_map(Report::attempts);
+    let n_counted: u64 = attempts.map(Attempt::calls).sum();
+    if (n_moved..=n_made).contains(&n_counted) {
+        return Ok(());
+    }
+    Err(format!(
+        "{n_counted} calls are counted; {n_made} were made, of which {n_moved} moved bytes"
+    ))
 }

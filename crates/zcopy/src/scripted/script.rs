@@ -81,6 +81,21 @@ impl Script {
 }
 
 impl Call {
+    /// Whether it moves bytes. A clone answers 0, whatever it has moved.
+    pub(crate) fn moves_bytes(self) -> bool {
+        matches!(
+            self,
+            Call::Read
+                | Call::Write
+                | Call::Splice
+                | Call::Tee
+                | Call::Sendfile
+                | Call::CopyFileRange
+                | Call::CloneFile
+                | Call::CloneRange
+        )
+    }
+
     /// The n-th of the errnos by which a real kernel refuses this call to a pair that read and
     /// write can serve.
     pub(crate) fn refusal(self, n: usize) -> Option<Errno> {

@@ -2,7 +2,10 @@
 
 #![deny(unsafe_code, reason = "what needs it stands one file up")]
 
+#[cfg(not(target_os = "android"))]
 pub(super) use calls::{read, write};
+#[cfg(target_os = "android")]
+pub(super) use no_calls::{read, write};
 
 #[cfg(not(target_os = "android"))]
 mod calls {
@@ -26,7 +29,7 @@ mod calls {
 /// rustix lacks both calls on Android, whose libc has them from API level 33 on. They answer as a kernel without
 /// them does, and the callers then make the plain calls.
 #[cfg(target_os = "android")]
-mod calls {
+mod no_calls {
     use std::os::fd::BorrowedFd;
 
     use crate::sys::{Errno, Result};

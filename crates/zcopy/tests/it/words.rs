@@ -2,6 +2,7 @@
 
 use std::fs::File;
 
+use rustix::fs::OFlags;
 use zcopy::{Strategy, Transfer, Verdict};
 
 use crate::ends::pipe;
@@ -58,6 +59,49 @@ fn a_plan_has_a_line_for_every_strategy_with_its_reason() {
         assert_eq!(chosen.count(), 1);
     }
     drop(reader);
+}
+
+#[test]
+fn the_plan_says_that_calls_for_files_need_two() {
+    let file = crate::files::file(&pattern(1 << 20));
+    let other = crate::files::file(b"");
+    let (reader, writer) = pipe();
+    let reasons = |plan: zcopy::Plan| {
+        let mut skipped = Vec::new();
+        for strategy in [Strategy::Reflink, Strategy::CopyFileRange] {
+            let mut candidates = plan.candidates().iter();
+            let candidate = candidates.find(|it| it.strategy() == strategy).unwrap();
+            skipped.push(candidate.reason().to_string());
+        }
+        skipped
+    };
+    let needed = ["both ends must be regular files"; 2];
+    let plans = [
+        Transfer::new(&file, &writer).plan(),
+        Transfer::new(&reader, &other).plan(),
+    ];
+    for plan in plans {
+        assert_eq!(reasons(plan.unwrap()), needed);
+    }
+    let plan = Transfer::new(&file, &other).plan().unwrap();
+    assert!(!reasons(plan).contains(&needed[0].to_owned()));
+}
+
+/// Where one sink must be written to, the bytes are in memory anyway, and writing them to `/dev/null` costs nothing.
+#[test]
+fn nothing_is_shared_with_dev_null_alone_beside_a_sink_that_is_written_to() {
+    let (source, _writer) = pipe();
+    let (_reader, other) = pipe();
+    let appending = crate::files::reopen(&crate::files::file(b""), OFlags::WRONLY | OFlags::APPEND);
+    let null = File::options().write(true).open("/dev/null").unwrap();
+    let beside_null = Transfer::new(&source, &appending).also_to(&null).plan();
+    let beside_null = beside_null.unwrap();
+    assert_eq!(beside_null.strategy(), Strategy::Buffered);
+    let reason = "some sinks must be written to, and no other gains by a share";
+    let mut candidates = beside_null.candidates().iter();
+    assert!(candidates.any(|it| it.reason() == reason), "{beside_null}");
+    let beside_pipe = Transfer::new(&source, &appending).also_to(&other).plan();
+    assert_eq!(beside_pipe.unwrap().strategy(), Strategy::Tee);
 }
 
 #[test]

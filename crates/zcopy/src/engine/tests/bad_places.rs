@@ -81,6 +81,18 @@ fn ways() -> [(Route, Call, &'static [Call], Object); 4] {
     ]
 }
 
+/// Among them are the reads that look where a bad place ends.
+#[test]
+fn every_read_of_a_source_with_a_bad_place_is_counted() {
+    let bad = bad_file(600_000, 409_600..417_792, Errno::IO);
+    let (kernel, _, report, _) = run(bad, adaptive(), &[]);
+    assert_eq!(report.skipped_bytes(), 8192);
+    let calls = report.attempts().iter().map(crate::Attempt::calls);
+    let made = kernel.state.borrow();
+    let made = made.log.iter().filter(|(call, _)| call.moves_bytes());
+    assert_eq!(calls.sum::<u64>(), made.count() as u64, "{report}");
+}
+
 #[test]
 fn every_strategy_gives_way_to_read_and_write_at_the_first_bad_place() {
     for (way, _, refused, sink) in ways() {
@@ -365,4 +377,40 @@ fn a_disk_of_large_sectors_is_read_in_such_though_there_is_a_detour() {
     let n_bad = kernel.answers(Call::Read);
     let n_bad = n_bad.iter().filter(|answer| **answer == Err(Errno::IO));
     assert!(n_bad.count() < 30, "each of them takes seconds");
+}
+
+/// The zeros for the first pieces wait with the odd rest of a block in the buffer, so that a probe behind them has no
+/// whole block of memory.
+#[test]
+fn a_bad_place_behind_an_odd_rest_is_skipped_to_the_block() {
+    const START: usize = 100;
+    for n_bad in [40, 41] {
+        let bad = 10 * 4096..(10 + n_bad) * 4096;
+        let mut file = bad_file(600_000, bad.clone(), Errno::IO);
+        file.is_block_device = true;
+        let kernel = Scripted::default();
+        let source = kernel.source(Object::File(file), OFlags::DIRECT);
+        kernel.set_cursor(&source, START as u64);
+        let sink = kernel.sink(Object::file(&[]), OFlags::DIRECT);
+        let report = transfer(&kernel, (&source, &sink), adaptive()).unwrap();
+        assert_eq!(report.skipped_bytes(), n_bad * 4096);
+        let expected = zeroed(600_000, bad.start as usize..bad.end as usize);
+        assert!(kernel.contents(&sink) == expected[START..], "{n_bad}");
+    }
+}
+
+/// The kernel keeps a page that could not be read unread with all others of its folio, unless that is dropped.
+#[test]
+fn the_whole_folio_of_a_page_is_dropped_before_that_is_probed() {
+    const FOLIO: u64 = 8 << 20;
+    let mut file = File::holding(&vec![7; 20 << 20]);
+    file.bad_places = vec![(FOLIO + 4096..FOLIO + (1 << 20), Errno::IO)];
+    let (kernel, ..) = run(file, adaptive(), &[]);
+    let dropped = &kernel.state.borrow().dropped;
+    let folios: Vec<_> = dropped.iter().map(|(_, from, len)| (*from, *len)).collect();
+    assert!(!folios.is_empty());
+    assert!(
+        folios.iter().all(|folio| *folio == (FOLIO, FOLIO)),
+        "{folios:?}"
+    );
 }

@@ -7,7 +7,7 @@ use crate::fault::Side;
 use crate::options::Options;
 use crate::report::Report;
 use crate::scripted::kernel::Scripted;
-use crate::scripted::objects::{Object, patterned};
+use crate::scripted::objects::{File, Object, patterned};
 use crate::scripted::others::{Action, Interference, Target};
 use crate::scripted::script::{Call, Twist};
 use crate::strategy::Strategy;
@@ -95,6 +95,23 @@ fn a_source_at_an_odd_place_is_read_the_other_way_up_to_its_next_block() {
     let reads = kernel.answers(Call::Read);
     assert_eq!(reads[..2], [Err(Errno::INVAL), Ok(3996)]);
     assert!(!reads[2..].contains(&Err(Errno::INVAL)), "{reads:?}");
+}
+
+/// It has grown since it was looked at. What is read there moves the cursor, as any read does.
+#[test]
+fn a_source_that_is_longer_than_it_claims_is_read_on_from_an_odd_place_and_each_byte_once() {
+    for claims in [50, 100, 150] {
+        let kernel = kernel(true);
+        let mut file = File::holding(&patterned(LEN));
+        file.claims = Some(claims);
+        let source = kernel.source(Object::File(file), OFlags::DIRECT);
+        kernel.set_cursor(&source, 100);
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        let n = LEN - 100;
+        assert_eq!(run(&kernel, &source, &sink).bytes(), n as u64, "{claims}");
+        assert!(kernel.contents(&sink) == patterned(LEN)[100..], "{claims}");
+        assert_eq!(kernel.cursor(&source), LEN as u64, "{claims}");
+    }
 }
 
 /// Whatever a short read of an odd place did not bring was given back as if it lay behind the end: the other reader got

@@ -24,6 +24,18 @@ fn dropped(kernel: &Scripted, fd: &OwnedFd) -> u64 {
     ends.max().unwrap_or(0)
 }
 
+/// All that was dropped of one end, in order.
+fn all_dropped(kernel: &Scripted, fd: &OwnedFd) -> Vec<(usize, usize)> {
+    let state = kernel.state.borrow();
+    let those = state
+        .dropped
+        .iter()
+        .filter(|(at, ..)| *at == fd.as_raw_fd());
+    those
+        .map(|(_, offset, len)| (*offset as usize, *len as usize))
+        .collect()
+}
+
 /// Moves 40 MiB while somebody else moves the cursor of `target` at the nth call of that kind. What was dropped of the source
 /// and of the sink, and where the other began.
 fn in_company(
@@ -90,5 +102,48 @@ fn pages_that_others_read_or_wrote_by_the_same_cursor_stay() {
             u64::MAX,
             "{strategy:?}: the source's cursor is this transfer's alone"
         );
+    }
+}
+
+/// Smaller windows would cost a call each; larger ones would leave more of the disk's cache to this transfer.
+#[test]
+fn pages_are_dropped_8_mib_at_a_time_and_those_of_the_sink_a_window_later() {
+    let kernel = Scripted::default();
+    let source = kernel.source(Object::file(&vec![7; 40 * MIB]), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    let options = Options {
+        cache: Cache::DropBehind,
+        ..Options::default()
+    };
+    transfer(&kernel, (&source, &sink), options).unwrap();
+    let windows = |n: usize| (0..n).map(|nth| (nth * 8 * MIB, 8 * MIB));
+    // The end is dropped as a whole, from the beginning.
+    let everything = [(0, 0)];
+    let read: Vec<_> = windows(5).chain(everything).collect();
+    assert_eq!(all_dropped(&kernel, &source), read);
+    let written: Vec<_> = windows(4).chain(everything).collect();
+    assert_eq!(all_dropped(&kernel, &sink), written);
+    assert_eq!(
+        kernel.answers(Call::WriteOut).len(),
+        5 + 4 + 1,
+        "each window is sent, all but the last are waited for, and then all that is left"
+    );
+}
+
+/// The kernel has read ahead, and nobody but the transfer wants those pages.
+#[test]
+fn what_was_read_ahead_of_a_limit_is_dropped_too_and_what_lies_8_mib_behind_it_is_not() {
+    for (limit, len) in [(30, 38), (31, 39), (32, 0), (33, 0)] {
+        let kernel = Scripted::default();
+        let source = kernel.source(Object::file(&vec![7; 40 * MIB]), OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        let options = Options {
+            cache: Cache::DropBehind,
+            limit: Some(limit * MIB as u64),
+            ..Options::default()
+        };
+        transfer(&kernel, (&source, &sink), options).unwrap();
+        let dropped = all_dropped(&kernel, &source);
+        assert_eq!(dropped.last(), Some(&(0, len * MIB)), "{limit} MiB");
     }
 }

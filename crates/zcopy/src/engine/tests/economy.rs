@@ -200,3 +200,21 @@ fn the_end_of_a_spliced_stream_costs_one_read_more() {
         );
     }
 }
+
+/// The search takes a descriptor and two calls for each stretch.
+#[test]
+fn only_a_file_that_has_holes_is_searched_for_them() {
+    let mut with_hole = patterned(600_000);
+    with_hole[100_000..200_000].fill(0);
+    for (file, is_searched) in [
+        (File::holding(&patterned(600_000)), false),
+        (File::sparse(&with_hole), true),
+    ] {
+        let kernel = Scripted::default();
+        let source = kernel.source(Object::File(file), OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+        let searches = kernel.answers(Call::SeekExtent);
+        assert_eq!(!searches.is_empty(), is_searched, "{searches:?}");
+    }
+}

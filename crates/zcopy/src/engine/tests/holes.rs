@@ -383,3 +383,36 @@ fn a_direct_sink_without_another_opening_gets_zeros_for_a_hole_at_its_end() {
         assert!(kernel.contents(&sink) == ending_in_zeros());
     }
 }
+
+/// A long file would be spliced. The report says why it was not.
+#[test]
+fn a_long_source_that_cannot_be_opened_again_is_read_for_the_sake_of_its_holes() {
+    let mut bytes = patterned(250 * BLOCK);
+    bytes[10 * BLOCK..30 * BLOCK].fill(0);
+    for (strategy, expected) in [
+        (
+            None,
+            &[
+                (Strategy::SplicePipe, 0, Some(Errno::NOENT)),
+                (Strategy::Buffered, 1_024_000, None),
+            ][..],
+        ),
+        (
+            Some(Strategy::Buffered),
+            &[(Strategy::Buffered, 1_024_000, None)],
+        ),
+    ] {
+        let kernel = Scripted::default();
+        kernel.state.borrow_mut().has_proc = false;
+        let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        let options = Options {
+            strategy,
+            ..Options::default()
+        };
+        let report = transfer(&kernel, (&source, &sink), options).unwrap();
+        assert_eq!(attempts(&report), expected);
+        assert_eq!(report.hole_bytes(), 20 * BLOCK as u64, "{strategy:?}");
+        assert!(kernel.contents(&sink) == bytes, "{strategy:?}");
+    }
+}

@@ -10,6 +10,7 @@ use proptest::test_runner::{Config, TestError, TestRunner};
 
 use super::{Outcome, attempts};
 use crate::end::End;
+use crate::engine::FALSE_STARTS;
 use crate::error::Error;
 use crate::fault::Side;
 use crate::options::Options;
@@ -234,6 +235,10 @@ fn a_pipe_is_opened_by_writing_and_goes_on_by_tee() {
         panic!("{told:?}");
     };
     assert!((plan::OPENING..LIMIT as u64 / 2).contains(&opening));
+    // Two writes; the pipe of the template comes full, and is shared thrice more, and each fill but the first and the last
+    // takes two splices. The calls that make the template move nothing to the sink.
+    let calls = report.attempts().iter().map(crate::Attempt::calls);
+    assert_eq!(calls.collect::<Vec<_>>(), [2, 3 + 6], "{report}");
     assert_eq!(opening + rest, LIMIT as u64);
     assert_eq!(report.grown_sink(), Some(1 << 20));
     assert!(kernel.contents(&sink) == endless(b"y\n", LIMIT));
@@ -366,6 +371,9 @@ fn false_starts_are_given_up_and_nothing_spins() {
     let report = repeat(&kernel, b"y\n", &sink, LIMIT);
     assert_eq!(attempts(&report)[1], (Route::Tee, 0, Some(Errno::AGAIN)));
     assert!(kernel.contents(&sink) == endless(b"y\n", LIMIT));
+    let splices = kernel.answers(Call::Splice);
+    let n_blocked = splices.iter().filter(|n| **n == Err(Errno::AGAIN)).count();
+    assert_eq!(n_blocked, FALSE_STARTS as usize + 1);
 }
 
 #[test]

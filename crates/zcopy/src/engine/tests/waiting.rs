@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::{Outcome, attempts, transfer, transfer_watched};
+use crate::engine::FALSE_STARTS;
 use crate::fault::Side;
 use crate::options::Options;
 use crate::report::Ended;
@@ -196,6 +197,9 @@ fn false_starts_change_the_strategy_instead_of_spinning() {
         (Strategy::SplicePipe, 0, Some(Errno::AGAIN))
     );
     assert!(kernel.contents(&sink) == patterned(LONG));
+    let splices = kernel.answers(Call::Splice);
+    let n_blocked = splices.iter().filter(|n| **n == Err(Errno::AGAIN)).count();
+    assert_eq!(n_blocked, FALSE_STARTS as usize + 1);
 }
 
 #[test]
@@ -210,6 +214,7 @@ fn false_starts_of_a_strategy_that_was_asked_for_are_tried_again_at_leisure() {
     };
     let report = transfer(&kernel, (&source, &sink), options).unwrap();
     assert_eq!(report.bytes(), LONG as u64);
+    assert_eq!(kernel.state.borrow().n_naps, 108 - FALSE_STARTS as usize);
     let took = kernel.elapsed();
     assert!(took >= millis(100), "a hundred tries within {took:?}");
 }
@@ -337,7 +342,7 @@ fn a_pipe_that_another_reader_has_emptied_has_not_ended() {
             let sink = kernel.sink(Object::taking(true), OFlags::empty());
             kernel.twist(Call::Splice, &[Twist::Straight, Twist::Nothing]);
             if !has_descriptors {
-                kernel.twist(Call::Pipe, &[Twist::Refused(0)]);
+                kernel.twist(Call::Pipe, &[Twist::Refused(0); 9]);
             }
             let steal = Action::Read(10);
             kernel.interfere(Interference::before(
@@ -362,6 +367,42 @@ fn a_pipe_that_another_reader_has_emptied_has_not_ended() {
             assert_eq!(n + n_read + (back.len() + left) as u64, LONG as u64);
             let is_over = result.is_ok_and(|report| report.ended() == Ended::Eof);
             assert!(!is_over || left == 0, "{nth}: {left} bytes are left");
+        }
+    }
+}
+
+/// The pipe may be empty then, and nothing tells whether it has ended but a read, which brings what comes later.
+#[test]
+fn the_read_that_asks_an_emptied_pipe_for_its_end_keeps_to_the_limit() {
+    for limit in [None, Some(9)] {
+        for nth in 0..12 {
+            let kernel = Scripted::default();
+            let source = Object::feeding(false, &patterned(LONG), &[10; 50]);
+            let source = kernel.source(source.slowly(millis(5)), OFlags::empty());
+            let sink = kernel.sink(Object::taking(true), OFlags::empty());
+            kernel.twist(Call::Splice, &[Twist::Short(5), Twist::Nothing]);
+            kernel.twist(Call::Pipe, &[Twist::Refused(0); 9]);
+            let steal = Action::Read(10);
+            kernel.interfere(Interference::before(
+                Call::Poll,
+                nth,
+                Target::Source(0),
+                steal,
+            ));
+            let options = Options {
+                strategy: Some(Strategy::Splice),
+                grow_pipes: false,
+                limit,
+                ..Options::default()
+            };
+            let (n, n_back) = match transfer(&kernel, (&source, &sink), options) {
+                Ok(report) => (report.bytes(), 0),
+                Err(error) => (error.bytes(), error.undelivered().len()),
+            };
+            let n_taken = n + n_back as u64;
+            assert!(n_taken <= limit.unwrap_or(u64::MAX), "{n_taken} bytes");
+            let left = kernel.contents(&source).len() as u64;
+            assert_eq!(n_taken + n_read(&kernel, &source) + left, LONG as u64);
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::report::{Ended, Report};
 use crate::scripted::Scripted;
 use crate::scripted::objects::Object;
 use crate::scripted::oracle::{
-    Data, Gap, data, judge_pages, judge_sink, judge_source_position, read,
+    Data, Gap, data, judge_calls, judge_pages, judge_sink, judge_source_position, read,
 };
 use crate::scripted::queue::PACKET;
 use crate::scripted::script::Call;
@@ -102,6 +102,9 @@ fn check(world: &Several) -> Result<(), TestCaseError> {
     judge.the_watchers_saw_them(report)?;
     judge.the_end_is_true(&outcome, report)?;
     judge.the_errors_are_true(&outcome, report)?;
+    if matches!(report.ended(), Ended::Eof | Ended::Limit) {
+        judge_calls(&kernel, std::slice::from_ref(report)).map_err(TestCaseError::fail)?;
+    }
     for (before, fd) in capacities.into_iter().zip(pipes()) {
         let after = capacity(&kernel, fd);
         prop_assert!(after >= before, "a pipe has shrunk");

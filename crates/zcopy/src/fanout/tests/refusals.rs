@@ -7,10 +7,10 @@ use super::faults::{LONG, appending, by_the_plan, file, options, pipe, source};
 use crate::options::{OnSinkError, Options};
 use crate::report::Report;
 use crate::scripted::Scripted;
-use crate::scripted::objects::patterned;
+use crate::scripted::objects::{Object, patterned};
 use crate::scripted::script::{Call, Twist};
 use crate::strategy::Strategy;
-use crate::sys::Errno;
+use crate::sys::{Errno, OFlags};
 
 #[track_caller]
 fn assert_all_have_all(kernel: &Scripted, sinks: &[OwnedFd], what: &str) {
@@ -207,6 +207,51 @@ fn a_forced_tee_that_the_kernel_refuses_is_unsuitable_and_loses_nothing() {
             let n = error.bytes() as usize;
             let rest = [error.undelivered(), &kernel.contents(&source)].concat();
             assert!(rest == patterned(LONG)[n..], "{is_stream}, {nth}");
+        }
+    }
+}
+
+/// The others have none, and may be pipes.
+#[test]
+fn an_offset_of_the_first_sink_is_not_asked_of_the_others() {
+    let kernel = Scripted::default();
+    let source = source(&kernel, false);
+    let sinks = [file(&kernel), pipe(&kernel), appending(&kernel)];
+    let options = Options {
+        sink_offset: Some(5),
+        ..options()
+    };
+    fan_out(&kernel, (&source, &sinks), options, OnSinkError::Stop).unwrap();
+    assert!(kernel.contents(&sinks[0]) == [&[0; 5], &patterned(LONG)[..]].concat());
+    assert!(kernel.contents(&sinks[1]) == patterned(LONG));
+    assert!(kernel.contents(&sinks[2]) == patterned(LONG));
+}
+
+/// As files in `/proc` do that do not know their own size.
+#[test]
+fn a_splice_that_ends_before_the_source_gives_way_to_reads_unless_tee_was_asked_for() {
+    for strategy in [None, Some(Strategy::Tee)] {
+        for n_before in 0..3 {
+            let kernel = Scripted::default();
+            let source = Object::file(&patterned(LONG));
+            let source = kernel.source(source, OFlags::empty());
+            let sinks = [pipe(&kernel), file(&kernel)];
+            // Every other splice fills the private hub.
+            kernel.twist(Call::Splice, &vec![Twist::Straight; 2 * n_before]);
+            kernel.twist(Call::Splice, &[Twist::Nothing]);
+            let options = Options {
+                strategy,
+                ..options()
+            };
+            let result = fan_out(&kernel, (&source, &sinks), options, OnSinkError::Stop);
+            let what = format!("{strategy:?}, {n_before}");
+            if strategy.is_none() {
+                result.expect(&what);
+                assert_all_have_all(&kernel, &sinks, &what);
+            } else {
+                let error = result.expect_err(&what);
+                assert!(error.is_unsuitable(), "{what}: {error:#}");
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use super::{Attendants, fan_out, fan_out_attended};
+use crate::engine::FALSE_STARTS;
 use crate::fault::Side;
 use crate::options::{OnSinkError, Options};
 use crate::report::Ended;
@@ -13,7 +14,7 @@ use crate::scripted::Scripted;
 use crate::scripted::objects::{Object, patterned};
 use crate::scripted::script::{Call, Twist};
 use crate::strategy::Strategy;
-use crate::sys::OFlags;
+use crate::sys::{Errno, OFlags};
 
 const LONG: usize = 600_000;
 
@@ -75,6 +76,30 @@ fn many_slow_sinks_are_not_given_pauses_on_top() {
     );
     assert_eq!(report.unwrap().bytes(), LONG as u64);
     assert_eq!(kernel.state.borrow().n_naps, 0);
+}
+
+/// Its poll says that it is ready, and its calls say that it is not.
+#[test]
+fn a_sink_that_lies_is_given_pauses_once_it_has_lied_too_often() {
+    for n_naps in [0, 1, 12] {
+        let kernel = Scripted::default();
+        let source = source(&kernel, false, 1000);
+        let sinks = [
+            kernel.sink(Object::file(&[]), OFlags::APPEND),
+            kernel.sink(Object::taking(true), OFlags::NONBLOCK),
+        ];
+        // While the other sink is served, nothing is waited for.
+        let n_lies = 1 + FALSE_STARTS as usize + n_naps;
+        kernel.twist(Call::Write, &[Twist::Straight]);
+        kernel.twist(Call::Write, &vec![Twist::FalseStart; n_lies]);
+        let options = Options {
+            strategy: Some(Strategy::Buffered),
+            ..Options::default()
+        };
+        let report = fan_out(&kernel, (&source, &sinks), options, OnSinkError::Stop).unwrap();
+        assert_eq!(report.bytes(), 1000);
+        assert_eq!(kernel.state.borrow().n_naps, n_naps, "{n_lies} lies");
+    }
 }
 
 #[test]
@@ -227,7 +252,7 @@ fn at_the_end_no_call_is_made_for_a_reader_that_has_everything_and_has_gone() {
         let sinks = [(); 3].map(|()| {
             let mut object = Object::taking(false);
             if let Object::Channel(channel) = &mut object {
-                channel.breaks = Some((LONG as u64, crate::sys::Errno::PIPE));
+                channel.breaks = Some((LONG as u64, Errno::PIPE));
             }
             kernel.sink(object, OFlags::empty())
         });
@@ -235,5 +260,48 @@ fn at_the_end_no_call_is_made_for_a_reader_that_has_everything_and_has_gone() {
         let report = fan_out(&kernel, ends, Options::default(), OnSinkError::Stop).unwrap();
         assert_eq!((report.bytes(), report.ended()), (LONG as u64, Ended::Eof));
         assert!(kernel.state.borrow().told.is_empty(), "{is_stream:?}");
+    }
+}
+
+/// The source has nothing more for five seconds, and what it gave before is not kept from the sink until then.
+#[test]
+fn a_call_that_moved_nothing_is_made_again_before_the_source_is_waited_for() {
+    let refused = [Twist::Straight, Twist::Fails(Errno::INVAL)];
+    for (strategy, call, twists) in [
+        // The first splice fills the hub.
+        (None, Call::Splice, &refused[..]),
+        (
+            Some(Strategy::Buffered),
+            Call::Write,
+            &[Twist::Interrupted; 3],
+        ),
+    ] {
+        let kernel = Scripted::default();
+        kernel.state.borrow_mut().may_sleep = false;
+        let source = Object::feeding(false, &patterned(2000), &[1000; 2]);
+        let source = kernel.source(source.slowly(millis(5000)), OFlags::empty());
+        let sinks = [kernel.sink(Object::file(&[]), OFlags::empty())];
+        kernel.twist(call, twists);
+        let mut first_at = None;
+        let attendants = Attendants {
+            observe: Box::new(|progress| {
+                if progress.bytes() >= 1000 {
+                    first_at.get_or_insert(kernel.elapsed());
+                }
+                ControlFlow::Continue(())
+            }),
+            inspect: Box::new(|_| {}),
+            decide: Box::new(|_| OnSinkError::Stop),
+        };
+        let options = Options {
+            tick: Some(millis(100)),
+            observed: true,
+            strategy,
+            ..Options::default()
+        };
+        let report = fan_out_attended(&kernel, (&source, &sinks), options, attendants).unwrap();
+        assert_eq!(report.bytes(), 2000);
+        let first_at = first_at.unwrap();
+        assert!(first_at < millis(5500), "{strategy:?}: {first_at:?}");
     }
 }

@@ -15,7 +15,7 @@ use crate::rewrite::Rest;
 use crate::rewrite::course::Desk;
 use crate::scripted::Scripted;
 use crate::scripted::draw::{source_ends, worlds};
-use crate::scripted::oracle::{self, Gap, judge_sink, n_read};
+use crate::scripted::oracle::{self, Gap, judge_calls, judge_sink, n_read};
 use crate::scripted::others::{Action, Interference, Target};
 use crate::scripted::script::Call;
 use crate::scripted::world::{Kind, SourceEnd, Trouble, World};
@@ -111,6 +111,7 @@ fn check(rewriting: &Rewriting) -> Result<(), TestCaseError> {
     let mut desk = Desk::new();
     let mut delivered = Vec::new();
     let mut gap = Gap::Never;
+    let mut reports = Vec::new();
     for (source, end) in &sources {
         let (taken, left) = (rewriter.taken.len(), rewriter.left.clone());
         let result = run(&kernel, (source, &sink), &mut rewriter, &mut desk);
@@ -126,6 +127,7 @@ fn check(rewriting: &Rewriting) -> Result<(), TestCaseError> {
         if !rewriter.has_failed {
             prop_assert_eq!(rewriter.asked, Some(Rest::Open));
         }
+        reports.extend(result);
     }
     let result = finish(&kernel, &sink, &mut rewriter, &mut desk);
     is_true(world, None, &kernel, &result)?;
@@ -137,6 +139,10 @@ fn check(rewriting: &Rewriting) -> Result<(), TestCaseError> {
         prop_assert!(rewriter.left.is_empty());
         prop_assert_eq!(rewriter.asked, Some(Rest::Last));
         prop_assert!(rewriter.made == expected);
+    }
+    reports.extend(result);
+    if reports.len() == sources.len() + 1 {
+        judge_calls(&kernel, &reports).map_err(TestCaseError::fail)?;
     }
     let is_over = rewriter.made == expected;
     prop_assert!(is_over || rewriter.made == maker.makes(&rewriter.taken, false));

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::makers::Maker;
 use super::run;
+use crate::engine::FALSE_STARTS;
 use crate::fault::Side;
 use crate::rewrite::course::Desk;
 use crate::scripted::Scripted;
@@ -113,7 +114,7 @@ fn a_side_that_lies_is_napped_for() {
         .unwrap();
         assert_eq!(kernel.contents(&sink), patterned(1000));
         let n_naps = kernel.state.borrow().n_naps;
-        assert!((11..=13).contains(&n_naps), "{n_naps} naps for {call:?}");
+        assert_eq!(n_naps, 20 - FALSE_STARTS as usize, "{call:?}");
     }
 }
 

@@ -1,0 +1,68 @@
+//! What a fan-out spends: pipes that grow, and polls.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use super::fan_out;
+use crate::options::{OnSinkError, Options};
+use crate::scripted::Scripted;
+use crate::scripted::objects::{Object, patterned};
+use crate::scripted::script::Call;
+use crate::sys::OFlags;
+
+fn capacity(kernel: &Scripted, fd: &OwnedFd) -> usize {
+    kernel.with(fd, |object| match object {
+        Object::Channel(channel) => channel.capacity,
+        _ => 0,
+    })
+}
+
+/// That more may come is known of a file before it is read, and of a pipe once 32 KiB have come.
+#[test]
+fn pipes_grow_only_when_the_fan_out_is_long() {
+    const USUAL: usize = 64 << 10;
+    const GROWN: usize = 1 << 20;
+    for (len, is_file, expected) in [
+        (10_000, false, USUAL),
+        (10_000, true, USUAL),
+        (600_000, false, GROWN),
+        (600_000, true, GROWN),
+    ] {
+        let kernel = Scripted::default();
+        let source = if is_file {
+            Object::file(&patterned(len))
+        } else {
+            Object::feeding(false, &patterned(len), &[])
+        };
+        let source = kernel.source(source, OFlags::empty());
+        let sinks = [(); 2].map(|()| kernel.sink(Object::taking(false), OFlags::empty()));
+        let ends = (&source, &sinks[..]);
+        let report = fan_out(&kernel, ends, Options::default(), OnSinkError::Stop).unwrap();
+        let what = format!("{len}, {is_file}");
+        for sink in &sinks {
+            assert_eq!(capacity(&kernel, sink), expected, "{what}");
+        }
+        let grown = Some(GROWN).filter(|_| expected == GROWN);
+        assert_eq!(report.grown_sink(), grown, "{what}");
+        assert_eq!(report.grown_source(), grown.filter(|_| !is_file), "{what}");
+    }
+}
+
+/// Poll tells when a reader goes, and nothing has to be looked at meanwhile.
+#[test]
+fn a_fan_out_that_watches_its_readers_sleeps_until_the_source_has_bytes() {
+    let kernel = Scripted::default();
+    let source = Object::feeding(false, &patterned(1000), &[500; 2]);
+    let source = source.slowly(Duration::from_secs(5));
+    let source = kernel.source(source, OFlags::empty());
+    let sinks = [(); 2].map(|()| kernel.sink(Object::taking(false), OFlags::empty()));
+    let options = Options {
+        watch_readers: true,
+        ..Options::default()
+    };
+    let report = fan_out(&kernel, (&source, &sinks), options, OnSinkError::Stop).unwrap();
+    assert_eq!(report.bytes(), 1000);
+    assert!(kernel.elapsed() >= Duration::from_secs(10));
+    let polls = kernel.answers(Call::Poll);
+    assert!(polls.len() < 20, "{} polls", polls.len());
+}

@@ -1,0 +1,35 @@
+//! When a source is read ahead by a thread of its own.
+
+use std::os::fd::AsFd;
+
+use crate::endpoint::Endpoint;
+use crate::rewrite::ahead::{LONG, is_worth_it};
+use crate::scripted::Scripted;
+use crate::scripted::objects::{File, Object};
+use crate::sys::OFlags;
+
+#[test]
+fn a_file_with_a_mebibyte_or_more_from_its_cursor_on_is_read_ahead_and_nothing_else_is() {
+    for (size, cursor, expected) in [
+        (LONG, 0, true),
+        (LONG - 1, 0, false),
+        (LONG + 5, 5, true),
+        (LONG + 5, 6, false),
+        (10 * LONG, 0, true),
+        (10, 0, false),
+    ] {
+        let kernel = Scripted::default();
+        let mut file = File::holding(b"");
+        file.claims = Some(size);
+        let source = kernel.source(Object::File(file), OFlags::empty());
+        kernel.set_cursor(&source, cursor);
+        let mut endpoint = Endpoint::of(&&kernel, source.as_fd()).unwrap();
+        endpoint.survey(&&kernel, source.as_fd());
+        assert_eq!(is_worth_it(&endpoint), expected, "{size} bytes at {cursor}");
+        // Of a pipe it is not known, and a read may wait for its writer.
+        let pipe = kernel.source(Object::feeding(false, b"", &[]), OFlags::empty());
+        let mut endpoint = Endpoint::of(&&kernel, pipe.as_fd()).unwrap();
+        endpoint.size = Some(size);
+        assert!(!is_worth_it(&endpoint));
+    }
+}
