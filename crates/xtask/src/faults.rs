@@ -1,7 +1,8 @@
 //! Makes each system call of the tools and examples fail, under strace.
 //!
-//! A *fault* is one call, one error, and the calls of that name that get it: the K-th of each thread, or all from there on.
-//! Calls of the dynamic loader and of Rust's runtime before `main` are left alone.
+//! A *fault* is one call, one error, and the calls of that name that get it: the K-th of each
+//! thread, or all from there on. Calls of the dynamic loader and of Rust's runtime before `main`
+//! are left alone.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,7 +31,7 @@ pub(crate) struct Args {
     errno: Option<String>,
 }
 
-/// What a sweep has counted.
+/// The counts of a sweep.
 #[derive(Debug, Default)]
 struct Totals {
     /// Runs in which at least one call failed.

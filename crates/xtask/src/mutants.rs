@@ -1,7 +1,7 @@
 //! Changes the library in small ways, one at a time, and counts the changes that no test notices.
 //!
-//! cargo-mutants makes the changes, the *mutants*. This chore draws a sample of them, and runs the unit tests against each
-//! and, if these pass, the integration tests.
+//! cargo-mutants makes the changes, the *mutants*. This chore draws a sample of them, and runs the
+//! unit tests against each and, if these pass, the integration tests.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -15,7 +15,8 @@ use sha2::{Digest, Sha256};
 
 use crate::proof;
 
-/// Unit tests that take more than half of the time of all, and rarely are the only ones to notice a mutant.
+/// Unit tests that take more than half of the time of all, and rarely are the only ones to notice a
+/// mutant.
 const SLOW_UNIT_TESTS: &[&str] = &[
     "a_sink_that_fails_in_any_role",
     "a_stop_leaves_no_gap_in_any_sink",
@@ -56,7 +57,7 @@ const SLOW_INTEGRATION_TESTS: &[&str] = &[
 /// An integration test that a busy machine fails without any mutant.
 const TIMED_TESTS: &[&str] = &["lines_keep_their_rate"];
 
-/// What is run against a mutant, in this order, until a test notices it.
+/// The tests that run against a mutant, in this order, until one notices it.
 const PASSES: [Pass; 4] = [
     Pass {
         caught: Outcome::CaughtByUnitTests,
@@ -118,7 +119,7 @@ struct Pass {
     skipped: &'static [&'static str],
 }
 
-/// What became of a mutant.
+/// The outcome of the tests against a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
     Unviable,
@@ -188,8 +189,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// All mutants, with their places in the list, in an order that depends on the seed and on their names alone: the line that
-/// they are on does not count, so that an edit elsewhere leaves the sample as it was.
+/// All mutants, with their places in the list, in an order that depends on the seed and on their
+/// names alone: the line that they are on does not count, so that an edit elsewhere leaves the
+/// sample as it was.
 fn draw(names: &[String], seed: u64) -> Vec<(usize, &str)> {
     let mut n_seen = HashMap::new();
     let mut keyed: Vec<_> = names
@@ -244,7 +246,8 @@ struct Tree {
 }
 
 impl Tree {
-    /// Brings the copy up to date. Files that have not changed are left alone, and so are not compiled again.
+    /// Brings the copy up to date. Files that have not changed are left alone, and so are not
+    /// compiled again.
     fn prepare() -> anyhow::Result<Self> {
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let target = std::env::var_os("CARGO_TARGET_DIR");
@@ -366,7 +369,8 @@ impl Tree {
         Ok(Outcome::Survived)
     }
 
-    /// The command, for the library, without the debugging information that would have to be linked each time.
+    /// The command, for the library, without the debugging information that would have to be linked
+    /// each time.
     fn cargo_mutants(&self) -> Command {
         let mut command = Command::new("cargo");
         command

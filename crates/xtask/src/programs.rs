@@ -38,7 +38,7 @@ impl Program {
 #[derive(Debug)]
 pub(crate) struct Programs {
     dir: PathBuf,
-    /// What was built, in words.
+    /// The profile and the target, for people.
     pub(crate) description: String,
 }
 

@@ -9,7 +9,8 @@ use anyhow::Context;
 /// The page, from the root of the workspace.
 const PAGE: &str = "docs/proof.md";
 
-/// Replaces the section with this heading, or adds it, with the date, the commit and the command of this run.
+/// Replaces the section with this heading, or adds it, with the date, the commit and the command of
+/// this run.
 ///
 /// # Errors
 ///

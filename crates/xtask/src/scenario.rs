@@ -26,7 +26,7 @@ const WALL_SECONDS: u64 = 20;
 /// How much processor time it may take. `prlimit` passes the limit on to it.
 const CPU_SECONDS: u64 = 5;
 
-/// What a program's standard input is.
+/// The standard input of a program.
 #[derive(Debug, Clone)]
 pub(crate) enum Stdin {
     Null,
@@ -41,7 +41,7 @@ pub(crate) enum Stdin {
     Tcp(Vec<u8>),
 }
 
-/// What a program's standard output is.
+/// The standard output of a program.
 #[derive(Debug, Clone)]
 pub(crate) enum Stdout {
     Null,
@@ -54,20 +54,22 @@ pub(crate) enum Stdout {
     PipeReadFor(usize),
     Unix,
     Tcp,
-    /// A pipe on which a server says where it listens. A client then asks for its file by HTTP; the response's body counts as
-    /// output.
+    /// A pipe on which a server says where it listens. A client then asks for its file by HTTP; the
+    /// response's body counts as output.
     Http,
-    /// The same of a relay: a client sends these bytes, and receives the others from a server behind it.
+    /// The same of a relay: a client sends these bytes, and receives the others from a server
+    /// behind it.
     BothWays {
         there: Vec<u8>,
         back: Vec<u8>,
     },
 }
 
-/// What an output must hold in the end.
+/// The bytes that an output must hold in the end.
 #[derive(Debug, Clone)]
 pub(crate) enum Expected {
-    /// The bytes of all inputs in turn. A program may go on with the next one after it could not read all of one.
+    /// The bytes of all inputs in turn. A program may go on with the next one after it could not
+    /// read all of one.
     Inputs(Vec<Vec<u8>>),
     /// Any number of repetitions of these bytes, and at least this many bytes.
     Repeated(Vec<u8>, usize),
@@ -81,7 +83,7 @@ pub(crate) const UPSTREAM: &str = "upstream";
 /// A check of what a run left behind, besides its outputs: it lists what is wrong.
 pub(crate) type Check = fn(&Scenario, &Observed) -> Vec<String>;
 
-/// A program, what it is given, and what it must make of it.
+/// A program with its inputs and its expected outputs.
 #[derive(Debug, Clone)]
 pub(crate) struct Scenario {
     pub(crate) program: Program,
@@ -94,20 +96,21 @@ pub(crate) struct Scenario {
     pub(crate) fifos: Vec<(&'static str, Vec<u8>)>,
     /// Makes what else there is in the program's directory.
     pub(crate) prepare: Option<fn(&Path) -> anyhow::Result<()>>,
-    /// What the outputs must hold, by name: [`STDOUT`], [`UPSTREAM`], or a path in the program's directory.
+    /// The expected outputs, by name: [`STDOUT`], [`UPSTREAM`], or a path in the program's
+    /// directory.
     pub(crate) outputs: Vec<(&'static str, Expected)>,
     pub(crate) check: Option<Check>,
     /// Whether the program is to fail without any fault.
     pub(crate) fails: bool,
 }
 
-/// What a run did.
+/// The results of a run.
 #[derive(Debug)]
 pub(crate) struct Observed {
     /// Its status, or `None` if it had to be killed.
     pub(crate) status: Option<ExitStatus>,
     pub(crate) stderr: String,
-    /// What the outputs hold. An output that does not exist is not among them.
+    /// The bytes in each output. An output that does not exist is not among them.
     pub(crate) outputs: BTreeMap<&'static str, Vec<u8>>,
     /// Where the cursor of a regular file on standard input stands.
     pub(crate) cursor: Option<u64>,
@@ -118,7 +121,8 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    /// Describes a wrong outcome: the scenario, how it came about, the status, the messages, and what is wrong.
+    /// Describes a wrong outcome: the scenario, how it came about, the status, the messages, and
+    /// what is wrong.
     pub(crate) fn finding(
         &self,
         scenario: &Scenario,
@@ -230,7 +234,8 @@ impl Scenario {
         matches!(self.stdout, Stdout::Http | Stdout::BothWays { .. })
     }
 
-    /// Whether a run ended as it does if nothing goes wrong. A server goes on after a client's failure, and says so.
+    /// Whether a run ended as it does if nothing goes wrong. A server goes on after a client's
+    /// failure, and says so.
     pub(crate) fn has_succeeded(&self, observed: &Observed) -> bool {
         let Some(status) = observed.status else {
             return false;
@@ -274,8 +279,8 @@ impl Scenario {
         format!("{name} {args}{stdin}{stdout} ({size} bytes)")
     }
 
-    /// Runs the program in a new directory below `scratch`. `wrapper` makes the command that runs it, such as strace with its
-    /// options, and is told a path for a log.
+    /// Runs the program in a new directory below `scratch`. `wrapper` makes the command that runs
+    /// it, such as strace with its options, and is told a path for a log.
     ///
     /// # Errors
     ///
@@ -409,7 +414,7 @@ impl Stdin {
     }
 }
 
-/// What `/proc/self/fd` calls a descriptor, which is what strace calls it too.
+/// The name of a descriptor in `/proc/self/fd`, which strace prints too.
 fn name_of(end: &OwnedFd) -> anyhow::Result<PathBuf> {
     use std::os::fd::AsRawFd;
     let link = format!("/proc/self/fd/{}", end.as_fd().as_raw_fd());

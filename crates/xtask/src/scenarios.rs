@@ -9,9 +9,9 @@ mod pv;
 mod tee;
 mod yes;
 
-/// So much goes by the shortest way of all.
+/// A size in bytes that one read and one write move.
 const SMALL: usize = 5_000;
-/// So much takes several steps, and fits in no pipe of the usual size.
+/// A size in bytes that takes several steps and exceeds a pipe of the default capacity.
 const LARGE: usize = 300_000;
 
 /// All scenarios.

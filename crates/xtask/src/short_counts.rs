@@ -1,12 +1,12 @@
 //! Runs a real program while the kernel moves less than the program asks for.
 //!
 //! A tracer lowers the count of one chosen system call at its entry, and puts the register back at
-//! its exit. So the running kernel makes a short transfer, and the program sees a short count that is
-//! true: the bytes that were not moved are still where they were.
+//! its exit. So the running kernel makes a short transfer, and the program sees a short count that
+//! is true: the bytes that were not moved are still where they were.
 //!
 //! The tools make their system calls themselves, without libc (rustix' `linux_raw` backend). A
-//! library in `LD_PRELOAD` would not see these calls. So the tracer uses ptrace(2), which sees all of
-//! them.
+//! library in `LD_PRELOAD` would not see these calls. So the tracer uses ptrace(2), which sees all
+//! of them.
 //!
 //! A program that is right finishes as it does without the tracer: with the same status, the same
 //! bytes, and the same counts in its reports.
@@ -68,14 +68,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
-    /// Run this program with these arguments once, and sweep no scenario. The tools and examples that
-    /// cargo built need no path.
+    /// Run this program with these arguments once, and sweep no scenario. The tools and examples
+    /// that cargo built need no path.
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
-/// Sweeps all scenarios, or runs one command and reports on standard error. The status of one command is passed on, as a
-/// shell does it.
+/// Sweeps all scenarios, or runs one command and reports on standard error. The status of one
+/// command is passed on, as a shell does it.
 ///
 /// # Errors
 ///

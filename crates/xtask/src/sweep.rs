@@ -1,4 +1,4 @@
-//! What the sweeps share: which scenarios, on which programs, and several runs side by side.
+//! The common parts of the sweeps: options, programs, and several runs side by side.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;

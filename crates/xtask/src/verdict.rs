@@ -18,7 +18,7 @@ pub(crate) struct Errno {
 }
 
 impl Errno {
-    /// What `strerror(3)` says of it.
+    /// The text of `strerror(3)`.
     fn text(self) -> String {
         let text = std::io::Error::from_raw_os_error(self.number).to_string();
         let end = text.find(" (os error").unwrap_or(text.len());
@@ -62,7 +62,8 @@ pub(crate) fn judge(
     let sides: Vec<_> = sides.collect();
     for (name, expected) in &scenario.outputs {
         let found = observed.outputs.get(name).map_or(&[][..], Vec::as_slice);
-        // An output whose reader has left is finished with, and some programs go on with the others.
+        // An output whose reader has left is finished with, and some programs go on with the
+        // others.
         let is_left = is_broken_pipe && sides.contains(&Side::Output);
         if let Some(text) = compare(expected, found, is_success && !is_left) {
             wrong.push(format!("{name}: {text}"));
@@ -81,7 +82,7 @@ pub(crate) fn judge(
     wrong
 }
 
-/// What is wrong with an output, if anything is.
+/// Describes how an output differs from the expected bytes.
 fn compare(expected: &Expected, found: &[u8], must_be_whole: bool) -> Option<String> {
     match expected {
         Expected::Inputs(inputs) => {
@@ -118,8 +119,9 @@ fn compare(expected: &Expected, found: &[u8], must_be_whole: bool) -> Option<Str
 /// Errors that a file system or a device reports, and that nothing may pass over.
 const DATA_LOSS: [&str; 3] = ["EIO", "ENOSPC", "EDQUOT"];
 
-/// What a successful run should have reported: a `close` or `fsync` of an output that says that bytes are lost. The examples
-/// close files as Rust's standard library does, which ignores errors.
+/// Finds an error that a successful run should have reported: a `close` or `fsync` of an output
+/// tells that bytes are lost. The examples close files as Rust's standard library does, which
+/// ignores errors.
 fn silence(
     scenario: &Scenario,
     observed: &Observed,
@@ -145,7 +147,7 @@ fn silence(
     }
 }
 
-/// What is wrong with the messages of a run that failed.
+/// Finds mistakes in the messages of a run that failed.
 fn message(
     scenario: &Scenario,
     observed: &Observed,
@@ -212,9 +214,10 @@ fn is_mute(observed: &Observed, injected: &[Call]) -> bool {
     descriptors.any(|(_, path)| Path::new(path) == observed.stdio[2])
 }
 
-/// Whether a program rightly reports something else than this error: what it finds when it looks for the file that is said
-/// to exist, or makes the one that is said to be missing; that a path leads out of the directory that it was to stay in; or
-/// that `O_DIRECT`, which it could not avoid then, refuses a part of a block.
+/// Whether a program rightly reports something else than this error: what it finds when it looks
+/// for the file that is said to exist, or makes the one that is said to be missing; that a path
+/// leads out of the directory that it was to stay in; or that `O_DIRECT`, which it could not avoid
+/// then, refuses a part of a block.
 fn is_reworded(scenario: &Scenario, stderr: &str, call: &Call, errno: Errno) -> bool {
     let avoids_direct = scenario.args.contains(&"-K");
     match errno.name {

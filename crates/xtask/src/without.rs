@@ -20,7 +20,7 @@ const CALLS_VARIABLE: &str = "ZCOPY_WITHOUT";
 /// The name of the errno that the filter answers with. Tests read it.
 const ERRNO_VARIABLE: &str = "ZCOPY_WITHOUT_ERRNO";
 
-/// What the command line of `cargo xtask without` says.
+/// The command line of `cargo xtask without`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The errno that refused calls fail with [default: ENOSYS, and with --each both]

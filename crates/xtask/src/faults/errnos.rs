@@ -1,5 +1,5 @@
-//! The errors that are injected into each call: those that its man page names, and five that any call may meet, from a
-//! filter, a signal, a broken disk or a lack of memory.
+//! The errors that are injected into each call: those that its man page names, and five that any
+//! call may meet, from a filter, a signal, a broken disk or a lack of memory.
 
 use rustix::io::Errno as Number;
 
@@ -8,7 +8,7 @@ use crate::verdict::Errno;
 /// Errors of every call.
 const COMMON: &str = "ENOSYS EPERM EINTR EIO ENOMEM";
 
-/// What the man pages (Linux 6.x) name besides, by call. A line serves several calls.
+/// Further errors, by call, from the man pages (Linux 6.x). A line serves several calls.
 const BY_CALL: &[(&str, &str)] = &[
     ("splice", "EAGAIN EBADF EINVAL ESPIPE ENOSPC EPIPE"),
     ("tee", "EAGAIN EINVAL"),

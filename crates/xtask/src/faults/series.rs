@@ -1,4 +1,4 @@
-//! What can fail in a scenario: found by running it without faults.
+//! The faults that a scenario can meet. A run without faults finds them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,8 +12,8 @@ use crate::strace::{self, Call};
 use crate::sweep::Ground;
 use crate::verdict::{Errno, judge};
 
-/// Calls that are not made to fail: they concern memory, threads, signals and the end of a process, and Rust's runtime makes
-/// most.
+/// Calls that are not made to fail: they concern memory, threads, signals and the end of a process,
+/// and Rust's runtime makes most.
 const LEFT_ALONE: &str = "access arch_prctl brk clock_nanosleep clone clone3 execve exit exit_group futex getpid getrandom \
     gettid getuid kill madvise membarrier mmap mprotect mremap munmap prctl prlimit64 restart_syscall rseq rt_sigaction \
     rt_sigprocmask rt_sigreturn sched_getaffinity sched_yield set_robust_list set_tid_address sigaltstack tgkill tkill \
@@ -22,7 +22,8 @@ const LEFT_ALONE: &str = "access arch_prctl brk clock_nanosleep clone clone3 exe
 /// The calls that move bytes inside the kernel.
 const OFFLOAD: &str = "splice,tee,sendfile,copy_file_range";
 
-/// How often a call is told `EINTR` or `EAGAIN` in a row. A program has to try again each time, and would do so for ever.
+/// How often a call is told `EINTR` or `EAGAIN` in a row. A program has to try again each time, and
+/// would do so for ever.
 const RETRIES: u32 = 10;
 
 /// Which calls of a name fail.
@@ -33,7 +34,7 @@ pub(super) enum Extent {
     FromThere,
 }
 
-/// What the kernel offers during a run.
+/// The calls that the kernel offers during a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Offer {
     Everything,
@@ -161,8 +162,8 @@ pub(super) fn find<'a>(
     Ok(series)
 }
 
-/// Of each call that the program itself makes, the number of the first, and how many one thread makes at most. `None` if `main`
-/// is not called.
+/// Numbers the first call of each name that the program itself makes, and counts how many one
+/// thread makes at most. `None` if `main` is not called.
 fn count(calls: &[Call]) -> Option<BTreeMap<&str, (u32, u32)>> {
     let main = calls.first()?.thread;
     // Rust's runtime installs a stack for signals last of all, before it calls `main`.
@@ -173,7 +174,8 @@ fn count(calls: &[Call]) -> Option<BTreeMap<&str, (u32, u32)>> {
     for call in &calls[..begin] {
         *before.entry(&call.name).or_default() += 1;
     }
-    // The tools look at inherited descriptors before the runtime does, and nobody else calls this so early.
+    // The tools look at inherited descriptors before the runtime does, and nobody else calls this
+    // so early.
     before.remove("fcntl");
     let mut by_thread: BTreeMap<(u32, &str), u32> = BTreeMap::new();
     for call in calls {

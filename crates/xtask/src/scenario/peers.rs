@@ -1,4 +1,4 @@
-//! Those at the other ends of a program's pipes and sockets, each a thread.
+//! The peers at the other ends of a program's pipes and sockets. Each is a thread.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,12 +19,13 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::{STDOUT, Scenario, Stdout, UPSTREAM};
 
-/// How often a thread looks whether the program has ended, while it waits for it to open or connect.
+/// How often a thread looks whether the program has ended, while it waits for it to open or
+/// connect.
 const LOOK: Duration = Duration::from_millis(1);
 /// How long a client waits for a server that says nothing. It is shorter than a program's time.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// What a thread has received, by the name of the output.
+/// The bytes that a thread has received, by the name of the output.
 type Received = Vec<(&'static str, Vec<u8>)>;
 
 /// The threads at the other ends.
@@ -114,7 +115,8 @@ impl Peers {
         Ok(theirs.into())
     }
 
-    /// Asks a server, which says where it listens, for its file. The response's body counts as standard output.
+    /// Asks a server, which says where it listens, for its file. The response's body counts as
+    /// standard output.
     pub(super) fn ask_by_http(&mut self) -> anyhow::Result<OwnedFd> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
         self.spawn(move || {
@@ -129,7 +131,8 @@ impl Peers {
         Ok(write)
     }
 
-    /// Sends `there` through a relay, which says where it listens, and receives `back`, which counts as standard output.
+    /// Sends `there` through a relay, which says where it listens, and receives `back`, which
+    /// counts as standard output.
     pub(super) fn talk(&mut self, there: &[u8], back: &[u8]) -> anyhow::Result<OwnedFd> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
         let (there, most) = (there.to_vec(), back.len() + 1);
@@ -144,7 +147,8 @@ impl Peers {
         Ok(write)
     }
 
-    /// Waits for all of them, when the program has ended. What they have received, by the name of the output.
+    /// Waits for all of them, when the program has ended. What they have received, by the name of
+    /// the output.
     pub(super) fn finish(self) -> anyhow::Result<BTreeMap<&'static str, Vec<u8>>> {
         self.has_ended.store(true, Ordering::Relaxed);
         let mut received = BTreeMap::new();
@@ -172,12 +176,12 @@ impl Peers {
     }
 }
 
-/// Writes as much as is taken: a program that fails closes its end.
+/// Writes until the program closes its end.
 fn write_all(mut end: impl Write, bytes: &[u8]) {
     let _ = end.write_all(bytes);
 }
 
-/// Reads as much as comes, and at most so much. A program that fails may reset a connection.
+/// Reads to the end, but at most `most` bytes. A program that fails may reset a connection.
 fn read_all(end: impl Read, most: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     let most = u64::try_from(most).unwrap_or(u64::MAX);
@@ -218,12 +222,13 @@ fn accept(listener: &TcpListener, has_ended: &AtomicBool) -> Option<TcpStream> {
     }
 }
 
-/// Connects to the address in the first line that a server prints, which may end with a path: `http://127.0.0.1:80/`.
+/// Connects to the address in the first line that a server prints, which may end with a path:
+/// `http://127.0.0.1:80/`.
 fn connect(printed: OwnedFd) -> Option<TcpStream> {
     let mut line = String::new();
     let mut printed = BufReader::new(File::from(printed));
     printed.read_line(&mut line).ok()?;
-    // What else it prints has to go somewhere, or it would be told that nobody reads.
+    // The server must be able to print more: without a reader it would get EPIPE.
     thread::spawn(move || read_all(printed, usize::MAX));
     let address = line.trim().trim_start_matches("http://");
     let address = address.split('/').next()?.to_owned();

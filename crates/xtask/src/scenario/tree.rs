@@ -20,7 +20,7 @@ const SOURCE: &str = "source";
 const COPY: &str = "copy";
 /// How the names of sum files begin.
 const SUMS: &str = "shasum.";
-/// What a copy holds in place of a file that is older than the source's.
+/// The contents of files in a copy that is older than the source.
 const OLD: &[u8] = b"what was there before\n";
 /// An attribute of one file.
 const ATTRIBUTE: &str = "user.zcopy";
@@ -105,7 +105,8 @@ pub(crate) fn check_copy_and_sums(scenario: &Scenario, observed: &Observed) -> V
     wrong
 }
 
-/// Checks a copy after a run: its files are the source's or as old as before, and after success they are all there.
+/// Checks a copy after a run: its files are the source's or as old as before, and after success
+/// they are all there.
 pub(crate) fn check_copy(_: &Scenario, observed: &Observed) -> Vec<String> {
     let mut wrong = Vec::new();
     if let Err(error) = compare(observed, &mut wrong) {

@@ -16,7 +16,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         cursor: 0,
     };
     let mut scenarios = Vec::new();
-    // What is moved as it is, from every kind of source to every kind of sink.
+    // Plain copies from every kind of source to every kind of sink.
     for bytes in [small, large] {
         for stdout in [Stdout::File, Stdout::Pipe, Stdout::Unix, Stdout::Tcp] {
             let from_file = cat(&["source"]).file("source", bytes);
@@ -59,7 +59,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             .file("a", large)
             .file("b", small)
             .joins(Stdout::Pipe, &[large, small]),
-        // What is rewritten on the way.
+        // Formatting.
         cat(&["-E", "a"])
             .file("a", &plain(LARGE))
             .stdout(Stdout::File, &ends(&plain(LARGE))),

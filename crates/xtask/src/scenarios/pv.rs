@@ -111,7 +111,8 @@ fn lines(text: &[u8], n: usize) -> Vec<u8> {
         .collect()
 }
 
-/// What lies behind the size at which a transfer is to stop stays for the next reader of the same file.
+/// Checks that the bytes behind the size at which a transfer stops stay for the next reader of the
+/// same file.
 fn cursor_is_at_the_cut(_: &Scenario, observed: &Observed) -> Vec<String> {
     let is_success = observed.status.is_some_and(|status| status.success());
     match observed.cursor {

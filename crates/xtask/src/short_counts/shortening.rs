@@ -57,7 +57,7 @@ impl Shortening {
 }
 
 impl Amount {
-    /// What `count` is lowered to. `None` if it cannot be lower.
+    /// Returns the lower count. `None` if `count` cannot be lower.
     ///
     /// With `whole_blocks` the answer is a multiple of 4,096, at least one block.
     pub(crate) fn of(self, count: u64, whole_blocks: bool) -> Option<u64> {

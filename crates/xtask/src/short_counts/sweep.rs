@@ -129,7 +129,7 @@ fn run(
     })
 }
 
-/// What to try on each call of a report.
+/// Lists the shortenings to try on each call of a report.
 fn shortenings(report: &str) -> Vec<Shortening> {
     let mut all = Vec::new();
     for line in report.lines() {
@@ -158,7 +158,7 @@ fn shortenings(report: &str) -> Vec<Shortening> {
     all
 }
 
-/// What to try on a call that returned `result` when its count was whole.
+/// Lists the variants to try on a call that returned `result` when its count was whole.
 ///
 /// Most reads ask for more than there is, and half of such a count changes nothing. So the lower
 /// counts of single calls are parts of the result.

@@ -27,7 +27,7 @@ mod count;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 mod tracees;
 
-/// What a traced program did.
+/// The results of a traced program.
 #[derive(Debug)]
 pub(crate) struct Traced {
     pub(crate) ending: Ending,
@@ -36,7 +36,7 @@ pub(crate) struct Traced {
     /// How many counts were to be lowered but could not be: one block of a file with `O_DIRECT`, or
     /// an event.
     pub(crate) left_alone: u32,
-    /// What each call returned, in the order of their entries. Errors are negative.
+    /// The results of each call, in the order of their entries. Errors are negative.
     pub(crate) results: BTreeMap<Call, Vec<i64>>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Shortened {
     pub(crate) from: u64,
     /// The count that the kernel saw.
     pub(crate) to: u64,
-    /// What the call returned. Errors are negative.
+    /// The result of the call. Errors are negative.
     pub(crate) result: i64,
 }
 

@@ -13,7 +13,7 @@ use super::{Refusal, filter};
 /// A test prints this when it needs the very call that is refused: `tests/it/refused.rs` of zcopy.
 const NEEDS: &str = "NEEDS A REFUSED CALL: ";
 
-/// What became of the tests of one run.
+/// The results of the tests of one run.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) passed: u64,

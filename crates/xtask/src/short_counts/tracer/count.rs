@@ -18,13 +18,13 @@ pub(super) struct Lowered {
     pub(super) fds: String,
     pub(super) from: u64,
     pub(super) to: u64,
-    /// What the count register held.
+    /// The value of the count register.
     register: u64,
     /// The address of the `iov_len` that was lowered, and what it held.
     memory: Option<(u64, u64)>,
 }
 
-/// What the tracer made of a count at the entry of a call.
+/// The decision of the tracer at the entry of a call.
 #[derive(Debug)]
 pub(super) enum Entry {
     Lowered(Lowered),
@@ -187,7 +187,7 @@ fn pointer(address: u64) -> nix::Result<*mut libc::c_void> {
     Ok(ptr::without_provenance_mut(address))
 }
 
-/// What a descriptor is, as far as it matters to counts.
+/// The kind of a descriptor, as far as it matters to counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// A file or block device with `O_DIRECT`.
@@ -198,7 +198,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// What cannot be found out, as of a descriptor that is closed, is `Other`.
+    /// Classifies a descriptor. A closed one is `Other`.
     fn of(thread: Pid, fd: u64) -> Kind {
         let link = format!("/proc/{thread}/fd/{fd}");
         let target = fs::read_link(&link).unwrap_or_default();
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
     use crate::short_counts::tracer::command;
 
-    /// What a call preserves: all but `rax`, `rcx` and `r11`.
+    /// The registers that a call preserves: all but `rax`, `rcx` and `r11`.
     fn preserved(registers: &user_regs_struct) -> [u64; 11] {
         let r = registers;
         [

@@ -59,8 +59,8 @@ fn is_effective(traced: &Traced) -> bool {
     traced.shortened.iter().any(moved_all)
 }
 
-/// `dd` from a file to a pipe, in blocks of 1,000 bytes. It makes one read and one write a block, and
-/// reports on standard error.
+/// `dd` from a file to a pipe, in blocks of 1,000 bytes. It makes one read and one write a block,
+/// and reports on standard error.
 fn dd(input: &Path) -> Command {
     let mut dd = command("dd");
     dd.arg("bs=1000").arg(format!("if={}", input.display()));
@@ -276,7 +276,7 @@ fn each_call_has_its_count_lowered_in_a_thread_of_a_program_without_libc() {
             assert_eq!(shortened.from, 1000, "{shortened}");
             assert_eq!(shortened.to, moved, "{shortened}");
             assert_eq!(shortened.result.cast_unsigned(), moved, "{shortened}");
-            // What the program saw, in tenths.
+            // The result that the program saw, in tenths.
             assert_eq!(traced.ending, Ending::Exited(status), "{call}");
         }
     }
