@@ -128,3 +128,15 @@ fn a_piece_that_fails_is_skipped_up_to_the_next_multiple_of_the_block() {
         assert_eq!(skipped, expected, "{policy:?} at {position}");
     }
 }
+
+#[test]
+fn a_bad_place_that_another_reader_has_passed_is_forgotten() {
+    let mut bad = adaptive();
+    skip_piece(&mut bad, 0, END);
+    bad.could_not_read(0, GRAIN, END, Errno::IO);
+    assert_eq!(bad.next(), Next::Zeros(GRAIN));
+    bad.forget();
+    assert_eq!(bad.next(), Next::Read(u64::MAX));
+    bad.delivered = 10 * GRAIN;
+    assert_eq!(bad.bytes(), 0, "none of it was skipped");
+}

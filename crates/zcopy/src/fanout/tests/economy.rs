@@ -8,6 +8,7 @@ use crate::options::{OnSinkError, Options};
 use crate::scripted::Scripted;
 use crate::scripted::objects::{Object, patterned};
 use crate::scripted::script::Call;
+use crate::strategy::Strategy;
 use crate::sys::OFlags;
 
 fn capacity(kernel: &Scripted, fd: &OwnedFd) -> usize {
@@ -45,6 +46,23 @@ fn pipes_grow_only_when_the_fan_out_is_long() {
         let grown = Some(GROWN).filter(|_| expected == GROWN);
         assert_eq!(report.grown_sink(), grown, "{what}");
         assert_eq!(report.grown_source(), grown.filter(|_| !is_file), "{what}");
+    }
+}
+
+#[test]
+fn the_pipes_behind_a_file_of_more_than_32_kib_grow_before_it_is_read() {
+    for (len, is_first) in [(32 << 10, false), ((32 << 10) + 1, true)] {
+        let kernel = Scripted::default();
+        let source = kernel.source(Object::file(&patterned(len)), OFlags::empty());
+        let sinks = [(); 2].map(|()| kernel.sink(Object::taking(false), OFlags::empty()));
+        let options = Options {
+            strategy: Some(Strategy::Buffered),
+            ..Options::default()
+        };
+        fan_out(&kernel, (&source, &sinks), options, OnSinkError::Stop).unwrap();
+        let state = kernel.state.borrow();
+        let is_grown = state.log[0].0 == Call::SetPipeCapacity;
+        assert_eq!(is_grown, is_first, "{len} bytes: {:?}", state.log);
     }
 }
 

@@ -305,3 +305,21 @@ fn a_call_that_moved_nothing_is_made_again_before_the_source_is_waited_for() {
         assert!(first_at < millis(5500), "{strategy:?}: {first_at:?}");
     }
 }
+
+/// A poll said that it was ready, and others have taken what there was.
+#[test]
+fn a_source_that_is_empty_after_all_is_waited_for_tick_after_tick() {
+    let kernel = Scripted::default();
+    kernel.state.borrow_mut().may_sleep = false;
+    let source = Object::feeding(true, &patterned(LONG), &[1000; 3]);
+    let source = kernel.source(source, OFlags::NONBLOCK);
+    let sinks = [(); 2].map(|()| kernel.sink(Object::taking(false), OFlags::empty()));
+    kernel.twist(Call::Splice, &[Twist::Stalled(50)]);
+    let options = Options {
+        tick: Some(millis(5)),
+        ..Options::default()
+    };
+    let report = fan_out(&kernel, (&source, &sinks), options, OnSinkError::Stop).unwrap();
+    assert_eq!(report.bytes(), LONG as u64);
+    assert!(kernel.elapsed() >= millis(50), "{:?}", kernel.elapsed());
+}

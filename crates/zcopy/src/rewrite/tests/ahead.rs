@@ -2,8 +2,10 @@
 
 use std::os::fd::AsFd;
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
 use crate::endpoint::Endpoint;
-use crate::rewrite::ahead::{LONG, is_worth_it};
+use crate::rewrite::ahead::{LONG, has_processor, is_worth_it};
 use crate::scripted::Scripted;
 use crate::scripted::objects::{File, Object};
 use crate::sys::OFlags;
@@ -32,4 +34,19 @@ fn a_file_with_a_mebibyte_or_more_from_its_cursor_on_is_read_ahead_and_nothing_e
         endpoint.size = Some(size);
         assert!(!is_worth_it(&endpoint));
     }
+}
+
+#[test]
+fn a_thread_that_may_run_on_one_processor_alone_reads_for_itself() {
+    let n = std::thread::available_parallelism().unwrap().get();
+    assert_eq!(has_processor(), n > 1);
+    let pinned = std::thread::spawn(|| {
+        let allowed = sched_getaffinity(None).unwrap();
+        let first = (0..CpuSet::MAX_CPU).find(|cpu| allowed.is_set(*cpu));
+        let mut one = CpuSet::new();
+        one.set(first.unwrap());
+        sched_setaffinity(None, &one).unwrap();
+        has_processor()
+    });
+    assert!(!pinned.join().unwrap());
 }

@@ -264,6 +264,12 @@ fn pipes_grow_when_much_comes() {
         let desk = &mut Desk::new();
         let report = run(&kernel, (&source, &sink), &mut Maker::Same, desk).unwrap();
         assert_eq!((report.grown_source(), report.grown_sink()), (grown, grown));
+
+        let file = kernel.source(Object::file(&patterned(n)), OFlags::empty());
+        let sink = kernel.sink(Object::taking(false), OFlags::empty());
+        let desk = &mut Desk::new();
+        let report = run(&kernel, (&file, &sink), &mut Maker::Same, desk).unwrap();
+        assert_eq!((report.grown_source(), report.grown_sink()), (None, grown));
     }
 }
 
