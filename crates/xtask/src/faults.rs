@@ -132,7 +132,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     );
     println!("{summary}");
     ensure!(faults > 0, "nothing was made to fail");
-    if options.is_whole() && args.call.is_none() && args.errno.is_none() {
+    if options.are_recorded(args.call.is_some() || args.errno.is_some()) {
         proof::record("Failing calls", &summary)?;
     }
     ensure!(wrong == 0, "{wrong} wrong outcomes");

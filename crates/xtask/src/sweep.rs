@@ -34,12 +34,16 @@ pub(crate) struct Options {
     /// List the scenarios, and run none
     #[arg(long)]
     pub(crate) list: bool,
+    /// Write the totals to docs/proof.md though only a part was run
+    #[arg(long)]
+    record: bool,
 }
 
 impl Options {
-    /// Whether everything is swept, rather than a part.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.sample.is_none() && self.scenario.is_none()
+    /// Whether the totals go to `docs/proof.md`: those of the whole do, and others on request.
+    pub(crate) fn are_recorded(&self, is_restricted: bool) -> bool {
+        let is_whole = self.sample.is_none() && self.scenario.is_none() && !is_restricted;
+        self.record || is_whole
     }
 
     /// The scenarios that are asked for.

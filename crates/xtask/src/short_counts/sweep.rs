@@ -102,7 +102,7 @@ pub(super) fn sweep(options: &Options) -> anyhow::Result<()> {
     );
     println!("{summary}");
     ensure!(lowered > 0, "no count was lowered");
-    if options.is_whole() {
+    if options.are_recorded(false) {
         proof::record("Short counts", &summary)?;
     }
     ensure!(wrong == 0, "{wrong} wrong outcomes");
