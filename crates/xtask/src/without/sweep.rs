@@ -92,8 +92,8 @@ pub(super) fn run(command: &[OsString], refusals: &[Refusal]) -> anyhow::Result<
     }
 }
 
-/// The tests of the crates that move bytes. The chores are left out: they install filters of their
-/// own.
+/// The tests of the crates that move bytes. The chores are left out, since they install filters of
+/// their own, and the examples of the documentation, of which some show a strategy at work.
 fn tests() -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
