@@ -89,6 +89,45 @@ fn the_plan_says_that_calls_for_files_need_two() {
 
 /// Where one sink must be written to, the bytes are in memory anyway, and writing them to `/dev/null` costs nothing.
 #[test]
+fn the_plan_says_what_a_private_pipe_gains_for_each_pair() {
+    let Some(dir) = Fs::Ext4.dir() else {
+        return;
+    };
+    let (source, sink) = (file_in(&dir, &pattern(1 << 20)), file_in(&dir, b""));
+    let null = File::options().write(true).open("/dev/null").unwrap();
+    let ((reader, _writer), (_reader, writer)) = (pipe(), pipe());
+    let (stream, _peer) = crate::ends::tcp();
+    let measured = |what: &str| format!("1 MiB at a time through a private pipe: measured {what}");
+    for (transfer, expected) in [
+        (
+            Transfer::new(&source, &sink),
+            measured("1.2 to 1.3 times read and write"),
+        ),
+        (
+            Transfer::new(&source, &writer),
+            measured("level with a direct splice, or ahead"),
+        ),
+        (
+            Transfer::new(&source, &null),
+            measured("1.2 times sendfile"),
+        ),
+        (
+            Transfer::new(&reader, &writer),
+            measured("2 to 7 times read and write"),
+        ),
+        (
+            Transfer::new(&stream, &sink),
+            "1 MiB at a time through a private pipe, without a copy through user space".to_owned(),
+        ),
+    ] {
+        let plan = transfer.plan().unwrap();
+        let mut candidates = plan.candidates().iter();
+        let candidate = candidates.find(|it| it.strategy() == Strategy::SplicePipe);
+        assert_eq!(candidate.unwrap().reason(), expected, "{plan}");
+    }
+}
+
+#[test]
 fn nothing_is_shared_with_dev_null_alone_beside_a_sink_that_is_written_to() {
     let (source, _writer) = pipe();
     let (_reader, other) = pipe();

@@ -10,7 +10,7 @@ use crate::records::Counting;
 use crate::scripted::draw::{DRAWN, Drawn, worlds_with};
 use crate::scripted::kernel::Scripted;
 use crate::scripted::objects::{BLOCK, Object, patterned};
-use crate::scripted::others::{Action, Interference, Target};
+use crate::scripted::others::{Action, Effect, Interference, Target};
 use crate::scripted::script::{Call, Twist};
 use crate::scripted::world::{Kind, SourceEnd, World};
 use crate::strategy::Strategy;
@@ -142,6 +142,42 @@ fn a_source_that_becomes_shorter_leaves_no_gap_on_a_local_file_system() {
         assert_eq!(report.bytes(), len as u64);
         assert!(kernel.contents(&sink) == patterned(len), "{len} bytes");
     }
+}
+
+/// Somebody has read on before the range was reserved, so that it would reach beyond the end. What is appended then is for
+/// whoever reads first.
+#[test]
+fn nothing_is_kept_reserved_beyond_the_end_of_a_shared_source() {
+    const LEN: usize = 300_000;
+    let mut n_appended = 0;
+    for nth in 0..6 {
+        let kernel = Scripted::default();
+        let source = kernel.source(Object::file(&patterned(LEN)), OFlags::empty());
+        let sink = kernel.sink(Object::file(b""), OFlags::empty());
+        let before = |call, nth, action| Interference::before(call, nth, Target::Source(0), action);
+        kernel.interfere(before(Call::Seek, nth, Action::Read(5000)));
+        kernel.interfere(before(Call::CopyFileRange, 0, Action::Append(LEN)));
+        kernel.interfere(before(Call::CopyFileRange, 0, Action::Read(700)));
+        let options = Options {
+            strategy: Some(Strategy::CopyFileRange),
+            ..Options::default()
+        };
+        transfer(&kernel, (&source, &sink), options).unwrap();
+        let state = kernel.state.borrow();
+        let read = state.deeds.iter().filter_map(|deed| match &deed.effect {
+            Effect::Read(place, bytes) => Some((*place as usize, bytes.len())),
+            _ => None,
+        });
+        let read: Vec<_> = read.collect();
+        if let [(_, 5000), (place, 700)] = read[..] {
+            assert_eq!(place, LEN, "{nth}");
+            n_appended += 1;
+        }
+    }
+    assert!(
+        n_appended > 0,
+        "somebody has read before the range was reserved"
+    );
 }
 
 #[test]
