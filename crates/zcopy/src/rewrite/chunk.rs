@@ -108,3 +108,26 @@ impl Chunk {
         self.pending = self.start..self.start;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_last_is_forgotten_and_what_came_before_stays() {
+        let mut chunk = Chunk::new();
+        chunk.room(READ)[..6].copy_from_slice(b"abcdef");
+        chunk.fill(6);
+        chunk.take(1);
+        chunk.cut(2);
+        assert_eq!(chunk.pending(), b"bcd");
+        chunk.room(READ)[..2].copy_from_slice(b"xy");
+        chunk.fill(2);
+        assert_eq!(chunk.pending(), b"bcdxy");
+        let mut next = Chunk::new();
+        next.room(READ)[..1].copy_from_slice(b"z");
+        next.fill(1);
+        next.put_in_front(&mut chunk);
+        assert_eq!((next.pending(), chunk.is_empty()), (&b"bcdxyz"[..], true));
+    }
+}

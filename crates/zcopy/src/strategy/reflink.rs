@@ -52,12 +52,12 @@ fn clone<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Called<Step
     };
     let (source, sink) = (route.source.fd, route.sink.fd);
     let size = kernel.fstat(source)?.size;
-    // What it has grown by may be reserved too.
-    route.source.endpoint.size = Some(size).filter(|&size| size > 0);
     let left = size.saturating_sub(from);
     if left == 0 {
         return Ok(Step::Eof);
     }
+    // What it has grown by may be reserved too.
+    route.source.endpoint.size = Some(size);
     let is_whole = from == 0 && to == 0 && ask.max == u64::MAX && kernel.fstat(sink)?.size == 0;
     let cloned = if is_whole && !route.sink.goes_by_cursor() && !route.source.goes_by_cursor() {
         route.calls += 1;

@@ -180,6 +180,30 @@ fn nothing_is_kept_reserved_beyond_the_end_of_a_shared_source() {
     );
 }
 
+/// What was reserved of it is gone, and the cursor, which others have moved on, is not at its end.
+#[test]
+fn a_source_that_is_cut_and_grows_again_is_read_on_where_the_cursor_is() {
+    const LEN: usize = 600_000;
+    let kernel = Scripted::default();
+    kernel.state.borrow_mut().pipe_max = 64 << 10;
+    let source = kernel.source(Object::file(&patterned(LEN)), OFlags::empty());
+    let sink = kernel.sink(Object::file(b""), OFlags::empty());
+    kernel.twist(Call::Splice, &[Twist::Straight; 2]);
+    kernel.twist(Call::Splice, &[Twist::Short(1000)]);
+    let of_source = |moment: fn(Call, usize, Target, Action) -> Interference, call, nth, action| {
+        moment(call, nth, Target::Source(0), action)
+    };
+    let before = Interference::before;
+    let reads = Action::Read(5000);
+    kernel.interfere(of_source(Interference::inside, Call::Splice, 0, reads));
+    kernel.interfere(of_source(Interference::inside, Call::Splice, 2, reads));
+    kernel.interfere(of_source(before, Call::Read, 0, Action::Truncate(500)));
+    kernel.interfere(of_source(before, Call::Read, 1, Action::Extend(LEN as u64)));
+    let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+    assert_eq!(report.bytes(), LEN as u64 - 2 * 5000);
+    assert_eq!(kernel.cursor(&source), LEN as u64);
+}
+
 #[test]
 fn what_others_read_at_a_shared_position_is_not_delivered_too() {
     let sharing = DRAWN.sharing;

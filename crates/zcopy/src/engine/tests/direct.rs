@@ -161,3 +161,45 @@ fn what_is_not_written_is_handed_back_wherever_it_fails() {
         assert!(all == patterned(LEN), "write {nth}: {n} bytes");
     }
 }
+
+/// The other opening's cursor is led by what it has written, and stands at 0 before.
+#[test]
+fn a_write_of_nothing_to_an_appending_sink_moves_no_cursor() {
+    let kernel = kernel(true);
+    let source = kernel.source(Object::file(&patterned(100)), OFlags::empty());
+    let held = vec![7; 4096];
+    let sink = kernel.sink(Object::file(&held), OFlags::DIRECT | OFlags::APPEND);
+    kernel.set_cursor(&sink, 5);
+    kernel.twist(Call::Write, &[Twist::Nothing]);
+    let error = transfer(&kernel, (&source, &sink), buffered()).unwrap_err();
+    assert_eq!((error.side(), error.bytes()), (Side::Sink, 0));
+    assert_eq!(error.kind(), std::io::ErrorKind::WriteZero);
+    assert_eq!(kernel.cursor(&sink), 5);
+    assert!(kernel.contents(&sink) == held);
+}
+
+/// A splice that is refused in the end may have written a part, and counts none of it.
+#[test]
+fn nothing_but_whole_blocks_at_whole_places_is_spliced_to_a_direct_sink() {
+    const LONG: usize = 600_000;
+    for start in [0, 100, 4096] {
+        let kernel = kernel(true);
+        let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), OFlags::DIRECT);
+        kernel.set_cursor(&sink, start);
+        let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+        assert_eq!(report.bytes(), LONG as u64);
+        assert!(kernel.contents(&sink)[start as usize..] == patterned(LONG));
+        let spliced = kernel.answers(Call::Splice);
+        assert!(
+            !spliced.is_empty() && spliced.iter().all(Result::is_ok),
+            "{spliced:?}"
+        );
+        let drained = spliced.iter().flatten().skip(1).step_by(2);
+        let is_odd = drained.copied().any(|n| n % 4096 != 0);
+        assert!(
+            !is_odd && (start != 100 || spliced.len() == 1),
+            "{start}: {spliced:?}"
+        );
+    }
+}

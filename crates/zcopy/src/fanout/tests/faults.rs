@@ -369,3 +369,17 @@ fn a_stop_leaves_no_gap_in_any_sink_that_others_write_to_too() {
         }
     }
 }
+
+#[test]
+fn a_call_for_a_pipe_that_is_no_refusal_is_told_as_it_was_met() {
+    for errno in [Errno::PIPE, Errno::IO] {
+        let kernel = Scripted::default();
+        let source = source(&kernel, false);
+        let sinks = [pipe(&kernel), file(&kernel)];
+        kernel.twist(Call::Tee, &[Twist::Straight, Twist::Fails(errno)]);
+        let error = fan_out(&kernel, (&source, &sinks), options(), OnSinkError::Stop).unwrap_err();
+        assert_eq!((error.side(), error.call()), (Side::Sink, Some("tee")));
+        assert_eq!(error.raw_os_error(), Some(errno.raw_os_error()));
+        assert_eq!(error.report().sinks()[0].strategy(), Strategy::Tee);
+    }
+}
