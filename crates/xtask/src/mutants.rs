@@ -63,24 +63,28 @@ const PASSES: [Pass; 4] = [
         caught: Outcome::CaughtByUnitTests,
         target: "--lib",
         cases: 16,
+        patience: 1,
         skipped: SLOW_UNIT_TESTS,
     },
     Pass {
         caught: Outcome::CaughtByIntegrationTests,
         target: "--test=it",
         cases: 16,
+        patience: 1,
         skipped: SLOW_INTEGRATION_TESTS,
     },
     Pass {
         caught: Outcome::CaughtByUnitTests,
         target: "--lib",
         cases: 256,
+        patience: 10,
         skipped: &[],
     },
     Pass {
         caught: Outcome::CaughtByIntegrationTests,
         target: "--test=it",
         cases: 256,
+        patience: 10,
         skipped: TIMED_TESTS,
     },
 ];
@@ -102,8 +106,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
 
-    /// Give up on the tests of one mutant after this many seconds
-    #[arg(long, value_name = "SEC", default_value_t = 900)]
+    /// Give up on the quick tests of one mutant after this many seconds, and on all of them after ten times as many
+    #[arg(long, value_name = "SEC", default_value_t = 120)]
     timeout: u32,
 
     /// Write the result to docs/proof.md
@@ -116,6 +120,8 @@ struct Pass {
     target: &'static str,
     /// Cases of each property test.
     cases: u32,
+    /// How many times as long as quick tests it may take.
+    patience: u32,
     skipped: &'static [&'static str],
 }
 
@@ -339,7 +345,7 @@ impl Tree {
             command
                 .arg(format!("--shard={index}/{len}"))
                 .args(["--sharding=slice", "--in-place", "--baseline=skip"])
-                .arg(format!("--timeout={timeout}"))
+                .arg(format!("--timeout={}", timeout * pass.patience))
                 .arg(format!("--cargo-arg={}", pass.target))
                 // libtest stops at the first failure if it may do what is not stable.
                 .arg("--cargo-arg=--config=target.'cfg(all())'.runner=['env','RUSTC_BOOTSTRAP=1']")
