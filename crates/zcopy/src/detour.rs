@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use crate::buffer::ALIGNMENT;
 use crate::end::End;
 use crate::endpoint::{Endpoint, Kind};
+use crate::fault::{Fault, Side};
 use crate::sys::{Errno, Kernel, OFlags, Patience, Result, SeekFrom};
 
 /// The second opening of one end, made when the kernel first refuses something odd, a part of a block, or
@@ -163,6 +164,23 @@ impl Detour {
     ) -> Result<usize> {
         let own = self.open(kernel, sink, OFlags::WRONLY)?.as_fd();
         kernel.write(own, Some(position), bytes, Patience::Block)
+    }
+
+    /// Closes what was opened to write.
+    ///
+    /// # Errors
+    ///
+    /// What `close(2)` says: NFS and FUSE send the last bytes then, and report what earlier writes
+    /// came to.
+    pub(crate) fn close<K: Kernel>(&mut self, kernel: &K) -> std::result::Result<(), Fault> {
+        let Opening::Open(own) = std::mem::take(&mut self.opening) else {
+            return Ok(());
+        };
+        match kernel.close(own) {
+            // Linux has closed it all the same.
+            Ok(()) | Err(Errno::INTR) => Ok(()),
+            Err(errno) => Err(Fault::new("close", Side::Sink, errno)),
+        }
     }
 
     fn open<K: Kernel>(&mut self, kernel: &K, end: &End<'_>, access: OFlags) -> Result<&OwnedFd> {

@@ -7,9 +7,12 @@
 //! Every method is one system call, without retries: an interrupted call returns [`Errno::INTR`]
 //! and the engine decides.
 
-#![allow(unsafe_code, reason = "four calls that rustix lacks; see each block")]
+#![allow(
+    unsafe_code,
+    reason = "calls that rustix lacks or calls unsafe; see each block"
+)]
 
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::Timespec;
@@ -101,6 +104,8 @@ pub(crate) trait Kernel {
     fn send_buffer_size(&self, fd: BorrowedFd<'_>) -> Result<usize>;
     /// Another descriptor of the same file, with these of its flags, in non-blocking mode, with a cursor of its own.
     fn open_again(&self, fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd>;
+    /// `close(2)`, after which the descriptor is gone, whatever the answer is.
+    fn close(&self, fd: OwnedFd) -> Result<()>;
     /// `SO_RCVTIMEO` of a source, `SO_SNDTIMEO` of a sink.
     fn socket_timeout(&self, fd: BorrowedFd<'_>, receiving: bool) -> Result<Option<Duration>>;
     /// `SO_ERROR`, which the kernel forgets when it has told it.
@@ -283,6 +288,11 @@ impl Kernel for Linux {
         let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
         let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         rustix::fs::open(path, flags, Mode::empty())
+    }
+
+    fn close(&self, fd: OwnedFd) -> Result<()> {
+        // SAFETY: the descriptor was owned, and its owner has given it up.
+        unsafe { rustix::io::try_close(fd.into_raw_fd()) }
     }
 
     fn socket_timeout(&self, fd: BorrowedFd<'_>, receiving: bool) -> Result<Option<Duration>> {

@@ -188,3 +188,21 @@ fn a_destination_that_cannot_be_examined_is_reported_with_its_own_error() {
     let expected = "zc-dircopy: copy: cannot use destination directory: Input/output error\n";
     assert_eq!(stderr(&output), expected);
 }
+
+#[test]
+fn an_error_at_the_close_of_an_output_that_was_opened_again_is_reported() {
+    if !has_program("strace") {
+        return;
+    }
+    let dir = dir_with(&pattern(300_000));
+    // zc-pv closes its own descriptor of the output after this one.
+    let strace = "strace -f -qq -o log -P $PWD/out -e inject=close:error=EIO:when=1";
+    for (line, name) in [
+        ("zc-pv -q -K in > out", "(stdout)"),
+        ("zc-pv -q -K in -o out", "out"),
+    ] {
+        let output = sh(&dir, &format!("{strace} {line}"));
+        let expected = format!("zc-pv: {name}: write error: Input/output error\n");
+        assert_eq!(stderr(&output), expected, "{line}");
+    }
+}

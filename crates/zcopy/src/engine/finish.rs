@@ -18,7 +18,11 @@ impl<K: Kernel> Engine<'_, K> {
         let tidied = self.finish_holes(&mut undelivered);
         self.route.inspect_zeros(u64::MAX);
         let released = self.release_sink();
-        let tidied = tidied.and(released).and_then(|()| self.finish_cache());
+        let closed = self.route.sink_detour.close(&self.kernel);
+        let tidied = tidied
+            .and(released)
+            .and_then(|()| self.finish_cache())
+            .and(closed);
         // The first failure is the one that counts.
         let outcome = outcome.and_then(|ended| tidied.map(|()| ended).map_err(Failure::from));
         let (source, sink) = (&self.route.source.endpoint, &self.route.sink.endpoint);

@@ -152,6 +152,11 @@ impl<K: Kernel> Fanout<'_, K> {
                 let failed = self.sink_failed(index, fault);
                 outcome = outcome.and(failed);
             }
+            let branch = &mut self.branches[index];
+            if let Err(fault) = branch.route.sink_detour.close(&self.kernel) {
+                let failed = self.sink_failed(index, fault);
+                outcome = outcome.and(failed);
+            }
         }
         outcome
     }

@@ -281,6 +281,9 @@ impl<'a, K: Kernel> Course<'a, K> {
     /// Says what was done.
     fn finish(mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
         self.sink.release(&self.kernel);
+        let closed = self.detour.close(&self.kernel);
+        // The first failure is the one that counts.
+        let outcome = outcome.and_then(|ended| closed.map(|()| ended).map_err(Failure::from));
         let mut attempts = vec![self.by_writing, self.by_tee];
         if self.plan.opening().is_none() {
             // Nothing was written but what the template left over.

@@ -298,6 +298,9 @@ impl<'a, K: Kernel, R: Rewriter> Course<'a, K, R> {
     /// Says what was done.
     fn report(mut self, outcome: Result<(), Failure>) -> Result<Report, Error> {
         self.sink.release(&self.kernel);
+        let closed = self.sink_detour.close(&self.kernel);
+        // The first failure is the one that counts.
+        let outcome = outcome.and_then(|()| closed.map_err(Failure::from));
         let attempt = Attempt {
             bytes: self.bytes,
             calls: self.calls,

@@ -23,6 +23,7 @@ pub(crate) enum Call {
     PunchHole,
     WriteOut,
     SyncData,
+    Close,
     Poll,
     /// `lseek(2)`. A script twists only those for data and holes ([`Call::SeekExtent`]).
     Seek,
@@ -140,6 +141,7 @@ impl Call {
             Call::Read
             | Call::Write
             | Call::NextDatagram
+            | Call::Close
             | Call::Poll
             | Call::Seek
             | Call::Status => return None,

@@ -203,3 +203,23 @@ fn nothing_but_whole_blocks_at_whole_places_is_spliced_to_a_direct_sink() {
         );
     }
 }
+
+/// NFS reports then that the server has refused what was written.
+#[test]
+fn an_error_at_the_close_of_the_second_opening_fails_the_transfer() {
+    for (errno, is_failure) in [(Errno::IO, true), (Errno::INTR, false)] {
+        let kernel = kernel(true);
+        let source = oddly(&kernel);
+        let sink = kernel.sink(Object::file(&[]), OFlags::DIRECT);
+        kernel.twist(Call::Close, &[Twist::Fails(errno)]);
+        let outcome = transfer(&kernel, (&source, &sink), buffered());
+        assert_eq!(kernel.answers(Call::Close), [Err(errno)]);
+        assert_eq!(kernel.contents(&sink), patterned(LEN));
+        let error = outcome.err().filter(|_| is_failure);
+        assert_eq!(error.is_some(), is_failure);
+        if let Some(error) = error {
+            assert_eq!((error.side(), error.call()), (Side::Sink, Some("close")));
+            assert_eq!(error.raw_os_error(), Some(errno.raw_os_error()));
+        }
+    }
+}

@@ -7,7 +7,7 @@ use super::{Attendants, fan_out, fan_out_attended};
 use crate::fault::Side;
 use crate::options::{OnSinkError, Options, SyncData};
 use crate::progress::Observer;
-use crate::report::{Ended, Report};
+use crate::report::{Ended, Report, SinkReport};
 use crate::scripted::Scripted;
 use crate::scripted::objects::{Object, patterned};
 use crate::scripted::others::{Action, Interference, Target};
@@ -136,7 +136,7 @@ fn a_sink_that_fails_in_any_role_after_any_step_loses_nothing() {
                         Err(error) => {
                             assert_eq!(decision, OnSinkError::Stop, "{what}");
                             assert_eq!(error.side(), Side::Sink, "{what}");
-                            let least = report.sinks().iter().map(crate::SinkReport::bytes).min();
+                            let least = report.sinks().iter().map(SinkReport::bytes).min();
                             assert_eq!(Some(report.bytes()), least, "{what}");
                         }
                         Ok(report) => {
@@ -381,5 +381,23 @@ fn a_call_for_a_pipe_that_is_no_refusal_is_told_as_it_was_met() {
         assert_eq!((error.side(), error.call()), (Side::Sink, Some("tee")));
         assert_eq!(error.raw_os_error(), Some(errno.raw_os_error()));
         assert_eq!(error.report().sinks()[0].strategy(), Strategy::Tee);
+    }
+}
+
+#[test]
+fn an_error_at_the_close_of_a_second_opening_is_that_sink_s_failure_alone() {
+    let kernel = Scripted::default();
+    let source = source(&kernel, false);
+    let direct = kernel.sink(Object::file(&[]), OFlags::DIRECT);
+    let sinks = [direct, file(&kernel)];
+    kernel.twist(Call::Close, &[Twist::Fails(Errno::IO)]);
+    let report = fan_out(&kernel, (&source, &sinks), options(), OnSinkError::Detach).unwrap();
+    let errors = report.sinks().iter().map(SinkReport::error);
+    let errors: Vec<_> = errors
+        .map(|error| error.and_then(|error| error.raw_os_error()))
+        .collect();
+    assert_eq!(errors, [Some(Errno::IO.raw_os_error()), None]);
+    for sink in &sinks {
+        assert_eq!(kernel.contents(sink), patterned(LONG));
     }
 }

@@ -108,3 +108,15 @@ fn what_the_thread_had_reserved_is_not_forgotten_with_it() {
         }
     }
 }
+
+#[test]
+fn an_error_at_the_close_of_the_second_opening_fails_the_rewriting() {
+    let kernel = Scripted::default();
+    let source = kernel.source(Object::file(&patterned(LEN)), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::DIRECT);
+    kernel.twist(Call::Close, &[Twist::Fails(Errno::IO)]);
+    let desk = &mut Desk::new();
+    let error = run(&kernel, (&source, &sink), &mut Maker::Same, desk).unwrap_err();
+    assert_eq!((error.side(), error.call()), (Side::Sink, Some("close")));
+    assert_eq!(kernel.contents(&sink), patterned(LEN));
+}
