@@ -143,7 +143,13 @@ fn copy(settings: &Settings, manner: Manner) -> Outcome {
     // Whoever stops listening does not stop the copying.
     sys::ignore_sigpipe();
     let counts = Counts::default();
-    let face = Face::new(manner, &counts);
+    let face = match Face::new(manner, &counts) {
+        Ok(face) => face,
+        Err(error) => {
+            exit::complain(&anyhow!(error));
+            return Outcome::Incomplete;
+        }
+    };
     // Before there are threads: the mask is the process's.
     let mode = Mode::from_raw_mode(0o666) - current_mask();
     let sums = match copy_tree(settings, &face, &counts, mode) {

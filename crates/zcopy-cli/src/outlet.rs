@@ -13,9 +13,16 @@ pub(crate) struct Outlet(Result<OwnedFd, Errno>);
 
 impl Outlet {
     /// Writes where the descriptor leads. One that is closed refuses everything.
-    pub(crate) fn on(fd: BorrowedFd<'_>) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// If an open descriptor cannot be duplicated.
+    pub(crate) fn on(fd: BorrowedFd<'_>) -> io::Result<Self> {
         // Above the standard descriptors.
-        Self(rustix::io::fcntl_dupfd_cloexec(fd, 3))
+        match rustix::io::fcntl_dupfd_cloexec(fd, 3) {
+            own @ (Ok(_) | Err(Errno::BADF)) => Ok(Self(own)),
+            Err(errno) => Err(errno.into()),
+        }
     }
 
     /// Writes all of it, and waits until that is taken.

@@ -56,7 +56,11 @@ pub(super) struct Face<'a> {
 impl<'a> Face<'a> {
     /// Speaks on standard error and standard output. From now on a terminal does not stop this process for writing to it in
     /// the background.
-    pub(super) fn new(manner: Manner, counts: &'a Counts) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// As [`Outlet::on`].
+    pub(super) fn new(manner: Manner, counts: &'a Counts) -> io::Result<Self> {
         sys::ignore_sigttou();
         let (stdout, stderr) = (rustix::stdio::stdout(), rustix::stdio::stderr());
         Self::on(manner, counts, stdout, stderr, Look::of_environment())
@@ -69,17 +73,17 @@ impl<'a> Face<'a> {
         stdout: BorrowedFd<'_>,
         stderr: BorrowedFd<'_>,
         look: Look,
-    ) -> Self {
+    ) -> io::Result<Self> {
         let screen = match manner {
-            Manner::Normal => Screen::on(stderr, look),
-            Manner::Quiet | Manner::Json => Screen::without_line(stderr),
+            Manner::Normal => Screen::on(stderr, look)?,
+            Manner::Quiet | Manner::Json => Screen::without_line(stderr)?,
         };
-        Self {
+        Ok(Self {
             manner,
             counts,
             screen: Mutex::new(screen),
-            stdout: Mutex::new(Outlet::on(stdout)),
-        }
+            stdout: Mutex::new(Outlet::on(stdout)?),
+        })
     }
 
     /// Says what is wrong with something, and counts it. The path is from the root.

@@ -1,5 +1,6 @@
 //! Standard error: messages, and below them a line that is drawn again and again.
 
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -31,21 +32,29 @@ pub(super) enum Screen {
 
 impl Screen {
     /// A line is drawn where the descriptor leads, if that is a terminal, and is not somebody else's just now.
-    pub(super) fn on(fd: BorrowedFd<'_>, look: Look) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// As [`Outlet::on`].
+    pub(super) fn on(fd: BorrowedFd<'_>, look: Look) -> io::Result<Self> {
         match Tty::on(fd) {
-            Ok(tty) if tty.is_terminal() && tty.is_ours() => Self::Terminal(Terminal {
+            Ok(tty) if tty.is_terminal() && tty.is_ours() => Ok(Self::Terminal(Terminal {
                 tty,
                 has_sequences: look.sequences,
                 shown: String::new(),
                 waiting: Vec::new(),
-            }),
+            })),
             _ => Self::without_line(fd),
         }
     }
 
     /// No line is drawn.
-    pub(super) fn without_line(fd: BorrowedFd<'_>) -> Self {
-        Self::Plain(Outlet::on(fd))
+    ///
+    /// # Errors
+    ///
+    /// As [`Outlet::on`].
+    pub(super) fn without_line(fd: BorrowedFd<'_>) -> io::Result<Self> {
+        Ok(Self::Plain(Outlet::on(fd)?))
     }
 
     /// Whether there is a line.

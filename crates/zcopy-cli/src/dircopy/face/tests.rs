@@ -99,7 +99,8 @@ fn on_terminal(look: Look, act: impl FnOnce(&Face<'_>, &Counts, &OwnedFd)) -> Ve
         nothing.as_fd(),
         program.as_fd(),
         look,
-    );
+    )
+    .unwrap();
     assert!(face.shows_progress());
     act(&face, &counts, &program);
     drop((face, program));
@@ -110,7 +111,7 @@ fn on_terminal(look: Look, act: impl FnOnce(&Face<'_>, &Counts, &OwnedFd)) -> Ve
 fn on_files(manner: Manner, act: impl FnOnce(&Face<'_>, &Counts)) -> (String, String) {
     let (stdout, stderr) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
     let counts = Counts::default();
-    let face = Face::on(manner, &counts, stdout.as_fd(), stderr.as_fd(), COLOURLESS);
+    let face = Face::on(manner, &counts, stdout.as_fd(), stderr.as_fd(), COLOURLESS).unwrap();
     act(&face, &counts);
     drop(face);
     (written(&stdout), written(&stderr))
@@ -224,7 +225,8 @@ fn a_standard_output_that_takes_nothing_is_an_error_but_for_who_has_nothing_to_s
     for (stdout, errno) in [(&full, libc::ENOSPC), (&closed, libc::EBADF)] {
         for manner in [Manner::Quiet, Manner::Normal, Manner::Json] {
             let (counts, stderr) = (Counts::default(), tempfile::tempfile().unwrap());
-            let face = Face::on(manner, &counts, stdout.as_fd(), stderr.as_fd(), COLOURLESS);
+            let face =
+                Face::on(manner, &counts, stdout.as_fd(), stderr.as_fd(), COLOURLESS).unwrap();
             // It does not matter yet.
             face.complain(Path::new("a"), &broken());
             let said = face.summarize(Duration::ZERO, None);
@@ -249,7 +251,7 @@ fn where_standard_error_is_no_terminal_or_nothing_is_wanted_there_is_no_progress
     let (_user, program) = terminal();
     for manner in [Manner::Quiet, Manner::Json] {
         let (counts, stdout) = (Counts::default(), tempfile::tempfile().unwrap());
-        let face = Face::on(manner, &counts, stdout.as_fd(), program.as_fd(), COLOURLESS);
+        let face = Face::on(manner, &counts, stdout.as_fd(), program.as_fd(), COLOURLESS).unwrap();
         assert_eq!(face.shows_progress(), manner == Manner::Json);
     }
 }
@@ -257,7 +259,7 @@ fn where_standard_error_is_no_terminal_or_nothing_is_wanted_there_is_no_progress
 #[test]
 fn a_terminal_does_not_stop_who_speaks_in_the_background() {
     let counts = Counts::default();
-    let _face = Face::new(Manner::Quiet, &counts);
+    let _face = Face::new(Manner::Quiet, &counts).unwrap();
     assert!(sys::is_ignored(libc::SIGTTOU));
 }
 
@@ -311,7 +313,7 @@ fn the_line_has_gone_before_the_summary_comes() {
     let shown = all_of(user);
     let counts = Counts::default();
     let fd = program.as_fd();
-    let face = Face::on(Manner::Normal, &counts, fd, fd, COLOURLESS);
+    let face = Face::on(Manner::Normal, &counts, fd, fd, COLOURLESS).unwrap();
     draw(&face, &counts);
     face.summarize(Duration::ZERO, None).unwrap();
     drop((face, program));
@@ -336,7 +338,8 @@ fn the_display_draws_until_the_end() {
         nothing.as_fd(),
         program.as_fd(),
         COLOURLESS,
-    );
+    )
+    .unwrap();
     let mut shown = Vec::new();
     thread::scope(|scope| {
         let drawing = scope.spawn(|| face.draw_until(&end, &total));
