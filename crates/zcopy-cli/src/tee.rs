@@ -201,15 +201,29 @@ fn move_all(
     outputs: &mut Vec<Output>,
     troubles: &Troubles,
 ) -> Result<(), Abandoned> {
-    let mut outcome = transfer(args, mode, outputs, None, troubles);
-    if outcome.as_ref().is_err_and(is_pair_refused) {
-        // Refused before anything moved, which costs others nothing: only now look closer.
-        let strategy = without_own_input(outputs, troubles)?;
+    let mut strategy = None;
+    let mut has_looked = false;
+    let outcome = loop {
+        let outcome = transfer(args, mode, outputs, strategy, troubles);
+        match &outcome {
+            // Refused before anything moved, which costs others nothing: only now look closer.
+            Err(error) if is_pair_refused(error) && !has_looked => {
+                has_looked = true;
+                strategy = without_own_input(outputs, troubles)?;
+            }
+            Err(error) => match unfit(error) {
+                Some(index) => {
+                    let output = outputs.remove(index);
+                    troubles.lose(&output.name, exit::cause(error))?;
+                }
+                None => break outcome,
+            },
+            Ok(_) => break outcome,
+        }
         if outputs.is_empty() {
             return Ok(());
         }
-        outcome = transfer(args, mode, outputs, strategy, troubles);
-    }
+    };
     let report = outcome.as_ref().unwrap_or_else(zcopy::Error::report);
     let mut failed: Vec<usize> = report
         .sinks()
@@ -279,10 +293,26 @@ fn transfer(
     if args.common.explain {
         exit::say(&report.to_string());
     }
-    if args.verbose {
+    if args.verbose && !has_not_begun(&outcome) {
         say_who_got_what(outputs, report);
     }
     outcome
+}
+
+fn has_not_begun(outcome: &zcopy::Result<Report>) -> bool {
+    let error = outcome.as_ref().err();
+    error.is_some_and(|error| error.report().attempts().is_empty())
+}
+
+/// The index of the output that kept the transfer from beginning, if one of several did.
+fn unfit(error: &zcopy::Error) -> Option<usize> {
+    let report = error.report();
+    // Of a sink that fails later the policy has been asked.
+    let is_unfit = error.side() == Side::Sink && report.attempts().is_empty();
+    let mut sinks = report.sinks().iter().filter(|_| is_unfit);
+    sinks
+        .find(|sink| sink.error().is_some())
+        .map(SinkReport::index)
 }
 
 /// Whether an output is what standard input comes from, and what is written would be read again.

@@ -200,7 +200,7 @@ impl Report {
         &self.attempts
     }
 
-    /// What became of each sink, if there are several: those of
+    /// How each sink ended, if there are several, in their order also where nothing has moved: those of
     /// [`also_to`](crate::Transfer::also_to) follow the first. Of a single sink there is a report if it
     /// may be [detached](crate::OnSinkError::Detach) or its
     /// [reader is watched](crate::Transfer::watch_readers), and none otherwise.

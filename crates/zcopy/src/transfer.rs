@@ -273,10 +273,11 @@ impl<'a> Transfer<'a> {
     /// See [`Plan`].
     pub fn plan(&self) -> Result<Plan> {
         if self.is_fanout() {
-            let prepared = fanout::prepare(&Linux, self.source, &self.sinks(), &self.options);
+            let sinks = self.sinks();
+            let prepared = fanout::prepare(&Linux, self.source, &sinks, &self.options);
             return prepared
                 .map(|(_, _, plan)| plan)
-                .map_err(before_anything_moved);
+                .map_err(|unprepared| unprepared.into_error(sinks.len()));
         }
         let prepared = engine::prepare(&Linux, (self.source, self.sink), &self.options);
         prepared

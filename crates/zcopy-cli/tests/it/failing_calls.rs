@@ -206,3 +206,46 @@ fn an_error_at_the_close_of_an_output_that_was_opened_again_is_reported() {
         assert_eq!(stderr(&output), expected, "{line}");
     }
 }
+
+#[test]
+fn a_copy_that_could_not_tell_of_its_errors_does_not_begin() {
+    if !has_program("strace") {
+        return;
+    }
+    let dir = dir_with(b"");
+    fs::create_dir(dir.path().join("source")).unwrap();
+    // The fourth call duplicates standard error.
+    let strace = "strace -f -qq -o log -e inject=fcntl:error=EMFILE:when=4+";
+    let output = sh(&dir, &format!("{strace} zc-dircopy -q source copy"));
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(stderr(&output), "zc-dircopy: Too many open files\n");
+    assert!(!dir.path().join("copy").exists());
+}
+
+#[test]
+fn an_output_that_cannot_be_examined_is_named_and_the_others_go_on() {
+    if !has_program("strace") {
+        return;
+    }
+    let bytes = pattern(300_000);
+    for (call, when, error) in [("fstat", "1", "EIO"), ("fcntl", "1+", "EIO")] {
+        let dir = dir_with(&bytes);
+        let inject = format!("-e inject={call}:error={error}:when={when}");
+        let strace = format!("strace -qq -o log -P $PWD/two {inject}");
+        let output = sh(
+            &dir,
+            &format!("cat in | {strace} zc-tee -v one two > three"),
+        );
+        assert_eq!(output.status.code(), Some(1), "{call}");
+        let said = stderr(&output);
+        assert!(
+            said.starts_with("zc-tee: two: Input/output error\n"),
+            "{call}: {said}"
+        );
+        assert!(said.contains("zc-tee: one: 300000 bytes"), "{call}: {said}");
+        assert!(!said.contains("zc-tee: one: 0 bytes"), "{call}: {said}");
+        for name in ["one", "three"] {
+            assert!(fs::read(dir.path().join(name)).unwrap() == bytes, "{name}");
+        }
+    }
+}

@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::{Fanout, prepare};
 use crate::end::End;
-use crate::error::{Error, Failure};
+use crate::error::Error;
 use crate::options::{OnSinkError, Options, SinkPolicy};
 use crate::progress::{Observer, Progress};
 use crate::report::{Report, SinkReport};
@@ -49,9 +49,8 @@ fn fan_out_attended(
 ) -> Outcome {
     kernel.state.borrow_mut().is_shared = true;
     let fds: Vec<BorrowedFd<'_>> = sinks.iter().map(AsFd::as_fd).collect();
-    let refused = |_: Failure| None;
-    let prepared = prepare(&kernel, source.as_fd(), &fds, &options).map_err(refused);
-    let (from, to, plan) = prepared?;
+    let prepared = prepare(&kernel, source.as_fd(), &fds, &options);
+    let (from, to, plan) = prepared.map_err(|_| None)?;
     let source = End::new(source.as_fd(), from, options.source_offset);
     let offsets = std::iter::once(options.sink_offset).chain(std::iter::repeat(None));
     let ends = fds.iter().zip(to).zip(offsets);

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use super::{Transfer, before_anything_moved};
+use super::Transfer;
 use crate::end::End;
 use crate::engine;
 use crate::error::Result;
@@ -138,7 +138,8 @@ impl<'a> Transfer<'a> {
     pub(super) fn fan_out(self) -> Result<Report> {
         let fds = self.sinks();
         let prepared = fanout::prepare(&Linux, self.source, &fds, &self.options);
-        let (mut source, mut sinks, plan) = prepared.map_err(before_anything_moved)?;
+        let (mut source, mut sinks, plan) =
+            prepared.map_err(|unprepared| unprepared.into_error(fds.len()))?;
         let again = |fd, endpoint: &mut _, side| {
             engine::open_again(&Linux, fd, endpoint, (side, &self.options))
         };

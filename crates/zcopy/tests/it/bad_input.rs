@@ -64,6 +64,26 @@ fn a_descriptor_open_the_wrong_way_is_refused() {
 }
 
 #[test]
+fn of_several_sinks_the_one_that_is_refused_is_named() {
+    let file = file(b"hello");
+    let read_only = reopen(&file, OFlags::RDONLY);
+    let zeros = File::open("/dev/zero").unwrap();
+    let (_keep, sink) = pipe();
+    let transfer = Transfer::new(&zeros, &sink).also_to(&read_only);
+    for error in [
+        transfer.plan().unwrap_err(),
+        transfer.limit(1).run().unwrap_err(),
+    ] {
+        assert_eq!((error.side(), error.bytes()), (Side::Sink, 0));
+        let sinks = error.report().sinks();
+        assert_eq!(sinks.len(), 2);
+        assert!(sinks[0].error().is_none());
+        let cause = sinks[1].error().and_then(|error| error.raw_os_error());
+        assert_eq!(cause, Some(Errno::BADF.raw_os_error()));
+    }
+}
+
+#[test]
 fn a_descriptor_that_is_only_a_path_is_refused() {
     let path = |path| -> OwnedFd {
         rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap()
