@@ -1,8 +1,39 @@
 //! Runs a program under strace, and reads strace's log.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// The calls that take names of files, and how many. strace prints names in full.
+const NAMING: &[(&str, usize)] = &[
+    ("chdir", 1),
+    ("faccessat", 1),
+    ("faccessat2", 1),
+    ("fchmodat", 1),
+    ("fchmodat2", 1),
+    ("fchownat", 1),
+    ("linkat", 2),
+    ("lstat", 1),
+    ("mkdir", 1),
+    ("mkdirat", 1),
+    ("mknodat", 1),
+    ("newfstatat", 1),
+    ("open", 1),
+    ("openat", 1),
+    ("openat2", 1),
+    ("readlink", 1),
+    ("readlinkat", 1),
+    ("rename", 2),
+    ("renameat", 2),
+    ("renameat2", 2),
+    ("rmdir", 1),
+    ("setxattr", 1),
+    ("stat", 1),
+    ("statx", 1),
+    ("unlink", 1),
+    ("unlinkat", 1),
+    ("utimensat", 1),
+];
 
 /// One system call in a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +49,40 @@ impl Call {
     /// Whether strace made it fail.
     pub(crate) fn is_injected(&self) -> bool {
         self.text.ends_with("(INJECTED)")
+    }
+
+    /// The files that the call was made on: those of its descriptors, and for a call that takes
+    /// names, those of its names in the directory `cwd` or in that of a descriptor.
+    pub(crate) fn paths(&self, cwd: &Path) -> Vec<PathBuf> {
+        let naming = NAMING.iter().find(|(call, _)| *call == self.name);
+        let n_names = naming.map_or(0, |(_, n_names)| *n_names);
+        let mut paths = Vec::new();
+        let mut rest = self.text.as_str();
+        let mut base = cwd;
+        while let Some(at) = rest.find(['<', '"'])
+            && paths.len() < n_names
+        {
+            let is_name = rest[at..].starts_with('"');
+            let text = &rest[at + 1..];
+            let Some(end) = text.find(if is_name { '"' } else { '>' }) else {
+                break;
+            };
+            let path = Path::new(&text[..end]);
+            rest = &text[end + 1..];
+            if !is_name {
+                base = path;
+            } else if end == 0 {
+                // The call is made on the descriptor.
+                paths.push(base.to_owned());
+            } else {
+                paths.push(base.join(path));
+            }
+        }
+        if paths.is_empty() {
+            let descriptors = self.descriptors().into_iter();
+            paths.extend(descriptors.map(|(_, path)| PathBuf::from(path)));
+        }
+        paths
     }
 
     /// The descriptors among the arguments, each with its path: `read(3</etc/fstab>, …)` has one.
@@ -113,6 +178,35 @@ mod tests {
         assert_eq!(calls.len(), 1);
         assert_eq!(calls[0].descriptors(), [(3, "/tmp/a b"), (15, "pipe:[7]")]);
         assert_eq!(parse("1 read(0, \"\"..., 5) = 5")[0].descriptors(), []);
+    }
+
+    #[test]
+    fn names_stand_in_the_directory_before_them() {
+        let cwd = Path::new("/w");
+        for (line, expected) in [
+            (
+                r#"openat(AT_FDCWD</w>, "a", O_RDONLY|O_CLOEXEC) = -1 EIO (Input/output error) (INJECTED)"#,
+                &["/w/a"][..],
+            ),
+            (
+                r#"renameat2(4</w/copy>, ".x", 4</w/copy>, "x", RENAME_NOREPLACE) = 0"#,
+                &["/w/copy/.x", "/w/copy/x"],
+            ),
+            (r#"unlink("pid") = 0"#, &["/w/pid"]),
+            (
+                r#"statx(3</w/a>, "", AT_EMPTY_PATH, STATX_ALL, {stx_mask=STATX_ALL}) = 0"#,
+                &["/w/a"],
+            ),
+            (
+                r#"openat2(7</w/copy>, "sub", {flags=O_RDONLY, resolve=RESOLVE_BENEATH}, 24) = 8</w/copy/sub>"#,
+                &["/w/copy/sub"],
+            ),
+            (r#"read(3</w/a>, ""..., 4096) = 5"#, &["/w/a"]),
+        ] {
+            let call = &parse(&format!("1 {line}"))[0];
+            let expected: Vec<_> = expected.iter().map(PathBuf::from).collect();
+            assert_eq!(call.paths(cwd), expected, "{line}");
+        }
     }
 
     #[test]

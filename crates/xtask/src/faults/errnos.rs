@@ -28,7 +28,7 @@ const BY_CALL: &[(&str, &str)] = &[
     ),
     (
         "write sendto sendmsg writev",
-        "EAGAIN EBADF EDQUOT EFAULT EFBIG EINVAL ENOSPC EPIPE",
+        "EAGAIN EBADF ECONNRESET EDQUOT EFAULT EFBIG EINVAL ENOSPC EPIPE",
     ),
     (
         "pread64 preadv preadv2",
@@ -91,6 +91,30 @@ const BY_CALL: &[(&str, &str)] = &[
     ("getdents64", "EBADF EINVAL ENOTDIR"),
     ("poll ppoll", "EFAULT EINVAL"),
     ("close", "EBADF EDQUOT ENOSPC"),
+    (
+        "accept4 accept",
+        "EAGAIN EBADF ECONNABORTED EINVAL EMFILE ENFILE ENOBUFS EPROTO",
+    ),
+    (
+        "connect",
+        "EACCES EADDRINUSE EADDRNOTAVAIL EAGAIN EBADF ECONNREFUSED ENETUNREACH ETIMEDOUT",
+    ),
+    (
+        "bind listen",
+        "EACCES EADDRINUSE EADDRNOTAVAIL EBADF EINVAL",
+    ),
+    (
+        "socket socketpair",
+        "EACCES EAFNOSUPPORT EINVAL EMFILE ENFILE ENOBUFS",
+    ),
+    (
+        "setsockopt getsockopt getsockname getpeername",
+        "EBADF EINVAL ENOBUFS ENOPROTOOPT ENOTCONN",
+    ),
+    ("shutdown", "EBADF EINVAL ENOTCONN"),
+    ("fadvise64", "EBADF EINVAL ESPIPE"),
+    ("clone clone3 vfork", "EAGAIN EINVAL"),
+    ("prlimit64", "EFAULT EINVAL"),
     ("flock", "EBADF EAGAIN EINVAL ENOLCK"),
 ];
 
@@ -115,9 +139,14 @@ pub(super) fn by_name(name: &str) -> Option<Errno> {
 
 const NUMBERS: &[(&str, Number)] = &[
     ("EACCES", Number::ACCESS),
+    ("EADDRINUSE", Number::ADDRINUSE),
+    ("EADDRNOTAVAIL", Number::ADDRNOTAVAIL),
+    ("EAFNOSUPPORT", Number::AFNOSUPPORT),
     ("EAGAIN", Number::AGAIN),
     ("EBADF", Number::BADF),
     ("EBUSY", Number::BUSY),
+    ("ECONNABORTED", Number::CONNABORTED),
+    ("ECONNREFUSED", Number::CONNREFUSED),
     ("ECONNRESET", Number::CONNRESET),
     ("EDQUOT", Number::DQUOT),
     ("EEXIST", Number::EXIST),
@@ -131,14 +160,18 @@ const NUMBERS: &[(&str, Number)] = &[
     ("EMFILE", Number::MFILE),
     ("EMLINK", Number::MLINK),
     ("ENAMETOOLONG", Number::NAMETOOLONG),
+    ("ENETUNREACH", Number::NETUNREACH),
     ("ENFILE", Number::NFILE),
+    ("ENOBUFS", Number::NOBUFS),
     ("ENODATA", Number::NODATA),
     ("ENODEV", Number::NODEV),
     ("ENOENT", Number::NOENT),
     ("ENOLCK", Number::NOLCK),
     ("ENOMEM", Number::NOMEM),
+    ("ENOPROTOOPT", Number::NOPROTOOPT),
     ("ENOSPC", Number::NOSPC),
     ("ENOSYS", Number::NOSYS),
+    ("ENOTCONN", Number::NOTCONN),
     ("ENOTDIR", Number::NOTDIR),
     ("ENOTEMPTY", Number::NOTEMPTY),
     ("ENOTTY", Number::NOTTY),
@@ -147,9 +180,11 @@ const NUMBERS: &[(&str, Number)] = &[
     ("EOVERFLOW", Number::OVERFLOW),
     ("EPERM", Number::PERM),
     ("EPIPE", Number::PIPE),
+    ("EPROTO", Number::PROTO),
     ("ERANGE", Number::RANGE),
     ("EROFS", Number::ROFS),
     ("ESPIPE", Number::SPIPE),
+    ("ETIMEDOUT", Number::TIMEDOUT),
     ("ETXTBSY", Number::TXTBSY),
     ("EXDEV", Number::XDEV),
 ];

@@ -12,12 +12,12 @@ use crate::strace::{self, Call};
 use crate::sweep::Ground;
 use crate::verdict::{Errno, judge};
 
-/// Calls that are not made to fail: they concern memory, threads, signals and the end of a process,
+/// Calls that are not made to fail: they concern memory, locks, signals and the end of a process,
 /// and Rust's runtime makes most.
-const LEFT_ALONE: &str = "access arch_prctl brk clock_nanosleep clone clone3 execve exit exit_group futex getpid getrandom \
-    gettid getuid kill madvise membarrier mmap mprotect mremap munmap prctl prlimit64 restart_syscall rseq rt_sigaction \
+const LEFT_ALONE: &str = "access arch_prctl brk clock_nanosleep execve exit exit_group futex getpid getrandom \
+    gettid getuid kill madvise membarrier mmap mprotect mremap munmap prctl restart_syscall rseq rt_sigaction \
     rt_sigprocmask rt_sigreturn sched_getaffinity sched_yield set_robust_list set_tid_address sigaltstack tgkill tkill \
-    umask vfork wait4 waitid";
+    umask wait4 waitid";
 
 /// The calls that move bytes inside the kernel.
 const OFFLOAD: &str = "splice,tee,sendfile,copy_file_range";

@@ -1,0 +1,142 @@
+//! Whether the messages of a run that failed name the error, the side and the file.
+
+use std::path::Path;
+
+use super::Errno;
+use super::target::{Side, Target};
+use crate::scenario::{Observed, Scenario};
+use crate::strace::Call;
+
+/// Finds mistakes in the messages of a run that failed.
+pub(super) fn mistakes(
+    scenario: &Scenario,
+    observed: &Observed,
+    injected: &[Call],
+    errno: Errno,
+    targets: &[Vec<Target>],
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if is_mute(observed, injected) {
+        return wrong;
+    }
+    let stderr = &observed.stderr;
+    if stderr.trim().is_empty() {
+        if errno.name != "EPIPE" {
+            wrong.push("it failed without a message".to_owned());
+        }
+        return wrong;
+    }
+    let program = scenario.program.name();
+    let lines = || {
+        let lines = stderr.split(['\n', '\r']);
+        lines.filter(|line| line.starts_with(program))
+    };
+    if lines().next().is_none() {
+        wrong.push("no message begins with the program's name".to_owned());
+    }
+    let is_told_otherwise = errno.name == "EPIPE"
+        || injected
+            .iter()
+            .any(|call| is_reworded(scenario, stderr, call, errno));
+    let text = errno.text();
+    let tells_error = |line: &str| is_told_otherwise || line.contains(&text);
+    if !stderr.lines().any(tells_error) {
+        wrong.push(format!("no message says '{text}'"));
+    }
+    let blamed = blamed(targets, observed, errno);
+    let is_told = |line: &str, target: &Target| {
+        let mut names = target.names.iter();
+        tells_error(line) && names.any(|name| calls_it(line, name))
+    };
+    if let Some(first) = blamed.first()
+        && !lines().any(|line| blamed.iter().any(|target| is_told(line, target)))
+    {
+        let side = match first.side {
+            Side::Input => "input",
+            Side::Output => "output",
+        };
+        let names = first.names.join(" or ");
+        wrong.push(format!("no message says it of the {side} ({names})"));
+    }
+    wrong
+}
+
+/// The inputs and outputs of which a message has to name one. None if the calls leave it open.
+fn blamed<'a>(targets: &'a [Vec<Target>], observed: &Observed, errno: Errno) -> Vec<&'a Target> {
+    let Some((first, others)) = targets.split_first() else {
+        return Vec::new();
+    };
+    match &first[..] {
+        // A program may do without the answer of some of the calls, and fail at another one.
+        [_] if others.iter().all(|targets| targets.len() == 1) => {
+            targets.iter().flatten().collect()
+        }
+        // Memory belongs to neither.
+        [_, _] if errno.name == "ENOMEM" => Vec::new(),
+        [a, b] if a.side != b.side && others.iter().all(|targets| targets == first) => {
+            // Only the reading half of a splice into a pipe that is being read can fail. Else a
+            // program that has to find out which side failed finds that the input can be read.
+            let is_pipe = observed.stdio[1].to_string_lossy().starts_with("pipe:");
+            let side = if is_pipe && errno.name != "EPIPE" {
+                Side::Input
+            } else {
+                Side::Output
+            };
+            let ends = [a, b].into_iter();
+            ends.filter(|target| target.side == side).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Whether messages themselves could not be written.
+pub(super) fn is_mute(observed: &Observed, injected: &[Call]) -> bool {
+    let writes = injected
+        .iter()
+        .filter(|call| call.name.starts_with("write"));
+    let mut descriptors = writes.flat_map(Call::descriptors);
+    descriptors.any(|(_, path)| Path::new(path) == observed.stdio[2])
+}
+
+/// Whether a program rightly reports something else than this error: what it finds when it looks
+/// for the file that is said to exist, or makes the one that is said to be missing; that a path
+/// leads out of the directory that it was to stay in; or that `O_DIRECT`, which it could not avoid
+/// then, refuses a part of a block.
+fn is_reworded(scenario: &Scenario, stderr: &str, call: &Call, errno: Errno) -> bool {
+    let avoids_direct = scenario.args.contains(&"-K");
+    match errno.name {
+        "EEXIST" => true,
+        "ENOENT" if stderr.contains("File exists") => true,
+        "EXDEV" if call.name == "openat2" => true,
+        // glibc says EAGAIN, whatever the kernel says.
+        _ if call.name.starts_with("clone") => true,
+        _ => avoids_direct && stderr.contains("Invalid argument"),
+    }
+}
+
+/// Whether a message names a file: as a word of its own, and not as the article in "Is a
+/// directory".
+fn calls_it(line: &str, name: &str) -> bool {
+    line.match_indices(name).any(|(at, _)| {
+        let (before, after) = (&line[..at], &line[at + name.len()..]);
+        let begins = [
+            ": ", "'", "\"", "(", "/", "from ", "to ", "the ", "closing ",
+        ];
+        let begins = before.is_empty() || begins.iter().any(|end| before.ends_with(end));
+        begins && !after.starts_with(|c: char| c.is_alphanumeric())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_no_part_of_another_and_no_article() {
+        assert!(calls_it("zc-cat: a: Input/output error", "a"));
+        assert!(calls_it("zc-tee: 'a': Input/output error", "a"));
+        assert!(!calls_it("zc-cat: b: Is a directory", "a"));
+        assert!(!calls_it("zc-cat: ab: Input/output error", "a"));
+        assert!(!calls_it("zc-cat: ba: Input/output error", "a"));
+    }
+}

@@ -1,0 +1,106 @@
+//! The files, pipes and sockets of a scenario that a call was made on.
+
+use std::path::Path;
+
+use crate::programs::Program;
+use crate::scenario::{Observed, STDOUT, Scenario, Stdin};
+use crate::strace::Call;
+
+/// A side of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Input,
+    Output,
+}
+
+/// An input or output of a scenario.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) side: Side,
+    /// The output's name in [`Scenario::outputs`].
+    pub(super) output: Option<&'static str>,
+    /// How messages may call it. Empty if that is not known.
+    pub(super) names: Vec<String>,
+    /// Whether the program wrote to it and owns the descriptor.
+    is_written: bool,
+    path: String,
+}
+
+impl Target {
+    /// Whether an error of `close` tells that bytes are lost.
+    pub(super) fn is_lost_with_close(&self, observed: &Observed) -> bool {
+        self.is_written && !observed.dir().join(&self.path).is_dir()
+    }
+}
+
+/// The inputs and outputs that a call was made on. Descriptors of the program's own, such as
+/// private pipes, are not among them.
+pub(super) fn of_call(scenario: &Scenario, observed: &Observed, call: &Call) -> Vec<Target> {
+    let mut targets: Vec<Target> = Vec::new();
+    for path in call.paths(&observed.dir()) {
+        if let Some(target) = of_path(scenario, observed, &path)
+            && !targets.contains(&target)
+        {
+            targets.push(target);
+        }
+    }
+    targets
+}
+
+fn of_path(scenario: &Scenario, observed: &Observed, path: &Path) -> Option<Target> {
+    let path = match path.to_str()? {
+        "/proc/self/fd/0" => &observed.stdio[0],
+        "/proc/self/fd/1" => &observed.stdio[1],
+        _ => path,
+    };
+    let is_tool = matches!(scenario.program, Program::Tool(_));
+    let output = |name: &str| {
+        let mut outputs = scenario.outputs.iter().map(|(output, _)| *output);
+        outputs.find(|output| *output == name)
+    };
+    let target = |side, output, names: &[&str], path: &str| Target {
+        side,
+        output,
+        names: names.iter().map(|name| (*name).to_owned()).collect(),
+        // The examples close files as Rust's standard library does, which ignores errors.
+        is_written: side == Side::Output && is_tool,
+        path: path.to_owned(),
+    };
+    if path == observed.stdio[1] {
+        let output = output(STDOUT)?;
+        let names: &[&str] = if scenario.is_server() {
+            &["client", "standard output"]
+        } else {
+            &[
+                "write error",
+                "standard output",
+                "(stdout)",
+                "stdout",
+                "sink",
+            ]
+        };
+        return Some(target(Side::Output, Some(output), names, STDOUT));
+    }
+    if path == observed.stdio[0] && !matches!(scenario.stdin, Stdin::Null) {
+        let names = [
+            "-",
+            "standard input",
+            "(stdin)",
+            "stdin",
+            "read error",
+            "source",
+        ];
+        return Some(target(Side::Input, None, &names, "standard input"));
+    }
+    let name = path.strip_prefix(observed.dir()).ok()?.to_str()?;
+    if let Some(output) = output(name) {
+        return Some(target(Side::Output, Some(output), &[name, "sink"], name));
+    }
+    let files = scenario.files.iter().map(|(file, _)| *file);
+    let mut inputs = files.chain(scenario.fifos.iter().map(|(fifo, _)| *fifo));
+    if inputs.any(|input| input == name) {
+        let names: &[&str] = if is_tool { &[name] } else { &[name, "source"] };
+        return Some(target(Side::Input, None, names, name));
+    }
+    None
+}
