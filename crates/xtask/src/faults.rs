@@ -29,6 +29,9 @@ pub(crate) struct Args {
     /// Inject only this error, such as EIO
     #[arg(long)]
     errno: Option<String>,
+    /// Begin only with the Nth call, as strace counts
+    #[arg(long, value_name = "N", conflicts_with = "sample")]
+    when: Option<u32>,
 }
 
 /// The counts of a sweep.
@@ -36,6 +39,8 @@ pub(crate) struct Args {
 struct Totals {
     /// Runs in which at least one call failed.
     faults: AtomicUsize,
+    /// Runs in which the program did not come to the call that was to fail.
+    unreached: AtomicUsize,
     /// Calls that failed.
     calls: AtomicUsize,
     /// Runs that ended in success all the same.
@@ -52,6 +57,13 @@ struct Piece<'a> {
     first: u32,
     /// The last one. Without it, the piece ends where the program makes no more.
     last: Option<u32>,
+}
+
+impl Piece<'_> {
+    /// The last call that a run without faults reaches.
+    fn usual_last(&self) -> u32 {
+        self.series.first + self.series.count - 1
+    }
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -88,10 +100,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     });
     // The order in which threads found them is no part of the seed.
     all.sort_by_cached_key(Series::to_string);
-    let mut work: Vec<_> = all
-        .iter()
-        .flat_map(|series| pieces(series, options))
-        .collect();
+    let mut work: Vec<_> = all.iter().flat_map(|series| pieces(series, args)).collect();
     options.draw(&mut work);
 
     let n_faults: u32 = match options.sample {
@@ -109,7 +118,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             };
             let is_reached = probe(fault, &ground, &totals)
                 .with_context(|| format!("{}: {fault}", piece.series.scenario.name()))?;
-            if !is_reached {
+            // Threads share work in another way each time: what one run does not reach, the next
+            // may.
+            if !is_reached && nth >= piece.usual_last() {
                 break;
             }
         }
@@ -120,11 +131,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let wrong = totals.wrong.into_inner();
     let summary = format!(
         "- {} scenarios, each with and without the calls that move bytes inside the kernel\n\
+         - {} runs ended before the call that was to fail\n\
          - {faults} runs with a fault, in which {} calls failed\n\
          - {} of these runs succeeded all the same, with exact bytes\n\
          - {wrong} wrong outcomes, and {} more that the standard library causes\n\
          - {}",
         scenarios.len(),
+        totals.unreached.into_inner(),
         totals.calls.into_inner(),
         totals.survived.into_inner(),
         totals.accepted.into_inner(),
@@ -132,17 +145,25 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     );
     println!("{summary}");
     ensure!(faults > 0, "nothing was made to fail");
-    if options.are_recorded(args.call.is_some() || args.errno.is_some()) {
-        proof::record("Failing calls", &summary)?;
+    let is_restricted = args.call.is_some() || args.errno.is_some() || args.when.is_some();
+    if options.are_recorded(is_restricted) {
+        proof::record(&ground.heading("Failing calls"), &summary)?;
     }
     ensure!(wrong == 0, "{wrong} wrong outcomes");
     Ok(())
 }
 
 /// One piece for the whole series, or for a sample one for each call.
-fn pieces<'a>(series: &'a Series<'a>, options: &Options) -> Vec<Piece<'a>> {
+fn pieces<'a>(series: &'a Series<'a>, args: &Args) -> Vec<Piece<'a>> {
     let first = series.first;
-    if options.sample.is_none() {
+    if let Some(nth) = args.when {
+        return vec![Piece {
+            series,
+            first: nth,
+            last: Some(nth),
+        }];
+    }
+    if args.options.sample.is_none() {
         return vec![Piece {
             series,
             first,
@@ -179,6 +200,7 @@ fn probe(fault: Fault<'_>, ground: &Ground, totals: &Totals) -> anyhow::Result<b
     let mut injected = strace::parse(&log);
     injected.retain(|found| found.name == *call && found.is_injected());
     if injected.is_empty() {
+        totals.unreached.fetch_add(1, Ordering::Relaxed);
         return Ok(false);
     }
     totals.faults.fetch_add(1, Ordering::Relaxed);
@@ -198,7 +220,13 @@ fn probe(fault: Fault<'_>, ground: &Ground, totals: &Totals) -> anyhow::Result<b
     totals.wrong.fetch_add(1, Ordering::Relaxed);
     let calls = injected.iter().take(3);
     let calls = calls.map(|call| format!("call: {}({}", call.name, call.text));
-    let how = [format!("strace -f {options}")].into_iter().chain(calls);
+    let name = scenario.name();
+    let (errno, nth) = (errno.name, fault.nth);
+    let again = format!(
+        "cargo xtask faults --scenario '{name}' --call {call} --errno {errno} --when {nth}"
+    );
+    let how = [again, format!("strace -f {options}")];
+    let how = how.into_iter().chain(calls);
     println!("{}", observed.finding(scenario, how, &wrong));
     Ok(true)
 }

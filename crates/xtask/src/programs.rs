@@ -38,6 +38,8 @@ impl Program {
 #[derive(Debug)]
 pub(crate) struct Programs {
     dir: PathBuf,
+    /// The target, if one was asked for.
+    pub(crate) target: Option<String>,
     /// The profile and the target, for people.
     pub(crate) description: String,
 }
@@ -70,9 +72,16 @@ impl Programs {
         dir.push(profile);
         let status = cargo.status().context("cargo")?;
         ensure!(status.success(), "cargo build: {status}");
-        let target = build.target.as_deref().unwrap_or("the host's target");
-        let description = format!("{profile} build for {target}");
-        Ok(Self { dir, description })
+        let description = match &build.target {
+            Some(target) => format!("{profile} build for {target}"),
+            None => format!("{profile} build for the host's target"),
+        };
+        let target = build.target.clone();
+        Ok(Self {
+            dir,
+            target,
+            description,
+        })
     }
 
     /// The path of a built program.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
 /// The page, from the root of the workspace.
 const PAGE: &str = "docs/proof.md";
@@ -55,6 +55,7 @@ fn output(program: &str, args: &[&str]) -> anyhow::Result<String> {
         .args(args)
         .output()
         .context(program.to_owned())?;
+    ensure!(output.status.success(), "{program}: {}", output.status);
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 

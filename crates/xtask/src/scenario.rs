@@ -335,11 +335,9 @@ impl Scenario {
         let limit = Timespec::try_from(Duration::from_secs(WALL_SECONDS))?;
         let has_ended = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&limit))? > 0;
         // The strace of a program that hangs, and what a program leaves running.
-        if !has_ended {
-            let _ = kill_process_group(pid, Signal::KILL);
-        }
-        let status = child.wait()?;
+        // As long as the first process is not waited for, the group's number is not used again.
         let _ = kill_process_group(pid, Signal::KILL);
+        let status = child.wait()?;
         let mut outputs = peers.finish()?;
         for (name, _) in &self.outputs {
             let path = match (*name, &self.stdout) {

@@ -1,5 +1,7 @@
 //! The scenarios that are swept, by program.
 
+use sha2::{Digest, Sha256};
+
 use crate::scenario::Scenario;
 
 mod cat;
@@ -41,4 +43,11 @@ pub(crate) fn text(len: usize) -> Vec<u8> {
         _ => format!("line {n} of a text\n").into_bytes(),
     });
     lines.take(len).collect()
+}
+
+/// The SHA-256 of some bytes, in hexadecimal digits.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    let digits = digest.iter().map(|byte| format!("{byte:02x}"));
+    digits.collect::<Vec<_>>().concat()
 }

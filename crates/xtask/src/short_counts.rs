@@ -8,8 +8,8 @@
 //! library in `LD_PRELOAD` would not see these calls. So the tracer uses ptrace(2), which sees all
 //! of them.
 //!
-//! A program that is right finishes as it does without the tracer: with the same status, the same
-//! bytes, and the same counts in its reports.
+//! A program that is right finishes as it does without the tracer: with the same status and the
+//! same bytes, and counts that are those of the bytes.
 
 use std::ffi::OsString;
 use std::fs::{self, File};

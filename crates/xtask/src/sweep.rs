@@ -1,19 +1,20 @@
 //! The common parts of the sweeps: options, programs, and several runs side by side.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
+use signal_hook::consts::{SIGINT, SIGTERM};
 use tempfile::TempDir;
 
 use crate::programs::{Build, Programs};
 use crate::scenario::Scenario;
 use crate::scenarios;
 
-/// How many runs go on side by side. Each mostly waits for its tracer.
-const WORKERS: usize = 3;
+/// How many more runs than processors go on side by side, as each waits for its tracer at times.
+const MORE_WORKERS: usize = 1;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -66,6 +67,8 @@ impl Options {
 pub(crate) struct Ground {
     pub(crate) programs: Programs,
     scratch: TempDir,
+    /// Where the scratch directory was asked for.
+    dir: Option<PathBuf>,
     start: Instant,
 }
 
@@ -85,6 +88,7 @@ impl Ground {
         Ok(Self {
             programs,
             scratch,
+            dir: options.dir.clone(),
             start,
         })
     }
@@ -93,7 +97,18 @@ impl Ground {
         self.scratch.path()
     }
 
-    /// For how long it has gone on, and on which programs.
+    /// The heading of its section in `docs/proof.md`: builds for other targets, and other
+    /// directories, have sections of their own.
+    pub(crate) fn heading(&self, part: &str) -> String {
+        let target = self.programs.target.iter();
+        let target = target.map(|target| format!(" of programs for {target}"));
+        let dir = self.dir.iter();
+        let dir = dir.map(|dir| format!(" in {}", dir.display()));
+        let words = std::iter::once(part.to_owned());
+        words.chain(target).chain(dir).collect()
+    }
+
+    /// The elapsed seconds, and the build.
     pub(crate) fn ending(&self) -> String {
         format!(
             "{} s, {}",
@@ -114,11 +129,21 @@ pub(crate) fn run_all<'a, T: Sync>(
 ) -> anyhow::Result<()> {
     let next = AtomicUsize::new(0);
     let failure = Mutex::new(Ok(()));
+    // ^C ends the sweep behind the runs under way, which leave nothing.
+    let is_interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&is_interrupted))?;
+    }
+    let n_workers = thread::available_parallelism()?.get() + MORE_WORKERS;
     thread::scope(|threads| {
-        for _ in 0..WORKERS {
+        for _ in 0..n_workers {
             threads.spawn(|| {
                 while let Some(piece) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Err(error) = probe(piece) {
+                    let outcome = match is_interrupted.load(Ordering::Relaxed) {
+                        false => probe(piece),
+                        true => Err(anyhow::anyhow!("interrupted")),
+                    };
+                    if let Err(error) = outcome {
                         next.store(work.len(), Ordering::Relaxed);
                         // A poisoned lock means a panic, which the scope passes on.
                         if let Ok(mut failure) = failure.lock() {

@@ -1,6 +1,6 @@
 //! The examples of the library.
 
-use super::{LARGE, SMALL, pattern, text};
+use super::{LARGE, SMALL, pattern, sha256, text};
 use crate::programs::Program;
 use crate::scenario::{Scenario, Stdin, Stdout, UPSTREAM};
 
@@ -11,6 +11,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     let numbered = lines.split_inclusive('\n').zip(1..);
     let numbered = numbered.map(|(line, n)| format!("{n:6}\t{line}"));
     let numbered = numbered.collect::<Vec<_>>().concat();
+    let digest = format!("{}  out\n", sha256(large));
     let (there, back) = (large.clone(), small.clone());
     vec![
         example("copy", &["a", "out"])
@@ -24,6 +25,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             .file("b", b""),
         example("hash_while_copying", &["a", "out"])
             .file("a", large)
+            .stdout(Stdout::File, digest.as_bytes())
             .writes("out", large),
         example("number_lines", &["a"])
             .file("a", lines.as_bytes())

@@ -1,6 +1,6 @@
 //! `zc-pv`.
 
-use super::{LARGE, SMALL, pattern, text};
+use super::{LARGE, SMALL, pattern, sha256, text};
 use crate::programs::Program;
 use crate::scenario::{Observed, STDOUT, Scenario, Stdin, Stdout};
 
@@ -39,7 +39,8 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             .stdout(Stdout::Pipe, large),
         pv(&["-n", "-b", "-i", "0.1", "-L", "1M"])
             .stdin(Stdin::Pipe(large.clone()))
-            .stdout(Stdout::File, large),
+            .stdout(Stdout::File, large)
+            .check(last_number_counts_what_arrived),
         pv(&["-q", "-S", "-s", "100000"])
             .stdin(cut.clone())
             .stdout(Stdout::Pipe, &large[..100_000])
@@ -65,7 +66,8 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             .stdout(Stdout::File, small),
         pv(&["-q", "--hash", "sha256", "a"])
             .file("a", large)
-            .stdout(Stdout::Pipe, large),
+            .stdout(Stdout::Pipe, large)
+            .check(digest_is_that_of_the_output),
         pv(&["-q", "-X", "a"]).file("a", large),
         pv(&["-f", "-l", "-b"])
             .stdin(Stdin::Pipe(text.clone()))
@@ -122,18 +124,58 @@ fn cursor_is_at_the_cut(_: &Scenario, observed: &Observed) -> Vec<String> {
     }
 }
 
-/// The last count is the number of bytes that have arrived, also where the transfer failed.
-fn json_counts_what_arrived(_: &Scenario, observed: &Observed) -> Vec<String> {
-    let counts = observed.stderr.lines().filter_map(|line| {
-        let (_, count) = line.split_once("\"bytes\":")?;
-        count.split([',', '}']).next()?.parse::<usize>().ok()
-    });
+/// With `-n -b` the last line is the number of bytes that have arrived, if the transfer succeeded.
+fn last_number_counts_what_arrived(scenario: &Scenario, observed: &Observed) -> Vec<String> {
     let arrived = observed.outputs.get(STDOUT).map_or(0, Vec::len);
-    let is_over = observed.stderr.contains("\"over\":true");
-    match counts.max() {
-        Some(count) if is_over && count != arrived => {
-            vec![format!("it counted {count} bytes, and {arrived} arrived")]
-        }
+    let counts = observed.stderr.lines().map_while(|line| line.parse().ok());
+    let counts: Vec<usize> = counts.collect();
+    let mut wrong = Vec::new();
+    if counts.iter().any(|count| *count > arrived) {
+        wrong.push(format!("it counted {counts:?}, and {arrived} arrived"));
+    }
+    if scenario.has_succeeded(observed) && counts.last() != Some(&arrived) {
+        wrong.push(format!("it ended with {:?} of {arrived}", counts.last()));
+    }
+    wrong
+}
+
+/// A digest is that of the bytes that have arrived, and a success tells one.
+fn digest_is_that_of_the_output(scenario: &Scenario, observed: &Observed) -> Vec<String> {
+    let arrived = observed.outputs.get(STDOUT).map_or(&[][..], Vec::as_slice);
+    let expected = format!("{}  -", sha256(arrived));
+    let is_digest = |line: &&str| line.ends_with("  -");
+    match observed.stderr.lines().find(is_digest) {
+        Some(digest) if digest != expected => vec![format!("the digest is not {expected}")],
+        None if scenario.has_succeeded(observed) => vec!["it told no digest".to_owned()],
         _ => Vec::new(),
     }
+}
+
+/// The last record counts the bytes that have arrived, also where the transfer failed. After a
+/// success the records of the files add up to it.
+fn json_counts_what_arrived(scenario: &Scenario, observed: &Observed) -> Vec<String> {
+    let count = |line: &str| {
+        let (_, count) = line.split_once("\"bytes\":")?;
+        count.split([',', '}']).next()?.parse::<usize>().ok()
+    };
+    let arrived = observed.outputs.get(STDOUT).map_or(0, Vec::len);
+    let is_success = scenario.has_succeeded(observed);
+    let lines = || observed.stderr.lines();
+    let last = lines().rfind(|line| line.contains("\"over\":true"));
+    let mut wrong = Vec::new();
+    match last.and_then(count) {
+        Some(count) if count != arrived => {
+            wrong.push(format!("it counted {count} bytes, and {arrived} arrived"));
+        }
+        None if is_success => wrong.push("no record says that it is over".to_owned()),
+        _ => {}
+    }
+    let files = lines().filter(|line| line.starts_with("{\"file\":"));
+    let of_files: usize = files.filter_map(count).sum();
+    if of_files > arrived || is_success && of_files != arrived {
+        wrong.push(format!(
+            "the files have {of_files} bytes, and {arrived} arrived"
+        ));
+    }
+    wrong
 }

@@ -74,12 +74,14 @@ fn counts_are_those_of_the_outputs(scenario: &Scenario, observed: &Observed) -> 
             count.parse::<usize>().ok()
         });
         let arrived = observed.outputs.get(name).map_or(0, Vec::len);
-        if let Some(count) = count
-            && count != arrived
-        {
-            wrong.push(format!(
+        match count {
+            Some(count) if count != arrived => wrong.push(format!(
                 "it counted {count} bytes for {name}, and {arrived} arrived"
-            ));
+            )),
+            None if scenario.has_succeeded(observed) => {
+                wrong.push(format!("it told no count for {name}"));
+            }
+            _ => {}
         }
     }
     wrong

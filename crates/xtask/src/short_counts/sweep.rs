@@ -82,8 +82,9 @@ pub(super) fn sweep(options: &Options) -> anyhow::Result<()> {
             if !wrong.is_empty() {
                 n_wrong.fetch_add(1, Ordering::Relaxed);
                 let how = format!(
-                    "cargo xtask short-counts {shortening} -- {}",
-                    scenario.name()
+                    "cargo xtask short-counts {shortening} -- {} {}",
+                    scenario.program.name(),
+                    scenario.args.join(" ")
                 );
                 let how = [how].into_iter().chain(lowered);
                 println!("{}", observed.finding(scenario, how, &wrong));
@@ -103,7 +104,7 @@ pub(super) fn sweep(options: &Options) -> anyhow::Result<()> {
     println!("{summary}");
     ensure!(lowered > 0, "no count was lowered");
     if options.are_recorded(false) {
-        proof::record("Short counts", &summary)?;
+        proof::record(&ground.heading("Short counts"), &summary)?;
     }
     ensure!(wrong == 0, "{wrong} wrong outcomes");
     Ok(())
