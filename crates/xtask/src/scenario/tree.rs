@@ -28,6 +28,8 @@ const OLD_MODE: u32 = 0o640;
 const OLD_SECONDS: u64 = 1_500_000_000;
 /// The files that the older copy has.
 const OLD_FILES: [&str; 3] = ["large", "linked", "nothing"];
+/// What a killed run left in the older copy.
+const STALE: &str = ".zc-dircopy-AbCd1234";
 /// The attribute that one file has, and its value.
 const ATTRIBUTE: &str = "user.zcopy";
 const VALUE: &[u8] = b"value";
@@ -119,6 +121,7 @@ pub(crate) fn make_source_and_old_copy(dir: &Path) -> anyhow::Result<()> {
     make_source(dir)?;
     let copy = dir.join(COPY);
     fs::create_dir(&copy)?;
+    fs::write(copy.join(STALE), OLD)?;
     for name in OLD_FILES {
         let path = copy.join(name);
         fs::write(&path, OLD)?;

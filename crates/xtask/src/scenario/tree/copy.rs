@@ -11,14 +11,28 @@ use anyhow::Context;
 use rustix::fs::lgetxattr;
 
 use super::reports::Reports;
-use super::{ATTRIBUTE, COPY, OLD, OLD_FILES, OLD_MODE, OLD_SECONDS, SOURCE, originals, sums};
+use super::{
+    ATTRIBUTE, COPY, OLD, OLD_FILES, OLD_MODE, OLD_SECONDS, SOURCE, STALE, originals, sums,
+};
 use crate::scenario::{Observed, Scenario};
+use crate::strace::Call;
+
+/// The calls by which a run finds and removes what a killed run left.
+const SWEEP_CALLS: [&str; 7] = [
+    "openat",
+    "fstat",
+    "newfstatat",
+    "getdents64",
+    "flock",
+    "unlinkat",
+    "lseek",
+];
 
 /// What stood in the destination before the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
     Nothing,
-    /// [`OLD_FILES`].
+    /// [`OLD_FILES`] and [`STALE`].
     OldFiles,
 }
 
@@ -45,11 +59,10 @@ pub(crate) fn check_replaced_copy_and_sums(_: &Scenario, observed: &Observed) ->
 }
 
 fn check(observed: &Observed, before: Before, sums: Sums) -> Vec<String> {
-    let mut wrong = Vec::new();
-    if let Err(error) = compare(observed, before, sums, &mut wrong) {
-        wrong.push(format!("the copy cannot be checked: {error:#}"));
+    match Outcome::read(observed, before, sums) {
+        Ok(outcome) => outcome.mistakes(),
+        Err(error) => vec![format!("the copy cannot be checked: {error:#}")],
     }
-    wrong
 }
 
 /// An entry of a tree.
@@ -88,99 +101,168 @@ enum Verdict {
     },
 }
 
-fn compare(
-    observed: &Observed,
+/// A run, and what it left behind.
+#[derive(Debug)]
+struct Outcome {
+    code: Option<i32>,
+    reports: Reports,
+    /// The calls that were made to fail.
+    injected: Vec<Call>,
+    source: Tree,
+    /// Empty if there is no copy.
+    copy: Tree,
     before: Before,
     sums: Sums,
-    wrong: &mut Vec<String>,
-) -> anyhow::Result<()> {
-    let code = observed.status.and_then(|status| status.code());
-    if code.is_some_and(|code| code > 1) {
-        wrong.push("the status is neither 0 nor 1".to_owned());
+}
+
+impl Outcome {
+    fn read(observed: &Observed, before: Before, sums: Sums) -> anyhow::Result<Self> {
+        let copy = observed.dir().join(COPY);
+        Ok(Self {
+            code: observed.status.and_then(|status| status.code()),
+            reports: Reports::new(&observed.stderr, observed.is_heard()),
+            injected: observed.injected(),
+            source: read_tree(&observed.dir().join(SOURCE))?,
+            copy: if copy.exists() {
+                read_tree(&copy)?
+            } else {
+                Tree::new()
+            },
+            before,
+            sums,
+        })
     }
-    let is_success = code == Some(0);
-    let reports = Reports::new(&observed.stderr, observed.is_heard());
-    let source = read_tree(&observed.dir().join(SOURCE))?;
-    let copy = match observed.dir().join(COPY) {
-        copy if copy.exists() => read_tree(&copy)?,
-        _ => Tree::new(),
-    };
-    for (name, original) in originals() {
-        if source
-            .get(&name)
-            .is_none_or(|(node, _)| node.bytes != original.bytes)
-        {
-            wrong.push(format!("{} of the source has changed", name.display()));
-        }
+
+    fn is_success(&self) -> bool {
+        self.code == Some(0)
     }
-    // A file system that is said to have no attributes has none to be kept.
-    let hides_attributes = observed.injected().iter().any(|call| {
-        let is_listing = call.name.ends_with("listxattr");
-        let is_reading = call.name.ends_with("getxattr");
-        let says = |errno| call.text.contains(errno);
-        is_listing && (says("EOPNOTSUPP") || says("ENOSYS")) || is_reading && says("ENODATA")
-    });
-    let mut whole = BTreeSet::new();
-    for (name, (new, _)) in &source {
-        let mut new = new.clone();
-        let found = copy.get(name).map(|(found, _)| found);
-        if hides_attributes && found.is_some_and(|found| found.attribute.is_none()) {
-            new.attribute = None;
+
+    /// Lists what is wrong.
+    fn mistakes(&self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        if self.code.is_some_and(|code| code > 1) {
+            wrong.push("the status is neither 0 nor 1".to_owned());
         }
-        let verdict = if is_success {
-            Verdict::Success
-        } else {
-            Verdict::Failure {
-                names_failure: reports.name_failure_of(name),
-                names_attribute: names_attribute(&reports, &copy, name),
+        for (name, original) in originals() {
+            let found = self.source.get(&name);
+            if found.is_none_or(|(node, _)| node.bytes != original.bytes) {
+                wrong.push(format!("{} of the source has changed", name.display()));
             }
-        };
-        let old = (before == Before::OldFiles)
-            .then(|| old_node(name))
-            .flatten();
-        let found_wrong = judge(&new, old.as_ref(), found, verdict);
-        let shown = name.display();
-        wrong.extend(
-            found_wrong
-                .into_iter()
-                .map(|text| format!("{shown} {text}")),
-        );
-        // A message about a file that is whole may explain why it has no line.
-        let is_whole =
-            found.is_some_and(|found| found.kind == Kind::File && found.bytes == new.bytes);
-        if is_whole
-            && !matches!(
-                verdict,
-                Verdict::Failure {
-                    names_failure: true,
-                    ..
-                }
-            )
-        {
-            whole.insert(name.clone());
+        }
+        for (name, (new, _)) in &self.source {
+            let found = self.copy.get(name).map(|(found, _)| found);
+            let mut new = new.clone();
+            if self.hides_attributes() && found.is_some_and(|found| found.attribute.is_none()) {
+                new.attribute = None;
+            }
+            let old = match self.before {
+                Before::Nothing => None,
+                Before::OldFiles => old_node(name),
+            };
+            let shown = match name.to_str() {
+                Some("") => "the root".into(),
+                _ => name.to_string_lossy(),
+            };
+            let mistakes = judge(&new, old.as_ref(), found, self.verdict(name));
+            wrong.extend(mistakes.iter().map(|text| format!("{shown} {text}")));
+        }
+        wrong.extend(self.leftovers());
+        if self.is_success() {
+            wrong.extend(compare_links(&self.source, &self.copy));
+        }
+        wrong.extend(self.mistakes_of_sums());
+        wrong
+    }
+
+    fn verdict(&self, name: &Path) -> Verdict {
+        if self.is_success() {
+            return Verdict::Success;
+        }
+        Verdict::Failure {
+            names_failure: self.reports.name_failure_of(name),
+            names_attribute: self.names_attribute(name),
         }
     }
-    let is_sum_file = |name: &Path| sums == Sums::Written && sums::is_sum_file(name);
-    let left = copy
-        .keys()
-        .filter(|name| !source.contains_key(*name) && !is_sum_file(name));
-    wrong.extend(left.map(|name| format!("{} was left behind", name.display())));
-    if is_success {
-        wrong.extend(compare_links(&source, &copy));
+
+    /// Whether a message names this entry, or another name of its file, and an attribute that was
+    /// not kept. A directory that could not be filled keeps none.
+    fn names_attribute(&self, name: &Path) -> bool {
+        let Some((node, inode)) = self.copy.get(name) else {
+            return false;
+        };
+        let mut names = self.copy.iter().filter(|(_, (_, other))| inode == other);
+        names.any(|(name, _)| self.reports.name_attribute_of(name))
+            || node.kind == Kind::Directory && self.reports.name_unused_directory(name)
     }
-    let sum_files: Vec<_> = copy.iter().filter(|(name, _)| is_sum_file(name)).collect();
-    if sum_files.len() > 1 || is_success && sums == Sums::Written && sum_files.is_empty() {
-        wrong.push(format!("there are {} sum files", sum_files.len()));
+
+    /// Whether the program was told that the source has no extended attributes.
+    fn hides_attributes(&self) -> bool {
+        self.injected.iter().any(|call| {
+            let says = |errno| call.text.contains(errno);
+            let lists_none = says("EOPNOTSUPP") || says("ENOSYS");
+            call.name.ends_with("listxattr") && lists_none
+                || call.name.ends_with("getxattr") && says("ENODATA")
+        })
     }
-    let files = copy.iter().filter(|(_, (node, _))| node.kind == Kind::File);
-    let files = files
-        .map(|(name, (node, _))| (name.clone(), node.bytes.clone()))
-        .collect();
-    for (_, (node, _)) in sum_files {
-        let text = str::from_utf8(&node.bytes).context("a sum file")?;
-        wrong.extend(sums::judge(text, &files, &whole));
+
+    fn is_sum_file(&self, name: &Path) -> bool {
+        self.sums == Sums::Written && sums::is_sum_file(name)
     }
-    Ok(())
+
+    /// Finds entries of the copy that the source has not. What a killed run left there is removed,
+    /// unless a call fails that this takes, or the run does not begin.
+    fn leftovers(&self) -> Vec<String> {
+        let mut calls = self.injected.iter();
+        let may_stay = calls.any(|call| SWEEP_CALLS.contains(&&call.name[..]))
+            || self.reports.name_unused_directory(Path::new(""));
+        let may_stay = may_stay && self.before == Before::OldFiles;
+        let names = self.copy.keys().filter(|name| {
+            let is_excused = self.is_sum_file(name) || may_stay && *name == Path::new(STALE);
+            !self.source.contains_key(*name) && !is_excused
+        });
+        names
+            .map(|name| format!("{} was left behind", name.display()))
+            .collect()
+    }
+
+    /// Checks that one sum file lists every file that was copied, and nothing false. A run that
+    /// fails may lose it, and then a message says so.
+    fn mistakes_of_sums(&self) -> Vec<String> {
+        if self.sums == Sums::Omitted {
+            return Vec::new();
+        }
+        let mut copied = BTreeSet::new();
+        for (name, (new, _)) in &self.source {
+            let found = self.copy.get(name);
+            let is_whole = found.is_some_and(|(found, _)| found.bytes == new.bytes);
+            // A message about a file that is whole explains why it has no line.
+            if new.kind == Kind::File
+                && is_whole
+                && (self.is_success() || !self.reports.name_failure_of(name))
+            {
+                copied.insert(name.clone());
+            }
+        }
+        let files = self.copy.iter();
+        let files = files.filter(|(_, (node, _))| node.kind == Kind::File);
+        let files = files.map(|(name, (node, _))| (name.clone(), node.bytes.clone()));
+        let files = files.collect();
+        let mut found = self.copy.iter().filter(|(name, _)| self.is_sum_file(name));
+        let Some((_, (sum_file, _))) = found.next() else {
+            let is_explained = copied.is_empty() || self.reports.name_lost_sum_file();
+            return if !self.is_success() && is_explained {
+                Vec::new()
+            } else {
+                vec!["there is no sum file, and no message tells why".to_owned()]
+            };
+        };
+        let text = String::from_utf8_lossy(&sum_file.bytes);
+        let mut wrong = sums::judge(&text, &files, &copied);
+        if found.next().is_some() {
+            wrong.push("there is more than one sum file".to_owned());
+        }
+        wrong
+    }
 }
 
 /// Compares an entry of the copy with the source's, and with what stood there before: it is one of
@@ -243,17 +325,6 @@ fn judge(new: &Node, old: Option<&Node>, found: Option<&Node>, verdict: Verdict)
         wrong.push(format!("has the laxer mode {:o}", found.mode));
     }
     wrong
-}
-
-/// Whether a message names this entry, or another name of its file, and an attribute that was not
-/// kept. A directory that could not be filled keeps none.
-fn names_attribute(reports: &Reports, copy: &Tree, name: &Path) -> bool {
-    let Some((node, inode)) = copy.get(name) else {
-        return false;
-    };
-    let mut names = copy.iter().filter(|(_, (_, other))| inode == other);
-    names.any(|(name, _)| reports.name_attribute_of(name))
-        || node.kind == Kind::Directory && reports.name_unused_directory(name)
 }
 
 /// Finds names that are one file in the source and two in the copy, or the other way round.
@@ -329,77 +400,4 @@ fn read_node(path: &Path) -> anyhow::Result<(Node, u64)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SILENT: Verdict = Verdict::Failure {
-        names_failure: false,
-        names_attribute: false,
-    };
-    const FAILED: Verdict = Verdict::Failure {
-        names_failure: true,
-        names_attribute: false,
-    };
-    const KEEPS_NOT_ALL: Verdict = Verdict::Failure {
-        names_failure: false,
-        names_attribute: true,
-    };
-
-    fn file(bytes: &[u8], mode: u32) -> Node {
-        Node {
-            kind: Kind::File,
-            bytes: bytes.to_vec(),
-            mode,
-            modified: SystemTime::UNIX_EPOCH,
-            attribute: Some(b"value".to_vec()),
-        }
-    }
-
-    /// How many mistakes there are in a file that was `old` and should be `new`.
-    fn n_wrong(found: Option<&Node>, verdict: Verdict) -> usize {
-        let (new, old) = (file(b"new", 0o600), file(b"old", 0o640));
-        judge(&new, Some(&old), found, verdict).len()
-    }
-
-    #[test]
-    fn a_file_is_new_or_reported_and_old_but_never_missing() {
-        let (new, old) = (file(b"new", 0o600), file(b"old", 0o640));
-        for verdict in [Verdict::Success, SILENT, FAILED, KEEPS_NOT_ALL] {
-            assert_eq!(n_wrong(Some(&new), verdict), 0, "{verdict:?}");
-            assert_eq!(n_wrong(None, verdict), 1, "{verdict:?}");
-            assert_eq!(n_wrong(Some(&file(b"ne", 0o600)), verdict), 1);
-            let n = usize::from(verdict != FAILED);
-            assert_eq!(n_wrong(Some(&old), verdict), n, "{verdict:?}");
-        }
-        assert_eq!(n_wrong(Some(&file(b"old", 0o600)), FAILED), 1);
-    }
-
-    #[test]
-    fn a_file_that_was_not_there_is_missing_only_with_a_message() {
-        let new = file(b"new", 0o600);
-        for (verdict, n) in [(Verdict::Success, 1), (SILENT, 1), (FAILED, 0)] {
-            assert_eq!(judge(&new, None, None, verdict).len(), n, "{verdict:?}");
-        }
-    }
-
-    #[test]
-    fn attributes_are_kept_or_reported_and_no_mode_is_laxer() {
-        let new = file(b"new", 0o600);
-        let without = Node {
-            attribute: None,
-            ..new.clone()
-        };
-        let later = Node {
-            modified: SystemTime::now(),
-            ..new.clone()
-        };
-        for found in [&without, &later, &file(b"new", 0o400)] {
-            assert_eq!(n_wrong(Some(found), Verdict::Success), 1);
-            assert_eq!(n_wrong(Some(found), SILENT), 1);
-            assert_eq!(n_wrong(Some(found), KEEPS_NOT_ALL), 0);
-        }
-        for mode in [0o644, 0o700, 0o4600] {
-            assert_eq!(n_wrong(Some(&file(b"new", mode)), KEEPS_NOT_ALL), 1);
-        }
-    }
-}
+mod tests;

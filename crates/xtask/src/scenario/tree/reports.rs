@@ -64,6 +64,19 @@ impl Reports {
             })
     }
 
+    /// Whether a message says that there is no sum file.
+    pub(super) fn name_lost_sum_file(&self) -> bool {
+        let texts = [
+            "cannot write the sum file",
+            "cannot bring the copy to the disk",
+        ];
+        !self.is_complete
+            || self.messages.iter().any(|message| {
+                is_about(message, Path::new(""))
+                    && texts.iter().any(|text| message.text.starts_with(text))
+            })
+    }
+
     /// Whether a message says that this entry was not copied: it names the entry, or a directory
     /// above it whose entries were left out, or what kept the run from beginning.
     pub(super) fn name_failure_of(&self, name: &Path) -> bool {
