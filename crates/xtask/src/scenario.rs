@@ -16,6 +16,7 @@ use rustix::time::Timespec;
 use tempfile::TempDir;
 
 use crate::programs::{Program, Programs};
+use crate::strace::{self, Call};
 use peers::Peers;
 
 mod peers;
@@ -100,8 +101,15 @@ pub(crate) struct Scenario {
     /// directory.
     pub(crate) outputs: Vec<(&'static str, Expected)>,
     pub(crate) check: Option<Check>,
-    /// Whether the program is to fail without any fault.
-    pub(crate) fails: bool,
+    /// The outcome without any fault, if that is a failure.
+    pub(crate) usual_failure: Option<Failure>,
+}
+
+/// The exact outcome of a program that fails with status 1.
+#[derive(Debug, Clone)]
+pub(crate) struct Failure {
+    pub(crate) stdout: String,
+    pub(crate) stderr: &'static str,
 }
 
 /// The results of a run.
@@ -142,6 +150,21 @@ impl Observed {
         lines.join("\n  ")
     }
 
+    /// The calls that strace made fail. Without strace there are none.
+    fn injected(&self) -> Vec<Call> {
+        let log = fs::read(self.scratch.path().join("log")).unwrap_or_default();
+        let mut calls = strace::parse(&String::from_utf8_lossy(&log));
+        calls.retain(Call::is_injected);
+        calls
+    }
+
+    /// Whether no write to standard error was made to fail, so that every message is known.
+    fn is_heard(&self) -> bool {
+        let calls = self.injected();
+        let mut descriptors = calls.iter().flat_map(Call::descriptors);
+        descriptors.all(|(_, path)| Path::new(path) != self.stdio[2])
+    }
+
     /// The directory that the program ran in.
     pub(crate) fn dir(&self) -> PathBuf {
         self.scratch.path().join("dir")
@@ -161,7 +184,7 @@ impl Scenario {
             prepare: None,
             outputs: Vec::new(),
             check: None,
-            fails: false,
+            usual_failure: None,
         }
     }
 
@@ -218,9 +241,15 @@ impl Scenario {
         self
     }
 
-    /// Says that the program fails without any fault.
-    pub(crate) fn fails(mut self) -> Self {
-        self.fails = true;
+    /// Collects standard output, which `check` judges.
+    pub(crate) fn collects(mut self, stdout: Stdout) -> Self {
+        self.stdout = stdout;
+        self
+    }
+
+    /// Says that the program fails without any fault, and prints exactly this.
+    pub(crate) fn fails(mut self, stdout: String, stderr: &'static str) -> Self {
+        self.usual_failure = Some(Failure { stdout, stderr });
         self
     }
 
@@ -250,7 +279,19 @@ impl Scenario {
         // A tracer reports a signal as shells do.
         let by_signal = [status.signal(), status.code().map(|code| code - 128)];
         let has_no_reader = self.is_endless() && by_signal.contains(&Some(Signal::PIPE.as_raw()));
-        status.success() != self.fails || has_no_reader
+        let is_usual = match &self.usual_failure {
+            None => status.success(),
+            Some(Failure { stdout, stderr }) => {
+                let found = observed.outputs.get(STDOUT).map(Vec::as_slice);
+                // strace writes its own messages there.
+                let lines = observed.stderr.lines();
+                let messages = lines.filter(|line| !line.starts_with("strace: "));
+                status.code() == Some(1)
+                    && found == Some(stdout.as_bytes())
+                    && messages.eq(stderr.lines())
+            }
+        };
+        is_usual || has_no_reader
     }
 
     /// The scenario in one line, as a shell would have it.

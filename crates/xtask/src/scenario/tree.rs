@@ -1,62 +1,119 @@
-//! The trees that `zc-dircopy` copies, and what must be true of a copy, whole or not.
+//! The trees that `zc-dircopy` copies and checks, and the rules for what it leaves behind.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use anyhow::Context;
 use rustix::fs::{XattrFlags, setxattr};
-use sha2::{Digest, Sha256};
 
-use super::{Observed, Scenario};
 use crate::scenarios::{pattern, text};
+
+pub(crate) use check::{DAMAGED_WARNING, check_damaged, check_whole, damaged_lines};
+pub(crate) use copy::{check_copy, check_copy_and_sums, check_replaced_copy_and_sums};
+
+mod check;
+mod copy;
+mod reports;
+mod sums;
 
 /// The tree that is copied, and its copy, in the program's directory.
 const SOURCE: &str = "source";
 const COPY: &str = "copy";
-/// How the names of sum files begin.
-const SUMS: &str = "shasum.";
-/// The contents of files in a copy that is older than the source.
+/// The contents, mode and time of files in a copy that is older than the source.
 const OLD: &[u8] = b"what was there before\n";
-/// An attribute of one file.
+const OLD_MODE: u32 = 0o640;
+const OLD_SECONDS: u64 = 1_500_000_000;
+/// The files that the older copy has.
+const OLD_FILES: [&str; 3] = ["large", "linked", "nothing"];
+/// What a killed run left in the older copy.
+const STALE: &str = ".zc-dircopy-AbCd1234";
+/// The attribute that one file has, and its value.
 const ATTRIBUTE: &str = "user.zcopy";
+const VALUE: &[u8] = b"value";
+/// The name of the sum file in a tree that is checked.
+const SUM_FILE: &str = "shasum.2026-01-01.00.00.00.txt";
+/// The file whose bytes differ from its digest in a damaged tree.
+const DAMAGED: &str = "sub/text";
+/// The directories of the source, with their modes. Parents come before children.
+const DIRECTORIES: [(&str, u32); 4] = [
+    ("", 0o755),
+    ("empty", 0o711),
+    ("sub", 0o750),
+    ("sub/deep", 0o700),
+];
+
+/// A regular file of the source.
+struct Original {
+    bytes: Vec<u8>,
+    mode: u32,
+    modified: SystemTime,
+}
+
+/// The regular files of the source by name. `linked` and `sub/text` are one file.
+fn originals() -> BTreeMap<PathBuf, Original> {
+    let mut sparse = vec![0; 516 * 1024];
+    sparse[..4_096].copy_from_slice(&pattern(4_096));
+    sparse[512 * 1024..].copy_from_slice(&pattern(4_096));
+    let files = [
+        ("large", pattern(300_000), 0o644, 1_700_000_000),
+        ("linked", text(5_000), 0o664, 1_600_000_000),
+        ("nothing", Vec::new(), 0o444, 1_650_000_000),
+        ("sparse", sparse, 0o755, 1_660_000_000),
+        ("sub/deep/secret", pattern(20_000), 0o600, 1_670_000_000),
+        ("sub/text", text(5_000), 0o664, 1_600_000_000),
+    ];
+    let files = files.map(|(name, bytes, mode, seconds)| {
+        let modified = SystemTime::UNIX_EPOCH + Duration::new(seconds, 123_456_789);
+        let original = Original {
+            bytes,
+            mode,
+            modified,
+        };
+        (PathBuf::from(name), original)
+    });
+    files.into_iter().collect()
+}
 
 /// Makes a tree with everything that `zc-dircopy` treats differently.
 pub(crate) fn make_source(dir: &Path) -> anyhow::Result<()> {
     let source = dir.join(SOURCE);
-    for sub in ["", "empty", "sub", "sub/deep"] {
-        fs::create_dir(source.join(sub))?;
+    for (name, _) in DIRECTORIES {
+        fs::create_dir(source.join(name))?;
     }
-    fs::write(source.join("large"), pattern(300_000))?;
-    fs::write(source.join("nothing"), b"")?;
-    fs::write(source.join("sub/text"), text(5_000))?;
-    fs::write(source.join("sub/deep/secret"), pattern(20_000))?;
-    fs::set_permissions(
-        source.join("sub/deep/secret"),
-        fs::Permissions::from_mode(0o600),
-    )?;
-    let mut sparse = File::create(source.join("sparse"))?;
-    sparse.write_all(&pattern(4_096))?;
-    sparse.seek(SeekFrom::Start(512 * 1024))?;
-    sparse.write_all(&pattern(4_096))?;
+    for (name, original) in originals() {
+        let path = source.join(&name);
+        match name.to_str() {
+            Some("linked") => continue,
+            Some("sparse") => write_sparse(&path, &original.bytes)?,
+            _ => fs::write(&path, &original.bytes)?,
+        }
+        if name == Path::new("large") {
+            // tmpfs has such attributes since Linux 6.6 alone.
+            let _ = setxattr(&path, ATTRIBUTE, VALUE, XattrFlags::empty());
+        }
+        File::open(&path)?.set_modified(original.modified)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(original.mode))?;
+    }
     fs::hard_link(source.join("sub/text"), source.join("linked"))?;
     symlink("sub/text", source.join("symbolic"))?;
-    // tmpfs has such attributes since Linux 6.6 alone.
-    let _ = setxattr(
-        source.join("large"),
-        ATTRIBUTE,
-        b"value",
-        XattrFlags::empty(),
-    );
-    for (name, age) in [("large", 100), ("sub/text", 2_000), ("sub", 30_000)] {
-        let time = SystemTime::now() - Duration::from_secs(age);
-        File::open(source.join(name))?.set_modified(time)?;
+    for (nth, (name, mode)) in DIRECTORIES.into_iter().enumerate() {
+        let path = source.join(name);
+        let time = SystemTime::UNIX_EPOCH + Duration::new(1_400_000_000 + nth as u64, 987_654_321);
+        File::open(&path)?.set_modified(time)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
     }
     Ok(())
+}
+
+/// Writes the first and the last block, and leaves a hole between them.
+fn write_sparse(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(&bytes[..4_096])?;
+    file.seek(SeekFrom::Start(512 * 1024))?;
+    Ok(file.write_all(&bytes[512 * 1024..])?)
 }
 
 /// Makes the tree, and an older copy of some of it.
@@ -64,13 +121,13 @@ pub(crate) fn make_source_and_old_copy(dir: &Path) -> anyhow::Result<()> {
     make_source(dir)?;
     let copy = dir.join(COPY);
     fs::create_dir(&copy)?;
-    for name in ["large", "linked", "nothing"] {
-        fs::write(copy.join(name), OLD)?;
-        let time = SystemTime::now() - Duration::from_secs(1_000_000);
-        File::options()
-            .write(true)
-            .open(copy.join(name))?
-            .set_modified(time)?;
+    fs::write(copy.join(STALE), OLD)?;
+    for name in OLD_FILES {
+        let path = copy.join(name);
+        fs::write(&path, OLD)?;
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(OLD_SECONDS);
+        File::open(&path)?.set_modified(time)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(OLD_MODE))?;
     }
     Ok(())
 }
@@ -79,161 +136,19 @@ pub(crate) fn make_source_and_old_copy(dir: &Path) -> anyhow::Result<()> {
 pub(crate) fn make_summed_copy(dir: &Path) -> anyhow::Result<()> {
     make_source(dir)?;
     fs::rename(dir.join(SOURCE), dir.join(COPY))?;
-    let mut sums = File::create(dir.join(COPY).join("shasum.2026-01-01.00.00.00.txt"))?;
-    for name in names_below(&dir.join(COPY))? {
-        let path = dir.join(COPY).join(&name);
-        if path.symlink_metadata()?.is_file() && !is_sum_file(&name) {
-            writeln!(sums, "{}  {}", digest(&fs::read(path)?), name.display())?;
-        }
+    let mut sums = File::create(dir.join(COPY).join(SUM_FILE))?;
+    for (name, original) in originals() {
+        let digest = sums::digest(&original.bytes);
+        writeln!(sums, "{digest}  {}", name.display())?;
     }
     Ok(())
 }
 
-/// The same, with one file whose bytes have changed since.
+/// Makes such a copy, and changes the bytes of one file.
 pub(crate) fn make_damaged_copy(dir: &Path) -> anyhow::Result<()> {
     make_summed_copy(dir)?;
-    Ok(fs::write(dir.join(COPY).join("sub/text"), text(4_999))?)
-}
-
-/// Checks a copy after a run that made digests.
-pub(crate) fn check_copy_and_sums(scenario: &Scenario, observed: &Observed) -> Vec<String> {
-    let mut wrong = check_copy(scenario, observed);
-    match check_sums(observed) {
-        Ok(found) => wrong.extend(found),
-        Err(error) => wrong.push(format!("the copy cannot be checked: {error:#}")),
-    }
-    wrong
-}
-
-/// Checks a copy after a run: its files are the source's or as old as before, and after success
-/// they are all there.
-pub(crate) fn check_copy(_: &Scenario, observed: &Observed) -> Vec<String> {
-    let mut wrong = Vec::new();
-    if let Err(error) = compare(observed, &mut wrong) {
-        wrong.push(format!("the copy cannot be checked: {error:#}"));
-    }
-    wrong
-}
-
-fn compare(observed: &Observed, wrong: &mut Vec<String>) -> anyhow::Result<()> {
-    let is_success = observed.status.is_some_and(|status| status.success());
-    let (source, copy) = (observed.dir().join(SOURCE), observed.dir().join(COPY));
-    let originals = names_below(&source)?;
-    for name in &originals {
-        let (from, to) = (source.join(name), copy.join(name));
-        let shown = name.display();
-        let expected = from.symlink_metadata()?;
-        let Ok(found) = to.symlink_metadata() else {
-            if is_success {
-                wrong.push(format!("{shown} was not copied, and the status is 0"));
-            }
-            continue;
-        };
-        if expected.file_type() != found.file_type() {
-            wrong.push(format!("{shown} is of another type"));
-            continue;
-        }
-        if expected.is_symlink() && fs::read_link(&from)? != fs::read_link(&to)? {
-            wrong.push(format!("{shown} leads elsewhere"));
-        }
-        if expected.is_file() {
-            let bytes = fs::read(&to)?;
-            let is_old = bytes == OLD;
-            if bytes != fs::read(&from)? && (is_success || !is_old) {
-                wrong.push(format!("{shown} is neither the source's nor as it was"));
-            }
-        }
-        if is_success && !expected.is_symlink() {
-            let differs = [
-                (
-                    "mode",
-                    u64::from(expected.mode()) != u64::from(found.mode()),
-                ),
-                ("time", expected.modified()? != found.modified()?),
-            ];
-            for (what, differs) in differs {
-                if differs && !observed.stderr.contains(&shown.to_string()) {
-                    wrong.push(format!("{shown} has another {what}, and nothing was said"));
-                }
-            }
-        }
-    }
-    if copy.exists() {
-        for name in names_below(&copy)? {
-            if !originals.contains(&name) && !is_sum_file(&name) {
-                let injected = if is_success {
-                    ", and the status is 0"
-                } else {
-                    ""
-                };
-                wrong.push(format!("{} was left behind{injected}", name.display()));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Whether each line of each sum file is true, and after success each file has a line.
-fn check_sums(observed: &Observed) -> anyhow::Result<Vec<String>> {
-    let mut wrong = Vec::new();
-    let copy = observed.dir().join(COPY);
-    if !copy.exists() {
-        return Ok(wrong);
-    }
-    let mut listed = BTreeMap::new();
-    for name in names_below(&copy)?.iter().filter(|name| is_sum_file(name)) {
-        for line in fs::read_to_string(copy.join(name))?.lines() {
-            let (sum, file) = line.split_once("  ").context("a line without a name")?;
-            listed.insert(PathBuf::from(file), sum.to_owned());
-        }
-    }
-    for (name, sum) in &listed {
-        match fs::read(copy.join(name)) {
-            Ok(bytes) if digest(&bytes) == *sum => {}
-            Ok(_) => wrong.push(format!("the digest of {} is false", name.display())),
-            Err(error) => wrong.push(format!("{} is listed: {error}", name.display())),
-        }
-    }
-    if observed.status.is_some_and(|status| status.success()) {
-        let source = observed.dir().join(SOURCE);
-        for name in names_below(&source)? {
-            if source.join(&name).symlink_metadata()?.is_file() && !listed.contains_key(&name) {
-                wrong.push(format!(
-                    "{} is not listed, and the status is 0",
-                    name.display()
-                ));
-            }
-        }
-    }
-    Ok(wrong)
-}
-
-/// The paths of all that is below a directory, from there.
-fn names_below(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    fn walk(dir: &Path, below: &Path, names: &mut Vec<PathBuf>) -> anyhow::Result<()> {
-        for entry in fs::read_dir(dir.join(below))? {
-            let entry = entry?;
-            let name = below.join(entry.file_name());
-            names.push(name.clone());
-            if entry.file_type()?.is_dir() {
-                walk(dir, &name, names)?;
-            }
-        }
-        Ok(())
-    }
-    let mut names = Vec::new();
-    walk(dir, Path::new(""), &mut names)?;
-    names.sort();
-    Ok(names)
-}
-
-fn is_sum_file(name: &Path) -> bool {
-    let name = name.file_name().and_then(OsStr::to_str);
-    name.is_some_and(|name| name.starts_with(SUMS))
-}
-
-fn digest(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
-    let digits = digest.iter().map(|byte| format!("{byte:02x}"));
-    digits.collect::<Vec<_>>().concat()
+    let path = dir.join(COPY).join(DAMAGED);
+    // The file's other name keeps the bytes.
+    fs::remove_file(&path)?;
+    Ok(fs::write(path, text(4_999))?)
 }

@@ -2,10 +2,11 @@
 
 use crate::programs::Program;
 use crate::scenario::tree::{
-    check_copy, check_copy_and_sums, make_damaged_copy, make_source, make_source_and_old_copy,
+    DAMAGED_WARNING, check_copy, check_copy_and_sums, check_damaged, check_replaced_copy_and_sums,
+    check_whole, damaged_lines, make_damaged_copy, make_source, make_source_and_old_copy,
     make_summed_copy,
 };
-use crate::scenario::{Observed, Scenario};
+use crate::scenario::{Scenario, Stdout};
 
 /// The program with these arguments.
 fn dircopy(args: &[&'static str]) -> Scenario {
@@ -37,36 +38,15 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         ],
     ] {
         let copy = dircopy(options).prepare(make_source_and_old_copy);
-        scenarios.push(copy.check(check_copy_and_sums));
+        scenarios.push(copy.check(check_replaced_copy_and_sums));
     }
-    let check = || dircopy(&["--check", "copy"]);
-    scenarios.push(
-        check()
-            .prepare(make_summed_copy)
-            .check(names_no_whole_file_as_damaged),
-    );
+    let check = || dircopy(&["--check", "copy"]).collects(Stdout::Pipe);
+    scenarios.push(check().prepare(make_summed_copy).check(check_whole));
     scenarios.push(
         check()
             .prepare(make_damaged_copy)
-            .check(finds_the_damage)
-            .fails(),
+            .check(check_damaged)
+            .fails(damaged_lines(), DAMAGED_WARNING),
     );
     scenarios
-}
-
-/// A file that could not be read is no file with another digest.
-fn names_no_whole_file_as_damaged(_: &Scenario, observed: &Observed) -> Vec<String> {
-    let output = observed.stderr.lines();
-    let damaged = output.filter(|line| line.ends_with(": FAILED"));
-    damaged
-        .map(|line| format!("a whole file is called damaged: {line}"))
-        .collect()
-}
-
-/// A run that fails says so; one that calls everything whole is wrong.
-fn finds_the_damage(_: &Scenario, observed: &Observed) -> Vec<String> {
-    if observed.status.is_some_and(|status| status.success()) {
-        return vec!["the damage was not found".to_owned()];
-    }
-    Vec::new()
 }
