@@ -327,7 +327,7 @@ fn without_own_input(
     troubles: &Troubles,
 ) -> Result<Option<Strategy>, Abandoned> {
     let stdin = rustix::stdio::stdin();
-    // Of an input that cannot be examined the transfer tells.
+    // If `fstat` fails on the input, the transfer reports it.
     let input = rustix::fs::fstat(stdin);
     let mut strategy = None;
     let mut kept = Vec::with_capacity(outputs.len());

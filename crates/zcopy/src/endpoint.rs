@@ -339,7 +339,7 @@ impl Endpoint {
     }
 }
 
-/// A call that failed on a descriptor. Which side that is of a transfer, its caller knows.
+/// A call that failed on a descriptor. The caller sets the side.
 fn failed(call: &'static str, errno: Errno) -> Fault {
     Fault::new(call, Side::Neither, errno)
 }

@@ -18,8 +18,8 @@ use crate::sys;
 /// How much is written at once, in bytes.
 const BLOCK: usize = 64 << 10;
 
-/// How many names of one second are tried. A file system that calls each of them taken is not to be asked for ever.
-const N_NAMES: u32 = 1_000;
+/// The most names that are tried. Stops if every name gives `EEXIST`.
+const MAX_NAMES: u32 = 1_000;
 
 /// A sum file that is being written. If the process is killed, or this dropped, there is none.
 #[derive(Debug)]
@@ -86,13 +86,13 @@ impl SumFile {
     pub(super) fn finish(mut self, durability: Durability) -> io::Result<Name> {
         self.flush()?;
         self.place.settle()?;
-        let mut tries = 0..N_NAMES;
+        let mut retries = 1..MAX_NAMES;
         loop {
             let name = CString::new(self.name.to_string())?;
             match self.place.try_commit(&name, Replace::No, durability) {
                 Ok(()) => break,
                 Err(error)
-                    if error.kind() == io::ErrorKind::AlreadyExists && tries.next().is_some() =>
+                    if error.kind() == io::ErrorKind::AlreadyExists && retries.next().is_some() =>
                 {
                     self.name = self.name.next();
                 }

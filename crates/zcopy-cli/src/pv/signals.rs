@@ -16,8 +16,8 @@ use signal_hook::iterator::exfiltrator::SignalOnly;
 
 use crate::sys;
 
-/// How often signals are looked for where they cannot be waited for.
-const LOOK: Duration = Duration::from_millis(100);
+/// Polling interval when the socket cannot be read.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What a signal has to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,7 +121,7 @@ fn next(
     signals: &mut SignalIterator<SignalDelivery<UnixStream, SignalOnly>, SignalOnly>,
 ) -> Option<i32> {
     loop {
-        match signals.poll_signal(&mut |bytes: &mut UnixStream| Ok(has_come(bytes))) {
+        match signals.poll_signal(&mut |bytes: &mut UnixStream| Ok(wait_for_byte(bytes))) {
             PollResult::Signal(signal) => return Some(signal),
             PollResult::Closed => return None,
             PollResult::Pending | PollResult::Err(_) => {}
@@ -129,13 +129,14 @@ fn next(
     }
 }
 
-/// Waits for a byte, which every signal sends. If that fails, signals are looked for every now and then instead.
-fn has_come(bytes: &mut UnixStream) -> bool {
+/// Waits for a byte, which every signal sends. If the read fails, sleeps for [`POLL_INTERVAL`] and
+/// returns true.
+fn wait_for_byte(bytes: &mut UnixStream) -> bool {
     match bytes.read(&mut [0]) {
         Ok(n) => n > 0,
         Err(error) if error.kind() == io::ErrorKind::Interrupted => false,
         Err(_) => {
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
             true
         }
     }

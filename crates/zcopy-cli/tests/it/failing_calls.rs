@@ -120,7 +120,10 @@ fn signals_are_heard_where_they_cannot_be_waited_for() {
     let output = sh(&dir, &format!("{strace} zc-pv -q in"));
     assert!(output.status.success() && output.stdout == pattern(300_000));
     assert_eq!(stderr(&output), "");
-    let line = format!("{strace} zc-pv -q -L 1 in & sleep 1; pkill -TERM -P $! zc-pv; wait $!");
+    // The shell writes its process id down and becomes zc-pv.
+    let pv = "bash -c 'echo $$ > pid; exec zc-pv -q -L 1 in'";
+    let until_byte = "until [ -s out ]; do sleep 0.01; done";
+    let line = format!("{strace} {pv} > out & {until_byte}; kill -TERM $(< pid) && wait $!");
     let output = sh(&dir, &line);
     assert_eq!(output.status.code(), Some(32), "{}", stderr(&output));
     assert!(!stderr(&output).contains("panicked"), "{}", stderr(&output));

@@ -35,8 +35,8 @@ impl<K: Kernel> Fanout<'_, K> {
             match pipe::peek(&self.kernel, source) {
                 Ok(0) => return Ok(Some(Ended::Eof)),
                 Ok(_) | Err(Errno::AGAIN) => {}
-                // A kernel without tee cannot tell. It refuses the next step too, and the step
-                // after that reads.
+                // A kernel without tee cannot tell. The next step can: it does not wait, and if it finds
+                // that there is a writer, but no bytes, `wait_after` sleeps.
                 Err(_) => return Ok(None),
             }
         }

@@ -21,8 +21,8 @@ const SLACK: usize = 320;
 /// holds up to 8 MiB.
 const BOUND: u64 = 4 << 20;
 
-/// A turn shares at least this much, if a repetition is not longer: a page. Smaller turns would be slower
-/// than writing.
+/// Least bytes per turn: a page rounded down to whole repetitions, or one repetition if longer.
+/// Smaller turns would be slower than writing.
 const LEAST: u64 = 4096;
 
 /// Whole repetitions of the pattern, as many as a pipe holds.

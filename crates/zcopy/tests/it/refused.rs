@@ -78,11 +78,11 @@ pub(crate) fn served_by(plan: &Plan) -> Strategy {
     first_allowed(&order)
 }
 
-/// Whether none of these is refused. Otherwise the test that asks says that it is left out, once
-/// and past the harness.
+/// Returns true if no strategy is refused; otherwise prints one line that libtest does not capture,
+/// unless this test has printed one already.
 ///
-/// Only a test whose claim is about the call itself may ask. With `ZCOPY_REQUIRE=all` it is not a
-/// failure: no machine could run the test under that filter.
+/// A test asks if its claim, or a part of it, does not hold without the call. With
+/// `ZCOPY_REQUIRE=all` it is not a failure: no machine could run it under that filter.
 pub(crate) fn needs(strategies: &[Strategy]) -> bool {
     static SAID: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
     let Some(refused) = strategies.iter().find(|strategy| is_refused(**strategy)) else {

@@ -323,3 +323,42 @@ fn a_source_that_is_empty_after_all_is_waited_for_tick_after_tick() {
     assert_eq!(report.bytes(), LONG as u64);
     assert!(kernel.elapsed() >= millis(50), "{:?}", kernel.elapsed());
 }
+
+/// tee(2) does not tell whether the source has a writer. A step finds the source empty, and `wait_after` sleeps.
+#[test]
+fn a_fan_out_sleeps_for_an_empty_pipe_where_tee_is_forbidden() {
+    const PIECES: usize = 100;
+    for errno in [Errno::PERM, Errno::NOSYS] {
+        for n_sinks in [1, 2, 3] {
+            for is_pipe in [false, true] {
+                let kernel = Scripted::default();
+                kernel.state.borrow_mut().may_sleep = false;
+                let bytes = patterned(1000 * PIECES);
+                let source = Object::feeding(false, &bytes, &[1000; PIECES]);
+                let source = kernel.source(source.slowly(millis(5)), OFlags::NONBLOCK);
+                let sink = |_| {
+                    let object = if is_pipe {
+                        Object::taking(false)
+                    } else {
+                        Object::file(&[])
+                    };
+                    kernel.sink(object, OFlags::empty())
+                };
+                let sinks: Vec<_> = (0..n_sinks).map(sink).collect();
+                kernel.twist(Call::Tee, &[Twist::Fails(errno); 10 * PIECES]);
+                kernel.twist(Call::Splice, &[Twist::Stalled(50); 3]);
+                let options = Options {
+                    tick: Some(Duration::from_secs(3600)),
+                    ..Options::default()
+                };
+                let ends = (&source, &sinks[..]);
+                let report = fan_out(&kernel, ends, options, OnSinkError::Stop).unwrap();
+                let what = format!("{errno}, {n_sinks}, {is_pipe}: {report}");
+                assert_eq!(report.bytes(), bytes.len() as u64, "{what}");
+                assert_eq!(kernel.state.borrow().n_naps, 0, "{what}");
+                let n_calls = kernel.state.borrow().log.len();
+                assert!(n_calls <= 4 * PIECES * n_sinks, "{what}: {n_calls} calls");
+            }
+        }
+    }
+}
