@@ -40,15 +40,20 @@ fn run() -> anyhow::Result<()> {
     writeln!(stdout(), "{}", listener.local_addr()?).context("standard output")?;
     thread::scope(|threads| {
         for client in listener.incoming().take(connections) {
-            threads.spawn(move || {
+            // One client's trouble is not the next one's.
+            let report = |error| {
+                let _ = writeln!(stderr(), "relay: {error:#}");
+            };
+            let serve = move || {
                 let joined = client
                     .context("accept")
                     .and_then(|client| join(&client, upstream));
-                // One client's trouble is not the next one's.
-                if let Err(error) = joined {
-                    let _ = writeln!(stderr(), "relay: {error:#}");
-                }
-            });
+                joined.unwrap_or_else(report);
+            };
+            let thread = thread::Builder::new().spawn_scoped(threads, serve);
+            if let Err(error) = thread.context("a thread for a client") {
+                report(error);
+            }
         }
     });
     Ok(())
@@ -58,7 +63,9 @@ fn run() -> anyhow::Result<()> {
 fn join(client: &TcpStream, upstream: &str) -> anyhow::Result<()> {
     let server = &TcpStream::connect(upstream).with_context(|| upstream.to_owned())?;
     thread::scope(|threads| {
-        let there = threads.spawn(|| one_way(client, server));
+        let there = thread::Builder::new()
+            .spawn_scoped(threads, || one_way(client, server))
+            .context("a thread for the other way")?;
         let back = one_way(server, client);
         let there = there
             .join()

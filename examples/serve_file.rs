@@ -47,13 +47,18 @@ fn run() -> anyhow::Result<()> {
     writeln!(stdout(), "http://{}/", listener.local_addr()?).context("standard output")?;
     thread::scope(|threads| {
         for client in listener.incoming().take(connections) {
-            threads.spawn(move || {
-                // One client's trouble is not the next one's.
+            // One client's trouble is not the next one's.
+            let report = |error: anyhow::Error| {
+                let _ = writeln!(stderr(), "serve_file: {}: {error:#}", path.display());
+            };
+            let serve = move || {
                 let answered = client.map_err(Into::into).and_then(|it| answer(&it, path));
-                if let Err(error) = answered {
-                    let _ = writeln!(stderr(), "serve_file: {}: {error:#}", path.display());
-                }
-            });
+                answered.unwrap_or_else(report);
+            };
+            let thread = thread::Builder::new().spawn_scoped(threads, serve);
+            if let Err(error) = thread.context("a thread for a client") {
+                report(error);
+            }
         }
     });
     Ok(())

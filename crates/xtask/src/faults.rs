@@ -4,15 +4,16 @@
 //! thread, or all from there on. Calls of the dynamic loader and of Rust's runtime before `main`
 //! are left alone.
 
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, ensure};
 
 use crate::proof;
-use crate::strace;
+use crate::strace::{self, Call};
 use crate::sweep::{Ground, Options, run_all};
-use crate::verdict::judge;
+use crate::verdict::{Errno, judge};
 use series::{Fault, Offer, Series};
 
 mod accepted;
@@ -180,6 +181,11 @@ fn pieces<'a>(series: &'a Series<'a>, args: &Args) -> Vec<Piece<'a>> {
         .collect()
 }
 
+/// Whether a call writes messages, if it is made on standard error, or says that nobody reads them.
+fn is_of_messages(call: &Call, errno: Errno) -> bool {
+    call.name.starts_with("write") || call.name == "fcntl" && errno.name == "EBADF"
+}
+
 /// Runs one fault, and prints what is wrong. Whether any call failed.
 fn probe(fault: Fault<'_>, ground: &Ground, totals: &Totals) -> anyhow::Result<bool> {
     let Series {
@@ -192,7 +198,7 @@ fn probe(fault: Fault<'_>, ground: &Ground, totals: &Totals) -> anyhow::Result<b
     let options = [vec![fault.to_string()], offer.options()]
         .concat()
         .join(" ");
-    let (observed, log) = scenario.run(&ground.programs, ground.scratch(), |log| {
+    let (mut observed, log) = scenario.run(&ground.programs, ground.scratch(), |log| {
         let mut strace = strace::command(log, &offer.traced(call));
         strace.args(options.split(' ')).arg("--");
         strace
@@ -205,6 +211,9 @@ fn probe(fault: Fault<'_>, ground: &Ground, totals: &Totals) -> anyhow::Result<b
     }
     totals.faults.fetch_add(1, Ordering::Relaxed);
     totals.calls.fetch_add(injected.len(), Ordering::Relaxed);
+    let messages = injected.iter().filter(|call| is_of_messages(call, *errno));
+    let mut descriptors = messages.flat_map(Call::descriptors);
+    observed.is_mute = descriptors.any(|(_, path)| Path::new(path) == observed.stdio[2]);
     let is_success = scenario.has_succeeded(&observed);
     totals
         .survived

@@ -124,6 +124,8 @@ pub(crate) struct Observed {
     pub(crate) cursor: Option<u64>,
     /// Descriptors 0, 1 and 2, as `/proc/self/fd` names them.
     pub(crate) stdio: [PathBuf; 3],
+    /// Whether a fault kept messages from being written.
+    pub(crate) is_mute: bool,
     /// The directory the program ran in, and what belongs to the run beside it.
     scratch: TempDir,
 }
@@ -399,6 +401,7 @@ impl Scenario {
             outputs,
             cursor,
             stdio,
+            is_mute: false,
             scratch,
         };
         Ok((observed, String::from_utf8_lossy(&log).into_owned()))

@@ -139,9 +139,10 @@ pub(crate) fn run_all<'a, T: Sync>(
         for _ in 0..n_workers {
             threads.spawn(|| {
                 while let Some(piece) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let outcome = match is_interrupted.load(Ordering::Relaxed) {
-                        false => probe(piece),
-                        true => Err(anyhow::anyhow!("interrupted")),
+                    let outcome = if is_interrupted.load(Ordering::Relaxed) {
+                        Err(anyhow::anyhow!("interrupted"))
+                    } else {
+                        probe(piece)
                     };
                     if let Err(error) = outcome {
                         next.store(work.len(), Ordering::Relaxed);

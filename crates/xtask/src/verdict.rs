@@ -55,7 +55,7 @@ pub(crate) fn judge(
         Some(signal) => wrong.push(format!("signal {signal} ended it")),
         None => {}
     }
-    let has_lost_messages = scenario.is_server() && message::is_mute(observed, injected);
+    let has_lost_messages = scenario.is_server() && observed.is_mute;
     let is_success = scenario.has_succeeded(observed) && !has_lost_messages;
     let targets: Vec<_> = injected
         .iter()

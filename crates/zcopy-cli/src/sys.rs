@@ -165,13 +165,33 @@ pub fn hold_closed_descriptors() -> io::Result<()> {
 /// Asks for as many descriptors as may be had: the usual 1024 are fewer than a command line may name, or a tree is deep.
 pub fn allow_descriptors() {
     use rustix::process::{Resource, Rlimit};
-    let limits = rustix::process::getrlimit(Resource::Nofile);
+    let Some(limits) = descriptor_limits() else {
+        return;
+    };
+    let most = (limits.rlim_max != libc::RLIM_INFINITY).then_some(limits.rlim_max);
     let wanted = Rlimit {
-        current: limits.maximum,
-        ..limits
+        current: most,
+        maximum: most,
     };
     // Where it is refused, opening one too many says so.
     let _ = rustix::process::setrlimit(Resource::Nofile, wanted);
+}
+
+/// How many descriptors this process may have open: the usual 1024 where the kernel does not tell.
+pub(crate) fn most_descriptors() -> usize {
+    let limit = descriptor_limits().map_or(1024, |limits| limits.rlim_cur);
+    usize::try_from(limit).unwrap_or(usize::MAX)
+}
+
+/// `RLIMIT_NOFILE`, unless a filter refuses the call, of which rustix expects that it succeeds.
+fn descriptor_limits() -> Option<libc::rlimit> {
+    let mut limits = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the call fills the struct that it is given.
+    let answer = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limits) };
+    (answer == 0).then_some(limits)
 }
 
 /// Sees whether a descriptor can be used at all.

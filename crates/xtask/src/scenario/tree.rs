@@ -20,8 +20,8 @@ mod reports;
 mod sums;
 
 /// The tree that is copied, and its copy, in the program's directory.
-const SOURCE: &str = "source";
-const COPY: &str = "copy";
+pub(crate) const SOURCE: &str = "source";
+pub(crate) const COPY: &str = "copy";
 /// The contents, mode and time of files in a copy that is older than the source.
 const OLD: &[u8] = b"what was there before\n";
 const OLD_MODE: u32 = 0o640;

@@ -34,7 +34,11 @@ fn of_inputs(inputs: &[Vec<u8>], found: &[u8], strictness: Strictness) -> Option
     let mut rest = found;
     let mut is_whole = true;
     for input in inputs {
-        let same = common_prefix(rest, input.iter());
+        let same = if rest.starts_with(input) {
+            input.len()
+        } else {
+            common_prefix(rest, input.iter())
+        };
         is_whole &= same == input.len();
         rest = &rest[same..];
         if !is_whole && strictness == Strictness::Prefix {

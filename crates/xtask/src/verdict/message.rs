@@ -1,7 +1,5 @@
 //! Whether the messages of a run that failed name the error, the side and the file.
 
-use std::path::Path;
-
 use super::Errno;
 use super::target::{Side, Target};
 use crate::scenario::{Observed, Scenario};
@@ -16,7 +14,7 @@ pub(super) fn mistakes(
     targets: &[Vec<Target>],
 ) -> Vec<String> {
     let mut wrong = Vec::new();
-    if is_mute(observed, injected) {
+    if observed.is_mute {
         return wrong;
     }
     let stderr = &observed.stderr;
@@ -48,7 +46,9 @@ pub(super) fn mistakes(
         let mut names = target.names.iter();
         tells_error(line) && names.any(|name| calls_it(line, name))
     };
+    let is_nameless = blamed.iter().any(|target| target.names.is_empty());
     if let Some(first) = blamed.first()
+        && !is_nameless
         && !lines().any(|line| blamed.iter().any(|target| is_told(line, target)))
     {
         let side = match first.side {
@@ -87,15 +87,6 @@ fn blamed<'a>(targets: &'a [Vec<Target>], observed: &Observed, errno: Errno) -> 
         }
         _ => Vec::new(),
     }
-}
-
-/// Whether messages themselves could not be written.
-pub(super) fn is_mute(observed: &Observed, injected: &[Call]) -> bool {
-    let writes = injected
-        .iter()
-        .filter(|call| call.name.starts_with("write"));
-    let mut descriptors = writes.flat_map(Call::descriptors);
-    descriptors.any(|(_, path)| Path::new(path) == observed.stdio[2])
 }
 
 /// Whether a program rightly reports something else than this error: what it finds when it looks

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::programs::Program;
+use crate::scenario::tree::{COPY, SOURCE};
 use crate::scenario::{Observed, STDOUT, Scenario, Stdin};
 use crate::strace::Call;
 
@@ -102,5 +103,34 @@ fn of_path(scenario: &Scenario, observed: &Observed, path: &Path) -> Option<Targ
         let names: &[&str] = if is_tool { &[name] } else { &[name, "source"] };
         return Some(target(Side::Input, None, names, name));
     }
-    None
+    if scenario.program != Program::Tool("zc-dircopy") {
+        return None;
+    }
+    let (tree, below) = name.split_once('/').unwrap_or((name, ""));
+    let side = match tree {
+        SOURCE => Side::Input,
+        COPY if scenario.args.contains(&"--check") => Side::Input,
+        COPY => Side::Output,
+        _ => return None,
+    };
+    // A call on a directory may concern any entry of it, and the first name of a new file tells
+    // nobody anything.
+    let original = observed.dir().join(SOURCE).join(below);
+    let is_file = original
+        .symlink_metadata()
+        .is_ok_and(|found| !found.is_dir());
+    let names: &[&str] = match below {
+        _ if !is_file => &[],
+        "linked" | "sub/text" => &["linked", "sub/text"],
+        _ => &[below],
+    };
+    // zc-dircopy writes to files without a name, which strace calls by their number. Files with one
+    // it reads, and symbolic links it opens as paths.
+    let is_unnamed = below
+        .rsplit('/')
+        .next()
+        .is_some_and(|last| last.starts_with('#'));
+    let mut target = target(side, None, names, name);
+    target.is_written &= is_unnamed;
+    Some(target)
 }

@@ -1,6 +1,6 @@
 //! What the descriptors that a process may have are for.
 
-use rustix::process::{Resource, getrlimit};
+use crate::sys;
 
 use crate::order::MOST_WAITING;
 
@@ -34,12 +34,7 @@ pub(super) struct Budget {
 impl Budget {
     /// That of this process.
     pub(super) fn of_process() -> Self {
-        let limit = getrlimit(Resource::Nofile).current;
-        Self::of(
-            limit
-                .and_then(|n| usize::try_from(n).ok())
-                .unwrap_or(usize::MAX),
-        )
+        Self::of(sys::most_descriptors())
     }
 
     fn of(n_descriptors: usize) -> Self {

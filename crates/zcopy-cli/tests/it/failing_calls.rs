@@ -252,3 +252,21 @@ fn an_output_that_cannot_be_examined_is_named_and_the_others_go_on() {
         }
     }
 }
+
+#[test]
+fn a_filter_that_hides_the_limit_of_descriptors_stops_no_copy() {
+    if !has_program("strace") {
+        return;
+    }
+    let bytes = pattern(1_000);
+    let dir = dir_with(&bytes);
+    fs::create_dir(dir.path().join("source")).unwrap();
+    fs::rename(dir.path().join("in"), dir.path().join("source/in")).unwrap();
+    let strace = "strace -f -qq -o log -e inject=prlimit64:error=EPERM";
+    let output = sh(&dir, &format!("{strace} zc-dircopy -q source copy"));
+    assert_eq!(
+        (output.status.code(), stderr(&output)),
+        (Some(0), String::new())
+    );
+    assert!(fs::read(dir.path().join("copy/in")).unwrap() == bytes);
+}
