@@ -222,7 +222,7 @@ fn probe(fault: Fault<'_>, ground: &Ground, totals: &Totals) -> anyhow::Result<b
     if wrong.is_empty() {
         return Ok(true);
     }
-    if accepted::reason(scenario, &observed, &injected).is_some() {
+    if accepted::reason(scenario, &observed, &injected, &wrong).is_some() {
         totals.accepted.fetch_add(1, Ordering::Relaxed);
         return Ok(true);
     }

@@ -112,7 +112,8 @@ const BY_CALL: &[(&str, &str)] = &[
         "setsockopt getsockopt getsockname getpeername",
         "EBADF EINVAL ENOBUFS ENOPROTOOPT ENOTCONN",
     ),
-    ("shutdown", "EBADF EINVAL ENOTCONN"),
+    // Not `ENOTCONN`, which says that the peer has left.
+    ("shutdown", "EBADF EINVAL"),
     ("fadvise64", "EBADF EINVAL ESPIPE"),
     ("clone clone3 vfork", "EAGAIN EINVAL"),
     ("prlimit64", "EFAULT EINVAL"),
