@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -340,7 +341,7 @@ impl Scenario {
         let dir = scratch.path().join("dir");
         fs::create_dir(&dir)?;
         for (name, bytes) in &self.files {
-            fs::write(dir.join(name), bytes).with_context(|| (*name).to_owned())?;
+            write_with_holes(&dir.join(name), bytes).with_context(|| (*name).to_owned())?;
         }
         if let Some(prepare) = self.prepare {
             prepare(&dir)?;
@@ -454,6 +455,19 @@ impl Stdin {
             }
         }
     }
+}
+
+/// Makes a file with these bytes, in which blocks of zeros are holes.
+fn write_with_holes(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    const BLOCK: usize = 4096;
+    let file = File::create(path)?;
+    file.set_len(bytes.len() as u64)?;
+    for (block, at) in bytes.chunks(BLOCK).zip((0..).step_by(BLOCK)) {
+        if block.iter().any(|byte| *byte != 0) {
+            file.write_all_at(block, at)?;
+        }
+    }
+    Ok(())
 }
 
 /// The name of a descriptor in `/proc/self/fd`, which strace prints too.

@@ -146,6 +146,9 @@ impl Detour {
             return Ok(n);
         }
         let len = sink.reserve_in_place(kernel, bytes.len() as u64)? as usize;
+        if sink.has_lost_position() {
+            return Err(Errno::SPIPE);
+        }
         let place = sink.place(kernel)?;
         kernel.write(own, Some(place), &bytes[..len], Patience::Block)
     }
@@ -230,6 +233,9 @@ fn reserved<K: Kernel>(
         // The file may hold more than it claims, which only a read can tell.
         source.reserve_beyond_the_end(kernel, room.len() as u64)?;
         len = room.len();
+    }
+    if source.has_lost_position() {
+        return Err(Errno::SPIPE);
     }
     let position = source.place(kernel)?;
     let answer = read(source, position, &mut room[..len]);

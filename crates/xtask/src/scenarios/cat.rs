@@ -26,6 +26,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             }
         }
     }
+    let with_hole = &[&small[..], &vec![0; 200_000], small].concat();
     let joined = |parts: &[&[u8]]| parts.concat();
     let several = cat(&["a", "-", "fifo", "b"]);
     let several = several.file("a", large).file("b", small).fifo("fifo", text);
@@ -39,6 +40,9 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             .fifo("fifo", large)
             .stdout(Stdout::File, large),
         cat(&["source"]).file("source", large),
+        cat(&["source"])
+            .file("source", with_hole)
+            .stdout(Stdout::File, with_hole),
         cat(&["source"])
             .file("source", large)
             .stdout(Stdout::Append(text.clone()), &joined(&[text, large])),

@@ -11,7 +11,7 @@ fn pv(args: &[&'static str]) -> Scenario {
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     let (small, large, text) = (&pattern(SMALL), &pattern(LARGE), &text(LARGE));
-    let zeros = &[&small[..], &vec![0; 100_000], small].concat();
+    let with_hole = &[&small[..], &vec![0; 100_000], small].concat();
     let cut = Stdin::File {
         bytes: large.clone(),
         cursor: 0,
@@ -59,8 +59,11 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             .stdin(Stdin::Pipe(large.clone()))
             .stdout(Stdout::Pipe, large),
         pv(&["-q", "-O", "a"])
-            .file("a", zeros)
-            .stdout(Stdout::File, zeros),
+            .file("a", with_hole)
+            .stdout(Stdout::File, with_hole),
+        pv(&["-q", "a"])
+            .file("a", with_hole)
+            .stdout(Stdout::File, with_hole),
         pv(&["-q", "-P", "pid", "a"])
             .file("a", small)
             .stdout(Stdout::File, small),

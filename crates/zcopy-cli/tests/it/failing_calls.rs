@@ -270,3 +270,28 @@ fn a_filter_that_hides_the_limit_of_descriptors_stops_no_copy() {
     );
     assert!(fs::read(dir.path().join("copy/in")).unwrap() == bytes);
 }
+
+/// A hole of the source whose cursor could not be moved over it was read once more as zeros.
+#[test]
+fn a_hole_is_copied_once_where_its_source_cannot_be_sought() {
+    if !has_program("strace") {
+        return;
+    }
+    let dir = dir_with_holes();
+    let whole = fs::read(dir.path().join("source/sparse")).unwrap();
+    let mut n_reached = 0;
+    for offload in ["", "-e inject=splice,copy_file_range:error=ENOSYS"] {
+        for nth in 1..=12 {
+            let inject = format!("{offload} -e inject=lseek:error=ESPIPE:when={nth}");
+            let strace = format!("strace -qq -o log -P $PWD/source/sparse {inject}");
+            let output = sh(&dir, &format!("{strace} zc-cat source/sparse > copy"));
+            let copied = fs::read(dir.path().join("copy")).unwrap();
+            assert!(whole.starts_with(&copied), "{inject}: {}", copied.len());
+            let is_whole = copied.len() == whole.len();
+            assert!(is_whole || !output.status.success(), "{inject}");
+            let log = fs::read_to_string(dir.path().join("log")).unwrap();
+            n_reached += usize::from(log.contains("(INJECTED)"));
+        }
+    }
+    assert!(n_reached > 10, "{n_reached}");
+}

@@ -25,6 +25,12 @@ impl End<'_> {
         self.positioning == Positioning::Cursor
     }
 
+    /// Whether this file's cursor could not be moved. Then no call may name a range of it, and only
+    /// calls that move the cursor themselves are exact.
+    pub(crate) fn has_lost_position(&self) -> bool {
+        self.endpoint.is_seekable() && self.positioning == Positioning::None
+    }
+
     /// Whether the cursor was found where this transfer had not left it. From then on `read(2)` and `write(2)` are exact,
     /// while a reservation that cannot be filled would leave a gap.
     pub(crate) fn is_shared(&self) -> bool {
@@ -274,7 +280,7 @@ impl End<'_> {
         let held = n.min(self.reserved);
         self.advance(held);
         let rest = n - held;
-        if rest > 0 && self.endpoint.is_seekable() && self.positioning == Positioning::None {
+        if rest > 0 && self.has_lost_position() {
             return Err(Errno::SPIPE);
         }
         if rest > 0 && self.goes_by_cursor() && !self.reserve(kernel, rest)? {

@@ -48,7 +48,7 @@ impl<K: Kernel> Engine<'_, K> {
         let source = &mut self.route.source;
         let reserved = source.reserve_to_read(&self.kernel, len);
         let len = reserved.map_err(|errno| Fault::new("lseek", Side::Source, errno))?;
-        if len == 0 || source.is_shared() {
+        if len == 0 || source.is_shared() || source.has_lost_position() {
             // What is reserved now is not the hole that was found: it is moved as data.
             self.extents = None;
             return Ok(Step::Moved(0));
