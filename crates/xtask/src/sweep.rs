@@ -16,6 +16,9 @@ use crate::scenarios;
 /// How many more runs than processors go on side by side, as each waits for its tracer at times.
 const MORE_WORKERS: usize = 1;
 
+/// After how many pieces of work the progress is shown.
+const SHOWN: usize = 1_000;
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -138,7 +141,12 @@ pub(crate) fn run_all<'a, T: Sync>(
     thread::scope(|threads| {
         for _ in 0..n_workers {
             threads.spawn(|| {
-                while let Some(piece) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+                loop {
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(piece) = work.get(n) else { break };
+                    if n > 0 && n.is_multiple_of(SHOWN) {
+                        println!("{n} of {} done", work.len());
+                    }
                     let outcome = if is_interrupted.load(Ordering::Relaxed) {
                         Err(anyhow::anyhow!("interrupted"))
                     } else {
