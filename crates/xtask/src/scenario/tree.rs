@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::{XattrFlags, setxattr};
 
-use crate::scenarios::{pattern, text};
+use crate::scenarios::{pattern, sha256, text};
 
 pub(crate) use check::{DAMAGED_WARNING, check_damaged, check_whole, damaged_lines};
 pub(crate) use copy::{check_copy, check_copy_and_sums, check_replaced_copy_and_sums};
@@ -138,7 +138,7 @@ pub(crate) fn make_summed_copy(dir: &Path) -> anyhow::Result<()> {
     fs::rename(dir.join(SOURCE), dir.join(COPY))?;
     let mut sums = File::create(dir.join(COPY).join(SUM_FILE))?;
     for (name, original) in originals() {
-        let digest = sums::digest(&original.bytes);
+        let digest = sha256(&original.bytes);
         writeln!(sums, "{digest}  {}", name.display())?;
     }
     Ok(())

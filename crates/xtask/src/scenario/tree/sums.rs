@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
+use crate::scenarios::sha256;
 
 /// Whether a path from the root of a copy is that of a sum file.
 pub(super) fn is_sum_file(name: &Path) -> bool {
@@ -32,7 +32,7 @@ pub(super) fn judge(
             continue;
         };
         match files.get(Path::new(name)) {
-            Some(bytes) if digest(bytes) == sum => {}
+            Some(bytes) if sha256(bytes) == sum => {}
             Some(_) => wrong.push(format!("the digest of {name} is false")),
             None => wrong.push(format!("{name} is listed, and does not exist")),
         }
@@ -50,13 +50,6 @@ pub(super) fn judge(
     wrong
 }
 
-/// The SHA-256 of `bytes` in hexadecimal.
-pub(super) fn digest(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
-    let digits = digest.iter().map(|byte| format!("{byte:02x}"));
-    digits.collect::<Vec<_>>().concat()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,7 +62,7 @@ mod tests {
             .into();
         let must_list = files.keys().cloned().collect();
         let lines = lines.iter();
-        let lines = lines.map(|(bytes, name)| format!("{}  {name}", digest(bytes)));
+        let lines = lines.map(|(bytes, name)| format!("{}  {name}", sha256(bytes)));
         judge(
             &(lines.collect::<Vec<_>>().join("\n") + end),
             &files,
