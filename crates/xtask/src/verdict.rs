@@ -87,6 +87,10 @@ pub(crate) fn judge(
         wrong.extend(check(scenario, observed));
     }
     if let Some(errno) = errno {
+        let must_go_on = errno.name == "EINTR" && injected.iter().all(moves_bytes);
+        if must_go_on && !is_success && !observed.is_mute {
+            wrong.push("a signal's interruption ended it".to_owned());
+        }
         if is_success {
             wrong.extend(silence(observed, injected, errno, &targets));
         } else if status.signal().is_none() {
@@ -96,6 +100,25 @@ pub(crate) fn judge(
         }
     }
     wrong
+}
+
+/// Whether a call moves bytes, and is to be made again after a signal has interrupted it.
+fn moves_bytes(call: &Call) -> bool {
+    let names = [
+        "splice",
+        "tee",
+        "sendfile",
+        "copy_file_range",
+        "read",
+        "write",
+        "pread64",
+        "pwrite64",
+        "preadv2",
+        "pwritev2",
+        "recvfrom",
+        "sendto",
+    ];
+    names.contains(&&call.name[..])
 }
 
 /// The bytes of an output that a program appends to.
