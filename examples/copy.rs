@@ -61,7 +61,8 @@ fn run() -> anyhow::Result<()> {
     }
     let report = report.with_context(|| format!("{} to {}", from.display(), to.display()))?;
     // What an older, longer file had beyond is not part of the copy.
-    if sink.metadata().is_ok_and(|sink| sink.is_file()) {
+    let status = sink.metadata().with_context(|| to.display().to_string())?;
+    if status.is_file() {
         sink.set_len(report.bytes())
             .with_context(|| to.display().to_string())?;
     }

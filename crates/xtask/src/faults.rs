@@ -218,7 +218,10 @@ fn probe(fault: Fault<'_>, ground: &Ground, totals: &Totals) -> anyhow::Result<b
     totals
         .survived
         .fetch_add(usize::from(is_success), Ordering::Relaxed);
-    let wrong = judge(scenario, &observed, &injected, Some(*errno));
+    let mut wrong = judge(scenario, &observed, &injected, Some(*errno));
+    if fault.is_refusal() && !is_success {
+        wrong.push(format!("it does not go on without {call}"));
+    }
     if wrong.is_empty() {
         return Ok(true);
     }

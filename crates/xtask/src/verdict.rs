@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 
 use rustix::process::Signal;
 
-use crate::scenario::{Observed, Scenario, Stdout};
+use crate::scenario::{Expected, Observed, STDOUT, Scenario, Stdin, Stdout};
 use crate::strace::Call;
 use bytes::Strictness;
 use target::{Side, Target};
@@ -76,12 +76,17 @@ pub(crate) fn judge(
         } else {
             Strictness::PrefixOfEach
         };
-        if let Some(text) = bytes::compare(expected, found, strictness) {
+        // A run that failed early has left what was there.
+        let is_untouched = !is_success && old_file(scenario, name) == Some(found);
+        if !is_untouched && let Some(text) = bytes::compare(expected, found, strictness) {
             wrong.push(format!("{name}: {text}"));
         }
         if !found.starts_with(old_contents(scenario, name)) {
             wrong.push(format!("{name}: bytes that were there before are gone"));
         }
+    }
+    if !is_success && is_output && !is_input {
+        wrong.extend(lost_input(scenario, observed, injected));
     }
     if let Some(check) = scenario.check {
         wrong.extend(check(scenario, observed));
@@ -121,16 +126,39 @@ fn moves_bytes(call: &Call) -> bool {
     names.contains(&&call.name[..])
 }
 
+/// Finds bytes that the only output did not take, and that the next reader of standard input does
+/// not get.
+fn lost_input(scenario: &Scenario, observed: &Observed, injected: &[Call]) -> Option<String> {
+    let [(name, Expected::Inputs(inputs))] = &scenario.outputs[..] else {
+        return None;
+    };
+    let Stdin::File { bytes, cursor } = &scenario.stdin else {
+        return None;
+    };
+    let rest = &bytes[usize::try_from(*cursor).ok()?..];
+    let is_copy = inputs.len() == 1 && rest.starts_with(&inputs[0]);
+    let is_told = injected.iter().all(|call| call.name != "lseek");
+    if !is_copy || !is_told {
+        return None;
+    }
+    let arrived = observed.outputs.get(name).map_or(0, Vec::len) as u64;
+    let (found, expected) = (observed.cursor?, cursor + arrived);
+    (found != expected).then(|| format!("{arrived} bytes arrived, and the cursor is at {found}"))
+}
+
 /// The bytes of an output that a program appends to.
 fn old_contents<'a>(scenario: &'a Scenario, name: &str) -> &'a [u8] {
     let appends = scenario.args.contains(&"-a");
     match &scenario.stdout {
-        Stdout::Append(old) if name == crate::scenario::STDOUT => old,
-        _ => {
-            let old = scenario.files.iter().find(|(file, _)| *file == name);
-            old.filter(|_| appends).map_or(&[], |(_, bytes)| bytes)
-        }
+        Stdout::Append(old) if name == STDOUT => old,
+        _ => old_file(scenario, name).filter(|_| appends).unwrap_or(&[]),
     }
+}
+
+/// The bytes of an output file that stood there before the run.
+fn old_file<'a>(scenario: &'a Scenario, name: &str) -> Option<&'a [u8]> {
+    let old = scenario.files.iter().find(|(file, _)| *file == name);
+    old.map(|(_, bytes)| &bytes[..])
 }
 
 /// Errors that a file system or a device reports, and that nothing may pass over.
@@ -144,7 +172,7 @@ fn silence(
     errno: Errno,
     targets: &[Vec<Target>],
 ) -> Option<String> {
-    let syncs = ["fsync", "fdatasync", "syncfs"];
+    let syncs = ["fsync", "fdatasync", "syncfs", "sync_file_range"];
     let mut calls = injected.iter().zip(targets);
     let (lost, _) = calls.find(|(call, targets)| {
         let is_closed = call.name == "close"

@@ -11,14 +11,18 @@ pub(super) fn reason(
     injected: &[Call],
     wrong: &[String],
 ) -> Option<&'static str> {
-    // A panic explains no wrong bytes.
-    let about_panics = [
+    // A panic leaves what a killed program leaves. It explains no wrong bytes.
+    let begins = [
         "it panicked",
         "signal ",
-        "no message ",
         "it failed without ",
+        "the status is neither ",
     ];
-    let is_about_panic = |text: &String| about_panics.iter().any(|begin| text.starts_with(begin));
+    let is_about_panic = |text: &String| {
+        text.contains("no message ")
+            || text.ends_with(" was left behind")
+            || begins.iter().any(|begin| text.starts_with(begin))
+    };
     let has_panicked = wrong.iter().all(is_about_panic);
     if has_panicked && observed.stderr.contains("unexpected error during closedir") {
         return Some("`std::fs::ReadDir` asserts that a directory can be closed");

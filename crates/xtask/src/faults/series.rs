@@ -63,6 +63,20 @@ pub(super) struct Fault<'a> {
     pub(super) nth: u32,
 }
 
+impl Fault<'_> {
+    /// Whether the kernel refuses something in every call that a program can do without: the bytes
+    /// then go another way.
+    pub(super) fn is_refusal(self) -> bool {
+        let refusals = ["ENOSYS", "EPERM", "EINVAL", "EOPNOTSUPP", "EXDEV"];
+        let Series { call, errno, .. } = self.series;
+        let is_offload = OFFLOAD.split(',').any(|name| name == call);
+        let is_pipe = call == "pipe2" && ["EMFILE", "ENFILE"].contains(&errno.name);
+        let is_refused = is_offload && refusals.contains(&errno.name) || is_pipe;
+        let is_always = self.series.extent == Extent::FromThere && self.nth == self.series.first;
+        is_refused && is_always
+    }
+}
+
 impl fmt::Display for Fault<'_> {
     /// The options of strace.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

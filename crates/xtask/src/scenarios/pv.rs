@@ -49,8 +49,10 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             .stdin(cut)
             .stdout(Stdout::File, &large[..100_000])
             .check(cursor_is_at_the_cut),
+        // What was there before is longer.
         pv(&["-q", "-o", "out", "a"])
             .file("a", large)
+            .file("out", &[&text[..], text].concat())
             .writes("out", large),
         pv(&["-q", "-U", "-", "a"])
             .file("a", large)
