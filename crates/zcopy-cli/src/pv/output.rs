@@ -40,7 +40,7 @@ impl Output {
     /// Empties a file that was named.
     pub(crate) fn replace(&self) -> io::Result<()> {
         match self {
-            Self::File(file, _) if self.is(FileType::RegularFile) => file.set_len(0),
+            Self::File(file, _) if file.metadata()?.is_file() => file.set_len(0),
             _ => Ok(()),
         }
     }

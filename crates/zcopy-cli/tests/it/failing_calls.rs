@@ -295,3 +295,23 @@ fn a_hole_is_copied_once_where_its_source_cannot_be_sought() {
     }
     assert!(n_reached > 10, "{n_reached}");
 }
+
+/// The end of an older, longer output was left behind the bytes of the new one.
+#[test]
+fn an_older_output_is_emptied_or_the_transfer_fails() {
+    if !has_program("strace") {
+        return;
+    }
+    let bytes = pattern(5_000);
+    for call in ["fstat", "statx", "ftruncate"] {
+        let dir = dir_with(&bytes);
+        fs::write(dir.path().join("out"), pattern(300_000)).unwrap();
+        let inject = format!("-P $PWD/out -e inject={call}:error=EIO:when=1..3");
+        let output = sh(
+            &dir,
+            &format!("strace -f -qq -o log {inject} zc-pv -q -o out in"),
+        );
+        let is_whole = fs::read(dir.path().join("out")).unwrap() == bytes;
+        assert!(is_whole || !output.status.success(), "{call}");
+    }
+}
