@@ -137,8 +137,10 @@ fn lost_input(scenario: &Scenario, observed: &Observed, injected: &[Call]) -> Op
     };
     let rest = &bytes[usize::try_from(*cursor).ok()?..];
     let is_copy = inputs.len() == 1 && rest.starts_with(&inputs[0]);
-    let is_told = injected.iter().all(|call| call.name != "lseek");
-    if !is_copy || !is_told {
+    // An input is asked for its first byte where the output is closed, as GNU cat reads it then, and
+    // cannot be given back by a cursor that does not move.
+    let is_exempt = |call: &Call| call.name == "lseek" || call.text.contains("EBADF");
+    if !is_copy || injected.iter().any(is_exempt) {
         return None;
     }
     let arrived = observed.outputs.get(name).map_or(0, Vec::len) as u64;
