@@ -4,16 +4,15 @@
 //! thread, or all from there on. Calls of the dynamic loader and of Rust's runtime before `main`
 //! are left alone.
 
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, ensure};
 
 use crate::proof;
-use crate::strace::{self, Call};
+use crate::strace;
 use crate::sweep::{Ground, Options, run_all};
-use crate::verdict::{Errno, judge};
+use crate::verdict::judge;
 use series::{Fault, Offer, Series};
 
 mod accepted;
@@ -181,11 +180,6 @@ fn pieces<'a>(series: &'a Series<'a>, args: &Args) -> Vec<Piece<'a>> {
         .collect()
 }
 
-/// Whether a call writes messages, if it is made on standard error, or says that nobody reads them.
-fn is_of_messages(call: &Call, errno: Errno) -> bool {
-    call.name.starts_with("write") || call.name == "fcntl" && errno.name == "EBADF"
-}
-
 /// Runs one fault, and prints what is wrong. Whether any call failed.
 fn probe(fault: Fault<'_>, ground: &Ground, totals: &Totals) -> anyhow::Result<bool> {
     let Series {
@@ -198,7 +192,7 @@ fn probe(fault: Fault<'_>, ground: &Ground, totals: &Totals) -> anyhow::Result<b
     let options = [vec![fault.to_string()], offer.options()]
         .concat()
         .join(" ");
-    let (mut observed, log) = scenario.run(&ground.programs, ground.scratch(), |log| {
+    let (observed, log) = scenario.run(&ground.programs, ground.scratch(), |log| {
         let mut strace = strace::command(log, &offer.traced(call));
         strace.args(options.split(' ')).arg("--");
         strace
@@ -211,9 +205,6 @@ fn probe(fault: Fault<'_>, ground: &Ground, totals: &Totals) -> anyhow::Result<b
     }
     totals.faults.fetch_add(1, Ordering::Relaxed);
     totals.calls.fetch_add(injected.len(), Ordering::Relaxed);
-    let messages = injected.iter().filter(|call| is_of_messages(call, *errno));
-    let mut descriptors = messages.flat_map(Call::descriptors);
-    observed.is_mute = descriptors.any(|(_, path)| Path::new(path) == observed.stdio[2]);
     let is_success = scenario.has_succeeded(&observed);
     totals
         .survived

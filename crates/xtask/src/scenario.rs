@@ -125,8 +125,6 @@ pub(crate) struct Observed {
     pub(crate) cursor: Option<u64>,
     /// Descriptors 0, 1 and 2, as `/proc/self/fd` names them.
     pub(crate) stdio: [PathBuf; 3],
-    /// Whether a fault kept messages from being written.
-    pub(crate) is_mute: bool,
     /// The directory the program ran in, and what belongs to the run beside it.
     scratch: TempDir,
 }
@@ -161,9 +159,14 @@ impl Observed {
         calls
     }
 
-    /// Whether no write to standard error was made to fail, so that every message is known.
-    fn is_heard(&self) -> bool {
-        let calls = self.injected();
+    /// Whether every message is known: no write to standard error was made to fail, and none of its
+    /// flags were refused as those of a closed descriptor.
+    pub(crate) fn is_heard(&self) -> bool {
+        let mut calls = self.injected();
+        calls.retain(|call| {
+            let is_closed = call.name == "fcntl" && call.text.contains("EBADF");
+            call.name.starts_with("write") || is_closed
+        });
         let mut descriptors = calls.iter().flat_map(Call::descriptors);
         descriptors.all(|(_, path)| Path::new(path) != self.stdio[2])
     }
@@ -402,7 +405,6 @@ impl Scenario {
             outputs,
             cursor,
             stdio,
-            is_mute: false,
             scratch,
         };
         Ok((observed, String::from_utf8_lossy(&log).into_owned()))

@@ -55,7 +55,7 @@ pub(crate) fn judge(
         Some(signal) => wrong.push(format!("signal {signal} ended it")),
         None => {}
     }
-    let has_lost_messages = scenario.is_server() && observed.is_mute;
+    let has_lost_messages = scenario.is_server() && !observed.is_heard();
     let is_success = scenario.has_succeeded(observed) && !has_lost_messages;
     let targets: Vec<_> = injected
         .iter()
@@ -93,7 +93,7 @@ pub(crate) fn judge(
     }
     if let Some(errno) = errno {
         let must_go_on = errno.name == "EINTR" && injected.iter().all(moves_bytes);
-        if must_go_on && !is_success && !observed.is_mute {
+        if must_go_on && !is_success && observed.is_heard() {
             wrong.push("a signal's interruption ended it".to_owned());
         }
         if is_success {

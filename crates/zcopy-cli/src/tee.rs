@@ -307,7 +307,7 @@ fn has_not_begun(outcome: &zcopy::Result<Report>) -> bool {
 /// The index of the output that kept the transfer from beginning, if one of several did.
 fn unfit(error: &zcopy::Error) -> Option<usize> {
     let report = error.report();
-    // Of a sink that fails later the policy has been asked.
+    // The library asks the policy about a sink that fails later.
     let is_unfit = error.side() == Side::Sink && report.attempts().is_empty();
     let mut sinks = report.sinks().iter().filter(|_| is_unfit);
     sinks

@@ -38,7 +38,7 @@ pub(super) fn reason(
     let is_example = matches!(scenario.program, Program::Example(_));
     if is_example && injected.iter().any(is_unheard) {
         return Some(
-            "`std::io::Stdout` says nothing of EBADF, so that nobody learns what an example says",
+            "`std::io::Stdout` ignores EBADF, so that an example cannot know that its output is lost",
         );
     }
     None

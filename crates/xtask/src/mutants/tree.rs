@@ -123,7 +123,7 @@ impl Tree {
     fn baseline(&self, timeout: u32) -> anyhow::Result<[u64; PASSES.len()]> {
         let mut timeouts = [0; PASSES.len()];
         for (pass, limit) in PASSES.iter().zip(&mut timeouts) {
-            // What is compiled now does not count.
+            // Compiles, which does not count.
             self.test_unmutated(pass, &["--no-run"])?;
             let took = self.test_unmutated(pass, &[])?;
             *limit = pass.timeout(timeout, took);

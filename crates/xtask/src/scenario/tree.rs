@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{XattrFlags, setxattr};
 
+use super::write_with_holes;
 use crate::scenarios::{pattern, sha256, text};
 
 pub(crate) use check::{DAMAGED_WARNING, check_damaged, check_whole, damaged_lines};
@@ -28,7 +29,7 @@ const OLD_MODE: u32 = 0o640;
 const OLD_SECONDS: u64 = 1_500_000_000;
 /// The files that the older copy has.
 const OLD_FILES: [&str; 3] = ["large", "linked", "nothing"];
-/// What a killed run left in the older copy.
+/// The hidden file of a killed run in the older copy.
 const STALE: &str = ".zc-dircopy-AbCd1234";
 /// The attribute that one file has, and its value.
 const ATTRIBUTE: &str = "user.zcopy";
@@ -87,7 +88,7 @@ pub(crate) fn make_source(dir: &Path) -> anyhow::Result<()> {
         let path = source.join(&name);
         match name.to_str() {
             Some("linked") => continue,
-            Some("sparse") => write_sparse(&path, &original.bytes)?,
+            Some("sparse") => write_with_holes(&path, &original.bytes)?,
             _ => fs::write(&path, &original.bytes)?,
         }
         if name == Path::new("large") {
@@ -106,14 +107,6 @@ pub(crate) fn make_source(dir: &Path) -> anyhow::Result<()> {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
     }
     Ok(())
-}
-
-/// Writes the first and the last block, and leaves a hole between them.
-fn write_sparse(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(&bytes[..4_096])?;
-    file.seek(SeekFrom::Start(512 * 1024))?;
-    Ok(file.write_all(&bytes[512 * 1024..])?)
 }
 
 /// Makes the tree, and an older copy of some of it.

@@ -9,8 +9,8 @@ pub(super) enum Strictness {
     Whole,
     /// Any number of the first ones.
     Prefix,
-    /// Of each input in turn, any number of the first ones. A program may go on with the next
-    /// input after it could not read all of one.
+    /// Any number of the first bytes of each input in turn. A program may go on with the next input
+    /// after it could not read all of one.
     PrefixOfEach,
 }
 

@@ -14,7 +14,7 @@ pub(super) fn mistakes(
     targets: &[Vec<Target>],
 ) -> Vec<String> {
     let mut wrong = Vec::new();
-    if observed.is_mute {
+    if !observed.is_heard() {
         return wrong;
     }
     let stderr = &observed.stderr;

@@ -1,4 +1,4 @@
-//! What must be true of a copy, whole or not.
+//! Compares a copy, whole or not, with its source.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -28,7 +28,7 @@ const SWEEP_CALLS: [&str; 7] = [
     "lseek",
 ];
 
-/// What stood in the destination before the run.
+/// The contents of the destination before the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
     Nothing,
@@ -88,7 +88,7 @@ enum Kind {
     Other,
 }
 
-/// What a run said of an entry.
+/// The status and messages of a run that concern one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     /// The status is 0, so that everything was copied.
@@ -209,8 +209,8 @@ impl Outcome {
         self.sums == Sums::Written && sums::is_sum_file(name)
     }
 
-    /// Finds entries of the copy that the source has not. What a killed run left there is removed,
-    /// unless a call fails that this takes, or the run does not begin.
+    /// Finds entries of the copy that the source has not. The run removes the hidden file of a killed
+    /// run, unless a call that this takes fails, or the run does not begin.
     fn leftovers(&self) -> Vec<String> {
         let mut calls = self.injected.iter();
         let may_stay = calls.any(|call| SWEEP_CALLS.contains(&&call.name[..]))
