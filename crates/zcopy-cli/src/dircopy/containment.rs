@@ -32,19 +32,18 @@ pub enum Contained {
 ///
 /// [`Contained`], in an error of the kind `InvalidInput`; `ENOENT` for a destination with a `..` behind what does not exist; and what
 /// `open(2)` says, but for `EACCES` on the way up.
-pub fn check(source: impl AsFd, destination: &Path) -> io::Result<()> {
+pub fn check(source: &Stat, destination: &Path) -> io::Result<()> {
     let (nearest, contained) = nearest(destination)?;
-    climb(source.as_fd(), nearest.as_fd(), contained)
+    climb(identity(source), nearest.as_fd(), contained)
 }
 
 /// The same, of a destination that is open.
-pub(super) fn check_open(source: BorrowedFd<'_>, destination: BorrowedFd<'_>) -> io::Result<()> {
-    climb(source, destination, Contained::Same)
+pub(super) fn check_open(source: &Stat, destination: BorrowedFd<'_>) -> io::Result<()> {
+    climb(identity(source), destination, Contained::Same)
 }
 
 /// Looks for the source from there upwards, and calls it so if it is met at once.
-fn climb(source: BorrowedFd<'_>, from: BorrowedFd<'_>, contained: Contained) -> io::Result<()> {
-    let source = identity(&rustix::fs::fstat(source)?);
+fn climb(source: Identity, from: BorrowedFd<'_>, contained: Contained) -> io::Result<()> {
     let mut here = identity(&rustix::fs::fstat(from)?);
     if here == source {
         return Err(refused(contained));

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::attributes::through_proc;
 use crate::sys;
 
-pub use others::{Placed, place_link, place_other};
+pub use others::{Other, Placed, place_link, place_other};
 
 pub(super) mod hidden;
 mod others;

@@ -84,13 +84,15 @@ impl Root {
         let followed = DIRECTORY - OFlags::NOFOLLOW;
         let opened = rustix::fs::open(source, followed, Mode::empty())
             .map_err(|errno| Trouble::new(source, Cause::Open(errno.into())))?;
+        let stat = rustix::fs::fstat(&opened)
+            .map_err(|errno| Trouble::new(source, Cause::Look(errno.into())))?;
         let refused = |error| Trouble::new(destination, Cause::Destination(error));
-        containment::check(&opened, destination).map_err(refused)?;
+        containment::check(&stat, destination).map_err(refused)?;
         let made = destination::make_root(destination).map_err(refused)?;
         // Somebody may have been at work in between.
-        containment::check_open(opened.as_fd(), made.directory.as_fd()).map_err(refused)?;
-        let directory = Directory::root(opened, made)
-            .map_err(|errno| Trouble::new(source, Cause::Look(errno.into())))?;
+        containment::check_open(&stat, made.directory.as_fd()).map_err(refused)?;
+        let directory =
+            Directory::root((opened, stat), made).map_err(|errno| refused(errno.into()))?;
         let directory = Arc::new(directory);
         Ok(Self { directory })
     }

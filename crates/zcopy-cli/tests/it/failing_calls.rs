@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -189,6 +190,33 @@ fn a_destination_that_cannot_be_examined_is_reported_with_its_own_error() {
     let output = sh(&dir, &format!("{strace} zc-dircopy source copy"));
     assert_eq!(output.status.code(), Some(1));
     let expected = "zc-dircopy: copy: cannot use destination directory: Input/output error\n";
+    assert_eq!(stderr(&output), expected);
+}
+
+#[test]
+fn a_source_that_cannot_be_examined_is_not_taken_for_the_destination() {
+    if !has_program("strace") {
+        return;
+    }
+    let dir = dir_with_holes();
+    let strace = "strace -f -qq -o log -P $PWD/source -e inject=fstat:error=EIO";
+    let output = sh(&dir, &format!("{strace} zc-dircopy source copy"));
+    assert_eq!(output.status.code(), Some(1));
+    let expected = "zc-dircopy: source: cannot stat: Input/output error\n";
+    assert_eq!(stderr(&output), expected);
+}
+
+#[test]
+fn a_symbolic_link_that_cannot_be_read_is_not_blamed_on_its_copy() {
+    if !has_program("strace") {
+        return;
+    }
+    let dir = dir_with_holes();
+    symlink("in", dir.path().join("source/link")).unwrap();
+    let strace = "strace -f -qq -o log -e inject=readlinkat:error=EIO";
+    let output = sh(&dir, &format!("{strace} zc-dircopy source copy"));
+    assert_eq!(output.status.code(), Some(1));
+    let expected = "zc-dircopy: link: cannot read: Input/output error\n";
     assert_eq!(stderr(&output), expected);
 }
 

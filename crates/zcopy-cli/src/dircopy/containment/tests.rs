@@ -2,11 +2,11 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use super::*;
-use crate::dircopy::ground::{Covered, open, scratch};
+use crate::dircopy::ground::{Covered, scratch, stat};
 
 /// Why it is refused, if it is.
 fn contained(source: &Path, destination: impl AsRef<Path>) -> Option<Contained> {
-    let error = check(open(source), destination.as_ref()).err()?;
+    let error = check(&stat(source), destination.as_ref()).err()?;
     let inner = error.into_inner().unwrap();
     Some(*inner.downcast::<Contained>().unwrap())
 }
@@ -57,7 +57,7 @@ fn the_source_and_what_is_beneath_it_are_refused_by_whatever_name() {
 fn a_way_back_out_of_what_does_not_exist_is_not_believed() {
     let scratch = scratch();
     fs::create_dir(scratch.path().join("source")).unwrap();
-    let source = open(&scratch.path().join("source"));
+    let source = stat(&scratch.path().join("source"));
     for destination in ["absent/../source/copy", "absent/..", "absent/../../copy"] {
         let error = check(&source, &scratch.path().join(destination)).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENOENT), "{destination}");

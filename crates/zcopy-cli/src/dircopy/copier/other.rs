@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, FileType, Stat};
 
 use super::{Copier, Settled};
 use crate::dircopy::attributes::Named;
-use crate::dircopy::place::{Replace, place_other};
+use crate::dircopy::place::{Other, Replace, place_other};
 use crate::dircopy::policy::Policy;
 use crate::dircopy::tree::Entry;
 
@@ -47,7 +47,8 @@ impl Copier<'_> {
             FileType::Unknown => bail!("it is of an unknown kind"),
             _ => {}
         }
-        let placed = place_other(source, stat, destination, replace, durability);
+        let other = Other::read(source, stat).context("cannot read")?;
+        let placed = place_other(&other, destination, replace, durability);
         if let Err(error) = &placed
             && error.kind() == io::ErrorKind::AlreadyExists
         {

@@ -17,34 +17,58 @@ pub struct Placed {
     pub attributes: Result<(), attributes::Error>,
 }
 
-/// Copies what is not a regular file, nor a directory: a symbolic link, a FIFO, a socket, a device, with its attributes.
+/// An entry of the source that is neither a regular file nor a directory: a symbolic link, a FIFO, a socket, a device.
+#[derive(Debug)]
+pub struct Other<'a> {
+    named: Named<'a>,
+    stat: &'a Stat,
+    /// The target of a symbolic link. Empty for all others.
+    target: CString,
+}
+
+impl<'a> Other<'a> {
+    /// Reads what its copy needs. `stat` is its own.
+    ///
+    /// # Errors
+    ///
+    /// What `readlinkat(2)` says of a symbolic link.
+    pub fn read(named: Named<'a>, stat: &'a Stat) -> io::Result<Self> {
+        let target = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Symlink => rustix::fs::readlinkat(named.directory, named.name, Vec::new())?,
+            _ => CString::default(),
+        };
+        Ok(Self {
+            named,
+            stat,
+            target,
+        })
+    }
+}
+
+/// Copies an entry that is neither a regular file nor a directory, with its attributes.
 ///
-/// It is made under a hidden name, and gets its own when it has them.
+/// The copy is made under a hidden name, and gets its own name when it has its attributes.
 ///
 /// # Errors
 ///
-/// As of [`Place::commit`](super::Place::commit), and what `readlinkat(2)`, `symlinkat(2)` and `mknodat(2)` say: `EPERM`, as a rule, to
+/// As of [`Place::commit`](super::Place::commit), and what `symlinkat(2)` and `mknodat(2)` say: `EPERM`, as a rule, to
 /// whoever is not root and wants a device.
 pub fn place_other(
-    source: Named<'_>,
-    stat: &Stat,
+    source: &Other<'_>,
     destination: Named<'_>,
     replace: Replace,
     durability: Durability,
 ) -> io::Result<Placed> {
+    let Other { stat, target, .. } = source;
     let Named { directory, name } = destination;
     let kind = FileType::from_raw_mode(stat.st_mode);
-    let target = match kind {
-        FileType::Symlink => rustix::fs::readlinkat(source.directory, source.name, Vec::new())?,
-        _ => CString::default(),
-    };
     let device = match kind {
         FileType::CharacterDevice | FileType::BlockDevice => stat.st_rdev,
         _ => 0,
     };
     let attributes = hidden::put(directory, name, replace, |hidden| {
         if kind == FileType::Symlink {
-            rustix::fs::symlinkat(&*target, directory, hidden)?;
+            rustix::fs::symlinkat(&**target, directory, hidden)?;
         } else {
             let mode = Mode::RUSR | Mode::WUSR;
             rustix::fs::mknodat(directory, hidden, kind, mode, device)?;
@@ -53,7 +77,7 @@ pub fn place_other(
             directory,
             name: hidden,
         };
-        Ok(attributes::apply_named(source, copy, stat))
+        Ok(attributes::apply_named(source.named, copy, stat))
     })?;
     sync(directory, durability)?;
     Ok(Placed { attributes })

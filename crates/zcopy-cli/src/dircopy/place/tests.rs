@@ -237,7 +237,8 @@ fn links_and_special_files_are_placed_with_their_attributes() {
             name: &c_name,
         });
         let stat_of = stat(&from.join(name));
-        let place = |replace| place_other(original, &stat_of, copy, replace, Durability::Synced);
+        let other = Other::read(original, &stat_of).unwrap();
+        let place = |replace| place_other(&other, copy, replace, Durability::Synced);
         assert_eq!(
             errno_of(&place(Replace::No).unwrap_err()),
             Some(Errno::EXIST)
@@ -278,7 +279,8 @@ fn a_device_is_refused_to_whoever_is_not_root_and_leaves_nothing() {
             directory: directory.as_fd(),
             name: c"null",
         };
-        place_other(source, &null, copy, Replace::Yes, Durability::Cached)
+        let other = Other::read(source, &null).unwrap();
+        place_other(&other, copy, Replace::Yes, Durability::Cached)
     });
     let Some(placed) = placed else { return };
     assert_eq!(errno_of(&placed.unwrap_err()), Some(Errno::PERM));

@@ -33,9 +33,8 @@ pub struct Directory {
 }
 
 impl Directory {
-    pub(super) fn root(source: OwnedFd, destination: Made) -> Result<Self, Errno> {
-        let stat = rustix::fs::fstat(&source)?;
-        Self::new(Trail::default(), (source, stat), destination)
+    pub(super) fn root(source: (OwnedFd, Stat), destination: Made) -> Result<Self, Errno> {
+        Self::new(Trail::default(), source, destination)
     }
 
     pub(super) fn below(
