@@ -100,8 +100,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     });
     // The order in which threads found them is no part of the seed.
     all.sort_by_cached_key(Series::to_string);
-    let mut work: Vec<_> = all.iter().flat_map(|series| pieces(series, args)).collect();
-    options.draw(&mut work);
+    let work = all.iter().flat_map(|series| pieces(series, args)).collect();
+    let work = options.draw(work, |piece: &Piece<'_>| {
+        let Series { call, errno, .. } = piece.series;
+        (&call[..], errno.name)
+    });
 
     let n_faults: u32 = match options.sample {
         Some(_) => u32::try_from(work.len())?,

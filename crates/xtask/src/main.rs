@@ -4,6 +4,7 @@
 
 use clap::{Parser, Subcommand};
 
+mod disk;
 mod faults;
 mod mutants;
 mod programs;

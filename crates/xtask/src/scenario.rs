@@ -152,7 +152,7 @@ impl Observed {
     }
 
     /// The calls that strace made fail. Without strace there are none.
-    fn injected(&self) -> Vec<Call> {
+    pub(crate) fn injected(&self) -> Vec<Call> {
         let log = fs::read(self.scratch.path().join("log")).unwrap_or_default();
         let mut calls = strace::parse(&String::from_utf8_lossy(&log));
         calls.retain(Call::is_injected);

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::scenario::Scenario;
+use crate::scenario::{Observed, STDOUT, Scenario};
 
 mod cat;
 mod dircopy;
@@ -27,6 +27,25 @@ pub(crate) fn all() -> Vec<Scenario> {
         examples::scenarios(),
     ];
     by_program.into_iter().flatten().collect()
+}
+
+/// With `--explain` a tool says of each input how many of its bytes have arrived, also where it
+/// failed.
+fn explanations_count_what_arrived(scenario: &Scenario, observed: &Observed) -> Vec<String> {
+    let program = scenario.program.name();
+    let counts = observed.stderr.lines().filter_map(|line| {
+        let (_, told) = line
+            .strip_prefix(program)?
+            .split_once(" bytes by ")?
+            .0
+            .rsplit_once(": ")?;
+        told.parse::<usize>().ok()
+    });
+    let told: usize = counts.sum();
+    let arrived = observed.outputs.get(STDOUT).map_or(0, Vec::len);
+    let is_wrong = observed.is_heard() && told != arrived;
+    let text = || format!("it counted {told} bytes, and {arrived} arrived");
+    is_wrong.then(text).into_iter().collect()
 }
 
 /// Bytes of all values, the same at each call, in which no piece occurs twice.

@@ -1,5 +1,7 @@
 //! The common parts of the sweeps: options, programs, and several runs side by side.
 
+use std::collections::HashSet;
+use std::hash::Hash;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,6 +11,7 @@ use std::time::Instant;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tempfile::TempDir;
 
+use crate::disk::{Disk, FileSystem};
 use crate::programs::{Build, Programs};
 use crate::scenario::Scenario;
 use crate::scenarios;
@@ -19,7 +22,7 @@ const MORE_WORKERS: usize = 1;
 /// After how many pieces of work the progress is shown.
 const SHOWN: usize = 1_000;
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
     build: Build,
@@ -32,9 +35,12 @@ pub(crate) struct Options {
     /// Run only scenarios whose name contains TEXT
     #[arg(long, value_name = "TEXT")]
     scenario: Option<String>,
-    /// Make the scratch directories here, for example on another file system
+    /// Make the scratch directories here
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Make the scratch directories on a new file system, which only the sweep sees (as root)
+    #[arg(long, value_name = "FILE SYSTEM", conflicts_with = "dir")]
+    on: Option<FileSystem>,
     /// List the scenarios, and run none
     #[arg(long)]
     pub(crate) list: bool,
@@ -58,10 +64,21 @@ impl Options {
         scenarios
     }
 
-    /// Draws the sample that is asked for, or puts everything in random order.
-    pub(crate) fn draw<T>(&self, work: &mut Vec<T>) {
-        fastrand::Rng::with_seed(self.seed).shuffle(work);
-        work.truncate(self.sample.unwrap_or(work.len()));
+    /// Draws the sample that is asked for, or puts everything in random order. One piece of each
+    /// group comes before all others, so that a sample leaves no small group out.
+    pub(crate) fn draw<T, K: Hash + Eq>(
+        &self,
+        mut work: Vec<T>,
+        group: impl Fn(&T) -> K,
+    ) -> Vec<T> {
+        fastrand::Rng::with_seed(self.seed).shuffle(&mut work);
+        let mut seen = HashSet::new();
+        let (mut drawn, rest): (Vec<_>, Vec<_>) = work
+            .into_iter()
+            .partition(|piece| seen.insert(group(piece)));
+        drawn.extend(rest);
+        drawn.truncate(self.sample.unwrap_or(drawn.len()));
+        drawn
     }
 }
 
@@ -69,9 +86,11 @@ impl Options {
 #[derive(Debug)]
 pub(crate) struct Ground {
     pub(crate) programs: Programs,
+    // Dropped before the disk that it may be on.
     scratch: TempDir,
+    _disk: Option<Disk>,
     /// Where the scratch directory was asked for.
-    dir: Option<PathBuf>,
+    place: Option<String>,
     start: Instant,
 }
 
@@ -83,15 +102,20 @@ impl Ground {
     /// If cargo fails, or no directory can be made.
     pub(crate) fn prepare(options: &Options) -> anyhow::Result<Self> {
         let programs = Programs::build(&options.build)?;
-        let scratch = match &options.dir {
+        let disk = options.on.map(Disk::new).transpose()?;
+        let dir = disk.as_ref().map(Disk::dir).or(options.dir.as_deref());
+        let scratch = match dir {
             Some(dir) => TempDir::with_prefix_in("zcopy-sweep-", dir)?,
             None => TempDir::with_prefix("zcopy-sweep-")?,
         };
         let start = Instant::now();
+        let in_dir = || Some(format!(" in {}", options.dir.as_ref()?.display()));
+        let on_disk = options.on.map(|kind| format!(" on {}", kind.name()));
         Ok(Self {
             programs,
             scratch,
-            dir: options.dir.clone(),
+            _disk: disk,
+            place: on_disk.or_else(in_dir),
             start,
         })
     }
@@ -101,14 +125,12 @@ impl Ground {
     }
 
     /// The heading of its section in `docs/proof.md`: builds for other targets, and other
-    /// directories, have sections of their own.
+    /// directories or file systems, have sections of their own.
     pub(crate) fn heading(&self, part: &str) -> String {
         let target = self.programs.target.iter();
         let target = target.map(|target| format!(" of programs for {target}"));
-        let dir = self.dir.iter();
-        let dir = dir.map(|dir| format!(" in {}", dir.display()));
         let words = std::iter::once(part.to_owned());
-        words.chain(target).chain(dir).collect()
+        words.chain(target).chain(self.place.clone()).collect()
     }
 
     /// The elapsed seconds, and the build.
@@ -169,6 +191,20 @@ pub(crate) fn run_all<'a, T: Sync>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sample_has_one_of_each_group() {
+        let options = Options {
+            sample: Some(12),
+            ..Options::default()
+        };
+        // A thousand even numbers, and ten odd ones in groups of their own.
+        let work = (0..2_000).step_by(2).chain((1..20).step_by(2)).collect();
+        let group = |n: &u32| if n.is_multiple_of(2) { 0 } else { *n };
+        let drawn = options.draw(work, group);
+        assert_eq!(drawn.len(), 12);
+        assert_eq!(drawn.iter().filter(|n| !n.is_multiple_of(2)).count(), 10);
+    }
 
     #[test]
     fn every_piece_is_done_once_and_an_error_ends_the_rest() {

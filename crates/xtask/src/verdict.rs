@@ -4,6 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 
 use rustix::process::Signal;
 
+use crate::programs::Program;
 use crate::scenario::{Expected, Observed, STDOUT, Scenario, Stdin, Stdout};
 use crate::strace::Call;
 use bytes::Strictness;
@@ -96,6 +97,14 @@ pub(crate) fn judge(
         if must_go_on && !is_success && observed.is_heard() {
             wrong.push("a signal's interruption ended it".to_owned());
         }
+        if !is_success && injected.iter().all(|call| is_optional(call, errno)) {
+            wrong.push("it does not go on without a file that has no name".to_owned());
+        }
+        if scenario.program == Program::Tool("zc-pv")
+            && let Some(code) = status.code()
+        {
+            wrong.extend(lacking_bit(code, injected, &targets));
+        }
         if is_success {
             wrong.extend(silence(observed, injected, errno, &targets));
         } else if status.signal().is_none() {
@@ -105,6 +114,15 @@ pub(crate) fn judge(
         }
     }
     wrong
+}
+
+/// Finds the bit for a failed transfer missing from the status of `zc-pv`.
+fn lacking_bit(code: i32, injected: &[Call], targets: &[Vec<Target>]) -> Option<String> {
+    const TRANSFER: i32 = 16;
+    let mut calls = injected.iter().zip(targets);
+    let is_transfer = calls.all(|(call, targets)| moves_bytes(call) && !targets.is_empty());
+    let is_lacking = is_transfer && code != 0 && code & TRANSFER == 0;
+    is_lacking.then(|| format!("the transfer failed, and the status is {code}"))
 }
 
 /// Whether a call moves bytes, and is to be made again after a signal has interrupted it.
@@ -124,6 +142,13 @@ fn moves_bytes(call: &Call) -> bool {
         "sendto",
     ];
     names.contains(&&call.name[..])
+}
+
+/// Whether the file system does not know files without a name, so that a program has to make one
+/// that has a name.
+fn is_optional(call: &Call, errno: Errno) -> bool {
+    let refusals = ["EOPNOTSUPP", "EINVAL", "ENOSYS", "EISDIR"];
+    call.text.contains("O_TMPFILE") && refusals.contains(&errno.name)
 }
 
 /// Finds bytes that the only output did not take, and that the next reader of standard input does

@@ -18,6 +18,7 @@ pub(crate) use copy::{check_copy, check_copy_and_sums, check_replaced_copy_and_s
 mod check;
 mod copy;
 mod reports;
+mod summary;
 mod sums;
 
 /// The tree that is copied, and its copy, in the program's directory.

@@ -1,6 +1,6 @@
 //! `zc-cat`.
 
-use super::{LARGE, SMALL, pattern, text};
+use super::{LARGE, SMALL, explanations_count_what_arrived, pattern, text};
 use crate::programs::Program;
 use crate::scenario::{Scenario, Stdin, Stdout};
 
@@ -62,7 +62,8 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         cat(&["--explain", "a", "b"])
             .file("a", large)
             .file("b", small)
-            .joins(Stdout::Pipe, &[large, small]),
+            .joins(Stdout::Pipe, &[large, small])
+            .check(explanations_count_what_arrived),
         // Formatting.
         cat(&["-E", "a"])
             .file("a", &plain(LARGE))

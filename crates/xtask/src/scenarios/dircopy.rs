@@ -22,10 +22,10 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         &["--verify", "source", "copy"],
         &["--lanes", "always", "source", "copy"],
     ] {
-        let copy = dircopy(options).prepare(make_source);
-        scenarios.push(copy.check(check_copy_and_sums));
+        let copy = dircopy(options).collects(Stdout::Pipe);
+        scenarios.push(copy.prepare(make_source).check(check_copy_and_sums));
     }
-    let unsummed = dircopy(&["--no-hash", "source", "copy"]);
+    let unsummed = dircopy(&["--no-hash", "source", "copy"]).collects(Stdout::Pipe);
     scenarios.push(unsummed.prepare(make_source).check(check_copy));
     for options in [
         &["-q", "source", "copy"][..],
@@ -37,7 +37,8 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             "copy",
         ],
     ] {
-        let copy = dircopy(options).prepare(make_source_and_old_copy);
+        let copy = dircopy(options).collects(Stdout::Pipe);
+        let copy = copy.prepare(make_source_and_old_copy);
         scenarios.push(copy.check(check_replaced_copy_and_sums));
     }
     let check = || dircopy(&["--check", "copy"]).collects(Stdout::Pipe);

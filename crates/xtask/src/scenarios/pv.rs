@@ -1,6 +1,6 @@
 //! `zc-pv`.
 
-use super::{LARGE, SMALL, pattern, sha256, text};
+use super::{LARGE, SMALL, explanations_count_what_arrived, pattern, sha256, text};
 use crate::programs::Program;
 use crate::scenario::{Observed, STDOUT, Scenario, Stdin, Stdout};
 
@@ -37,10 +37,6 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         pv(&["-f", "-p", "-t", "-e", "-r", "-a", "-b", "-T", "a"])
             .file("a", large)
             .stdout(Stdout::Pipe, large),
-        pv(&["-n", "-b", "-i", "0.1", "-L", "1M"])
-            .stdin(Stdin::Pipe(large.clone()))
-            .stdout(Stdout::File, large)
-            .check(last_number_counts_what_arrived),
         pv(&["-q", "-S", "-s", "100000"])
             .stdin(cut.clone())
             .stdout(Stdout::Pipe, &large[..100_000])
@@ -66,13 +62,6 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         pv(&["-q", "a"])
             .file("a", with_hole)
             .stdout(Stdout::File, with_hole),
-        pv(&["-q", "-P", "pid", "a"])
-            .file("a", small)
-            .stdout(Stdout::File, small),
-        pv(&["-q", "--hash", "sha256", "a"])
-            .file("a", large)
-            .stdout(Stdout::Pipe, large)
-            .check(digest_is_that_of_the_output),
         pv(&["-q", "-X", "a"]).file("a", large),
         pv(&["-f", "-l", "-b"])
             .stdin(Stdin::Pipe(text.clone()))
@@ -100,6 +89,31 @@ pub(super) fn scenarios() -> Vec<Scenario> {
                 .stdout(Stdout::Pipe, large),
         );
     }
+    scenarios.extend(reporting(small, large));
+    scenarios
+}
+
+/// Scenarios in which the program tells numbers, or a digest.
+fn reporting(small: &[u8], large: &[u8]) -> Vec<Scenario> {
+    let mut scenarios = vec![
+        pv(&["-n", "-b", "-i", "0.1", "-L", "1M"])
+            .stdin(Stdin::Pipe(large.to_vec()))
+            .stdout(Stdout::File, large)
+            .check(last_number_counts_what_arrived),
+        pv(&["-q", "-P", "pid", "a"])
+            .file("a", small)
+            .stdout(Stdout::File, small)
+            .check(no_pid_file_stays),
+        pv(&["-q", "--explain", "a", "b"])
+            .file("a", large)
+            .file("b", small)
+            .joins(Stdout::Pipe, &[large, small])
+            .check(explanations_count_what_arrived),
+        pv(&["-q", "--hash", "sha256", "a"])
+            .file("a", large)
+            .stdout(Stdout::Pipe, large)
+            .check(digest_is_that_of_the_output),
+    ];
     for stdout in [Stdout::File, Stdout::Pipe, Stdout::Tcp] {
         let counted = pv(&["--json", "--per-file", "a", "b"]);
         let counted = counted.file("a", large).file("b", small);
@@ -127,6 +141,19 @@ fn cursor_is_at_the_cut(_: &Scenario, observed: &Observed) -> Vec<String> {
         Some(cursor) if is_success => vec![format!("the cursor is at {cursor} instead of 100000")],
         Some(_) | None => Vec::new(),
     }
+}
+
+/// The file with the process's number is gone with the process, unless it could not be read or
+/// removed.
+fn no_pid_file_stays(_: &Scenario, observed: &Observed) -> Vec<String> {
+    let path = observed.dir().join("pid");
+    let mut calls = observed.injected().into_iter();
+    let may_stay = observed.status.is_none_or(|status| status.code().is_none())
+        || calls.any(|call| call.paths(&observed.dir()).contains(&path));
+    if may_stay || !path.exists() {
+        return Vec::new();
+    }
+    vec!["the file with the number of the process stays".to_owned()]
 }
 
 /// With `-n -b` the last line is the number of bytes that have arrived, if the transfer succeeded.

@@ -5,7 +5,7 @@ use std::fmt;
 use clap::ValueEnum;
 
 /// A system call that answers how many bytes it has moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub(crate) enum Call {
     Read,

@@ -62,7 +62,9 @@ pub(super) fn sweep(options: &Options) -> anyhow::Result<()> {
     let mut work = work.into_inner().ok().context("a panic")?;
     // The order in which threads found them is no part of the seed.
     work.sort_by_cached_key(|piece| (piece.scenario.name(), piece.shortening.to_string()));
-    options.draw(&mut work);
+    let work = options.draw(work, |piece| {
+        (piece.scenario.program.name(), piece.shortening.call)
+    });
 
     let (n_lowered, n_wrong) = (AtomicUsize::new(0), AtomicUsize::new(0));
     run_all(

@@ -2,6 +2,7 @@
 
 use super::Errno;
 use super::target::{Side, Target};
+use crate::programs::Program;
 use crate::scenario::{Observed, Scenario};
 use crate::strace::Call;
 
@@ -46,15 +47,18 @@ pub(super) fn mistakes(
         let mut names = target.names.iter();
         tells_error(line) && names.any(|name| calls_it(line, name))
     };
+    if scenario.program == Program::Tool("zc-dircopy")
+        && let Some(side) = only_side(targets)
+        && !lines().any(|line| tells_error(line) && is_of_side(line, side))
+    {
+        wrong.push(format!("no message says it of the {side}"));
+    }
     let is_nameless = blamed.iter().any(|target| target.names.is_empty());
     if let Some(first) = blamed.first()
         && !is_nameless
         && !lines().any(|line| blamed.iter().any(|target| is_told(line, target)))
     {
-        let side = match first.side {
-            Side::Input => "input",
-            Side::Output => "output",
-        };
+        let side = first.side;
         let names = first.names.join(" or ");
         wrong.push(format!("no message says it of the {side} ({names})"));
     }
@@ -86,6 +90,23 @@ fn blamed<'a>(targets: &'a [Vec<Target>], observed: &Observed, errno: Errno) -> 
             ends.filter(|target| target.side == side).collect()
         }
         _ => Vec::new(),
+    }
+}
+
+/// The side of all inputs and outputs that the calls were made on, if it is one.
+fn only_side(targets: &[Vec<Target>]) -> Option<Side> {
+    let mut sides = targets.iter().flatten().map(|target| target.side);
+    let first = sides.next()?;
+    sides.all(|side| side == first).then_some(first)
+}
+
+/// Whether a message of `zc-dircopy` says of a file or of its copy that something failed. An
+/// attribute that cannot be kept may be one that cannot be read.
+fn is_of_side(line: &str, side: Side) -> bool {
+    let of_copy = ["copy", "destination", "sum file", "cannot keep"];
+    match side {
+        Side::Input => !line.contains("its copy"),
+        Side::Output => of_copy.iter().any(|text| line.contains(text)),
     }
 }
 

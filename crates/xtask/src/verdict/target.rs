@@ -1,5 +1,6 @@
 //! The files, pipes and sockets of a scenario that a call was made on.
 
+use std::fmt;
 use std::path::Path;
 
 use crate::programs::Program;
@@ -12,6 +13,15 @@ use crate::strace::Call;
 pub(super) enum Side {
     Input,
     Output,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Input => "input",
+            Self::Output => "output",
+        })
+    }
 }
 
 /// An input or output of a scenario.

@@ -11,10 +11,11 @@ use anyhow::Context;
 use rustix::fs::lgetxattr;
 
 use super::reports::Reports;
+use super::summary::Summary;
 use super::{
     ATTRIBUTE, COPY, OLD, OLD_FILES, OLD_MODE, OLD_SECONDS, SOURCE, STALE, originals, sums,
 };
-use crate::scenario::{Observed, Scenario};
+use crate::scenario::{Observed, STDOUT, Scenario};
 use crate::strace::Call;
 
 /// The calls by which a run finds and removes what a killed run left.
@@ -44,23 +45,33 @@ enum Sums {
 }
 
 /// Checks a copy after a run that made no digests.
-pub(crate) fn check_copy(_: &Scenario, observed: &Observed) -> Vec<String> {
-    check(observed, Before::Nothing, Sums::Omitted)
+pub(crate) fn check_copy(scenario: &Scenario, observed: &Observed) -> Vec<String> {
+    check(scenario, observed, Before::Nothing, Sums::Omitted)
 }
 
 /// Checks a copy after a run that made digests.
-pub(crate) fn check_copy_and_sums(_: &Scenario, observed: &Observed) -> Vec<String> {
-    check(observed, Before::Nothing, Sums::Written)
+pub(crate) fn check_copy_and_sums(scenario: &Scenario, observed: &Observed) -> Vec<String> {
+    check(scenario, observed, Before::Nothing, Sums::Written)
 }
 
 /// Checks a copy after a run that made digests and replaced an older copy of some files.
-pub(crate) fn check_replaced_copy_and_sums(_: &Scenario, observed: &Observed) -> Vec<String> {
-    check(observed, Before::OldFiles, Sums::Written)
+pub(crate) fn check_replaced_copy_and_sums(
+    scenario: &Scenario,
+    observed: &Observed,
+) -> Vec<String> {
+    check(scenario, observed, Before::OldFiles, Sums::Written)
 }
 
-fn check(observed: &Observed, before: Before, sums: Sums) -> Vec<String> {
+fn check(scenario: &Scenario, observed: &Observed, before: Before, sums: Sums) -> Vec<String> {
     match Outcome::read(observed, before, sums) {
-        Ok(outcome) => outcome.mistakes(),
+        Ok(outcome) => {
+            let lacks_summary = outcome.is_success() && outcome.summary.is_none();
+            let mut wrong = outcome.mistakes();
+            if lacks_summary && !scenario.args.contains(&"-q") {
+                wrong.push("it printed no summary".to_owned());
+            }
+            wrong
+        }
         Err(error) => vec![format!("the copy cannot be checked: {error:#}")],
     }
 }
@@ -106,6 +117,8 @@ enum Verdict {
 struct Outcome {
     code: Option<i32>,
     reports: Reports,
+    /// The counts on standard output, if they are there.
+    summary: Option<Summary>,
     /// The calls that were made to fail.
     injected: Vec<Call>,
     source: Tree,
@@ -118,9 +131,11 @@ struct Outcome {
 impl Outcome {
     fn read(observed: &Observed, before: Before, sums: Sums) -> anyhow::Result<Self> {
         let copy = observed.dir().join(COPY);
+        let stdout = observed.outputs.get(STDOUT).map_or(&[][..], Vec::as_slice);
         Ok(Self {
             code: observed.status.and_then(|status| status.code()),
             reports: Reports::new(&observed.stderr, observed.is_heard()),
+            summary: Summary::read(&String::from_utf8_lossy(stdout)),
             injected: observed.injected(),
             source: read_tree(&observed.dir().join(SOURCE))?,
             copy: if copy.exists() {
@@ -171,7 +186,28 @@ impl Outcome {
             wrong.extend(compare_links(&self.source, &self.copy));
         }
         wrong.extend(self.mistakes_of_sums());
+        wrong.extend(self.mistakes_of_summary());
         wrong
+    }
+
+    /// Compares the counts of the summary, if there is one, with the files that were copied.
+    fn mistakes_of_summary(&self) -> Vec<String> {
+        let Some(summary) = self.summary else {
+            return Vec::new();
+        };
+        let whole = self.source.iter().filter(|(name, (new, _))| {
+            let found = self.copy.get(*name);
+            let is_whole = found.is_some_and(|(found, _)| found.bytes == new.bytes);
+            new.kind == Kind::File && is_whole
+        });
+        let sizes = whole.clone();
+        let sizes: BTreeMap<_, _> = sizes.map(|(_, (new, n))| (n, new.bytes.len())).collect();
+        let most = Summary {
+            files: whole.count(),
+            bytes: sizes.values().sum(),
+            failed: self.reports.count().unwrap_or(summary.failed),
+        };
+        summary.mistakes(most, self.is_success())
     }
 
     fn verdict(&self, name: &Path) -> Verdict {

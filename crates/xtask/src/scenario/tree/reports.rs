@@ -44,6 +44,14 @@ impl Reports {
         }
     }
 
+    /// How many messages there were before the summary, if that is known.
+    pub(super) fn count(&self) -> Option<usize> {
+        // The summary itself may meet a write error.
+        let messages = self.messages.iter();
+        let counted = messages.filter(|message| message.path != "write error");
+        self.is_complete.then_some(counted.count())
+    }
+
     /// Whether a message says that an attribute of this entry was not kept.
     pub(super) fn name_attribute_of(&self, name: &Path) -> bool {
         !self.is_complete
