@@ -1,5 +1,6 @@
 //! A file system in an image, for the time of a sweep.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,16 +19,33 @@ pub(crate) enum FileSystem {
     Btrfs,
     Ext4,
     Xfs,
+    /// Here `copy_file_range` copies.
+    XfsWithoutReflink,
 }
 
-impl FileSystem {
-    /// Its name in `mkfs.NAME`.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
+impl fmt::Display for FileSystem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
             Self::Btrfs => "btrfs",
             Self::Ext4 => "ext4",
             Self::Xfs => "xfs",
-        }
+            Self::XfsWithoutReflink => "xfs without reflink",
+        })
+    }
+}
+
+impl FileSystem {
+    /// The command that makes one.
+    fn mkfs(self) -> Command {
+        let (name, options): (_, &[&str]) = match self {
+            Self::Btrfs => ("mkfs.btrfs", &[]),
+            Self::Ext4 => ("mkfs.ext4", &[]),
+            Self::Xfs => ("mkfs.xfs", &[]),
+            Self::XfsWithoutReflink => ("mkfs.xfs", &["-m", "reflink=0"]),
+        };
+        let mut mkfs = Command::new(name);
+        mkfs.args(options);
+        mkfs
     }
 }
 
@@ -53,7 +71,7 @@ impl Disk {
         let (image, mounted) = (dir.path().join("image"), dir.path().join("mounted"));
         File::create(&image)?.set_len(SIZE)?;
         fs::create_dir(&mounted)?;
-        run(Command::new(format!("mkfs.{}", kind.name())).arg(&image))?;
+        run(kind.mkfs().arg(&image))?;
         unshare(CloneFlags::CLONE_NEWNS).context("a namespace of mounts")?;
         // What is mounted from now on is not passed on to the namespace that was left.
         let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;

@@ -177,6 +177,33 @@ impl Observed {
     }
 }
 
+#[cfg(test)]
+impl Observed {
+    /// A run that ended with this status and message, and whose standard output is a pipe.
+    pub(crate) fn example(code: i32, stderr: &str, output: &[u8]) -> Self {
+        Self {
+            status: Some(ExitStatus::from_raw(code << 8)),
+            stderr: stderr.to_owned(),
+            outputs: BTreeMap::from([(STDOUT, output.to_vec())]),
+            cursor: None,
+            stdio: ["/stdin", "pipe:[1]", "/stderr"].map(PathBuf::from),
+            scratch: TempDir::new().unwrap(),
+        }
+    }
+
+    pub(crate) fn with_cursor(self, cursor: u64) -> Self {
+        Self {
+            cursor: Some(cursor),
+            ..self
+        }
+    }
+
+    /// The log of strace.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.scratch.path().join("log")
+    }
+}
+
 impl Scenario {
     /// A program without input whose output is discarded.
     pub(crate) fn new(program: Program, args: &[&'static str]) -> Self {

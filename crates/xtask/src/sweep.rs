@@ -110,7 +110,7 @@ impl Ground {
         };
         let start = Instant::now();
         let in_dir = || Some(format!(" in {}", options.dir.as_ref()?.display()));
-        let on_disk = options.on.map(|kind| format!(" on {}", kind.name()));
+        let on_disk = options.on.map(|kind| format!(" on {kind}"));
         Ok(Self {
             programs,
             scratch,

@@ -213,3 +213,6 @@ fn silence(
         .contains(&errno.name)
         .then(|| format!("{name} said {}, and the status is a success", errno.name))
 }
+
+#[cfg(test)]
+mod tests;

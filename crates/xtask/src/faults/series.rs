@@ -208,6 +208,33 @@ fn count(calls: &[Call]) -> Option<BTreeMap<&str, (u32, u32)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::programs::Program;
+
+    #[test]
+    fn a_call_that_is_refused_each_time_is_a_refusal() {
+        let scenario = Scenario::new(Program::Tool("zc-cat"), &[]);
+        let series = |call: &str, errno, extent| Series {
+            scenario: &scenario,
+            offer: Offer::Everything,
+            call: call.to_owned(),
+            errno: errnos::by_name(errno).unwrap(),
+            extent,
+            first: 2,
+            count: 3,
+        };
+        for (call, errno, extent, nth, is_refusal) in [
+            ("splice", "ENOSYS", Extent::FromThere, 2, true),
+            ("splice", "ENOSYS", Extent::FromThere, 3, false),
+            ("splice", "ENOSYS", Extent::Once, 2, false),
+            ("splice", "EIO", Extent::FromThere, 2, false),
+            ("pipe2", "EMFILE", Extent::FromThere, 2, true),
+            ("read", "EPERM", Extent::FromThere, 2, false),
+        ] {
+            let series = &series(call, errno, extent);
+            let fault = Fault { series, nth };
+            assert_eq!(fault.is_refusal(), is_refusal, "{fault}");
+        }
+    }
 
     #[test]
     fn calls_before_main_are_left_out_and_threads_are_counted_by_themselves() {

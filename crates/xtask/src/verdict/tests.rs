@@ -1,0 +1,149 @@
+use std::fs;
+
+use super::*;
+use crate::strace;
+
+const EIO: Errno = Errno {
+    name: "EIO",
+    number: 5,
+};
+const EINTR: Errno = Errno {
+    name: "EINTR",
+    number: 4,
+};
+const INPUT: &[u8] = b"0123456789";
+
+/// A copy of a file on standard input to a pipe.
+fn copy(program: &'static str) -> Scenario {
+    let stdin = Stdin::File {
+        bytes: INPUT.to_vec(),
+        cursor: 0,
+    };
+    Scenario::new(Program::Tool(program), &[])
+        .stdin(stdin)
+        .stdout(Stdout::Pipe, INPUT)
+}
+
+/// A run that ended with this status and message. Its output took as many bytes of the input.
+fn run(code: i32, stderr: &str, n_arrived: usize) -> Observed {
+    Observed::example(code, stderr, &INPUT[..n_arrived])
+}
+
+/// What is wrong with a run in which a call was made to fail.
+fn judged(scenario: &Scenario, observed: &Observed, call: &str, errno: Errno) -> Vec<String> {
+    let log = format!("1 {call} = -1 {} (an error) (INJECTED)\n", errno.name);
+    fs::write(observed.log(), &log).unwrap();
+    judge(scenario, observed, &strace::parse(&log), Some(errno))
+}
+
+/// A call on standard output. [`Observed::example`] knows its name.
+const WRITE: &str = r#"write(1<pipe:[1]>, ""..., 10)"#;
+const READ: &str = r#"read(0</stdin>, ""..., 10)"#;
+
+#[test]
+fn an_honest_error_and_a_success_are_right() {
+    let told = run(1, "zc-cat: write error: Input/output error\n", 4).with_cursor(4);
+    assert_eq!(judged(&copy("zc-cat"), &told, WRITE, EIO), [""; 0]);
+    let told = run(1, "zc-cat: -: Input/output error\n", 4);
+    assert_eq!(judged(&copy("zc-cat"), &told, READ, EIO), [""; 0]);
+    let whole = run(0, "", 10);
+    assert_eq!(judged(&copy("zc-cat"), &whole, READ, EIO), [""; 0]);
+}
+
+#[test]
+fn a_message_names_the_error_and_the_side() {
+    let read = "zc-cat: -: Input/output error\n";
+    let wrong = judged(&copy("zc-cat"), &run(1, read, 4).with_cursor(4), WRITE, EIO);
+    assert!(wrong[0].starts_with("no message says it of the output"));
+    let other = "zc-cat: write error: Bad address\n";
+    let wrong = judged(
+        &copy("zc-cat"),
+        &run(1, other, 4).with_cursor(4),
+        WRITE,
+        EIO,
+    );
+    assert!(wrong[0].starts_with("no message says 'Input/output error'"));
+    let wrong = judged(&copy("zc-cat"), &run(1, "", 4), READ, EIO);
+    assert_eq!(wrong, ["it failed without a message"]);
+}
+
+#[test]
+fn an_interrupted_call_is_made_again() {
+    let told = "zc-cat: -: Interrupted system call\n";
+    let wrong = judged(&copy("zc-cat"), &run(1, told, 4), READ, EINTR);
+    assert_eq!(wrong, ["a signal's interruption ended it"]);
+    // Only calls that move bytes have to be.
+    let open = r#"newfstatat(0</stdin>, "", AT_EMPTY_PATH)"#;
+    assert_eq!(
+        judged(&copy("zc-cat"), &run(1, told, 4), open, EINTR),
+        [""; 0]
+    );
+}
+
+#[test]
+fn what_an_output_did_not_take_stays_in_the_input() {
+    let told = || run(1, "zc-cat: write error: Input/output error\n", 4);
+    let wrong = judged(&copy("zc-cat"), &told().with_cursor(10), WRITE, EIO);
+    assert_eq!(wrong, ["4 bytes arrived, and the cursor is at 10"]);
+    let wrong = judged(&copy("zc-cat"), &told().with_cursor(3), WRITE, EIO);
+    assert_eq!(wrong, ["4 bytes arrived, and the cursor is at 3"]);
+    // After an input has failed nobody goes on with it.
+    let told = run(1, "zc-cat: -: Input/output error\n", 4).with_cursor(10);
+    assert_eq!(judged(&copy("zc-cat"), &told, READ, EIO), [""; 0]);
+}
+
+#[test]
+fn a_failed_transfer_sets_its_bit_in_the_status_of_zc_pv() {
+    let told = "zc-pv: (stdin): read failed: Input/output error\n";
+    let wrong = judged(&copy("zc-pv"), &run(1, told, 4), READ, EIO);
+    assert_eq!(wrong, ["the transfer failed, and the status is 1"]);
+    for code in [0, 16, 24] {
+        let run = run(code, told, if code == 0 { 10 } else { 4 });
+        assert_eq!(judged(&copy("zc-pv"), &run, READ, EIO), [""; 0], "{code}");
+    }
+}
+
+#[test]
+fn bytes_that_a_sync_has_lost_end_in_a_failure() {
+    for call in ["fsync", "fdatasync", "syncfs", "sync_file_range"] {
+        let wrong = judged(
+            &copy("zc-cat"),
+            &run(0, "", 10),
+            &format!("{call}(5</a>)"),
+            EIO,
+        );
+        assert_eq!(
+            wrong,
+            [format!("{call} said EIO, and the status is a success")]
+        );
+    }
+    let close = "close(1<pipe:[1]>)";
+    let wrong = judged(&copy("zc-cat"), &run(0, "", 10), close, EIO);
+    assert_eq!(wrong, ["close said EIO, and the status is a success"]);
+    // Of what was read nothing is lost.
+    assert_eq!(
+        judged(&copy("zc-cat"), &run(0, "", 10), "close(0</stdin>)", EIO),
+        [""; 0]
+    );
+}
+
+#[test]
+fn a_file_system_without_nameless_files_is_no_failure() {
+    let scenario = Scenario::new(Program::Tool("zc-dircopy"), &[]);
+    let refused = Errno {
+        name: "EOPNOTSUPP",
+        number: 95,
+    };
+    let open = r#"openat(4</dir/copy>, ".", O_RDWR|O_TMPFILE, 0600)"#;
+    let told = Observed::example(
+        1,
+        "zc-dircopy: a: cannot make its copy: Operation not supported\n",
+        b"",
+    );
+    let wrong = judged(&scenario, &told, open, refused);
+    assert_eq!(wrong, ["it does not go on without a file that has no name"]);
+    assert_eq!(
+        judged(&scenario, &Observed::example(0, "", b""), open, refused),
+        [""; 0]
+    );
+}
