@@ -100,13 +100,12 @@ fn only_side(targets: &[Vec<Target>]) -> Option<Side> {
     sides.all(|side| side == first).then_some(first)
 }
 
-/// Whether a message of `zc-dircopy` says of a file or of its copy that something failed. An
-/// attribute that cannot be kept may be one that cannot be read.
+/// Whether a message of `zc-dircopy` may be one about a file, or one about its copy.
 fn is_of_side(line: &str, side: Side) -> bool {
-    let of_copy = ["copy", "destination", "sum file", "cannot keep"];
+    let of_file = [": cannot read: ", ": cannot open: ", ": cannot stat: "];
     match side {
         Side::Input => !line.contains("its copy"),
-        Side::Output => of_copy.iter().any(|text| line.contains(text)),
+        Side::Output => !of_file.iter().any(|text| line.contains(text)),
     }
 }
 

@@ -147,3 +147,21 @@ fn a_file_system_without_nameless_files_is_no_failure() {
         [""; 0]
     );
 }
+
+#[test]
+fn zc_dircopy_tells_a_file_from_its_copy() {
+    let scenario = Scenario::new(Program::Tool("zc-dircopy"), &[]);
+    let (read, write) = ("cannot read", "cannot write its copy");
+    for (call, of, other) in [
+        ("read(5<DIR/source/a>)", read, write),
+        ("write(5<DIR/copy/#7>)", write, read),
+    ] {
+        for (what, n_wrong) in [(of, 0), (other, 1)] {
+            let told = format!("zc-dircopy: a: {what}: Input/output error\n");
+            let run = Observed::example(1, &told, b"");
+            let call = call.replace("DIR", run.dir().to_str().unwrap());
+            let wrong = judged(&scenario, &run, &call, EIO);
+            assert_eq!(wrong.len(), n_wrong, "{call} {told} {wrong:?}");
+        }
+    }
+}
