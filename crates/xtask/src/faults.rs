@@ -5,6 +5,7 @@
 //! are left alone.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -20,8 +21,10 @@ mod accepted;
 mod errnos;
 mod series;
 
-/// What follows from a sweep without wrong outcomes.
+/// Text for a sweep without wrong outcomes.
 const NONE_LOST: &str = ": no byte was lost, doubled or miscounted";
+/// The same, if some wrong outcomes are accepted.
+const NONE_ELSE_LOST: &str = ", but for those below: no other byte was lost, doubled or miscounted";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -54,7 +57,7 @@ struct Totals {
     accepted: Mutex<BTreeMap<&'static str, usize>>,
 }
 
-/// Some calls of a series, by which it may begin.
+/// A range of the calls by which a series may begin.
 #[derive(Debug)]
 struct Piece<'a> {
     series: &'a Series<'a>,
@@ -79,6 +82,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
         return Ok(());
     }
+    let strace = Command::new("strace").arg("-V").output();
+    strace.context("strace is needed")?;
     let ground = Ground::prepare(options)?;
     let offers = [Offer::Everything, Offer::NoOffload];
     let settings: Vec<_> = scenarios
@@ -86,7 +91,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         .flat_map(|scenario| offers.map(|offer| (scenario, offer)))
         .collect();
     let all = Mutex::new(Vec::new());
-    run_all(&settings, |(scenario, offer)| {
+    run_all(&ground.is_interrupted, &settings, |(scenario, offer)| {
         let series = series::find(scenario, *offer, &ground)?;
         // A poisoned lock means a panic, which ends the sweep.
         all.lock()
@@ -110,14 +115,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         (&call[..], errno.name)
     });
 
-    let n_faults: u32 = match options.sample {
-        Some(_) => u32::try_from(work.len())?,
-        None => all.iter().map(|series| series.count).sum(),
+    ensure!(
+        !work.is_empty(),
+        "no scenario makes such a call, or no such error is injected into it"
+    );
+    let n_faults: u32 = match (options.sample, args.when) {
+        (None, None) => all.iter().map(|series| series.count).sum(),
+        _ => u32::try_from(work.len())?,
     };
-    println!("at least {n_faults} faults");
+    println!("about {n_faults} faults");
 
     let totals = Totals::default();
-    run_all(&work, |piece| {
+    run_all(&ground.is_interrupted, &work, |piece| {
         for nth in piece.first..=piece.last.unwrap_or(u32::MAX) {
             let fault = Fault {
                 series: piece.series,
@@ -139,7 +148,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let accepted = totals.accepted.into_inner().ok().context("a panic")?;
     let accepted: Vec<_> = accepted
         .into_iter()
-        .map(|(reason, n)| format!("- {n} more outcomes: {reason}\n"))
+        .map(|(reason, n)| format!("- {n} outcomes that are wrong and stay: {reason}\n"))
         .collect();
     let summary = format!(
         "- {} scenarios, each with and without the calls that move bytes inside the kernel\n\
@@ -153,12 +162,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         totals.unreached.into_inner(),
         totals.calls.into_inner(),
         totals.survived.into_inner(),
-        if wrong == 0 { NONE_LOST } else { "" },
+        match (wrong, accepted.is_empty()) {
+            (0, true) => NONE_LOST,
+            (0, false) => NONE_ELSE_LOST,
+            _ => "",
+        },
         accepted.concat(),
         ground.ending(),
     );
-    println!("{summary}");
     ensure!(faults > 0, "nothing was made to fail");
+    println!("{summary}");
     let is_restricted = args.call.is_some() || args.errno.is_some() || args.when.is_some();
     if options.are_recorded(is_restricted) {
         proof::record(&ground.heading("Failing calls"), &summary)?;
@@ -220,14 +233,14 @@ fn probe(fault: Fault<'_>, ground: &Ground, totals: &Totals) -> anyhow::Result<b
     totals.faults.fetch_add(1, Ordering::Relaxed);
     totals.calls.fetch_add(injected.len(), Ordering::Relaxed);
     let is_success = scenario.has_succeeded(&observed);
-    totals
-        .survived
-        .fetch_add(usize::from(is_success), Ordering::Relaxed);
     let mut wrong = judge(scenario, &observed, &injected, Some(*errno));
     if fault.is_refusal() && !is_success {
         wrong.push(format!("it does not go on without {call}"));
     }
     if wrong.is_empty() {
+        totals
+            .survived
+            .fetch_add(usize::from(is_success), Ordering::Relaxed);
         return Ok(true);
     }
     if let Some(reason) = accepted::reason(scenario, &observed, &injected, &wrong) {
@@ -239,10 +252,10 @@ fn probe(fault: Fault<'_>, ground: &Ground, totals: &Totals) -> anyhow::Result<b
     totals.wrong.fetch_add(1, Ordering::Relaxed);
     let calls = injected.iter().take(3);
     let calls = calls.map(|call| format!("call: {}({}", call.name, call.text));
-    let name = scenario.name();
     let (errno, nth) = (errno.name, fault.nth);
     let again = format!(
-        "cargo xtask faults --scenario '{name}' --call {call} --errno {errno} --when {nth}"
+        "cargo xtask faults {} --call {call} --errno {errno} --when {nth}",
+        ground.options_for(scenario)
     );
     let how = [again, format!("strace -f {options}")];
     let how = how.into_iter().chain(calls);

@@ -4,8 +4,8 @@
 
 use clap::{Parser, Subcommand};
 
-mod disk;
 mod faults;
+mod image;
 mod mutants;
 mod programs;
 mod proof;
@@ -42,5 +42,17 @@ fn main() -> anyhow::Result<()> {
         Chore::ShortCounts(args) => short_counts::run(&args),
         Chore::Without(args) => without::run(&args),
         Chore::Mutants(args) => mutants::run(&args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn every_option_has_a_name_of_its_own() {
+        Args::command().debug_assert();
     }
 }

@@ -6,14 +6,14 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 
 /// How the programs are built.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Build {
     /// Build the programs with optimisation, as people install them
     #[arg(long)]
-    release: bool,
+    pub(crate) release: bool,
     /// Build the programs for this target, such as x86_64-unknown-linux-musl
     #[arg(long, value_name = "TRIPLE")]
-    target: Option<String>,
+    pub(crate) target: Option<String>,
 }
 
 /// A program of this workspace.
@@ -38,8 +38,6 @@ impl Program {
 #[derive(Debug)]
 pub(crate) struct Programs {
     dir: PathBuf,
-    /// The target, if one was asked for.
-    pub(crate) target: Option<String>,
     /// The profile and the target, for people.
     pub(crate) description: String,
 }
@@ -76,12 +74,7 @@ impl Programs {
             Some(target) => format!("{profile} build for {target}"),
             None => format!("{profile} build for the host's target"),
         };
-        let target = build.target.clone();
-        Ok(Self {
-            dir,
-            target,
-            description,
-        })
+        Ok(Self { dir, description })
     }
 
     /// The path of a built program.

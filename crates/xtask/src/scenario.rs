@@ -171,6 +171,11 @@ impl Observed {
         descriptors.all(|(_, path)| Path::new(path) != self.stdio[2])
     }
 
+    /// The bytes in an output: none if it does not exist.
+    pub(crate) fn output(&self, name: &str) -> &[u8] {
+        self.outputs.get(name).map_or(&[], Vec::as_slice)
+    }
+
     /// The directory that the program ran in.
     pub(crate) fn dir(&self) -> PathBuf {
         self.scratch.path().join("dir")
@@ -393,6 +398,7 @@ impl Scenario {
         command
             .env("TERM", "dumb")
             .env("LC_ALL", "C.UTF-8")
+            .env("TMPDIR", scratch.path())
             .env_remove("RUST_BACKTRACE");
 
         let (input, cursor) = self.open_stdin(scratch.path(), &mut peers)?;

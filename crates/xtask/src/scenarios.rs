@@ -42,7 +42,7 @@ fn explanations_count_what_arrived(scenario: &Scenario, observed: &Observed) -> 
         told.parse::<usize>().ok()
     });
     let told: usize = counts.sum();
-    let arrived = observed.outputs.get(STDOUT).map_or(0, Vec::len);
+    let arrived = observed.output(STDOUT).len();
     let is_wrong = observed.is_heard() && told != arrived;
     let text = || format!("it counted {told} bytes, and {arrived} arrived");
     is_wrong.then(text).into_iter().collect()

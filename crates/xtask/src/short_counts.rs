@@ -34,13 +34,13 @@ pub(crate) mod tracer;
 /// How many calls a report shows of each kind.
 const SHOWN: usize = 20;
 
-/// Arguments for a sweep of all scenarios, or for one run of one command.
+/// Arguments for a sweep of scenarios, or for one run of one command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     options: Options,
 
-    /// Lower the count of this system call [default: none, which only reports the calls].
+    /// Lower the count of this system call [default: each in turn; of a command none, which only reports the calls].
     #[arg(long, value_enum)]
     call: Option<Call>,
 
@@ -74,17 +74,13 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-/// Sweeps all scenarios, or runs one command and reports on standard error. The status of one
+/// Sweeps scenarios, or runs one command and reports on standard error. The status of one
 /// command is passed on, as a shell does it.
 ///
 /// # Errors
 ///
 /// A command cannot be run or traced, it hangs, or a sweep finds something.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    if args.command.is_empty() {
-        return sweep::sweep(&args.options);
-    }
-    let limit = Duration::try_from_secs_f64(args.limit)?;
     let shortening = args.call.map(|call| Shortening {
         call,
         first: args.when,
@@ -95,6 +91,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         },
         amount: args.amount,
     });
+    if args.command.is_empty() {
+        return sweep::sweep(&args.options, shortening);
+    }
+    let limit = Duration::try_from_secs_f64(args.limit)?;
     let traced = tracer::run(command(args)?, shortening.as_ref(), limit)?;
     let report = report(&traced, shortening.as_ref());
     match &args.report {

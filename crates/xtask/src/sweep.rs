@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use anyhow::Context;
+use clap::ValueEnum;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tempfile::TempDir;
 
-use crate::disk::{Disk, FileSystem};
+use crate::image::{FileSystem, MountedImage};
 use crate::programs::{Build, Programs};
 use crate::scenario::Scenario;
 use crate::scenarios;
@@ -22,11 +24,11 @@ const MORE_WORKERS: usize = 1;
 /// After how many pieces of work the progress is shown.
 const SHOWN: usize = 1_000;
 
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Options {
     #[command(flatten)]
     build: Build,
-    /// Make only N runs, drawn at random
+    /// Make only N runs, drawn at random: first one of each call and error, then any
     #[arg(long, value_name = "N")]
     pub(crate) sample: Option<usize>,
     /// Draw the sample from this seed
@@ -39,8 +41,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Make the scratch directories on a new file system, which only the sweep sees (as root)
-    #[arg(long, value_name = "FILE SYSTEM", conflicts_with = "dir")]
-    on: Option<FileSystem>,
+    #[arg(long, value_name = "NAME", conflicts_with = "dir")]
+    fs: Option<FileSystem>,
     /// List the scenarios, and run none
     #[arg(long)]
     pub(crate) list: bool,
@@ -61,11 +63,15 @@ impl Options {
         let text = self.scenario.as_deref().unwrap_or("");
         let mut scenarios = scenarios::all();
         scenarios.retain(|scenario| scenario.name().contains(text));
+        if scenarios.is_empty() {
+            println!("no scenario's name contains '{text}': --list lists them");
+        }
         scenarios
     }
 
     /// Draws the sample that is asked for, or puts everything in random order. One piece of each
-    /// group comes before all others, so that a sample leaves no small group out.
+    /// group comes before all others, so that a sample larger than the number of groups leaves none
+    /// out.
     pub(crate) fn draw<T, K: Hash + Eq>(
         &self,
         mut work: Vec<T>,
@@ -86,11 +92,12 @@ impl Options {
 #[derive(Debug)]
 pub(crate) struct Ground {
     pub(crate) programs: Programs,
-    // Dropped before the disk that it may be on.
+    // Dropped before the file system that it may be on.
     scratch: TempDir,
-    _disk: Option<Disk>,
-    /// Where the scratch directory was asked for.
-    place: Option<String>,
+    _image: Option<MountedImage>,
+    options: Options,
+    /// Set by ^C. The runs under way end then, and no new ones begin.
+    pub(crate) is_interrupted: Arc<AtomicBool>,
     start: Instant,
 }
 
@@ -102,20 +109,27 @@ impl Ground {
     /// If cargo fails, or no directory can be made.
     pub(crate) fn prepare(options: &Options) -> anyhow::Result<Self> {
         let programs = Programs::build(&options.build)?;
-        let disk = options.on.map(Disk::new).transpose()?;
-        let dir = disk.as_ref().map(Disk::dir).or(options.dir.as_deref());
-        let scratch = match dir {
-            Some(dir) => TempDir::with_prefix_in("zcopy-sweep-", dir)?,
-            None => TempDir::with_prefix("zcopy-sweep-")?,
+        let is_interrupted = Arc::new(AtomicBool::new(false));
+        for signal in [SIGHUP, SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, Arc::clone(&is_interrupted))?;
+        }
+        let image = options.fs.map(MountedImage::new).transpose()?;
+        let dir = match (&image, &options.dir) {
+            (Some(image), _) => image.mount_point().to_owned(),
+            (None, Some(dir)) => dir.clone(),
+            (None, None) => std::env::temp_dir(),
         };
+        // strace prints paths without symbolic links.
+        let dir = dir
+            .canonicalize()
+            .with_context(|| dir.display().to_string())?;
         let start = Instant::now();
-        let in_dir = || Some(format!(" in {}", options.dir.as_ref()?.display()));
-        let on_disk = options.on.map(|kind| format!(" on {kind}"));
         Ok(Self {
             programs,
-            scratch,
-            _disk: disk,
-            place: on_disk.or_else(in_dir),
+            scratch: TempDir::with_prefix_in("zcopy-sweep-", dir)?,
+            _image: image,
+            options: options.clone(),
+            is_interrupted,
             start,
         })
     }
@@ -127,10 +141,29 @@ impl Ground {
     /// The heading of its section in `docs/proof.md`: builds for other targets, and other
     /// directories or file systems, have sections of their own.
     pub(crate) fn heading(&self, part: &str) -> String {
-        let target = self.programs.target.iter();
-        let target = target.map(|target| format!(" of programs for {target}"));
+        let Options { build, fs, dir, .. } = &self.options;
+        let target = build.target.iter();
+        let target = target.map(|target| format!("of programs for {target}"));
+        let fs = fs.iter().map(|fs| format!("on {fs}"));
+        let dir = dir.iter().map(|dir| format!("in {}", dir.display()));
         let words = std::iter::once(part.to_owned());
-        words.chain(target).chain(self.place.clone()).collect()
+        let words: Vec<_> = words.chain(target).chain(fs).chain(dir).collect();
+        words.join(" ")
+    }
+
+    /// The options that repeat a run of this scenario in the same surroundings.
+    pub(crate) fn options_for(&self, scenario: &Scenario) -> String {
+        let Options { build, fs, dir, .. } = &self.options;
+        let release = build.release.then(|| "--release".to_owned());
+        let target = build.target.iter();
+        let target = target.map(|target| format!("--target {target}"));
+        let fs = fs.and_then(|fs| fs.to_possible_value());
+        let fs = fs.map(|fs| format!("--fs {}", fs.get_name()));
+        let dir = dir.iter().map(|dir| format!("--dir '{}'", dir.display()));
+        let surroundings = release.into_iter().chain(target).chain(fs).chain(dir);
+        let scenario = format!("--scenario '{}'", scenario.name());
+        let options: Vec<_> = surroundings.chain([scenario]).collect();
+        options.join(" ")
     }
 
     /// The elapsed seconds, and the build.
@@ -147,18 +180,14 @@ impl Ground {
 ///
 /// # Errors
 ///
-/// The first that `probe` gives. No more work is begun then.
+/// The first that `probe` gives, or that the sweep is interrupted. No more work is begun then.
 pub(crate) fn run_all<'a, T: Sync>(
+    is_interrupted: &AtomicBool,
     work: &'a [T],
     probe: impl Fn(&'a T) -> anyhow::Result<()> + Sync,
 ) -> anyhow::Result<()> {
     let next = AtomicUsize::new(0);
     let failure = Mutex::new(Ok(()));
-    // ^C ends the sweep behind the runs under way, which leave nothing.
-    let is_interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&is_interrupted))?;
-    }
     let n_workers = thread::available_parallelism()?.get() + MORE_WORKERS;
     thread::scope(|threads| {
         for _ in 0..n_workers {
@@ -210,13 +239,14 @@ mod tests {
     fn every_piece_is_done_once_and_an_error_ends_the_rest() {
         let work: Vec<usize> = (0..1_000).collect();
         let sum = AtomicUsize::new(0);
-        run_all(&work, |n| {
+        let is_interrupted = AtomicBool::new(false);
+        run_all(&is_interrupted, &work, |n| {
             sum.fetch_add(*n, Ordering::Relaxed);
             Ok(())
         })
         .unwrap();
         assert_eq!(sum.into_inner(), 499_500);
-        let failed = run_all(&work, |n| match n {
+        let failed = run_all(&is_interrupted, &work, |n| match n {
             3 => anyhow::bail!("three"),
             _ => Ok(()),
         });

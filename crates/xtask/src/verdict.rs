@@ -1,5 +1,6 @@
 //! Whether a run under a fault was right: exact bytes, or an honest error and an exact prefix.
 
+use std::fs;
 use std::os::unix::process::ExitStatusExt;
 
 use rustix::process::Signal;
@@ -23,13 +24,37 @@ pub(crate) struct Errno {
 }
 
 impl Errno {
-    /// The text of `strerror(3)`.
-    fn text(self) -> String {
+    /// The text of `strerror(3)`, of glibc and of musl.
+    fn texts(self) -> [String; 2] {
         let text = std::io::Error::from_raw_os_error(self.number).to_string();
         let end = text.find(" (os error").unwrap_or(text.len());
-        text[..end].to_owned()
+        let of_musl = TEXTS_OF_MUSL.iter().find(|(name, _)| *name == self.name);
+        [&text[..end], of_musl.map_or(&text[..end], |(_, text)| text)].map(str::to_owned)
     }
 }
+
+/// The texts of musl that are not those of glibc.
+const TEXTS_OF_MUSL: &[(&str, &str)] = &[
+    ("EADDRINUSE", "Address in use"),
+    ("EADDRNOTAVAIL", "Address not available"),
+    ("EBUSY", "Resource busy"),
+    ("ECONNABORTED", "Connection aborted"),
+    ("EDQUOT", "Quota exceeded"),
+    ("EIO", "I/O error"),
+    ("ELOOP", "Symbolic link loop"),
+    ("EMFILE", "No file descriptors available"),
+    ("ENAMETOOLONG", "Filename too long"),
+    ("ENETUNREACH", "Network unreachable"),
+    ("ENOMEM", "Out of memory"),
+    ("ENOTCONN", "Socket not connected"),
+    ("ENOTTY", "Not a tty"),
+    ("EOPNOTSUPP", "Not supported"),
+    ("EOVERFLOW", "Value too large for data type"),
+    ("ERANGE", "Result not representable"),
+    ("ESPIPE", "Invalid seek"),
+    ("ETIMEDOUT", "Operation timed out"),
+    ("EXDEV", "Cross-device link"),
+];
 
 /// The status of a Rust program whose main thread has panicked.
 const PANICKED: i32 = 101;
@@ -63,10 +88,18 @@ pub(crate) fn judge(
         .map(|call| target::of_call(scenario, observed, call))
         .collect();
     let all = || targets.iter().flatten();
-    let is_output = all().any(|target| target.side == Side::Output);
-    let is_input = all().any(|target| target.side == Side::Input);
+    // Of a call on both sides, the side that a message has to name counts.
+    let blamed = errno.map_or_else(Vec::new, |errno| message::blamed(&targets, observed, errno));
+    let is_on = |side| {
+        if blamed.is_empty() {
+            all().any(|target| target.side == side)
+        } else {
+            blamed.iter().any(|target| target.side == side)
+        }
+    };
+    let (is_input, is_output) = (is_on(Side::Input), is_on(Side::Output));
     for (name, expected) in &scenario.outputs {
-        let found = observed.outputs.get(name).map_or(&[][..], Vec::as_slice);
+        let found = observed.output(name);
         // An output whose reader has left is finished with, and some programs go on with the
         // others.
         let is_left = is_broken_pipe && all().any(|target| target.output == Some(name));
@@ -89,6 +122,7 @@ pub(crate) fn judge(
     if !is_success && is_output && !is_input {
         wrong.extend(lost_input(scenario, observed, injected));
     }
+    wrong.extend(leftovers(scenario, observed));
     if let Some(check) = scenario.check {
         wrong.extend(check(scenario, observed));
     }
@@ -97,8 +131,8 @@ pub(crate) fn judge(
         if must_go_on && !is_success && observed.is_heard() {
             wrong.push("a signal's interruption ended it".to_owned());
         }
-        if !is_success && injected.iter().all(|call| is_optional(call, errno)) {
-            wrong.push("it does not go on without a file that has no name".to_owned());
+        if !is_success && injected.iter().all(|call| must_fall_back(call, errno)) {
+            wrong.push(format!("it does not go on without {}", injected[0].name));
         }
         if scenario.program == Program::Tool("zc-pv")
             && let Some(code) = status.code()
@@ -144,11 +178,43 @@ fn moves_bytes(call: &Call) -> bool {
     names.contains(&&call.name[..])
 }
 
-/// Whether the file system does not know files without a name, so that a program has to make one
-/// that has a name.
-fn is_optional(call: &Call, errno: Errno) -> bool {
-    let refusals = ["EOPNOTSUPP", "EINVAL", "ENOSYS", "EISDIR"];
-    call.text.contains("O_TMPFILE") && refusals.contains(&errno.name)
+/// Whether the file system or the kernel does not know what a call asks for, so that a program has
+/// to do it in another way: make a file with a name, or copy where blocks cannot be shared.
+fn must_fall_back(call: &Call, errno: Errno) -> bool {
+    let (what, errnos): (_, &[&str]) = if call.text.contains("O_TMPFILE") {
+        ("O_TMPFILE", &["EOPNOTSUPP", "EINVAL", "ENOSYS", "EISDIR"])
+    } else {
+        (
+            "FICLONE",
+            &["EOPNOTSUPP", "EINVAL", "ENOSYS", "ENOTTY", "EXDEV", "EPERM"],
+        )
+    };
+    call.text.contains(what) && errnos.contains(&errno.name)
+}
+
+/// Finds files that a program has made and not removed. `zc-dircopy` has rules of its own.
+fn leftovers(scenario: &Scenario, observed: &Observed) -> Vec<String> {
+    let is_ended = observed
+        .status
+        .is_some_and(|status| status.signal().is_none());
+    let mut injected = observed.injected().into_iter();
+    let may_stay = injected.any(|call| call.name.starts_with("unlink"));
+    if scenario.program == Program::Tool("zc-dircopy") || !is_ended || may_stay {
+        return Vec::new();
+    }
+    let Ok(entries) = fs::read_dir(observed.dir()) else {
+        return Vec::new();
+    };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let strangers = names.filter(|name| {
+        let is_file = scenario.files.iter().any(|(file, _)| *file == name);
+        let is_fifo = scenario.fifos.iter().any(|(fifo, _)| *fifo == name);
+        let is_named = scenario.args.iter().any(|arg| *arg == name);
+        !is_file && !is_fifo && !is_named
+    });
+    strangers
+        .map(|name| format!("{} was left behind", name.display()))
+        .collect()
 }
 
 /// Finds bytes that the only output did not take, and that the next reader of standard input does
@@ -168,7 +234,7 @@ fn lost_input(scenario: &Scenario, observed: &Observed, injected: &[Call]) -> Op
     if !is_copy || injected.iter().any(is_exempt) {
         return None;
     }
-    let arrived = observed.outputs.get(name).map_or(0, Vec::len) as u64;
+    let arrived = observed.output(name).len() as u64;
     let (found, expected) = (observed.cursor?, cursor + arrived);
     (found != expected).then(|| format!("{arrived} bytes arrived, and the cursor is at {found}"))
 }

@@ -29,10 +29,13 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     let with_hole = &[&small[..], &vec![0; 200_000], small].concat();
     let joined = |parts: &[&[u8]]| parts.concat();
     let several = cat(&["a", "-", "fifo", "b"]);
-    let several = several.file("a", large).file("b", small).fifo("fifo", text);
+    let several = several
+        .file("a", large)
+        .file("b", small)
+        .fifo("fifo", &text[1..]);
     let several = several.stdin(Stdin::Pipe(text.clone()));
     scenarios.extend([
-        several.joins(Stdout::Pipe, &[large, text, text, small]),
+        several.joins(Stdout::Pipe, &[large, text, &text[1..], small]),
         cat(&["-"])
             .stdin(Stdin::Unix(large.clone()))
             .stdout(Stdout::Unix, large),

@@ -158,7 +158,7 @@ fn no_pid_file_stays(_: &Scenario, observed: &Observed) -> Vec<String> {
 
 /// With `-n -b` the last line is the number of bytes that have arrived, if the transfer succeeded.
 fn last_number_counts_what_arrived(scenario: &Scenario, observed: &Observed) -> Vec<String> {
-    let arrived = observed.outputs.get(STDOUT).map_or(0, Vec::len);
+    let arrived = observed.output(STDOUT).len();
     let counts = observed.stderr.lines().filter_map(|line| line.parse().ok());
     let counts: Vec<usize> = counts.collect();
     let mut wrong = Vec::new();
@@ -173,7 +173,7 @@ fn last_number_counts_what_arrived(scenario: &Scenario, observed: &Observed) -> 
 
 /// A digest is that of the bytes that have arrived, and a success tells one.
 fn digest_is_that_of_the_output(scenario: &Scenario, observed: &Observed) -> Vec<String> {
-    let arrived = observed.outputs.get(STDOUT).map_or(&[][..], Vec::as_slice);
+    let arrived = observed.output(STDOUT);
     let expected = format!("{}  -", sha256(arrived));
     let is_digest = |line: &&str| line.ends_with("  -");
     match observed.stderr.lines().find(is_digest) {
@@ -192,7 +192,7 @@ fn json_counts_what_arrived(scenario: &Scenario, observed: &Observed) -> Vec<Str
         let (_, count) = line.split_once("\"bytes\":")?;
         count.split([',', '}']).next()?.parse::<usize>().ok()
     };
-    let arrived = observed.outputs.get(STDOUT).map_or(0, Vec::len);
+    let arrived = observed.output(STDOUT).len();
     let is_success = scenario.has_succeeded(observed) && observed.is_heard();
     let lines = || observed.stderr.lines();
     let last = lines().rfind(|line| line.contains("\"over\":true"));

@@ -73,7 +73,7 @@ fn counts_are_those_of_the_outputs(scenario: &Scenario, observed: &Observed) -> 
             let (count, _) = line.strip_prefix(&begin)?.split_once(" bytes")?;
             count.parse::<usize>().ok()
         });
-        let arrived = observed.outputs.get(name).map_or(0, Vec::len);
+        let arrived = observed.output(name).len();
         match count {
             Some(count) if count != arrived => wrong.push(format!(
                 "it counted {count} bytes for {name}, and {arrived} arrived"

@@ -24,12 +24,13 @@ struct Piece<'a> {
     shortening: Shortening,
 }
 
-/// Sweeps the scenarios that are asked for.
+/// Sweeps the scenarios that are asked for: with one shortening, or with each that their calls
+/// allow.
 ///
 /// # Errors
 ///
 /// A scenario fails without lower counts, or any run is wrong.
-pub(super) fn sweep(options: &Options) -> anyhow::Result<()> {
+pub(super) fn sweep(options: &Options, only: Option<Shortening>) -> anyhow::Result<()> {
     let scenarios = options.scenarios();
     if options.list {
         for scenario in &scenarios {
@@ -39,7 +40,7 @@ pub(super) fn sweep(options: &Options) -> anyhow::Result<()> {
     }
     let ground = Ground::prepare(options)?;
     let work = Mutex::new(Vec::new());
-    run_all(&scenarios, |scenario| {
+    run_all(&ground.is_interrupted, &scenarios, |scenario| {
         let (observed, report) = run(scenario, None, &ground)?;
         let wrong = judge(scenario, &observed, &[], None);
         let name = scenario.name();
@@ -48,7 +49,8 @@ pub(super) fn sweep(options: &Options) -> anyhow::Result<()> {
             "{name} fails without lower counts: {wrong:?}\n{}",
             observed.stderr
         );
-        let pieces = shortenings(&report).into_iter();
+        let shortenings = only.map_or_else(|| shortenings(&report), |only| vec![only]);
+        let pieces = shortenings.into_iter();
         let pieces = pieces.map(|shortening| Piece {
             scenario,
             shortening,
@@ -68,6 +70,7 @@ pub(super) fn sweep(options: &Options) -> anyhow::Result<()> {
 
     let (n_lowered, n_wrong) = (AtomicUsize::new(0), AtomicUsize::new(0));
     run_all(
+        &ground.is_interrupted,
         &work,
         |Piece {
              scenario,
@@ -83,11 +86,8 @@ pub(super) fn sweep(options: &Options) -> anyhow::Result<()> {
             }
             if !wrong.is_empty() {
                 n_wrong.fetch_add(1, Ordering::Relaxed);
-                let how = format!(
-                    "cargo xtask short-counts {shortening} -- {} {}",
-                    scenario.program.name(),
-                    scenario.args.join(" ")
-                );
+                let options = ground.options_for(scenario);
+                let how = format!("cargo xtask short-counts {options} {shortening}");
                 let how = [how].into_iter().chain(lowered);
                 println!("{}", observed.finding(scenario, how, &wrong));
             }
@@ -96,7 +96,7 @@ pub(super) fn sweep(options: &Options) -> anyhow::Result<()> {
     )?;
     let (lowered, wrong) = (n_lowered.into_inner(), n_wrong.into_inner());
     let summary = format!(
-        "- {} scenarios, {} runs, in {lowered} of which the kernel was asked for less than the program asked for\n\
+        "- {} scenarios, {} runs, and in {lowered} of them the kernel moved less than the program asked for\n\
          - {wrong} wrong outcomes\n\
          - {}",
         scenarios.len(),
@@ -105,7 +105,7 @@ pub(super) fn sweep(options: &Options) -> anyhow::Result<()> {
     );
     println!("{summary}");
     ensure!(lowered > 0, "no count was lowered");
-    if options.are_recorded(false) {
+    if options.are_recorded(only.is_some()) {
         proof::record(&ground.heading("Short counts"), &summary)?;
     }
     ensure!(wrong == 0, "{wrong} wrong outcomes");

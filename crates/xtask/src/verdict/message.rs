@@ -37,36 +37,39 @@ pub(super) fn mistakes(
         || injected
             .iter()
             .any(|call| is_reworded(scenario, stderr, call, errno));
-    let text = errno.text();
-    let tells_error = |line: &str| is_told_otherwise || line.contains(&text);
+    let texts = errno.texts();
+    let tells_error =
+        |line: &str| is_told_otherwise || texts.iter().any(|text| line.contains(text));
     if !stderr.lines().any(tells_error) {
-        wrong.push(format!("no message says '{text}'"));
+        wrong.push(format!("no message says '{}'", texts[0]));
     }
     let blamed = blamed(targets, observed, errno);
-    let is_told = |line: &str, target: &Target| {
-        let mut names = target.names.iter();
-        tells_error(line) && names.any(|name| calls_it(line, name))
+    let is_dircopy = scenario.program == Program::Tool("zc-dircopy");
+    let side = only_side(targets).filter(|_| is_dircopy);
+    let tells_side = |line: &str| side.is_none_or(|side| may_concern(line, side));
+    let names_target = |line: &str| {
+        let mut names = blamed.iter().flat_map(|target| &target.names);
+        names.any(|name| names_file(line, name))
     };
-    if scenario.program == Program::Tool("zc-dircopy")
-        && let Some(side) = only_side(targets)
-        && !lines().any(|line| tells_error(line) && is_of_side(line, side))
-    {
-        wrong.push(format!("no message says it of the {side}"));
-    }
-    let is_nameless = blamed.iter().any(|target| target.names.is_empty());
-    if let Some(first) = blamed.first()
-        && !is_nameless
-        && !lines().any(|line| blamed.iter().any(|target| is_told(line, target)))
-    {
-        let side = first.side;
-        let names = first.names.join(" or ");
-        wrong.push(format!("no message says it of the {side} ({names})"));
+    // Nobody knows how a message calls a file without a name.
+    let is_nameless = blamed.is_empty() || blamed.iter().any(|target| target.names.is_empty());
+    let tells_target = |line: &str| is_nameless || names_target(line);
+    if !lines().any(|line| tells_error(line) && tells_side(line) && tells_target(line)) {
+        let names = blamed.first().map(|target| target.names.join(" or "));
+        let side = blamed.first().map(|target| target.side).or(side);
+        let side = side.map_or_else(String::new, |side| side.to_string());
+        let names = names.unwrap_or_default();
+        wrong.push(format!("no message blames the {side} ({names})"));
     }
     wrong
 }
 
 /// The inputs and outputs of which a message has to name one. None if the calls leave it open.
-fn blamed<'a>(targets: &'a [Vec<Target>], observed: &Observed, errno: Errno) -> Vec<&'a Target> {
+pub(super) fn blamed<'a>(
+    targets: &'a [Vec<Target>],
+    observed: &Observed,
+    errno: Errno,
+) -> Vec<&'a Target> {
     let Some((first, others)) = targets.split_first() else {
         return Vec::new();
     };
@@ -93,20 +96,26 @@ fn blamed<'a>(targets: &'a [Vec<Target>], observed: &Observed, errno: Errno) -> 
     }
 }
 
-/// The side of all inputs and outputs that the calls were made on, if it is one.
+/// The side of all targets, if they share one.
 fn only_side(targets: &[Vec<Target>]) -> Option<Side> {
     let mut sides = targets.iter().flatten().map(|target| target.side);
     let first = sides.next()?;
     sides.all(|side| side == first).then_some(first)
 }
 
-/// Whether a message of `zc-dircopy` may be one about a file, or one about its copy.
-fn is_of_side(line: &str, side: Side) -> bool {
-    let of_file = [": cannot read: ", ": cannot open: ", ": cannot stat: "];
-    match side {
-        Side::Input => !line.contains("its copy"),
-        Side::Output => !of_file.iter().any(|text| line.contains(text)),
-    }
+/// Whether a message of `zc-dircopy` can describe a failure on this side.
+fn may_concern(line: &str, side: Side) -> bool {
+    let of_other_side: &[&str] = match side {
+        Side::Input => &["its copy", "cannot use destination directory"],
+        Side::Output => &[
+            ": cannot read: ",
+            ": cannot open: ",
+            ": cannot stat: ",
+            ": cannot open directory: ",
+            ": cannot read directory: ",
+        ],
+    };
+    !of_other_side.iter().any(|text| line.contains(text))
 }
 
 /// Whether a program rightly reports something else than this error: what it finds when it looks
@@ -127,7 +136,7 @@ fn is_reworded(scenario: &Scenario, stderr: &str, call: &Call, errno: Errno) -> 
 
 /// Whether a message names a file: as a word of its own, and not as the article in "Is a
 /// directory".
-fn calls_it(line: &str, name: &str) -> bool {
+fn names_file(line: &str, name: &str) -> bool {
     line.match_indices(name).any(|(at, _)| {
         let (before, after) = (&line[..at], &line[at + name.len()..]);
         let begins = [
@@ -144,10 +153,10 @@ mod tests {
 
     #[test]
     fn a_name_is_no_part_of_another_and_no_article() {
-        assert!(calls_it("zc-cat: a: Input/output error", "a"));
-        assert!(calls_it("zc-tee: 'a': Input/output error", "a"));
-        assert!(!calls_it("zc-cat: b: Is a directory", "a"));
-        assert!(!calls_it("zc-cat: ab: Input/output error", "a"));
-        assert!(!calls_it("zc-cat: ba: Input/output error", "a"));
+        assert!(names_file("zc-cat: a: Input/output error", "a"));
+        assert!(names_file("zc-tee: 'a': Input/output error", "a"));
+        assert!(!names_file("zc-cat: b: Is a directory", "a"));
+        assert!(!names_file("zc-cat: ab: Input/output error", "a"));
+        assert!(!names_file("zc-cat: ba: Input/output error", "a"));
     }
 }

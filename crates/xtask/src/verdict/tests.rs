@@ -54,7 +54,7 @@ fn an_honest_error_and_a_success_are_right() {
 fn a_message_names_the_error_and_the_side() {
     let read = "zc-cat: -: Input/output error\n";
     let wrong = judged(&copy("zc-cat"), &run(1, read, 4).with_cursor(4), WRITE, EIO);
-    assert!(wrong[0].starts_with("no message says it of the output"));
+    assert!(wrong[0].starts_with("no message blames the output"));
     let other = "zc-cat: write error: Bad address\n";
     let wrong = judged(
         &copy("zc-cat"),
@@ -141,7 +141,7 @@ fn a_file_system_without_nameless_files_is_no_failure() {
         b"",
     );
     let wrong = judged(&scenario, &told, open, refused);
-    assert_eq!(wrong, ["it does not go on without a file that has no name"]);
+    assert_eq!(wrong, ["it does not go on without openat"]);
     assert_eq!(
         judged(&scenario, &Observed::example(0, "", b""), open, refused),
         [""; 0]

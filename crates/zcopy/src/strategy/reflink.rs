@@ -1,9 +1,11 @@
 //! `ioctl(FICLONE)` and `ioctl(FICLONERANGE)`: two files share their blocks.
 
+use std::os::fd::BorrowedFd;
+
 use crate::fault::{Cause, Fault, Side};
 use crate::route::{Ask, Route};
 use crate::strategy::Step;
-use crate::sys::{Errno, Kernel, Result as Called};
+use crate::sys::{Errno, Kernel};
 
 /// Cloning takes time by the extent, so that a range is cloned in pieces; only a whole file is
 /// cloned at once.
@@ -37,58 +39,77 @@ const BLOCK: u64 = 4096;
 /// # References
 /// - [ioctl_ficlonerange(2)](https://man7.org/linux/man-pages/man2/ioctl_ficlonerange.2.html)
 pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
-    match clone(kernel, route, ask) {
-        Ok(answer) => Ok(answer),
-        Err(Errno::INTR) => Ok(Step::Interrupted),
-        Err(errno) if is_unsupported(errno) => Ok(Step::Unsupported(errno.into())),
-        Err(errno) => Err(Fault::new("ioctl_ficlonerange", Side::Neither, errno)),
+    let fault = match clone(kernel, route, ask) {
+        Ok(step) => return Ok(step),
+        Err(fault) => fault,
+    };
+    match fault.cause.errno() {
+        Some(Errno::INTR) => Ok(Step::Interrupted),
+        Some(errno) if is_unsupported(errno) => Ok(Step::Unsupported(fault.cause)),
+        _ => Err(fault),
     }
 }
 
 /// Clones what can be cloned now, and moves both cursors over it.
-fn clone<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Called<Step> {
+fn clone<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
+    let refused = |errno| Fault::new("ioctl_ficlonerange", Side::Neither, errno);
+    let not_moved = |side| move |errno| Fault::new("lseek", side, errno);
     let (Some(from), Some(to)) = (route.source.position(), route.sink.position()) else {
-        return Err(Errno::INVAL);
+        return Err(refused(Errno::INVAL));
     };
     let (source, sink) = (route.source.fd, route.sink.fd);
-    let size = kernel.fstat(source)?.size;
+    let size = size_of(kernel, source, Side::Source)?;
+    let size_of_sink = || size_of(kernel, sink, Side::Sink);
     let left = size.saturating_sub(from);
     if left == 0 {
         return Ok(Step::Eof);
     }
     // What it has grown by may be reserved too.
     route.source.endpoint.size = Some(size);
-    let is_whole = from == 0 && to == 0 && ask.max == u64::MAX && kernel.fstat(sink)?.size == 0;
+    let is_whole = from == 0 && to == 0 && ask.max == u64::MAX && size_of_sink()? == 0;
     let cloned = if is_whole && !route.sink.goes_by_cursor() && !route.source.goes_by_cursor() {
         route.calls += 1;
-        kernel.clone_file(source, sink)?;
-        kernel.fstat(sink)?.size
+        kernel.clone_file(source, sink).map_err(refused)?;
+        size_of_sink()?
     } else {
         let max = ask.max.min(BOUND);
         let block = route.source.endpoint.block_size.unwrap_or(BLOCK).max(1);
         let len = if left <= max { left } else { max - max % block };
         if len == 0 {
             // Less than a block is left.
-            return Err(Errno::INVAL);
+            return Err(refused(Errno::INVAL));
         }
-        let is_reserved = route.source.reserve_to_read(kernel, len)? == len
-            && route.sink.reserve_in_place(kernel, len)? == len;
+        let of_source = route.source.reserve_to_read(kernel, len);
+        let is_reserved = of_source.map_err(not_moved(Side::Source))? == len && {
+            let of_sink = route.sink.reserve_in_place(kernel, len);
+            of_sink.map_err(not_moved(Side::Sink))? == len
+        };
         if (route.source.position(), route.sink.position()) != (Some(from), Some(to))
             || !is_reserved
         {
             // Somebody else has moved a cursor: what is reserved now may not begin with a block.
-            return Err(Errno::INVAL);
+            return Err(refused(Errno::INVAL));
         }
         route.calls += 1;
-        kernel.clone_range((source, from), (sink, to), len)?;
-        kernel.fstat(sink)?.size.saturating_sub(to).min(len)
+        let cloned = kernel.clone_range((source, from), (sink, to), len);
+        cloned.map_err(refused)?;
+        size_of_sink()?.saturating_sub(to).min(len)
     };
     if cloned == 0 {
         return Ok(Step::Unsupported(Cause::Nothing));
     }
-    route.source.skip(kernel, cloned)?;
-    route.sink.skip(kernel, cloned)?;
+    let passed = route.source.skip(kernel, cloned);
+    passed.map_err(not_moved(Side::Source))?;
+    let passed = route.sink.skip(kernel, cloned);
+    passed.map_err(not_moved(Side::Sink))?;
     Ok(Step::Moved(cloned))
+}
+
+/// The size of the file on this side.
+fn size_of<K: Kernel>(kernel: &K, fd: BorrowedFd<'_>, side: Side) -> Result<u64, Fault> {
+    let status = kernel.fstat(fd);
+    let status = status.map_err(|errno| Fault::new("fstat", side, errno))?;
+    Ok(status.size)
 }
 
 fn is_unsupported(errno: Errno) -> bool {

@@ -54,7 +54,7 @@ fn damage(name: &Path) -> Condition {
 }
 
 fn check(observed: &Observed, listed: &[(String, Condition)]) -> Vec<String> {
-    let stdout = observed.outputs.get(STDOUT).map_or(&[][..], Vec::as_slice);
+    let stdout = observed.output(STDOUT);
     let stdout = String::from_utf8_lossy(stdout);
     let is_success = observed.status.is_some_and(|status| status.success());
     let stderr = observed.is_heard().then_some(&observed.stderr[..]);

@@ -131,7 +131,7 @@ struct Outcome {
 impl Outcome {
     fn read(observed: &Observed, before: Before, sums: Sums) -> anyhow::Result<Self> {
         let copy = observed.dir().join(COPY);
-        let stdout = observed.outputs.get(STDOUT).map_or(&[][..], Vec::as_slice);
+        let stdout = observed.output(STDOUT);
         Ok(Self {
             code: observed.status.and_then(|status| status.code()),
             reports: Reports::new(&observed.stderr, observed.is_heard()),
