@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FileType, SeekFrom, Stat};
 use zcopy::{Ended, Pace, Report, Side, SkipErrors, Sparse, Strategy, SyncData, Transfer};
 
-use super::changes::Changes;
+use super::changes::{Changes, DirectFlags};
 use super::display::{Display, Stage};
 use super::input::{self, Input};
 use super::meter::Meter;
@@ -176,12 +176,17 @@ impl<'a> Carrier<'a> {
             return ControlFlow::Break(());
         };
         let both = [input.as_fd(), output.as_fd()];
-        let _flags = self.settings.direct.then(|| self.changes.direct(both));
+        let flags = self.settings.direct.then(|| self.changes.direct(both));
         let begin = Instant::now();
         let outcome = self.transfer(name, &input, output);
         let report = outcome.as_ref().unwrap_or_else(zcopy::Error::report);
         self.count(name, report, begin.elapsed());
         drop(running);
+        let closed = flags.map_or(Ok(()), DirectFlags::take_back);
+        if let (Ok(_), Err(error)) = (&outcome, closed) {
+            self.write_failed(output, &error);
+            return ControlFlow::Break(());
+        }
         let error = match outcome {
             Ok(report) if report.ended() == Ended::Stopped => return ControlFlow::Break(()),
             Ok(_) => return ControlFlow::Continue(()),
@@ -189,13 +194,11 @@ impl<'a> Carrier<'a> {
         };
         match error.side() {
             Side::Sink => {
-                self.status.add(Status::TRANSFER);
                 if error.kind() == io::ErrorKind::BrokenPipe {
+                    self.status.add(Status::TRANSFER);
                     self.is_unread = true;
                 } else {
-                    let cause = exit::worded(&exit::cause(&error));
-                    self.display
-                        .say(format!("{}: write error: {cause}", output.name()));
+                    self.write_failed(output, &exit::cause(&error));
                 }
                 ControlFlow::Break(())
             }
@@ -211,6 +214,14 @@ impl<'a> Carrier<'a> {
                 ControlFlow::Continue(())
             }
         }
+    }
+
+    /// Says that the output took no more, and why.
+    fn write_failed(&mut self, output: &Output, error: &io::Error) {
+        self.status.add(Status::TRANSFER);
+        let cause = exit::worded(error);
+        self.display
+            .say(format!("{}: write error: {cause}", output.name()));
     }
 
     /// Runs the transfer that the settings ask for.

@@ -1,11 +1,13 @@
 //! What a run changes that outlives it, and takes back at its end, whichever that is.
 
+use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{FileType, OFlags};
 
 use super::pidfile::Pidfile;
+use crate::sys;
 
 /// What a run changes that outlives it. All of it is taken back when this is dropped, if not before.
 #[derive(Debug)]
@@ -52,6 +54,22 @@ impl Changes {
 #[derive(Debug)]
 pub(crate) struct DirectFlags<'a>(&'a Changes);
 
+impl DirectFlags<'_> {
+    /// Takes the flags back.
+    ///
+    /// # Errors
+    ///
+    /// What `close(2)` says of a file that was written to. Over a network this may be the only word of a write that
+    /// failed: the descriptor that is closed after it hears nothing any more.
+    pub(crate) fn take_back(self) -> io::Result<()> {
+        let mut outcome = Ok(());
+        for direct in self.0.lock().drain(..) {
+            outcome = outcome.and(direct.close());
+        }
+        outcome
+    }
+}
+
 impl Drop for DirectFlags<'_> {
     fn drop(&mut self) {
         self.0.lock().clear();
@@ -63,7 +81,8 @@ impl Drop for DirectFlags<'_> {
 /// The flag belongs to whoever else has the file open, too: they get it back as it was.
 #[derive(Debug)]
 struct Direct {
-    fd: OwnedFd,
+    /// `None` once it is closed.
+    fd: Option<OwnedFd>,
     before: OFlags,
 }
 
@@ -80,13 +99,34 @@ impl Direct {
         // Of the same open file, so that it can be given back from another thread.
         let fd = fd.try_clone_to_owned().ok()?;
         rustix::fs::fcntl_setfl(&fd, before | OFlags::DIRECT).ok()?;
-        Some(Self { fd, before })
+        Some(Self {
+            fd: Some(fd),
+            before,
+        })
+    }
+
+    /// Takes the flag back, and closes the descriptor.
+    ///
+    /// # Errors
+    ///
+    /// What `close(2)` says of a file that may have been written to.
+    fn close(mut self) -> io::Result<()> {
+        let is_read_only = self.before & OFlags::ACCMODE == OFlags::RDONLY;
+        let closed = self.take_back().map_or(Ok(()), sys::close_file);
+        if is_read_only { Ok(()) } else { closed }
+    }
+
+    /// Takes the flag back.
+    fn take_back(&mut self) -> Option<OwnedFd> {
+        let fd = self.fd.take()?;
+        // It was taken a moment ago.
+        let _ = rustix::fs::fcntl_setfl(fd.as_fd(), self.before);
+        Some(fd)
     }
 }
 
 impl Drop for Direct {
     fn drop(&mut self) {
-        // It was taken a moment ago.
-        let _ = rustix::fs::fcntl_setfl(self.fd.as_fd(), self.before);
+        self.take_back();
     }
 }
