@@ -3,12 +3,13 @@
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
 use crate::files::pattern;
+use crate::mounts::Fs;
 use crate::skip::has_program;
 
 /// The longest that a run here may take, in seconds.
@@ -196,6 +197,45 @@ fn a_destination_that_cannot_be_examined_is_reported_with_its_own_error() {
     assert_eq!(output.status.code(), Some(1));
     let expected = "zc-dircopy: copy: cannot use destination directory: Input/output error\n";
     assert_eq!(stderr(&output), expected);
+}
+
+/// A clone asks for the sizes of both files.
+#[test]
+fn a_file_whose_size_a_clone_cannot_learn_is_blamed_itself() {
+    if !has_program("strace") {
+        return;
+    }
+    let Some(dir) = Fs::Xfs.dir() else { return };
+    // As others see it.
+    let dir = PathBuf::from("/proc")
+        .join(std::process::id().to_string())
+        .join(dir.strip_prefix("/proc/self").unwrap());
+    let dir = tempfile::tempdir_in(dir).unwrap();
+    fs::write(dir.path().join("in"), pattern(300_000)).unwrap();
+    let mut n_failed = 0;
+    for nth in 1..=12 {
+        let inject = format!("-e inject=fstat:error=EIO:when={nth}");
+        let output = sh(
+            &dir,
+            &format!("strace -y -qq -o log {inject} zc-cat in > out"),
+        );
+        let log = fs::read_to_string(dir.path().join("log")).unwrap();
+        let failed = log.lines().find(|line| line.ends_with("(INJECTED)"));
+        let Some(failed) = failed.filter(|_| !output.status.success()) else {
+            continue;
+        };
+        // zc-cat's own question for the output is the first.
+        let names = if failed.contains("/in>") {
+            ["in", "in"]
+        } else {
+            ["standard output", "write error"]
+        };
+        let said = stderr(&output);
+        let is_blamed = |name| said.ends_with(&format!("zc-cat: {name}: Input/output error\n"));
+        assert!(names.into_iter().any(is_blamed), "{failed}: {said}");
+        n_failed += 1;
+    }
+    assert!(n_failed > 3, "{n_failed}");
 }
 
 #[test]
