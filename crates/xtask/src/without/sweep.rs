@@ -103,6 +103,9 @@ fn tests() -> Command {
         "--exclude",
         "xtask",
         "--no-fail-fast",
+        "--lib",
+        "--bins",
+        "--tests",
     ]);
     // Directories of a workspace: cargo sets this for a program that it runs.
     if let Some(xtask) = std::env::var_os("CARGO_MANIFEST_DIR") {
