@@ -113,9 +113,14 @@ pub(crate) struct ThreadId(libc::pid_t);
 
 impl ThreadId {
     /// The calling thread.
+    ///
+    /// Rust's standard library refers to `gettid(3)` weakly, so that a program that is linked statically against musl with
+    /// LTO is linked without it, and would call a null pointer.
     pub(crate) fn current() -> Self {
         // SAFETY: the call takes no pointers and always succeeds.
-        Self(unsafe { libc::gettid() })
+        let id = unsafe { libc::syscall(libc::SYS_gettid) };
+        // The kernel's thread numbers are of this type.
+        Self(id as libc::pid_t)
     }
 
     /// Sends it a signal that has a handler. If the thread has ended, nothing happens.
