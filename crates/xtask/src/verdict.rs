@@ -100,10 +100,9 @@ pub(crate) fn judge(
     let (is_input, is_output) = (is_on(Side::Input), is_on(Side::Output));
     for (name, expected) in &scenario.outputs {
         let found = observed.output(name);
-        // An output whose reader has left is finished with, and some programs go on with the
-        // others.
-        let is_left = is_broken_pipe && all().any(|target| target.output == Some(name));
-        let strictness = if is_success && !is_left {
+        // An output whose reader has left needs no more bytes. Some programs go on with the others.
+        let reader_has_left = is_broken_pipe && all().any(|target| target.output == Some(name));
+        let strictness = if is_success && !reader_has_left {
             Strictness::Whole
         } else if is_output && !is_input {
             Strictness::Prefix
@@ -137,10 +136,10 @@ pub(crate) fn judge(
         if scenario.program == Program::Tool("zc-pv")
             && let Some(code) = status.code()
         {
-            wrong.extend(lacking_bit(code, injected, &targets));
+            wrong.extend(missing_transfer_bit(code, injected, &targets));
         }
         if is_success {
-            wrong.extend(silence(observed, injected, errno, &targets));
+            wrong.extend(ignored_data_loss(observed, injected, errno, &targets));
         } else if status.signal().is_none() {
             wrong.extend(message::mistakes(
                 scenario, observed, injected, errno, &targets,
@@ -151,12 +150,12 @@ pub(crate) fn judge(
 }
 
 /// Finds the bit for a failed transfer missing from the status of `zc-pv`.
-fn lacking_bit(code: i32, injected: &[Call], targets: &[Vec<Target>]) -> Option<String> {
+fn missing_transfer_bit(code: i32, injected: &[Call], targets: &[Vec<Target>]) -> Option<String> {
     const TRANSFER: i32 = 16;
     let mut calls = injected.iter().zip(targets);
     let is_transfer = calls.all(|(call, targets)| moves_bytes(call) && !targets.is_empty());
-    let is_lacking = is_transfer && code != 0 && code & TRANSFER == 0;
-    is_lacking.then(|| format!("the transfer failed, and the status is {code}"))
+    let is_missing = is_transfer && code != 0 && code & TRANSFER == 0;
+    is_missing.then(|| format!("the transfer failed, and the status is {code}"))
 }
 
 /// Whether a call moves bytes, and is to be made again after a signal has interrupted it.
@@ -259,7 +258,7 @@ const DATA_LOSS: [&str; 3] = ["EIO", "ENOSPC", "EDQUOT"];
 
 /// Finds an error for which a successful run should have failed: a `close` or `fsync` of an output
 /// tells that bytes are lost.
-fn silence(
+fn ignored_data_loss(
     observed: &Observed,
     injected: &[Call],
     errno: Errno,

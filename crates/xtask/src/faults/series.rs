@@ -211,7 +211,7 @@ mod tests {
     use crate::programs::Program;
 
     #[test]
-    fn a_call_that_is_refused_each_time_is_a_refusal() {
+    fn only_a_refusal_from_the_first_call_on_requires_a_fallback() {
         let scenario = Scenario::new(Program::Tool("zc-cat"), &[]);
         let series = |call: &str, errno, extent| Series {
             scenario: &scenario,

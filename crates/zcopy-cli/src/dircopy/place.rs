@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::attributes::through_proc;
 use crate::sys;
 
-pub use others::{Other, Placed, place_link, place_other};
+pub use others::{Placed, SpecialFile, place_link, place_other};
 
 pub(super) mod hidden;
 mod others;

@@ -203,7 +203,8 @@ impl Outcome {
         let sizes = whole.clone();
         let sizes: BTreeMap<_, _> = sizes.map(|(_, (new, n))| (n, new.bytes.len())).collect();
         let most = Summary {
-            files: whole.count(),
+            files: whole.clone().count(),
+            copied: whole.count(),
             bytes: sizes.values().sum(),
             failed: self.reports.count().unwrap_or(summary.failed),
         };

@@ -7,7 +7,9 @@ pub(super) struct Summary {
     pub(super) files: usize,
     /// The bytes of these files. Those of a file with several names count once.
     pub(super) bytes: usize,
-    /// Complaints.
+    /// How many of the files were copied, cloned, linked or skipped.
+    pub(super) copied: usize,
+    /// Messages on standard error.
     pub(super) failed: usize,
 }
 
@@ -15,19 +17,18 @@ impl Summary {
     /// Reads the lines `3 files, 305000 bytes …` and `2 copied, …, 0 failed`. `None` if they are not
     /// there.
     pub(super) fn read(stdout: &str) -> Option<Self> {
-        let mut summary = None;
         let mut lines = stdout.lines();
-        let counts = lines.find(|line| {
-            summary = amounts(line);
-            summary.is_some()
-        });
-        let (files, bytes) = counts.and(summary)?;
-        let (before, _) = lines.next()?.split_once(" failed")?;
-        let failed = before.rsplit(' ').next()?.parse().ok()?;
+        let (files, bytes) = lines.find_map(amounts)?;
+        let line = lines.next()?;
+        let count = |of: &str| {
+            let (before, _) = line.split_once(&format!(" {of}"))?;
+            before.rsplit(' ').next()?.parse::<usize>().ok()
+        };
         Some(Self {
             files,
             bytes,
-            failed,
+            copied: count("copied")? + count("cloned")? + count("linked")? + count("skipped")?,
+            failed: count("failed")?,
         })
     }
 
@@ -37,6 +38,7 @@ impl Summary {
         for (what, found, most) in [
             ("files", self.files, most.files),
             ("bytes", self.bytes, most.bytes),
+            ("files by what was done", self.copied, self.files),
         ] {
             if found > most || is_success && found != most {
                 wrong.push(format!("the summary has {found} {what} instead of {most}"));
@@ -44,7 +46,9 @@ impl Summary {
         }
         if self.failed != most.failed {
             let (found, n_told) = (self.failed, most.failed);
-            wrong.push(format!("the summary has {found} failures of {n_told}"));
+            wrong.push(format!(
+                "the summary counts {found} failures, and there are {n_told} messages"
+            ));
         }
         wrong
     }
@@ -66,6 +70,7 @@ mod tests {
     const TRUE: Summary = Summary {
         files: 3,
         bytes: 305_000,
+        copied: 3,
         failed: 1,
     };
 
@@ -79,11 +84,17 @@ mod tests {
 
     #[test]
     fn a_failure_may_count_less_and_never_more() {
-        let less = Summary { files: 2, ..TRUE };
+        let less = Summary {
+            files: 2,
+            copied: 2,
+            ..TRUE
+        };
         assert_eq!(TRUE.mistakes(TRUE, true).len(), 0);
         assert_eq!(less.mistakes(TRUE, false).len(), 0);
         assert_eq!(less.mistakes(TRUE, true).len(), 1);
         assert_eq!(TRUE.mistakes(less, false).len(), 1);
+        let miscounted = Summary { copied: 4, ..TRUE };
+        assert_eq!(miscounted.mistakes(TRUE, false).len(), 1);
         let more_failures = Summary { failed: 2, ..TRUE };
         assert_eq!(more_failures.mistakes(TRUE, false).len(), 1);
     }

@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, FileType, Stat};
 
 use super::{Copier, Settled};
 use crate::dircopy::attributes::Named;
-use crate::dircopy::place::{Other, Replace, place_other};
+use crate::dircopy::place::{Replace, SpecialFile, place_other};
 use crate::dircopy::policy::Policy;
 use crate::dircopy::tree::Entry;
 
@@ -47,7 +47,7 @@ impl Copier<'_> {
             FileType::Unknown => bail!("it is of an unknown kind"),
             _ => {}
         }
-        let other = Other::read(source, stat).context("cannot read")?;
+        let other = SpecialFile::read(source, stat).context("cannot read")?;
         let placed = place_other(&other, destination, replace, durability);
         if let Err(error) = &placed
             && error.kind() == io::ErrorKind::AlreadyExists

@@ -19,15 +19,15 @@ pub struct Placed {
 
 /// An entry of the source that is neither a regular file nor a directory: a symbolic link, a FIFO, a socket, a device.
 #[derive(Debug)]
-pub struct Other<'a> {
+pub struct SpecialFile<'a> {
     named: Named<'a>,
     stat: &'a Stat,
     /// The target of a symbolic link. Empty for all others.
     target: CString,
 }
 
-impl<'a> Other<'a> {
-    /// Reads what its copy needs. `stat` is its own.
+impl<'a> SpecialFile<'a> {
+    /// Reads the target of a symbolic link. `stat` describes `named`.
     ///
     /// # Errors
     ///
@@ -51,15 +51,15 @@ impl<'a> Other<'a> {
 ///
 /// # Errors
 ///
-/// As of [`Place::commit`](super::Place::commit), and what `symlinkat(2)` and `mknodat(2)` say: `EPERM`, as a rule, to
-/// whoever is not root and wants a device.
+/// As of [`Place::commit`](super::Place::commit), and what `symlinkat(2)` and `mknodat(2)` say: `EPERM` for a
+/// device, as a rule, if the user is not root.
 pub fn place_other(
-    source: &Other<'_>,
+    source: &SpecialFile<'_>,
     destination: Named<'_>,
     replace: Replace,
     durability: Durability,
 ) -> io::Result<Placed> {
-    let Other { stat, target, .. } = source;
+    let SpecialFile { stat, target, .. } = source;
     let Named { directory, name } = destination;
     let kind = FileType::from_raw_mode(stat.st_mode);
     let device = match kind {

@@ -237,7 +237,7 @@ fn links_and_special_files_are_placed_with_their_attributes() {
             name: &c_name,
         });
         let stat_of = stat(&from.join(name));
-        let other = Other::read(original, &stat_of).unwrap();
+        let other = SpecialFile::read(original, &stat_of).unwrap();
         let place = |replace| place_other(&other, copy, replace, Durability::Synced);
         assert_eq!(
             errno_of(&place(Replace::No).unwrap_err()),
@@ -279,7 +279,7 @@ fn a_device_is_refused_to_whoever_is_not_root_and_leaves_nothing() {
             directory: directory.as_fd(),
             name: c"null",
         };
-        let other = Other::read(source, &null).unwrap();
+        let other = SpecialFile::read(source, &null).unwrap();
         place_other(&other, copy, Replace::Yes, Durability::Cached)
     });
     let Some(placed) = placed else { return };

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::dircopy::attributes;
 use crate::dircopy::ground::{Covered, as_nobody, mode, names, open, scratch, stat};
-use crate::dircopy::place::{Durability, Other, Place, Replace, place_other};
+use crate::dircopy::place::{Durability, Place, Replace, SpecialFile, place_other};
 use crate::skip::is_root;
 
 /// A source that is there, and a destination that is not.
@@ -130,7 +130,7 @@ fn copy_entry(entry: &Entry) -> io::Result<()> {
         attributes::apply(&file, &place, &stat).map_err(io::Error::other)?;
         place.commit(entry.name(), replace, durability)?;
     } else {
-        let other = Other::read(from, entry.stat())?;
+        let other = SpecialFile::read(from, entry.stat())?;
         let placed = place_other(&other, to, replace, durability)?;
         placed.attributes.map_err(io::Error::other)?;
     }
