@@ -106,6 +106,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
                 .errno
                 .as_ref()
                 .is_none_or(|errno| errno == series.errno.name)
+            && options.is_in_part(&series.to_string())
     });
     // The order in which threads found them is no part of the seed.
     all.sort_by_cached_key(Series::to_string);
@@ -119,10 +120,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         !work.is_empty(),
         "no scenario makes such a call, or no such error is injected into it"
     );
-    let n_faults: u32 = match (options.sample, args.when) {
-        (None, None) => all.iter().map(|series| series.count).sum(),
-        _ => u32::try_from(work.len())?,
-    };
+    let counts = work.iter().map(|piece| match piece.last {
+        None => piece.series.count,
+        Some(last) => last - piece.first + 1,
+    });
+    let n_faults: u32 = counts.sum();
     println!("about {n_faults} faults");
 
     let totals = Totals::default();

@@ -1,8 +1,10 @@
 //! The common parts of the sweeps: options, programs, and several runs side by side.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -10,6 +12,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use clap::ValueEnum;
+use sha2::{Digest, Sha256};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tempfile::TempDir;
 
@@ -31,6 +34,9 @@ pub(crate) struct Options {
     /// Make only N runs, drawn at random: first one of each call and error, then any
     #[arg(long, value_name = "N")]
     pub(crate) sample: Option<usize>,
+    /// Make only the runs of one part of several, which together are the whole: 1/3, 2/3 and 3/3
+    #[arg(long, value_name = "I/N", conflicts_with = "sample")]
+    part: Option<Part>,
     /// Draw the sample from this seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -49,6 +55,32 @@ pub(crate) struct Options {
     /// Write the totals to docs/proof.md though only a part was run
     #[arg(long)]
     record: bool,
+}
+
+/// One part of a sweep that is divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Part {
+    /// Counted from 1.
+    nth: u64,
+    of: u64,
+}
+
+impl FromStr for Part {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parsed = text.split_once('/').and_then(|(nth, of)| {
+            let (nth, of) = (nth.parse().ok()?, of.parse().ok()?);
+            (1..=of).contains(&nth).then_some(Self { nth, of })
+        });
+        parsed.ok_or_else(|| "not a part such as 1/3".to_owned())
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "part {} of {}", self.nth, self.of)
+    }
 }
 
 impl Options {
@@ -85,6 +117,17 @@ impl Options {
         drawn.extend(rest);
         drawn.truncate(self.sample.unwrap_or(drawn.len()));
         drawn
+    }
+
+    /// Whether a piece of work of this name belongs to the part that is asked for. That does not
+    /// depend on other pieces, of which another run may find more.
+    pub(crate) fn is_in_part(&self, name: &str) -> bool {
+        let Some(Part { nth, of }) = self.part else {
+            return true;
+        };
+        let mut first = [0; 8];
+        first.copy_from_slice(&Sha256::digest(name)[..8]);
+        u64::from_le_bytes(first) % of == nth - 1
     }
 }
 
@@ -141,13 +184,20 @@ impl Ground {
     /// The heading of its section in `docs/proof.md`: builds for other targets, and other
     /// directories or file systems, have sections of their own.
     pub(crate) fn heading(&self, part: &str) -> String {
-        let Options { build, fs, dir, .. } = &self.options;
+        let Options {
+            build,
+            fs,
+            dir,
+            part: of_whole,
+            ..
+        } = &self.options;
         let target = build.target.iter();
         let target = target.map(|target| format!("of programs for {target}"));
         let fs = fs.iter().map(|fs| format!("on {fs}"));
         let dir = dir.iter().map(|dir| format!("in {}", dir.display()));
         let words = std::iter::once(part.to_owned());
-        let words: Vec<_> = words.chain(target).chain(fs).chain(dir).collect();
+        let words = words.chain(target).chain(fs).chain(dir);
+        let words: Vec<_> = words.chain(of_whole.map(|part| part.to_string())).collect();
         words.join(" ")
     }
 
@@ -233,6 +283,24 @@ mod tests {
         let drawn = options.draw(work, group);
         assert_eq!(drawn.len(), 12);
         assert_eq!(drawn.iter().filter(|n| !n.is_multiple_of(2)).count(), 10);
+    }
+
+    #[test]
+    fn the_parts_are_the_whole() {
+        let mut n_parts = [0; 100];
+        for part in ["1/3", "2/3", "3/3"] {
+            let options = Options {
+                part: Some(part.parse().unwrap()),
+                ..Options::default()
+            };
+            for (name, n) in (0..).zip(&mut n_parts) {
+                *n += usize::from(options.is_in_part(&format!("{name}")));
+            }
+        }
+        assert_eq!(n_parts, [1; 100]);
+        for wrong in ["0/3", "4/3", "1", "1/0", "a/b"] {
+            assert!(wrong.parse::<Part>().is_err(), "{wrong}");
+        }
     }
 
     #[test]

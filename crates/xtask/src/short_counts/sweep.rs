@@ -64,6 +64,9 @@ pub(super) fn sweep(options: &Options, only: Option<Shortening>) -> anyhow::Resu
     let mut work = work.into_inner().ok().context("a panic")?;
     // The order in which threads found them is no part of the seed.
     work.sort_by_cached_key(|piece| (piece.scenario.name(), piece.shortening.to_string()));
+    work.retain(|piece| {
+        options.is_in_part(&format!("{} {}", piece.scenario.name(), piece.shortening))
+    });
     let work = options.draw(work, |piece| {
         (piece.scenario.program.name(), piece.shortening.call)
     });
