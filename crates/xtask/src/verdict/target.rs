@@ -48,7 +48,11 @@ impl Target {
 /// private pipes, are not among them.
 pub(super) fn of_call(scenario: &Scenario, observed: &Observed, call: &Call) -> Vec<Target> {
     let mut targets: Vec<Target> = Vec::new();
-    for path in call.paths(&observed.dir()) {
+    let paths = call.paths(&observed.dir());
+    if paths.iter().any(|path| is_temporary(observed, path)) {
+        return targets;
+    }
+    for path in paths {
         if let Some(target) = of_path(scenario, observed, &path)
             && !targets.contains(&target)
         {
@@ -56,6 +60,13 @@ pub(super) fn of_call(scenario: &Scenario, observed: &Observed, call: &Call) -> 
         }
     }
     targets
+}
+
+/// Whether a path is that of a temporary file, which is an output first, and then an input.
+fn is_temporary(observed: &Observed, path: &Path) -> bool {
+    let dir = observed.dir();
+    let is_beside_dir = path != dir && path.parent() == dir.parent();
+    is_beside_dir && !observed.stdio.iter().any(|stdio| stdio == path)
 }
 
 fn of_path(scenario: &Scenario, observed: &Observed, path: &Path) -> Option<Target> {
