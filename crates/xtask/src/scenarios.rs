@@ -43,7 +43,11 @@ fn explanations_count_what_arrived(scenario: &Scenario, observed: &Observed) -> 
     });
     let told: usize = counts.sum();
     let arrived = observed.output(STDOUT).len();
-    let is_wrong = observed.is_heard() && told != arrived;
+    // A program that a signal has ended told nothing at its end.
+    let has_ended = observed
+        .status
+        .is_some_and(|status| status.code().is_some());
+    let is_wrong = has_ended && observed.is_heard() && told != arrived;
     let text = || format!("it counted {told} bytes, and {arrived} arrived");
     is_wrong.then(text).into_iter().collect()
 }
