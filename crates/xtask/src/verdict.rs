@@ -88,7 +88,7 @@ pub(crate) fn judge(
         .map(|call| target::of_call(scenario, observed, call))
         .collect();
     let all = || targets.iter().flatten();
-    // Of a call on both sides, the side that a message has to name counts.
+    // A call on both sides counts for the side that a message has to name.
     let blamed = errno.map_or_else(Vec::new, |errno| message::blamed(&targets, observed, errno));
     let is_on = |side| {
         if blamed.is_empty() {

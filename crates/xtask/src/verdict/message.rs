@@ -51,13 +51,13 @@ pub(super) fn mistakes(
         let mut names = blamed.iter().flat_map(|target| &target.names);
         names.any(|name| names_file(line, name))
     };
-    // Nobody knows how a message calls a file without a name.
+    // A message may call a file without a name anything.
     let is_nameless = blamed.is_empty() || blamed.iter().any(|target| target.names.is_empty());
     let tells_target = |line: &str| is_nameless || names_target(line);
-    if !lines().any(|line| tells_error(line) && tells_side(line) && tells_target(line)) {
+    if let Some(side) = blamed.first().map(|target| target.side).or(side)
+        && !lines().any(|line| tells_error(line) && tells_side(line) && tells_target(line))
+    {
         let names = blamed.first().map(|target| target.names.join(" or "));
-        let side = blamed.first().map(|target| target.side).or(side);
-        let side = side.map_or_else(String::new, |side| side.to_string());
         let names = names.unwrap_or_default();
         wrong.push(format!("no message blames the {side} ({names})"));
     }

@@ -29,7 +29,7 @@ fn run(code: i32, stderr: &str, n_arrived: usize) -> Observed {
     Observed::example(code, stderr, &INPUT[..n_arrived])
 }
 
-/// What is wrong with a run in which a call was made to fail.
+/// Judges a run in which a call was made to fail.
 fn judged(scenario: &Scenario, observed: &Observed, call: &str, errno: Errno) -> Vec<String> {
     let log = format!("1 {call} = -1 {} (an error) (INJECTED)\n", errno.name);
     fs::write(observed.log(), &log).unwrap();
@@ -87,7 +87,7 @@ fn what_an_output_did_not_take_stays_in_the_input() {
     assert_eq!(wrong, ["4 bytes arrived, and the cursor is at 10"]);
     let wrong = judged(&copy("zc-cat"), &told().with_cursor(3), WRITE, EIO);
     assert_eq!(wrong, ["4 bytes arrived, and the cursor is at 3"]);
-    // After an input has failed nobody goes on with it.
+    // The rule does not hold for an input that has failed.
     let told = run(1, "zc-cat: -: Input/output error\n", 4).with_cursor(10);
     assert_eq!(judged(&copy("zc-cat"), &told, READ, EIO), [""; 0]);
 }
@@ -120,7 +120,7 @@ fn bytes_that_a_sync_has_lost_end_in_a_failure() {
     let close = "close(1<pipe:[1]>)";
     let wrong = judged(&copy("zc-cat"), &run(0, "", 10), close, EIO);
     assert_eq!(wrong, ["close said EIO, and the status is a success"]);
-    // Of what was read nothing is lost.
+    // Closing an input loses no bytes.
     assert_eq!(
         judged(&copy("zc-cat"), &run(0, "", 10), "close(0</stdin>)", EIO),
         [""; 0]
