@@ -175,8 +175,8 @@ impl<'a> Carrier<'a> {
         let Some(running) = self.display.stop().begin() else {
             return ControlFlow::Break(());
         };
-        let both = [input.as_fd(), output.as_fd()];
-        let flags = self.settings.direct.then(|| self.changes.direct(both));
+        let (from, to) = (input.as_fd(), output.as_fd());
+        let flags = self.settings.direct.then(|| self.changes.direct(from, to));
         let begin = Instant::now();
         let outcome = self.transfer(name, &input, output);
         let report = outcome.as_ref().unwrap_or_else(zcopy::Error::report);

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{FileType, OFlags};
+use zcopy::Side;
 
 use super::pidfile::Pidfile;
 use crate::sys;
@@ -27,9 +28,9 @@ impl Changes {
 
     /// Has these files be read or written past the page cache, where their file systems can, until what comes of
     /// it is dropped.
-    pub(crate) fn direct(&self, fds: [BorrowedFd<'_>; 2]) -> DirectFlags<'_> {
-        for fd in fds {
-            self.lock().extend(Direct::on(fd));
+    pub(crate) fn direct(&self, input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> DirectFlags<'_> {
+        for (fd, side) in [(input, Side::Source), (output, Side::Sink)] {
+            self.lock().extend(Direct::on(fd, side));
         }
         DirectFlags(self)
     }
@@ -59,7 +60,7 @@ impl DirectFlags<'_> {
     ///
     /// # Errors
     ///
-    /// What `close(2)` says of a file that was written to. Over a network this may be the only word of a write that
+    /// What `close(2)` says of the output. Over a network this may be the only word of a write that
     /// failed: the descriptor that is closed after it hears nothing any more.
     pub(crate) fn take_back(self) -> io::Result<()> {
         let mut outcome = Ok(());
@@ -84,11 +85,12 @@ struct Direct {
     /// `None` once it is closed.
     fd: Option<OwnedFd>,
     before: OFlags,
+    side: Side,
 }
 
 impl Direct {
     /// Nothing, if that is so already, or the file system cannot.
-    fn on(fd: BorrowedFd<'_>) -> Option<Self> {
+    fn on(fd: BorrowedFd<'_>, side: Side) -> Option<Self> {
         let kind = FileType::from_raw_mode(rustix::fs::fstat(fd).ok()?.st_mode);
         // A pipe would be cut into packets, of which a reader loses what it does not take at once.
         let is_on_disk = matches!(kind, FileType::RegularFile | FileType::BlockDevice);
@@ -102,6 +104,7 @@ impl Direct {
         Some(Self {
             fd: Some(fd),
             before,
+            side,
         })
     }
 
@@ -109,11 +112,13 @@ impl Direct {
     ///
     /// # Errors
     ///
-    /// What `close(2)` says of a file that may have been written to.
+    /// What `close(2)` says of the output. Closing an input loses no bytes.
     fn close(mut self) -> io::Result<()> {
-        let is_read_only = self.before & OFlags::ACCMODE == OFlags::RDONLY;
         let closed = self.take_back().map_or(Ok(()), sys::close_file);
-        if is_read_only { Ok(()) } else { closed }
+        match self.side {
+            Side::Sink => closed,
+            _ => Ok(()),
+        }
     }
 
     /// Takes the flag back.
