@@ -45,9 +45,9 @@ use sharing::Sharing;
 use sum_file::SumFile;
 use tree::Root;
 
+use crate::dircopy::manifest::check;
+use crate::dircopy::manifest::name::{self, Name};
 use crate::order::{Workshop, in_order};
-use crate::sums::check;
-use crate::sums::name::{self, Name};
 use crate::{exit, sys};
 
 pub mod containment;
@@ -58,6 +58,8 @@ pub mod policy;
 pub mod place;
 
 pub mod attributes;
+
+pub mod manifest;
 
 mod args;
 mod settings;

@@ -6,7 +6,6 @@
 //! - [`cat`]: what `zc-cat` does.
 //! - [`dircopy`]: what `zc-dircopy` does.
 //! - [`pv`]: what `zc-pv` does.
-//! - [`sums`]: sum files, and how trees are verified against them.
 //! - [`tee`]: what `zc-tee` does.
 //! - [`yes`]: what `zc-yes` does.
 //! - [`args`]: arguments, and usage errors as GNU words them.
@@ -24,7 +23,6 @@
 pub mod cat;
 pub mod dircopy;
 pub mod pv;
-pub mod sums;
 pub mod tee;
 pub mod yes;
 

@@ -11,8 +11,8 @@ use super::face::Manner;
 use super::policy::Policy;
 use crate::choice::{self, Choice};
 use crate::digest::{Algorithm, Way};
+use crate::dircopy::manifest::check;
 use crate::number::parse_size;
-use crate::sums::check;
 
 /// The command line of `zc-dircopy`.
 #[derive(Debug, clap::Parser)]

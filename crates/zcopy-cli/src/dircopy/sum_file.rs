@@ -11,8 +11,8 @@ use rustix::fs::Mode;
 use super::face::Face;
 use super::place::{Durability, Place, Replace};
 use crate::digest::{Algorithm, Digest};
-use crate::sums::line;
-use crate::sums::name::Name;
+use crate::dircopy::manifest::line;
+use crate::dircopy::manifest::name::Name;
 use crate::sys;
 
 /// How much is written at once, in bytes.

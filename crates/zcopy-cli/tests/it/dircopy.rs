@@ -36,7 +36,7 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 use zcopy_cli::digest::{Algorithm, Digest, Stream};
-use zcopy_cli::sums::line;
+use zcopy_cli::dircopy::manifest::line;
 
 use crate::child::zc_dircopy;
 use listed::Sums;

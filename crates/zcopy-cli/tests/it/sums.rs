@@ -14,8 +14,8 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 use zcopy_cli::digest::{Algorithm, Digest, Stream};
-use zcopy_cli::sums::check::{Options, Outcome, check_into};
-use zcopy_cli::sums::line;
+use zcopy_cli::dircopy::manifest::check::{Options, Outcome, check_into};
+use zcopy_cli::dircopy::manifest::line;
 
 use crate::skip::skip;
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Stat};
 use sha2::{Digest as _, Sha256};
 use walkdir::WalkDir;
-use zcopy_cli::sums::name::Name;
+use zcopy_cli::dircopy::manifest::name::Name;
 
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use zcopy_cli::digest::{Algorithm, Digest};
-use zcopy_cli::sums::{line, name};
+use zcopy_cli::dircopy::manifest::{line, name};
 
 use super::{digest_of, facts};
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use zcopy_cli::digest::Algorithm;
-use zcopy_cli::sums::name::Name;
+use zcopy_cli::dircopy::manifest::name::Name;
 
 use super::*;
 use crate::child::zc_dircopy;

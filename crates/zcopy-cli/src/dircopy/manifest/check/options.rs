@@ -6,8 +6,8 @@ use std::thread;
 
 use crate::digest::Algorithm;
 #[cfg(doc)]
-use crate::sums::name::algorithm_of;
-use crate::sums::tally::Listing;
+use crate::dircopy::manifest::name::algorithm_of;
+use crate::dircopy::manifest::report::ReportFilter;
 
 /// What to verify, and what to say of it.
 ///
@@ -20,7 +20,7 @@ pub struct Options {
     pub(super) directories: Vec<PathBuf>,
     pub(super) hash_file: Option<PathBuf>,
     pub(super) hash: Option<Algorithm>,
-    pub(super) listing: Listing,
+    pub(super) filter: ReportFilter,
     pub(super) has_summary: bool,
     pub(super) n_threads: usize,
 }
@@ -36,7 +36,7 @@ impl Options {
             directories: Vec::new(),
             hash_file: None,
             hash: None,
-            listing: Listing::Everything,
+            filter: ReportFilter::Everything,
             has_summary: true,
             n_threads: thread::available_parallelism().map_or(1, NonZeroUsize::get),
         }
@@ -68,7 +68,7 @@ impl Options {
     /// # Examples
     ///
     /// ```
-    /// use zcopy_cli::sums::check::{Options, Outcome, check_into};
+    /// use zcopy_cli::dircopy::manifest::check::{Options, Outcome, check_into};
     /// use zcopy_cli::digest::{Algorithm, Stream};
     ///
     /// let tree = tempfile::tempdir()?;
@@ -95,10 +95,10 @@ impl Options {
     ///
     /// See [`check_into`](super::check_into).
     pub fn silent(mut self, silent: bool) -> Self {
-        self.listing = if silent {
-            Listing::Failures
+        self.filter = if silent {
+            ReportFilter::Failures
         } else {
-            Listing::Everything
+            ReportFilter::Everything
         };
         self
     }

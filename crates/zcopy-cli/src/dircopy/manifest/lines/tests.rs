@@ -1,6 +1,6 @@
 use super::*;
 
-fn all(bytes: impl Read) -> Vec<Result<Vec<u8>, BadLine>> {
+fn all(bytes: impl Read) -> Vec<Result<Vec<u8>, ParseLineError>> {
     let mut lines = Lines::of(bytes);
     std::iter::from_fn(|| lines.next().unwrap()).collect()
 }
@@ -26,7 +26,11 @@ fn a_line_that_is_too_long_is_none_and_the_next_is_one() {
     let longest = vec![b'x'; LONGEST as usize - 1];
     let bytes = [&longest[..], b"\n", &longest, b"xx\n", b"next\n"].concat();
     let whole = [&longest[..], b"\n"].concat();
-    let expected = [Ok(whole), Err(BadLine::too_long()), Ok(b"next\n".to_vec())];
+    let expected = [
+        Ok(whole),
+        Err(ParseLineError::too_long()),
+        Ok(b"next\n".to_vec()),
+    ];
     assert_eq!(all(&bytes[..]), expected);
 }
 
@@ -34,6 +38,6 @@ fn a_line_that_is_too_long_is_none_and_the_next_is_one() {
 fn what_has_no_newlines_is_not_held() {
     let endless = io::repeat(b'x').take(1 << 30);
     let mut lines = Lines::of(endless);
-    assert_eq!(lines.next().unwrap(), Some(Err(BadLine::too_long())));
+    assert_eq!(lines.next().unwrap(), Some(Err(ParseLineError::too_long())));
     assert_eq!(lines.next().unwrap(), None);
 }

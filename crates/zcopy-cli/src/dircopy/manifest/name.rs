@@ -26,7 +26,7 @@ use crate::digest::Algorithm;
 ///
 /// ```
 /// use zcopy_cli::digest::Algorithm;
-/// use zcopy_cli::sums::name::Name;
+/// use zcopy_cli::dircopy::manifest::name::Name;
 ///
 /// let time = jiff::civil::date(2026, 11, 21).at(18, 14, 38, 0);
 /// let first = Name::at(time, Algorithm::Sha256);
@@ -52,7 +52,7 @@ impl Name {
     ///
     /// ```
     /// use zcopy_cli::digest::Algorithm;
-    /// use zcopy_cli::sums::name::Name;
+    /// use zcopy_cli::dircopy::manifest::name::Name;
     ///
     /// let name = Name::now(Algorithm::Blake3);
     /// assert!(name.to_string().starts_with("b3sum.20"));
@@ -97,7 +97,7 @@ impl Name {
     ///
     /// ```
     /// use zcopy_cli::digest::Algorithm;
-    /// use zcopy_cli::sums::name::Name;
+    /// use zcopy_cli::dircopy::manifest::name::Name;
     ///
     /// let name: Name = "b3sum.2026-11-21.18.14.38.txt".parse().unwrap();
     /// assert_eq!(name.algorithm(), Algorithm::Blake3);
@@ -129,10 +129,10 @@ impl fmt::Display for Name {
 const LETTERS: u32 = 25;
 
 impl FromStr for Name {
-    type Err = NotAName;
+    type Err = ParseNameError;
 
-    fn from_str(name: &str) -> Result<Self, NotAName> {
-        parse(name).ok_or(NotAName(()))
+    fn from_str(name: &str) -> Result<Self, ParseNameError> {
+        parse(name).ok_or(ParseNameError(()))
     }
 }
 
@@ -141,14 +141,14 @@ impl FromStr for Name {
 /// # Examples
 ///
 /// ```
-/// use zcopy_cli::sums::name::Name;
+/// use zcopy_cli::dircopy::manifest::name::Name;
 ///
 /// let error = "SHA256SUMS".parse::<Name>().unwrap_err();
 /// assert_eq!(error.to_string(), "not the name of a sum file");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not the name of a sum file")]
-pub struct NotAName(());
+pub struct ParseNameError(());
 
 impl Ord for Name {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
@@ -172,7 +172,7 @@ impl PartialOrd for Name {
 /// # Examples
 ///
 /// ```
-/// use zcopy_cli::sums::name;
+/// use zcopy_cli::dircopy::manifest::name;
 ///
 /// let directory = tempfile::tempdir()?;
 /// for name in ["shasum.2026-11-21.18.14.38.txt", "shasum.2026-11-21.18.14.38b.txt", "shasum.txt"] {
@@ -204,7 +204,7 @@ pub fn all_in(directory: &Path) -> io::Result<Vec<Name>> {
 ///
 /// ```
 /// use zcopy_cli::digest::Algorithm;
-/// use zcopy_cli::sums::name::algorithm_of;
+/// use zcopy_cli::dircopy::manifest::name::algorithm_of;
 ///
 /// assert_eq!(algorithm_of("/mnt/B3SUMS".as_ref()), Algorithm::Blake3);
 /// assert_eq!(algorithm_of("disk.iso.b3".as_ref()), Algorithm::Blake3);

@@ -11,7 +11,7 @@ fn empty() -> Digest {
 }
 
 /// The line with `D` standing for a digest.
-fn parsed(line: &[u8]) -> Result<Line, BadLine> {
+fn parsed(line: &[u8]) -> Result<Line, ParseLineError> {
     let line: Vec<Vec<u8>> = line
         .split(|byte| *byte == b'D')
         .map(<[u8]>::to_vec)
@@ -98,7 +98,7 @@ fn what_is_no_line_is_refused_with_the_reason() {
     ] {
         let shown = line.escape_ascii();
         // A digest that is one digit too long is a digest and a name without a division.
-        assert_eq!(parsed(line), Err(BadLine(fault)), "{shown}");
+        assert_eq!(parsed(line), Err(ParseLineError(fault)), "{shown}");
     }
 }
 

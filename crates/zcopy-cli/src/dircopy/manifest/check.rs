@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use zcopy::Transfer;
 
-use super::beneath;
 use super::line;
 use super::lines::Lines;
 use super::name;
-use super::tally::{Checked, Counts, Tally, Verdict, Voices};
+use super::open_beneath;
+use super::report::{Counts, FileResult, Report, Streams, Verdict};
 use crate::digest::{Algorithm, Digest, Stream};
 use crate::order::{Workshop, in_order};
 use crate::quote::quoted;
@@ -45,7 +45,7 @@ pub enum Outcome {
 /// # Examples
 ///
 /// ```
-/// use zcopy_cli::sums::check::{Options, Outcome, check};
+/// use zcopy_cli::dircopy::manifest::check::{Options, Outcome, check};
 ///
 /// let tree = tempfile::tempdir()?;
 /// assert_eq!(check(&Options::new().directory(tree.path()))?, Outcome::Failed);
@@ -77,9 +77,9 @@ pub fn check(options: &Options) -> anyhow::Result<Outcome> {
 /// # Examples
 ///
 /// ```
-/// use zcopy_cli::sums::check::{Options, Outcome, check_into};
+/// use zcopy_cli::dircopy::manifest::check::{Options, Outcome, check_into};
 /// use zcopy_cli::digest::{Algorithm, Stream};
-/// use zcopy_cli::sums::line;
+/// use zcopy_cli::dircopy::manifest::line;
 ///
 /// let tree = tempfile::tempdir()?;
 /// std::fs::write(tree.path().join("good"), "")?;
@@ -109,7 +109,7 @@ pub fn check_into(
 ) -> anyhow::Result<Outcome> {
     let nowhere = File::options().write(true).open("/dev/null");
     let nowhere = nowhere.context("/dev/null")?;
-    let mut voices = Voices { stdout, stderr };
+    let mut streams = Streams { stdout, stderr };
     let here = [PathBuf::from(".")];
     let directories = match &options.directories[..] {
         [] => &here[..],
@@ -117,15 +117,15 @@ pub fn check_into(
     };
     let mut outcome = Outcome::Verified;
     for directory in directories {
-        let tree = match Tree::open(directory, options, &mut voices) {
+        let tree = match Tree::open(directory, options, &mut streams) {
             Ok(tree) => tree,
             Err((file, error)) => {
-                voices.complain(&file, &error);
+                streams.complain(&file, &error);
                 outcome = Outcome::Failed;
                 continue;
             }
         };
-        if tree.verify(options, &nowhere, &mut voices)? == Outcome::Failed {
+        if tree.verify(options, &nowhere, &mut streams)? == Outcome::Failed {
             outcome = Outcome::Failed;
         }
     }
@@ -146,9 +146,9 @@ impl<'a> Tree<'a> {
     fn open(
         path: &'a Path,
         options: &Options,
-        voices: &mut Voices<'_>,
+        streams: &mut Streams<'_>,
     ) -> Result<Self, (PathBuf, io::Error)> {
-        let root = beneath::directory(path).map_err(|error| (path.to_owned(), error))?;
+        let root = open_beneath::directory(path).map_err(|error| (path.to_owned(), error))?;
         let (sum_file, sums) = if let Some(file) = &options.hash_file {
             let opened = if file == Path::new("-") {
                 let stdin = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3);
@@ -158,7 +158,7 @@ impl<'a> Tree<'a> {
             };
             (file.clone(), opened.map_err(|error| (file.clone(), error))?)
         } else {
-            newest(path, root.as_fd(), options.hash, voices)?
+            newest(path, root.as_fd(), options.hash, streams)?
         };
         Ok(Self {
             path,
@@ -176,12 +176,12 @@ impl<'a> Tree<'a> {
         self,
         options: &Options,
         nowhere: &File,
-        voices: &mut Voices<'_>,
+        streams: &mut Streams<'_>,
     ) -> anyhow::Result<Outcome> {
-        let mut tally = Tally {
-            voices,
+        let mut tally = Report {
+            streams,
             directory: self.path,
-            listing: options.listing,
+            filter: options.filter,
             names_directory: options.directories.len() > 1,
             counts: Counts::default(),
             lines: Vec::new(),
@@ -200,24 +200,24 @@ impl<'a> Tree<'a> {
             Workshop {
                 next,
                 start: || |line| verdict(line, root, algorithm, nowhere),
-                weigh: Checked::weight,
-                deliver: |due: &mut dyn Iterator<Item = Checked>| tally.take(due),
+                weigh: FileResult::weight,
+                deliver: |due: &mut dyn Iterator<Item = FileResult>| tally.take(due),
             },
         )
         .context("write error")?;
         let counts = tally.counts;
         if let Some(error) = broken {
-            voices.complain(&self.sum_file, &error);
+            streams.complain(&self.sum_file, &error);
             return Ok(Outcome::Failed);
         }
         if !counts.has_lines() {
             let file = quoted(self.sum_file.as_os_str());
-            voices.say(&format!(
+            streams.say(&format!(
                 "{file}: no properly formatted checksum lines found"
             ));
         } else if options.has_summary {
             for warning in counts.warnings() {
-                voices.say(&warning);
+                streams.say(&warning);
             }
         }
         Ok(if counts.is_success() {
@@ -233,7 +233,7 @@ fn newest(
     path: &Path,
     root: BorrowedFd<'_>,
     algorithm: Option<Algorithm>,
-    voices: &mut Voices<'_>,
+    streams: &mut Streams<'_>,
 ) -> Result<(PathBuf, File), (PathBuf, io::Error)> {
     let names = name::all_in(path).map_err(|error| (path.to_owned(), error))?;
     for name in names {
@@ -242,13 +242,13 @@ fn newest(
         }
         let name = name.to_string();
         let full = path.join(&name);
-        let opened = beneath::open(root, name.as_bytes())
+        let opened = open_beneath::open(root, name.as_bytes())
             .and_then(|file| is_complete(&file).map(|is_complete| (file, is_complete)));
         match opened {
             Ok((file, true)) => return Ok((full, file)),
             Ok((_, false)) => {
                 let full = quoted(full.as_os_str());
-                voices.say(&format!("{full}: passed over: its last line is cut off"));
+                streams.say(&format!("{full}: passed over: its last line is cut off"));
             }
             Err(error) => return Err((full, error)),
         }
@@ -270,20 +270,21 @@ fn is_complete(mut file: &File) -> io::Result<bool> {
 
 /// What comes of one line.
 fn verdict(
-    line: Result<Vec<u8>, line::BadLine>,
+    line: Result<Vec<u8>, line::ParseLineError>,
     root: BorrowedFd<'_>,
     algorithm: Algorithm,
     nowhere: &File,
-) -> Checked {
+) -> FileResult {
     let Ok(line) = line.and_then(|line| line::parse(&line)) else {
-        return Checked {
+        return FileResult {
             path: Vec::new(),
             verdict: Verdict::Malformed,
         };
     };
     let algorithm = line.algorithm.unwrap_or(algorithm);
-    let found = beneath::open(root, &line.path).and_then(|file| digest(&file, algorithm, nowhere));
-    Checked {
+    let found =
+        open_beneath::open(root, &line.path).and_then(|file| digest(&file, algorithm, nowhere));
+    FileResult {
         path: line.path,
         verdict: match found {
             Ok(found) if found == line.digest => Verdict::Matches,

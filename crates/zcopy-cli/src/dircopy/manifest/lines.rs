@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
-use super::line::BadLine;
+use super::line::ParseLineError;
 
 /// The longest line that is looked at, in bytes: more than any path has that the kernel takes, 4096, escaped and with its digest; and
 /// enough for paths that are opened in parts.
@@ -22,7 +22,7 @@ impl<R: Read> Lines<R> {
     }
 
     /// The next line, or why it is none. Empty ones and those that begin with `#` are passed over, as `sha256sum` does.
-    pub(super) fn next(&mut self) -> io::Result<Option<Result<Vec<u8>, BadLine>>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<Result<Vec<u8>, ParseLineError>>> {
         loop {
             let mut line = Vec::new();
             let mut some = self.source.by_ref().take(LONGEST);
@@ -36,7 +36,7 @@ impl<R: Read> Lines<R> {
             }
             match line[..] {
                 [b'#', ..] | [b'\n' | b'\r'] | [b'\r', b'\n'] => {}
-                _ if is_cut => return Ok(Some(Err(BadLine::too_long()))),
+                _ if is_cut => return Ok(Some(Err(ParseLineError::too_long()))),
                 _ => return Ok(Some(Ok(line))),
             }
         }

@@ -24,14 +24,14 @@ pub struct Line {
 /// # Examples
 ///
 /// ```
-/// use zcopy_cli::sums::line::parse;
+/// use zcopy_cli::dircopy::manifest::line::parse;
 ///
 /// let error = parse(b"README.md").unwrap_err();
 /// assert_eq!(error.to_string(), "it does not begin with 64 hexadecimal digits");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(transparent)]
-pub struct BadLine(#[from] Fault);
+pub struct ParseLineError(#[from] Fault);
 
 /// What is wrong with a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,7 +56,7 @@ enum Fault {
     TooLong,
 }
 
-impl BadLine {
+impl ParseLineError {
     /// Of a line that was not even looked at.
     pub(super) fn too_long() -> Self {
         Self(Fault::TooLong)
@@ -75,7 +75,7 @@ impl BadLine {
 ///
 /// ```
 /// use zcopy_cli::digest::{Algorithm, Stream};
-/// use zcopy_cli::sums::line::write;
+/// use zcopy_cli::dircopy::manifest::line::write;
 ///
 /// let empty = Stream::new(Algorithm::Sha256).finish();
 /// let mut lines = Vec::new();
@@ -120,7 +120,7 @@ pub fn write(digest: &Digest, path: &[u8], lines: &mut Vec<u8>) {
 ///
 /// ```
 /// use zcopy_cli::digest::Algorithm;
-/// use zcopy_cli::sums::line::parse;
+/// use zcopy_cli::dircopy::manifest::line::parse;
 ///
 /// let digest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 /// let line = parse(format!("\\{digest}  two\\nlines\n").as_bytes()).unwrap();
@@ -131,7 +131,7 @@ pub fn write(digest: &Digest, path: &[u8], lines: &mut Vec<u8>) {
 /// let line = parse(format!("BLAKE3 (name) = {digest}").as_bytes()).unwrap();
 /// assert_eq!(line.algorithm, Some(Algorithm::Blake3));
 /// ```
-pub fn parse(line: &[u8]) -> Result<Line, BadLine> {
+pub fn parse(line: &[u8]) -> Result<Line, ParseLineError> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let line = without_leading_blanks(line);

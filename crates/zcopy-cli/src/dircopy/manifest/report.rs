@@ -23,12 +23,12 @@ pub(super) enum Verdict {
 
 /// What came of one line, and whose line it was.
 #[derive(Debug)]
-pub(super) struct Checked {
+pub(super) struct FileResult {
     pub(super) path: Vec<u8>,
     pub(super) verdict: Verdict,
 }
 
-impl Checked {
+impl FileResult {
     /// How many bytes of memory it takes.
     pub(super) fn weight(&self) -> usize {
         size_of::<Option<Self>>() + self.path.capacity()
@@ -36,12 +36,12 @@ impl Checked {
 }
 
 /// Where everything is said.
-pub(super) struct Voices<'a> {
+pub(super) struct Streams<'a> {
     pub(super) stdout: &'a mut (dyn Write + Send),
     pub(super) stderr: &'a mut (dyn Write + Send),
 }
 
-impl Voices<'_> {
+impl Streams<'_> {
     /// Says on standard error, after the program's name, what is the matter. Whoever closed it wants to hear nothing.
     pub(super) fn say(&mut self, message: &str) {
         let mut line = exit::program().into_vec();
@@ -60,17 +60,17 @@ impl Voices<'_> {
 
 /// Which files are spoken of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Listing {
+pub(super) enum ReportFilter {
     Everything,
     Failures,
 }
 
 /// Says what came of one sum file, and counts.
-pub(super) struct Tally<'a, 'v> {
-    pub(super) voices: &'a mut Voices<'v>,
+pub(super) struct Report<'a, 'v> {
+    pub(super) streams: &'a mut Streams<'v>,
     /// The tree, as it stands before the files' names in complaints.
     pub(super) directory: &'a Path,
-    pub(super) listing: Listing,
+    pub(super) filter: ReportFilter,
     /// Whether it stands before the files' names everywhere, because there are several trees.
     pub(super) names_directory: bool,
     pub(super) counts: Counts,
@@ -87,19 +87,19 @@ pub(super) struct Counts {
     malformed: u64,
 }
 
-impl Tally<'_, '_> {
+impl Report<'_, '_> {
     /// Takes what came of the next lines.
     ///
     /// # Errors
     ///
     /// Standard output takes nothing.
-    pub(super) fn take(&mut self, all: &mut dyn Iterator<Item = Checked>) -> io::Result<()> {
-        for Checked { path, verdict } in all {
+    pub(super) fn take(&mut self, all: &mut dyn Iterator<Item = FileResult>) -> io::Result<()> {
+        for FileResult { path, verdict } in all {
             let path = Path::new(OsStr::from_bytes(&path));
             match verdict {
                 Verdict::Matches => {
                     self.counts.matching += 1;
-                    if self.listing == Listing::Everything {
+                    if self.filter == ReportFilter::Everything {
                         self.list(path, "OK");
                     }
                 }
@@ -132,15 +132,15 @@ impl Tally<'_, '_> {
 
     fn complain(&mut self, path: &Path, error: &io::Error) {
         if self.directory == Path::new(".") {
-            self.voices.complain(path, error);
+            self.streams.complain(path, error);
         } else {
-            self.voices.complain(&self.directory.join(path), error);
+            self.streams.complain(&self.directory.join(path), error);
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         if !self.lines.is_empty() {
-            self.voices.stdout.write_all(&self.lines)?;
+            self.streams.stdout.write_all(&self.lines)?;
             self.lines.clear();
         }
         Ok(())

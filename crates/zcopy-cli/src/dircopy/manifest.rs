@@ -1,0 +1,14 @@
+//! Manifests: lists of files with their digests, as `sha256sum` and `b3sum` write them.
+//!
+//! - [`line`](mod@line): parses and writes one line.
+//! - [`name`]: parses and makes the names of manifests.
+//! - [`check`]: verifies trees against their manifests.
+
+pub mod check;
+pub mod line;
+pub mod name;
+
+mod lines;
+mod report;
+
+mod open_beneath;
