@@ -15,10 +15,12 @@
 //! - [`place`]: files under construction, which get their names once they are whole.
 //! - [`attributes`]: owners, modes, extended attributes, access lists and times.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
@@ -37,16 +39,18 @@ use face::{Face, Manner};
 use gate::Gate;
 use hashing::Hashers;
 use ledger::Ledger;
+use lookup::Lookup;
+use manifest::archive::{Archive, Verify, manifests_in_source};
+use manifest::check;
+use manifest::name::Name;
+use manifest::update::{Carrying, Update};
 use place::Durability;
 use prescan::{Total, prescan};
 use reading::Reader;
 use settings::Settings;
 use sharing::Sharing;
-use sum_file::SumFile;
 use tree::Root;
 
-use crate::dircopy::manifest::check;
-use crate::dircopy::manifest::name::{self, Name};
 use crate::order::{Workshop, in_order};
 use crate::{exit, sys};
 
@@ -71,9 +75,9 @@ mod gate;
 mod hashing;
 mod ledger;
 mod links;
+mod lookup;
 mod reading;
 mod sharing;
-mod sum_file;
 
 mod counts;
 mod end;
@@ -108,7 +112,7 @@ pub fn run(args: &Args) -> Outcome {
         return verify(args);
     }
     match Settings::of(args) {
-        Ok(settings) => copy(&settings, args.manner()),
+        Ok(settings) => copy(settings, args.manner()),
         Err(message) => {
             exit::say(&message);
             exit::refer_to_help();
@@ -136,7 +140,7 @@ fn verify(args: &Args) -> Outcome {
 }
 
 /// Copies the tree, and tells what came of it.
-fn copy(settings: &Settings, manner: Manner) -> Outcome {
+fn copy(settings: Settings, manner: Manner) -> Outcome {
     let begun = Instant::now();
     if let Err(error) = sys::hold_closed_descriptors() {
         exit::complain(&anyhow!(error));
@@ -154,15 +158,15 @@ fn copy(settings: &Settings, manner: Manner) -> Outcome {
     };
     // Before there are threads: the mask is the process's.
     let mode = Mode::from_raw_mode(0o666) - current_mask();
-    let sums = match copy_tree(settings, &face, &counts, mode) {
-        Ok(sums) => sums,
+    let manifests = match copy_tree(settings, &face, &counts, mode) {
+        Ok(manifests) => manifests,
         Err(Stopped::Told) => return Outcome::Incomplete,
         Err(Stopped::By(error)) => {
             exit::complain(&error);
             return Outcome::Incomplete;
         }
     };
-    let told = face.summarize(begun.elapsed(), sums.as_deref());
+    let told = face.summarize(begun.elapsed(), &manifests);
     if let Err(error) = told.and_then(|()| sys::close_stdout()) {
         exit::complain(&anyhow!(error).context("write error"));
         return Outcome::Incomplete;
@@ -181,21 +185,33 @@ enum Stopped {
     By(anyhow::Error),
 }
 
-/// Copies the tree. Gives the path of the sum file, if there is one.
+/// Copies the tree. Returns the paths of the manifests that it has written.
 fn copy_tree(
-    settings: &Settings,
+    mut settings: Settings,
     face: &Face<'_>,
     counts: &Counts,
     mode: Mode,
-) -> Result<Option<PathBuf>, Stopped> {
+) -> Result<Vec<PathBuf>, Stopped> {
     let nowhere = File::options().write(true).open("/dev/null");
     let nowhere = nowhere.context("/dev/null").map_err(Stopped::By)?;
     let root = Root::open(&settings.source, &settings.destination).map_err(|trouble| {
         face.complain_of(&trouble);
         Stopped::Told
     })?;
-    let sums = begin_sums(settings, face, &root, mode);
-    let mut ledger = Ledger::new((settings, face, counts), &root, sums);
+    let archive = open_archive(&mut settings, face, &root)?;
+    let (settings, destination) = (&settings, Arc::clone(root.directory().destination()));
+    let carrying = Carrying {
+        root: destination.as_fd(),
+        forgets_missing: settings.forgets_missing,
+        accepted: settings.accepted.clone(),
+        algorithm: settings.algorithm,
+        null: &nowhere,
+    };
+    let manifest = begin_manifest(settings, face, &root, &archive, carrying, mode);
+    let lookup = Lookup::new(&archive, &settings.accepted, root.directory());
+    let lookup = lookup.context("cannot read the manifests of the destination");
+    let lookup = lookup.map_err(Stopped::By)?;
+    let mut ledger = Ledger::new((settings, face, counts), &root, manifest);
     let (end, total) = (End::default(), Total::default());
     thread::scope(|scope| {
         if face.shows_progress() {
@@ -211,21 +227,44 @@ fn copy_tree(
             });
         }
         let _rings = RungAtLast(&end);
-        copy_entries(settings, face, (counts, &nowhere), &root, &mut ledger);
+        let context = (counts, &nowhere, lookup);
+        copy_entries(settings, face, context, &root, &mut ledger);
     });
-    let destination = Arc::clone(root.directory().destination());
     // Files that were left as they are have not been synced, nor have directories.
     let is_safe = sync_all(settings, face, &destination);
-    let sums = ledger.into_sums().filter(|_| is_safe);
-    // An empty list, as of a disk that is not mounted, would hide an older one that is not.
-    let is_first = || name::all_in(&settings.destination).is_ok_and(|older| older.is_empty());
-    let sums = sums.filter(|sums| sums.has_lines() || is_first());
-    let name = sums.and_then(|sums| finish_sums(settings, face, sums));
+    let manifest = ledger.into_manifest().filter(|_| is_safe);
+    let manifest =
+        manifest.and_then(|manifest| finish_manifest(settings, face, &archive, manifest));
     if let Err(trouble) = root.done() {
         face.complain_of(&trouble);
     }
     sync_all(settings, face, &destination);
-    Ok(name.map(|name| settings.destination.join(name.to_string())))
+    let names = manifest.unwrap_or_default().into_iter();
+    Ok(names
+        .map(|name| settings.destination.join(name.to_string()))
+        .collect())
+}
+
+/// Finds the manifests of the destination, which all have to be whole.
+fn open_archive(settings: &mut Settings, face: &Face<'_>, root: &Root) -> Result<Archive, Stopped> {
+    let destination = root.directory().destination().as_fd();
+    let archive = Archive::open(destination, None, Verify::Needed);
+    let archive = archive.context("cannot read the manifests of the destination");
+    let archive = archive.map_err(Stopped::By)?;
+    for (name, damage) in archive.damaged() {
+        let error = anyhow!("{damage}");
+        let error = error.context(
+            "the manifest is damaged, and nothing is copied before it is repaired or removed",
+        );
+        face.complain(name.to_string().as_ref(), &error);
+    }
+    if !archive.damaged().is_empty() {
+        return Err(Stopped::Told);
+    }
+    if let (false, Some(algorithm)) = (settings.has_chosen_algorithm, archive.algorithm()) {
+        settings.algorithm = algorithm;
+    }
+    Ok(archive)
 }
 
 /// Brings all that is in the destination's file system to the disk, if it is to outlive a loss of power. False if it may not.
@@ -255,7 +294,7 @@ impl Drop for RungAtLast<'_> {
 fn copy_entries(
     settings: &Settings,
     face: &Face<'_>,
-    (counts, nowhere): (&Counts, &File),
+    (counts, nowhere, lookup): (&Counts, &File, Lookup<'_>),
     root: &Root,
     ledger: &mut Ledger<'_>,
 ) {
@@ -269,7 +308,7 @@ fn copy_entries(
     let gate = Gate::new(n_makers);
     let of_directory = budget.weight_of_directory();
     let walk = root.walk(settings.walk(), |trouble| face.complain_of(&trouble));
-    let mut batches = Batches::of(walk, settings.longest_short(), settings.durability);
+    let mut batches = Batches::of(walk, lookup, settings.longest_short(), settings.durability);
     thread::scope(|scope| {
         let hashers = Hashers::start(
             scope,
@@ -285,6 +324,7 @@ fn copy_entries(
             gate: &gate,
             reader: Reader {
                 tap: hashers.tap(),
+                algorithm: settings.algorithm,
                 nowhere,
                 block_size: settings.queue.block_size,
             },
@@ -307,21 +347,57 @@ fn copy_entries(
     });
 }
 
-/// Begins the sum file, if there is to be one.
-fn begin_sums(settings: &Settings, face: &Face<'_>, root: &Root, mode: Mode) -> Option<SumFile> {
-    if !settings.leaves_sums {
+/// Begins the manifest, if there is to be one. Without digests there is one if records change.
+fn begin_manifest<'a>(
+    settings: &Settings,
+    face: &Face<'_>,
+    root: &Root,
+    archive: &Archive,
+    carrying: Carrying<'a>,
+    mode: Mode,
+) -> Option<Update<'a>> {
+    if !settings.leaves_sums && archive.is_empty() {
         return None;
     }
-    let directory = root.directory().destination();
-    SumFile::begin(directory, settings.algorithm, mode)
-        .map_err(|error| sum_file::complain(face, error))
+    let source = settings.source.as_os_str().as_bytes().to_vec();
+    let begun = manifests_in_source(root.directory().source()).and_then(|mut copied| {
+        copied.retain(|copied| !archive.owns(copied.name.to_string().as_bytes()));
+        let header = archive.next_header(source, copied);
+        let directory = root.directory().destination();
+        Update::begin(directory, archive, header, mode, carrying)
+    });
+    begun
+        .map_err(|error| ledger::complain_of_manifest(face, error))
         .ok()
 }
 
-/// Gives the sum file its name.
-fn finish_sums(settings: &Settings, face: &Face<'_>, sums: SumFile) -> Option<Name> {
-    sums.finish(settings.durability)
-        .map_err(|error| sum_file::complain(face, error))
+/// Gives the manifest its name.
+fn finish_manifest(
+    settings: &Settings,
+    face: &Face<'_>,
+    archive: &Archive,
+    mut manifest: Update<'_>,
+) -> Option<Vec<Name>> {
+    let failures = manifest
+        .complete()
+        .map_err(|error| ledger::complain_of_manifest(face, error))
+        .ok()?;
+    for (path, error) in failures {
+        let error = anyhow!(error).context("cannot accept it");
+        face.complain(Path::new(OsStr::from_bytes(&path)), &error);
+    }
+    let is_wanted = if settings.leaves_sums {
+        // An empty tree has an empty manifest.
+        manifest.has_lines() || archive.is_empty() || manifest.has_changed()
+    } else {
+        manifest.has_changed()
+    };
+    if !is_wanted {
+        return None;
+    }
+    manifest
+        .finish()
+        .map_err(|error| ledger::complain_of_manifest(face, error))
         .ok()
 }
 

@@ -58,7 +58,7 @@ pub struct Args {
     )]
     pub(super) overwrite_policy: Policy,
 
-    /// The digest: sha256 or blake3
+    /// The digest: sha256 or blake3 [default: that of the newest manifest in DST, or sha256]
     #[arg(
         long,
         value_name = "HASH",
@@ -71,9 +71,17 @@ pub struct Args {
     #[arg(long)]
     pub(super) no_hash: bool,
 
-    /// Leave files that are not copied out of the digests, instead of reading them
+    /// Keep the recorded digests of files that are not copied, instead of reading the files
     #[arg(long)]
     pub(super) no_hash_skipped: bool,
+
+    /// Record the file PATH in DST as it is now, whatever was recorded before; may be repeated
+    #[arg(long, value_name = "PATH", value_parser = path(), action = ArgAction::Append, allow_hyphen_values = true)]
+    pub(super) accept: Vec<PathBuf>,
+
+    /// Drop the digests of files that are gone from DST
+    #[arg(long)]
+    pub(super) forget_missing: bool,
 
     /// Read every copy back from the disk before it gets its name
     #[arg(long)]
@@ -160,7 +168,9 @@ pub struct Args {
 }
 
 /// What goes with a copy, and not with `--check`.
-const COPIES: [&str; 17] = [
+const COPIES: [&str; 19] = [
+    "accept",
+    "forget_missing",
     "input",
     "output",
     "overwrite_policy",

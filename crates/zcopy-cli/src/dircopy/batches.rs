@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::copier::Job;
 use super::links::Links;
+use super::lookup::Lookup;
 use super::place::Durability;
 use super::reading::size;
 use super::tree::Entry;
@@ -18,21 +19,23 @@ const MOST: usize = 256;
 pub(super) const MOST_BYTES: u64 = 1 << 20;
 
 /// The entries of a walk, in batches.
-pub(super) struct Batches<W: Iterator<Item = Entry>> {
+pub(super) struct Batches<'a, W: Iterator<Item = Entry>> {
     walk: Peekable<W>,
     links: Links,
+    lookup: Lookup<'a>,
     /// How many entries a batch has at most.
     most: usize,
     /// What is longer comes alone.
     longest: u64,
 }
 
-impl<W: Iterator<Item = Entry>> Batches<W> {
+impl<'a, W: Iterator<Item = Entry>> Batches<'a, W> {
     /// Those of files up to this size; what is longer comes alone.
-    pub(super) fn of(walk: W, longest: u64, durability: Durability) -> Self {
+    pub(super) fn of(walk: W, lookup: Lookup<'a>, longest: u64, durability: Durability) -> Self {
         Self {
             walk: walk.peekable(),
             links: Links::default(),
+            lookup,
             // Threads that sync at the same time share what the disk writes.
             most: match durability {
                 Durability::Cached => MOST,
@@ -43,14 +46,21 @@ impl<W: Iterator<Item = Entry>> Batches<W> {
     }
 }
 
-impl<W: Iterator<Item = Entry>> Iterator for Batches<W> {
+impl<W: Iterator<Item = Entry>> Batches<'_, W> {
+    fn job(&mut self, entry: Entry) -> Job {
+        let known = self.lookup.find(&entry);
+        self.links.job(entry, known)
+    }
+}
+
+impl<W: Iterator<Item = Entry>> Iterator for Batches<'_, W> {
     type Item = Vec<Job>;
 
     fn next(&mut self) -> Option<Vec<Job>> {
         let first = self.walk.next()?;
         let directory = Arc::clone(first.directory());
         let mut n_bytes = size(first.stat());
-        let mut batch = vec![self.links.job(first)];
+        let mut batch = vec![self.job(first)];
         let longest = self.longest;
         while batch.len() < self.most && !is_long(&batch, longest) {
             let next = self.walk.next_if(|entry| {
@@ -62,7 +72,7 @@ impl<W: Iterator<Item = Entry>> Iterator for Batches<W> {
                 break;
             };
             n_bytes += size(entry.stat());
-            batch.push(self.links.job(entry));
+            batch.push(self.job(entry));
         }
         Some(batch)
     }

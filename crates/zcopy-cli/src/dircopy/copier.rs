@@ -1,8 +1,9 @@
 //! What is done about one entry of the tree.
 
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{FileType, Stat};
 
 use super::batches;
@@ -11,9 +12,12 @@ use super::counts::Counts;
 use super::face::Face;
 use super::gate::Gate;
 use super::links::Role;
+use super::lookup::Known;
+use super::manifest::record::FileDigest;
+use super::manifest::update::Line;
 use super::place::Replace;
 use super::policy::{self, Decision, Policy, decide};
-use super::reading::{Reader, no_digest, size};
+use super::reading::{CopyDigest, Reader, no_digest, size};
 use super::settings::Settings;
 use super::sharing::Sharing;
 use super::tree::Entry;
@@ -24,19 +28,18 @@ use file::{Draft, Way};
 mod file;
 mod other;
 
-/// An entry, and what it is among the names of its file.
+/// An entry, what it is among the names of its file, and what earlier runs recorded of it.
 pub(super) struct Job {
     pub(super) entry: Entry,
     pub(super) role: Role,
+    /// An error, if the manifests could not be read.
+    pub(super) known: io::Result<Known>,
 }
 
 /// What is left to be done about an entry, in the order of the tree.
 pub(super) enum Done {
     /// Nothing but its line.
-    Settled {
-        path: Vec<u8>,
-        digest: Option<Digest>,
-    },
+    Settled { path: Vec<u8>, line: Line },
     /// The same, and more names may come.
     First {
         path: Vec<u8>,
@@ -47,7 +50,11 @@ pub(super) enum Done {
         settled: Option<Settled>,
     },
     /// It becomes a link.
-    Further { entry: Entry, file: Identity },
+    Further {
+        entry: Entry,
+        file: Identity,
+        known: Known,
+    },
 }
 
 impl Done {
@@ -75,8 +82,8 @@ pub(super) fn weight(batch: &[Done], of_directory: usize) -> usize {
 /// What has become of an entry that did not fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Settled {
-    /// What its line is to say, if it is to have one.
-    pub(super) digest: Option<Digest>,
+    /// What its line is to say.
+    pub(super) line: Line,
     /// Which file bears its name in the destination. Known of a regular one that may have more names.
     pub(super) copy: Option<Identity>,
     /// Whether that is its copy, so that its further names can be linked to it, and not something that was left.
@@ -102,15 +109,15 @@ enum Step<C> {
     /// Nothing is left to be done here.
     Done(Done),
     /// It has come so far, or failed.
-    Going(Job, anyhow::Result<C>),
+    Going(Entry, Role, anyhow::Result<C>),
 }
 
 impl<C> Step<C> {
     /// How far it has come, unless it is done or has failed.
     fn reached(&self) -> Option<&C> {
         match self {
-            Self::Going(_, Ok(reached)) => Some(reached),
-            Self::Going(_, Err(_)) | Self::Done(_) => None,
+            Self::Going(_, _, Ok(reached)) => Some(reached),
+            Self::Going(_, _, Err(_)) | Self::Done(_) => None,
         }
     }
 
@@ -118,9 +125,9 @@ impl<C> Step<C> {
     fn then<D>(self, go_on: impl FnOnce(&Entry, C) -> anyhow::Result<D>) -> Step<D> {
         match self {
             Self::Done(done) => Step::Done(done),
-            Self::Going(job, reached) => {
-                let reached = reached.and_then(|reached| go_on(&job.entry, reached));
-                Step::Going(job, reached)
+            Self::Going(entry, role, reached) => {
+                let reached = reached.and_then(|reached| go_on(&entry, reached));
+                Step::Going(entry, role, reached)
             }
         }
     }
@@ -196,31 +203,47 @@ impl<'a> Copier<'a> {
     }
 
     /// Copies an entry, or leaves its copy, whatever other names it has.
-    pub(super) fn work_alone(&mut self, entry: &Entry) -> anyhow::Result<Settled> {
-        let copied = self.copy_or_leave(entry)?;
+    pub(super) fn work_alone(&mut self, entry: &Entry, known: Known) -> anyhow::Result<Settled> {
+        let copied = self.copy_or_leave(entry, known)?;
         let read = self.read(entry, copied)?;
         let digests = self.reader.tap.digests(read.kept().as_slice());
         self.settle(entry, read, &mut digests.into_iter())
     }
 
     fn begin(&mut self, job: Job) -> Step<Copied<'a>> {
-        let Job { entry, role } = job;
-        match role {
-            Role::Further(file) if !self.keeps_its_own(&entry) => {
-                Step::Done(Done::Further { entry, file })
+        let Job { entry, role, known } = job;
+        let known = known.context("cannot read the manifests of the destination");
+        match (role, known) {
+            (Role::Further(file), Ok(known)) if !self.keeps_its_own(&entry) => {
+                Step::Done(Done::Further { entry, file, known })
             }
-            role => {
-                let copied = self.copy_or_leave(&entry);
-                Step::Going(Job { entry, role }, copied)
+            (role, known) => {
+                let copied = known.and_then(|known| self.copy_or_leave(&entry, known));
+                Step::Going(entry, role, copied)
             }
         }
     }
 
-    fn copy_or_leave(&mut self, entry: &Entry) -> anyhow::Result<Copied<'a>> {
+    fn copy_or_leave(&mut self, entry: &Entry, known: Known) -> anyhow::Result<Copied<'a>> {
+        if known.is_manifest {
+            return self.keep_manifest(entry).map(Copied::over);
+        }
         match entry.kind() {
-            FileType::RegularFile => self.regular(entry),
+            FileType::RegularFile => self.regular(entry, known),
             _ => self.other(entry).map(Copied::over),
         }
+    }
+
+    /// Leaves a manifest of the destination, which no file of the source replaces.
+    fn keep_manifest(&self, entry: &Entry) -> anyhow::Result<Settled> {
+        let existing = entry.existing().context("cannot stat its copy")?;
+        let is_same = existing.as_ref().is_some_and(|existing| {
+            existing.st_size == entry.stat().st_size && entry.kind() == FileType::RegularFile
+        });
+        let Some(existing) = existing.filter(|_| is_same) else {
+            bail!("the destination has a manifest of this name, which is not replaced");
+        };
+        Ok(self.left(Line::Keep, &existing, false))
     }
 
     /// Gives a copy its name, once it has been hashed. Its digest, if it waits for one, is the next.
@@ -241,9 +264,9 @@ impl<'a> Copier<'a> {
 
     /// Says what has become of an entry.
     fn end(&self, settled: Step<Settled>) -> Done {
-        let (Job { entry, role }, outcome) = match settled {
+        let (entry, role, outcome) = match settled {
             Step::Done(done) => return done,
-            Step::Going(job, outcome) => (job, outcome),
+            Step::Going(entry, role, outcome) => (entry, role, outcome),
         };
         let path = entry.path();
         let settled = outcome
@@ -262,7 +285,7 @@ impl<'a> Copier<'a> {
             },
             Role::Only | Role::Further(_) => Done::Settled {
                 path,
-                digest: settled.and_then(|settled| settled.digest),
+                line: settled.unwrap_or_default().line,
             },
         }
     }
@@ -277,7 +300,7 @@ impl<'a> Copier<'a> {
     }
 
     /// Copies a regular file, or leaves its copy as it is.
-    fn regular(&mut self, entry: &Entry) -> anyhow::Result<Copied<'a>> {
+    fn regular(&mut self, entry: &Entry, known: Known) -> anyhow::Result<Copied<'a>> {
         let counts = self.counts;
         let bytes = Some(&counts.bytes);
         let Some(existing) = entry.existing().context("cannot stat its copy")? else {
@@ -285,12 +308,17 @@ impl<'a> Copier<'a> {
         };
         match decide(self.settings.policy, entry.stat(), &existing) {
             Decision::Copy => self.copy(entry, Replace::Yes, bytes),
-            Decision::Skip => self.leave(entry, &existing).map(Copied::over),
+            Decision::Skip => self.leave(entry, &existing, known).map(Copied::over),
             Decision::Compare => {
-                let copy = self.reader.digest_of_copy(entry, bytes)?;
-                if copy == self.reader.digest_of_original(entry)? {
-                    let digest = self.listed(copy);
-                    Ok(Copied::over(self.left(digest, &existing, true)))
+                let found = self.reader.digest_of_copy(entry, bytes, known.recorded)?;
+                let original = self.reader.digest_of_original(entry)?;
+                if found.digest == original {
+                    let line = self.compare_with_record(found, known)?;
+                    Ok(Copied::over(self.left(line, &existing, true)))
+                } else if known.recorded.is_some() && found.is_as_recorded && !known.is_accepted {
+                    bail!(
+                        "it differs from the digest that its copy was recorded with, and has; its copy is not replaced"
+                    );
                 } else {
                     // What it holds has been counted.
                     self.copy(entry, Replace::Yes, None)
@@ -300,7 +328,7 @@ impl<'a> Copier<'a> {
     }
 
     /// Leaves what bears the name in the destination, read or not.
-    fn leave(&mut self, entry: &Entry, existing: &Stat) -> anyhow::Result<Settled> {
+    fn leave(&mut self, entry: &Entry, existing: &Stat, known: Known) -> anyhow::Result<Settled> {
         if FileType::from_raw_mode(existing.st_mode) != FileType::RegularFile {
             if self.settings.verifies_existing {
                 bail!("what bears its name is no regular file");
@@ -312,30 +340,70 @@ impl<'a> Copier<'a> {
         // What has the same length and time is taken for its copy.
         let is_same = decide(Policy::Update, entry.stat(), existing) == Decision::Compare;
         let bytes = &self.counts.bytes;
-        if !self.settings.lists_skipped && !self.settings.verifies_existing {
+        let Settings {
+            lists_skipped,
+            verifies_existing,
+            ..
+        } = self.settings;
+        if !lists_skipped && !verifies_existing && !known.is_accepted {
             bytes.add(size(entry.stat()));
-            return Ok(self.left(None, existing, is_same));
+            return Ok(self.left(Line::Keep, existing, is_same));
         }
-        let copy = self.reader.digest_of_copy(entry, Some(bytes))?;
-        if self.settings.verifies_existing && copy != self.reader.digest_of_original(entry)? {
-            bail!("its copy differs from it");
+        let found = self
+            .reader
+            .digest_of_copy(entry, Some(bytes), known.recorded)?;
+        let line = self.compare_with_record(found, known)?;
+        if *verifies_existing {
+            let original = self.reader.digest_of_original(entry)?;
+            if found.digest != original && !known.is_accepted {
+                self.face
+                    .complain(&entry.path(), &anyhow!("its copy differs from it"));
+                // The line says what the copy should be, until it is.
+                let line = match known.recorded {
+                    Some(_) => Line::Keep,
+                    None => self.listed(original),
+                };
+                return Ok(Settled {
+                    line,
+                    ..Settled::default()
+                });
+            }
         }
-        let is_copy = is_same || self.settings.verifies_existing;
-        Ok(self.left(self.listed(copy), existing, is_copy))
+        let is_copy = is_same || *verifies_existing;
+        Ok(self.left(line, existing, is_copy))
     }
 
-    /// The digest of a file that was left, if that is to have a line.
-    fn listed(&self, digest: Digest) -> Option<Digest> {
-        self.settings.lists_skipped.then_some(digest)
+    /// Compares a copy that was read with the digest that it was recorded with.
+    ///
+    /// # Errors
+    ///
+    /// They differ. The record stays, so that every check fails until the copy is repaired.
+    fn compare_with_record(&self, found: CopyDigest, known: Known) -> anyhow::Result<Line> {
+        if !found.is_as_recorded && !known.is_accepted {
+            bail!("its copy differs from the digest that it was recorded with");
+        }
+        Ok(self.listed(found.digest))
+    }
+
+    /// The line of a file with this digest.
+    fn listed(&self, digest: Digest) -> Line {
+        if self.settings.leaves_sums {
+            Line::Set(FileDigest {
+                algorithm: self.settings.algorithm,
+                digest,
+            })
+        } else {
+            Line::Keep
+        }
     }
 
     /// Counts a regular file that was left.
-    fn left(&self, digest: Option<Digest>, existing: &Stat, is_copy: bool) -> Settled {
+    fn left(&self, line: Line, existing: &Stat, is_copy: bool) -> Settled {
         self.counts.files.add(1);
         self.counts.bytes_of_files.add(size(existing));
         self.counts.skipped.add(1);
         Settled {
-            digest,
+            line,
             copy: Some(identity(existing)),
             is_copy,
         }

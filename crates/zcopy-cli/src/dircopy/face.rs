@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStringExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -132,9 +132,9 @@ impl<'a> Face<'a> {
     /// # Errors
     ///
     /// That standard output takes nothing, or did not take an earlier line.
-    pub(super) fn summarize(&self, elapsed: Duration, sums: Option<&Path>) -> io::Result<()> {
+    pub(super) fn summarize(&self, elapsed: Duration, manifests: &[PathBuf]) -> io::Result<()> {
         self.screen().finish();
-        let summary = Summary::of(self.counts, elapsed, sums);
+        let summary = Summary::of(self.counts, elapsed, manifests);
         match self.manner {
             Manner::Quiet => Ok(()),
             Manner::Normal => self.stdout().put(summary.words().as_bytes()),

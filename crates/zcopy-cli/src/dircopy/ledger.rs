@@ -15,11 +15,11 @@ use super::containment::{Identity, identity};
 use super::copier::{Copier, Done, Settled};
 use super::counts::{Count, Counts};
 use super::face::Face;
+use super::lookup::Known;
+use super::manifest::update::{Line, Update};
 use super::place::{Replace, place_link};
 use super::settings::Settings;
-use super::sum_file::{self, SumFile};
 use super::tree::{Entry, Root};
-use crate::digest::Digest;
 
 /// Takes what has become of entries, in the order of their paths.
 pub(super) struct Ledger<'a> {
@@ -28,7 +28,7 @@ pub(super) struct Ledger<'a> {
     counts: &'a Counts,
     root: &'a Root,
     /// None, if none is wanted, or it could not be written.
-    sums: Option<SumFile>,
+    manifest: Option<Update<'a>>,
     /// The files of which more names may come.
     firsts: HashMap<Identity, First>,
 }
@@ -46,14 +46,14 @@ impl<'a> Ledger<'a> {
     pub(super) fn new(
         (settings, face, counts): (&'a Settings, &'a Face<'a>, &'a Counts),
         root: &'a Root,
-        sums: Option<SumFile>,
+        manifest: Option<Update<'a>>,
     ) -> Self {
         Self {
             settings,
             face,
             counts,
             root,
-            sums,
+            manifest,
             firsts: HashMap::new(),
         }
     }
@@ -62,42 +62,52 @@ impl<'a> Ledger<'a> {
     pub(super) fn take(&mut self, all: &mut dyn Iterator<Item = Done>, copier: &mut Copier<'_>) {
         for done in all {
             match done {
-                Done::Settled { path, digest } => self.list(digest, &path),
+                Done::Settled { path, line } => {
+                    self.list(line, &path);
+                }
                 Done::First {
                     path,
                     file,
                     n_more,
                     settled,
                 } => {
-                    self.list(settled.and_then(|settled| settled.digest), &path);
+                    let line = settled.unwrap_or_default().line;
+                    // Further names get the same line.
+                    let line = self.list(line, &path);
                     let first = First {
                         path,
                         n_more,
-                        settled,
+                        settled: settled.map(|settled| Settled { line, ..settled }),
                     };
                     self.firsts.insert(file, first);
                 }
-                Done::Further { entry, file } => self.link(entry, file, copier),
+                Done::Further { entry, file, known } => self.link(entry, file, known, copier),
             }
         }
     }
 
-    /// Gives the sum file, if it could be written so far.
-    pub(super) fn into_sums(self) -> Option<SumFile> {
-        self.sums
+    /// Returns the manifest, if it could be written so far.
+    pub(super) fn into_manifest(self) -> Option<Update<'a>> {
+        self.manifest
     }
 
-    fn list(&mut self, digest: Option<Digest>, path: &[u8]) {
-        if let (Some(sums), Some(digest)) = (&mut self.sums, digest)
-            && let Err(error) = sums.add(&digest, path)
-        {
-            sum_file::complain(self.face, error);
-            self.sums = None;
+    /// Sets the line of a path. Returns the line that another name of the same file gets.
+    fn list(&mut self, line: Line, path: &[u8]) -> Line {
+        let Some(manifest) = &mut self.manifest else {
+            return line;
+        };
+        match manifest.set(path, line) {
+            Ok(recorded) => recorded.map_or(Line::Remove, Line::Set),
+            Err(error) => {
+                complain_of_manifest(self.face, error);
+                self.manifest = None;
+                line
+            }
         }
     }
 
     /// Makes a link to the copy of the same file. If there is none, this becomes it.
-    fn link(&mut self, entry: Entry, file: Identity, copier: &mut Copier<'_>) {
+    fn link(&mut self, entry: Entry, file: Identity, known: Known, copier: &mut Copier<'_>) {
         let path = entry.path();
         let bytes = path.as_os_str().as_bytes();
         let first = self.firsts.get_mut(&file);
@@ -107,17 +117,27 @@ impl<'a> Ledger<'a> {
             Some(first) => match first.settled.filter(|settled| settled.is_copy) {
                 Some(settled) => {
                     let first = Path::new(OsStr::from_bytes(&first.path)).to_owned();
-                    self.link_to(&first, settled, &entry)
+                    self.link_to(&first, settled, &entry, known)
                 }
-                None => copier.work_alone(&entry).map(|settled| {
+                None => copier.work_alone(&entry, known).map(|settled| {
                     (first.path, first.settled) = (bytes.to_vec(), Some(settled));
-                    settled.digest
+                    settled.line
                 }),
             },
         };
-        match outcome {
-            Ok(digest) => self.list(digest, bytes),
-            Err(error) => self.face.complain(&path, &error),
+        let line = outcome.unwrap_or_else(|error| {
+            self.face.complain(&path, &error);
+            Line::Keep
+        });
+        let line = self.list(line, bytes);
+        if let Some(First {
+            path,
+            settled: Some(settled),
+            ..
+        }) = self.firsts.get_mut(&file)
+            && path == bytes
+        {
+            settled.line = line;
         }
         if let Some(first) = self.firsts.get_mut(&file) {
             first.n_more -= 1;
@@ -133,9 +153,13 @@ impl<'a> Ledger<'a> {
     fn link_to(
         &self,
         path: &Path,
-        Settled { digest, copy, .. }: Settled,
+        Settled { line, copy, .. }: Settled,
         entry: &Entry,
-    ) -> anyhow::Result<Option<Digest>> {
+        known: Known,
+    ) -> anyhow::Result<Line> {
+        if known.is_manifest {
+            bail!("the destination has a manifest of this name, which is not replaced");
+        }
         let existing = entry.existing().context("cannot stat its copy")?;
         let opened = self.open_parent(path);
         let (directory, name) = opened.context("cannot find its first name")?;
@@ -146,8 +170,15 @@ impl<'a> Ledger<'a> {
         let found =
             find_copy(named, copy, entry.kind()).context("cannot link it to its first name")?;
         if existing.is_some_and(|existing| identity(&existing) == found) {
+            if let (Some(recorded), Line::Set(found)) = (known.recorded, line)
+                && recorded.algorithm == found.algorithm
+                && recorded.digest != found.digest
+                && !known.is_accepted
+            {
+                bail!("its copy differs from the digest that it was recorded with");
+            }
             self.count(entry, &self.counts.skipped);
-            return Ok(digest);
+            return Ok(line);
         }
         let replace = Replace::what_is_there(existing.is_some());
         let (destination, durability) = (entry.destination(), self.settings.durability);
@@ -160,7 +191,7 @@ impl<'a> Ledger<'a> {
         // The name may have come to lead to something else in between.
         find_copy(entry.destination(), copy, entry.kind()).context("cannot link it")?;
         self.count(entry, &self.counts.linked);
-        Ok(digest)
+        Ok(line)
     }
 
     /// Counts an entry, and if it is a regular file, what has become of it.
@@ -180,6 +211,12 @@ impl<'a> Ledger<'a> {
         let name = path.file_name().unwrap_or_default().to_owned();
         Ok((directory, CString::new(name.into_vec())?))
     }
+}
+
+/// Reports that there will be no manifest.
+pub(super) fn complain_of_manifest(face: &Face<'_>, error: io::Error) {
+    let error = anyhow!(error).context("cannot write the manifest");
+    face.complain("".as_ref(), &error);
 }
 
 /// Which file bears a name: it is to be the copy, of which this is known.

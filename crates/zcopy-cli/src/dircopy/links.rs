@@ -1,9 +1,11 @@
 //! Which names are of one file.
 
 use std::collections::HashMap;
+use std::io;
 
 use super::containment::{Identity, identity};
 use super::copier::Job;
+use super::lookup::Known;
 use super::tree::Entry;
 
 /// What an entry is among the names of its file.
@@ -29,9 +31,9 @@ pub(super) struct Links {
 
 impl Links {
     /// What is to be done about the next entry.
-    pub(super) fn job(&mut self, entry: Entry) -> Job {
+    pub(super) fn job(&mut self, entry: Entry, known: io::Result<Known>) -> Job {
         let role = self.role(&entry);
-        Job { entry, role }
+        Job { entry, role, known }
     }
 
     /// The role of the next entry.

@@ -13,16 +13,27 @@ use super::attributes::Named;
 use super::containment::identity;
 use super::counts::Count;
 use super::hashing::{Contents, Tap};
+use super::manifest::record::FileDigest;
 use super::tree::Entry;
-use crate::digest::Digest;
+use crate::digest::{Algorithm, Digest, Stream};
 use crate::exit;
 
 /// So much is read at once past the cache, where nobody reads ahead: 1 MiB.
 pub(super) const AT_ONCE: usize = 1 << 20;
 
+/// The digest of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CopyDigest {
+    pub(super) digest: Digest,
+    /// Whether the copy has the digest that it was recorded with, if it was.
+    pub(super) is_as_recorded: bool,
+}
+
 /// Has what passes digested.
 pub(super) struct Reader<'a> {
     pub(super) tap: Tap<'a>,
+    /// The algorithm of the digests.
+    pub(super) algorithm: Algorithm,
     /// `/dev/null`, into which is read what is only to be hashed.
     pub(super) nowhere: &'a File,
     /// How much is read at once, in bytes.
@@ -42,12 +53,24 @@ impl Reader<'_> {
         size: u64,
         passed: Option<&Count>,
     ) -> Result<(Report, Option<Contents>), zcopy::Error> {
-        let mut flow = self.tap.begin(size);
-        let transfer = transfer.inspect(|bytes| {
-            flow.push(bytes);
+        self.run_and_inspect(transfer, size, |bytes| {
             if let Some(passed) = passed {
                 passed.add(bytes.len() as u64);
             }
+        })
+    }
+
+    /// As [`run`](Self::run), and shows the bytes.
+    fn run_and_inspect(
+        &mut self,
+        transfer: Transfer<'_>,
+        size: u64,
+        mut inspect: impl FnMut(&[u8]),
+    ) -> Result<(Report, Option<Contents>), zcopy::Error> {
+        let mut flow = self.tap.begin(size);
+        let transfer = transfer.inspect(|bytes| {
+            flow.push(bytes);
+            inspect(bytes);
         });
         let report = transfer.run()?;
         Ok((report, flow.finish()))
@@ -120,7 +143,8 @@ impl Reader<'_> {
         Ok(digest)
     }
 
-    /// The digest of what bears an entry's name in the destination.
+    /// The digest of what bears an entry's name in the destination, and whether that is the digest
+    /// it was recorded with.
     ///
     /// # Errors
     ///
@@ -129,15 +153,45 @@ impl Reader<'_> {
         &mut self,
         entry: &Entry,
         passed: Option<&Count>,
-    ) -> anyhow::Result<Digest> {
+        recorded: Option<FileDigest>,
+    ) -> anyhow::Result<CopyDigest> {
         let Named { directory, name } = entry.destination();
         let (file, stat) = open_regular(directory, name).context("cannot open its copy")?;
-        let digest = self.digest_of(&file, size(&stat), passed);
-        let digest = digest.context("cannot read its copy")?;
+        // Both digests are made in one pass.
+        let mut other = recorded
+            .filter(|recorded| recorded.algorithm != self.algorithm)
+            .map(|recorded| (Stream::new(recorded.algorithm), recorded.digest));
+        let transfer = Transfer::new(&file, self.nowhere)
+            .limit(limit(size(&stat)))
+            .source_offset(0)
+            .buffer_size(self.block_size);
+        let run = self.run_and_inspect(transfer, size(&stat), |bytes| {
+            if let Some((stream, _)) = &mut other {
+                stream.update(bytes);
+            }
+            if let Some(passed) = passed {
+                passed.add(bytes.len() as u64);
+            }
+        });
+        let contents = match run {
+            Ok((_, contents)) => contents.ok_or_else(no_digest),
+            Err(error) => Err(anyhow!(exit::cause(&error))),
+        };
+        let digest = self
+            .tap
+            .digest_of(&contents.context("cannot read its copy")?);
         if !is_untouched(&file, &stat).context("cannot stat its copy")? {
             bail!("its copy changed while it was read");
         }
-        Ok(digest)
+        let is_as_recorded = match (other, recorded) {
+            (Some((stream, recorded)), _) => stream.finish() == recorded,
+            (None, Some(recorded)) => digest == recorded.digest,
+            (None, None) => true,
+        };
+        Ok(CopyDigest {
+            digest,
+            is_as_recorded,
+        })
     }
 }
 

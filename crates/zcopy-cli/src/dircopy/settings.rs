@@ -1,8 +1,10 @@
 //! What a command line asks for, once it has been understood.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Component, Path, PathBuf};
 use std::thread;
 
 use super::args::Args;
@@ -34,7 +36,9 @@ pub(super) struct Settings {
     pub(super) destination: PathBuf,
     pub(super) policy: Policy,
     /// How contents are compared, and what the lines of the sum file hold.
+    /// Without `--hash`, that of the newest manifest of the destination.
     pub(super) algorithm: Algorithm,
+    pub(super) has_chosen_algorithm: bool,
     /// Whether there is a sum file.
     pub(super) leaves_sums: bool,
     /// Whether files that are left as they are have lines in it.
@@ -53,6 +57,10 @@ pub(super) struct Settings {
     /// How digests are made.
     pub(super) way: Way,
     pub(super) explains: bool,
+    /// Files of the destination that are recorded as they are.
+    pub(super) accepted: BTreeSet<Vec<u8>>,
+    /// Whether records of files that are gone are dropped.
+    pub(super) forgets_missing: bool,
 }
 
 /// How many threads copy.
@@ -82,6 +90,7 @@ impl Settings {
             destination,
             policy: args.overwrite_policy,
             algorithm,
+            has_chosen_algorithm: args.hash.is_some(),
             leaves_sums: !args.no_hash,
             lists_skipped: !args.no_hash && !args.no_hash_skipped,
             verifies: args.verify,
@@ -102,6 +111,8 @@ impl Settings {
                 block_size: args.block_size.max(SHORTEST_BLOCK),
             },
             explains: args.explain,
+            accepted: args.accept.iter().map(|path| normalized(path)).collect(),
+            forgets_missing: args.forget_missing,
         })
     }
 
@@ -172,6 +183,16 @@ impl Settings {
             .one_file_system(self.one_file_system)
             .exclude(self.exclude.clone())
     }
+}
+
+/// The path as manifests name it.
+fn normalized(path: &Path) -> Vec<u8> {
+    // This drops `.` and repeated slashes.
+    let path: PathBuf = path
+        .components()
+        .filter(|part| *part != Component::CurDir)
+        .collect();
+    path.into_os_string().into_vec()
 }
 
 /// Source and destination: by their options, or else the next operand.

@@ -1,7 +1,7 @@
 //! What became of the tree.
 
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -34,12 +34,12 @@ pub(super) struct Summary<'a> {
     #[serde(skip)]
     elapsed: Duration,
     #[serde(skip)]
-    sums_path: Option<&'a Path>,
+    manifests: &'a [PathBuf],
 }
 
 impl<'a> Summary<'a> {
     /// What has been counted, so long after the beginning.
-    pub(super) fn of(counts: &Counts, elapsed: Duration, sums: Option<&'a Path>) -> Self {
+    pub(super) fn of(counts: &Counts, elapsed: Duration, manifests: &'a [PathBuf]) -> Self {
         let bytes = counts.bytes_of_files.get();
         Self {
             files: counts.files.get(),
@@ -52,9 +52,9 @@ impl<'a> Summary<'a> {
             skipped: counts.skipped.get(),
             others: counts.others.get(),
             failed: counts.failed.get(),
-            sums: sums.map(Path::to_string_lossy),
+            sums: manifests.first().map(|path| path.to_string_lossy()),
             elapsed,
-            sums_path: sums,
+            manifests,
         }
     }
 
@@ -74,9 +74,12 @@ impl<'a> Summary<'a> {
             0 => String::new(),
             others => format!("; and {others} symbolic links and special files"),
         };
-        let sums = self.sums_path.map_or_else(String::new, |sums| {
-            format!("digests in {}\n", quoted(sums.as_os_str()))
-        });
+        let mut sums = String::new();
+        for path in self.manifests {
+            for part in ["digests in ", &quoted(path.as_os_str()), "\n"] {
+                sums += part;
+            }
+        }
         format!(
             "{files} file{plural}, {} in {}, {}\n\
              {copied} copied, {cloned} cloned, {linked} linked, {skipped} skipped, {failed} failed{others}\n\

@@ -15,6 +15,7 @@ use crate::dircopy::attributes::{self, Named};
 use crate::dircopy::containment::identity;
 use crate::dircopy::counts::Count;
 use crate::dircopy::hashing::Contents;
+use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::{self, Durability, Replace};
 use crate::dircopy::policy::{Decision, Policy, decide};
 use crate::dircopy::reading::{AT_ONCE, is_untouched, limit, no_digest, open_regular, size};
@@ -177,23 +178,41 @@ impl<'a> Copier<'a> {
         };
         let copy = if entry.stat().st_nlink > 1 {
             // Its further names will be links to this file and no other.
-            let copy = rustix::fs::fstat(&file).map_err(io::Error::from);
-            Some(identity(&copy.context("cannot stat its copy")?))
+            match rustix::fs::fstat(&file).map_err(io::Error::from) {
+                Ok(copy) => Some(identity(&copy)),
+                Err(error) => return Ok(self.lose(entry, error, "cannot stat its copy")),
+            }
         } else {
             None
         };
-        sys::close_file(file.into()).context("cannot close its copy")?;
+        if let Err(error) = sys::close_file(file.into()) {
+            return Ok(self.lose(entry, error, "cannot close its copy"));
+        }
         self.counts.files.add(1);
         self.counts.bytes_of_files.add(n_bytes);
         match way {
             Way::Written => self.counts.copied.add(1),
             Way::Shared => self.counts.cloned.add(1),
         }
+        let line = match digest.filter(|_| self.settings.leaves_sums) {
+            Some(digest) => self.listed(digest),
+            None => Line::Remove,
+        };
         Ok(Settled {
-            digest: digest.filter(|_| self.settings.leaves_sums),
+            line,
             copy,
             is_copy: true,
         })
+    }
+
+    /// Reports a copy that has its name, and may not have its contents.
+    fn lose(&self, entry: &Entry, error: io::Error, what: &'static str) -> Settled {
+        let error = anyhow!(error).context(what);
+        self.face.complain(&entry.path(), &error);
+        Settled {
+            line: Line::Remove,
+            ..Settled::default()
+        }
     }
 
     /// Takes what has come to bear the name meanwhile, if it is what would have: another run's copy. None if it is not: it may be that of
@@ -215,8 +234,8 @@ impl<'a> Copier<'a> {
                 return Ok(None);
             }
         }
-        let digest = digest.filter(|_| self.settings.leaves_sums);
-        Ok(Some(self.left(digest, &existing, true)))
+        let line = digest.map_or(Line::Keep, |digest| self.listed(digest));
+        Ok(Some(self.left(line, &existing, true)))
     }
 
     /// Has the copy share the source's blocks, if the file systems can.

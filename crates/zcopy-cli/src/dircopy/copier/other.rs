@@ -7,6 +7,7 @@ use rustix::fs::{AtFlags, FileType, Stat};
 
 use super::{Copier, Settled};
 use crate::dircopy::attributes::Named;
+use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::{Replace, SpecialFile, place_other};
 use crate::dircopy::policy::Policy;
 use crate::dircopy::tree::Entry;
@@ -33,6 +34,7 @@ impl Copier<'_> {
         self.counts.others.add(1);
         let is_copy = !is_left || existing.is_some_and(|existing| is_alike(entry, &existing));
         Ok(Settled {
+            line: if is_left { Line::Keep } else { Line::Remove },
             is_copy,
             ..Settled::default()
         })

@@ -1,17 +1,19 @@
 //! Verifies trees against their sum files.
 
 use std::fs::File;
-use std::io::{self, Read, Seek as _, SeekFrom, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use zcopy::Transfer;
 
+use super::archive::{Archive, Verify};
 use super::line;
 use super::lines::Lines;
 use super::name;
 use super::open_beneath;
+use super::record::{FileDigest, Record, Records};
 use super::report::{Counts, FileResult, Report, Streams, Verdict};
 use crate::digest::{Algorithm, Digest, Stream};
 use crate::order::{Workshop, in_order};
@@ -132,13 +134,42 @@ pub fn check_into(
     Ok(outcome)
 }
 
-/// A tree, and the sum file for it.
+/// A tree, and the digests that its files should have.
 struct Tree<'a> {
     path: &'a Path,
     root: OwnedFd,
-    sum_file: PathBuf,
-    sums: File,
-    algorithm: Algorithm,
+    list: List,
+    /// Whether some manifest cannot be believed. It has been said which.
+    is_damaged: bool,
+}
+
+/// Where the digests stand.
+enum List {
+    /// In a file that was named.
+    File {
+        path: PathBuf,
+        lines: Lines<File>,
+        algorithm: Algorithm,
+    },
+    /// In the manifests of the tree.
+    Records(Records),
+}
+
+impl List {
+    fn next(&mut self) -> io::Result<Option<Job>> {
+        match self {
+            Self::File {
+                lines, algorithm, ..
+            } => Ok(lines.next()?.map(|line| Job::Line(line, *algorithm))),
+            Self::Records(records) => Ok(records.next()?.map(Job::Record)),
+        }
+    }
+}
+
+/// A file to be verified, or a line that names none.
+enum Job {
+    Line(Result<Vec<u8>, line::ParseLineError>, Algorithm),
+    Record(Record),
 }
 
 impl<'a> Tree<'a> {
@@ -149,31 +180,47 @@ impl<'a> Tree<'a> {
         streams: &mut Streams<'_>,
     ) -> Result<Self, (PathBuf, io::Error)> {
         let root = open_beneath::directory(path).map_err(|error| (path.to_owned(), error))?;
-        let (sum_file, sums) = if let Some(file) = &options.hash_file {
+        if let Some(file) = &options.hash_file {
             let opened = if file == Path::new("-") {
                 let stdin = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3);
                 stdin.map(File::from).map_err(io::Error::from)
             } else {
                 File::open(file)
             };
-            (file.clone(), opened.map_err(|error| (file.clone(), error))?)
-        } else {
-            newest(path, root.as_fd(), options.hash, streams)?
-        };
+            let algorithm = options.hash.unwrap_or_else(|| name::algorithm_of(file));
+            let list = List::File {
+                path: file.clone(),
+                lines: Lines::of(opened.map_err(|error| (file.clone(), error))?),
+                algorithm,
+            };
+            return Ok(Self {
+                path,
+                root,
+                list,
+                is_damaged: false,
+            });
+        }
+        let of_path = |error| (path.to_owned(), error);
+        let archive = Archive::open(root.as_fd(), options.hash, Verify::All).map_err(of_path)?;
+        if archive.is_empty() {
+            return Err(of_path(io::Error::other("no manifest found")));
+        }
+        for (name, damage) in archive.damaged() {
+            let manifest = path.join(name.to_string());
+            let manifest = quoted(manifest.as_os_str());
+            streams.say(&format!("{manifest}: the manifest is damaged: {damage}"));
+        }
         Ok(Self {
             path,
+            list: List::Records(archive.records().map_err(of_path)?),
+            is_damaged: !archive.damaged().is_empty(),
             root,
-            algorithm: options
-                .hash
-                .unwrap_or_else(|| name::algorithm_of(&sum_file)),
-            sum_file,
-            sums,
         })
     }
 
-    /// Verifies every file that the sum file lists.
+    /// Verifies every file that is listed.
     fn verify(
-        self,
+        mut self,
         options: &Options,
         nowhere: &File,
         streams: &mut Streams<'_>,
@@ -187,31 +234,36 @@ impl<'a> Tree<'a> {
             lines: Vec::new(),
         };
         let mut broken = None;
-        let mut lines = Lines::of(&self.sums);
+        let list = &mut self.list;
         let next = || {
-            lines.next().unwrap_or_else(|error| {
+            list.next().unwrap_or_else(|error| {
                 broken = Some(error);
                 None
             })
         };
-        let (root, algorithm) = (self.root.as_fd(), self.algorithm);
+        let root = self.root.as_fd();
         in_order(
             options.n_threads,
             Workshop {
                 next,
-                start: || |line| verdict(line, root, algorithm, nowhere),
+                start: || |job| verdict(job, root, nowhere),
                 weigh: FileResult::weight,
                 deliver: |due: &mut dyn Iterator<Item = FileResult>| tally.take(due),
             },
         )
         .context("write error")?;
         let counts = tally.counts;
+        let is_archive = matches!(self.list, List::Records(_));
+        let list = match &self.list {
+            List::File { path, .. } => path,
+            List::Records(_) => self.path,
+        };
         if let Some(error) = broken {
-            streams.complain(&self.sum_file, &error);
+            streams.complain(list, &error);
             return Ok(Outcome::Failed);
         }
-        if !counts.has_lines() {
-            let file = quoted(self.sum_file.as_os_str());
+        if !counts.has_lines() && !is_archive {
+            let file = quoted(list.as_os_str());
             streams.say(&format!(
                 "{file}: no properly formatted checksum lines found"
             ));
@@ -220,7 +272,9 @@ impl<'a> Tree<'a> {
                 streams.say(&warning);
             }
         }
-        Ok(if counts.is_success() {
+        // An archive may be empty; another list that names no file is a mistake.
+        let is_verified = counts.is_success() || is_archive && !counts.has_lines();
+        Ok(if is_verified && !self.is_damaged {
             Outcome::Verified
         } else {
             Outcome::Failed
@@ -228,66 +282,30 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// The newest sum file in the directory that was written to its end.
-fn newest(
-    path: &Path,
-    root: BorrowedFd<'_>,
-    algorithm: Option<Algorithm>,
-    streams: &mut Streams<'_>,
-) -> Result<(PathBuf, File), (PathBuf, io::Error)> {
-    let names = name::all_in(path).map_err(|error| (path.to_owned(), error))?;
-    for name in names {
-        if algorithm.is_some_and(|algorithm| algorithm != name.algorithm()) {
-            continue;
-        }
-        let name = name.to_string();
-        let full = path.join(&name);
-        let opened = open_beneath::open(root, name.as_bytes())
-            .and_then(|file| is_complete(&file).map(|is_complete| (file, is_complete)));
-        match opened {
-            Ok((file, true)) => return Ok((full, file)),
-            Ok((_, false)) => {
-                let full = quoted(full.as_os_str());
-                streams.say(&format!("{full}: passed over: its last line is cut off"));
+/// Verifies one file.
+fn verdict(job: Job, root: BorrowedFd<'_>, nowhere: &File) -> FileResult {
+    let (path, expected) = match job {
+        Job::Line(line, algorithm) => match line.and_then(|line| line::parse(&line)) {
+            Ok(line) => {
+                let algorithm = line.algorithm.unwrap_or(algorithm);
+                let digest = line.digest;
+                (line.path, FileDigest { algorithm, digest })
             }
-            Err(error) => return Err((full, error)),
-        }
-    }
-    Err((path.to_owned(), io::Error::other("no sum file found")))
-}
-
-/// Whether the last line has its newline.
-fn is_complete(mut file: &File) -> io::Result<bool> {
-    if file.metadata()?.len() == 0 {
-        return Ok(true);
-    }
-    let mut last = [0];
-    file.seek(SeekFrom::End(-1))?;
-    file.read_exact(&mut last)?;
-    file.seek(SeekFrom::Start(0))?;
-    Ok(last == *b"\n")
-}
-
-/// What comes of one line.
-fn verdict(
-    line: Result<Vec<u8>, line::ParseLineError>,
-    root: BorrowedFd<'_>,
-    algorithm: Algorithm,
-    nowhere: &File,
-) -> FileResult {
-    let Ok(line) = line.and_then(|line| line::parse(&line)) else {
-        return FileResult {
-            path: Vec::new(),
-            verdict: Verdict::Malformed,
-        };
+            Err(_) => {
+                return FileResult {
+                    path: Vec::new(),
+                    verdict: Verdict::Malformed,
+                };
+            }
+        },
+        Job::Record(Record { path, file }) => (path, file),
     };
-    let algorithm = line.algorithm.unwrap_or(algorithm);
     let found =
-        open_beneath::open(root, &line.path).and_then(|file| digest(&file, algorithm, nowhere));
+        open_beneath::open(root, &path).and_then(|file| digest(&file, expected.algorithm, nowhere));
     FileResult {
-        path: line.path,
+        path,
         verdict: match found {
-            Ok(found) if found == line.digest => Verdict::Matches,
+            Ok(found) if found == expected.digest => Verdict::Matches,
             Ok(_) => Verdict::Differs,
             Err(error) => Verdict::Unreadable(error),
         },
@@ -295,7 +313,7 @@ fn verdict(
 }
 
 /// The digest of all that the file holds.
-fn digest(file: &File, algorithm: Algorithm, nowhere: &File) -> io::Result<Digest> {
+pub(super) fn digest(file: &File, algorithm: Algorithm, nowhere: &File) -> io::Result<Digest> {
     let mut stream = Stream::new(algorithm);
     let transfer = Transfer::new(file, nowhere).inspect(|bytes| stream.update(bytes));
     transfer.run().map_err(|error| exit::cause(&error))?;
@@ -315,6 +333,3 @@ impl Write for Stdout {
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -207,7 +207,7 @@ fn without_leading_blanks(line: &[u8]) -> &[u8] {
     &line[start..]
 }
 
-fn escape(name: &[u8], escaped: &mut Vec<u8>) {
+pub(super) fn escape(name: &[u8], escaped: &mut Vec<u8>) {
     for byte in name {
         match byte {
             b'\\' => escaped.extend_from_slice(b"\\\\"),
@@ -218,7 +218,7 @@ fn escape(name: &[u8], escaped: &mut Vec<u8>) {
     }
 }
 
-fn unescape(escaped: &[u8]) -> Result<Vec<u8>, Fault> {
+pub(super) fn unescape(escaped: &[u8]) -> Result<Vec<u8>, ParseLineError> {
     let mut name = Vec::with_capacity(escaped.len());
     let mut bytes = escaped.iter();
     while let Some(byte) = bytes.next() {
@@ -227,7 +227,7 @@ fn unescape(escaped: &[u8]) -> Result<Vec<u8>, Fault> {
                 Some(b'\\') => b'\\',
                 Some(b'n') => b'\n',
                 Some(b'r') => b'\r',
-                _ => return Err(Fault::BadEscape),
+                _ => return Err(Fault::BadEscape.into()),
             },
             byte => *byte,
         });

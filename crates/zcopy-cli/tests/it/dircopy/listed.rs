@@ -36,7 +36,9 @@ impl Sums {
     pub(super) fn read(path: PathBuf) -> Self {
         let bytes = fs::read(&path).unwrap();
         assert!(bytes.is_empty() || bytes.ends_with(b"\n"), "it is cut off");
-        let lines = bytes.split_inclusive(|byte| *byte == b'\n').map(|line| {
+        let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+        let lines = lines.filter(|line| !line.starts_with(b"#"));
+        let lines = lines.map(|line| {
             let line = line::parse(line).unwrap();
             // The one name that stands for something else.
             let is_dash = line.path == b"./-";

@@ -1,0 +1,76 @@
+//! What earlier runs recorded of the entries that a walk gives.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
+
+use super::manifest::archive::Archive;
+use super::manifest::record::{FileDigest, Records};
+use super::tree::{Directory, Entry};
+
+/// What is known of an entry before it is copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Known {
+    /// The digest that its copy was recorded with.
+    pub(super) recorded: Option<FileDigest>,
+    /// Whether its copy is recorded as it is, whatever was recorded before.
+    pub(super) is_accepted: bool,
+    /// Whether the destination has a manifest of its own by this name.
+    pub(super) is_manifest: bool,
+}
+
+/// Finds the records of entries. These come in the order of their paths, and so do records.
+#[derive(Debug)]
+pub(super) struct Lookup<'a> {
+    archive: &'a Archive,
+    accepted: &'a BTreeSet<Vec<u8>>,
+    root: Arc<Directory>,
+    records: Records,
+    /// The path that was asked for last.
+    last: Vec<u8>,
+}
+
+impl<'a> Lookup<'a> {
+    /// # Errors
+    ///
+    /// A manifest cannot be read.
+    pub(super) fn new(
+        archive: &'a Archive,
+        accepted: &'a BTreeSet<Vec<u8>>,
+        root: &Arc<Directory>,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            archive,
+            accepted,
+            root: Arc::clone(root),
+            records: archive.records()?,
+            last: Vec::new(),
+        })
+    }
+
+    /// What is known of the next entry.
+    ///
+    /// # Errors
+    ///
+    /// A manifest cannot be read.
+    pub(super) fn find(&mut self, entry: &Entry) -> io::Result<Known> {
+        if self.archive.is_empty() && self.accepted.is_empty() {
+            return Ok(Known::default());
+        }
+        let path = entry.path();
+        let path = path.as_os_str().as_bytes();
+        if *path < *self.last {
+            // The tree changed while its names were read, so that it is not in order.
+            self.records = self.archive.records()?;
+        }
+        self.last.clear();
+        self.last.extend_from_slice(path);
+        let is_in_root = Arc::ptr_eq(entry.directory(), &self.root);
+        Ok(Known {
+            recorded: self.records.find(path)?.map(|record| record.file),
+            is_accepted: self.accepted.contains(path),
+            is_manifest: is_in_root && self.archive.owns(path),
+        })
+    }
+}

@@ -1,0 +1,577 @@
+//! The manifests of a tree: which files they are, which of them count, and whether they are whole.
+//!
+//! Every run of `zc-dircopy` leaves a manifest that holds the lines of all earlier ones. A tree may
+//! also hold manifests that others wrote, and manifests that are files like others, because they
+//! came from a source that is an archive itself.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read, Seek as _, SeekFrom};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+
+use super::contents::{Contents, FileRange, open_regular};
+use super::line::ParseLineError;
+use super::lines::{LONGEST, Lines};
+use super::metadata::{Copied, End, Header, Included, ParseHeaderError};
+use super::name::Name;
+use super::record::{self, LineReader, Record, Records, Sorted};
+use super::spool::{Piece, PieceReader, Spool};
+use crate::digest::{Algorithm, Digest, Stream};
+use crate::dircopy::listing;
+
+/// The longest last line of a manifest, in bytes.
+const LONGEST_END: u64 = 256;
+
+/// The manifests of a tree.
+#[derive(Debug)]
+pub(crate) struct Archive {
+    /// Every manifest of this tree, the newest first.
+    own: Vec<Included>,
+    /// Files that have the name of a manifest and came from a source.
+    copied: Vec<Copied>,
+    newest: Option<Timestamp>,
+    damaged: Vec<(Name, Damage)>,
+    /// The manifests that no other one includes, the newest first.
+    inputs: Vec<Input>,
+    spool: Option<Arc<File>>,
+}
+
+/// Where the records of a manifest are read.
+#[derive(Debug)]
+enum Input {
+    Lines(Contents, Algorithm),
+    Piece(Piece),
+}
+
+/// Why a manifest cannot be believed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Damage {
+    #[error(transparent)]
+    Unreadable(io::Error),
+    #[error(transparent)]
+    Header(#[from] ParseHeaderError),
+    #[error("it is empty")]
+    Empty,
+    #[error("its end is missing")]
+    Cut,
+    #[error("its lines do not have the digest that its end tells")]
+    Altered,
+    #[error("line {0}: {1}")]
+    Malformed(u64, ParseLineError),
+}
+
+/// Which manifests are read to their end and verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verify {
+    /// Those that no other one includes.
+    Needed,
+    /// All of them.
+    All,
+}
+
+impl Archive {
+    /// Finds the manifests in the root of a tree and verifies them. With `only`, manifests of the
+    /// other algorithm are ignored.
+    ///
+    /// Manifests that are [damaged](Self::damaged) still take part, as far as their lines can be
+    /// read.
+    ///
+    /// # Errors
+    ///
+    /// The root cannot be read; a temporary file cannot be written.
+    pub(crate) fn open(
+        root: BorrowedFd<'_>,
+        only: Option<Algorithm>,
+        verify: Verify,
+    ) -> io::Result<Self> {
+        let mut candidates = Vec::new();
+        for name in names_in(root)? {
+            candidates.extend(Candidate::read(root, name));
+        }
+        let copied = separate_copied(root, &mut candidates);
+        candidates.retain(|candidate| only.is_none_or(|only| only == candidate.name.algorithm()));
+        candidates.sort_by_key(|candidate| Reverse(candidate.age()));
+        let mut archive = Self {
+            own: candidates.iter().map(Candidate::as_included).collect(),
+            copied,
+            newest: candidates.first().and_then(Candidate::time),
+            damaged: Vec::new(),
+            inputs: Vec::new(),
+            spool: None,
+        };
+        let mut included = HashSet::new();
+        let mut spool = None;
+        for candidate in candidates {
+            let is_included = included.contains(&candidate.as_included());
+            if let Ok(Some(header)) = &candidate.header {
+                included.extend(header.includes.iter().copied());
+            }
+            if !is_included {
+                archive.add(root, &candidate, &mut spool)?;
+            } else if verify == Verify::All {
+                let name = candidate.name;
+                let damage = candidate.survey(root).err();
+                archive.damaged.extend(damage.map(|damage| (name, damage)));
+            }
+        }
+        archive.spool = spool.map(Spool::finish).transpose()?;
+        Ok(archive)
+    }
+
+    /// Verifies a manifest and adds its records.
+    fn add(
+        &mut self,
+        root: BorrowedFd<'_>,
+        candidate: &Candidate,
+        spool: &mut Option<Spool>,
+    ) -> io::Result<()> {
+        let name = candidate.name;
+        let surveyed = candidate.survey(root);
+        let is_direct = self.inputs.is_empty() && matches!(surveyed, Ok(Order::Sorted));
+        let is_foreign = !matches!(candidate.header, Ok(Some(_)));
+        if let Err(damage) = surveyed {
+            self.damaged.push((name, damage));
+        }
+        let Ok(contents) = candidate.contents(root) else {
+            return Ok(());
+        };
+        if is_direct && !is_foreign {
+            self.inputs.push(Input::Lines(contents, name.algorithm()));
+            return Ok(());
+        }
+        let spool = match spool {
+            Some(spool) => spool,
+            None => spool.insert(Spool::new()?),
+        };
+        let mut lines = Lines::of(contents.reader());
+        let next = || parse_next(&mut lines, name.algorithm(), is_foreign);
+        let pieces = spool.sort(next)?;
+        // The last line for a path counts.
+        let pieces = pieces.into_iter().rev().map(Input::Piece);
+        self.inputs.extend(pieces);
+        Ok(())
+    }
+
+    /// The manifests that cannot be believed.
+    pub(crate) fn damaged(&self) -> &[(Name, Damage)] {
+        &self.damaged
+    }
+
+    /// Whether the tree has no manifest.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.own.is_empty()
+    }
+
+    /// Whether a file in the root is a manifest of this tree, or the comments of one.
+    pub(crate) fn owns(&self, name: &[u8]) -> bool {
+        let Ok(name) = str::from_utf8(name) else {
+            return false;
+        };
+        let manifest = name.strip_suffix(super::INFO).unwrap_or(name);
+        let Ok(manifest) = manifest.parse::<Name>() else {
+            return false;
+        };
+        self.own.iter().any(|own| own.name == manifest)
+    }
+
+    /// The algorithm of the newest manifest.
+    pub(crate) fn algorithm(&self) -> Option<Algorithm> {
+        Some(self.own.first()?.name.algorithm())
+    }
+
+    /// The newest record of every path that any manifest knows.
+    ///
+    /// # Errors
+    ///
+    /// A manifest cannot be read.
+    pub(crate) fn records(&self) -> io::Result<Records> {
+        let mut inputs = Vec::with_capacity(self.inputs.len());
+        for input in &self.inputs {
+            match (input, &self.spool) {
+                (Input::Lines(contents, algorithm), _) => {
+                    inputs.push(Sorted::Lines(LineReader::new(
+                        contents.reader(),
+                        *algorithm,
+                    )));
+                }
+                (Input::Piece(piece), Some(spool)) => {
+                    inputs.push(Sorted::Piece(PieceReader::new(spool, piece.clone())));
+                }
+                // Pieces stand in the spool.
+                (Input::Piece(_), None) => {}
+            }
+        }
+        Records::merge(inputs)
+    }
+
+    /// The header of a new manifest, which holds the lines of all that there are.
+    ///
+    /// `copied` are the files in the root of the source that have the name of a manifest.
+    pub(crate) fn next_header(&self, source: Vec<u8>, mut copied: Vec<Copied>) -> Header {
+        let mut time = Timestamp::now();
+        if let Some(newest) = self.newest
+            && time <= newest
+        {
+            // The clock was set back.
+            let later = newest.checked_add(SignedDuration::from_nanos(1));
+            time = later.unwrap_or(newest);
+        }
+        for known in &self.copied {
+            if copied.iter().all(|copied| copied.name != known.name) {
+                copied.push(*known);
+            }
+        }
+        Header {
+            time,
+            source,
+            includes: self.own.clone(),
+            copied,
+        }
+    }
+}
+
+/// The next line that is well-formed.
+fn parse_next<R: Read>(
+    lines: &mut Lines<R>,
+    algorithm: Algorithm,
+    is_foreign: bool,
+) -> io::Result<Option<Record>> {
+    loop {
+        let Some(line) = lines.next()? else {
+            return Ok(None);
+        };
+        let parsed = line.and_then(|line| record::parse(&line, algorithm, is_foreign));
+        if let Ok(record) = parsed {
+            return Ok(Some(record));
+        }
+    }
+}
+
+/// The files in the root of a source that have the name of a manifest, and their digests.
+///
+/// # Errors
+///
+/// The directory or one of the files cannot be read.
+pub(crate) fn manifests_in_source(root: BorrowedFd<'_>) -> io::Result<Vec<Copied>> {
+    let mut copied = Vec::new();
+    for name in names_in(root)? {
+        let digest = match digest_of(root, name) {
+            Ok(digest) => digest,
+            // A file of this name that cannot be read, or is not regular, is no manifest either.
+            Err(_) => Stream::new(Algorithm::Sha256).finish(),
+        };
+        copied.push(Copied { name, digest });
+    }
+    Ok(copied)
+}
+
+/// The names of manifests that anything but a directory has.
+fn names_in(root: BorrowedFd<'_>) -> io::Result<Vec<Name>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::openat(root, c".", flags, Mode::empty())?;
+    let mut names = Vec::new();
+    listing::each(rustix::fd::AsFd::as_fd(&directory), |name, kind| {
+        if let Some(name) = parse_name(name)
+            && kind != FileType::Directory
+        {
+            names.push(name);
+        }
+    })?;
+    names.retain(|name| {
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let stat = rustix::fs::statat(root, name.to_string(), flags);
+        !stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
+    });
+    Ok(names)
+}
+
+fn parse_name(name: &CStr) -> Option<Name> {
+    name.to_str().ok()?.parse().ok()
+}
+
+fn digest_of(root: BorrowedFd<'_>, name: Name) -> io::Result<Digest> {
+    let (mut file, _) = open_regular(root, &name.to_string())?;
+    let mut stream = Stream::new(Algorithm::Sha256);
+    let mut block = vec![0; 64 << 10];
+    loop {
+        match file.read(&mut block) {
+            Ok(0) => return Ok(stream.finish()),
+            Ok(n) => stream.update(&block[..n]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Takes those candidates away that are files like others, and returns them.
+///
+/// A manifest names such files with their digests, which no file can foresee of a later manifest. So
+/// a file that names a manifest of this tree is believed only if nobody names that file.
+fn separate_copied(root: BorrowedFd<'_>, candidates: &mut Vec<Candidate>) -> Vec<Copied> {
+    let mut named: Vec<(Name, Copied)> = Vec::new();
+    for candidate in &*candidates {
+        if let Ok(Some(header)) = &candidate.header {
+            let others = header.copied.iter();
+            let others = others.filter(|copied| copied.name != candidate.name);
+            named.extend(others.map(|copied| (candidate.name, *copied)));
+        }
+    }
+    let mut found: Vec<Copied> = Vec::new();
+    for (_, copied) in &named {
+        let is_known = found.iter().any(|found| found.name == copied.name);
+        if !is_known && digest_of(root, copied.name).is_ok_and(|digest| digest == copied.digest) {
+            found.push(*copied);
+        }
+    }
+    let certain: HashSet<Name> = found.iter().map(|found| found.name).collect();
+    for (by, copied) in named {
+        let is_present = candidates.iter().any(|found| found.name == copied.name);
+        let is_known = found.iter().any(|found| found.name == copied.name);
+        // The file has changed since.
+        if is_present && !is_known && !certain.contains(&by) {
+            found.push(copied);
+        }
+    }
+    candidates.retain(|candidate| found.iter().all(|found| found.name != candidate.name));
+    found
+}
+
+/// A file that may be a manifest.
+#[derive(Debug)]
+struct Candidate {
+    name: Name,
+    /// Bytes.
+    size: u64,
+    /// `None`, if another program wrote it.
+    header: Result<Option<Header>, Damage>,
+}
+
+/// Whether the lines of a manifest are sorted by path, each path once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Sorted,
+    Unsorted,
+}
+
+/// The parts of a manifest that has been opened.
+struct Parts {
+    contents: Contents,
+    end: Option<End>,
+    /// Whether the last line has its newline.
+    is_ended: bool,
+    size: u64,
+}
+
+impl Candidate {
+    /// Reads the header. Returns `None` if the file has gone.
+    fn read(root: BorrowedFd<'_>, name: Name) -> Option<Self> {
+        let header = match read_header(root, name) {
+            Ok((size, header)) => {
+                return Some(Self {
+                    name,
+                    size,
+                    header: header.map_err(Damage::Header),
+                });
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) => Err(Damage::Unreadable(error)),
+        };
+        let size = 0;
+        Some(Self { name, size, header })
+    }
+
+    fn as_included(&self) -> Included {
+        let Self { name, size, .. } = *self;
+        Included { name, size }
+    }
+
+    fn time(&self) -> Option<Timestamp> {
+        Some(self.header.as_ref().ok()?.as_ref()?.time)
+    }
+
+    /// Manifests with a time are newer than those without, whatever their names tell.
+    fn age(&self) -> (Option<Timestamp>, Name) {
+        (self.time(), self.name)
+    }
+
+    fn contents(&self, root: BorrowedFd<'_>) -> io::Result<Contents> {
+        Ok(self.parts(root)?.contents)
+    }
+
+    fn parts(&self, root: BorrowedFd<'_>) -> io::Result<Parts> {
+        let name = self.name.to_string();
+        let (file, size) = open_regular(root, &name)?;
+        let file = Arc::new(file);
+        let range = |file: &Arc<File>, end| FileRange {
+            file: Arc::clone(file),
+            start: 0,
+            end,
+        };
+        let last = last_line(&file, size)?;
+        let is_ended = last.ends_with(b"\n");
+        let info = match self.name.algorithm() {
+            Algorithm::Sha256 => None,
+            Algorithm::Blake3 => open_info(root, &name)?,
+        };
+        if let Some((info, info_size)) = info {
+            let info = Arc::new(info);
+            let last = last_line(&info, info_size)?;
+            let end = End::parse(&last).filter(|_| last.ends_with(b"\n"));
+            let info_end = end.map_or(info_size, |_| info_size - last.len() as u64);
+            let ranges = vec![range(&info, info_end), range(&file, size)];
+            return Ok(Parts {
+                contents: Contents::new(ranges),
+                end,
+                is_ended,
+                size,
+            });
+        }
+        let end = End::parse(&last).filter(|_| is_ended);
+        let lines_end = end.map_or(size, |_| size - last.len() as u64);
+        Ok(Parts {
+            contents: Contents::new(vec![range(&file, lines_end)]),
+            end,
+            is_ended,
+            size,
+        })
+    }
+
+    /// Reads all lines and verifies them.
+    fn survey(&self, root: BorrowedFd<'_>) -> Result<Order, Damage> {
+        let is_foreign = match &self.header {
+            Ok(header) => header.is_none(),
+            Err(Damage::Header(error)) => return Err((*error).into()),
+            Err(Damage::Unreadable(error)) => {
+                // The error is told once more, when the contents are asked for.
+                let error = io::Error::new(error.kind(), error.to_string());
+                return Err(Damage::Unreadable(error));
+            }
+            Err(_) => return Err(Damage::Cut),
+        };
+        let parts = self.parts(root).map_err(Damage::Unreadable)?;
+        let is_blake3 = self.name.algorithm() == Algorithm::Blake3;
+        if parts.size == 0 && (is_foreign || !is_blake3) {
+            return Err(Damage::Empty);
+        }
+        if parts.size > 0 && !parts.is_ended || is_foreign == parts.end.is_some() {
+            return Err(Damage::Cut);
+        }
+        let mut hashed = Hashed {
+            inner: parts.contents.reader(),
+            stream: Stream::new(Algorithm::Sha256),
+        };
+        let mut lines = Lines::of(&mut hashed);
+        let mut order = Order::Sorted;
+        let (mut last, mut n_lines) = (None::<Vec<u8>>, 0);
+        while let Some(line) = lines.next().map_err(Damage::Unreadable)? {
+            n_lines += 1;
+            let parsed =
+                line.and_then(|line| record::parse(&line, self.name.algorithm(), is_foreign));
+            match parsed {
+                Ok(record) => {
+                    if last.is_some_and(|last| last >= record.path) {
+                        order = Order::Unsorted;
+                    }
+                    last = Some(record.path);
+                }
+                // The digest tells it better.
+                Err(_) if parts.end.is_some() => last = None,
+                Err(error) => return Err(Damage::Malformed(n_lines, error)),
+            }
+        }
+        drop(lines);
+        let found = End {
+            n_lines,
+            digest: hashed.stream.finish(),
+        };
+        if parts.end.is_some_and(|end| end != found) {
+            return Err(Damage::Altered);
+        }
+        Ok(order)
+    }
+}
+
+/// The comments of a BLAKE3 manifest and their size, if there are any.
+fn open_info(root: BorrowedFd<'_>, name: &str) -> io::Result<Option<(File, u64)>> {
+    match open_regular(root, &format!("{name}{}", super::INFO)) {
+        Ok(opened) => Ok(Some(opened)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The size and the header of a manifest.
+fn read_header(
+    root: BorrowedFd<'_>,
+    name: Name,
+) -> io::Result<(u64, Result<Option<Header>, ParseHeaderError>)> {
+    let file_name = name.to_string();
+    let (file, size) = open_regular(root, &file_name)?;
+    let file = match name.algorithm() {
+        Algorithm::Sha256 => file,
+        Algorithm::Blake3 => match open_info(root, &file_name)? {
+            Some((info, _)) => info,
+            None => return Ok((size, Ok(None))),
+        },
+    };
+    let mut lines = BufReader::new(file);
+    let mut line = Vec::new();
+    let mut parser = None;
+    loop {
+        line.clear();
+        lines.by_ref().take(LONGEST).read_until(b'\n', &mut line)?;
+        let is_comment = line.starts_with(b"#") && End::parse(&line).is_none();
+        let parsed = match (&mut parser, is_comment) {
+            (None, _) => match Header::begin(&line) {
+                Ok(None) => return Ok((size, Ok(None))),
+                Ok(begun) => {
+                    parser = begun;
+                    Ok(())
+                }
+                Err(error) => Err(error),
+            },
+            (Some(parser), true) => parser.push(&line),
+            (Some(_), false) => break,
+        };
+        if let Err(error) = parsed {
+            return Ok((size, Err(error)));
+        }
+    }
+    let header = parser.map(super::metadata::HeaderParser::finish);
+    Ok((size, header.transpose()))
+}
+
+/// The last line of a file, if it is short.
+fn last_line(file: &File, size: u64) -> io::Result<Vec<u8>> {
+    let mut file = file;
+    let length = size.min(LONGEST_END);
+    file.seek(SeekFrom::Start(size - length))?;
+    let mut tail = Vec::new();
+    file.take(length).read_to_end(&mut tail)?;
+    let before_newline = tail.len().saturating_sub(1);
+    let begin = memchr::memrchr(b'\n', &tail[..before_newline]);
+    Ok(tail.split_off(begin.map_or(0, |newline| newline + 1)))
+}
+
+/// Hashes what is read.
+struct Hashed<R> {
+    inner: R,
+    stream: Stream,
+}
+
+impl<R: Read> Read for Hashed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.stream.update(&buffer[..n]);
+        Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests;

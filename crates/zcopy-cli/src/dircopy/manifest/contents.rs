@@ -1,0 +1,91 @@
+//! The bytes of a manifest, which may stand in two files.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+/// Ranges of files, one after another.
+///
+/// Several readers can read them at the same time: none of them uses a file's own offset.
+#[derive(Clone, Debug)]
+pub(crate) struct Contents {
+    ranges: Vec<FileRange>,
+}
+
+/// Bytes of a file.
+#[derive(Clone, Debug)]
+pub(crate) struct FileRange {
+    pub(crate) file: Arc<File>,
+    pub(crate) start: u64,
+    /// The first byte behind the range.
+    pub(crate) end: u64,
+}
+
+impl Contents {
+    pub(crate) fn new(ranges: Vec<FileRange>) -> Self {
+        Self { ranges }
+    }
+
+    /// Reads everything from the beginning.
+    pub(crate) fn reader(&self) -> Reader {
+        Reader {
+            ranges: self.ranges.clone(),
+            at: 0,
+        }
+    }
+}
+
+/// Reads [`Contents`]. A file that has become shorter meanwhile is an error.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    ranges: Vec<FileRange>,
+    /// The range that is being read. Its start moves on.
+    at: usize,
+}
+
+impl Read for Reader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(range) = self.ranges.get_mut(self.at) {
+            let left = range.end.saturating_sub(range.start);
+            if left == 0 {
+                self.at += 1;
+                continue;
+            }
+            let length = usize::try_from(left).unwrap_or(usize::MAX);
+            let length = length.min(buffer.len());
+            let n = range.file.read_at(&mut buffer[..length], range.start)?;
+            if n == 0 && length > 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            range.start += n as u64;
+            return Ok(n);
+        }
+        Ok(0)
+    }
+}
+
+/// Opens a regular file in a directory, and tells its size. Symbolic links are not followed.
+///
+/// # Errors
+///
+/// What `open(2)` and `fstat(2)` say; the file is not regular.
+pub(crate) fn open_regular(directory: BorrowedFd<'_>, name: &str) -> io::Result<(File, u64)> {
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let opened = match rustix::fs::openat(directory, name, flags, Mode::empty()) {
+        Err(Errno::LOOP) => return Err(io::Error::other("it is a symbolic link")),
+        opened => opened?,
+    };
+    let stat = rustix::fs::fstat(&opened)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    // No size is negative.
+    let size = u64::try_from(stat.st_size).unwrap_or(0);
+    Ok((opened.into(), size))
+}

@@ -1,0 +1,249 @@
+//! The manifest that a run leaves: the records of the earlier ones, with what the run has changed.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, Mode};
+use rustix::io::Errno;
+
+use super::archive::Archive;
+use super::metadata::Header;
+use super::name::Name;
+use super::open_beneath;
+use super::record::{FileDigest, Record, Records};
+use super::write::Writer;
+use crate::digest::Algorithm;
+
+/// What the new manifest says of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// What the earlier manifests say, if they say anything.
+    #[default]
+    Keep,
+    /// This digest.
+    Set(FileDigest),
+    /// Nothing: the name stands for something that no digest is known of.
+    Remove,
+}
+
+/// What happens to records of files that the run does not meet.
+#[derive(Debug)]
+pub(crate) struct Carrying<'a> {
+    /// The root of the tree.
+    pub(crate) root: BorrowedFd<'a>,
+    /// Whether records of files that are gone are dropped.
+    pub(crate) forgets_missing: bool,
+    /// The paths of files that are recorded as they are now.
+    pub(crate) accepted: BTreeSet<Vec<u8>>,
+    /// The algorithm for those.
+    pub(crate) algorithm: Algorithm,
+    /// `/dev/null`.
+    pub(crate) null: &'a File,
+}
+
+/// A new manifest under construction.
+#[derive(Debug)]
+pub(crate) struct Update<'a> {
+    records: Records,
+    carrying: Carrying<'a>,
+    writers: Writers,
+    has_changed: bool,
+    /// Accepted files that cannot be read.
+    failures: Vec<(Vec<u8>, io::Error)>,
+}
+
+/// One manifest for each algorithm of which there are digests.
+#[derive(Debug)]
+struct Writers {
+    directory: Arc<OwnedFd>,
+    header: Header,
+    mode: Mode,
+    main: Writer,
+    main_algorithm: Algorithm,
+    /// The other algorithm's. It only has lines that earlier runs left.
+    other: Option<Writer>,
+}
+
+impl Writers {
+    fn add(&mut self, path: &[u8], file: FileDigest) -> io::Result<()> {
+        let FileDigest { algorithm, digest } = file;
+        if algorithm == self.main_algorithm {
+            return self.main.add(&digest, path);
+        }
+        if let Some(other) = &mut self.other {
+            return other.add(&digest, path);
+        }
+        let begun = Writer::begin(&self.directory, algorithm, &self.header, self.mode);
+        self.other.insert(begun?).add(&digest, path)
+    }
+}
+
+impl<'a> Update<'a> {
+    /// Begins a manifest in the root of the tree.
+    ///
+    /// # Errors
+    ///
+    /// A manifest cannot be read; the new one cannot be made.
+    pub(crate) fn begin(
+        directory: &Arc<OwnedFd>,
+        archive: &Archive,
+        header: Header,
+        mode: Mode,
+        carrying: Carrying<'a>,
+    ) -> io::Result<Self> {
+        let main_algorithm = carrying.algorithm;
+        let main = Writer::begin(directory, main_algorithm, &header, mode)?;
+        Ok(Self {
+            records: archive.records()?,
+            carrying,
+            writers: Writers {
+                directory: Arc::clone(directory),
+                header,
+                mode,
+                main,
+                main_algorithm,
+                other: None,
+            },
+            has_changed: false,
+            failures: Vec::new(),
+        })
+    }
+
+    /// Sets the line of a path. Paths come in ascending order; records of paths in between are
+    /// carried over. Returns the digest that the path is recorded with now.
+    ///
+    /// # Errors
+    ///
+    /// A manifest cannot be read; the new one cannot be written.
+    pub(crate) fn set(&mut self, path: &[u8], line: Line) -> io::Result<Option<FileDigest>> {
+        self.carry_until(Some(path))?;
+        self.carrying.accepted.remove(path);
+        let mut recorded = None;
+        if self.records.peek() == Some(path) {
+            recorded = self.records.next()?.map(|record| record.file);
+        }
+        let now = match line {
+            Line::Keep => recorded,
+            Line::Set(file) => Some(file),
+            Line::Remove => None,
+        };
+        self.has_changed |= now != recorded;
+        if let Some(file) = now {
+            self.writers.add(path, file)?;
+        }
+        Ok(now)
+    }
+
+    /// Carries over the records of all paths before this one, or of all that remain.
+    fn carry_until(&mut self, end: Option<&[u8]>) -> io::Result<()> {
+        let is_before = |path: &[u8]| end.is_none_or(|end| path < end);
+        loop {
+            let next = self.records.peek().filter(|next| is_before(next));
+            let accepted = self.carrying.accepted.first().map(Vec::as_slice);
+            let accepted = accepted.filter(|accepted| is_before(accepted));
+            let is_recorded = next == accepted;
+            match (next, accepted) {
+                (None, None) => return Ok(()),
+                (next, Some(accepted)) if next.is_none_or(|next| accepted <= next) => {
+                    let record = if is_recorded {
+                        self.records.next()?
+                    } else {
+                        None
+                    };
+                    self.accept(record)?;
+                }
+                _ => {
+                    if let Some(record) = self.records.next()? {
+                        self.carry(record)?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Records the first of the accepted files as it is now.
+    fn accept(&mut self, record: Option<Record>) -> io::Result<()> {
+        let Carrying {
+            root,
+            accepted,
+            algorithm,
+            null,
+            ..
+        } = &mut self.carrying;
+        let Some(path) = accepted.pop_first() else {
+            return Ok(());
+        };
+        let opened = open_beneath::open(*root, &path);
+        let digest = opened.and_then(|file| super::check::digest(&file, *algorithm, null));
+        match digest {
+            Ok(digest) => {
+                self.has_changed = true;
+                let algorithm = *algorithm;
+                self.writers.add(&path, FileDigest { algorithm, digest })
+            }
+            Err(error) => {
+                self.failures.push((path, error));
+                record.map_or(Ok(()), |record| self.carry(record))
+            }
+        }
+    }
+
+    fn carry(&mut self, Record { path, file }: Record) -> io::Result<()> {
+        if self.carrying.forgets_missing && self.is_missing(&path) {
+            self.has_changed = true;
+            return Ok(());
+        }
+        self.writers.add(&path, file)
+    }
+
+    fn is_missing(&self, path: &[u8]) -> bool {
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let found = rustix::fs::statat(self.carrying.root.as_fd(), path, flags);
+        matches!(found, Err(Errno::NOENT | Errno::NOTDIR))
+    }
+
+    /// Carries over the records that remain. Returns the accepted files that could not be read.
+    ///
+    /// # Errors
+    ///
+    /// As [`set`](Self::set).
+    pub(crate) fn complete(&mut self) -> io::Result<Vec<(Vec<u8>, io::Error)>> {
+        self.carry_until(None)?;
+        Ok(std::mem::take(&mut self.failures))
+    }
+
+    /// Whether any path is recorded otherwise than before.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.has_changed
+    }
+
+    /// Whether the new manifest has any lines.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.writers.main.has_lines() || self.writers.other.is_some()
+    }
+
+    /// Gives the manifest its name. If earlier digests are of another algorithm, there are two.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writer::finish`].
+    pub(crate) fn finish(self) -> io::Result<Vec<Name>> {
+        let Writers {
+            directory,
+            main,
+            other,
+            ..
+        } = self.writers;
+        let mut names = Vec::new();
+        if let Some(other) = other {
+            names.push(other.finish(&directory)?);
+        }
+        if main.has_lines() || names.is_empty() {
+            names.insert(0, main.finish(&directory)?);
+        }
+        Ok(names)
+    }
+}

@@ -1,0 +1,178 @@
+//! A manifest that is being written.
+
+use std::ffi::CString;
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::fs::Mode;
+
+use super::INFO;
+use super::line;
+use super::metadata::{Copied, End, Header};
+use super::name::Name;
+use crate::digest::{Algorithm, Digest, Stream};
+use crate::dircopy::place::{Durability, Place, Replace};
+use crate::sys;
+
+/// How much is written at once, in bytes.
+const BLOCK: usize = 64 << 10;
+
+/// The most names that are tried. Stops if every name gives `EEXIST`.
+const MAX_NAMES: u32 = 1_000;
+
+/// A manifest that is being written. It gets its name when it is finished. If the process is killed,
+/// or this is dropped, nothing remains of it.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    lines: Draft,
+    /// The comments of a BLAKE3 manifest.
+    info: Option<Vec<u8>>,
+    name: Name,
+    /// Names that files like others have, or may get.
+    copied: Vec<Copied>,
+    mode: Mode,
+    hash: Stream,
+    n_lines: u64,
+}
+
+/// A file under construction.
+#[derive(Debug)]
+struct Draft {
+    place: Place<Arc<OwnedFd>>,
+    /// What is not in the file yet.
+    buffer: Vec<u8>,
+}
+
+impl Draft {
+    fn begin(directory: &Arc<OwnedFd>, mode: Mode) -> io::Result<Self> {
+        let place = Place::new(Arc::clone(directory))?;
+        rustix::fs::fchmod(&place, mode)?;
+        let buffer = Vec::with_capacity(BLOCK);
+        Ok(Self { place, buffer })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let mut file = self.place.file();
+        file.write_all(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+impl Writer {
+    /// Begins a manifest in this directory. `mode` is the mode of the file.
+    ///
+    /// # Errors
+    ///
+    /// What `open(2)`, `fchmod(2)` and `write(2)` say.
+    pub(crate) fn begin(
+        directory: &Arc<OwnedFd>,
+        algorithm: Algorithm,
+        header: &Header,
+        mode: Mode,
+    ) -> io::Result<Self> {
+        let mut comments = Vec::new();
+        header.write(&mut comments);
+        let mut hash = Stream::new(Algorithm::Sha256);
+        hash.update(&comments);
+        let mut lines = Draft::begin(directory, mode)?;
+        let info = match algorithm {
+            Algorithm::Sha256 => {
+                lines.buffer.append(&mut comments);
+                None
+            }
+            Algorithm::Blake3 => Some(comments),
+        };
+        Ok(Self {
+            lines,
+            info,
+            name: Name::now(algorithm),
+            copied: header.copied.clone(),
+            mode,
+            hash,
+            n_lines: 0,
+        })
+    }
+
+    /// Adds a line.
+    ///
+    /// # Errors
+    ///
+    /// What `write(2)` says.
+    pub(crate) fn add(&mut self, digest: &Digest, path: &[u8]) -> io::Result<()> {
+        let buffer = &mut self.lines.buffer;
+        let before = buffer.len();
+        line::write(digest, path, buffer);
+        self.hash.update(&buffer[before..]);
+        self.n_lines += 1;
+        if buffer.len() >= BLOCK {
+            self.lines.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Whether it has any lines.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.n_lines > 0
+    }
+
+    /// Brings the manifest to the disk, gives it the first name of its second that is free, and
+    /// returns the name.
+    ///
+    /// A manifest is always synced: a part of one would be an error of every later run.
+    ///
+    /// # Errors
+    ///
+    /// What `write(2)`, `close(2)` and [`Place::commit`] say.
+    pub(crate) fn finish(mut self, directory: &Arc<OwnedFd>) -> io::Result<Name> {
+        let end = End {
+            n_lines: self.n_lines,
+            digest: self.hash.finish(),
+        };
+        let info = match self.info {
+            None => {
+                end.write(&mut self.lines.buffer);
+                None
+            }
+            Some(mut comments) => {
+                end.write(&mut comments);
+                let mut info = Draft::begin(directory, self.mode)?;
+                info.buffer = comments;
+                info.flush()?;
+                info.place.settle()?;
+                Some(info.place)
+            }
+        };
+        self.lines.flush()?;
+        let mut lines = self.lines.place;
+        lines.settle()?;
+        let mut retries = 1..MAX_NAMES;
+        loop {
+            let is_copied = self.copied.iter().any(|copied| copied.name == self.name);
+            let named = if is_copied {
+                Err(io::ErrorKind::AlreadyExists.into())
+            } else {
+                let name = CString::new(self.name.to_string())?;
+                lines.try_commit(&name, Replace::No, Durability::Synced)
+            };
+            match named {
+                Ok(()) => break,
+                Err(error)
+                    if error.kind() == io::ErrorKind::AlreadyExists && retries.next().is_some() =>
+                {
+                    self.name = self.name.next();
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some(mut info) = info {
+            // The name belongs to this manifest now. Without comments its lines are still true.
+            let name = CString::new(format!("{}{INFO}", self.name))?;
+            info.try_commit(&name, Replace::Yes, Durability::Synced)?;
+            sys::close_file(info.into_file().into())?;
+        }
+        sys::close_file(lines.into_file().into())?;
+        Ok(self.name)
+    }
+}
