@@ -315,10 +315,6 @@ impl<'a> Copier<'a> {
                 if found.digest == original {
                     let line = self.compare_with_record(found, known)?;
                     Ok(Copied::over(self.left(line, &existing, true)))
-                } else if known.recorded.is_some() && found.is_as_recorded && !known.is_accepted {
-                    bail!(
-                        "it differs from the digest that its copy was recorded with, and has; its copy is not replaced"
-                    );
                 } else {
                     // What it holds has been counted.
                     self.copy(entry, Replace::Yes, None)

@@ -1,5 +1,6 @@
 //! Trees copied by `zc-dircopy`, and the sum files that are left in them.
 
+mod archive;
 mod changing;
 mod check;
 mod disk;

@@ -101,7 +101,7 @@ fn several_trees_are_verified_one_after_another() {
     assert_eq!(run.stdout, expected);
     // One that has no sum file does not keep the others from being verified.
     let run = check(&trees, &["src", "dst"]);
-    run.failed_naming(&[&["src", "no sum file"]]);
+    run.failed_naming(&[&["src", "no manifest"]]);
     assert_eq!(run.stdout.lines().count(), 3);
 }
 

@@ -116,7 +116,10 @@ pub(super) fn files_of(tree: &Path) -> Vec<PathBuf> {
 
 fn is_sums(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
-    name.is_some_and(|name| name.parse::<Name>().is_ok())
+    name.is_some_and(|name| {
+        let manifest = name.strip_suffix(".info").unwrap_or(name);
+        manifest.parse::<Name>().is_ok()
+    })
 }
 
 /// By another hand, so that a mistake of ours is not made twice.

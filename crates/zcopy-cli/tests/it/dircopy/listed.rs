@@ -49,6 +49,14 @@ impl Sums {
         Self { path, lines }
     }
 
+    /// The bytes of all lines that stand for files.
+    pub(super) fn without_comments(&self) -> Vec<u8> {
+        let bytes = fs::read(&self.path).unwrap();
+        let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+        let lines: Vec<_> = lines.filter(|line| !line.starts_with(b"#")).collect();
+        lines.concat()
+    }
+
     pub(super) fn paths(&self) -> Vec<&Path> {
         self.lines.iter().map(|(path, _)| &**path).collect()
     }

@@ -170,10 +170,16 @@ fn verify_existing_reports_what_seems_to_be_the_same_and_is_not() {
     ] {
         let trees = conflicting("new", "old", 0);
         trees.put("other", "is copied");
-        let run = trees.run(options);
-        run.failed_naming(&[&["file"]]);
+        trees.run(options).failed_naming(&[&["file"]]);
         trees.holds("file", "old");
-        trees.sums().lists(&["other"]).holds_in(&trees.copy());
+        // The line tells what the copy should be, so that every check fails.
+        trees
+            .sums()
+            .lists(&["file", "other"])
+            .holds_in(&trees.source());
+        let check = run(zc_dircopy().arg("--check").arg(trees.copy()));
+        assert_eq!(check.stdout, "file: FAILED\nother: OK\n");
+        trees.succeeds(&["--overwrite-policy=update"]).are_alike();
     }
 }
 

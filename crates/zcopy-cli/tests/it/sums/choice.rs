@@ -34,16 +34,13 @@ fn the_newest_sum_file_in_the_tree_counts() {
 }
 
 #[test]
-fn one_that_was_cut_off_is_passed_over() {
+fn one_that_was_cut_off_fails_and_the_older_is_verified() {
     let tree = tree();
     let whole = line(Algorithm::Sha256, b"x");
     tree.put(OLD, &whole).put(NEW, &whole[..whole.len() - 1]);
     let said = verify_by_itself(&tree);
-    assert_eq!(said.outcome, Outcome::Verified);
-    assert_eq!(
-        said.stderr,
-        format!("{NEW}: passed over: its last line is cut off\n")
-    );
+    let complaint = format!("{NEW}: the manifest is damaged: its end is missing\n");
+    said.failed_saying("file: OK\n", &complaint);
 }
 
 #[test]
@@ -55,27 +52,27 @@ fn a_directory_is_none_whatever_its_name() {
 }
 
 #[test]
-fn one_that_cannot_be_opened_is_not_passed_over() {
+fn a_symbolic_link_is_refused() {
     let tree = tree();
     tree.put(OLD, line(Algorithm::Sha256, b"x"));
     std::os::unix::fs::symlink("/proc/version", tree.path().join(NEW)).unwrap();
-    let complaint = format!("{NEW}: it leads out of the directory\n");
-    verify_by_itself(&tree).failed_saying("", &complaint);
+    let complaint = format!("{NEW}: the manifest is damaged: it is a symbolic link\n");
+    verify_by_itself(&tree).failed_saying("file: OK\n", &complaint);
 }
 
 #[test]
-fn an_empty_one_verifies_nothing_however_good_the_older() {
+fn an_empty_one_fails_however_good_the_older() {
     let tree = tree();
     tree.put(OLD, line(Algorithm::Sha256, b"x")).put(NEW, "");
-    let complaint = format!("{NEW}: no properly formatted checksum lines found\n");
-    verify_by_itself(&tree).failed_saying("", &complaint);
+    let complaint = format!("{NEW}: the manifest is damaged: it is empty\n");
+    verify_by_itself(&tree).failed_saying("file: OK\n", &complaint);
 }
 
 #[test]
 fn a_tree_without_one_is_not_verified() {
     let tree = tree();
     let said = verify_by_itself(&tree);
-    let complaint = format!("{}: no sum file found\n", tree.path().display());
+    let complaint = format!("{}: no manifest found\n", tree.path().display());
     said.failed_saying("", &complaint);
 }
 

@@ -1,0 +1,419 @@
+//! An archive to which several sources are copied over the years: its manifests tell one truth.
+
+use super::*;
+use crate::skip::has_program;
+
+/// A directory that cards are copied to.
+struct Archive(Trees);
+
+impl Archive {
+    fn new() -> Self {
+        Self(Trees::new())
+    }
+
+    /// Makes a card of these files. Each holds its own path.
+    fn card(&self, card: &str, files: &[&str]) -> PathBuf {
+        let card = self.0.path().join(card);
+        for file in files {
+            put(&card.join(file), file);
+            dated(&card.join(file), 1000);
+        }
+        card
+    }
+
+    fn command(&self, card: &Path, options: &[&str]) -> Command {
+        let mut command = zc_dircopy();
+        command.arg("--quiet").args(options);
+        command.arg(card).arg(self.0.copy());
+        command
+    }
+
+    /// Copies a card.
+    fn add(&self, card: &Path, options: &[&str]) -> Run {
+        run(&mut self.command(card, options))
+    }
+
+    /// What `--check` prints, and its status.
+    fn check(&self) -> Run {
+        run(zc_dircopy().arg("--check").arg(self.0.copy()))
+    }
+
+    /// Every file has its digest; there are these.
+    #[track_caller]
+    fn is_intact(&self, files: &[&str]) {
+        let check = self.check();
+        let expected = files.join(": OK\n") + ": OK\n";
+        assert_eq!(
+            (check.status, check.stdout),
+            (0, expected),
+            "{}",
+            check.stderr
+        );
+        self.newest().lists(files);
+    }
+
+    /// These files fail, and no others.
+    #[track_caller]
+    fn fails(&self, files: &[&str]) {
+        let check = self.check();
+        assert_eq!(check.status, 1, "{check:?}");
+        let failed = check.stdout.lines().filter_map(|line| {
+            let (file, verdict) = line.split_once(": ").unwrap();
+            verdict.starts_with("FAILED").then_some(file)
+        });
+        assert_eq!(failed.collect::<Vec<_>>(), files, "{check:?}");
+    }
+
+    fn newest(&self) -> Sums {
+        let name = |sums: &Sums| {
+            let bytes = fs::read_to_string(&sums.path).unwrap();
+            let time = bytes.lines().find_map(|line| line.strip_prefix("# time: "));
+            time.unwrap_or_default().to_owned()
+        };
+        let all = Sums::all_in(&self.0.copy());
+        all.into_iter().max_by_key(name).unwrap()
+    }
+
+    /// Changes a byte, and neither size nor time.
+    fn rot(&self, file: &str) {
+        let path = self.0.copied(file);
+        let modified = fs::metadata(&path).unwrap().modified().unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[0] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(modified).unwrap();
+    }
+}
+
+#[test]
+fn a_second_card_does_not_hide_the_first() {
+    let archive = Archive::new();
+    let first = archive.card("one", &["a/1", "a/2"]);
+    let second = archive.card("two", &["a/15", "b"]);
+    archive.add(&first, &[]).is_quiet();
+    archive.add(&second, &[]).is_quiet();
+    archive.is_intact(&["a/1", "a/15", "a/2", "b"]);
+    archive.newest().satisfies_sha256sum(&archive.0.copy());
+    archive.rot("a/1");
+    archive.fails(&["a/1"]);
+}
+
+#[test]
+fn a_rotten_byte_fails_until_it_is_repaired_or_accepted() {
+    for (options, status) in [
+        // It is read, and compared with what was recorded.
+        (&[][..], 1),
+        (&["--verify-existing"], 1),
+        (&["--overwrite-policy=never"], 1),
+        // It is not read.
+        (&["--no-hash-skipped"], 0),
+        (&["--no-hash"], 0),
+    ] {
+        let archive = Archive::new();
+        let card = archive.card("one", &["a", "b", "c"]);
+        archive.add(&card, &[]).is_quiet();
+        archive.rot("b");
+        for _ in 0..2 {
+            let run = archive.add(&card, options);
+            assert_eq!(run.status, status, "{options:?}: {run:?}");
+            if status > 0 {
+                run.failed_naming(&[&["b", "differs"]]);
+            }
+            archive.fails(&["b"]);
+        }
+        // Another card does not hide it either.
+        let other = archive.card("two", &["d"]);
+        archive.add(&other, options);
+        archive.fails(&["b"]);
+    }
+}
+
+#[test]
+fn a_rotten_file_is_repaired_from_its_source() {
+    for policy in ["update", "always"] {
+        let archive = Archive::new();
+        let card = archive.card("one", &["a", "b", "c"]);
+        archive.add(&card, &[]).is_quiet();
+        archive.rot("b");
+        archive
+            .add(&card, &["--overwrite-policy", policy])
+            .is_quiet();
+        archive.is_intact(&["a", "b", "c"]);
+    }
+}
+
+#[test]
+fn a_file_is_accepted_by_its_name() {
+    let archive = Archive::new();
+    let first = archive.card("one", &["dir/a", "b"]);
+    archive.add(&first, &[]).is_quiet();
+    archive.rot("dir/a");
+    // The source of this run has it.
+    archive.add(&first, &["--accept=./dir/a"]).is_quiet();
+    archive.is_intact(&["b", "dir/a"]);
+    // Or has it not; and it need not have been recorded.
+    archive.rot("dir/a");
+    let second = archive.card("two", &["c"]);
+    archive.0.put_copy("later", "made here");
+    let accepted = ["--accept", "dir/a", "--accept", "later"];
+    archive.add(&second, &accepted).is_quiet();
+    archive.is_intact(&["b", "c", "dir/a", "later"]);
+    let run = archive.add(&second, &["--accept=nowhere"]);
+    run.failed_naming(&[&["nowhere", "cannot accept it", "No such file"]]);
+    archive.is_intact(&["b", "c", "dir/a", "later"]);
+}
+
+#[test]
+fn what_is_gone_is_missed_until_it_is_forgotten() {
+    let archive = Archive::new();
+    let first = archive.card("one", &["dir/a", "b"]);
+    let second = archive.card("two", &["c"]);
+    archive.add(&first, &[]).is_quiet();
+    fs::remove_dir_all(archive.0.copied("dir")).unwrap();
+    archive.add(&second, &[]).is_quiet();
+    archive.fails(&["dir/a"]);
+    archive.add(&second, &["--forget-missing"]).is_quiet();
+    archive.is_intact(&["b", "c"]);
+    archive.add(&second, &[]).is_quiet();
+    archive.is_intact(&["b", "c"]);
+}
+
+#[test]
+fn a_clip_that_is_replaced_has_its_new_digest() {
+    for options in [
+        &[][..],
+        &["--no-hash-skipped"],
+        &["--overwrite-policy=update"],
+    ] {
+        let archive = Archive::new();
+        let card = archive.card("one", &["a", "b"]);
+        archive.add(&card, &[]).is_quiet();
+        put(&card.join("a"), "another take");
+        archive.add(&card, options).is_quiet();
+        archive.is_intact(&["a", "b"]);
+    }
+}
+
+/// Whatever replaces a file without a digest being made, the manifests tell no lie of it.
+#[test]
+fn a_file_that_is_replaced_without_a_digest_has_no_line() {
+    let archive = Archive::new();
+    let card = archive.card("one", &["a", "b", "c"]);
+    archive.add(&card, &[]).is_quiet();
+    put(&card.join("a"), "another take");
+    fs::remove_file(card.join("b")).unwrap();
+    std::os::unix::fs::symlink("c", card.join("b")).unwrap();
+    archive.add(&card, &["--no-hash"]).is_quiet();
+    archive.is_intact(&["c"]);
+    let n_manifests = Sums::all_in(&archive.0.copy()).len();
+    archive.add(&card, &["--no-hash"]).is_quiet();
+    assert_eq!(Sums::all_in(&archive.0.copy()).len(), n_manifests);
+}
+
+#[test]
+fn a_damaged_manifest_fails_the_check_and_the_next_run_which_copies_nothing() {
+    let archive = Archive::new();
+    let card = archive.card("one", &["a", "b"]);
+    archive.add(&card, &[]).is_quiet();
+    let path = archive.newest().path;
+    let whole = fs::read(&path).unwrap();
+    let last_line = whole[..whole.len() - 1]
+        .iter()
+        .rposition(|byte| *byte == b'\n');
+    let cut = &whole[..=last_line.unwrap()];
+    let mut changed = whole.clone();
+    let at = changed.len() / 2;
+    changed[at] ^= 1;
+    let garbage = [&whole[..], b"garbage\n"].concat();
+    let more = archive.card("two", &["c"]);
+    for damaged in [cut, &changed, &garbage, b""] {
+        fs::write(&path, damaged).unwrap();
+        let check = archive.check();
+        assert_eq!(check.status, 1, "{check:?}");
+        assert!(check.stderr.contains("manifest is damaged"), "{check:?}");
+        let run = archive.add(&more, &[]);
+        run.failed_naming(&[&["shasum.", "damaged", "nothing is copied"]]);
+        assert!(!archive.0.copied("c").exists());
+    }
+    fs::write(&path, &whole).unwrap();
+    archive.add(&more, &[]).is_quiet();
+    archive.is_intact(&["a", "b", "c"]);
+}
+
+#[test]
+fn a_manifest_that_came_with_a_card_is_never_the_newest_of_the_archive() {
+    let archive = Archive::new();
+    let card = archive.card("one", &["a"]);
+    let other = archive.card("two", &["b"]);
+    // The card is an archive itself, and its clock was wrong.
+    let manifest = "shasum.2030-01-01.00.00.00.txt";
+    let mut own = zc_dircopy();
+    run(own.arg("-q").arg(&card).arg(card.with_extension("copy"))).is_quiet();
+    let copy = card.with_extension("copy");
+    let made = Sums::newest_in(&copy).path;
+    let text = fs::read_to_string(&made).unwrap();
+    fs::remove_file(&made).unwrap();
+    fs::write(copy.join(manifest), &text).unwrap();
+    archive.add(&copy, &[]).is_quiet();
+    archive.is_intact(&["a", manifest]);
+    archive.add(&other, &[]).is_quiet();
+    archive.is_intact(&["a", "b", manifest]);
+    // Nor is one that anybody copies there.
+    archive.0.put_copy(
+        "shasum.2031-01-01.00.00.00.txt",
+        format!("{}  b\n", "0".repeat(64)),
+    );
+    let check = archive.check();
+    assert_eq!(check.status, 0, "{check:?}");
+    archive.rot("a");
+    archive.fails(&["a"]);
+}
+
+#[test]
+fn no_file_of_a_source_replaces_a_manifest() {
+    let archive = Archive::new();
+    let card = archive.card("one", &["a"]);
+    archive.add(&card, &[]).is_quiet();
+    let manifest = archive.newest().path;
+    let before = fs::read(&manifest).unwrap();
+    let name = manifest.file_name().unwrap();
+    for policy in ["default", "always", "update"] {
+        put(&card.join(name), "something else");
+        let run = archive.add(&card, &["--overwrite-policy", policy]);
+        run.failed_naming(&[&[name.to_str().unwrap(), "not replaced"]]);
+        assert_eq!(fs::read(&manifest).unwrap(), before);
+        archive.is_intact(&["a"]);
+    }
+}
+
+#[test]
+fn an_archive_is_repaired_from_its_own_copy() {
+    let archive = Archive::new();
+    let card = archive.card("one", &["a", "b"]);
+    archive.add(&card, &[]).is_quiet();
+    let backup = archive.0.path().join("backup");
+    run(zc_dircopy().arg("-q").arg(archive.0.copy()).arg(&backup)).is_quiet();
+    archive.rot("a");
+    let run = archive.add(&backup, &[]);
+    run.failed_naming(&[&["a", "differs"]]);
+    archive
+        .add(&backup, &["--overwrite-policy=update"])
+        .is_quiet();
+    let check = archive.check();
+    assert_eq!(check.status, 0, "{check:?}");
+    assert!(check.stdout.starts_with("a: OK\nb: OK\n"), "{check:?}");
+}
+
+#[test]
+fn a_symbolic_link_by_the_name_of_a_manifest_is_refused() {
+    let archive = Archive::new();
+    let card = archive.card("one", &["a"]);
+    archive.add(&card, &[]).is_quiet();
+    let planted = archive.0.copied("shasum.2030-01-01.00.00.00.txt");
+    std::os::unix::fs::symlink("/etc/passwd", &planted).unwrap();
+    assert_eq!(archive.check().status, 1);
+    let run = archive.add(&card, &[]);
+    run.failed_naming(&[&["shasum.2030", "symbolic link"]]);
+    fs::remove_file(&planted).unwrap();
+    archive.is_intact(&["a"]);
+}
+
+#[test]
+fn digests_of_two_algorithms_live_side_by_side() {
+    let archive = Archive::new();
+    let first = archive.card("one", &["a", "b"]);
+    let second = archive.card("two", &["c"]);
+    archive.add(&first, &[]).is_quiet();
+    archive.add(&second, &["--hash=blake3"]).is_quiet();
+    let expected = "a: OK\nb: OK\nc: OK\n";
+    assert_eq!(archive.check().stdout, expected);
+    archive.rot("a");
+    archive.fails(&["a"]);
+    // What is read is compared by the algorithm that it was recorded with.
+    let run = archive.add(&first, &["--hash=blake3"]);
+    run.failed_naming(&[&["a", "differs"]]);
+    archive.fails(&["a"]);
+    archive
+        .add(&first, &["--overwrite-policy=update"])
+        .is_quiet();
+    assert_eq!(archive.check().stdout, expected);
+    archive.rot("c");
+    archive.fails(&["c"]);
+}
+
+#[test]
+fn blake3_manifests_are_those_that_b3sum_takes() {
+    let archive = Archive::new();
+    let first = archive.card("one", &["a", "b"]);
+    let second = archive.card("two", &["c"]);
+    archive.add(&first, &["--hash=blake3"]).is_quiet();
+    archive.add(&second, &[]).is_quiet();
+    let newest = Sums::newest_in(&archive.0.copy());
+    newest.lists(&["a", "b", "c"]);
+    assert_eq!(newest.algorithm(), Algorithm::Blake3);
+    assert_eq!(archive.check().status, 0);
+    let info = PathBuf::from(format!("{}.info", newest.path.display()));
+    let text = fs::read_to_string(&info).unwrap();
+    assert!(text.contains("\n# end: 3 lines, "), "{text}");
+    if has_program("b3sum") {
+        let check = Command::new("b3sum")
+            .arg("-c")
+            .arg(&newest.path)
+            .current_dir(archive.0.copy())
+            .output();
+        assert!(check.unwrap().status.success());
+    }
+    fs::write(&info, text.replace("3 lines", "4 lines")).unwrap();
+    assert!(archive.check().stderr.contains("damaged"));
+}
+
+/// Four cards, a rotten byte, a file that is deleted, a clip that is replaced, a run that is
+/// interrupted, another zone and a clock that was set back.
+#[test]
+fn three_years_of_an_archive() {
+    if !has_program("faketime") {
+        return;
+    }
+    let archive = Archive::new();
+    let at = |time: &str, zone: &str, card: &Path, options: &[&str]| {
+        let command = archive.command(card, options);
+        let mut faked = Command::new("faketime");
+        faked.arg(time).arg(command.get_program());
+        run(faked.args(command.get_args()).env("TZ", zone))
+    };
+    let one = archive.card("one", &["2026/a", "2026/b", "2026/c"]);
+    at("2026-03-01 10:00:00", "UTC", &one, &[]).is_quiet();
+    archive.is_intact(&["2026/a", "2026/b", "2026/c"]);
+    let two = archive.card("two", &["2026/d"]);
+    // On a journey, so that the name tells an earlier time.
+    at("2026-03-01 11:00:00", "HST10", &two, &["--no-hash-skipped"]).is_quiet();
+    archive.is_intact(&["2026/a", "2026/b", "2026/c", "2026/d"]);
+    archive.rot("2026/b");
+    let three = archive.card("three", &["2027/a", "2027/b"]);
+    at("2027-05-01 10:00:00", "UTC", &three, &[]).is_quiet();
+    archive.fails(&["2026/b"]);
+    let rotten = at("2027-05-02 10:00:00", "UTC", &one, &[]);
+    rotten.failed_naming(&[&["2026/b", "differs"]]);
+    archive.fails(&["2026/b"]);
+    at(
+        "2027-05-03 10:00:00",
+        "UTC",
+        &one,
+        &["--overwrite-policy=update"],
+    )
+    .is_quiet();
+    let all = ["2026/a", "2026/b", "2026/c", "2026/d", "2027/a", "2027/b"];
+    archive.is_intact(&all);
+    // The battery of the clock was empty.
+    fs::remove_file(archive.0.copied("2027/a")).unwrap();
+    put(&two.join("2026/d"), "another take");
+    at("2001-01-01 00:00:00", "UTC", &two, &[]).is_quiet();
+    archive.fails(&["2027/a"]);
+    at("2001-01-01 00:00:05", "UTC", &two, &["--forget-missing"]).is_quiet();
+    archive.is_intact(&["2026/a", "2026/b", "2026/c", "2026/d", "2027/b"]);
+    let four = archive.card("four", &["2028/a"]);
+    at("2028-06-01 10:00:00", "UTC", &four, &["--no-hash-skipped"]).is_quiet();
+    archive.is_intact(&["2026/a", "2026/b", "2026/c", "2026/d", "2027/b", "2028/a"]);
+    archive.newest().satisfies_sha256sum(&archive.0.copy());
+}
