@@ -17,9 +17,9 @@ pub(crate) use copy::{check_copy, check_copy_and_sums, check_replaced_copy_and_s
 
 mod check;
 mod copy;
+mod manifest;
 mod reports;
 mod summary;
-mod sums;
 
 /// The tree that is copied, and its copy, in the program's directory.
 pub(crate) const SOURCE: &str = "source";
@@ -35,7 +35,7 @@ const STALE: &str = ".zc-dircopy-AbCd1234";
 /// The attribute that one file has, and its value.
 const ATTRIBUTE: &str = "user.zcopy";
 const VALUE: &[u8] = b"value";
-/// The name of the sum file in a tree that is checked.
+/// The name of the manifest in a tree that is checked.
 const SUM_FILE: &str = "shasum.2026-01-01.00.00.00.txt";
 /// The file whose bytes differ from its digest in a damaged tree.
 const DAMAGED: &str = "sub/text";

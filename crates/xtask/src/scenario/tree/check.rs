@@ -37,7 +37,7 @@ pub(crate) fn damaged_lines() -> String {
     lines.collect()
 }
 
-/// The files of the sum file, in the order of its lines.
+/// The files of the manifest, in the order of its lines.
 fn listed(condition: fn(&Path) -> Condition) -> Vec<(String, Condition)> {
     let names = originals().into_keys();
     names

@@ -13,7 +13,7 @@ use rustix::fs::lgetxattr;
 use super::reports::Reports;
 use super::summary::Summary;
 use super::{
-    ATTRIBUTE, COPY, OLD, OLD_FILES, OLD_MODE, OLD_SECONDS, SOURCE, STALE, originals, sums,
+    ATTRIBUTE, COPY, OLD, OLD_FILES, OLD_MODE, OLD_SECONDS, SOURCE, STALE, manifest, originals,
 };
 use crate::scenario::{Observed, STDOUT, Scenario};
 use crate::strace::Call;
@@ -37,7 +37,7 @@ enum Before {
     OldFiles,
 }
 
-/// Whether the run writes a sum file.
+/// Whether the run writes a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sums {
     Written,
@@ -242,8 +242,8 @@ impl Outcome {
         })
     }
 
-    fn is_sum_file(&self, name: &Path) -> bool {
-        self.sums == Sums::Written && sums::is_sum_file(name)
+    fn is_manifest(&self, name: &Path) -> bool {
+        self.sums == Sums::Written && manifest::is_manifest(name)
     }
 
     /// Finds entries of the copy that the source has not. The run removes the hidden file of a killed
@@ -254,7 +254,7 @@ impl Outcome {
             || self.reports.name_unused_directory(Path::new(""));
         let may_stay = may_stay && self.before == Before::OldFiles;
         let names = self.copy.keys().filter(|name| {
-            let is_excused = self.is_sum_file(name) || may_stay && *name == Path::new(STALE);
+            let is_excused = self.is_manifest(name) || may_stay && *name == Path::new(STALE);
             !self.source.contains_key(*name) && !is_excused
         });
         names
@@ -262,7 +262,7 @@ impl Outcome {
             .collect()
     }
 
-    /// Checks that one sum file lists every file that was copied, and nothing false. A run that
+    /// Checks that one manifest lists every file that was copied, and nothing false. A run that
     /// fails may lose it, and then a message says so.
     fn mistakes_of_sums(&self) -> Vec<String> {
         if self.sums == Sums::Omitted {
@@ -284,19 +284,19 @@ impl Outcome {
         let files = files.filter(|(_, (node, _))| node.kind == Kind::File);
         let files = files.map(|(name, (node, _))| (name.clone(), node.bytes.clone()));
         let files = files.collect();
-        let mut found = self.copy.iter().filter(|(name, _)| self.is_sum_file(name));
+        let mut found = self.copy.iter().filter(|(name, _)| self.is_manifest(name));
         let Some((_, (sum_file, _))) = found.next() else {
-            let is_explained = copied.is_empty() || self.reports.name_lost_sum_file();
+            let is_explained = copied.is_empty() || self.reports.name_lost_manifest();
             return if !self.is_success() && is_explained {
                 Vec::new()
             } else {
-                vec!["there is no sum file, and no message tells why".to_owned()]
+                vec!["there is no manifest, and no message tells why".to_owned()]
             };
         };
         let text = String::from_utf8_lossy(&sum_file.bytes);
-        let mut wrong = sums::judge(&text, &files, &copied);
+        let mut wrong = manifest::judge(&text, &files, &copied);
         if found.next().is_some() {
-            wrong.push("there is more than one sum file".to_owned());
+            wrong.push("there is more than one manifest".to_owned());
         }
         wrong
     }

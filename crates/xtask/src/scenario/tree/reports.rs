@@ -72,10 +72,10 @@ impl Reports {
             })
     }
 
-    /// Whether a message says that there is no sum file.
-    pub(super) fn name_lost_sum_file(&self) -> bool {
+    /// Whether a message says that there is no manifest.
+    pub(super) fn name_lost_manifest(&self) -> bool {
         let texts = [
-            "cannot write the sum file",
+            "cannot write the manifest",
             "cannot bring the copy to the disk",
         ];
         !self.is_complete
@@ -142,7 +142,7 @@ mod tests {
         assert!(!reports.name_unused_directory("sub".as_ref()));
         let reports = Reports::new("zc-dircopy: sub: cannot keep the times: EIO\n", true);
         assert!(!reports.name_failure_of("sub/text".as_ref()));
-        let reports = Reports::new("zc-dircopy: .: cannot write the sum file: EIO\n", true);
+        let reports = Reports::new("zc-dircopy: .: cannot write the manifest: EIO\n", true);
         assert!(!reports.name_failure_of("large".as_ref()));
     }
 

@@ -1,4 +1,4 @@
-//! The sum file of a run.
+//! The manifest of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -6,29 +6,39 @@ use std::path::{Path, PathBuf};
 
 use crate::scenarios::sha256;
 
-/// Whether a path from the root of a copy is that of a sum file.
-pub(super) fn is_sum_file(name: &Path) -> bool {
+/// Whether a path from the root of a copy is that of a manifest.
+pub(super) fn is_manifest(name: &Path) -> bool {
     let is_in_root = name.parent() == Some(Path::new(""));
     let name = name.file_name().and_then(OsStr::to_str);
     let middle = name.and_then(|name| name.strip_prefix("shasum.")?.strip_suffix(".txt"));
     is_in_root && middle.is_some()
 }
 
-/// Checks each line of a sum file against the regular files of the copy. `must_list` names the
-/// files that need a line.
+/// Checks a manifest: its comments, and each line against the regular files of the copy.
+/// `must_list` names the files that need a line.
 pub(super) fn judge(
     text: &str,
     files: &BTreeMap<PathBuf, Vec<u8>>,
     must_list: &BTreeSet<PathBuf>,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
-    if !text.is_empty() && !text.ends_with('\n') {
-        wrong.push("the last line of the sum file is cut off".to_owned());
+    if !text.starts_with("# zc-dircopy manifest, version 1\n") {
+        wrong.push("the manifest has no header".to_owned());
+    }
+    let lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    let last_line = text
+        .trim_end_matches('\n')
+        .rfind('\n')
+        .map_or(0, |end| end + 1);
+    let (above, last) = text.split_at(last_line);
+    let digest = sha256(above.as_bytes());
+    if last != format!("# end: {} lines, sha256 {digest}\n", lines.len()) {
+        wrong.push(format!("the manifest ends wrongly: {last}"));
     }
     let mut listed = BTreeSet::new();
-    for line in text.lines() {
+    for line in lines {
         let Some((sum, name)) = line.split_once("  ") else {
-            wrong.push(format!("the sum file has a line without a name: {line}"));
+            wrong.push(format!("the manifest has a line without a name: {line}"));
             continue;
         };
         match files.get(Path::new(name)) {
@@ -45,7 +55,7 @@ pub(super) fn judge(
     let unlisted = must_list.difference(&listed);
     wrong.extend(unlisted.map(|name| {
         let name = name.display();
-        format!("{name} was copied, and has no line in the sum file")
+        format!("{name} was copied, and has no line in the manifest")
     }));
     wrong
 }
@@ -54,7 +64,7 @@ pub(super) fn judge(
 mod tests {
     use super::*;
 
-    /// Lists what is wrong with a sum file of the files `a` and `b`, which both need a line.
+    /// Lists what is wrong with a manifest of the files `a` and `b`, which both need a line.
     fn judged(lines: &[(&[u8], &str)], end: &str) -> Vec<String> {
         let files = [("a", b"one"), ("b", b"two")];
         let files: BTreeMap<_, _> = files
@@ -63,33 +73,49 @@ mod tests {
         let must_list = files.keys().cloned().collect();
         let lines = lines.iter();
         let lines = lines.map(|(bytes, name)| format!("{}  {name}", sha256(bytes)));
-        judge(
-            &(lines.collect::<Vec<_>>().join("\n") + end),
-            &files,
-            &must_list,
-        )
+        let lines: String = lines.map(|line| line + "\n").collect();
+        let above = format!("# zc-dircopy manifest, version 1\n{lines}");
+        let digest = sha256(above.as_bytes());
+        let n_lines = lines.lines().count();
+        let end = end
+            .replace("DIGEST", &digest)
+            .replace("N", &n_lines.to_string());
+        judge(&(above + &end), &files, &must_list)
     }
+
+    /// The end of a whole manifest.
+    const END: &str = "# end: N lines, sha256 DIGEST\n";
 
     #[test]
     fn each_line_has_the_digest_of_a_file_and_each_file_a_line() {
-        assert_eq!(judged(&[(b"one", "a"), (b"two", "b")], "\n"), [""; 0]);
+        assert_eq!(judged(&[(b"one", "a"), (b"two", "b")], END), [""; 0]);
         for (lines, end, expected) in [
-            (&[(&b"one"[..], "a")][..], "\n", "b was copied, and has no"),
-            (&[(b"one", "a"), (b"one", "b")], "\n", "the digest of b is"),
-            (&[(b"one", "a"), (b"two", "b")], "", "the last line"),
+            (&[(&b"one"[..], "a")][..], END, "b was copied, and has no"),
+            (&[(b"one", "a"), (b"one", "b")], END, "the digest of b is"),
             (
-                &[(b"two", "b"), (b"one", "a")],
-                "\n",
-                "the line of a is out",
+                &[(b"one", "a"), (b"two", "b")],
+                "# end: N lines, sha256 DIGES",
+                "the manifest ends",
             ),
             (
+                &[(b"one", "a"), (b"two", "b")],
+                "# end: 3 lines, sha256 DIGEST\n",
+                "the manifest ends",
+            ),
+            (
+                &[(b"one", "a"), (b"two", "b")],
+                "# end: N lines, sha256 0\n",
+                "the manifest ends",
+            ),
+            (&[(b"two", "b"), (b"one", "a")], END, "the line of a is out"),
+            (
                 &[(b"one", "a"), (b"two", "b"), (b"two", "b")],
-                "\n",
+                END,
                 "the line of b is out",
             ),
             (
                 &[(b"one", "a"), (b"two", "b"), (b"", "c")],
-                "\n",
+                END,
                 "c is listed, and does not",
             ),
         ] {
@@ -101,9 +127,9 @@ mod tests {
 
     #[test]
     fn a_sum_file_lies_in_the_root() {
-        assert!(is_sum_file("shasum.2026-01-01.00.00.00.txt".as_ref()));
+        assert!(is_manifest("shasum.2026-01-01.00.00.00.txt".as_ref()));
         for other in ["sub/shasum.2026-01-01.00.00.00.txt", "shasum.part", "large"] {
-            assert!(!is_sum_file(other.as_ref()), "{other}");
+            assert!(!is_manifest(other.as_ref()), "{other}");
         }
     }
 }
