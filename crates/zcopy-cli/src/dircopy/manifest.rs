@@ -2,9 +2,11 @@
 //!
 //! - [`line`](mod@line): parses and writes one line.
 //! - [`name`]: parses and makes the names of manifests.
+//! - [`checksum`]: computes and compares checksums of every kind that can be verified.
 //! - [`check`]: verifies trees against their manifests.
 
 pub mod check;
+pub mod checksum;
 pub mod line;
 pub mod name;
 
