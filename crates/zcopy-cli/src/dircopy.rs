@@ -45,7 +45,6 @@ use sharing::Sharing;
 use sum_file::SumFile;
 use tree::Root;
 
-use crate::dircopy::manifest::check;
 use crate::dircopy::manifest::name::{self, Name};
 use crate::order::{Workshop, in_order};
 use crate::{exit, sys};
@@ -82,6 +81,8 @@ mod prescan;
 mod progress;
 mod summary;
 
+mod verify;
+
 mod listing;
 
 #[cfg(test)]
@@ -105,7 +106,7 @@ pub enum Outcome {
 #[must_use]
 pub fn run(args: &Args) -> Outcome {
     if args.check {
-        return verify(args);
+        return verify::verify(args);
     }
     match Settings::of(args) {
         Ok(settings) => copy(&settings, args.manner()),
@@ -113,24 +114,6 @@ pub fn run(args: &Args) -> Outcome {
             exit::say(&message);
             exit::refer_to_help();
             Outcome::Misused
-        }
-    }
-}
-
-/// Verifies trees against their sum files.
-fn verify(args: &Args) -> Outcome {
-    sys::allow_descriptors();
-    let options = args.check_options(Budget::of_process());
-    let outcome = check::check(&options).and_then(|outcome| {
-        sys::close_stdout().context("write error")?;
-        Ok(outcome)
-    });
-    match outcome {
-        Ok(check::Outcome::Verified) => Outcome::Complete,
-        Ok(check::Outcome::Failed) => Outcome::Incomplete,
-        Err(error) => {
-            exit::complain(&error);
-            Outcome::Incomplete
         }
     }
 }

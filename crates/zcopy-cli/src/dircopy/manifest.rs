@@ -10,7 +10,9 @@ pub mod checksum;
 pub mod line;
 pub mod name;
 
+pub(in crate::dircopy) mod event;
 mod lines;
 mod report;
+pub(in crate::dircopy) mod total;
 
 mod open_beneath;

@@ -4,23 +4,31 @@ use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Instant;
 
 use anyhow::Context as _;
-use zcopy::Transfer;
 
-use super::line;
+use super::checksum::ChecksumAlgorithm;
+use super::event::Event;
 use super::lines::Lines;
 use super::name;
 use super::open_beneath;
-use super::report::{Counts, FileResult, Report, Streams, Verdict};
-use crate::digest::{Algorithm, Digest, Stream};
+use super::report::{Counts, FileResult, Report, ReportFormat, Streams};
+use super::total::Total;
 use crate::order::{Workshop, in_order};
 use crate::quote::quoted;
 use crate::{exit, outlet};
 
 pub use options::Options;
+pub(in crate::dircopy) use progress::Progress;
 
+use verifier::Verifier;
+
+mod hash_thread;
 mod options;
+mod progress;
+mod verifier;
 
 /// What came of verifying.
 ///
@@ -70,6 +78,9 @@ pub fn check(options: &Options) -> anyhow::Result<Outcome> {
 ///
 /// Lines that are none are counted and change nothing else, unless there are no others.
 ///
+/// With [`json`](Options::json) `stdout` gets objects instead of these lines. `stderr` gets the same
+/// messages.
+///
 /// # Errors
 ///
 /// `stdout` takes nothing; there is no `/dev/null`. All else is an [`Outcome`].
@@ -107,8 +118,29 @@ pub fn check_into(
     stdout: &mut (dyn Write + Send),
     stderr: &mut (dyn Write + Send),
 ) -> anyhow::Result<Outcome> {
-    let nowhere = File::options().write(true).open("/dev/null");
-    let nowhere = nowhere.context("/dev/null")?;
+    let progress = Progress::default();
+    let checked = check_trees(options, stdout, stderr, &progress)?;
+    write_total(options, &checked.total, stdout, stderr)?;
+    Ok(checked.outcome)
+}
+
+/// The result of [`check_trees`].
+pub(in crate::dircopy) struct Checked {
+    pub(in crate::dircopy) outcome: Outcome,
+    pub(in crate::dircopy) total: Total,
+}
+
+/// Does what [`check_into`] does, except for the total at the end, and tells `progress` how far it
+/// is.
+pub(in crate::dircopy) fn check_trees(
+    options: &Options,
+    stdout: &mut (dyn Write + Send),
+    stderr: &mut (dyn Write + Send),
+    progress: &Progress,
+) -> anyhow::Result<Checked> {
+    let started = Instant::now();
+    let null = File::options().write(true).open("/dev/null");
+    let null = null.context("/dev/null")?;
     let mut streams = Streams { stdout, stderr };
     let here = [PathBuf::from(".")];
     let directories = match &options.directories[..] {
@@ -116,20 +148,62 @@ pub fn check_into(
         directories => directories,
     };
     let mut outcome = Outcome::Verified;
+    let mut counts = Counts::default();
+    let mut n_errors = 0;
     for directory in directories {
-        let tree = match Tree::open(directory, options, &mut streams) {
-            Ok(tree) => tree,
-            Err((file, error)) => {
+        let checked = Tree::open(directory, options, &mut streams)
+            .map_err(TreeError::Unreadable)
+            .and_then(|tree| tree.verify(options, &null, progress, &mut streams, &mut counts));
+        match checked {
+            Ok(Outcome::Verified) => {}
+            Ok(Outcome::Failed) => outcome = Outcome::Failed,
+            Err(TreeError::Unreadable((file, error))) => {
                 streams.complain(&file, &error);
+                if options.format == ReportFormat::Json {
+                    let path = file.to_string_lossy();
+                    let message = exit::worded(&error);
+                    let event = Event::Error { path, message };
+                    let written = streams.stdout.write_all(event.line().as_bytes());
+                    written.context("write error")?;
+                }
+                n_errors += 1;
                 outcome = Outcome::Failed;
-                continue;
             }
-        };
-        if tree.verify(options, &nowhere, &mut streams)? == Outcome::Failed {
-            outcome = Outcome::Failed;
+            Err(TreeError::Output(error)) => return Err(error).context("write error"),
         }
     }
-    Ok(outcome)
+    let total = Total::new(counts, n_errors, progress.bytes(), started.elapsed());
+    Ok(Checked { outcome, total })
+}
+
+/// Writes the total, if the options ask for one.
+pub(in crate::dircopy) fn write_total(
+    options: &Options,
+    total: &Total,
+    stdout: &mut (dyn Write + Send),
+    stderr: &mut (dyn Write + Send),
+) -> anyhow::Result<()> {
+    if !options.has_summary {
+        return Ok(());
+    }
+    if options.format == ReportFormat::Json {
+        let line = Event::Summary(total).line();
+        stdout.write_all(line.as_bytes()).context("write error")?;
+    } else if options.has_total {
+        let mut streams = Streams { stdout, stderr };
+        for line in total.lines() {
+            streams.say(&line);
+        }
+    }
+    Ok(())
+}
+
+/// Why a tree could not be verified to its end.
+enum TreeError {
+    /// The tree or its list could not be read.
+    Unreadable((PathBuf, io::Error)),
+    /// Standard output takes nothing.
+    Output(io::Error),
 }
 
 /// A tree, and the sum file for it.
@@ -138,7 +212,6 @@ struct Tree<'a> {
     root: OwnedFd,
     sum_file: PathBuf,
     sums: File,
-    algorithm: Algorithm,
 }
 
 impl<'a> Tree<'a> {
@@ -163,25 +236,25 @@ impl<'a> Tree<'a> {
         Ok(Self {
             path,
             root,
-            algorithm: options
-                .hash
-                .unwrap_or_else(|| name::algorithm_of(&sum_file)),
             sum_file,
             sums,
         })
     }
 
-    /// Verifies every file that the sum file lists.
+    /// Verifies every file that the sum file lists, and adds the results to `total`.
     fn verify(
         self,
         options: &Options,
-        nowhere: &File,
+        null: &File,
+        progress: &Progress,
         streams: &mut Streams<'_>,
-    ) -> anyhow::Result<Outcome> {
-        let mut tally = Report {
+        total: &mut Counts,
+    ) -> Result<Outcome, TreeError> {
+        let mut report = Report {
             streams,
             directory: self.path,
             filter: options.filter,
+            format: options.format,
             names_directory: options.directories.len() > 1,
             counts: Counts::default(),
             lines: Vec::new(),
@@ -194,28 +267,30 @@ impl<'a> Tree<'a> {
                 None
             })
         };
-        let (root, algorithm) = (self.root.as_fd(), self.algorithm);
-        in_order(
-            options.n_threads,
-            Workshop {
+        let (root, list) = (self.root.as_fd(), &self.sum_file);
+        let written = thread::scope(|scope| {
+            let workshop = Workshop {
                 next,
-                start: || |line| verdict(line, root, algorithm, nowhere),
+                start: || {
+                    let mut verifier = Verifier::new(root, null, options, progress, scope);
+                    move |line| verifier.verify(line, list)
+                },
                 weigh: FileResult::weight,
-                deliver: |due: &mut dyn Iterator<Item = FileResult>| tally.take(due),
-            },
-        )
-        .context("write error")?;
-        let counts = tally.counts;
+                deliver: |due: &mut dyn Iterator<Item = FileResult>| report.take(due),
+            };
+            in_order(options.n_threads, workshop)
+        });
+        let counts = report.counts;
+        total.add_all(&counts);
+        written.map_err(TreeError::Output)?;
         if let Some(error) = broken {
-            streams.complain(&self.sum_file, &error);
-            return Ok(Outcome::Failed);
+            return Err(TreeError::Unreadable((self.sum_file, error)));
         }
-        if !counts.has_lines() {
-            let file = quoted(self.sum_file.as_os_str());
-            streams.say(&format!(
-                "{file}: no properly formatted checksum lines found"
-            ));
-        } else if options.has_summary {
+        if counts.files() == 0 {
+            let error = io::Error::other("no properly formatted checksum lines found");
+            return Err(TreeError::Unreadable((self.sum_file, error)));
+        }
+        if options.has_summary {
             for warning in counts.warnings() {
                 streams.say(&warning);
             }
@@ -232,12 +307,12 @@ impl<'a> Tree<'a> {
 fn newest(
     path: &Path,
     root: BorrowedFd<'_>,
-    algorithm: Option<Algorithm>,
+    algorithm: Option<ChecksumAlgorithm>,
     streams: &mut Streams<'_>,
 ) -> Result<(PathBuf, File), (PathBuf, io::Error)> {
     let names = name::all_in(path).map_err(|error| (path.to_owned(), error))?;
     for name in names {
-        if algorithm.is_some_and(|algorithm| algorithm != name.algorithm()) {
+        if algorithm.is_some_and(|algorithm| algorithm != name.algorithm().into()) {
             continue;
         }
         let name = name.to_string();
@@ -266,40 +341,6 @@ fn is_complete(mut file: &File) -> io::Result<bool> {
     file.read_exact(&mut last)?;
     file.seek(SeekFrom::Start(0))?;
     Ok(last == *b"\n")
-}
-
-/// What comes of one line.
-fn verdict(
-    line: Result<Vec<u8>, line::ParseLineError>,
-    root: BorrowedFd<'_>,
-    algorithm: Algorithm,
-    nowhere: &File,
-) -> FileResult {
-    let Ok(line) = line.and_then(|line| line::parse(&line)) else {
-        return FileResult {
-            path: Vec::new(),
-            verdict: Verdict::Malformed,
-        };
-    };
-    let algorithm = line.algorithm.unwrap_or(algorithm);
-    let found =
-        open_beneath::open(root, &line.path).and_then(|file| digest(&file, algorithm, nowhere));
-    FileResult {
-        path: line.path,
-        verdict: match found {
-            Ok(found) if found == line.digest => Verdict::Matches,
-            Ok(_) => Verdict::Differs,
-            Err(error) => Verdict::Unreadable(error),
-        },
-    }
-}
-
-/// The digest of all that the file holds.
-fn digest(file: &File, algorithm: Algorithm, nowhere: &File) -> io::Result<Digest> {
-    let mut stream = Stream::new(algorithm);
-    let transfer = Transfer::new(file, nowhere).inspect(|bytes| stream.update(bytes));
-    transfer.run().map_err(|error| exit::cause(&error))?;
-    Ok(stream.finish())
 }
 
 /// Standard output, at once.
