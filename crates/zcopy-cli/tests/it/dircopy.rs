@@ -2,6 +2,8 @@
 
 mod changing;
 mod check;
+mod check_formats;
+mod check_output;
 mod disk;
 mod fails;
 mod hostile;
