@@ -41,7 +41,6 @@ use hashing::Hashers;
 use ledger::Ledger;
 use lookup::Lookup;
 use manifest::archive::{Archive, Verify, manifests_in_source};
-use manifest::check;
 use manifest::name::Name;
 use manifest::update::{Carrying, Update};
 use place::Durability;
@@ -86,6 +85,8 @@ mod prescan;
 mod progress;
 mod summary;
 
+mod verify;
+
 mod listing;
 
 #[cfg(test)]
@@ -109,7 +110,7 @@ pub enum Outcome {
 #[must_use]
 pub fn run(args: &Args) -> Outcome {
     if args.check {
-        return verify(args);
+        return verify::verify(args);
     }
     match Settings::of(args) {
         Ok(settings) => copy(settings, args.manner()),
@@ -117,24 +118,6 @@ pub fn run(args: &Args) -> Outcome {
             exit::say(&message);
             exit::refer_to_help();
             Outcome::Misused
-        }
-    }
-}
-
-/// Verifies trees against their sum files.
-fn verify(args: &Args) -> Outcome {
-    sys::allow_descriptors();
-    let options = args.check_options(Budget::of_process());
-    let outcome = check::check(&options).and_then(|outcome| {
-        sys::close_stdout().context("write error")?;
-        Ok(outcome)
-    });
-    match outcome {
-        Ok(check::Outcome::Verified) => Outcome::Complete,
-        Ok(check::Outcome::Failed) => Outcome::Incomplete,
-        Err(error) => {
-            exit::complain(&error);
-            Outcome::Incomplete
         }
     }
 }

@@ -12,7 +12,7 @@ use rustix::fs::{XattrFlags, setxattr};
 use super::write_with_holes;
 use crate::scenarios::{pattern, sha256, text};
 
-pub(crate) use check::{DAMAGED_WARNING, check_damaged, check_whole, damaged_lines};
+pub(crate) use check::{check_damaged, check_whole, damaged_lines};
 pub(crate) use copy::{check_copy, check_copy_and_sums, check_replaced_copy_and_sums};
 
 mod check;

@@ -10,8 +10,9 @@ use super::budget::Budget;
 use super::face::Manner;
 use super::policy::Policy;
 use crate::choice::{self, Choice};
-use crate::digest::{Algorithm, Way};
+use crate::digest::Way;
 use crate::dircopy::manifest::check;
+use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 use crate::number::parse_size;
 
 /// The command line of `zc-dircopy`.
@@ -58,14 +59,16 @@ pub struct Args {
     )]
     pub(super) overwrite_policy: Policy,
 
-    /// The digest: sha256 or blake3 [default: that of the newest manifest in DST, or sha256]
+    /// The digest: sha256 or blake3 [default: that of the newest manifest in DST, or sha256]; with
+    /// --check that of lines without a tag, and also md5, sha1, sha512 or xxh128 [default: told by
+    /// the list's name and the number of digits]
     #[arg(
         long,
         value_name = "HASH",
         hide_possible_values = true,
-        value_parser = choice::parser::<Algorithm>()
+        value_parser = choice::parser::<ChecksumAlgorithm>()
     )]
-    pub(super) hash: Option<Algorithm>,
+    pub(super) hash: Option<ChecksumAlgorithm>,
 
     /// Make no digests, and no sum file
     #[arg(long)]
@@ -122,19 +125,24 @@ pub struct Args {
     )]
     pub(super) lanes: Lanes,
 
-    /// How many blocks of each file may wait to be hashed
-    #[arg(long, value_name = "N", default_value = "10", value_parser = number)]
-    pub(super) queue_size: NonZeroUsize,
+    /// Let N blocks of each file wait to be hashed [default: 10]; with --check, hash files of 256K
+    /// and more in a second thread, for which N blocks may wait [default: the thread that reads a
+    /// file hashes it]
+    #[arg(long, value_name = "N", value_parser = number)]
+    pub(super) queue_size: Option<NonZeroUsize>,
 
-    /// How much is read and written at once; less than 4K is 4K
-    #[arg(long, value_name = "SIZE", default_value = "128K", value_parser = block_size)]
-    pub(super) block_size: usize,
+    /// Read and write SIZE bytes at once; less than 4K is 4K [default: 128K; with --check as suits
+    /// the file]
+    #[arg(long, value_name = "SIZE", value_parser = block_size)]
+    pub(super) block_size: Option<NonZeroUsize>,
 
-    /// Show no progress and no summary, but to programs that ask by --json
+    /// Show no progress and no summary, but to programs that ask by --json; with --check also list
+    /// only the files that failed
     #[arg(short, long)]
     pub(super) quiet: bool,
 
-    /// Tell progress, errors and the summary on standard output, in lines of JSON
+    /// Write progress, errors and the summary to standard output, as JSON, one object a line; with
+    /// --check also the result for each file
     #[arg(long)]
     pub(super) json: bool,
 
@@ -142,17 +150,26 @@ pub struct Args {
     #[arg(long, conflicts_with_all = COPIES)]
     pub(super) check: bool,
 
-    /// With --check, verify against FILE
+    /// With --check, verify against FILE: lines of sha256sum, b3sum, md5sum, sha1sum, sha512sum or
+    /// xxh128sum, with or without --tag
     #[arg(long, value_name = "FILE", value_parser = path(), allow_hyphen_values = true)]
     pub(super) hash_file: Option<PathBuf>,
 
-    /// With --check, say nothing of files that have their digests
+    /// With --check, do not try / in place of \ in the paths that are not found
+    #[arg(long)]
+    pub(super) no_convert_paths: bool,
+
+    /// With --check, list only the files that failed
     #[arg(long)]
     pub(super) silent: bool,
 
-    /// With --check, do not count at the end what failed
+    /// With --check, leave out the warnings and the total, which otherwise follow on standard error
     #[arg(long)]
     pub(super) no_summary: bool,
+
+    /// With --check, add the algorithm, the size and the rate to the line of each file
+    #[arg(long)]
+    pub(super) verbose: bool,
 
     /// Say for each file how it was copied
     #[arg(long)]
@@ -168,7 +185,7 @@ pub struct Args {
 }
 
 /// What goes with a copy, and not with `--check`.
-const COPIES: [&str; 19] = [
+const COPIES: [&str; 15] = [
     "accept",
     "forget_missing",
     "input",
@@ -183,10 +200,6 @@ const COPIES: [&str; 19] = [
     "one_file_system",
     "exclude",
     "lanes",
-    "queue_size",
-    "block_size",
-    "quiet",
-    "json",
     "explain",
 ];
 
@@ -200,11 +213,33 @@ impl Args {
         }
     }
 
+    /// Whether there is an option that only `--check` takes.
+    pub(super) fn is_about_check(&self) -> bool {
+        self.hash_file.is_some()
+            || self.no_convert_paths
+            || self.silent
+            || self.no_summary
+            || self.verbose
+    }
+
     /// What is verified, and how that is told.
     pub(super) fn check_options(&self, budget: Budget) -> check::Options {
         let mut options = check::Options::new()
-            .silent(self.silent)
-            .summary(!self.no_summary);
+            .convert_paths(!self.no_convert_paths)
+            .silent(self.silent || self.quiet)
+            .summary(!self.no_summary)
+            .total(!self.quiet);
+        if self.json {
+            options = options.json(true);
+        } else if self.verbose {
+            options = options.verbose(true);
+        }
+        if let Some(size) = self.block_size {
+            options = options.block_size(size);
+        }
+        if let Some(size) = self.queue_size {
+            options = options.queue_size(size);
+        }
         for directory in &self.paths {
             options = options.directory(directory);
         }
@@ -258,9 +293,15 @@ impl Lanes {
     }
 }
 
-impl Choice for Algorithm {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("sha256", Algorithm::Sha256), ("blake3", Algorithm::Blake3)];
+impl Choice for ChecksumAlgorithm {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("sha256", Self::Sha256),
+        ("blake3", Self::Blake3),
+        ("md5", Self::Md5),
+        ("sha1", Self::Sha1),
+        ("sha512", Self::Sha512),
+        ("xxh128", Self::Xxh128),
+    ];
 }
 
 /// Any, and be it empty: what is wrong with that is better said by whoever opens it.
@@ -280,10 +321,14 @@ fn number(text: &str) -> Result<NonZeroUsize, String> {
 /// The most that a block may have: a thousand workers could not have more.
 const LARGEST_BLOCK: u64 = 1 << 30;
 
-fn block_size(text: &str) -> Result<usize, String> {
+/// A smaller block is rounded up to this: 4 KiB.
+const SMALLEST_BLOCK: usize = 4 << 10;
+
+fn block_size(text: &str) -> Result<NonZeroUsize, String> {
     let size = parse_size(text, false).ok();
     let size = size.filter(|size| (1..=LARGEST_BLOCK).contains(size));
     // A gigabyte fits everywhere.
     let size = size.and_then(|size| usize::try_from(size).ok());
+    let size = size.and_then(|size| NonZeroUsize::new(size.max(SMALLEST_BLOCK)));
     size.ok_or_else(|| format!("invalid block size '{text}'"))
 }

@@ -25,13 +25,13 @@ use event::Event;
 use screen::Screen;
 
 mod event;
-mod screen;
+pub(super) mod screen;
 
 /// How often a line is drawn for people: as often as they can read it.
-const FRAME: Duration = Duration::from_millis(200);
+pub(super) const FRAME: Duration = Duration::from_millis(200);
 
 /// How often a line is written for programs, which keep them all.
-const REPORT: Duration = Duration::from_secs(1);
+pub(super) const REPORT: Duration = Duration::from_secs(1);
 
 /// How much is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

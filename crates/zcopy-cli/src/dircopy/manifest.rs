@@ -2,12 +2,14 @@
 //!
 //! - [`line`](mod@line): parses and writes one line.
 //! - [`name`]: parses and makes the names of manifests.
+//! - [`checksum`]: computes and compares checksums of every kind that can be verified.
 //! - [`check`]: verifies trees against their manifests.
 //! - `metadata`: what a manifest says about itself, in comments.
 //! - `archive`: finds the manifests of a tree; `record`: merges their records.
 //! - `update`: carries records into a new manifest; `write`: writes one.
 
 pub mod check;
+pub mod checksum;
 pub mod line;
 pub mod name;
 
@@ -16,12 +18,15 @@ pub(crate) mod metadata;
 pub(crate) mod record;
 pub(crate) mod update;
 
-mod write;
+pub(in crate::dircopy) mod event;
+pub(in crate::dircopy) mod total;
 
 mod contents;
+mod hash_file;
 mod lines;
 mod report;
 mod spool;
+mod write;
 
 mod open_beneath;
 

@@ -14,6 +14,7 @@ use super::place::Durability;
 use super::policy::Policy;
 use super::tree::{self, Exclude};
 use crate::digest::{Algorithm, Way};
+use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 use crate::quote::argument;
 
 /// More files are not copied at once, unless that is told: each may have buffers.
@@ -22,8 +23,11 @@ const MOST_JOBS: usize = 64;
 /// No more files a core are copied at once to fill lanes: that is all of AVX2, and half of AVX-512, where one core of two hashes as much.
 const MOST_STREAMS: usize = 8;
 
-/// No less is read at once: 4 KiB.
-const SHORTEST_BLOCK: usize = 4 << 10;
+/// How many blocks of a file wait to be hashed, unless that was told.
+const QUEUE_SIZE: usize = 10;
+
+/// How many bytes are read and written at once, unless that was told: 128 KiB.
+const BLOCK_SIZE: usize = 128 << 10;
 
 /// `BTRFS_SUPER_MAGIC`.
 const BTRFS: i128 = 0x9123_683e;
@@ -78,12 +82,24 @@ impl Settings {
     ///
     /// What is wrong with it, in words.
     pub(super) fn of(args: &Args) -> Result<Self, String> {
-        if args.hash_file.is_some() || args.silent || args.no_summary {
-            return Err("--hash-file, --silent and --no-summary go with --check".to_owned());
+        if args.is_about_check() {
+            return Err(
+                "--hash-file, --no-convert-paths, --silent, --no-summary and --verbose go with --check"
+                    .to_owned(),
+            );
         }
         let (source, destination) = ends(args)?;
         let exclude = Exclude::new(&args.exclude).map_err(|error| error.to_string())?;
-        let algorithm = args.hash.unwrap_or(Algorithm::Sha256);
+        let algorithm = match args.hash {
+            None | Some(ChecksumAlgorithm::Sha256) => Algorithm::Sha256,
+            Some(ChecksumAlgorithm::Blake3) => Algorithm::Blake3,
+            Some(other) => {
+                let other = other.name();
+                return Err(format!(
+                    "--hash={other} goes with --check; a copy has digests of sha256 or blake3"
+                ));
+            }
+        };
         let n_cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         Ok(Self {
             source,
@@ -107,8 +123,8 @@ impl Settings {
             n_cores,
             way: args.lanes.way(),
             queue: Queue {
-                size: args.queue_size.get(),
-                block_size: args.block_size.max(SHORTEST_BLOCK),
+                size: args.queue_size.map_or(QUEUE_SIZE, NonZeroUsize::get),
+                block_size: args.block_size.map_or(BLOCK_SIZE, NonZeroUsize::get),
             },
             explains: args.explain,
             accepted: args.accept.iter().map(|path| normalized(path)).collect(),

@@ -84,30 +84,37 @@ impl<'a> Summary<'a> {
             "{files} file{plural}, {} in {}, {}\n\
              {copied} copied, {cloned} cloned, {linked} linked, {skipped} skipped, {failed} failed{others}\n\
              {sums}",
-            self.size(),
-            self.time(),
-            dense(&number::rate(self.bytes_per_second, Unit::Bytes, false)),
+            size(self.bytes),
+            time(self.elapsed),
+            rate(self.bytes_per_second),
         )
     }
+}
 
-    fn size(&self) -> String {
-        match self.bytes {
-            1 => "1 byte".to_owned(),
-            bytes @ 0..1024 => format!("{bytes} bytes"),
-            bytes => {
-                let about = dense(&number::amount(bytes, Unit::Bytes, false));
-                format!("{bytes} bytes ({about})")
-            }
+/// A number of bytes in words, with a round figure beside a large one.
+pub(super) fn size(bytes: u64) -> String {
+    match bytes {
+        1 => "1 byte".to_owned(),
+        0..1024 => format!("{bytes} bytes"),
+        _ => {
+            let about = dense(&number::amount(bytes, Unit::Bytes, false));
+            format!("{bytes} bytes ({about})")
         }
     }
+}
 
-    fn time(&self) -> String {
-        if self.elapsed < LONG {
-            format!("{:.3} s", self.elapsed.as_secs_f64())
-        } else {
-            time::duration(self.elapsed)
-        }
+/// A duration in words.
+pub(super) fn time(elapsed: Duration) -> String {
+    if elapsed < LONG {
+        format!("{:.3} s", elapsed.as_secs_f64())
+    } else {
+        time::duration(elapsed)
     }
+}
+
+/// A rate in words.
+pub(super) fn rate(bytes_per_second: f64) -> String {
+    dense(&number::rate(bytes_per_second, Unit::Bytes, false))
 }
 
 /// An amount without the blanks that keep it as wide as others.
@@ -117,7 +124,7 @@ fn dense(amount: &str) -> String {
 
 /// Nothing, where no time has passed.
 #[allow(clippy::cast_precision_loss, reason = "a rate needs no more digits")]
-fn per_second(bytes: u64, elapsed: Duration) -> f64 {
+pub(super) fn per_second(bytes: u64, elapsed: Duration) -> f64 {
     if elapsed.is_zero() {
         return 0.0;
     }

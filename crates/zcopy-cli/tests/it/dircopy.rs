@@ -3,6 +3,8 @@
 mod archive;
 mod changing;
 mod check;
+mod check_formats;
+mod check_output;
 mod disk;
 mod fails;
 mod hostile;
@@ -184,6 +186,22 @@ impl Run {
     fn is_quiet(&self) {
         let said = (self.stdout.as_str(), self.stderr.as_str());
         assert_eq!((self.status, said), (0, ("", "")));
+    }
+
+    /// The same without the total of `--check`, which has these results.
+    #[track_caller]
+    fn without_total(mut self, results: &str) -> Self {
+        let total = format!("\nzc-dircopy: {results}\n");
+        let rest = format!("\n{}", self.stderr);
+        let rest = rest.strip_suffix(&total);
+        let rest = rest.unwrap_or_else(|| panic!("no total of {results}: {self:?}"));
+        let (rest, sizes) = rest.rsplit_once("\nzc-dircopy: ").unwrap();
+        assert!(sizes.contains(" in ") && sizes.ends_with("/s"), "{sizes}");
+        self.stderr = match rest.strip_prefix('\n') {
+            Some(rest) => format!("{rest}\n"),
+            None => String::new(),
+        };
+        self
     }
 
     /// It ended with that, and every line of what it said names the program.

@@ -5,9 +5,6 @@ use std::path::Path;
 use super::{COPY, DAMAGED, originals};
 use crate::scenario::{Observed, STDOUT, Scenario};
 
-/// The message of a run that finds the damage.
-pub(crate) const DAMAGED_WARNING: &str = "zc-dircopy: WARNING: 1 computed checksum did NOT match\n";
-
 /// Whether a file has the bytes that its line promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Condition {

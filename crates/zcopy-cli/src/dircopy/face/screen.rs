@@ -23,7 +23,7 @@ const USUAL_COLUMNS: u16 = 80;
 
 /// Where messages go, with or without a line below them.
 #[derive(Debug)]
-pub(super) enum Screen {
+pub(in crate::dircopy) enum Screen {
     /// Messages alone, which wait for nobody and are waited for.
     Plain(Outlet),
     /// A terminal.
@@ -36,7 +36,7 @@ impl Screen {
     /// # Errors
     ///
     /// As [`Outlet::on`].
-    pub(super) fn on(fd: BorrowedFd<'_>, look: Look) -> io::Result<Self> {
+    pub(in crate::dircopy) fn on(fd: BorrowedFd<'_>, look: Look) -> io::Result<Self> {
         match Tty::on(fd) {
             Ok(tty) if tty.is_terminal() && tty.is_ours() => Ok(Self::Terminal(Terminal {
                 tty,
@@ -53,17 +53,17 @@ impl Screen {
     /// # Errors
     ///
     /// As [`Outlet::on`].
-    pub(super) fn without_line(fd: BorrowedFd<'_>) -> io::Result<Self> {
+    pub(in crate::dircopy) fn without_line(fd: BorrowedFd<'_>) -> io::Result<Self> {
         Ok(Self::Plain(Outlet::on(fd)?))
     }
 
     /// Whether there is a line.
-    pub(super) fn has_line(&self) -> bool {
+    pub(in crate::dircopy) fn has_line(&self) -> bool {
         matches!(self, Self::Terminal(_))
     }
 
     /// Writes a message, which ends its line, above the line.
-    pub(super) fn say(&mut self, message: &[u8]) {
+    pub(in crate::dircopy) fn say(&mut self, message: &[u8]) {
         match self {
             // Whoever closed standard error wants to hear nothing.
             Self::Plain(outlet) => drop(outlet.put(message)),
@@ -73,21 +73,21 @@ impl Screen {
 
     /// Draws the line that fits so many columns over the one before. Where there is no room for it, or the terminal is
     /// somebody else's, it is left out.
-    pub(super) fn draw(&mut self, line: impl FnOnce(usize) -> String) {
+    pub(in crate::dircopy) fn draw(&mut self, line: impl FnOnce(usize) -> String) {
         if let Self::Terminal(terminal) = self {
             terminal.draw(line);
         }
     }
 
     /// Leaves no line.
-    pub(super) fn take_line_away(&mut self) {
+    pub(in crate::dircopy) fn take_line_away(&mut self) {
         if let Self::Terminal(terminal) = self {
             terminal.take_line_away();
         }
     }
 
     /// Leaves no line, and waits until the terminal has taken all messages, or has gone.
-    pub(super) fn finish(&mut self) {
+    pub(in crate::dircopy) fn finish(&mut self) {
         if let Self::Terminal(terminal) = self {
             terminal.take_line_away();
             while !terminal.flush(A_WHILE) {}
@@ -103,7 +103,7 @@ impl Drop for Screen {
 
 /// A terminal, which nobody waits for unless it has very much to take.
 #[derive(Debug)]
-pub(super) struct Terminal {
+pub(in crate::dircopy) struct Terminal {
     tty: Tty,
     /// Whether it understands more than text and carriage returns.
     has_sequences: bool,

@@ -2,27 +2,32 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Instant;
 
 use anyhow::Context as _;
-use zcopy::Transfer;
 
 use super::archive::{Archive, Verify};
-use super::line;
+use super::event::Event;
 use super::lines::Lines;
-use super::name;
 use super::open_beneath;
-use super::record::{FileDigest, Record, Records};
-use super::report::{Counts, FileResult, Report, Streams, Verdict};
-use crate::digest::{Algorithm, Digest, Stream};
+use super::record::Records;
+use super::report::{Counts, FileResult, Report, ReportFormat, Streams};
+use super::total::Total;
 use crate::order::{Workshop, in_order};
-use crate::quote::quoted;
 use crate::{exit, outlet};
 
 pub use options::Options;
+pub(in crate::dircopy) use progress::Progress;
 
+use verifier::{Job, Verifier};
+
+mod hash_thread;
 mod options;
+mod progress;
+mod verifier;
 
 /// What came of verifying.
 ///
@@ -60,17 +65,20 @@ pub fn check(options: &Options) -> anyhow::Result<Outcome> {
 /// Verifies trees against their sum files, and says what came of it where the caller likes.
 ///
 /// For each file there is a line, in the order of the sum file, in `sha256sum`'s words: `NAME: OK`, `NAME: FAILED`, or
-/// `NAME: FAILED open or read`, with names [`quoted`] as `sha256sum` 9.12 does it. Of several trees the lines name the tree too. What else is
+/// `NAME: FAILED open or read`, with names [quoted](crate::quote::quoted) as `sha256sum` 9.12 does it. Of several trees the lines name the tree too. What else is
 /// the matter goes to `stderr`, with `sha256sum`'s warnings at the end of each tree.
 ///
-/// Without a [sum file](Options::hash_file) a tree is verified against the newest in it that was written completely, as
-/// its [name](name::Name) tells: one whose last line has no newline is passed over, which is said.
+/// Without a [list](Options::hash_file) every path that any manifest in the root of the tree knows is
+/// verified against its newest line. A manifest that is damaged is a failure.
 ///
 /// Paths in a sum file are relative to the tree. Here this is stricter than `sha256sum`: a path that is absolute, or leads out of the tree by
 /// `..` or by a symbolic link, is not opened, and neither is what is no regular file; they could not be read. And the
 /// name `-` is a file.
 ///
 /// Lines that are none are counted and change nothing else, unless there are no others.
+///
+/// With [`json`](Options::json) `stdout` gets objects instead of these lines. `stderr` gets the same
+/// messages.
 ///
 /// # Errors
 ///
@@ -109,8 +117,29 @@ pub fn check_into(
     stdout: &mut (dyn Write + Send),
     stderr: &mut (dyn Write + Send),
 ) -> anyhow::Result<Outcome> {
-    let nowhere = File::options().write(true).open("/dev/null");
-    let nowhere = nowhere.context("/dev/null")?;
+    let progress = Progress::default();
+    let checked = check_trees(options, stdout, stderr, &progress)?;
+    write_total(options, &checked.total, stdout, stderr)?;
+    Ok(checked.outcome)
+}
+
+/// The result of [`check_trees`].
+pub(in crate::dircopy) struct Checked {
+    pub(in crate::dircopy) outcome: Outcome,
+    pub(in crate::dircopy) total: Total,
+}
+
+/// Does what [`check_into`] does, except for the total at the end, and tells `progress` how far it
+/// is.
+pub(in crate::dircopy) fn check_trees(
+    options: &Options,
+    stdout: &mut (dyn Write + Send),
+    stderr: &mut (dyn Write + Send),
+    progress: &Progress,
+) -> anyhow::Result<Checked> {
+    let started = Instant::now();
+    let null = File::options().write(true).open("/dev/null");
+    let null = null.context("/dev/null")?;
     let mut streams = Streams { stdout, stderr };
     let here = [PathBuf::from(".")];
     let directories = match &options.directories[..] {
@@ -118,20 +147,83 @@ pub fn check_into(
         directories => directories,
     };
     let mut outcome = Outcome::Verified;
+    let mut counts = Counts::default();
+    let mut n_errors = 0;
     for directory in directories {
-        let tree = match Tree::open(directory, options, &mut streams) {
-            Ok(tree) => tree,
-            Err((file, error)) => {
-                streams.complain(&file, &error);
-                outcome = Outcome::Failed;
-                continue;
-            }
+        let mut complain = |(file, error): (PathBuf, io::Error), streams: &mut Streams<'_>| {
+            n_errors += 1;
+            complain_of_list(&file, &error, options.format, streams)
         };
-        if tree.verify(options, &nowhere, &mut streams)? == Outcome::Failed {
-            outcome = Outcome::Failed;
+        let checked = match Tree::open(directory, options) {
+            Ok(mut tree) => {
+                for damage in &mut tree.damaged {
+                    let damage = (damage.0.clone(), io::Error::other(damage.1.to_string()));
+                    complain(damage, &mut streams)?;
+                }
+                tree.verify(options, &null, progress, &mut streams, &mut counts)
+            }
+            Err(error) => Err(TreeError::Unreadable(error)),
+        };
+        match checked {
+            Ok(Outcome::Verified) => {}
+            Ok(Outcome::Failed) => outcome = Outcome::Failed,
+            Err(TreeError::Unreadable(error)) => {
+                complain(error, &mut streams)?;
+                outcome = Outcome::Failed;
+            }
+            Err(TreeError::Output(error)) => return Err(error).context("write error"),
         }
     }
-    Ok(outcome)
+    let total = Total::new(counts, n_errors, progress.bytes(), started.elapsed());
+    Ok(Checked { outcome, total })
+}
+
+/// Reports a tree or a list that cannot be read.
+fn complain_of_list(
+    file: &Path,
+    error: &io::Error,
+    format: ReportFormat,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<()> {
+    streams.complain(file, error);
+    if format == ReportFormat::Json {
+        let path = file.to_string_lossy();
+        let message = exit::worded(error);
+        let event = Event::Error { path, message };
+        let written = streams.stdout.write_all(event.line().as_bytes());
+        written.context("write error")?;
+    }
+    Ok(())
+}
+
+/// Writes the total, if the options ask for one.
+pub(in crate::dircopy) fn write_total(
+    options: &Options,
+    total: &Total,
+    stdout: &mut (dyn Write + Send),
+    stderr: &mut (dyn Write + Send),
+) -> anyhow::Result<()> {
+    if !options.has_summary {
+        return Ok(());
+    }
+    if options.format == ReportFormat::Json {
+        let line = Event::Summary(total).line();
+        stdout.write_all(line.as_bytes()).context("write error")?;
+    } else if options.has_total {
+        let mut streams = Streams { stdout, stderr };
+        for line in total.lines() {
+            streams.say(&line);
+        }
+    }
+    Ok(())
+}
+
+/// Why a tree could not be verified to its end.
+enum TreeError {
+    /// The tree or its list could not be read.
+    Unreadable((PathBuf, io::Error)),
+    /// Standard output takes nothing.
+    Output(io::Error),
 }
 
 /// A tree, and the digests that its files should have.
@@ -139,18 +231,14 @@ struct Tree<'a> {
     path: &'a Path,
     root: OwnedFd,
     list: List,
-    /// Whether some manifest cannot be believed. It has been said which.
-    is_damaged: bool,
+    /// Manifests that cannot be believed.
+    damaged: Vec<(PathBuf, io::Error)>,
 }
 
 /// Where the digests stand.
 enum List {
     /// In a file that was named.
-    File {
-        path: PathBuf,
-        lines: Lines<File>,
-        algorithm: Algorithm,
-    },
+    File { path: PathBuf, lines: Lines<File> },
     /// In the manifests of the tree.
     Records(Records),
 }
@@ -158,28 +246,17 @@ enum List {
 impl List {
     fn next(&mut self) -> io::Result<Option<Job>> {
         match self {
-            Self::File {
-                lines, algorithm, ..
-            } => Ok(lines.next()?.map(|line| Job::Line(line, *algorithm))),
+            Self::File { lines, .. } => Ok(lines.next()?.map(Job::Line)),
             Self::Records(records) => Ok(records.next()?.map(Job::Record)),
         }
     }
 }
 
-/// A file to be verified, or a line that names none.
-enum Job {
-    Line(Result<Vec<u8>, line::ParseLineError>, Algorithm),
-    Record(Record),
-}
-
 impl<'a> Tree<'a> {
     /// Opens both, or tells which of them cannot be opened.
-    fn open(
-        path: &'a Path,
-        options: &Options,
-        streams: &mut Streams<'_>,
-    ) -> Result<Self, (PathBuf, io::Error)> {
-        let root = open_beneath::directory(path).map_err(|error| (path.to_owned(), error))?;
+    fn open(path: &'a Path, options: &Options) -> Result<Self, (PathBuf, io::Error)> {
+        let of_path = |error| (path.to_owned(), error);
+        let root = open_beneath::directory(path).map_err(of_path)?;
         if let Some(file) = &options.hash_file {
             let opened = if file == Path::new("-") {
                 let stdin = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3);
@@ -187,51 +264,58 @@ impl<'a> Tree<'a> {
             } else {
                 File::open(file)
             };
-            let algorithm = options.hash.unwrap_or_else(|| name::algorithm_of(file));
-            let list = List::File {
-                path: file.clone(),
-                lines: Lines::of(opened.map_err(|error| (file.clone(), error))?),
-                algorithm,
-            };
             return Ok(Self {
                 path,
                 root,
-                list,
-                is_damaged: false,
+                list: List::File {
+                    path: file.clone(),
+                    lines: Lines::of(opened.map_err(|error| (file.clone(), error))?),
+                },
+                damaged: Vec::new(),
             });
         }
-        let of_path = |error| (path.to_owned(), error);
-        let archive = Archive::open(root.as_fd(), options.hash, Verify::All).map_err(of_path)?;
+        let none = || of_path(io::Error::other("no manifest found"));
+        let only = match options.hash {
+            None => None,
+            Some(hash) => Some(hash.to_algorithm().ok_or_else(none)?),
+        };
+        let archive = Archive::open(root.as_fd(), only, Verify::All).map_err(of_path)?;
         if archive.is_empty() {
-            return Err(of_path(io::Error::other("no manifest found")));
+            return Err(none());
         }
-        for (name, damage) in archive.damaged() {
-            let manifest = path.join(name.to_string());
-            let manifest = quoted(manifest.as_os_str());
-            streams.say(&format!("{manifest}: the manifest is damaged: {damage}"));
-        }
+        let damaged = archive.damaged().iter().map(|(name, damage)| {
+            let message = format!("the manifest is damaged: {damage}");
+            (path.join(name.to_string()), io::Error::other(message))
+        });
         Ok(Self {
             path,
             list: List::Records(archive.records().map_err(of_path)?),
-            is_damaged: !archive.damaged().is_empty(),
+            damaged: damaged.collect(),
             root,
         })
     }
 
-    /// Verifies every file that is listed.
+    /// Verifies every file that is listed, and adds the results to `total`.
     fn verify(
         mut self,
         options: &Options,
-        nowhere: &File,
+        null: &File,
+        progress: &Progress,
         streams: &mut Streams<'_>,
-    ) -> anyhow::Result<Outcome> {
-        let mut tally = Report {
+        total: &mut Counts,
+    ) -> Result<Outcome, TreeError> {
+        let mut report = Report {
             streams,
             directory: self.path,
             filter: options.filter,
+            format: options.format,
             names_directory: options.directories.len() > 1,
             counts: Counts::default(),
             lines: Vec::new(),
+        };
+        let list_path = match &self.list {
+            List::File { path, .. } => path.clone(),
+            List::Records(_) => self.path.to_owned(),
         };
         let mut broken = None;
         let list = &mut self.list;
@@ -242,82 +326,43 @@ impl<'a> Tree<'a> {
             })
         };
         let root = self.root.as_fd();
-        in_order(
-            options.n_threads,
-            Workshop {
+        let written = thread::scope(|scope| {
+            let list_path = &list_path;
+            let workshop = Workshop {
                 next,
-                start: || |job| verdict(job, root, nowhere),
+                start: || {
+                    let mut verifier = Verifier::new(root, null, options, progress, scope);
+                    move |job| verifier.verify(job, list_path)
+                },
                 weigh: FileResult::weight,
-                deliver: |due: &mut dyn Iterator<Item = FileResult>| tally.take(due),
-            },
-        )
-        .context("write error")?;
-        let counts = tally.counts;
-        let is_archive = matches!(self.list, List::Records(_));
-        let list = match &self.list {
-            List::File { path, .. } => path,
-            List::Records(_) => self.path,
-        };
+                deliver: |due: &mut dyn Iterator<Item = FileResult>| report.take(due),
+            };
+            in_order(options.n_threads, workshop)
+        });
+        let counts = report.counts;
+        total.add_all(&counts);
+        written.map_err(TreeError::Output)?;
         if let Some(error) = broken {
-            streams.complain(list, &error);
-            return Ok(Outcome::Failed);
+            return Err(TreeError::Unreadable((list_path, error)));
         }
-        if !counts.has_lines() && !is_archive {
-            let file = quoted(list.as_os_str());
-            streams.say(&format!(
-                "{file}: no properly formatted checksum lines found"
-            ));
-        } else if options.has_summary {
+        // An archive may be empty. Another list that names no file is a mistake.
+        let is_empty_archive = matches!(self.list, List::Records(_)) && counts.files() == 0;
+        if counts.files() == 0 && !is_empty_archive {
+            let error = io::Error::other("no properly formatted checksum lines found");
+            return Err(TreeError::Unreadable((list_path, error)));
+        }
+        if options.has_summary {
             for warning in counts.warnings() {
                 streams.say(&warning);
             }
         }
-        // An archive may be empty; another list that names no file is a mistake.
-        let is_verified = counts.is_success() || is_archive && !counts.has_lines();
-        Ok(if is_verified && !self.is_damaged {
+        let is_verified = counts.is_success() || is_empty_archive;
+        Ok(if is_verified && self.damaged.is_empty() {
             Outcome::Verified
         } else {
             Outcome::Failed
         })
     }
-}
-
-/// Verifies one file.
-fn verdict(job: Job, root: BorrowedFd<'_>, nowhere: &File) -> FileResult {
-    let (path, expected) = match job {
-        Job::Line(line, algorithm) => match line.and_then(|line| line::parse(&line)) {
-            Ok(line) => {
-                let algorithm = line.algorithm.unwrap_or(algorithm);
-                let digest = line.digest;
-                (line.path, FileDigest { algorithm, digest })
-            }
-            Err(_) => {
-                return FileResult {
-                    path: Vec::new(),
-                    verdict: Verdict::Malformed,
-                };
-            }
-        },
-        Job::Record(Record { path, file }) => (path, file),
-    };
-    let found =
-        open_beneath::open(root, &path).and_then(|file| digest(&file, expected.algorithm, nowhere));
-    FileResult {
-        path,
-        verdict: match found {
-            Ok(found) if found == expected.digest => Verdict::Matches,
-            Ok(_) => Verdict::Differs,
-            Err(error) => Verdict::Unreadable(error),
-        },
-    }
-}
-
-/// The digest of all that the file holds.
-pub(super) fn digest(file: &File, algorithm: Algorithm, nowhere: &File) -> io::Result<Digest> {
-    let mut stream = Stream::new(algorithm);
-    let transfer = Transfer::new(file, nowhere).inspect(|bytes| stream.update(bytes));
-    transfer.run().map_err(|error| exit::cause(&error))?;
-    Ok(stream.finish())
 }
 
 /// Standard output, at once.

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use super::checksum::{Checksum, ChecksumAlgorithm};
 use crate::digest::{Algorithm, Digest};
 
 /// What a line says.
@@ -19,6 +20,23 @@ pub struct Line {
     pub algorithm: Option<Algorithm>,
 }
 
+/// A line with a checksum of any kind that can be verified.
+///
+/// # Examples
+///
+/// See [`parse_any`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChecksumLine {
+    /// The checksum that the file should have.
+    pub checksum: Checksum,
+    /// The path of the file: its bytes as they are, with nothing escaped.
+    pub path: Vec<u8>,
+    /// Whether the path was escaped in the line, so that each backslash in `path` is meant.
+    pub is_escaped: bool,
+    /// The algorithm, if the line has a tag.
+    pub algorithm: Option<ChecksumAlgorithm>,
+}
+
 /// Why a line is none.
 ///
 /// # Examples
@@ -27,7 +45,7 @@ pub struct Line {
 /// use zcopy_cli::dircopy::manifest::line::parse;
 ///
 /// let error = parse(b"README.md").unwrap_err();
-/// assert_eq!(error.to_string(), "it does not begin with 64 hexadecimal digits");
+/// assert_eq!(error.to_string(), "it does not begin with the hexadecimal digits of a digest");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(transparent)]
@@ -36,14 +54,14 @@ pub struct ParseLineError(#[from] Fault);
 /// What is wrong with a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 enum Fault {
-    #[error("it does not begin with 64 hexadecimal digits")]
+    #[error("it does not begin with the hexadecimal digits of a digest")]
     NoDigest,
     #[error(
         "no two characters, a space and a space or an asterisk, divide the digest from the name"
     )]
     NoDivision,
     #[error(
-        "the parentheses around the name are not followed by an equals sign and 64 hexadecimal digits"
+        "the parentheses around the name are not followed by an equals sign and the digits of a digest"
     )]
     NoTaggedDigest,
     #[error("it names no file")]
@@ -132,6 +150,44 @@ pub fn write(digest: &Digest, path: &[u8], lines: &mut Vec<u8>) {
 /// assert_eq!(line.algorithm, Some(Algorithm::Blake3));
 /// ```
 pub fn parse(line: &[u8]) -> Result<Line, ParseLineError> {
+    let line = parse_any(line)?;
+    let algorithm = match line.algorithm {
+        None => None,
+        Some(ChecksumAlgorithm::Sha256) => Some(Algorithm::Sha256),
+        Some(ChecksumAlgorithm::Blake3) => Some(Algorithm::Blake3),
+        Some(_) => return Err(Fault::NoDigest.into()),
+    };
+    Ok(Line {
+        digest: line.checksum.to_digest().ok_or(Fault::NoDigest)?,
+        path: line.path,
+        algorithm,
+    })
+}
+
+/// Parses a line of any kind that [`parse`] understands, with a checksum of any algorithm.
+///
+/// A checksum without a tag has 32, 40, 64 or 128 digits. The tags are `MD5`, `SHA1`, `SHA256`,
+/// `SHA512`, `BLAKE3` and `XXH128`; and `SHA2-256` and `SHA2-512`, which OpenSSL 3 writes.
+///
+/// # Errors
+///
+/// The line has no such form.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy_cli::dircopy::manifest::checksum::ChecksumAlgorithm;
+/// use zcopy_cli::dircopy::manifest::line::parse_any;
+///
+/// let line = parse_any(b"MD5 (empty) = d41d8cd98f00b204e9800998ecf8427e\n").unwrap();
+/// assert_eq!(line.algorithm, Some(ChecksumAlgorithm::Md5));
+///
+/// let line = parse_any(b"d41d8cd98f00b204e9800998ecf8427e  a\\b\n").unwrap();
+/// assert_eq!((&line.path[..], line.is_escaped), (&b"a\\b"[..], false));
+/// assert_eq!(line.checksum.n_digits(), 32);
+/// assert_eq!(line.algorithm, None);
+/// ```
+pub fn parse_any(line: &[u8]) -> Result<ChecksumLine, ParseLineError> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let line = without_leading_blanks(line);
@@ -139,12 +195,12 @@ pub fn parse(line: &[u8]) -> Result<Line, ParseLineError> {
         Some(line) => (line, true),
         None => (line, false),
     };
-    let (algorithm, digest, name) = if let Some((algorithm, rest)) = tag(line) {
-        let (digest, name) = split_tagged(rest)?;
-        (Some(algorithm), digest, name)
+    let (algorithm, checksum, name) = if let Some((algorithm, rest)) = tag(line) {
+        let (checksum, name) = split_tagged(rest, algorithm.n_digits())?;
+        (Some(algorithm), checksum, name)
     } else {
-        let (digest, name) = split(line)?;
-        (None, digest, name)
+        let (checksum, name) = split(line)?;
+        (None, checksum, name)
     };
     let path = if is_escaped {
         unescape(name)?
@@ -154,51 +210,48 @@ pub fn parse(line: &[u8]) -> Result<Line, ParseLineError> {
     match path[..] {
         [] => Err(Fault::NoName.into()),
         _ if memchr::memchr(0, &path).is_some() => Err(Fault::NulInName.into()),
-        _ => Ok(Line {
-            digest,
+        _ => Ok(ChecksumLine {
+            checksum,
             path,
+            is_escaped,
             algorithm,
         }),
     }
 }
 
 /// The algorithm's name in front of a line, and what stands behind its parenthesis.
-fn tag(line: &[u8]) -> Option<(Algorithm, &[u8])> {
-    let (algorithm, rest) = if let Some(rest) = line.strip_prefix(b"SHA256") {
-        (Algorithm::Sha256, rest)
-    } else {
-        (Algorithm::Blake3, line.strip_prefix(b"BLAKE3")?)
-    };
+fn tag(line: &[u8]) -> Option<(ChecksumAlgorithm, &[u8])> {
+    let tag_end = line.iter().position(|byte| matches!(byte, b' ' | b'('))?;
+    let (tag, rest) = line.split_at(tag_end);
     let rest = rest.strip_prefix(b" ").unwrap_or(rest);
-    Some((algorithm, rest.strip_prefix(b"(")?))
+    Some((ChecksumAlgorithm::from_tag(tag)?, rest.strip_prefix(b"(")?))
 }
 
-/// The digest and the name of `NAME) = DIGEST`. The name may have parentheses of its own.
-fn split_tagged(rest: &[u8]) -> Result<(Digest, &[u8]), Fault> {
+/// Splits `NAME) = DIGEST` into both. The name may have parentheses of its own.
+fn split_tagged(rest: &[u8], n_digits: usize) -> Result<(Checksum, &[u8]), Fault> {
     let end = memchr::memrchr(b')', rest).ok_or(Fault::NoTaggedDigest)?;
     let behind = without_leading_blanks(&rest[end + 1..]);
     let digits = behind.strip_prefix(b"=").ok_or(Fault::NoTaggedDigest)?;
-    let digest = digest(without_leading_blanks(digits)).ok_or(Fault::NoTaggedDigest)?;
-    Ok((digest, &rest[..end]))
+    let digits = without_leading_blanks(digits);
+    let checksum = Checksum::from_digits(digits).filter(|_| digits.len() == n_digits);
+    Ok((checksum.ok_or(Fault::NoTaggedDigest)?, &rest[..end]))
 }
 
-/// The digest and the name of `DIGEST  NAME` or `DIGEST *NAME`.
-fn split(line: &[u8]) -> Result<(Digest, &[u8]), Fault> {
-    let (digits, rest) = line.split_at_checked(64).ok_or(Fault::NoDigest)?;
-    let digest = digest(digits).ok_or(Fault::NoDigest)?;
+/// Splits `DIGEST  NAME` or `DIGEST *NAME` into both.
+fn split(line: &[u8]) -> Result<(Checksum, &[u8]), Fault> {
+    let is_other = |byte: &u8| !byte.is_ascii_hexdigit();
+    let n_digits = line.iter().position(is_other).unwrap_or(line.len());
+    let (digits, rest) = line.split_at(n_digits);
+    let has_algorithm = |n_digits| {
+        let mut all = ChecksumAlgorithm::ALL.into_iter();
+        all.any(|algorithm| algorithm.n_digits() == n_digits)
+    };
+    let checksum = Checksum::from_digits(digits).filter(|_| has_algorithm(n_digits));
+    let checksum = checksum.ok_or(Fault::NoDigest)?;
     match rest {
-        [b' ' | b'\t', b' ' | b'*', name @ ..] => Ok((digest, name)),
+        [b' ' | b'\t', b' ' | b'*', name @ ..] => Ok((checksum, name)),
         _ => Err(Fault::NoDivision),
     }
-}
-
-/// The digest of exactly 64 digits.
-fn digest(digits: &[u8]) -> Option<Digest> {
-    if digits.len() != 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    let digits = str::from_utf8(digits).ok()?;
-    digits.to_ascii_lowercase().parse().ok()
 }
 
 fn without_leading_blanks(line: &[u8]) -> &[u8] {

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::io::{self, BufRead as _, BufReader, Read};
 
 use super::contents::Reader;
-use super::line;
+use super::line::{self, ChecksumLine};
 use super::spool::PieceReader;
 use crate::digest::{Algorithm, Digest};
 
@@ -22,6 +22,17 @@ pub(crate) struct Record {
     /// The path from the root.
     pub(crate) path: Vec<u8>,
     pub(crate) file: FileDigest,
+}
+
+impl From<Record> for ChecksumLine {
+    fn from(Record { path, file }: Record) -> Self {
+        Self {
+            checksum: file.digest.into(),
+            path,
+            is_escaped: true,
+            algorithm: Some(file.algorithm.into()),
+        }
+    }
 }
 
 /// Parses a line of a manifest into a record. `default` is the algorithm of lines that name none.

@@ -4,21 +4,38 @@ use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
+use std::time::Duration;
 
+use serde::Serialize;
+
+use super::checksum::ChecksumAlgorithm;
+use super::event::{Event, FileEvent, HashedEvent};
+use crate::dircopy::summary::{per_second, rate};
 use crate::exit;
+use crate::json::rounded;
 use crate::quote::quoted;
 
 /// What came of one line.
 #[derive(Debug)]
 pub(super) enum Verdict {
     /// The file has the digest.
-    Matches,
+    Matches(Hashed),
     /// It has another one.
-    Differs,
+    Differs(Hashed),
+    /// Nothing has its name.
+    Missing(io::Error),
     /// It could not be opened, or not be read to its end.
     Unreadable(io::Error),
     /// The line is none.
     Malformed,
+}
+
+/// How a file was read to its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hashed {
+    pub(super) algorithm: ChecksumAlgorithm,
+    pub(super) bytes: u64,
+    pub(super) elapsed: Duration,
 }
 
 /// What came of one line, and whose line it was.
@@ -65,12 +82,24 @@ pub(super) enum ReportFilter {
     Failures,
 }
 
+/// How results are written to standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReportFormat {
+    /// In `sha256sum`'s words.
+    Text,
+    /// The same, with how each file was read.
+    Verbose,
+    /// As objects in JSON.
+    Json,
+}
+
 /// Says what came of one sum file, and counts.
 pub(super) struct Report<'a, 'v> {
     pub(super) streams: &'a mut Streams<'v>,
     /// The tree, as it stands before the files' names in complaints.
     pub(super) directory: &'a Path,
     pub(super) filter: ReportFilter,
+    pub(super) format: ReportFormat,
     /// Whether it stands before the files' names everywhere, because there are several trees.
     pub(super) names_directory: bool,
     pub(super) counts: Counts,
@@ -79,10 +108,11 @@ pub(super) struct Report<'a, 'v> {
 }
 
 /// How many lines came to what.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Counts {
     matching: u64,
     differing: u64,
+    missing: u64,
     unreadable: u64,
     malformed: u64,
 }
@@ -96,38 +126,38 @@ impl Report<'_, '_> {
     pub(super) fn take(&mut self, all: &mut dyn Iterator<Item = FileResult>) -> io::Result<()> {
         for FileResult { path, verdict } in all {
             let path = Path::new(OsStr::from_bytes(&path));
-            match verdict {
-                Verdict::Matches => {
-                    self.counts.matching += 1;
-                    if self.filter == ReportFilter::Everything {
-                        self.list(path, "OK");
-                    }
-                }
-                Verdict::Differs => {
-                    self.counts.differing += 1;
-                    self.list(path, "FAILED");
-                }
-                Verdict::Unreadable(error) => {
-                    self.counts.unreadable += 1;
+            self.counts.add(&verdict);
+            match &verdict {
+                Verdict::Malformed => continue,
+                Verdict::Matches(_) if self.filter == ReportFilter::Failures => continue,
+                Verdict::Missing(error) | Verdict::Unreadable(error) => {
                     self.flush()?;
-                    self.complain(path, &error);
-                    self.list(path, "FAILED open or read");
+                    self.complain(path, error);
                 }
-                Verdict::Malformed => self.counts.malformed += 1,
+                Verdict::Matches(_) | Verdict::Differs(_) => {}
             }
+            self.list(path, &verdict);
         }
         self.flush()
     }
 
-    fn list(&mut self, path: &Path, verdict: &str) {
+    /// Adds what came of a file to what is going to be said.
+    fn list(&mut self, path: &Path, verdict: &Verdict) {
+        let line = match self.format {
+            ReportFormat::Text => self.text(path, verdict, ""),
+            ReportFormat::Verbose => self.text(path, verdict, &verdict.details()),
+            ReportFormat::Json => Event::File(verdict.event(self.directory, path)).line(),
+        };
+        self.lines.extend_from_slice(line.as_bytes());
+    }
+
+    fn text(&self, path: &Path, verdict: &Verdict, details: &str) -> String {
         let name = if self.names_directory {
             quoted(self.directory.join(path).as_os_str())
         } else {
             quoted(path.as_os_str())
         };
-        for part in [&name, ": ", verdict, "\n"] {
-            self.lines.extend_from_slice(part.as_bytes());
-        }
+        format!("{name}: {}{details}\n", verdict.words())
     }
 
     fn complain(&mut self, path: &Path, error: &io::Error) {
@@ -147,15 +177,103 @@ impl Report<'_, '_> {
     }
 }
 
+impl Verdict {
+    /// What `sha256sum` says.
+    fn words(&self) -> &'static str {
+        match self {
+            Self::Matches(_) => "OK",
+            Self::Differs(_) => "FAILED",
+            Self::Missing(_) | Self::Unreadable(_) => "FAILED open or read",
+            // It has no line.
+            Self::Malformed => "",
+        }
+    }
+
+    /// The algorithm, the size and the rate of a file that was read to its end.
+    fn details(&self) -> String {
+        let (Self::Matches(hashed) | Self::Differs(hashed)) = self else {
+            return String::new();
+        };
+        let Hashed {
+            algorithm,
+            bytes,
+            elapsed,
+        } = hashed;
+        let rate = rate(per_second(*bytes, *elapsed));
+        let plural = if *bytes == 1 { "" } else { "s" };
+        format!(" ({}, {bytes} byte{plural}, {rate})", algorithm.name())
+    }
+
+    fn event<'a>(&self, tree: &'a Path, path: &'a Path) -> FileEvent<'a> {
+        let (result, hashed, error) = match self {
+            Self::Matches(hashed) => ("ok", Some(hashed), None),
+            Self::Differs(hashed) => ("differs", Some(hashed), None),
+            Self::Missing(error) => ("missing", None, Some(error)),
+            Self::Unreadable(error) => ("unreadable", None, Some(error)),
+            // It has no event.
+            Self::Malformed => ("", None, None),
+        };
+        FileEvent {
+            tree: tree.to_string_lossy(),
+            path: path.to_string_lossy(),
+            result,
+            hashed: hashed.map(|hashed| HashedEvent {
+                algorithm: hashed.algorithm.name(),
+                bytes: hashed.bytes,
+                seconds: rounded(hashed.elapsed.as_secs_f64()),
+            }),
+            message: error.map(|error| exit::worded(error)),
+        }
+    }
+}
+
 impl Counts {
-    /// Whether some line was one.
-    pub(super) fn has_lines(&self) -> bool {
-        self.matching + self.differing + self.unreadable > 0
+    fn add(&mut self, verdict: &Verdict) {
+        *match verdict {
+            Verdict::Matches(_) => &mut self.matching,
+            Verdict::Differs(_) => &mut self.differing,
+            Verdict::Missing(_) => &mut self.missing,
+            Verdict::Unreadable(_) => &mut self.unreadable,
+            Verdict::Malformed => &mut self.malformed,
+        } += 1;
+    }
+
+    /// Adds the counts of another tree.
+    pub(super) fn add_all(&mut self, other: &Self) {
+        self.matching += other.matching;
+        self.differing += other.differing;
+        self.missing += other.missing;
+        self.unreadable += other.unreadable;
+        self.malformed += other.malformed;
+    }
+
+    /// The files that were listed.
+    pub(super) fn files(&self) -> u64 {
+        self.matching + self.failed()
+    }
+
+    /// The files without the listed digest.
+    pub(super) fn failed(&self) -> u64 {
+        self.differing + self.missing + self.unreadable
     }
 
     /// Whether all files have their digests, and there was one.
     pub(super) fn is_success(&self) -> bool {
-        self.matching > 0 && self.differing == 0 && self.unreadable == 0
+        self.matching > 0 && self.failed() == 0
+    }
+
+    /// The number of files with each result.
+    pub(super) fn words(&self) -> String {
+        let Self {
+            matching,
+            differing,
+            missing,
+            unreadable,
+            ..
+        } = self;
+        format!(
+            "{matching} matching, {differing} differing, {missing} missing, {unreadable} unreadable"
+        )
     }
 
     /// What there is to warn of at the end.
@@ -164,7 +282,8 @@ impl Counts {
             1 => "line is improperly formatted",
             _ => "lines are improperly formatted",
         };
-        let unreadable = match self.unreadable {
+        let n_unreadable = self.missing + self.unreadable;
+        let unreadable = match n_unreadable {
             1 => "listed file could not be read",
             _ => "listed files could not be read",
         };
@@ -174,12 +293,23 @@ impl Counts {
         };
         [
             (self.malformed, malformed),
-            (self.unreadable, unreadable),
+            (n_unreadable, unreadable),
             (self.differing, differing),
         ]
         .into_iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("WARNING: {count} {what}"))
         .collect()
+    }
+
+    #[cfg(test)]
+    pub(super) fn example([matching, differing, missing, unreadable, malformed]: [u64; 5]) -> Self {
+        Self {
+            matching,
+            differing,
+            missing,
+            unreadable,
+            malformed,
+        }
     }
 }

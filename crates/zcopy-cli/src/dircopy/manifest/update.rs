@@ -10,9 +10,9 @@ use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
 use super::archive::Archive;
+use super::hash_file::hash_file;
 use super::metadata::Header;
 use super::name::Name;
-use super::open_beneath;
 use super::record::{FileDigest, Record, Records};
 use super::write::Writer;
 use crate::digest::Algorithm;
@@ -176,13 +176,10 @@ impl<'a> Update<'a> {
         let Some(path) = accepted.pop_first() else {
             return Ok(());
         };
-        let opened = open_beneath::open(*root, &path);
-        let digest = opened.and_then(|file| super::check::digest(&file, *algorithm, null));
-        match digest {
-            Ok(digest) => {
+        match hash_file(*root, &path, *algorithm, null) {
+            Ok(file) => {
                 self.has_changed = true;
-                let algorithm = *algorithm;
-                self.writers.add(&path, FileDigest { algorithm, digest })
+                self.writers.add(&path, file)
             }
             Err(error) => {
                 self.failures.push((path, error));

@@ -117,7 +117,7 @@ fn more_threads_than_there_are_descriptors_for_verify_all_the_same() {
     let check = zc_dircopy();
     shell.args(["-c", "ulimit -n 40; exec \"$0\" \"$@\""]);
     shell.arg(check.get_program());
-    shell.args(["--check", "--jobs=1000", "--silent"]);
+    shell.args(["--check", "--jobs=1000", "--quiet"]);
     run(shell.arg(trees.copy())).is_quiet();
 }
 

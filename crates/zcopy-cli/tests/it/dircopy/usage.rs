@@ -53,7 +53,14 @@ fn bad_usage_ends_with_2_and_refers_to_the_help() {
 
 #[test]
 fn options_of_the_check_need_it() {
-    for option in ["--silent", "--no-summary", "--hash-file=f"] {
+    for option in [
+        "--silent",
+        "--no-summary",
+        "--hash-file=f",
+        "--no-convert-paths",
+        "--verbose",
+        "--hash=xxh128",
+    ] {
         told(&[option, "src", "dst"]).ended_with(2);
     }
 }
@@ -62,11 +69,17 @@ fn options_of_the_check_need_it() {
 fn options_of_a_copy_are_refused_by_the_check() {
     use clap::CommandFactory as _;
 
-    const BOTH: [&str; 7] = [
+    const BOTH: [&str; 13] = [
         "check",
         "hash_file",
+        "no_convert_paths",
         "silent",
         "no_summary",
+        "verbose",
+        "quiet",
+        "json",
+        "queue_size",
+        "block_size",
         "hash",
         "jobs",
         "paths",

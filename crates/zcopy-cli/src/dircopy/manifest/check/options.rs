@@ -4,10 +4,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread;
 
-use crate::digest::Algorithm;
-#[cfg(doc)]
-use crate::dircopy::manifest::name::algorithm_of;
-use crate::dircopy::manifest::report::ReportFilter;
+use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
+use crate::dircopy::manifest::report::{ReportFilter, ReportFormat};
 
 /// What to verify, and what to say of it.
 ///
@@ -16,13 +14,19 @@ use crate::dircopy::manifest::report::ReportFilter;
 /// See [`check_into`](super::check_into).
 #[derive(Clone, Debug)]
 #[must_use = "nothing is verified until it is given to check"]
+#[allow(clippy::struct_excessive_bools, reason = "one for each switch")]
 pub struct Options {
     pub(super) directories: Vec<PathBuf>,
     pub(super) hash_file: Option<PathBuf>,
-    pub(super) hash: Option<Algorithm>,
+    pub(super) hash: Option<ChecksumAlgorithm>,
+    pub(super) converts_paths: bool,
     pub(super) filter: ReportFilter,
+    pub(super) format: ReportFormat,
     pub(super) has_summary: bool,
+    pub(super) has_total: bool,
     pub(super) n_threads: usize,
+    pub(super) block_size: Option<NonZeroUsize>,
+    pub(super) queue_size: Option<NonZeroUsize>,
 }
 
 impl Options {
@@ -36,9 +40,14 @@ impl Options {
             directories: Vec::new(),
             hash_file: None,
             hash: None,
+            converts_paths: true,
             filter: ReportFilter::Everything,
+            format: ReportFormat::Text,
             has_summary: true,
+            has_total: false,
             n_threads: thread::available_parallelism().map_or(1, NonZeroUsize::get),
+            block_size: None,
+            queue_size: None,
         }
     }
 
@@ -62,8 +71,10 @@ impl Options {
         self
     }
 
-    /// By which algorithm digests are whose lines do not tell. Without it the [name](algorithm_of) of the sum file does. Sum files
-    /// that are called after the other algorithm are not looked for.
+    /// Sets the algorithm of the lines without a tag. Lines with a different number of digits are
+    /// improperly formatted then. By default the number of digits and the name of the sum file
+    /// [tell](ChecksumAlgorithm::from_list). In the trees only sum files of this algorithm are
+    /// looked for.
     ///
     /// # Examples
     ///
@@ -84,8 +95,35 @@ impl Options {
     /// assert_eq!(outcome, Outcome::Verified);
     /// # Ok::<(), anyhow::Error>(())
     /// ```
-    pub fn hash(mut self, algorithm: Algorithm) -> Self {
-        self.hash = Some(algorithm);
+    pub fn hash(mut self, algorithm: impl Into<ChecksumAlgorithm>) -> Self {
+        self.hash = Some(algorithm.into());
+        self
+    }
+
+    /// Whether a path with backslashes, in a line without escapes, is tried with slashes in their
+    /// place if it does not exist as it stands. Lists from Windows have such paths. Default: yes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy_cli::dircopy::manifest::check::{Options, Outcome, check_into};
+    ///
+    /// let tree = tempfile::tempdir()?;
+    /// std::fs::create_dir(tree.path().join("dir"))?;
+    /// std::fs::write(tree.path().join("dir/empty"), "")?;
+    /// let line = "d41d8cd98f00b204e9800998ecf8427e  dir\\empty\n";
+    /// std::fs::write(tree.path().join("md5sums"), line)?;
+    ///
+    /// let options = Options::new().directory(tree.path()).hash_file(tree.path().join("md5sums"));
+    /// let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    /// let outcome = check_into(&options, &mut stdout, &mut stderr)?;
+    /// assert_eq!(outcome, Outcome::Verified);
+    /// let outcome = check_into(&options.convert_paths(false), &mut stdout, &mut stderr)?;
+    /// assert_eq!(outcome, Outcome::Failed);
+    /// # Ok::<(), anyhow::Error>(())
+    /// ```
+    pub fn convert_paths(mut self, convert_paths: bool) -> Self {
+        self.converts_paths = convert_paths;
         self
     }
 
@@ -103,13 +141,118 @@ impl Options {
         self
     }
 
-    /// Whether it is told at the end how many lines came to what. Default: yes.
+    /// Adds to the line of each file the algorithm, the number of bytes and the rate. Default: no.
+    ///
+    /// # Examples
+    ///
+    /// See [`check_into`](super::check_into).
+    pub fn verbose(mut self, verbose: bool) -> Self {
+        self.format = if verbose {
+            ReportFormat::Verbose
+        } else {
+            ReportFormat::Text
+        };
+        self
+    }
+
+    /// Writes JSON objects to standard output, one a line, instead of text: an event `file` for
+    /// each file, `error` for each tree or list that could not be read, and `summary` at the end.
+    /// This overrides [`verbose`](Self::verbose).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy_cli::dircopy::manifest::check::{Options, check_into};
+    ///
+    /// let tree = tempfile::tempdir()?;
+    /// std::fs::write(tree.path().join("sums"), "d41d8cd98f00b204e9800998ecf8427e  a\n")?;
+    ///
+    /// let options = Options::new().directory(tree.path()).hash_file(tree.path().join("sums"));
+    /// let mut stdout = Vec::new();
+    /// let _ = check_into(&options.json(true), &mut stdout, &mut std::io::sink())?;
+    /// let stdout = String::from_utf8(stdout)?;
+    /// let lines: Vec<&str> = stdout.lines().collect();
+    /// assert!(lines[0].starts_with(r#"{"event":"file","#) && lines[0].contains(r#""missing""#));
+    /// assert!(lines[1].starts_with(r#"{"event":"summary","files":1,"#));
+    /// # Ok::<(), anyhow::Error>(())
+    /// ```
+    pub fn json(mut self, json: bool) -> Self {
+        self.format = if json {
+            ReportFormat::Json
+        } else {
+            ReportFormat::Text
+        };
+        self
+    }
+
+    /// Whether the warnings and the [total](Self::total) are written at the end. Default: yes.
     ///
     /// # Examples
     ///
     /// See [`check_into`](super::check_into).
     pub fn summary(mut self, summary: bool) -> Self {
         self.has_summary = summary;
+        self
+    }
+
+    /// Whether standard error gets a total at the end: files, bytes, time, rate and results.
+    /// Default: no.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy_cli::dircopy::manifest::check::{Options, check_into};
+    ///
+    /// let tree = tempfile::tempdir()?;
+    /// std::fs::write(tree.path().join("a"), "")?;
+    /// std::fs::write(tree.path().join("sums"), "d41d8cd98f00b204e9800998ecf8427e  a\n")?;
+    ///
+    /// let options = Options::new().directory(tree.path()).hash_file(tree.path().join("sums"));
+    /// let mut stderr = Vec::new();
+    /// let _ = check_into(&options.total(true), &mut std::io::sink(), &mut stderr)?;
+    /// let stderr = String::from_utf8(stderr)?;
+    /// assert!(stderr.contains(": 1 file, 0 bytes in "));
+    /// assert!(stderr.ends_with(": 1 matching, 0 differing, 0 missing, 0 unreadable\n"));
+    /// # Ok::<(), anyhow::Error>(())
+    /// ```
+    pub fn total(mut self, total: bool) -> Self {
+        self.has_total = total;
+        self
+    }
+
+    /// How many bytes each thread reads at once. Default: as many as suits the file.
+    ///
+    /// # Examples
+    ///
+    /// See [`queue_size`](Self::queue_size).
+    pub fn block_size(mut self, block_size: NonZeroUsize) -> Self {
+        self.block_size = Some(block_size);
+        self
+    }
+
+    /// Hashes each file of 256 KiB and more in a thread beside the one that reads it. This many
+    /// blocks may wait between the two. By default the thread that reads a file hashes it too.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::num::NonZeroUsize;
+    /// use zcopy_cli::dircopy::manifest::check::{Options, Outcome, check_into};
+    ///
+    /// let tree = tempfile::tempdir()?;
+    /// std::fs::write(tree.path().join("zeros"), vec![0; 1 << 20])?;
+    /// let line = "b6d81b360a5672d80c27430f39153e2c  zeros\n";
+    /// std::fs::write(tree.path().join("sums"), line)?;
+    ///
+    /// let options = Options::new().directory(tree.path()).hash_file(tree.path().join("sums"));
+    /// let options = options.queue_size(NonZeroUsize::new(4).unwrap());
+    /// let options = options.block_size(NonZeroUsize::new(64 << 10).unwrap());
+    /// let outcome = check_into(&options, &mut std::io::sink(), &mut std::io::sink())?;
+    /// assert_eq!(outcome, Outcome::Verified);
+    /// # Ok::<(), anyhow::Error>(())
+    /// ```
+    pub fn queue_size(mut self, queue_size: NonZeroUsize) -> Self {
+        self.queue_size = Some(queue_size);
         self
     }
 

@@ -72,16 +72,23 @@ fn what_is_no_line_is_refused_with_the_reason() {
         (b"\n", Fault::NoDigest),
         (b"\\", Fault::NoDigest),
         (b"name", Fault::NoDigest),
-        (b"0D  name", Fault::NoDivision),
+        (b"0D  name", Fault::NoDigest),
+        (b"d41d8cd98f00b204e9800998ecf8427e  name", Fault::NoDigest),
+        (
+            b"XXH128 (name) = d41d8cd98f00b204e9800998ecf8427e",
+            Fault::NoDigest,
+        ),
+        (b"XXH128 (name) = D", Fault::NoTaggedDigest),
         (b"gD  name", Fault::NoDigest),
         (b"\\\\D  name", Fault::NoDigest),
-        (b"SHA512 (name) = D", Fault::NoDigest),
+        (b"SHA512 (name) = D", Fault::NoTaggedDigest),
+        (b"SHA384 (name) = D", Fault::NoDigest),
         (b"SHA256", Fault::NoDigest),
         (b"SHA256  (name) = D", Fault::NoDigest),
         (b"D", Fault::NoDivision),
         (b"D ", Fault::NoDivision),
         (b"D name", Fault::NoDivision),
-        (b"DD  name", Fault::NoDivision),
+        (b"DD  name", Fault::NoDigest),
         (b"D  ", Fault::NoName),
         (b"D *\r\n", Fault::NoName),
         (b"SHA256 () = D", Fault::NoName),
@@ -97,7 +104,6 @@ fn what_is_no_line_is_refused_with_the_reason() {
         (b"D  a\0b", Fault::NulInName),
     ] {
         let shown = line.escape_ascii();
-        // A digest that is one digit too long is a digest and a name without a division.
         assert_eq!(parsed(line), Err(ParseLineError(fault)), "{shown}");
     }
 }
@@ -107,6 +113,52 @@ fn a_file_called_as_standard_input_is_named_by_its_place() {
     let mut line = Vec::new();
     write(&empty(), b"-", &mut line);
     assert_eq!(line, format!("{DIGITS}  ./-\n").as_bytes());
+}
+
+#[test]
+fn a_line_may_hold_a_checksum_of_any_algorithm() {
+    for algorithm in ChecksumAlgorithm::ALL {
+        let digits = "0Ab".repeat(43)[..algorithm.n_digits()].to_owned();
+        let expected = ChecksumLine {
+            checksum: Checksum::from_digits(digits.as_bytes()).unwrap(),
+            path: b"a\\b".to_vec(),
+            is_escaped: false,
+            algorithm: None,
+        };
+        let line = format!("{digits}  a\\b\n");
+        assert_eq!(parse_any(line.as_bytes()), Ok(expected.clone()));
+        let line = format!("\\{digits} *a\\\\b\n");
+        let is_escaped = true;
+        let escaped = ChecksumLine {
+            is_escaped,
+            ..expected.clone()
+        };
+        assert_eq!(parse_any(line.as_bytes()), Ok(escaped));
+        let tag = algorithm.name().to_uppercase();
+        let tagged = ChecksumLine {
+            algorithm: Some(algorithm),
+            ..expected
+        };
+        for line in [
+            format!("{tag} (a\\b) = {digits}\n"),
+            format!("{tag}(a\\b)= {digits}"),
+        ] {
+            assert_eq!(parse_any(line.as_bytes()), Ok(tagged.clone()), "{line}");
+        }
+        // A tag with the digits of another algorithm makes no line.
+        let line = format!("{tag} (a) = {digits}00");
+        assert_eq!(
+            parse_any(line.as_bytes()),
+            Err(ParseLineError(Fault::NoTaggedDigest))
+        );
+    }
+}
+
+#[test]
+fn openssl_3_has_names_of_its_own_for_sha_2() {
+    let line = format!("SHA2-256(name)= {DIGITS}");
+    let line = parse_any(line.as_bytes()).unwrap();
+    assert_eq!(line.algorithm, Some(ChecksumAlgorithm::Sha256));
 }
 
 proptest! {

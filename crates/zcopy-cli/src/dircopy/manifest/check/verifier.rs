@@ -1,0 +1,187 @@
+//! Verifies the file that one line names.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::thread::Scope;
+use std::time::Instant;
+
+use rustix::io::Errno;
+use zcopy::Transfer;
+
+use super::Options;
+use super::hash_thread::HashThread;
+use super::progress::Progress;
+use crate::dircopy::manifest::checksum::{Checksum, ChecksumAlgorithm, Hasher};
+use crate::dircopy::manifest::line::{self, ChecksumLine, ParseLineError};
+use crate::dircopy::manifest::open_beneath;
+use crate::dircopy::manifest::record::Record;
+use crate::dircopy::manifest::report::{FileResult, Hashed, Verdict};
+use crate::exit;
+
+/// Shorter files are hashed by the thread that reads them: 256 KiB take less time than to wake
+/// another thread.
+const SHORT: u64 = 256 << 10;
+
+/// A file to be verified, or a line that names none.
+#[derive(Debug)]
+pub(super) enum Job {
+    Line(Result<Vec<u8>, ParseLineError>),
+    Record(Record),
+}
+
+/// Verifies files of one tree, one at a time. Each thread has its own.
+#[derive(Debug)]
+pub(super) struct Verifier<'a> {
+    root: BorrowedFd<'a>,
+    /// `/dev/null`, opened for writing.
+    null: &'a File,
+    options: &'a Options,
+    progress: &'a Progress,
+    hash_thread: Option<HashThread>,
+}
+
+impl<'a> Verifier<'a> {
+    /// A verifier of the tree at `root`. If there is to be a queue, a thread in `scope` hashes.
+    pub(super) fn new<'scope>(
+        root: BorrowedFd<'a>,
+        null: &'a File,
+        options: &'a Options,
+        progress: &'a Progress,
+        scope: &'scope Scope<'scope, '_>,
+    ) -> Self {
+        let queue_size = options.queue_size;
+        Self {
+            root,
+            null,
+            options,
+            progress,
+            hash_thread: queue_size.and_then(|size| HashThread::start(scope, size.get())),
+        }
+    }
+
+    /// Verifies the file that a record or a line of `list` names.
+    pub(super) fn verify(&mut self, job: Job, list: &Path) -> FileResult {
+        let line = match job {
+            Job::Line(line) => line.and_then(|line| line::parse_any(&line)).ok(),
+            Job::Record(record) => Some(record.into()),
+        };
+        let line = line.and_then(|line| {
+            let algorithm = self.algorithm(&line, list)?;
+            Some((line, algorithm))
+        });
+        let Some((line, algorithm)) = line else {
+            return FileResult {
+                path: Vec::new(),
+                verdict: Verdict::Malformed,
+            };
+        };
+        let started = Instant::now();
+        let verdict = match self.open(&line) {
+            Err(error) if is_missing(&error) => Verdict::Missing(error),
+            Err(error) => Verdict::Unreadable(error),
+            Ok(file) => match self.checksum(&file, algorithm) {
+                Err(error) => Verdict::Unreadable(error),
+                Ok((found, bytes)) => {
+                    let hashed = Hashed {
+                        algorithm,
+                        bytes,
+                        elapsed: started.elapsed(),
+                    };
+                    if found == line.checksum {
+                        Verdict::Matches(hashed)
+                    } else {
+                        Verdict::Differs(hashed)
+                    }
+                }
+            },
+        };
+        self.progress
+            .add_file(matches!(verdict, Verdict::Matches(_)));
+        FileResult {
+            path: line.path,
+            verdict,
+        }
+    }
+
+    /// The algorithm of a line: its tag's, or the one that was asked for, or what the list tells.
+    /// `None` if the checksum has another number of digits.
+    fn algorithm(&self, line: &ChecksumLine, list: &Path) -> Option<ChecksumAlgorithm> {
+        let n_digits = line.checksum.n_digits();
+        let algorithm = line.algorithm.or(self.options.hash);
+        match algorithm {
+            None => ChecksumAlgorithm::from_list(list, n_digits),
+            Some(algorithm) => (algorithm.n_digits() == n_digits).then_some(algorithm),
+        }
+    }
+
+    /// Opens the file that a line names. If there is none, each backslash in an unescaped path may
+    /// have been meant as a slash.
+    fn open(&self, line: &ChecksumLine) -> io::Result<File> {
+        let missing = match open_beneath::open(self.root, &line.path) {
+            Err(error) if is_missing(&error) => error,
+            opened => return opened,
+        };
+        let is_candidate = self.options.converts_paths && !line.is_escaped;
+        if !is_candidate || !line.path.contains(&b'\\') {
+            return Err(missing);
+        }
+        let mut path = line.path.clone();
+        for byte in &mut path {
+            if *byte == b'\\' {
+                *byte = b'/';
+            }
+        }
+        match open_beneath::open(self.root, &path) {
+            Err(error) if is_missing(&error) => Err(missing),
+            opened => opened,
+        }
+    }
+
+    /// Reads the file: its checksum, and the number of its bytes.
+    fn checksum(
+        &mut self,
+        file: &File,
+        algorithm: ChecksumAlgorithm,
+    ) -> io::Result<(Checksum, u64)> {
+        let mut transfer = Transfer::new(file, self.null);
+        if let Some(block_size) = self.options.block_size {
+            transfer = transfer.buffer_size(block_size.get());
+        }
+        let progress = self.progress;
+        let mut bytes = 0;
+        let mut count = |block: &[u8]| {
+            bytes += block.len() as u64;
+            progress.add_bytes(block.len());
+        };
+        let checksum = match &mut self.hash_thread {
+            Some(thread) if file.metadata().is_ok_and(|facts| facts.len() >= SHORT) => {
+                thread.begin(algorithm);
+                let transfer = transfer.inspect(|block| {
+                    thread.push(block);
+                    count(block);
+                });
+                transfer.run().map_err(|error| exit::cause(&error))?;
+                let exited = || io::Error::other("the hashing thread has exited");
+                thread.finish().ok_or_else(exited)?
+            }
+            _ => {
+                let mut hasher = Hasher::new(algorithm);
+                let transfer = transfer.inspect(|block| {
+                    hasher.update(block);
+                    count(block);
+                });
+                transfer.run().map_err(|error| exit::cause(&error))?;
+                hasher.finish()
+            }
+        };
+        Ok((checksum, bytes))
+    }
+}
+
+/// Whether nothing has the name that was to be opened.
+fn is_missing(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(errno, Some(Errno::NOENT | Errno::NOTDIR))
+}

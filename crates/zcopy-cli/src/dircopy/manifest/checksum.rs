@@ -1,0 +1,351 @@
+//! Checksums of every kind that a manifest may list.
+//!
+//! `zc-dircopy` itself writes SHA-256 and BLAKE3, which [`crate::digest`] makes. Lists that other
+//! programs wrote may hold any of these.
+
+use std::fmt;
+use std::path::Path;
+
+use md5::Digest as _;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::name;
+use crate::digest::{Algorithm, Digest, Stream};
+
+/// An algorithm whose checksums can be verified.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy_cli::digest::Algorithm;
+/// use zcopy_cli::dircopy::manifest::checksum::ChecksumAlgorithm;
+///
+/// assert_eq!(ChecksumAlgorithm::from(Algorithm::Sha256), ChecksumAlgorithm::Sha256);
+/// assert_eq!(ChecksumAlgorithm::Sha512.n_digits(), 128);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ChecksumAlgorithm {
+    /// `md5sum`
+    Md5,
+    /// `sha1sum`
+    Sha1,
+    /// `sha256sum`
+    Sha256,
+    /// `sha512sum`
+    Sha512,
+    /// `b3sum`
+    Blake3,
+    /// `xxh128sum`: XXH3 of 128 bits
+    Xxh128,
+}
+
+impl ChecksumAlgorithm {
+    /// All algorithms.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy_cli::dircopy::manifest::checksum::ChecksumAlgorithm;
+    ///
+    /// assert_eq!(ChecksumAlgorithm::ALL.len(), 6);
+    /// ```
+    pub const ALL: [Self; 6] = [
+        Self::Md5,
+        Self::Sha1,
+        Self::Sha256,
+        Self::Sha512,
+        Self::Blake3,
+        Self::Xxh128,
+    ];
+
+    /// The number of hexadecimal digits in a checksum.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy_cli::dircopy::manifest::checksum::ChecksumAlgorithm;
+    ///
+    /// assert_eq!(ChecksumAlgorithm::Md5.n_digits(), 32);
+    /// ```
+    #[must_use]
+    pub fn n_digits(self) -> usize {
+        match self {
+            Self::Md5 | Self::Xxh128 => 32,
+            Self::Sha1 => 40,
+            Self::Sha256 | Self::Blake3 => 64,
+            Self::Sha512 => 128,
+        }
+    }
+
+    /// The name in lower case, as `--hash` takes it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy_cli::dircopy::manifest::checksum::ChecksumAlgorithm;
+    ///
+    /// assert_eq!(ChecksumAlgorithm::Xxh128.name(), "xxh128");
+    /// ```
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Md5 => "md5",
+            Self::Sha1 => "sha1",
+            Self::Sha256 => "sha256",
+            Self::Sha512 => "sha512",
+            Self::Blake3 => "blake3",
+            Self::Xxh128 => "xxh128",
+        }
+    }
+
+    /// The algorithm that a tag names: as `--tag` of the coreutils writes it, or OpenSSL 3.
+    /// The same algorithm, if manifests are written with it.
+    pub(super) fn to_algorithm(self) -> Option<Algorithm> {
+        match self {
+            Self::Sha256 => Some(Algorithm::Sha256),
+            Self::Blake3 => Some(Algorithm::Blake3),
+            _ => None,
+        }
+    }
+
+    pub(super) fn from_tag(tag: &[u8]) -> Option<Self> {
+        match tag {
+            b"MD5" => Some(Self::Md5),
+            b"SHA1" => Some(Self::Sha1),
+            b"SHA256" | b"SHA2-256" => Some(Self::Sha256),
+            b"SHA512" | b"SHA2-512" => Some(Self::Sha512),
+            b"BLAKE3" => Some(Self::Blake3),
+            b"XXH128" => Some(Self::Xxh128),
+            _ => None,
+        }
+    }
+
+    /// The algorithm of an untagged checksum, as the list's file name and the number of digits
+    /// tell it. A list may hold checksums of several lengths.
+    ///
+    /// Of 32 digits, a name that mentions XXH128 decides against MD5. Of 64 digits,
+    /// [`name::algorithm_of`] decides between SHA-256 and BLAKE3.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy_cli::dircopy::manifest::checksum::ChecksumAlgorithm;
+    ///
+    /// let of = |name: &str, n_digits| ChecksumAlgorithm::from_list(name.as_ref(), n_digits);
+    /// assert_eq!(of("MD5SUMS", 32), Some(ChecksumAlgorithm::Md5));
+    /// assert_eq!(of("card.xxh128", 32), Some(ChecksumAlgorithm::Xxh128));
+    /// assert_eq!(of("checksums", 40), Some(ChecksumAlgorithm::Sha1));
+    /// assert_eq!(of("checksums", 33), None);
+    /// ```
+    #[must_use]
+    pub fn from_list(list: &Path, n_digits: usize) -> Option<Self> {
+        match n_digits {
+            32 => {
+                let name = list.file_name().unwrap_or_default();
+                let name = name.to_string_lossy().to_ascii_lowercase();
+                if name.contains("xxh128") || name.contains("xxh3") {
+                    Some(Self::Xxh128)
+                } else {
+                    Some(Self::Md5)
+                }
+            }
+            40 => Some(Self::Sha1),
+            64 => Some(name::algorithm_of(list).into()),
+            128 => Some(Self::Sha512),
+            _ => None,
+        }
+    }
+}
+
+impl From<Algorithm> for ChecksumAlgorithm {
+    fn from(algorithm: Algorithm) -> Self {
+        match algorithm {
+            Algorithm::Sha256 => Self::Sha256,
+            Algorithm::Blake3 => Self::Blake3,
+        }
+    }
+}
+
+/// A checksum of any length up to 64 bytes, shown in hexadecimal digits.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy_cli::dircopy::manifest::checksum::Checksum;
+///
+/// let checksum = Checksum::from_digits(b"D41D8CD98F00B204E9800998ECF8427E").unwrap();
+/// assert_eq!(checksum.to_string(), "d41d8cd98f00b204e9800998ecf8427e");
+/// assert_eq!(checksum.n_digits(), 32);
+/// assert_eq!(Checksum::from_digits(b"d41"), None);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Checksum {
+    /// The bytes, with zeros behind them.
+    bytes: [u8; Self::MAX_BYTES],
+    len: usize,
+}
+
+impl Checksum {
+    /// The length of the longest, in bytes: SHA-512's.
+    const MAX_BYTES: usize = 64;
+
+    /// The checksum with these bytes, of which there are at most 64.
+    fn from_bytes(from: &[u8]) -> Self {
+        let mut bytes = [0; Self::MAX_BYTES];
+        let len = from.len().min(Self::MAX_BYTES);
+        bytes[..len].copy_from_slice(&from[..len]);
+        Self { bytes, len }
+    }
+
+    /// Parses an even number of hexadecimal digits, at most 128, in either case.
+    ///
+    /// # Examples
+    ///
+    /// See [`Checksum`].
+    #[must_use]
+    pub fn from_digits(digits: &[u8]) -> Option<Self> {
+        let (pairs, rest) = digits.as_chunks::<2>();
+        if pairs.is_empty() || pairs.len() > Self::MAX_BYTES || !rest.is_empty() {
+            return None;
+        }
+        let value = |digit: u8| char::from(digit).to_digit(16);
+        let mut bytes = [0; Self::MAX_BYTES];
+        for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+            *byte = (value(*high)? << 4 | value(*low)?) as u8;
+        }
+        let len = pairs.len();
+        Some(Self { bytes, len })
+    }
+
+    /// The number of its hexadecimal digits.
+    ///
+    /// # Examples
+    ///
+    /// See [`Checksum`].
+    #[must_use]
+    pub fn n_digits(&self) -> usize {
+        2 * self.len
+    }
+
+    /// Its bytes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy_cli::dircopy::manifest::checksum::Checksum;
+    ///
+    /// assert_eq!(Checksum::from_digits(b"0aFF").unwrap().as_bytes(), [0x0A, 0xFF]);
+    /// ```
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    /// The same as a [`Digest`], if it has 32 bytes.
+    pub(super) fn to_digest(self) -> Option<Digest> {
+        let bytes = self.as_bytes().try_into().ok()?;
+        Some(Digest::from_bytes(bytes))
+    }
+}
+
+impl From<Digest> for Checksum {
+    fn from(digest: Digest) -> Self {
+        Self::from_bytes(digest.as_bytes())
+    }
+}
+
+impl fmt::Display for Checksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_bytes()
+            .iter()
+            .try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Checksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Checksum({self})")
+    }
+}
+
+/// Computes the checksum of one stream.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy_cli::dircopy::manifest::checksum::{ChecksumAlgorithm, Hasher};
+///
+/// let mut hasher = Hasher::new(ChecksumAlgorithm::Md5);
+/// hasher.update(b"a");
+/// hasher.update(b"bc");
+/// assert_eq!(hasher.finish().to_string(), "900150983cd24fb0d6963f7d28e17f72");
+/// ```
+pub struct Hasher(State);
+
+enum State {
+    Md5(md5::Md5),
+    /// SHA-1 and SHA-512.
+    Ring(Box<ring::digest::Context>),
+    /// SHA-256 and BLAKE3.
+    Stream(Stream),
+    Xxh128(Box<Xxh3>),
+}
+
+impl Hasher {
+    /// A hasher that has seen no bytes.
+    ///
+    /// # Examples
+    ///
+    /// See [`Hasher`].
+    #[must_use]
+    pub fn new(algorithm: ChecksumAlgorithm) -> Self {
+        let ring = |algorithm| State::Ring(Box::new(ring::digest::Context::new(algorithm)));
+        Self(match algorithm {
+            ChecksumAlgorithm::Md5 => State::Md5(md5::Md5::new()),
+            ChecksumAlgorithm::Sha1 => ring(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY),
+            ChecksumAlgorithm::Sha512 => ring(&ring::digest::SHA512),
+            ChecksumAlgorithm::Sha256 => State::Stream(Stream::new(Algorithm::Sha256)),
+            ChecksumAlgorithm::Blake3 => State::Stream(Stream::new(Algorithm::Blake3)),
+            ChecksumAlgorithm::Xxh128 => State::Xxh128(Box::default()),
+        })
+    }
+
+    /// Hashes the next bytes of the stream.
+    ///
+    /// # Examples
+    ///
+    /// See [`Hasher`].
+    pub fn update(&mut self, bytes: &[u8]) {
+        match &mut self.0 {
+            State::Md5(hasher) => hasher.update(bytes),
+            State::Ring(context) => context.update(bytes),
+            State::Stream(stream) => stream.update(bytes),
+            State::Xxh128(hasher) => hasher.update(bytes),
+        }
+    }
+
+    /// The checksum of all bytes.
+    ///
+    /// # Examples
+    ///
+    /// See [`Hasher`].
+    #[must_use]
+    pub fn finish(self) -> Checksum {
+        match self.0 {
+            State::Md5(hasher) => Checksum::from_bytes(&hasher.finalize()),
+            State::Ring(context) => Checksum::from_bytes(context.finish().as_ref()),
+            State::Stream(stream) => stream.finish().into(),
+            // The canonical form of xxHash is big-endian.
+            State::Xxh128(hasher) => Checksum::from_bytes(&hasher.digest128().to_be_bytes()),
+        }
+    }
+}
+
+impl fmt::Debug for Hasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hasher").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

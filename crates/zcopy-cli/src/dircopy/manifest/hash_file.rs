@@ -1,0 +1,31 @@
+//! The digest of a file of the tree.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use zcopy::Transfer;
+
+use super::open_beneath;
+use super::record::FileDigest;
+use crate::digest::{Algorithm, Stream};
+use crate::exit;
+
+/// Reads the file at `path` below `root`, and returns its digest. `null` is `/dev/null`.
+///
+/// # Errors
+///
+/// The file cannot be opened or read, or leads out of the tree.
+pub(super) fn hash_file(
+    root: BorrowedFd<'_>,
+    path: &[u8],
+    algorithm: Algorithm,
+    null: &File,
+) -> io::Result<FileDigest> {
+    let file = open_beneath::open(root, path)?;
+    let mut stream = Stream::new(algorithm);
+    let transfer = Transfer::new(&file, null).inspect(|bytes| stream.update(bytes));
+    transfer.run().map_err(|error| exit::cause(&error))?;
+    let digest = stream.finish();
+    Ok(FileDigest { algorithm, digest })
+}

@@ -1,0 +1,237 @@
+//! `zc-dircopy --check`: verifies trees, and shows on a terminal how far it is.
+
+use std::io::{self, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use rustix::stdio::{stderr, stdout};
+
+use super::args::Args;
+use super::budget::Budget;
+use super::end::End;
+use super::face::screen::Screen;
+use super::face::{FRAME, Manner, REPORT};
+use super::manifest::check::{self, Checked, Progress};
+use super::manifest::event::Event;
+use super::{Outcome, RungAtLast};
+use crate::history::History;
+use crate::json::rounded;
+use crate::look::Look;
+use crate::number::{self, Unit};
+use crate::outlet::Outlet;
+use crate::{exit, sys};
+
+/// The rate is taken over this time, as a copy's is.
+const WINDOW: Duration = Duration::from_secs(5);
+
+/// Verifies trees against their sum files.
+pub(super) fn verify(args: &Args) -> Outcome {
+    match try_verify(args) {
+        Ok(check::Outcome::Verified) => Outcome::Complete,
+        Ok(check::Outcome::Failed) => Outcome::Incomplete,
+        Err(error) => {
+            exit::complain(&error);
+            Outcome::Incomplete
+        }
+    }
+}
+
+fn try_verify(args: &Args) -> anyhow::Result<check::Outcome> {
+    sys::allow_descriptors();
+    let options = args.check_options(Budget::of_process());
+    let console = Console::new(args.manner())?;
+    let (progress, end) = (Progress::default(), End::default());
+    let Checked { outcome, total } = thread::scope(|scope| {
+        if console.shows_progress() {
+            // Without a thread nothing is shown.
+            let draw = || console.draw_until(&end, &progress);
+            let _ = thread::Builder::new().spawn_scoped(scope, draw);
+        }
+        let _ring = RungAtLast(&end);
+        let (mut stdout, mut stderr) = (StandardOutput(&console), StandardError(&console));
+        check::check_trees(&options, &mut stdout, &mut stderr, &progress)
+    })?;
+    let (mut stdout, mut stderr) = (StandardOutput(&console), StandardError(&console));
+    check::write_total(&options, &total, &mut stdout, &mut stderr)?;
+    drop(console);
+    sys::close_stdout().context("write error")?;
+    Ok(outcome)
+}
+
+/// Standard output, and standard error with a line below the messages if it is a terminal.
+struct Console {
+    manner: Manner,
+    screen: Mutex<Screen>,
+    stdout: Mutex<Outlet>,
+    /// Whether results appear on a terminal, and so may the line.
+    stdout_is_terminal: bool,
+}
+
+impl Console {
+    /// Opens both. From now on a terminal does not stop this process for writing to it in the
+    /// background.
+    fn new(manner: Manner) -> io::Result<Self> {
+        sys::ignore_sigttou();
+        let screen = match manner {
+            Manner::Normal => Screen::on(stderr(), Look::of_environment())?,
+            Manner::Quiet | Manner::Json => Screen::without_line(stderr())?,
+        };
+        Ok(Self {
+            manner,
+            screen: Mutex::new(screen),
+            stdout: Mutex::new(Outlet::on(stdout())?),
+            stdout_is_terminal: rustix::termios::isatty(stdout()),
+        })
+    }
+
+    fn shows_progress(&self) -> bool {
+        self.manner == Manner::Json || self.screen().has_line()
+    }
+
+    /// Shows how far the verification is until the end.
+    fn draw_until(&self, end: &End, progress: &Progress) {
+        let interval = if self.manner == Manner::Json {
+            REPORT
+        } else {
+            FRAME
+        };
+        let started = Instant::now();
+        let mut history = History::over(WINDOW);
+        while !end.rings_within(interval) {
+            let elapsed = started.elapsed();
+            history.sample(elapsed, progress.bytes());
+            let state = State {
+                files: progress.files(),
+                bytes: progress.bytes(),
+                failed: progress.failed(),
+                bytes_per_second: history.average(),
+            };
+            if self.manner == Manner::Json {
+                // The next result or the summary meets the same error.
+                let _ = self.stdout().put(state.event(elapsed).line().as_bytes());
+            } else {
+                self.screen().draw(|columns| state.line(columns));
+            }
+        }
+        self.screen().take_line_away();
+    }
+
+    fn screen(&self) -> MutexGuard<'_, Screen> {
+        self.screen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stdout(&self) -> MutexGuard<'_, Outlet> {
+        self.stdout.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How far a verification is at one moment.
+struct State {
+    files: u64,
+    bytes: u64,
+    failed: u64,
+    bytes_per_second: f64,
+}
+
+impl State {
+    /// The state as a line of at most `columns` columns.
+    fn line(&self, columns: usize) -> String {
+        let plural = if self.files == 1 { "" } else { "s" };
+        let failed = match self.failed {
+            0 => String::new(),
+            failed => format!(", {failed} failed"),
+        };
+        let mut line = format!(
+            "{} file{plural}, {}, {}{failed}",
+            self.files,
+            number::amount(self.bytes, Unit::Bytes, false),
+            number::rate(self.bytes_per_second, Unit::Bytes, false),
+        );
+        // All of it is ASCII.
+        line.truncate(columns);
+        line
+    }
+
+    fn event(&self, elapsed: Duration) -> Event<'static> {
+        Event::Progress {
+            files: self.files,
+            bytes: self.bytes,
+            bytes_per_second: rounded(self.bytes_per_second),
+            seconds: rounded(elapsed.as_secs_f64()),
+            failed: self.failed,
+        }
+    }
+}
+
+/// Writes results, never into the progress line.
+struct StandardOutput<'a>(&'a Console);
+
+impl Write for StandardOutput<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Nothing is drawn until the results have been written.
+        let _screen = self.0.stdout_is_terminal.then(|| {
+            let mut screen = self.0.screen();
+            screen.take_line_away();
+            screen
+        });
+        self.0.stdout().put(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes messages, above the progress line.
+struct StandardError<'a>(&'a Console);
+
+impl Write for StandardError<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.screen().say(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATE: State = State {
+        files: 12,
+        bytes: 3 << 20,
+        failed: 0,
+        bytes_per_second: 1.5e6,
+    };
+
+    #[test]
+    fn the_line_has_files_bytes_rate_and_failures() {
+        assert_eq!(STATE.line(80), "12 files, 3.00MiB, 1.43MiB/s");
+        let failed = State { failed: 2, ..STATE };
+        assert_eq!(failed.line(80), "12 files, 3.00MiB, 1.43MiB/s, 2 failed");
+        let one = State { files: 1, ..STATE };
+        assert!(one.line(80).starts_with("1 file, "));
+    }
+
+    #[test]
+    fn the_line_fits_into_any_width() {
+        for columns in 0..40 {
+            assert!(STATE.line(columns).len() <= columns);
+        }
+    }
+
+    #[test]
+    fn the_event_has_the_same() {
+        assert_eq!(
+            STATE.event(Duration::from_millis(2500)).line(),
+            "{\"event\":\"progress\",\"files\":12,\"bytes\":3145728,\
+             \"bytes_per_second\":1500000.0,\"seconds\":2.5,\"failed\":0}\n"
+        );
+    }
+}

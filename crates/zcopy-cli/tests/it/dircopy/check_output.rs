@@ -1,0 +1,327 @@
+//! What `zc-dircopy --check` writes: lines, totals, JSON, and a progress line.
+
+use serde_json::Value;
+
+use super::*;
+use crate::screen::Terminal;
+use crate::skip::has_program;
+
+/// A copy of five files, two of which are damaged and one is missing.
+fn damaged() -> Trees {
+    let trees = Trees::new();
+    trees
+        .put("differs", "1")
+        .put("directory", "2")
+        .put("good", "333")
+        .put("long", crate::files::pattern(1_000_003))
+        .put("missing", "4");
+    trees.succeeds(&[]);
+    trees.put_copy("differs", "x");
+    for name in ["directory", "missing"] {
+        fs::remove_file(trees.copied(name)).unwrap();
+    }
+    fs::create_dir(trees.copied("directory")).unwrap();
+    trees
+}
+
+fn whole() -> Trees {
+    let trees = Trees::new();
+    trees
+        .put("long", crate::files::pattern(1_000_003))
+        .put("short", "x");
+    trees.succeeds(&[]);
+    trees
+}
+
+fn command(trees: &Trees, options: &[&str]) -> Command {
+    let mut command = zc_dircopy();
+    command.current_dir(trees.path()).arg("--check");
+    command.args(options).arg("dst");
+    command
+}
+
+/// The same with a path that is good in any working directory.
+fn command_anywhere(trees: &Trees, options: &[&str]) -> Command {
+    let mut command = zc_dircopy();
+    command.arg("--check").args(options).arg(trees.copy());
+    command
+}
+
+fn check(trees: &Trees, options: &[&str]) -> Run {
+    run(&mut command(trees, options))
+}
+
+#[track_caller]
+fn events(run: &Run) -> Vec<Value> {
+    let lines = run.stdout.lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn the_total_tells_missing_files_from_unreadable_ones() {
+    let run = check(&damaged(), &[]);
+    run.ended_with(1);
+    assert_eq!(
+        run.stdout,
+        "differs: FAILED\n\
+         directory: FAILED open or read\n\
+         good: OK\n\
+         long: OK\n\
+         missing: FAILED open or read\n"
+    );
+    assert!(run.stderr.contains("5 files, 1000007 bytes ("));
+    let run = run.without_total("2 matching, 1 differing, 1 missing, 1 unreadable");
+    run.failed_naming(&[
+        &["dst/directory", "Is a directory"],
+        &["dst/missing", "No such file"],
+        &["WARNING: 2 listed files could not be read"],
+        &["WARNING: 1 computed checksum did NOT match"],
+    ]);
+}
+
+/// `sha256sum --quiet -c` says the same.
+#[test]
+fn quiet_lists_the_failures_and_warns_of_them() {
+    let run = check(&damaged(), &["--quiet"]);
+    assert_eq!(
+        run.stdout,
+        "differs: FAILED\n\
+         directory: FAILED open or read\n\
+         missing: FAILED open or read\n"
+    );
+    run.failed_naming(&[
+        &["dst/directory", "Is a directory"],
+        &["dst/missing", "No such file"],
+        &["WARNING: 2 listed files could not be read"],
+        &["WARNING: 1 computed checksum did NOT match"],
+    ]);
+    check(&whole(), &["--quiet"]).is_quiet();
+    check(&whole(), &["-q"]).is_quiet();
+}
+
+#[test]
+fn without_a_summary_there_is_no_total_and_no_warning() {
+    let run = check(&damaged(), &["--no-summary"]);
+    assert_eq!(run.stdout.lines().count(), 5);
+    run.failed_naming(&[
+        &["dst/directory", "Is a directory"],
+        &["dst/missing", "No such file"],
+    ]);
+}
+
+#[test]
+fn several_trees_have_one_total() {
+    let trees = damaged();
+    let run = run(command(&trees, &["--silent"]).arg("dst"));
+    let files = "10 files, 2000014 bytes ";
+    assert_eq!(run.stderr.matches(files).count(), 1, "{run:?}");
+    run.without_total("4 matching, 2 differing, 2 missing, 2 unreadable");
+}
+
+#[test]
+fn verbose_adds_algorithm_size_and_rate() {
+    let run = check(&damaged(), &["--verbose", "--no-summary"]);
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    for (line, beginning) in [
+        (lines[0], "differs: FAILED (sha256, 1 byte, "),
+        (lines[2], "good: OK (sha256, 3 bytes, "),
+        (lines[3], "long: OK (sha256, 1000003 bytes, "),
+    ] {
+        let is_rate = line.ends_with("/s)");
+        assert!(line.starts_with(beginning) && is_rate, "{line}");
+    }
+    assert_eq!(lines[1], "directory: FAILED open or read");
+    assert_eq!(lines[4], "missing: FAILED open or read");
+}
+
+#[test]
+fn json_has_an_event_for_each_file_and_a_summary() {
+    let run = check(&damaged(), &["--json"]);
+    assert_eq!(run.status, 1);
+    let events = events(&run);
+    let files: Vec<&Value> = events.iter().filter(|e| e["event"] == "file").collect();
+    let results: Vec<(&str, &str)> = files
+        .iter()
+        .map(|file| {
+            let text = |name: &str| file[name].as_str().unwrap();
+            assert_eq!(text("tree"), "dst");
+            (text("path"), text("result"))
+        })
+        .collect();
+    assert_eq!(
+        results,
+        [
+            ("differs", "differs"),
+            ("directory", "unreadable"),
+            ("good", "ok"),
+            ("long", "ok"),
+            ("missing", "missing"),
+        ]
+    );
+    assert_eq!(files[3]["algorithm"], "sha256");
+    assert_eq!(files[3]["bytes"], 1_000_003);
+    assert!(files[3]["seconds"].is_number());
+    assert_eq!(files[4]["message"], "No such file or directory");
+    assert_eq!(files[4]["bytes"], Value::Null);
+    let last = events.last().unwrap();
+    assert_eq!(last["event"], "summary");
+    let counts = ["files", "bytes", "matching", "differing", "missing"].map(|name| &last[name]);
+    assert_eq!(counts, [5, 1_000_007, 2, 1, 1], "{last}");
+    let counts = ["unreadable", "malformed", "failed"].map(|name| &last[name]);
+    assert_eq!(counts, [1, 0, 3], "{last}");
+    // Standard error has no total in words.
+    assert!(!run.stderr.contains(" matching, "), "{run:?}");
+}
+
+#[test]
+fn json_can_be_confined_to_failures() {
+    for option in ["--silent", "--quiet"] {
+        let run = check(&damaged(), &["--json", option]);
+        let events = events(&run);
+        let is_file = |event: &&Value| event["event"] == "file";
+        assert_eq!(events.iter().filter(is_file).count(), 3, "{run:?}");
+        assert_eq!(events.last().unwrap()["event"], "summary");
+    }
+    let run = check(&whole(), &["--json", "--silent", "--no-summary"]);
+    assert_eq!(run.stdout, "");
+}
+
+#[test]
+fn json_tells_of_trees_and_lists_that_cannot_be_read() {
+    let trees = whole();
+    fs::write(trees.path().join("list"), "nothing\n").unwrap();
+    for (options, path) in [
+        (["--json", "--hash-file=nowhere"], "nowhere"),
+        (["--json", "--hash-file=list"], "list"),
+    ] {
+        let run = check(&trees, &options);
+        assert_eq!(run.status, 1);
+        let events = events(&run);
+        assert_eq!(events.len(), 2, "{run:?}");
+        assert_eq!(
+            (&events[0]["event"], &events[0]["path"]),
+            (&"error".into(), &path.into())
+        );
+        assert!(events[0]["message"].is_string());
+        assert_eq!(
+            (&events[1]["files"], &events[1]["failed"]),
+            (&0.into(), &1.into())
+        );
+    }
+}
+
+#[test]
+fn blocks_of_any_size_and_queues_of_any_length_give_the_same_results() {
+    let trees = damaged();
+    let expected = check(&trees, &[]).stdout;
+    for options in [
+        &["--block-size=4K"][..],
+        &["--block-size=1G"],
+        &["--queue-size=1"],
+        &["--queue-size=1", "--block-size=4K", "--jobs=1"],
+        &["--queue-size=4096", "--block-size=1M"],
+    ] {
+        assert_eq!(check(&trees, options).stdout, expected, "{options:?}");
+    }
+    for option in ["--block-size=0", "--queue-size=0"] {
+        check(&trees, &[option]).ended_with(2);
+    }
+}
+
+#[test]
+fn the_block_size_is_what_is_read_at_once() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = whole();
+    let calls = "--trace=read,readv,pread64,preadv,preadv2,splice,sendfile";
+    let traced = traced::traced(
+        &command_anywhere(&trees, &["--block-size=8K", "--quiet"]),
+        &[calls.to_owned()],
+    );
+    traced.run.is_quiet();
+    let of_file = |line: &&str| line.contains("/dst/long>");
+    let n_blocks = traced.log.lines().filter(of_file);
+    let n_blocks = n_blocks.filter(|line| line.ends_with("= 8192")).count();
+    assert_eq!(n_blocks, 1_000_003 / 8192, "{}", traced.log);
+}
+
+#[test]
+fn a_queue_has_a_second_thread_hash() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = whole();
+    let n_threads = |options: &[&str]| {
+        let options = [options, &["--quiet", "--jobs=1"]].concat();
+        let calls = "--trace=clone,clone3".to_owned();
+        let traced = traced::traced(&command_anywhere(&trees, &options), &[calls]);
+        traced.run.is_quiet();
+        traced.log.matches("CLONE_THREAD").count()
+    };
+    assert_eq!(n_threads(&[]), 0);
+    assert_eq!(n_threads(&["--queue-size=2"]), 1);
+}
+
+/// Makes the program take its time over one file.
+fn slowed(trees: &Trees, options: &[&str]) -> Command {
+    let mut strace = Command::new("strace");
+    strace
+        .args(["-f", "-qq", "-o", "/dev/null", "-P"])
+        .arg(trees.copied("long"));
+    strace.arg("--inject=read,readv,pread64,preadv,preadv2,splice:delay_exit=300000");
+    strace.arg(env!("CARGO_BIN_EXE_zc-dircopy"));
+    strace.current_dir(trees.path()).arg("--check");
+    strace.args(options).arg("dst");
+    strace
+}
+
+#[test]
+fn a_line_on_the_terminal_tells_how_far_it_is_and_goes_at_the_end() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = whole();
+    let options = ["--jobs=1", "--block-size=128K"];
+    let mut terminal = Terminal::spawn(&slowed(&trees, &options), 8, 79);
+    terminal.wait_for(|seen| seen.row(0).starts_with("0 files, ") && seen.row(0).contains("KiB/s"));
+    assert!(terminal.end().success());
+    let rows = terminal.seen().rows();
+    assert_eq!(rows[..2], ["long: OK", "short: OK"], "{rows:?}");
+    let is_total = rows[2].starts_with("zc-dircopy: 2 files, 1000004 bytes");
+    assert!(is_total, "{rows:?}");
+    assert!(rows[3].starts_with("zc-dircopy: 2 matching, "), "{rows:?}");
+    assert_eq!(rows[4], "", "{rows:?}");
+}
+
+#[test]
+fn quiet_shows_no_line_on_a_terminal() {
+    let trees = whole();
+    let mut terminal = Terminal::spawn(&command(&trees, &["--quiet"]), 8, 79);
+    assert!(terminal.end().success());
+    assert_eq!(terminal.seen().raw, b"");
+}
+
+#[test]
+fn json_tells_every_second_how_far_it_is() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = whole();
+    let run = run(&mut slowed(
+        &trees,
+        &["--jobs=1", "--block-size=128K", "--json"],
+    ));
+    assert_eq!(run.status, 0);
+    let events = events(&run);
+    let progress = events.iter().find(|event| event["event"] == "progress");
+    let progress = progress.unwrap_or_else(|| panic!("{run:?}"));
+    let bytes = progress["bytes"].as_u64().unwrap();
+    assert!((1..1_000_004).contains(&bytes), "{progress}");
+    for name in ["files", "bytes_per_second", "seconds", "failed"] {
+        assert!(progress[name].is_number(), "{name}: {progress}");
+    }
+    assert_eq!(events.last().unwrap()["event"], "summary");
+}
