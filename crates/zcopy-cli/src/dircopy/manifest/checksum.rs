@@ -98,7 +98,6 @@ impl ChecksumAlgorithm {
         }
     }
 
-    /// The algorithm that a tag names: as `--tag` of the coreutils writes it, or OpenSSL 3.
     /// The same algorithm, if manifests are written with it.
     pub(super) fn to_algorithm(self) -> Option<Algorithm> {
         match self {
@@ -108,6 +107,7 @@ impl ChecksumAlgorithm {
         }
     }
 
+    /// The algorithm that a tag names: as `--tag` of the coreutils writes it, or OpenSSL 3.
     pub(super) fn from_tag(tag: &[u8]) -> Option<Self> {
         match tag {
             b"MD5" => Some(Self::Md5),
