@@ -38,6 +38,7 @@ use end::End;
 use face::{Face, Manner};
 use gate::Gate;
 use hashing::Hashers;
+use journaling::Journaling;
 use ledger::Ledger;
 use lookup::Lookup;
 use manifest::archive::{Archive, Verify, manifests_in_source};
@@ -72,6 +73,7 @@ mod budget;
 mod copier;
 mod gate;
 mod hashing;
+mod journaling;
 mod ledger;
 mod links;
 mod lookup;
@@ -190,11 +192,11 @@ fn copy_tree(
         algorithm: settings.algorithm,
         null: &nowhere,
     };
-    let manifest = begin_manifest(settings, face, &root, &archive, carrying, mode);
+    let (manifest, journaling) = begin_manifest(settings, face, &root, &archive, carrying, mode);
     let lookup = Lookup::new(&archive, &settings.accepted, root.directory());
     let lookup = lookup.context("cannot read the manifests of the destination");
     let lookup = lookup.map_err(Stopped::By)?;
-    let mut ledger = Ledger::new((settings, face, counts), &root, manifest);
+    let mut ledger = Ledger::new((settings, face, counts), &root, manifest, &journaling);
     let (end, total) = (End::default(), Total::default());
     thread::scope(|scope| {
         if face.shows_progress() {
@@ -210,14 +212,14 @@ fn copy_tree(
             });
         }
         let _rings = RungAtLast(&end);
-        let context = (counts, &nowhere, lookup);
+        let context = (counts, &nowhere, lookup, &journaling);
         copy_entries(settings, face, context, &root, &mut ledger);
     });
     // Files that were left as they are have not been synced, nor have directories.
     let is_safe = sync_all(settings, face, &destination);
     let manifest = ledger.into_manifest().filter(|_| is_safe);
-    let manifest =
-        manifest.and_then(|manifest| finish_manifest(settings, face, &archive, manifest));
+    let manifest = manifest
+        .and_then(|manifest| finish_manifest(settings, face, archive, manifest, &journaling));
     if let Err(trouble) = root.done() {
         face.complain_of(&trouble);
     }
@@ -277,7 +279,7 @@ impl Drop for RungAtLast<'_> {
 fn copy_entries(
     settings: &Settings,
     face: &Face<'_>,
-    (counts, nowhere, lookup): (&Counts, &File, Lookup<'_>),
+    (counts, nowhere, lookup, journaling): (&Counts, &File, Lookup<'_>, &Journaling<'_>),
     root: &Root,
     ledger: &mut Ledger<'_>,
 ) {
@@ -312,6 +314,8 @@ fn copy_entries(
                 block_size: settings.queue.block_size,
             },
             most_ahead,
+            journaling,
+            news: Vec::new(),
         };
         let mut copier_of_links = copier();
         let workshop = Workshop {
@@ -330,36 +334,48 @@ fn copy_entries(
     });
 }
 
-/// Begins the manifest, if there is to be one. Without digests there is one if records change.
+/// Begins the manifest and the journal, if there are to be any. A run that makes no digests has
+/// them if it may change records.
 fn begin_manifest<'a>(
     settings: &Settings,
-    face: &Face<'_>,
+    face: &'a Face<'a>,
     root: &Root,
     archive: &Archive,
     carrying: Carrying<'a>,
     mode: Mode,
-) -> Option<Update<'a>> {
+) -> (Option<Update<'a>>, Journaling<'a>) {
     if !settings.leaves_sums && archive.is_empty() {
-        return None;
+        return (None, Journaling::none(face));
     }
+    let mut copied = match manifests_in_source(root.directory().source()) {
+        Ok(copied) => copied,
+        Err(error) => {
+            ledger::complain_of_manifest(face, error);
+            return (None, Journaling::none(face));
+        }
+    };
+    copied.retain(|copied| !archive.owns(copied.name.to_string().as_bytes()));
     let source = settings.source.as_os_str().as_bytes().to_vec();
-    let begun = manifests_in_source(root.directory().source()).and_then(|mut copied| {
-        copied.retain(|copied| !archive.owns(copied.name.to_string().as_bytes()));
-        let header = archive.next_header(source, copied);
-        let directory = root.directory().destination();
-        Update::begin(directory, archive, header, mode, carrying)
-    });
-    begun
+    let mut header = archive.next_header(source, copied);
+    let directory = root.directory().destination();
+    let is_durable = settings.durability == Durability::Synced;
+    let journaling = Journaling::begin(face, directory, &header, is_durable);
+    header
+        .journals
+        .extend(journaling.name().map(<[u8]>::to_vec));
+    let manifest = Update::begin(directory, archive, header, mode, carrying)
         .map_err(|error| ledger::complain_of_manifest(face, error))
-        .ok()
+        .ok();
+    (manifest, journaling)
 }
 
-/// Gives the manifest its name.
+/// Gives the manifest its name, and removes the journals, which are no longer needed.
 fn finish_manifest(
     settings: &Settings,
     face: &Face<'_>,
-    archive: &Archive,
+    mut archive: Archive,
     mut manifest: Update<'_>,
+    journaling: &Journaling<'_>,
 ) -> Option<Vec<Name>> {
     let failures = manifest
         .complete()
@@ -373,15 +389,21 @@ fn finish_manifest(
         // An empty tree has an empty manifest.
         manifest.has_lines() || archive.is_empty() || manifest.has_changed()
     } else {
-        manifest.has_changed()
+        manifest.has_changed() || archive.has_journals()
     };
+    let root = manifest.root();
     if !is_wanted {
+        journaling.remove();
+        archive.remove_journals(root, false);
         return None;
     }
-    manifest
+    let names = manifest
         .finish()
         .map_err(|error| ledger::complain_of_manifest(face, error))
-        .ok()
+        .ok()?;
+    journaling.remove();
+    archive.remove_journals(root, true);
+    Some(names)
 }
 
 /// What new files are not allowed.

@@ -1,7 +1,7 @@
 //! What is done about one entry of the tree.
 
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{FileType, Stat};
@@ -11,9 +11,11 @@ use super::containment::{Identity, identity};
 use super::counts::Counts;
 use super::face::Face;
 use super::gate::Gate;
+use super::journaling::Journaling;
 use super::links::Role;
 use super::lookup::Known;
-use super::manifest::record::FileDigest;
+use super::manifest::journal_entry::JournalEntry;
+use super::manifest::record::{Announced, FileDigest};
 use super::manifest::update::Line;
 use super::place::Replace;
 use super::policy::{self, Decision, Policy, decide};
@@ -86,6 +88,8 @@ pub(super) struct Settled {
     pub(super) line: Line,
     /// Which file bears its name in the destination. Known of a regular one that may have more names.
     pub(super) copy: Option<Identity>,
+    /// Whether the journal has to tell of the line.
+    pub(super) is_news: bool,
     /// Whether that is its copy, so that its further names can be linked to it, and not something that was left.
     pub(super) is_copy: bool,
 }
@@ -102,6 +106,19 @@ pub(super) struct Copier<'a> {
     /// How many entries are begun before the first of them is ended, so that clones are read from the disk together, and what is kept is hashed
     /// together.
     pub(super) most_ahead: usize,
+    pub(super) journaling: &'a Journaling<'a>,
+    /// What the journal is to be told of next.
+    pub(super) news: Vec<(Vec<u8>, JournalEntry)>,
+}
+
+/// What the journal is told of the new line of a path.
+pub(super) fn news(path: &[u8], line: Line) -> Option<(Vec<u8>, JournalEntry)> {
+    let entry = match line {
+        Line::Keep => return None,
+        Line::Set(file) => JournalEntry::Has(file),
+        Line::Remove => JournalEntry::Removed,
+    };
+    Some((path.to_vec(), entry))
 }
 
 /// How far an entry has come.
@@ -195,10 +212,47 @@ impl<'a> Copier<'a> {
             .iter()
             .filter_map(|step| step.reached()?.kept())
             .collect();
-        let mut digests = self.reader.tap.digests(&kept).into_iter();
+        let digests = self.reader.tap.digests(&kept);
+        self.announce_all(&read, &digests);
+        let mut digests = digests.into_iter();
         for step in read {
             let settled = step.then(|entry, read| self.settle(entry, read, &mut digests));
             done.push(self.end(settled));
+        }
+        let news = self.news.drain(..);
+        let news: Vec<_> = news.collect();
+        self.journaling
+            .add(news.iter().map(|(path, entry)| (&path[..], *entry)));
+    }
+
+    /// Tells the journal of all files at once that are about to get their names.
+    fn announce_all(&self, read: &[Step<Read<'_>>], digests: &[Digest]) {
+        let kept = read.iter().filter_map(|step| match step {
+            Step::Going(entry, _, Ok(Read::Kept(draft, ..))) => Some((entry, draft)),
+            _ => None,
+        });
+        let announced: Vec<_> = kept
+            .zip(digests)
+            .map(|((entry, draft), digest)| {
+                let path = entry.path().into_os_string().into_vec();
+                (
+                    path,
+                    JournalEntry::Announced(self.announced(draft, *digest)),
+                )
+            })
+            .collect();
+        if self.settings.leaves_sums {
+            self.journaling
+                .add(announced.iter().map(|(path, entry)| (&path[..], *entry)));
+        }
+    }
+
+    fn announced(&self, draft: &Draft<'_>, digest: Digest) -> Announced {
+        let algorithm = self.settings.algorithm;
+        let file = FileDigest { algorithm, digest };
+        match draft.replace() {
+            Replace::No => Announced::Adds(file),
+            Replace::Yes => Announced::Replaces(file),
         }
     }
 
@@ -207,7 +261,26 @@ impl<'a> Copier<'a> {
         let copied = self.copy_or_leave(entry, known)?;
         let read = self.read(entry, copied)?;
         let digests = self.reader.tap.digests(read.kept().as_slice());
+        if let (Read::Kept(draft, ..), [digest]) = (&read, &digests[..]) {
+            self.announce(entry, draft, *digest);
+        }
         self.settle(entry, read, &mut digests.into_iter())
+    }
+
+    /// Tells the journal of a file that is about to get its name.
+    fn announce(&self, entry: &Entry, draft: &Draft<'_>, digest: Digest) {
+        if self.settings.leaves_sums {
+            let path = entry.path();
+            let announced = JournalEntry::Announced(self.announced(draft, digest));
+            self.journaling
+                .add([(path.as_os_str().as_bytes(), announced)]);
+        }
+    }
+
+    /// Tells the journal of a file that has not got its name.
+    fn cancel(&mut self, entry: &Entry) {
+        let path = entry.path().into_os_string().into_vec();
+        self.news.push((path, JournalEntry::Cancelled));
     }
 
     fn begin(&mut self, job: Job) -> Step<Copied<'a>> {
@@ -228,6 +301,11 @@ impl<'a> Copier<'a> {
         if known.is_manifest {
             return self.keep_manifest(entry).map(Copied::over);
         }
+        if known.is_journal {
+            // It says nothing about the destination.
+            self.counts.others.add(1);
+            return Ok(Copied::over(Settled::default()));
+        }
         match entry.kind() {
             FileType::RegularFile => self.regular(entry, known),
             _ => self.other(entry).map(Copied::over),
@@ -243,7 +321,7 @@ impl<'a> Copier<'a> {
         let Some(existing) = existing.filter(|_| is_same) else {
             bail!("the destination has a manifest of this name, which is not replaced");
         };
-        Ok(self.left(Line::Keep, &existing, false))
+        Ok(self.left(Line::Keep, &existing, Known::default(), false))
     }
 
     /// Gives a copy its name, once it has been hashed. Its digest, if it waits for one, is the next.
@@ -257,13 +335,14 @@ impl<'a> Copier<'a> {
             Read::Kept(draft, way, _) => {
                 let digest = digests.next().ok_or_else(no_digest)?;
                 self.publish(entry, draft, (way, Some(digest)))
+                    .inspect_err(|_| self.cancel(entry))
             }
             Read::Over(settled) => Ok(settled),
         }
     }
 
     /// Says what has become of an entry.
-    fn end(&self, settled: Step<Settled>) -> Done {
+    fn end(&mut self, settled: Step<Settled>) -> Done {
         let (entry, role, outcome) = match settled {
             Step::Done(done) => return done,
             Step::Going(entry, role, outcome) => (entry, role, outcome),
@@ -275,7 +354,10 @@ impl<'a> Copier<'a> {
         if let Err(trouble) = entry.done() {
             self.face.complain_of(&trouble);
         }
-        let path = path.into_os_string().as_bytes().to_vec();
+        let path = path.into_os_string().into_vec();
+        if let Some(settled) = settled.filter(|settled| settled.is_news) {
+            self.news.extend(news(&path, settled.line));
+        }
         match role {
             Role::First(file, n_more) => Done::First {
                 path,
@@ -310,11 +392,13 @@ impl<'a> Copier<'a> {
             Decision::Copy => self.copy(entry, Replace::Yes, bytes),
             Decision::Skip => self.leave(entry, &existing, known).map(Copied::over),
             Decision::Compare => {
-                let found = self.reader.digest_of_copy(entry, bytes, known.recorded)?;
+                let found = self
+                    .reader
+                    .digest_of_copy(entry, bytes, &known.expected())?;
                 let original = self.reader.digest_of_original(entry)?;
                 if found.digest == original {
                     let line = self.compare_with_record(found, known)?;
-                    Ok(Copied::over(self.left(line, &existing, true)))
+                    Ok(Copied::over(self.left(line, &existing, known, true)))
                 } else {
                     // What it holds has been counted.
                     self.copy(entry, Replace::Yes, None)
@@ -341,13 +425,13 @@ impl<'a> Copier<'a> {
             verifies_existing,
             ..
         } = self.settings;
-        if !lists_skipped && !verifies_existing && !known.is_accepted {
+        if !lists_skipped && !verifies_existing && !known.is_accepted && !known.is_doubtful() {
             bytes.add(size(entry.stat()));
-            return Ok(self.left(Line::Keep, existing, is_same));
+            return Ok(self.left(Line::Keep, existing, known, is_same));
         }
         let found = self
             .reader
-            .digest_of_copy(entry, Some(bytes), known.recorded)?;
+            .digest_of_copy(entry, Some(bytes), &known.expected())?;
         let line = self.compare_with_record(found, known)?;
         if *verifies_existing {
             let original = self.reader.digest_of_original(entry)?;
@@ -355,18 +439,20 @@ impl<'a> Copier<'a> {
                 self.face
                     .complain(&entry.path(), &anyhow!("its copy differs from it"));
                 // The line says what the copy should be, until it is.
-                let line = match known.recorded {
-                    Some(_) => Line::Keep,
-                    None => self.listed(original),
+                let line = if known.expected().is_empty() {
+                    self.listed(original)
+                } else {
+                    Line::Keep
                 };
                 return Ok(Settled {
                     line,
+                    is_news: line != Line::Keep,
                     ..Settled::default()
                 });
             }
         }
         let is_copy = is_same || *verifies_existing;
-        Ok(self.left(line, existing, is_copy))
+        Ok(self.left(line, existing, known, is_copy))
     }
 
     /// Compares a copy that was read with the digest that it was recorded with.
@@ -394,12 +480,14 @@ impl<'a> Copier<'a> {
     }
 
     /// Counts a regular file that was left.
-    fn left(&self, line: Line, existing: &Stat, is_copy: bool) -> Settled {
+    fn left(&self, line: Line, existing: &Stat, known: Known, is_copy: bool) -> Settled {
         self.counts.files.add(1);
         self.counts.bytes_of_files.add(size(existing));
         self.counts.skipped.add(1);
+        let is_recorded = known.announced.is_none() && known.recorded.map(Line::Set) == Some(line);
         Settled {
             line,
+            is_news: line != Line::Keep && !is_recorded,
             copy: Some(identity(existing)),
             is_copy,
         }

@@ -12,10 +12,13 @@ use rustix::fs::{AtFlags, FileType};
 
 use super::attributes::Named;
 use super::containment::{Identity, identity};
-use super::copier::{Copier, Done, Settled};
+use super::copier::{Copier, Done, Settled, news};
 use super::counts::{Count, Counts};
 use super::face::Face;
+use super::journaling::Journaling;
 use super::lookup::Known;
+use super::manifest::journal_entry::JournalEntry;
+use super::manifest::record::Announced;
 use super::manifest::update::{Line, Update};
 use super::place::{Replace, place_link};
 use super::settings::Settings;
@@ -29,6 +32,7 @@ pub(super) struct Ledger<'a> {
     root: &'a Root,
     /// None, if none is wanted, or it could not be written.
     manifest: Option<Update<'a>>,
+    journaling: &'a Journaling<'a>,
     /// The files of which more names may come.
     firsts: HashMap<Identity, First>,
 }
@@ -47,6 +51,7 @@ impl<'a> Ledger<'a> {
         (settings, face, counts): (&'a Settings, &'a Face<'a>, &'a Counts),
         root: &'a Root,
         manifest: Option<Update<'a>>,
+        journaling: &'a Journaling<'a>,
     ) -> Self {
         Self {
             settings,
@@ -54,6 +59,7 @@ impl<'a> Ledger<'a> {
             counts,
             root,
             manifest,
+            journaling,
             firsts: HashMap::new(),
         }
     }
@@ -125,6 +131,13 @@ impl<'a> Ledger<'a> {
                 }),
             },
         };
+        if let Ok(line) = outcome
+            && known.recorded.map(Line::Set) != Some(line)
+        {
+            let news = news(bytes, line);
+            self.journaling
+                .add(news.iter().map(|(path, entry)| (&path[..], *entry)));
+        }
         let line = outcome.unwrap_or_else(|error| {
             self.face.complain(&path, &error);
             Line::Keep
@@ -170,9 +183,12 @@ impl<'a> Ledger<'a> {
         let found =
             find_copy(named, copy, entry.kind()).context("cannot link it to its first name")?;
         if existing.is_some_and(|existing| identity(&existing) == found) {
-            if let (Some(recorded), Line::Set(found)) = (known.recorded, line)
-                && recorded.algorithm == found.algorithm
-                && recorded.digest != found.digest
+            let expected = known.expected();
+            if let Line::Set(found) = line
+                && expected
+                    .iter()
+                    .any(|file| file.algorithm == found.algorithm)
+                && !expected.contains(&found)
                 && !known.is_accepted
             {
                 bail!("its copy differs from the digest that it was recorded with");
@@ -181,6 +197,12 @@ impl<'a> Ledger<'a> {
             return Ok(line);
         }
         let replace = Replace::what_is_there(existing.is_some());
+        if let (Replace::Yes, Line::Set(file)) = (replace, line) {
+            let announced = JournalEntry::Announced(Announced::Replaces(file));
+            let path = entry.path();
+            self.journaling
+                .add([(path.as_os_str().as_bytes(), announced)]);
+        }
         let (destination, durability) = (entry.destination(), self.settings.durability);
         let linked = place_link(named, destination, replace, durability);
         // Another run may have been here.

@@ -6,7 +6,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use super::manifest::archive::Archive;
-use super::manifest::record::{FileDigest, Records};
+use super::manifest::journal::is_journal;
+use super::manifest::merge::Records;
+use super::manifest::record::{Announced, FileDigest};
 use super::tree::{Directory, Entry};
 
 /// What is known of an entry before it is copied.
@@ -14,10 +16,31 @@ use super::tree::{Directory, Entry};
 pub(super) struct Known {
     /// The digest that its copy was recorded with.
     pub(super) recorded: Option<FileDigest>,
+    /// What a run that was killed may have done to the copy.
+    pub(super) announced: Option<Announced>,
     /// Whether its copy is recorded as it is, whatever was recorded before.
     pub(super) is_accepted: bool,
     /// Whether the destination has a manifest of its own by this name.
     pub(super) is_manifest: bool,
+    /// Whether it is the journal of a run that copied to the source.
+    pub(super) is_journal: bool,
+}
+
+impl Known {
+    /// The digests of which the copy has to have one. If there are none, it may have any.
+    pub(super) fn expected(&self) -> Vec<FileDigest> {
+        match self.announced {
+            None => self.recorded.into_iter().collect(),
+            // Nothing had the name, so that whatever has it now is the new file.
+            Some(Announced::Adds(new)) => vec![new],
+            Some(Announced::Replaces(new)) => self.recorded.into_iter().chain([new]).collect(),
+        }
+    }
+
+    /// Whether only reading the copy tells what it has to be.
+    pub(super) fn is_doubtful(&self) -> bool {
+        matches!(self.announced, Some(Announced::Replaces(_)))
+    }
 }
 
 /// Finds the records of entries. These come in the order of their paths, and so do records.
@@ -55,8 +78,13 @@ impl<'a> Lookup<'a> {
     ///
     /// A manifest cannot be read.
     pub(super) fn find(&mut self, entry: &Entry) -> io::Result<Known> {
+        let is_in_root = Arc::ptr_eq(entry.directory(), &self.root);
+        let is_journal = is_in_root && is_journal(entry.name().to_bytes());
         if self.archive.is_empty() && self.accepted.is_empty() {
-            return Ok(Known::default());
+            return Ok(Known {
+                is_journal,
+                ..Known::default()
+            });
         }
         let path = entry.path();
         let path = path.as_os_str().as_bytes();
@@ -66,9 +94,11 @@ impl<'a> Lookup<'a> {
         }
         self.last.clear();
         self.last.extend_from_slice(path);
-        let is_in_root = Arc::ptr_eq(entry.directory(), &self.root);
+        let record = self.records.find(path)?;
         Ok(Known {
-            recorded: self.records.find(path)?.map(|record| record.file),
+            recorded: record.as_ref().and_then(|record| record.file),
+            announced: record.and_then(|record| record.announced),
+            is_journal,
             is_accepted: self.accepted.contains(path),
             is_manifest: is_in_root && self.archive.owns(path),
         })

@@ -5,7 +5,8 @@
 //! - [`checksum`]: computes and compares checksums of every kind that can be verified.
 //! - [`check`]: verifies trees against their manifests.
 //! - `metadata`: what a manifest says about itself, in comments.
-//! - `archive`: finds the manifests of a tree; `record`: merges their records.
+//! - `archive`: finds the manifests of a tree; `merge`: merges their records.
+//! - `journal`: what a run has done so far.
 //! - `update`: carries records into a new manifest; `write`: writes one.
 
 pub mod check;
@@ -14,6 +15,9 @@ pub mod line;
 pub mod name;
 
 pub(crate) mod archive;
+pub(crate) mod journal;
+pub(crate) mod journal_entry;
+pub(crate) mod merge;
 pub(crate) mod metadata;
 pub(crate) mod record;
 pub(crate) mod update;
@@ -25,6 +29,7 @@ mod contents;
 mod hash_file;
 mod lines;
 mod report;
+mod resolve;
 mod spool;
 mod write;
 

@@ -143,8 +143,8 @@ impl Reader<'_> {
         Ok(digest)
     }
 
-    /// The digest of what bears an entry's name in the destination, and whether that is the digest
-    /// it was recorded with.
+    /// The digest of what bears an entry's name in the destination, and whether that is one of the
+    /// digests that it has to have.
     ///
     /// # Errors
     ///
@@ -153,20 +153,23 @@ impl Reader<'_> {
         &mut self,
         entry: &Entry,
         passed: Option<&Count>,
-        recorded: Option<FileDigest>,
+        expected: &[FileDigest],
     ) -> anyhow::Result<CopyDigest> {
         let Named { directory, name } = entry.destination();
         let (file, stat) = open_regular(directory, name).context("cannot open its copy")?;
-        // Both digests are made in one pass.
-        let mut other = recorded
-            .filter(|recorded| recorded.algorithm != self.algorithm)
-            .map(|recorded| (Stream::new(recorded.algorithm), recorded.digest));
+        // All digests are made in one pass.
+        let others = expected
+            .iter()
+            .filter(|file| file.algorithm != self.algorithm);
+        let mut others: Vec<_> = others
+            .map(|file| (Stream::new(file.algorithm), file.digest))
+            .collect();
         let transfer = Transfer::new(&file, self.nowhere)
             .limit(limit(size(&stat)))
             .source_offset(0)
             .buffer_size(self.block_size);
         let run = self.run_and_inspect(transfer, size(&stat), |bytes| {
-            if let Some((stream, _)) = &mut other {
+            for (stream, _) in &mut others {
                 stream.update(bytes);
             }
             if let Some(passed) = passed {
@@ -183,11 +186,12 @@ impl Reader<'_> {
         if !is_untouched(&file, &stat).context("cannot stat its copy")? {
             bail!("its copy changed while it was read");
         }
-        let is_as_recorded = match (other, recorded) {
-            (Some((stream, recorded)), _) => stream.finish() == recorded,
-            (None, Some(recorded)) => digest == recorded.digest,
-            (None, None) => true,
-        };
+        let algorithm = self.algorithm;
+        let is_as_recorded = expected.is_empty()
+            || expected.contains(&FileDigest { algorithm, digest })
+            || others
+                .into_iter()
+                .any(|(stream, other)| stream.finish() == other);
         Ok(CopyDigest {
             digest,
             is_as_recorded,

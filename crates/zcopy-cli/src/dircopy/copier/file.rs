@@ -15,6 +15,7 @@ use crate::dircopy::attributes::{self, Named};
 use crate::dircopy::containment::identity;
 use crate::dircopy::counts::Count;
 use crate::dircopy::hashing::Contents;
+use crate::dircopy::lookup::Known;
 use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::{self, Durability, Replace};
 use crate::dircopy::policy::{Decision, Policy, decide};
@@ -63,6 +64,10 @@ impl<'a> Draft<'a> {
             passed,
             n_bytes: 0,
         })
+    }
+
+    pub(super) fn replace(&self) -> Replace {
+        self.replace
     }
 
     /// Has a short clone read from the disk: its pages are its own, and not in memory.
@@ -125,7 +130,12 @@ impl<'a> Copier<'a> {
             Some(Contents::Digested(digest)) => Some(digest),
             None => None,
         };
-        self.publish(entry, draft, (way, digest)).map(Read::Over)
+        if let Some(digest) = digest {
+            self.announce(entry, &draft, digest);
+        }
+        self.publish(entry, draft, (way, digest))
+            .inspect_err(|_| self.cancel(entry))
+            .map(Read::Over)
     }
 
     /// Gives a copy its name: all its bytes have been written and are what they should be. Before, its attributes are set, and of one that was
@@ -200,6 +210,8 @@ impl<'a> Copier<'a> {
         };
         Ok(Settled {
             line,
+            // The journal was told what is added.
+            is_news: replace == Replace::Yes,
             copy,
             is_copy: true,
         })
@@ -211,6 +223,7 @@ impl<'a> Copier<'a> {
         self.face.complain(&entry.path(), &error);
         Settled {
             line: Line::Remove,
+            is_news: true,
             ..Settled::default()
         }
     }
@@ -235,7 +248,7 @@ impl<'a> Copier<'a> {
             }
         }
         let line = digest.map_or(Line::Keep, |digest| self.listed(digest));
-        Ok(Some(self.left(line, &existing, true)))
+        Ok(Some(self.left(line, &existing, Known::default(), true)))
     }
 
     /// Has the copy share the source's blocks, if the file systems can.

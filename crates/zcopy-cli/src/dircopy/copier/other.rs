@@ -35,6 +35,7 @@ impl Copier<'_> {
         let is_copy = !is_left || existing.is_some_and(|existing| is_alike(entry, &existing));
         Ok(Settled {
             line: if is_left { Line::Keep } else { Line::Remove },
+            is_news: !is_left,
             is_copy,
             ..Settled::default()
         })

@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read, Seek as _, SeekFrom};
 use std::os::fd::BorrowedFd;
@@ -16,11 +16,14 @@ use jiff::{SignedDuration, Timestamp};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 use super::contents::{Contents, FileRange, open_regular};
+use super::journal::{Entries, Left, is_journal};
+use super::journal_entry::JournalEntry;
 use super::line::ParseLineError;
 use super::lines::{LONGEST, Lines};
+use super::merge::{Records, Sorted};
 use super::metadata::{Copied, End, Header, Included, ParseHeaderError};
 use super::name::Name;
-use super::record::{self, LineReader, Record, Records, Sorted};
+use super::record::{self, LineReader, Listed};
 use super::spool::{Piece, PieceReader, Spool};
 use crate::digest::{Algorithm, Digest, Stream};
 use crate::dircopy::listing;
@@ -40,6 +43,10 @@ pub(crate) struct Archive {
     /// The manifests that no other one includes, the newest first.
     inputs: Vec<Input>,
     spool: Option<Arc<File>>,
+    /// Journals of runs that were killed.
+    journals: Vec<Left>,
+    /// Journals whose entries stand in a manifest, or that have none.
+    stale: Vec<Left>,
 }
 
 /// Where the records of a manifest are read.
@@ -94,20 +101,54 @@ impl Archive {
         for name in names_in(root)? {
             candidates.extend(Candidate::read(root, name));
         }
-        let copied = separate_copied(root, &mut candidates);
+        let (mut journals, mut stale) = (Vec::new(), Vec::new());
+        for name in journals_in(root)? {
+            let Some(left) = Left::open(root, name)? else {
+                continue;
+            };
+            match left.entries()? {
+                Some((header, entries)) => journals.push((left, header, entries)),
+                // Nothing was done before the run was killed.
+                None => stale.push(left),
+            }
+        }
+        let in_journals = journals.iter().flat_map(|(_, header, _)| &header.copied);
+        let copied = separate_copied(root, &mut candidates, in_journals);
         candidates.retain(|candidate| only.is_none_or(|only| only == candidate.name.algorithm()));
         candidates.sort_by_key(|candidate| Reverse(candidate.age()));
         let mut archive = Self {
             own: candidates.iter().map(Candidate::as_included).collect(),
             copied,
-            newest: candidates.first().and_then(Candidate::time),
+            newest: journals
+                .iter()
+                .map(|(_, header, _)| Some(header.time))
+                .chain([candidates.first().and_then(Candidate::time)])
+                .max()
+                .flatten(),
             damaged: Vec::new(),
             inputs: Vec::new(),
             spool: None,
+            journals: Vec::new(),
+            stale: Vec::new(),
         };
         let mut included = HashSet::new();
         let mut spool = None;
+        for candidate in &candidates {
+            if let Ok(Some(header)) = &candidate.header {
+                let is_included = |left: &Left| header.journals.iter().any(|name| left.has(name));
+                let included = journals.extract_if(.., |(left, ..)| is_included(left));
+                stale.extend(included.map(|(left, ..)| left));
+            }
+        }
+        journals.sort_by_key(|(_, header, _)| Reverse(header.time));
+        let mut journals = journals.into_iter().peekable();
         for candidate in candidates {
+            // The newest comes first.
+            while let Some((left, _, entries)) =
+                journals.next_if(|(_, header, _)| Some(header.time) > candidate.time())
+            {
+                archive.add_journal(left, entries, &mut spool)?;
+            }
             let is_included = included.contains(&candidate.as_included());
             if let Ok(Some(header)) = &candidate.header {
                 included.extend(header.includes.iter().copied());
@@ -120,8 +161,30 @@ impl Archive {
                 archive.damaged.extend(damage.map(|damage| (name, damage)));
             }
         }
+        for (left, _, entries) in journals {
+            archive.add_journal(left, entries, &mut spool)?;
+        }
         archive.spool = spool.map(Spool::finish).transpose()?;
+        archive.stale = stale;
         Ok(archive)
+    }
+
+    /// Adds the entries of a journal.
+    fn add_journal<R: Read>(
+        &mut self,
+        left: Left,
+        mut entries: Entries<R>,
+        spool: &mut Option<Spool>,
+    ) -> io::Result<()> {
+        let spool = match spool {
+            Some(spool) => spool,
+            None => spool.insert(Spool::new()?),
+        };
+        let pieces = spool.sort(|| entries.next())?;
+        self.inputs
+            .extend(pieces.into_iter().rev().map(Input::Piece));
+        self.journals.push(left);
+        Ok(())
     }
 
     /// Verifies a manifest and adds its records.
@@ -150,7 +213,10 @@ impl Archive {
             None => spool.insert(Spool::new()?),
         };
         let mut lines = Lines::of(contents.reader());
-        let next = || parse_next(&mut lines, name.algorithm(), is_foreign);
+        let next = || {
+            let listed = parse_next(&mut lines, name.algorithm(), is_foreign)?;
+            Ok(listed.map(|listed| (listed.path, JournalEntry::Has(listed.file))))
+        };
         let pieces = spool.sort(next)?;
         // The last line for a path counts.
         let pieces = pieces.into_iter().rev().map(Input::Piece);
@@ -163,9 +229,25 @@ impl Archive {
         &self.damaged
     }
 
-    /// Whether the tree has no manifest.
+    /// Whether the tree has no manifest, and no journal.
     pub(crate) fn is_empty(&self) -> bool {
-        self.own.is_empty()
+        self.own.is_empty() && self.journals.is_empty()
+    }
+
+    /// Whether runs were killed that have left journals.
+    pub(crate) fn has_journals(&self) -> bool {
+        !self.journals.is_empty()
+    }
+
+    /// Removes the journals whose entries stand in a manifest. `is_finished` tells that a new
+    /// manifest has all of them.
+    pub(crate) fn remove_journals(&mut self, root: BorrowedFd<'_>, is_finished: bool) {
+        if is_finished {
+            self.stale.append(&mut self.journals);
+        }
+        for left in self.stale.drain(..) {
+            left.remove(root);
+        }
     }
 
     /// Whether a file in the root is a manifest of this tree, or the comments of one.
@@ -231,6 +313,11 @@ impl Archive {
             time,
             source,
             includes: self.own.clone(),
+            journals: self
+                .journals
+                .iter()
+                .map(|left| left.name().to_vec())
+                .collect(),
             copied,
         }
     }
@@ -241,14 +328,14 @@ fn parse_next<R: Read>(
     lines: &mut Lines<R>,
     algorithm: Algorithm,
     is_foreign: bool,
-) -> io::Result<Option<Record>> {
+) -> io::Result<Option<Listed>> {
     loop {
         let Some(line) = lines.next()? else {
             return Ok(None);
         };
         let parsed = line.and_then(|line| record::parse(&line, algorithm, is_foreign));
-        if let Ok(record) = parsed {
-            return Ok(Some(record));
+        if let Ok(listed) = parsed {
+            return Ok(Some(listed));
         }
     }
 }
@@ -291,6 +378,19 @@ fn names_in(root: BorrowedFd<'_>) -> io::Result<Vec<Name>> {
     Ok(names)
 }
 
+/// The names of journals.
+fn journals_in(root: BorrowedFd<'_>) -> io::Result<Vec<CString>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::openat(root, c".", flags, Mode::empty())?;
+    let mut names = Vec::new();
+    listing::each(rustix::fd::AsFd::as_fd(&directory), |name, kind| {
+        if is_journal(name.to_bytes()) && kind != FileType::Directory {
+            names.push(name.to_owned());
+        }
+    })?;
+    Ok(names)
+}
+
 fn parse_name(name: &CStr) -> Option<Name> {
     name.to_str().ok()?.parse().ok()
 }
@@ -313,13 +413,18 @@ fn digest_of(root: BorrowedFd<'_>, name: Name) -> io::Result<Digest> {
 ///
 /// A manifest names such files with their digests, which no file can foresee of a later manifest. So
 /// a file that names a manifest of this tree is believed only if nobody names that file.
-fn separate_copied(root: BorrowedFd<'_>, candidates: &mut Vec<Candidate>) -> Vec<Copied> {
-    let mut named: Vec<(Name, Copied)> = Vec::new();
+fn separate_copied<'a>(
+    root: BorrowedFd<'_>,
+    candidates: &mut Vec<Candidate>,
+    in_journals: impl Iterator<Item = &'a Copied>,
+) -> Vec<Copied> {
+    let mut named: Vec<(Option<Name>, Copied)> = Vec::new();
+    named.extend(in_journals.map(|copied| (None, *copied)));
     for candidate in &*candidates {
         if let Ok(Some(header)) = &candidate.header {
             let others = header.copied.iter();
             let others = others.filter(|copied| copied.name != candidate.name);
-            named.extend(others.map(|copied| (candidate.name, *copied)));
+            named.extend(others.map(|copied| (Some(candidate.name), *copied)));
         }
     }
     let mut found: Vec<Copied> = Vec::new();
@@ -334,7 +439,7 @@ fn separate_copied(root: BorrowedFd<'_>, candidates: &mut Vec<Candidate>) -> Vec
         let is_present = candidates.iter().any(|found| found.name == copied.name);
         let is_known = found.iter().any(|found| found.name == copied.name);
         // The file has changed since.
-        if is_present && !is_known && !certain.contains(&by) {
+        if is_present && !is_known && by.is_none_or(|by| !certain.contains(&by)) {
             found.push(copied);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Instant;
@@ -12,8 +12,8 @@ use anyhow::Context as _;
 use super::archive::{Archive, Verify};
 use super::event::Event;
 use super::lines::Lines;
+use super::merge::Records;
 use super::open_beneath;
-use super::record::Records;
 use super::report::{Counts, FileResult, Report, ReportFormat, Streams};
 use super::total::Total;
 use crate::order::{Workshop, in_order};
@@ -244,10 +244,17 @@ enum List {
 }
 
 impl List {
-    fn next(&mut self) -> io::Result<Option<Job>> {
+    fn next(&mut self, root: BorrowedFd<'_>, null: &File) -> io::Result<Option<Job>> {
         match self {
             Self::File { lines, .. } => Ok(lines.next()?.map(Job::Line)),
-            Self::Records(records) => Ok(records.next()?.map(Job::Record)),
+            Self::Records(records) => {
+                while let Some(record) = records.next()? {
+                    if let Some(file) = record.resolve(root, null) {
+                        return Ok(Some(Job::Record(record.path, file)));
+                    }
+                }
+                Ok(None)
+            }
         }
     }
 }
@@ -319,13 +326,13 @@ impl<'a> Tree<'a> {
         };
         let mut broken = None;
         let list = &mut self.list;
+        let root = self.root.as_fd();
         let next = || {
-            list.next().unwrap_or_else(|error| {
+            list.next(root, null).unwrap_or_else(|error| {
                 broken = Some(error);
                 None
             })
         };
-        let root = self.root.as_fd();
         let written = thread::scope(|scope| {
             let list_path = &list_path;
             let workshop = Workshop {

@@ -34,6 +34,8 @@ pub(crate) struct Header {
     pub(crate) source: Vec<u8>,
     /// The earlier manifests whose lines this one continues. Nobody needs to read them again.
     pub(crate) includes: Vec<Included>,
+    /// The names of journals whose entries this manifest holds.
+    pub(crate) journals: Vec<Vec<u8>>,
     /// Files in the root that have the name of a manifest and came from a source.
     pub(crate) copied: Vec<Copied>,
 }
@@ -77,20 +79,32 @@ const VERSION: &[u8] = b"1";
 const TIME: &[u8] = b"# time: ";
 const SOURCE: &[u8] = b"# source: ";
 const INCLUDES: &[u8] = b"# includes: ";
+const JOURNAL: &[u8] = b"# journal: ";
 const COPIED: &[u8] = b"# copied: ";
 const END: &[u8] = b"# end: ";
 
 impl Header {
     /// Appends the lines of the header.
     pub(crate) fn write(&self, lines: &mut Vec<u8>) {
-        for part in [MAGIC, VERSION, b"\n", SOURCE] {
+        for part in [MAGIC, VERSION, b"\n"] {
             lines.extend_from_slice(part);
         }
+        self.write_comments(lines);
+    }
+
+    /// Appends all lines but the first.
+    pub(super) fn write_comments(&self, lines: &mut Vec<u8>) {
+        lines.extend_from_slice(SOURCE);
         line::escape(&self.source, lines);
         // Writing to a vector cannot fail.
         let _ = write!(lines, "\n# time: {}\n", self.time);
         for Included { name, size } in &self.includes {
             let _ = writeln!(lines, "# includes: {size} {name}");
+        }
+        for name in &self.journals {
+            lines.extend_from_slice(JOURNAL);
+            line::escape(name, lines);
+            lines.push(b'\n');
         }
         for Copied { name, digest } in &self.copied {
             let _ = writeln!(lines, "# copied: {digest} {name}");
@@ -117,6 +131,7 @@ pub(crate) struct HeaderParser {
     time: Option<Timestamp>,
     source: Vec<u8>,
     includes: Vec<Included>,
+    journals: Vec<Vec<u8>>,
     copied: Vec<Copied>,
 }
 
@@ -137,6 +152,10 @@ impl HeaderParser {
             let (size, name) = two_words(included)?;
             let (size, name) = (parse(size)?, parse(name)?);
             self.includes.push(Included { name, size });
+        } else if let Some(name) = line.strip_prefix(JOURNAL) {
+            let name = line::unescape(name);
+            self.journals
+                .push(name.map_err(|_| ParseHeaderError::Damaged)?);
         } else if let Some(copied) = line.strip_prefix(COPIED) {
             let (digest, name) = two_words(copied)?;
             let (digest, name) = (parse(digest)?, parse(name)?);
@@ -155,6 +174,7 @@ impl HeaderParser {
             time: self.time.ok_or(ParseHeaderError::Damaged)?,
             source: self.source,
             includes: self.includes,
+            journals: self.journals,
             copied: self.copied,
         })
     }

@@ -1,12 +1,9 @@
 //! What manifests record about files.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::io::{self, BufRead as _, BufReader, Read};
 
 use super::contents::Reader;
-use super::line::{self, ChecksumLine};
-use super::spool::PieceReader;
+use super::line;
 use crate::digest::{Algorithm, Digest};
 
 /// The digest of a file.
@@ -16,27 +13,128 @@ pub(crate) struct FileDigest {
     pub(crate) digest: Digest,
 }
 
-/// The digest that a file was recorded with.
+/// A path and its digest, as a line of a manifest has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Listed {
+    /// The path from the root.
+    pub(super) path: Vec<u8>,
+    pub(super) file: FileDigest,
+}
+
+/// What is recorded of a path. There is always something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     /// The path from the root.
     pub(crate) path: Vec<u8>,
-    pub(crate) file: FileDigest,
+    /// The digest of the file, unless a run was killed that was about to add it.
+    pub(crate) file: Option<FileDigest>,
+    /// What a run that was killed may have done to the file.
+    pub(crate) announced: Option<Announced>,
 }
 
-impl From<Record> for ChecksumLine {
-    fn from(Record { path, file }: Record) -> Self {
-        Self {
-            checksum: file.digest.into(),
-            path,
-            is_escaped: true,
-            algorithm: Some(file.algorithm.into()),
+/// What a run is about to do to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Announced {
+    /// It adds a file. Nothing had the name before.
+    Adds(FileDigest),
+    /// It replaces a file.
+    Replaces(FileDigest),
+}
+
+impl Announced {
+    /// The digest of the new file.
+    pub(crate) fn file(self) -> FileDigest {
+        match self {
+            Self::Adds(file) | Self::Replaces(file) => file,
         }
     }
 }
 
-/// Parses a line of a manifest into a record. `default` is the algorithm of lines that name none.
-/// `is_foreign` tells that another program may have written the manifest.
+/// How one manifest or journal changes what older ones say of a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Change {
+    file: Field<FileDigest>,
+    announced: Field<Announced>,
+}
+
+/// How a field of a record changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Field<T> {
+    #[default]
+    Unchanged,
+    Set(T),
+    Cleared,
+}
+
+impl<T> Field<T> {
+    /// This change, made after an older one.
+    fn after(self, older: Self) -> Self {
+        match self {
+            Self::Unchanged => older,
+            newer => newer,
+        }
+    }
+
+    fn value(self) -> Option<T> {
+        match self {
+            Self::Set(value) => Some(value),
+            Self::Unchanged | Self::Cleared => None,
+        }
+    }
+}
+
+impl Change {
+    /// The file has this digest.
+    pub(super) fn has(file: FileDigest) -> Self {
+        Self {
+            file: Field::Set(file),
+            announced: Field::Cleared,
+        }
+    }
+
+    /// No digest is known of the file any more.
+    pub(super) const REMOVED: Self = Self {
+        file: Field::Cleared,
+        announced: Field::Cleared,
+    };
+
+    /// What was announced has not happened.
+    pub(super) const CANCELLED: Self = Self {
+        file: Field::Unchanged,
+        announced: Field::Cleared,
+    };
+
+    /// This is about to happen.
+    pub(super) fn announced(announced: Announced) -> Self {
+        Self {
+            file: Field::Unchanged,
+            announced: Field::Set(announced),
+        }
+    }
+
+    /// This change, made after an older one.
+    #[must_use]
+    pub(super) fn after(self, older: Self) -> Self {
+        Self {
+            file: self.file.after(older.file),
+            announced: self.announced.after(older.announced),
+        }
+    }
+
+    /// What is recorded of a path after all changes.
+    pub(super) fn into_record(self, path: Vec<u8>) -> Option<Record> {
+        let file = self.file.value();
+        let announced = self.announced.value();
+        (file.is_some() || announced.is_some()).then_some(Record {
+            path,
+            file,
+            announced,
+        })
+    }
+}
+
+/// Parses a line of a manifest. `default` is the algorithm of lines that name none. `is_foreign`
+/// tells that another program may have written the manifest.
 ///
 /// Programs for Windows write paths with backslashes, which they do not escape as `sha256sum` does.
 ///
@@ -47,7 +145,7 @@ pub(super) fn parse(
     line: &[u8],
     default: Algorithm,
     is_foreign: bool,
-) -> Result<Record, line::ParseLineError> {
+) -> Result<Listed, line::ParseLineError> {
     let parsed = line::parse(line)?;
     let mut path = parsed.path;
     if is_foreign && !line.trim_ascii_start().starts_with(b"\\") {
@@ -60,7 +158,7 @@ pub(super) fn parse(
     while let Some(rest) = path.strip_prefix(b"./") {
         path = rest.to_vec();
     }
-    Ok(Record {
+    Ok(Listed {
         path,
         file: FileDigest {
             algorithm: parsed.algorithm.unwrap_or(default),
@@ -86,130 +184,21 @@ impl<R: Read> LineReader<R> {
         }
     }
 
-    /// The next record.
+    /// The next line.
     ///
     /// # Errors
     ///
     /// The manifest cannot be read, or has changed since it was verified.
-    fn next(&mut self) -> io::Result<Option<Record>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<Listed>> {
         loop {
             self.line.clear();
             if self.lines.read_until(b'\n', &mut self.line)? == 0 {
                 return Ok(None);
             }
             if !self.line.starts_with(b"#") {
-                let record = parse(&self.line, self.algorithm, false);
-                return record.map(Some).map_err(io::Error::other);
+                let listed = parse(&self.line, self.algorithm, false);
+                return listed.map(Some).map_err(io::Error::other);
             }
         }
-    }
-}
-
-/// Records in the order of their paths.
-#[derive(Debug)]
-pub(super) enum Sorted {
-    Lines(LineReader),
-    Piece(PieceReader),
-}
-
-impl Sorted {
-    fn next(&mut self) -> io::Result<Option<Record>> {
-        match self {
-            Self::Lines(lines) => lines.next(),
-            Self::Piece(piece) => piece.next(),
-        }
-    }
-}
-
-/// The newest record of every path that any manifest knows, in the order of the paths.
-///
-/// Manifests are merged as they are read, so that a million records take no memory.
-#[derive(Debug)]
-pub(crate) struct Records {
-    /// The newest comes first.
-    inputs: Vec<Sorted>,
-    /// The next record of each input. The heap yields the least path, and of equal paths the newest
-    /// input.
-    heads: BinaryHeap<Reverse<Head>>,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-struct Head {
-    record: Record,
-    input: usize,
-}
-
-impl Ord for Head {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        let (this, that) = (&self.record.path, &other.record.path);
-        this.cmp(that).then(self.input.cmp(&other.input))
-    }
-}
-
-impl PartialOrd for Head {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Records {
-    /// Merges inputs, of which the newest comes first.
-    ///
-    /// # Errors
-    ///
-    /// An input cannot be read.
-    pub(super) fn merge(inputs: Vec<Sorted>) -> io::Result<Self> {
-        let heads = BinaryHeap::with_capacity(inputs.len());
-        let mut records = Self { inputs, heads };
-        for input in 0..records.inputs.len() {
-            records.refill(input)?;
-        }
-        Ok(records)
-    }
-
-    fn refill(&mut self, input: usize) -> io::Result<()> {
-        if let Some(record) = self.inputs[input].next()? {
-            self.heads.push(Reverse(Head { record, input }));
-        }
-        Ok(())
-    }
-
-    /// The path of the next record.
-    pub(crate) fn peek(&self) -> Option<&[u8]> {
-        let Reverse(head) = self.heads.peek()?;
-        Some(&head.record.path)
-    }
-
-    /// The next record.
-    ///
-    /// # Errors
-    ///
-    /// A manifest cannot be read.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Record>> {
-        let Some(Reverse(Head { record, input })) = self.heads.pop() else {
-            return Ok(None);
-        };
-        self.refill(input)?;
-        while self.peek() == Some(&record.path)
-            && let Some(Reverse(older)) = self.heads.pop()
-        {
-            self.refill(older.input)?;
-        }
-        Ok(Some(record))
-    }
-
-    /// The record of a path. Records before it are passed over.
-    ///
-    /// # Errors
-    ///
-    /// A manifest cannot be read.
-    pub(crate) fn find(&mut self, path: &[u8]) -> io::Result<Option<Record>> {
-        while self.peek().is_some_and(|next| next < path) {
-            self.next()?;
-        }
-        if self.peek() == Some(path) {
-            return self.next();
-        }
-        Ok(None)
     }
 }

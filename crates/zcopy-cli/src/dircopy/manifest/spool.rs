@@ -1,17 +1,17 @@
-//! Records that are sorted on disk.
+//! Entries that are sorted on disk.
 //!
 //! Manifests of this tool are sorted by path. Others may be in any order, and so are journals: their
-//! records are sorted in pieces that fit in memory, and each piece is written to a temporary file.
+//! entries are sorted in pieces that fit in memory, and each piece is written to a temporary file.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Seek as _, Write as _};
 use std::sync::Arc;
 
 use super::contents::{Contents, FileRange, Reader};
-use super::record::{FileDigest, Record};
-use crate::digest::{Algorithm, Digest};
+use super::journal_entry::JournalEntry;
+use super::record::Change;
 
-/// How many bytes of records are sorted at once.
+/// How many bytes of entries are sorted at once.
 const PIECE: usize = 4 << 20;
 
 /// How many bytes each reader of a piece reads ahead. There may be hundreds.
@@ -25,7 +25,7 @@ pub(super) struct Spool {
     n_bytes: u64,
 }
 
-/// A piece of a spool: records in the order of their paths.
+/// A piece of a spool: entries in the order of their paths.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
     start: u64,
@@ -45,52 +45,43 @@ impl Spool {
         })
     }
 
-    /// Sorts records and stores them. Of several records for one path, the last one of each piece
-    /// stays. Returns the pieces in the order of the records.
+    /// Sorts entries and stores them. Returns the pieces in the order of the entries.
     ///
     /// # Errors
     ///
     /// That of `next`; the temporary file cannot be written.
     pub(super) fn sort(
         &mut self,
-        mut next: impl FnMut() -> io::Result<Option<Record>>,
+        mut next: impl FnMut() -> io::Result<Option<(Vec<u8>, JournalEntry)>>,
     ) -> io::Result<Vec<Piece>> {
         let mut pieces = Vec::new();
-        let mut records = Vec::new();
+        let mut entries = Vec::new();
         let mut n_bytes = 0;
-        while let Some(record) = next()? {
-            n_bytes += size_of::<Record>() + record.path.capacity();
-            records.push(record);
+        while let Some((path, entry)) = next()? {
+            n_bytes += size_of::<(Vec<u8>, JournalEntry)>() + path.capacity();
+            entries.push((path, entry));
             if n_bytes >= PIECE {
-                pieces.push(self.store(&mut records)?);
+                pieces.push(self.store(&mut entries)?);
                 n_bytes = 0;
             }
         }
-        if !records.is_empty() {
-            pieces.push(self.store(&mut records)?);
+        if !entries.is_empty() {
+            pieces.push(self.store(&mut entries)?);
         }
         Ok(pieces)
     }
 
-    fn store(&mut self, records: &mut Vec<Record>) -> io::Result<Piece> {
-        // Records for the same path stay in their order.
-        records.sort_by(|a, b| a.path.cmp(&b.path));
+    fn store(&mut self, entries: &mut Vec<(Vec<u8>, JournalEntry)>) -> io::Result<Piece> {
+        // Entries for the same path stay in their order.
+        entries.sort_by(|a, b| a.0.cmp(&b.0));
         let start = self.n_bytes;
-        let mut records = records.drain(..).peekable();
-        while let Some(record) = records.next() {
-            if records.peek().is_some_and(|next| next.path == record.path) {
-                continue;
-            }
-            let algorithm = match record.file.algorithm {
-                Algorithm::Sha256 => b's',
-                Algorithm::Blake3 => b'b',
-            };
-            self.file.write_all(&[algorithm])?;
-            self.file.write_all(record.file.digest.as_bytes())?;
-            self.file.write_all(&record.path)?;
+        for (path, entry) in entries.drain(..) {
+            let head = entry.to_bytes();
+            self.file.write_all(&head)?;
+            self.file.write_all(&path)?;
             // No path has a NUL.
             self.file.write_all(&[0])?;
-            self.n_bytes += (1 + Digest::BYTES + record.path.len() + 1) as u64;
+            self.n_bytes += (head.len() + path.len() + 1) as u64;
         }
         let end = self.n_bytes;
         Ok(Piece { start, end })
@@ -110,39 +101,55 @@ impl Spool {
 
 /// Reads a piece.
 #[derive(Debug)]
-pub(super) struct PieceReader(BufReader<Reader>);
+pub(super) struct PieceReader {
+    source: BufReader<Reader>,
+    /// The first entry of the next path.
+    ahead: Option<(Vec<u8>, JournalEntry)>,
+}
 
 impl PieceReader {
     pub(super) fn new(file: &Arc<File>, Piece { start, end }: Piece) -> Self {
         let file = Arc::clone(file);
         let contents = Contents::new(vec![FileRange { file, start, end }]);
-        Self(BufReader::with_capacity(READ_AHEAD, contents.reader()))
+        Self {
+            source: BufReader::with_capacity(READ_AHEAD, contents.reader()),
+            ahead: None,
+        }
     }
 
-    /// The next record.
+    /// The next path, and what all its entries change.
     ///
     /// # Errors
     ///
     /// The temporary file cannot be read.
-    pub(super) fn next(&mut self) -> io::Result<Option<Record>> {
-        let mut algorithm = [0];
-        if self.0.read(&mut algorithm)? == 0 {
+    pub(super) fn next(&mut self) -> io::Result<Option<(Vec<u8>, Change)>> {
+        let first = match self.ahead.take() {
+            Some(first) => Some(first),
+            None => self.read()?,
+        };
+        let Some((path, entry)) = first else {
+            return Ok(None);
+        };
+        let mut change = entry.change();
+        loop {
+            self.ahead = self.read()?;
+            match &self.ahead {
+                Some((next, entry)) if *next == path => change = entry.change().after(change),
+                _ => return Ok(Some((path, change))),
+            }
+        }
+    }
+
+    fn read(&mut self) -> io::Result<Option<(Vec<u8>, JournalEntry)>> {
+        let mut head = [0; JournalEntry::BYTES];
+        if self.source.fill_buf()?.is_empty() {
             return Ok(None);
         }
-        let mut digest = [0; Digest::BYTES];
-        self.0.read_exact(&mut digest)?;
+        self.source.read_exact(&mut head)?;
         let mut path = Vec::new();
-        self.0.read_until(0, &mut path)?;
+        self.source.read_until(0, &mut path)?;
         path.pop();
-        Ok(Some(Record {
-            path,
-            file: FileDigest {
-                algorithm: match algorithm {
-                    [b'b'] => Algorithm::Blake3,
-                    _ => Algorithm::Sha256,
-                },
-                digest: Digest::from_bytes(digest),
-            },
-        }))
+        let entry = JournalEntry::from_bytes(head).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Some((path, entry)))
     }
 }

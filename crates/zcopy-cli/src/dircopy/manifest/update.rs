@@ -3,17 +3,18 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, Mode};
-use rustix::io::Errno;
+use rustix::fs::Mode;
 
 use super::archive::Archive;
 use super::hash_file::hash_file;
+use super::merge::Records;
 use super::metadata::Header;
 use super::name::Name;
-use super::record::{FileDigest, Record, Records};
+use super::record::{FileDigest, Record};
+use super::resolve::is_missing;
 use super::write::Writer;
 use crate::digest::Algorithm;
 
@@ -121,16 +122,16 @@ impl<'a> Update<'a> {
     pub(crate) fn set(&mut self, path: &[u8], line: Line) -> io::Result<Option<FileDigest>> {
         self.carry_until(Some(path))?;
         self.carrying.accepted.remove(path);
-        let mut recorded = None;
+        let mut record = None;
         if self.records.peek() == Some(path) {
-            recorded = self.records.next()?.map(|record| record.file);
+            record = self.records.next()?;
         }
-        let now = match line {
-            Line::Keep => recorded,
-            Line::Set(file) => Some(file),
-            Line::Remove => None,
+        let now = match (line, &record) {
+            (Line::Keep, Some(record)) => record.resolve(self.carrying.root, self.carrying.null),
+            (Line::Set(file), _) => Some(file),
+            (Line::Keep, None) | (Line::Remove, _) => None,
         };
-        self.has_changed |= now != recorded;
+        self.has_changed |= now != record.and_then(|record| record.file);
         if let Some(file) = now {
             self.writers.add(path, file)?;
         }
@@ -157,7 +158,7 @@ impl<'a> Update<'a> {
                 }
                 _ => {
                     if let Some(record) = self.records.next()? {
-                        self.carry(record)?;
+                        self.carry(&record)?;
                     }
                 }
             }
@@ -183,23 +184,27 @@ impl<'a> Update<'a> {
             }
             Err(error) => {
                 self.failures.push((path, error));
-                record.map_or(Ok(()), |record| self.carry(record))
+                record.map_or(Ok(()), |record| self.carry(&record))
             }
         }
     }
 
-    fn carry(&mut self, Record { path, file }: Record) -> io::Result<()> {
-        if self.carrying.forgets_missing && self.is_missing(&path) {
-            self.has_changed = true;
-            return Ok(());
+    fn carry(&mut self, record: &Record) -> io::Result<()> {
+        let Carrying {
+            root,
+            forgets_missing,
+            null,
+            ..
+        } = self.carrying;
+        let mut file = record.resolve(root, null);
+        if forgets_missing && is_missing(root, &record.path) {
+            file = None;
         }
-        self.writers.add(&path, file)
-    }
-
-    fn is_missing(&self, path: &[u8]) -> bool {
-        let flags = AtFlags::SYMLINK_NOFOLLOW;
-        let found = rustix::fs::statat(self.carrying.root.as_fd(), path, flags);
-        matches!(found, Err(Errno::NOENT | Errno::NOTDIR))
+        self.has_changed |= file != record.file;
+        match file {
+            Some(file) => self.writers.add(&record.path, file),
+            None => Ok(()),
+        }
     }
 
     /// Carries over the records that remain. Returns the accepted files that could not be read.
@@ -210,6 +215,11 @@ impl<'a> Update<'a> {
     pub(crate) fn complete(&mut self) -> io::Result<Vec<(Vec<u8>, io::Error)>> {
         self.carry_until(None)?;
         Ok(std::mem::take(&mut self.failures))
+    }
+
+    /// The root of the tree.
+    pub(crate) fn root(&self) -> BorrowedFd<'a> {
+        self.carrying.root
     }
 
     /// Whether any path is recorded otherwise than before.

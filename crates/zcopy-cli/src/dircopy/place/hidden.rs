@@ -25,9 +25,17 @@ const N_TRIES: u32 = 100;
 
 /// Makes something under a hidden name that nobody has, and says which.
 pub(super) fn make<T>(make_at: impl Fn(&CStr) -> Result<T, Errno>) -> Result<(T, CString), Errno> {
+    make_with_prefix(PREFIX, make_at)
+}
+
+/// Makes something under a name that begins with `prefix` and that nobody has, and says which.
+pub(in crate::dircopy) fn make_with_prefix<T>(
+    prefix: &[u8],
+    make_at: impl Fn(&CStr) -> Result<T, Errno>,
+) -> Result<(T, CString), Errno> {
     let mut tries = 0..N_TRIES;
     loop {
-        let name = random();
+        let name = random(prefix);
         match make_at(&name) {
             Ok(it) => return Ok((it, name)),
             Err(Errno::EXIST) if tries.next().is_some() => {}
@@ -85,7 +93,7 @@ pub(super) fn rename(
 }
 
 /// Removes a hidden name. It may have gone already.
-pub(super) fn remove(directory: BorrowedFd<'_>, hidden: &CStr) {
+pub(in crate::dircopy) fn remove(directory: BorrowedFd<'_>, hidden: &CStr) {
     // What cannot be removed now is removed by the next run.
     let _ = rustix::fs::unlinkat(directory, hidden, AtFlags::empty());
 }
@@ -137,11 +145,11 @@ fn is_hidden(name: &[u8]) -> bool {
 }
 
 /// A name that nobody else is likely to have.
-fn random() -> CString {
+fn random(prefix: &[u8]) -> CString {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     // Keyed by the kernel's random bytes, and another each time.
     let mut number = RandomState::new().build_hasher().finish();
-    let mut name = PREFIX.to_vec();
+    let mut name = prefix.to_vec();
     for _ in 0..N_RANDOM {
         name.push(DIGITS[(number % 62) as usize]);
         number /= 62;

@@ -65,13 +65,13 @@ impl Archive {
     }
 
     fn newest(&self) -> Sums {
-        let name = |sums: &Sums| {
+        let time = |sums: &Sums| {
             let bytes = fs::read_to_string(&sums.path).unwrap();
             let time = bytes.lines().find_map(|line| line.strip_prefix("# time: "));
-            time.unwrap_or_default().to_owned()
+            time.map(|time| time.parse::<jiff::Timestamp>().unwrap())
         };
         let all = Sums::all_in(&self.0.copy());
-        all.into_iter().max_by_key(name).unwrap()
+        all.into_iter().max_by_key(time).unwrap()
     }
 
     /// Changes a byte, and neither size nor time.

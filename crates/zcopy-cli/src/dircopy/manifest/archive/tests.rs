@@ -59,6 +59,7 @@ impl Tree {
             time: format!("2026-01-{day:02}T00:00:00Z").parse().unwrap(),
             source: b"source".to_vec(),
             includes: Vec::new(),
+            journals: Vec::new(),
             copied: Vec::new(),
         };
         change(&mut header);
@@ -102,7 +103,7 @@ impl Tree {
             let mut records = archive.records().unwrap();
             let mut found = Vec::new();
             while let Some(record) = records.next().unwrap() {
-                found.push((record.path, record.file.digest));
+                found.push((record.path, record.file.unwrap().digest));
             }
             let expected = expected.iter().map(|(path, contents)| {
                 let digest = digest(contents.as_bytes());
@@ -273,7 +274,7 @@ fn a_manifest_that_was_cut_or_changed_is_damaged() {
 fn a_list_of_another_program_with_garbage_in_it_is_damaged() {
     let tree = Tree::new();
     tree.put(&name(1), [&lines(&[("a", "x")])[..], b"garbage\n"].concat());
-    tree.is_damaged("line 2: it does not begin with 64 hexadecimal digits");
+    tree.is_damaged("line 2: it does not begin with the hexadecimal digits of a digest");
     tree.put(&name(1), &lines(&[("a", "x"), ("b", "x")])[..100]);
     tree.is_damaged("its end is missing");
     tree.put(&name(1), "");

@@ -16,7 +16,7 @@ use super::progress::Progress;
 use crate::dircopy::manifest::checksum::{Checksum, ChecksumAlgorithm, Hasher};
 use crate::dircopy::manifest::line::{self, ChecksumLine, ParseLineError};
 use crate::dircopy::manifest::open_beneath;
-use crate::dircopy::manifest::record::Record;
+use crate::dircopy::manifest::record::FileDigest;
 use crate::dircopy::manifest::report::{FileResult, Hashed, Verdict};
 use crate::exit;
 
@@ -28,7 +28,7 @@ const SHORT: u64 = 256 << 10;
 #[derive(Debug)]
 pub(super) enum Job {
     Line(Result<Vec<u8>, ParseLineError>),
-    Record(Record),
+    Record(Vec<u8>, FileDigest),
 }
 
 /// Verifies files of one tree, one at a time. Each thread has its own.
@@ -65,7 +65,12 @@ impl<'a> Verifier<'a> {
     pub(super) fn verify(&mut self, job: Job, list: &Path) -> FileResult {
         let line = match job {
             Job::Line(line) => line.and_then(|line| line::parse_any(&line)).ok(),
-            Job::Record(record) => Some(record.into()),
+            Job::Record(path, file) => Some(ChecksumLine {
+                checksum: file.digest.into(),
+                path,
+                is_escaped: true,
+                algorithm: Some(file.algorithm.into()),
+            }),
         };
         let line = line.and_then(|line| {
             let algorithm = self.algorithm(&line, list)?;

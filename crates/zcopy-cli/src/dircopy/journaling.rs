@@ -1,0 +1,77 @@
+//! The journal of a run, and what happens if it cannot be written.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::anyhow;
+
+use super::face::Face;
+use super::manifest::journal::Journal;
+use super::manifest::journal_entry::JournalEntry;
+use super::manifest::metadata::Header;
+
+/// The journal of a run. If it cannot be written, this is reported once, and the run goes on
+/// without it.
+#[derive(Debug)]
+pub(super) struct Journaling<'a> {
+    face: &'a Face<'a>,
+    journal: Option<Journal>,
+    has_failed: AtomicBool,
+}
+
+impl<'a> Journaling<'a> {
+    /// A run without a journal.
+    pub(super) fn none(face: &'a Face<'a>) -> Self {
+        Self {
+            face,
+            journal: None,
+            has_failed: AtomicBool::new(false),
+        }
+    }
+
+    /// Begins a journal.
+    pub(super) fn begin(
+        face: &'a Face<'a>,
+        directory: &Arc<OwnedFd>,
+        header: &Header,
+        is_durable: bool,
+    ) -> Self {
+        let mut journaling = Self::none(face);
+        match Journal::begin(directory, header, is_durable) {
+            Ok(journal) => journaling.journal = Some(journal),
+            Err(error) => journaling.fail(error),
+        }
+        journaling
+    }
+
+    /// The name of the journal.
+    pub(super) fn name(&self) -> Option<&[u8]> {
+        Some(self.journal.as_ref()?.name())
+    }
+
+    /// Adds entries.
+    pub(super) fn add<'p>(&self, entries: impl IntoIterator<Item = (&'p [u8], JournalEntry)>) {
+        if let Some(journal) = &self.journal
+            && !self.has_failed.load(Ordering::Relaxed)
+            && let Err(error) = journal.add(entries)
+        {
+            self.fail(error);
+        }
+    }
+
+    /// Removes the journal: all that it has stands in a manifest.
+    pub(super) fn remove(&self) {
+        if let Some(journal) = &self.journal {
+            journal.remove();
+        }
+    }
+
+    fn fail(&self, error: io::Error) {
+        if !self.has_failed.swap(true, Ordering::Relaxed) {
+            let error = anyhow!(error).context("cannot write the journal");
+            self.face.complain("".as_ref(), &error);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+use std::fs;
+use std::os::fd::AsFd as _;
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::digest::digests;
+use crate::dircopy::manifest::archive::{Archive, Verify};
+use crate::dircopy::manifest::record::Announced;
+
+fn file(contents: &str) -> FileDigest {
+    FileDigest {
+        algorithm: Algorithm::Sha256,
+        digest: digests(Algorithm::Sha256, &[contents.as_bytes()])[0],
+    }
+}
+
+fn header() -> Header {
+    Header {
+        time: "2026-11-23T07:11:18Z".parse().unwrap(),
+        source: b"/card".to_vec(),
+        includes: Vec::new(),
+        journals: Vec::new(),
+        copied: Vec::new(),
+    }
+}
+
+fn begin(tree: &TempDir) -> Journal {
+    let directory = Arc::new(OwnedFd::from(File::open(tree.path()).unwrap()));
+    Journal::begin(&directory, &header(), false).unwrap()
+}
+
+fn path_of(tree: &TempDir, journal: &Journal) -> PathBuf {
+    tree.path().join(journal.name.to_str().unwrap())
+}
+
+/// What the journals of a tree tell, as far as they can be read.
+fn records(tree: &TempDir) -> Vec<(String, Option<FileDigest>, Option<Announced>)> {
+    let root = File::open(tree.path()).unwrap();
+    let archive = Archive::open(root.as_fd(), None, Verify::Needed).unwrap();
+    let mut records = archive.records().unwrap();
+    let mut found = Vec::new();
+    while let Some(record) = records.next().unwrap() {
+        let path = String::from_utf8(record.path).unwrap();
+        found.push((path, record.file, record.announced));
+    }
+    found
+}
+
+fn fill(journal: &Journal) {
+    let (adds, replaces) = (
+        Announced::Adds(file("new")),
+        Announced::Replaces(file("newer")),
+    );
+    let announced = JournalEntry::Announced;
+    journal
+        .add([
+            (&b"added"[..], announced(adds)),
+            (b"replaced", announced(replaces)),
+            (b"cancelled", announced(adds)),
+            (b"two\nlines", JournalEntry::Has(file("x"))),
+        ])
+        .unwrap();
+    journal
+        .add([
+            (&b"replaced"[..], JournalEntry::Has(file("newer"))),
+            (b"cancelled", JournalEntry::Cancelled),
+            (b"-", JournalEntry::Has(file("dash"))),
+            (b"gone", JournalEntry::Has(file("x"))),
+            (b"gone", JournalEntry::Removed),
+        ])
+        .unwrap();
+}
+
+#[test]
+fn the_journal_of_a_killed_run_is_read_and_that_of_a_live_one_is_not() {
+    let tree = tempfile::tempdir().unwrap();
+    let journal = begin(&tree);
+    fill(&journal);
+    assert_eq!(records(&tree), []);
+    drop(journal);
+    assert_eq!(
+        records(&tree),
+        [
+            ("-".to_owned(), Some(file("dash")), None),
+            ("added".to_owned(), None, Some(Announced::Adds(file("new")))),
+            ("replaced".to_owned(), Some(file("newer")), None),
+            ("two\nlines".to_owned(), Some(file("x")), None),
+        ]
+    );
+}
+
+#[test]
+fn a_journal_that_was_cut_anywhere_tells_no_lie() {
+    let tree = tempfile::tempdir().unwrap();
+    let journal = begin(&tree);
+    fill(&journal);
+    let path = path_of(&tree, &journal);
+    drop(journal);
+    let whole = fs::read(&path).unwrap();
+    let (mut n_records, possible) = (0, ["dash", "new", "newer", "x"].map(file));
+    for cut in 0..=whole.len() {
+        for rest in [&b""[..], &[0; 300], b"garbage\n"] {
+            fs::write(&path, [&whole[..cut], rest].concat()).unwrap();
+            let records = records(&tree);
+            for (path, has, announced) in &records {
+                let file = has.or(announced.map(Announced::file)).unwrap();
+                assert!(possible.contains(&file), "{cut}: {path}");
+            }
+            n_records = n_records.max(records.len());
+        }
+    }
+    assert_eq!(n_records, 5, "before one of them is removed");
+    // A byte that has changed ends it too.
+    for at in 0..whole.len() {
+        let mut changed = whole.clone();
+        changed[at] ^= 1;
+        fs::write(&path, changed).unwrap();
+        for (path, has, announced) in records(&tree) {
+            let file = has.or(announced.map(Announced::file)).unwrap();
+            assert!(possible.contains(&file), "{at}: {path}");
+        }
+    }
+}
+
+#[test]
+fn a_journal_that_is_removed_has_left_nothing() {
+    let tree = tempfile::tempdir().unwrap();
+    let journal = begin(&tree);
+    fill(&journal);
+    journal.remove();
+    assert_eq!(fs::read_dir(tree.path()).unwrap().count(), 0);
+}

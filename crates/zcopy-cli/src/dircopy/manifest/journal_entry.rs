@@ -1,0 +1,89 @@
+//! What a journal says about a file.
+
+use super::record::{Announced, Change, FileDigest};
+use crate::digest::{Algorithm, Digest};
+
+/// What has happened, or is about to happen, to the copy of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JournalEntry {
+    /// A file is about to be added or replaced.
+    Announced(Announced),
+    /// What was announced has not happened.
+    Cancelled,
+    /// The file has this digest.
+    Has(FileDigest),
+    /// The name stands for something that no digest is known of.
+    Removed,
+}
+
+impl JournalEntry {
+    /// How many bytes an entry has, without its path.
+    pub(super) const BYTES: usize = 2 + Digest::BYTES;
+
+    /// The sign that stands for the kind of the entry in a journal.
+    pub(super) fn sign(self) -> u8 {
+        match self {
+            Self::Announced(Announced::Adds(_)) => b'+',
+            Self::Announced(Announced::Replaces(_)) => b'~',
+            Self::Cancelled => b'!',
+            Self::Has(_) => b'=',
+            Self::Removed => b'-',
+        }
+    }
+
+    /// The digest of the entry, or zeros.
+    pub(super) fn file(self) -> FileDigest {
+        match self {
+            Self::Announced(announced) => announced.file(),
+            Self::Has(file) => file,
+            Self::Cancelled | Self::Removed => FileDigest {
+                algorithm: Algorithm::Sha256,
+                digest: Digest::from_bytes([0; Digest::BYTES]),
+            },
+        }
+    }
+
+    /// The entry of this kind.
+    pub(super) fn from_parts(sign: u8, file: FileDigest) -> Option<Self> {
+        match sign {
+            b'+' => Some(Self::Announced(Announced::Adds(file))),
+            b'~' => Some(Self::Announced(Announced::Replaces(file))),
+            b'!' => Some(Self::Cancelled),
+            b'=' => Some(Self::Has(file)),
+            b'-' => Some(Self::Removed),
+            _ => None,
+        }
+    }
+
+    /// What the entry changes.
+    pub(super) fn change(self) -> Change {
+        match self {
+            Self::Announced(announced) => Change::announced(announced),
+            Self::Cancelled => Change::CANCELLED,
+            Self::Has(file) => Change::has(file),
+            Self::Removed => Change::REMOVED,
+        }
+    }
+
+    pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {
+        let FileDigest { algorithm, digest } = self.file();
+        let mut bytes = [0; Self::BYTES];
+        bytes[0] = self.sign();
+        bytes[1] = match algorithm {
+            Algorithm::Sha256 => b's',
+            Algorithm::Blake3 => b'b',
+        };
+        bytes[2..].copy_from_slice(digest.as_bytes());
+        bytes
+    }
+
+    pub(super) fn from_bytes(bytes: [u8; Self::BYTES]) -> Option<Self> {
+        let ([sign, algorithm], digest) = bytes.split_first_chunk()?;
+        let algorithm = match algorithm {
+            b's' => Algorithm::Sha256,
+            _ => Algorithm::Blake3,
+        };
+        let digest = Digest::from_bytes(digest.try_into().ok()?);
+        Self::from_parts(*sign, FileDigest { algorithm, digest })
+    }
+}
