@@ -43,6 +43,7 @@ use ledger::Ledger;
 use lookup::Lookup;
 use manifest::archive::{Archive, Verify, manifests_in_source};
 use manifest::name::Name;
+use manifest::rebase::FinishLock;
 use manifest::update::{Carrying, Update};
 use place::Durability;
 use prescan::{Total, prescan};
@@ -233,7 +234,7 @@ fn copy_tree(
 /// Finds the manifests of the destination, which all have to be whole.
 fn open_archive(settings: &mut Settings, face: &Face<'_>, root: &Root) -> Result<Archive, Stopped> {
     let destination = root.directory().destination().as_fd();
-    let archive = Archive::open(destination, None, Verify::Needed);
+    let archive = Archive::open(destination, Verify::Needed, true);
     let archive = archive.context("cannot read the manifests of the destination");
     let archive = archive.map_err(Stopped::By)?;
     for (name, damage) in archive.damaged() {
@@ -389,9 +390,19 @@ fn finish_manifest(
         // An empty tree has an empty manifest.
         manifest.has_lines() || archive.is_empty() || manifest.has_changed()
     } else {
-        manifest.has_changed() || archive.has_journals()
+        manifest.has_changed() || archive.has_journals() || manifest.tells_copied(&archive)
     };
     let root = manifest.root();
+    let locked = FinishLock::acquire(root).and_then(|lock| {
+        let fresh = archive.open_again(root, manifest.copied())?;
+        if is_wanted && fresh.differs_from(&archive) {
+            manifest.rebase(&archive, &fresh)?;
+        }
+        Ok(lock)
+    });
+    let _lock = locked
+        .map_err(|error| ledger::complain_of_manifest(face, error))
+        .ok()?;
     if !is_wanted {
         journaling.remove();
         archive.remove_journals(root, false);

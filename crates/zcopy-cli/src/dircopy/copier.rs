@@ -30,6 +30,10 @@ use file::{Draft, Way};
 mod file;
 mod other;
 
+/// Why a file of the source has no copy.
+pub(super) const MANIFEST_IN_THE_WAY: &str =
+    "the destination has a manifest of this name, which is not replaced";
+
 /// An entry, what it is among the names of its file, and what earlier runs recorded of it.
 pub(super) struct Job {
     pub(super) entry: Entry,
@@ -308,19 +312,24 @@ impl<'a> Copier<'a> {
         }
         match entry.kind() {
             FileType::RegularFile => self.regular(entry, known),
-            _ => self.other(entry).map(Copied::over),
+            _ => self.other(entry, known).map(Copied::over),
         }
     }
 
     /// Leaves a manifest of the destination, which no file of the source replaces.
-    fn keep_manifest(&self, entry: &Entry) -> anyhow::Result<Settled> {
+    fn keep_manifest(&mut self, entry: &Entry) -> anyhow::Result<Settled> {
         let existing = entry.existing().context("cannot stat its copy")?;
-        let is_same = existing.as_ref().is_some_and(|existing| {
+        let is_alike = |existing: &Stat| {
             existing.st_size == entry.stat().st_size && entry.kind() == FileType::RegularFile
-        });
-        let Some(existing) = existing.filter(|_| is_same) else {
-            bail!("the destination has a manifest of this name, which is not replaced");
         };
+        let Some(existing) = existing.filter(is_alike) else {
+            bail!(MANIFEST_IN_THE_WAY);
+        };
+        let found = self.reader.digest_of_copy(entry, None, &[])?;
+        let (original, _) = self.reader.digest_of_original(entry, &[])?;
+        if found.digest != original {
+            bail!(MANIFEST_IN_THE_WAY);
+        }
         Ok(self.left(Line::Keep, &existing, Known::default(), false))
     }
 
@@ -388,6 +397,10 @@ impl<'a> Copier<'a> {
         let Some(existing) = entry.existing().context("cannot stat its copy")? else {
             return self.copy(entry, Replace::No, bytes);
         };
+        let is_file = FileType::from_raw_mode(existing.st_mode) == FileType::RegularFile;
+        if known.is_accepted && is_file {
+            return self.leave(entry, &existing, known).map(Copied::over);
+        }
         match decide(self.settings.policy, entry.stat(), &existing) {
             Decision::Copy => self.copy(entry, Replace::Yes, bytes),
             Decision::Skip => self.leave(entry, &existing, known).map(Copied::over),
@@ -395,10 +408,16 @@ impl<'a> Copier<'a> {
                 let found = self
                     .reader
                     .digest_of_copy(entry, bytes, &known.expected())?;
-                let original = self.reader.digest_of_original(entry)?;
+                let expected = known.expected();
+                let (original, is_as_recorded) =
+                    self.reader.digest_of_original(entry, &expected)?;
                 if found.digest == original {
                     let line = self.compare_with_record(found, known)?;
                     Ok(Copied::over(self.left(line, &existing, known, true)))
+                } else if !is_as_recorded {
+                    bail!(
+                        "it differs from the digest that its copy was recorded with, so that it cannot repair the copy"
+                    );
                 } else {
                     // What it holds has been counted.
                     self.copy(entry, Replace::Yes, None)
@@ -434,7 +453,7 @@ impl<'a> Copier<'a> {
             .digest_of_copy(entry, Some(bytes), &known.expected())?;
         let line = self.compare_with_record(found, known)?;
         if *verifies_existing {
-            let original = self.reader.digest_of_original(entry)?;
+            let (original, _) = self.reader.digest_of_original(entry, &[])?;
             if found.digest != original && !known.is_accepted {
                 self.face
                     .complain(&entry.path(), &anyhow!("its copy differs from it"));
@@ -465,6 +484,26 @@ impl<'a> Copier<'a> {
             bail!("its copy differs from the digest that it was recorded with");
         }
         Ok(self.listed(found.digest))
+    }
+
+    /// Compares another name of a copy that has this digest with what the name was recorded with.
+    ///
+    /// # Errors
+    ///
+    /// As [`compare_with_record`](Self::compare_with_record).
+    pub(super) fn compare_link_with_record(
+        &mut self,
+        entry: &Entry,
+        found: FileDigest,
+        known: Known,
+    ) -> anyhow::Result<()> {
+        let expected = known.expected();
+        if known.is_accepted || expected.is_empty() || expected.contains(&found) {
+            return Ok(());
+        }
+        // It may have been recorded by another algorithm.
+        let found = self.reader.digest_of_copy(entry, None, &expected)?;
+        self.compare_with_record(found, known).map(|_| ())
     }
 
     /// The line of a file with this digest.

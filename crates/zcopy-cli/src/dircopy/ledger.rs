@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, FileType};
 
 use super::attributes::Named;
 use super::containment::{Identity, identity};
-use super::copier::{Copier, Done, Settled, news};
+use super::copier::{Copier, Done, MANIFEST_IN_THE_WAY, Settled, news};
 use super::counts::{Count, Counts};
 use super::face::Face;
 use super::journaling::Journaling;
@@ -103,7 +103,11 @@ impl<'a> Ledger<'a> {
             return line;
         };
         match manifest.set(path, line) {
-            Ok(recorded) => recorded.map_or(Line::Remove, Line::Set),
+            Ok(recorded) => match line {
+                // Another name may be recorded by itself.
+                Line::Keep => recorded.map_or(Line::Keep, Line::Set),
+                line => line,
+            },
             Err(error) => {
                 complain_of_manifest(self.face, error);
                 self.manifest = None;
@@ -123,7 +127,7 @@ impl<'a> Ledger<'a> {
             Some(first) => match first.settled.filter(|settled| settled.is_copy) {
                 Some(settled) => {
                     let first = Path::new(OsStr::from_bytes(&first.path)).to_owned();
-                    self.link_to(&first, settled, &entry, known)
+                    self.link_to(&first, settled, (&entry, known), copier)
                 }
                 None => copier.work_alone(&entry, known).map(|settled| {
                     (first.path, first.settled) = (bytes.to_vec(), Some(settled));
@@ -167,11 +171,11 @@ impl<'a> Ledger<'a> {
         &self,
         path: &Path,
         Settled { line, copy, .. }: Settled,
-        entry: &Entry,
-        known: Known,
+        (entry, known): (&Entry, Known),
+        copier: &mut Copier<'_>,
     ) -> anyhow::Result<Line> {
         if known.is_manifest {
-            bail!("the destination has a manifest of this name, which is not replaced");
+            bail!(MANIFEST_IN_THE_WAY);
         }
         let existing = entry.existing().context("cannot stat its copy")?;
         let opened = self.open_parent(path);
@@ -183,15 +187,8 @@ impl<'a> Ledger<'a> {
         let found =
             find_copy(named, copy, entry.kind()).context("cannot link it to its first name")?;
         if existing.is_some_and(|existing| identity(&existing) == found) {
-            let expected = known.expected();
-            if let Line::Set(found) = line
-                && expected
-                    .iter()
-                    .any(|file| file.algorithm == found.algorithm)
-                && !expected.contains(&found)
-                && !known.is_accepted
-            {
-                bail!("its copy differs from the digest that it was recorded with");
+            if let Line::Set(found) = line {
+                copier.compare_link_with_record(entry, found, known)?;
             }
             self.count(entry, &self.counts.skipped);
             return Ok(line);

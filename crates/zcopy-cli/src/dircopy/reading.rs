@@ -128,19 +128,26 @@ impl Reader<'_> {
         contents.ok_or_else(no_digest)
     }
 
-    /// The digest of an entry.
+    /// The digest of an entry, and whether it is one of the digests that are expected, if any are.
     ///
     /// # Errors
     ///
     /// It cannot be read, or is written to meanwhile.
-    pub(super) fn digest_of_original(&mut self, entry: &Entry) -> anyhow::Result<Digest> {
+    pub(super) fn digest_of_original(
+        &mut self,
+        entry: &Entry,
+        expected: &[FileDigest],
+    ) -> anyhow::Result<(Digest, bool)> {
         let (file, stat) = entry.open().context("cannot open")?;
-        let digest = self.digest_of(&file, size(&stat), None);
-        let digest = digest.context("cannot read")?;
+        let digests = self.digest_and_compare(&file, &stat, None, expected);
+        let CopyDigest {
+            digest,
+            is_as_recorded,
+        } = digests.context("cannot read")?;
         if !is_untouched(&file, &stat).context("cannot stat")? {
             bail!("it changed while it was read");
         }
-        Ok(digest)
+        Ok((digest, is_as_recorded))
     }
 
     /// The digest of what bears an entry's name in the destination, and whether that is one of the
@@ -157,18 +164,34 @@ impl Reader<'_> {
     ) -> anyhow::Result<CopyDigest> {
         let Named { directory, name } = entry.destination();
         let (file, stat) = open_regular(directory, name).context("cannot open its copy")?;
-        // All digests are made in one pass.
+        let digests = self.digest_and_compare(&file, &stat, passed, expected);
+        let digests = digests.context("cannot read its copy")?;
+        if !is_untouched(&file, &stat).context("cannot stat its copy")? {
+            bail!("its copy changed while it was read");
+        }
+        Ok(digests)
+    }
+
+    /// The digest of all that a file holds, and whether it has one of the digests that are
+    /// expected. All digests are made in one pass.
+    fn digest_and_compare(
+        &mut self,
+        file: &File,
+        stat: &Stat,
+        passed: Option<&Count>,
+        expected: &[FileDigest],
+    ) -> anyhow::Result<CopyDigest> {
         let others = expected
             .iter()
             .filter(|file| file.algorithm != self.algorithm);
         let mut others: Vec<_> = others
             .map(|file| (Stream::new(file.algorithm), file.digest))
             .collect();
-        let transfer = Transfer::new(&file, self.nowhere)
-            .limit(limit(size(&stat)))
+        let transfer = Transfer::new(file, self.nowhere)
+            .limit(limit(size(stat)))
             .source_offset(0)
             .buffer_size(self.block_size);
-        let run = self.run_and_inspect(transfer, size(&stat), |bytes| {
+        let run = self.run_and_inspect(transfer, size(stat), |bytes| {
             for (stream, _) in &mut others {
                 stream.update(bytes);
             }
@@ -176,16 +199,8 @@ impl Reader<'_> {
                 passed.add(bytes.len() as u64);
             }
         });
-        let contents = match run {
-            Ok((_, contents)) => contents.ok_or_else(no_digest),
-            Err(error) => Err(anyhow!(exit::cause(&error))),
-        };
-        let digest = self
-            .tap
-            .digest_of(&contents.context("cannot read its copy")?);
-        if !is_untouched(&file, &stat).context("cannot stat its copy")? {
-            bail!("its copy changed while it was read");
-        }
+        let (_, contents) = run.map_err(|error| anyhow!(exit::cause(&error)))?;
+        let digest = self.tap.digest_of(&contents.ok_or_else(no_digest)?);
         let algorithm = self.algorithm;
         let is_as_recorded = expected.is_empty()
             || expected.contains(&FileDigest { algorithm, digest })

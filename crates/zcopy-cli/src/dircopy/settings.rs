@@ -88,6 +88,16 @@ impl Settings {
                     .to_owned(),
             );
         }
+        if args.no_hash && !args.accept.is_empty() {
+            return Err("--accept makes a digest, and --no-hash makes none".to_owned());
+        }
+        for path in &args.accept {
+            let is_name = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+            if !path.components().all(is_name) || normalized(path).is_empty() {
+                let path = argument(path.as_os_str());
+                return Err(format!("{path} is not a path below the destination"));
+            }
+        }
         let (source, destination) = ends(args)?;
         let exclude = Exclude::new(&args.exclude).map_err(|error| error.to_string())?;
         let algorithm = match args.hash {

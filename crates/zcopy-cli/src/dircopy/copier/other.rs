@@ -7,6 +7,7 @@ use rustix::fs::{AtFlags, FileType, Stat};
 
 use super::{Copier, Settled};
 use crate::dircopy::attributes::Named;
+use crate::dircopy::lookup::Known;
 use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::{Replace, SpecialFile, place_other};
 use crate::dircopy::policy::Policy;
@@ -14,7 +15,10 @@ use crate::dircopy::tree::Entry;
 
 impl Copier<'_> {
     /// Copies what is not a regular file, or leaves it.
-    pub(super) fn other(&self, entry: &Entry) -> anyhow::Result<Settled> {
+    pub(super) fn other(&self, entry: &Entry, known: Known) -> anyhow::Result<Settled> {
+        if known.is_accepted {
+            bail!("it is not a regular file, and cannot be accepted");
+        }
         let existing = entry.existing().context("cannot stat its copy")?;
         let is_left = match (self.settings.policy, &existing) {
             (_, None) | (Policy::Always, _) => false,

@@ -23,7 +23,7 @@ use super::lines::{LONGEST, Lines};
 use super::merge::{Records, Sorted};
 use super::metadata::{Copied, End, Header, Included, ParseHeaderError};
 use super::name::Name;
-use super::record::{self, LineReader, Listed};
+use super::record::{self, Announced, FileDigest, LineReader, Listed, Origin};
 use super::spool::{Piece, PieceReader, Spool};
 use crate::digest::{Algorithm, Digest, Stream};
 use crate::dircopy::listing;
@@ -39,6 +39,7 @@ pub(crate) struct Archive {
     /// Files that have the name of a manifest and came from a source.
     copied: Vec<Copied>,
     newest: Option<Timestamp>,
+    converts_paths: bool,
     damaged: Vec<(Name, Damage)>,
     /// The manifests that no other one includes, the newest first.
     inputs: Vec<Input>,
@@ -83,8 +84,8 @@ pub(crate) enum Verify {
 }
 
 impl Archive {
-    /// Finds the manifests in the root of a tree and verifies them. With `only`, manifests of the
-    /// other algorithm are ignored.
+    /// Finds the manifests in the root of a tree and verifies them. `converts_paths` tells whether
+    /// backslashes in the lists of other programs separate names.
     ///
     /// Manifests that are [damaged](Self::damaged) still take part, as far as their lines can be
     /// read.
@@ -94,8 +95,28 @@ impl Archive {
     /// The root cannot be read; a temporary file cannot be written.
     pub(crate) fn open(
         root: BorrowedFd<'_>,
-        only: Option<Algorithm>,
         verify: Verify,
+        converts_paths: bool,
+    ) -> io::Result<Self> {
+        Self::open_holding(root, verify, converts_paths, (&[], &[]))
+    }
+
+    /// Finds the manifests that the tree has by now. The journals that this holds are among them, and
+    /// `copied` are not.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub(crate) fn open_again(&self, root: BorrowedFd<'_>, copied: &[Copied]) -> io::Result<Self> {
+        let held: Vec<_> = self.journals.iter().chain(&self.stale).cloned().collect();
+        Self::open_holding(root, Verify::Needed, self.converts_paths, (&held, copied))
+    }
+
+    fn open_holding(
+        root: BorrowedFd<'_>,
+        verify: Verify,
+        converts_paths: bool,
+        (held, known_copied): (&[Left], &[Copied]),
     ) -> io::Result<Self> {
         let mut candidates = Vec::new();
         for name in names_in(root)? {
@@ -103,7 +124,11 @@ impl Archive {
         }
         let (mut journals, mut stale) = (Vec::new(), Vec::new());
         for name in journals_in(root)? {
-            let Some(left) = Left::open(root, name)? else {
+            let left = match held.iter().find(|left| left.has(name.as_bytes())) {
+                Some(left) => Some(left.clone()),
+                None => Left::open(root, name)?,
+            };
+            let Some(left) = left else {
                 continue;
             };
             match left.entries()? {
@@ -113,12 +138,14 @@ impl Archive {
             }
         }
         let in_journals = journals.iter().flat_map(|(_, header, _)| &header.copied);
-        let copied = separate_copied(root, &mut candidates, in_journals);
-        candidates.retain(|candidate| only.is_none_or(|only| only == candidate.name.algorithm()));
+        let in_journals = in_journals.chain(known_copied);
+        let (copied, mut disowned) = separate_copied(root, &mut candidates, in_journals);
         candidates.sort_by_key(|candidate| Reverse(candidate.age()));
+        disowned.sort_by_key(|candidate| Reverse(candidate.age()));
         let mut archive = Self {
-            own: candidates.iter().map(Candidate::as_included).collect(),
+            own: candidates.iter().filter_map(Candidate::included).collect(),
             copied,
+            converts_paths,
             newest: journals
                 .iter()
                 .map(|(_, header, _)| Some(header.time))
@@ -149,7 +176,9 @@ impl Archive {
             {
                 archive.add_journal(left, entries, &mut spool)?;
             }
-            let is_included = included.contains(&candidate.as_included());
+            let is_included = candidate
+                .included()
+                .is_some_and(|own| included.contains(&own));
             if let Ok(Some(header)) = &candidate.header {
                 included.extend(header.includes.iter().copied());
             }
@@ -157,12 +186,15 @@ impl Archive {
                 archive.add(root, &candidate, &mut spool)?;
             } else if verify == Verify::All {
                 let name = candidate.name;
-                let damage = candidate.survey(root).err();
+                let damage = candidate.survey(root, archive.origin_of(&candidate)).err();
                 archive.damaged.extend(damage.map(|damage| (name, damage)));
             }
         }
         for (left, _, entries) in journals {
             archive.add_journal(left, entries, &mut spool)?;
+        }
+        for candidate in disowned {
+            archive.add_disowned(root, &candidate, &mut spool)?;
         }
         archive.spool = spool.map(Spool::finish).transpose()?;
         archive.stale = stale;
@@ -195,9 +227,9 @@ impl Archive {
         spool: &mut Option<Spool>,
     ) -> io::Result<()> {
         let name = candidate.name;
-        let surveyed = candidate.survey(root);
+        let surveyed = candidate.survey(root, self.origin_of(candidate));
         let is_direct = self.inputs.is_empty() && matches!(surveyed, Ok(Order::Sorted));
-        let is_foreign = !matches!(candidate.header, Ok(Some(_)));
+        let is_foreign = candidate.is_foreign();
         if let Err(damage) = surveyed {
             self.damaged.push((name, damage));
         }
@@ -208,20 +240,57 @@ impl Archive {
             self.inputs.push(Input::Lines(contents, name.algorithm()));
             return Ok(());
         }
+        let origin = self.origin_of(candidate);
+        self.add_lines(&contents, origin, JournalEntry::Has, spool)
+    }
+
+    /// Adds the lines of a manifest that came from a source. They count for files that exist and of
+    /// which nothing else is known: the manifest may speak of a part of this tree that its own
+    /// manifests do not know, if this tree was put together by hand.
+    fn add_disowned(
+        &mut self,
+        root: BorrowedFd<'_>,
+        candidate: &Candidate,
+        spool: &mut Option<Spool>,
+    ) -> io::Result<()> {
+        let Ok(contents) = candidate.contents(root) else {
+            return Ok(());
+        };
+        let if_it_exists = |file| JournalEntry::Announced(Announced::Adds(file));
+        let origin = self.origin_of(candidate);
+        self.add_lines(&contents, origin, if_it_exists, spool)
+    }
+
+    /// Sorts lines on disk.
+    fn add_lines(
+        &mut self,
+        contents: &Contents,
+        origin: Origin,
+        entry: impl Fn(FileDigest) -> JournalEntry,
+        spool: &mut Option<Spool>,
+    ) -> io::Result<()> {
         let spool = match spool {
             Some(spool) => spool,
             None => spool.insert(Spool::new()?),
         };
         let mut lines = Lines::of(contents.reader());
         let next = || {
-            let listed = parse_next(&mut lines, name.algorithm(), is_foreign)?;
-            Ok(listed.map(|listed| (listed.path, JournalEntry::Has(listed.file))))
+            let listed = parse_next(&mut lines, origin)?;
+            Ok(listed.map(|listed| (listed.path, entry(listed.file))))
         };
         let pieces = spool.sort(next)?;
         // The last line for a path counts.
         let pieces = pieces.into_iter().rev().map(Input::Piece);
         self.inputs.extend(pieces);
         Ok(())
+    }
+
+    fn origin_of(&self, candidate: &Candidate) -> Origin {
+        Origin {
+            algorithm: candidate.name.algorithm(),
+            is_foreign: candidate.is_foreign(),
+            converts_paths: self.converts_paths,
+        }
     }
 
     /// The manifests that cannot be believed.
@@ -232,6 +301,11 @@ impl Archive {
     /// Whether the tree has no manifest, and no journal.
     pub(crate) fn is_empty(&self) -> bool {
         self.own.is_empty() && self.journals.is_empty()
+    }
+
+    /// Whether the tree has other manifests than it had before.
+    pub(crate) fn differs_from(&self, before: &Self) -> bool {
+        self.own != before.own
     }
 
     /// Whether runs were killed that have left journals.
@@ -260,6 +334,11 @@ impl Archive {
             return false;
         };
         self.own.iter().any(|own| own.name == manifest)
+    }
+
+    /// Whether a manifest tells that this file came from a source.
+    pub(crate) fn knows_copied(&self, copied: &Copied) -> bool {
+        self.copied.contains(copied)
     }
 
     /// The algorithm of the newest manifest.
@@ -301,7 +380,7 @@ impl Archive {
             && time <= newest
         {
             // The clock was set back.
-            let later = newest.checked_add(SignedDuration::from_nanos(1));
+            let later = newest.checked_add(SignedDuration::from_nanos(2));
             time = later.unwrap_or(newest);
         }
         for known in &self.copied {
@@ -324,16 +403,12 @@ impl Archive {
 }
 
 /// The next line that is well-formed.
-fn parse_next<R: Read>(
-    lines: &mut Lines<R>,
-    algorithm: Algorithm,
-    is_foreign: bool,
-) -> io::Result<Option<Listed>> {
+fn parse_next<R: Read>(lines: &mut Lines<R>, origin: Origin) -> io::Result<Option<Listed>> {
     loop {
         let Some(line) = lines.next()? else {
             return Ok(None);
         };
-        let parsed = line.and_then(|line| record::parse(&line, algorithm, is_foreign));
+        let parsed = line.and_then(|line| record::parse(&line, origin));
         if let Ok(listed) = parsed {
             return Ok(Some(listed));
         }
@@ -417,7 +492,7 @@ fn separate_copied<'a>(
     root: BorrowedFd<'_>,
     candidates: &mut Vec<Candidate>,
     in_journals: impl Iterator<Item = &'a Copied>,
-) -> Vec<Copied> {
+) -> (Vec<Copied>, Vec<Candidate>) {
     let mut named: Vec<(Option<Name>, Copied)> = Vec::new();
     named.extend(in_journals.map(|copied| (None, *copied)));
     for candidate in &*candidates {
@@ -443,16 +518,21 @@ fn separate_copied<'a>(
             found.push(copied);
         }
     }
-    candidates.retain(|candidate| found.iter().all(|found| found.name != candidate.name));
-    found
+    let is_found = |candidate: &mut Candidate| {
+        let name = candidate.name;
+        found.iter().any(|found| found.name == name)
+    };
+    let disowned = candidates.extract_if(.., is_found).collect();
+    (found, disowned)
 }
 
 /// A file that may be a manifest.
 #[derive(Debug)]
 struct Candidate {
     name: Name,
-    /// Bytes.
-    size: u64,
+    /// What tells the manifest from another one of the same name: the digest of its lines that the
+    /// end tells, or else of the whole file. `None` if it cannot be read.
+    digest: Option<Digest>,
     /// `None`, if another program wrote it.
     header: Result<Option<Header>, Damage>,
 }
@@ -477,23 +557,33 @@ impl Candidate {
     /// Reads the header. Returns `None` if the file has gone.
     fn read(root: BorrowedFd<'_>, name: Name) -> Option<Self> {
         let header = match read_header(root, name) {
-            Ok((size, header)) => {
-                return Some(Self {
-                    name,
-                    size,
-                    header: header.map_err(Damage::Header),
-                });
-            }
+            Ok(header) => header,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => Err(Damage::Unreadable(error)),
         };
-        let size = 0;
-        Some(Self { name, size, header })
+        let mut candidate = Self {
+            name,
+            digest: None,
+            header,
+        };
+        let end = match &candidate.header {
+            Ok(Some(_)) => candidate.parts(root).ok().and_then(|parts| parts.end),
+            _ => None,
+        };
+        candidate.digest = match end {
+            Some(end) => Some(end.digest),
+            None => digest_of(root, name).ok(),
+        };
+        Some(candidate)
     }
 
-    fn as_included(&self) -> Included {
-        let Self { name, size, .. } = *self;
-        Included { name, size }
+    fn included(&self) -> Option<Included> {
+        let (name, digest) = (self.name, self.digest?);
+        Some(Included { name, digest })
+    }
+
+    fn is_foreign(&self) -> bool {
+        !matches!(self.header, Ok(Some(_)))
     }
 
     fn time(&self) -> Option<Timestamp> {
@@ -548,7 +638,7 @@ impl Candidate {
     }
 
     /// Reads all lines and verifies them.
-    fn survey(&self, root: BorrowedFd<'_>) -> Result<Order, Damage> {
+    fn survey(&self, root: BorrowedFd<'_>, origin: Origin) -> Result<Order, Damage> {
         let is_foreign = match &self.header {
             Ok(header) => header.is_none(),
             Err(Damage::Header(error)) => return Err((*error).into()),
@@ -576,8 +666,7 @@ impl Candidate {
         let (mut last, mut n_lines) = (None::<Vec<u8>>, 0);
         while let Some(line) = lines.next().map_err(Damage::Unreadable)? {
             n_lines += 1;
-            let parsed =
-                line.and_then(|line| record::parse(&line, self.name.algorithm(), is_foreign));
+            let parsed = line.and_then(|line| record::parse(&line, origin));
             match parsed {
                 Ok(record) => {
                     if last.is_some_and(|last| last >= record.path) {
@@ -611,20 +700,20 @@ fn open_info(root: BorrowedFd<'_>, name: &str) -> io::Result<Option<(File, u64)>
     }
 }
 
-/// The size and the header of a manifest.
-fn read_header(
-    root: BorrowedFd<'_>,
-    name: Name,
-) -> io::Result<(u64, Result<Option<Header>, ParseHeaderError>)> {
+/// The header of a manifest, or `None` if another program wrote the manifest.
+fn read_header(root: BorrowedFd<'_>, name: Name) -> io::Result<Result<Option<Header>, Damage>> {
     let file_name = name.to_string();
-    let (file, size) = open_regular(root, &file_name)?;
-    let file = match name.algorithm() {
-        Algorithm::Sha256 => file,
+    let (file, _) = open_regular(root, &file_name)?;
+    let info = match name.algorithm() {
+        Algorithm::Sha256 => None,
         Algorithm::Blake3 => match open_info(root, &file_name)? {
-            Some((info, _)) => info,
-            None => return Ok((size, Ok(None))),
+            Some((info, _)) => Some(info),
+            None => return Ok(Ok(None)),
         },
     };
+    // The file with the comments of a BLAKE3 manifest is this program's.
+    let needs_header = info.is_some();
+    let file = info.unwrap_or(file);
     let mut lines = BufReader::new(file);
     let mut line = Vec::new();
     let mut parser = None;
@@ -634,7 +723,8 @@ fn read_header(
         let is_comment = line.starts_with(b"#") && End::parse(&line).is_none();
         let parsed = match (&mut parser, is_comment) {
             (None, _) => match Header::begin(&line) {
-                Ok(None) => return Ok((size, Ok(None))),
+                Ok(None) if needs_header => Err(ParseHeaderError::Damaged),
+                Ok(None) => return Ok(Ok(None)),
                 Ok(begun) => {
                     parser = begun;
                     Ok(())
@@ -645,11 +735,11 @@ fn read_header(
             (Some(_), false) => break,
         };
         if let Err(error) = parsed {
-            return Ok((size, Err(error)));
+            return Ok(Err(error.into()));
         }
     }
     let header = parser.map(super::metadata::HeaderParser::finish);
-    Ok((size, header.transpose()))
+    Ok(header.transpose().map_err(Damage::from))
 }
 
 /// The last line of a file, if it is short.

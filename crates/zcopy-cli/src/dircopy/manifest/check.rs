@@ -10,6 +10,7 @@ use std::time::Instant;
 use anyhow::Context as _;
 
 use super::archive::{Archive, Verify};
+use super::checksum::ChecksumAlgorithm;
 use super::event::Event;
 use super::lines::Lines;
 use super::merge::Records;
@@ -239,17 +240,19 @@ struct Tree<'a> {
 enum List {
     /// In a file that was named.
     File { path: PathBuf, lines: Lines<File> },
-    /// In the manifests of the tree.
-    Records(Records),
+    /// In the manifests of the tree. Digests of other algorithms than this are left out.
+    Records(Records, Option<ChecksumAlgorithm>),
 }
 
 impl List {
     fn next(&mut self, root: BorrowedFd<'_>, null: &File) -> io::Result<Option<Job>> {
         match self {
             Self::File { lines, .. } => Ok(lines.next()?.map(Job::Line)),
-            Self::Records(records) => {
+            Self::Records(records, only) => {
                 while let Some(record) = records.next()? {
-                    if let Some(file) = record.resolve(root, null) {
+                    if let Some(file) = record.resolve(root, null)
+                        && only.is_none_or(|only| only == file.algorithm.into())
+                    {
                         return Ok(Some(Job::Record(record.path, file)));
                     }
                 }
@@ -281,14 +284,10 @@ impl<'a> Tree<'a> {
                 damaged: Vec::new(),
             });
         }
-        let none = || of_path(io::Error::other("no manifest found"));
-        let only = match options.hash {
-            None => None,
-            Some(hash) => Some(hash.to_algorithm().ok_or_else(none)?),
-        };
-        let archive = Archive::open(root.as_fd(), only, Verify::All).map_err(of_path)?;
+        let archive = Archive::open(root.as_fd(), Verify::All, options.converts_paths);
+        let archive = archive.map_err(of_path)?;
         if archive.is_empty() {
-            return Err(none());
+            return Err(of_path(io::Error::other("no manifest found")));
         }
         let damaged = archive.damaged().iter().map(|(name, damage)| {
             let message = format!("the manifest is damaged: {damage}");
@@ -296,7 +295,7 @@ impl<'a> Tree<'a> {
         });
         Ok(Self {
             path,
-            list: List::Records(archive.records().map_err(of_path)?),
+            list: List::Records(archive.records().map_err(of_path)?, options.hash),
             damaged: damaged.collect(),
             root,
         })
@@ -322,7 +321,7 @@ impl<'a> Tree<'a> {
         };
         let list_path = match &self.list {
             List::File { path, .. } => path.clone(),
-            List::Records(_) => self.path.to_owned(),
+            List::Records(..) => self.path.to_owned(),
         };
         let mut broken = None;
         let list = &mut self.list;
@@ -353,9 +352,14 @@ impl<'a> Tree<'a> {
             return Err(TreeError::Unreadable((list_path, error)));
         }
         // An archive may be empty. Another list that names no file is a mistake.
-        let is_empty_archive = matches!(self.list, List::Records(_)) && counts.files() == 0;
+        let is_empty_archive = matches!(self.list, List::Records(_, None)) && counts.files() == 0;
         if counts.files() == 0 && !is_empty_archive {
-            let error = io::Error::other("no properly formatted checksum lines found");
+            let error = io::Error::other(match (&self.list, options.hash) {
+                (List::Records(..), Some(hash)) => {
+                    format!("no file is recorded with {}", hash.name())
+                }
+                _ => "no properly formatted checksum lines found".to_owned(),
+            });
             return Err(TreeError::Unreadable((list_path, error)));
         }
         if options.has_summary {

@@ -98,15 +98,6 @@ impl ChecksumAlgorithm {
         }
     }
 
-    /// The same algorithm, if manifests are written with it.
-    pub(super) fn to_algorithm(self) -> Option<Algorithm> {
-        match self {
-            Self::Sha256 => Some(Algorithm::Sha256),
-            Self::Blake3 => Some(Algorithm::Blake3),
-            _ => None,
-        }
-    }
-
     /// The algorithm that a tag names: as `--tag` of the coreutils writes it, or OpenSSL 3.
     pub(super) fn from_tag(tag: &[u8]) -> Option<Self> {
         match tag {

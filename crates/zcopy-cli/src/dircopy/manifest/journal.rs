@@ -182,7 +182,7 @@ fn digest_of(parts: &[&[u8]]) -> Digest {
 }
 
 /// A journal that a run has left behind.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Left {
     name: CString,
     /// The lock is held, so that no other run takes the journal too.

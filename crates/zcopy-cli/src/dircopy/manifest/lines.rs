@@ -6,7 +6,7 @@ use super::line::ParseLineError;
 
 /// The longest line that is looked at, in bytes: more than any path has that the kernel takes, 4096, escaped and with its digest; and
 /// enough for paths that are opened in parts.
-pub(super) const LONGEST: u64 = 64 << 10;
+pub(super) const LONGEST: u64 = 16 << 20;
 
 /// Reads a sum file by its lines, of which it holds one.
 #[derive(Debug)]

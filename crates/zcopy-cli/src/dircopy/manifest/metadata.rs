@@ -6,7 +6,7 @@
 //! # zc-dircopy manifest, version 1
 //! # time: 2026-11-23T07:11:18.123456789Z
 //! # source: /media/card2
-//! # includes: 1234 shasum.2026-11-22.10.00.00.txt
+//! # includes: e3b0… shasum.2026-11-22.10.00.00.txt
 //! # copied: e3b0… shasum.2025-01-01.00.00.00.txt
 //! e3b0…  a/first.mov
 //! e3b0…  a/second.mov
@@ -18,7 +18,7 @@
 
 use std::io::Write as _;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::line;
 use super::name::Name;
@@ -40,12 +40,12 @@ pub(crate) struct Header {
     pub(crate) copied: Vec<Copied>,
 }
 
-/// An earlier manifest. The size tells it from another file that has taken its name.
+/// An earlier manifest. The digest tells it from another file that has taken its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Included {
     pub(crate) name: Name,
-    /// Bytes.
-    pub(crate) size: u64,
+    /// The digest that its end tells, or else that of the whole file.
+    pub(crate) digest: Digest,
 }
 
 /// A file that has the name of a manifest and is a file like others.
@@ -98,8 +98,8 @@ impl Header {
         line::escape(&self.source, lines);
         // Writing to a vector cannot fail.
         let _ = write!(lines, "\n# time: {}\n", self.time);
-        for Included { name, size } in &self.includes {
-            let _ = writeln!(lines, "# includes: {size} {name}");
+        for Included { name, digest } in &self.includes {
+            let _ = writeln!(lines, "# includes: {digest} {name}");
         }
         for name in &self.journals {
             lines.extend_from_slice(JOURNAL);
@@ -108,6 +108,18 @@ impl Header {
         }
         for Copied { name, digest } in &self.copied {
             let _ = writeln!(lines, "# copied: {digest} {name}");
+        }
+    }
+
+    /// The header of the manifest beside this one, whose digests are of the other algorithm. It is
+    /// older, and replaces no other manifest, so that it can have its name before this one.
+    pub(super) fn of_other_algorithm(&self) -> Self {
+        let earlier = self.time.checked_sub(SignedDuration::from_nanos(1));
+        Self {
+            time: earlier.unwrap_or(self.time),
+            includes: Vec::new(),
+            journals: Vec::new(),
+            ..self.clone()
         }
     }
 
@@ -149,9 +161,9 @@ impl HeaderParser {
             let source = line::unescape(source);
             self.source = source.map_err(|_| ParseHeaderError::Damaged)?;
         } else if let Some(included) = line.strip_prefix(INCLUDES) {
-            let (size, name) = two_words(included)?;
-            let (size, name) = (parse(size)?, parse(name)?);
-            self.includes.push(Included { name, size });
+            let (digest, name) = two_words(included)?;
+            let (digest, name) = (parse(digest)?, parse(name)?);
+            self.includes.push(Included { name, digest });
         } else if let Some(name) = line.strip_prefix(JOURNAL) {
             let name = line::unescape(name);
             self.journals

@@ -133,45 +133,66 @@ impl Change {
     }
 }
 
-/// Parses a line of a manifest. `default` is the algorithm of lines that name none. `is_foreign`
-/// tells that another program may have written the manifest.
+/// Where lines come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// The algorithm of lines that name none.
+    pub(super) algorithm: Algorithm,
+    /// Whether another program may have written them.
+    pub(super) is_foreign: bool,
+    /// Whether backslashes in the paths of another program separate names.
+    pub(super) converts_paths: bool,
+}
+
+/// Parses a line of a manifest.
 ///
-/// Programs for Windows write paths with backslashes, which they do not escape as `sha256sum` does.
+/// Another program may spell a path in other ways than this one. Programs for Windows write
+/// backslashes, which they do not escape as `sha256sum` does.
 ///
 /// # Errors
 ///
 /// The line is malformed.
-pub(super) fn parse(
-    line: &[u8],
-    default: Algorithm,
-    is_foreign: bool,
-) -> Result<Listed, line::ParseLineError> {
+pub(super) fn parse(line: &[u8], origin: Origin) -> Result<Listed, line::ParseLineError> {
     let parsed = line::parse(line)?;
     let mut path = parsed.path;
-    if is_foreign && !line.trim_ascii_start().starts_with(b"\\") {
-        for byte in &mut path {
-            if *byte == b'\\' {
-                *byte = b'/';
+    if origin.is_foreign {
+        let is_escaped = line.trim_ascii_start().starts_with(b"\\");
+        if origin.converts_paths && !is_escaped {
+            for byte in &mut path {
+                if *byte == b'\\' {
+                    *byte = b'/';
+                }
             }
         }
-    }
-    while let Some(rest) = path.strip_prefix(b"./") {
-        path = rest.to_vec();
+        path = normalized(&path);
+    } else if path == b"./-" {
+        path = b"-".to_vec();
     }
     Ok(Listed {
         path,
         file: FileDigest {
-            algorithm: parsed.algorithm.unwrap_or(default),
+            algorithm: parsed.algorithm.unwrap_or(origin.algorithm),
             digest: parsed.digest,
         },
     })
+}
+
+/// The path without `.` and repeated slashes. `..` and a slash in front stay.
+fn normalized(path: &[u8]) -> Vec<u8> {
+    let names = path.split(|byte| *byte == b'/');
+    let names: Vec<_> = names.filter(|name| !matches!(*name, b"" | b".")).collect();
+    let mut normalized = names.join(&b'/');
+    if path.starts_with(b"/") {
+        normalized.insert(0, b'/');
+    }
+    normalized
 }
 
 /// Reads the lines of a manifest that this tool wrote, which are sorted and have been verified.
 #[derive(Debug)]
 pub(super) struct LineReader<R = Reader> {
     lines: BufReader<R>,
-    algorithm: Algorithm,
+    origin: Origin,
     line: Vec<u8>,
 }
 
@@ -179,7 +200,11 @@ impl<R: Read> LineReader<R> {
     pub(super) fn new(contents: R, algorithm: Algorithm) -> Self {
         Self {
             lines: BufReader::with_capacity(64 << 10, contents),
-            algorithm,
+            origin: Origin {
+                algorithm,
+                is_foreign: false,
+                converts_paths: false,
+            },
             line: Vec::new(),
         }
     }
@@ -196,7 +221,7 @@ impl<R: Read> LineReader<R> {
                 return Ok(None);
             }
             if !self.line.starts_with(b"#") {
-                let listed = parse(&self.line, self.algorithm, false);
+                let listed = parse(&self.line, self.origin);
                 return listed.map(Some).map_err(io::Error::other);
             }
         }

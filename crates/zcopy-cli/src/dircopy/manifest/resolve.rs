@@ -3,10 +3,8 @@
 use std::fs::File;
 use std::os::fd::BorrowedFd;
 
-use rustix::fs::AtFlags;
-use rustix::io::Errno;
-
 use super::hash_file::hash_file;
+use super::open_beneath;
 use super::record::{Announced, FileDigest, Record};
 
 impl Record {
@@ -35,8 +33,7 @@ impl Record {
     }
 }
 
-/// Whether nothing has this name.
+/// Whether there is no regular file with this path.
 pub(super) fn is_missing(root: BorrowedFd<'_>, path: &[u8]) -> bool {
-    let found = rustix::fs::statat(root, path, AtFlags::SYMLINK_NOFOLLOW);
-    matches!(found, Err(Errno::NOENT | Errno::NOTDIR))
+    matches!(open_beneath::is_regular_file(root, path), Ok(false))
 }

@@ -11,8 +11,9 @@ use rustix::fs::Mode;
 use super::archive::Archive;
 use super::hash_file::hash_file;
 use super::merge::Records;
-use super::metadata::Header;
+use super::metadata::{Copied, Header};
 use super::name::Name;
+use super::open_beneath;
 use super::record::{FileDigest, Record};
 use super::resolve::is_missing;
 use super::write::Writer;
@@ -49,8 +50,8 @@ pub(crate) struct Carrying<'a> {
 #[derive(Debug)]
 pub(crate) struct Update<'a> {
     records: Records,
-    carrying: Carrying<'a>,
-    writers: Writers,
+    pub(super) carrying: Carrying<'a>,
+    pub(super) writers: Writers,
     has_changed: bool,
     /// Accepted files that cannot be read.
     failures: Vec<(Vec<u8>, io::Error)>,
@@ -58,18 +59,43 @@ pub(crate) struct Update<'a> {
 
 /// One manifest for each algorithm of which there are digests.
 #[derive(Debug)]
-struct Writers {
-    directory: Arc<OwnedFd>,
-    header: Header,
-    mode: Mode,
+pub(super) struct Writers {
+    pub(super) directory: Arc<OwnedFd>,
+    pub(super) header: Header,
+    pub(super) mode: Mode,
     main: Writer,
-    main_algorithm: Algorithm,
+    pub(super) main_algorithm: Algorithm,
     /// The other algorithm's. It only has lines that earlier runs left.
     other: Option<Writer>,
 }
 
 impl Writers {
-    fn add(&mut self, path: &[u8], file: FileDigest) -> io::Result<()> {
+    pub(super) fn begin(
+        directory: &Arc<OwnedFd>,
+        main_algorithm: Algorithm,
+        header: Header,
+        mode: Mode,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            main: Writer::begin(directory, main_algorithm, &header, mode)?,
+            directory: Arc::clone(directory),
+            header,
+            mode,
+            main_algorithm,
+            other: None,
+        })
+    }
+
+    /// Reads the lines that have been written so far.
+    pub(super) fn records(&mut self) -> io::Result<Records> {
+        let mut inputs = vec![self.main.lines()?];
+        if let Some(other) = &mut self.other {
+            inputs.push(other.lines()?);
+        }
+        Records::merge(inputs)
+    }
+
+    pub(super) fn add(&mut self, path: &[u8], file: FileDigest) -> io::Result<()> {
         let FileDigest { algorithm, digest } = file;
         if algorithm == self.main_algorithm {
             return self.main.add(&digest, path);
@@ -77,7 +103,8 @@ impl Writers {
         if let Some(other) = &mut self.other {
             return other.add(&digest, path);
         }
-        let begun = Writer::begin(&self.directory, algorithm, &self.header, self.mode);
+        let header = self.header.of_other_algorithm();
+        let begun = Writer::begin(&self.directory, algorithm, &header, self.mode);
         self.other.insert(begun?).add(&digest, path)
     }
 }
@@ -95,19 +122,10 @@ impl<'a> Update<'a> {
         mode: Mode,
         carrying: Carrying<'a>,
     ) -> io::Result<Self> {
-        let main_algorithm = carrying.algorithm;
-        let main = Writer::begin(directory, main_algorithm, &header, mode)?;
         Ok(Self {
             records: archive.records()?,
+            writers: Writers::begin(directory, carrying.algorithm, header, mode)?,
             carrying,
-            writers: Writers {
-                directory: Arc::clone(directory),
-                header,
-                mode,
-                main,
-                main_algorithm,
-                other: None,
-            },
             has_changed: false,
             failures: Vec::new(),
         })
@@ -177,7 +195,12 @@ impl<'a> Update<'a> {
         let Some(path) = accepted.pop_first() else {
             return Ok(());
         };
-        match hash_file(*root, &path, *algorithm, null) {
+        let found = match open_beneath::is_regular_file(*root, &path) {
+            Ok(true) => hash_file(*root, &path, *algorithm, null),
+            Ok(false) => Err(io::Error::other("there is no regular file of this name")),
+            Err(error) => Err(error),
+        };
+        match found {
             Ok(file) => {
                 self.has_changed = true;
                 self.writers.add(&path, file)
@@ -222,6 +245,18 @@ impl<'a> Update<'a> {
         self.carrying.root
     }
 
+    /// The files in the root that have the names of manifests and came from a source.
+    pub(crate) fn copied(&self) -> &[Copied] {
+        &self.writers.header.copied
+    }
+
+    /// Whether files came from the source that have the names of manifests. Only a manifest tells
+    /// that they are none.
+    pub(crate) fn tells_copied(&self, archive: &Archive) -> bool {
+        let mut copied = self.copied().iter();
+        copied.any(|copied| !archive.knows_copied(copied))
+    }
+
     /// Whether any path is recorded otherwise than before.
     pub(crate) fn has_changed(&self) -> bool {
         self.has_changed
@@ -244,13 +279,10 @@ impl<'a> Update<'a> {
             other,
             ..
         } = self.writers;
-        let mut names = Vec::new();
-        if let Some(other) = other {
-            names.push(other.finish(&directory)?);
-        }
-        if main.has_lines() || names.is_empty() {
-            names.insert(0, main.finish(&directory)?);
-        }
-        Ok(names)
+        // The other one repeats lines of earlier manifests, and replaces none of them. Once the main
+        // one has its name too, both replace all.
+        let other = other.map(|other| other.finish(&directory)).transpose()?;
+        let main = main.finish(&directory)?;
+        Ok([main].into_iter().chain(other).collect())
     }
 }

@@ -8,9 +8,12 @@ use std::sync::Arc;
 use rustix::fs::Mode;
 
 use super::INFO;
+use super::contents::{Contents, FileRange};
 use super::line;
+use super::merge::Sorted;
 use super::metadata::{Copied, End, Header};
 use super::name::Name;
+use super::record::LineReader;
 use crate::digest::{Algorithm, Digest, Stream};
 use crate::dircopy::place::{Durability, Place, Replace};
 use crate::sys;
@@ -110,6 +113,24 @@ impl Writer {
             self.lines.flush()?;
         }
         Ok(())
+    }
+
+    /// Reads the lines that have been added.
+    ///
+    /// # Errors
+    ///
+    /// What `write(2)` and `fcntl(2)` say.
+    pub(super) fn lines(&mut self) -> io::Result<Sorted> {
+        self.lines.flush()?;
+        let file = self.lines.place.file().try_clone()?;
+        let range = FileRange {
+            end: file.metadata()?.len(),
+            file: Arc::new(file),
+            start: 0,
+        };
+        let contents = Contents::new(vec![range]);
+        let reader = LineReader::new(contents.reader(), self.name.algorithm());
+        Ok(Sorted::Lines(reader))
     }
 
     /// Whether it has any lines.

@@ -1,5 +1,7 @@
 //! An archive to which several sources are copied over the years: its manifests tell one truth.
 
+use rustix::fs::{Mode, OFlags};
+
 use super::*;
 use crate::skip::has_program;
 
@@ -160,7 +162,7 @@ fn a_file_is_accepted_by_its_name() {
     archive.add(&second, &accepted).is_quiet();
     archive.is_intact(&["b", "c", "dir/a", "later"]);
     let run = archive.add(&second, &["--accept=nowhere"]);
-    run.failed_naming(&[&["nowhere", "cannot accept it", "No such file"]]);
+    run.failed_naming(&[&["nowhere", "cannot accept it", "no regular file"]]);
     archive.is_intact(&["b", "c", "dir/a", "later"]);
 }
 
@@ -416,4 +418,331 @@ fn three_years_of_an_archive() {
     at("2028-06-01 10:00:00", "UTC", &four, &["--no-hash-skipped"]).is_quiet();
     archive.is_intact(&["2026/a", "2026/b", "2026/c", "2026/d", "2027/b", "2028/a"]);
     archive.newest().satisfies_sha256sum(&archive.0.copy());
+}
+
+/// Puts an archive's backup back by hand, so that the archive has a manifest that names its own as
+/// a file that came from a source.
+#[test]
+fn a_manifest_that_another_one_calls_a_copy_still_counts_for_what_nobody_else_knows() {
+    let archive = Archive::new();
+    let card = archive.card("one", &["x", "y"]);
+    archive.add(&card, &[]).is_quiet();
+    let backup = archive.0.path().join("backup");
+    let mut command = zc_dircopy();
+    command.args(["-q", "--exclude", "y"]);
+    run(command.arg(archive.0.copy()).arg(&backup)).is_quiet();
+    let mut restore = Command::new("cp");
+    restore
+        .arg("-rp")
+        .arg(backup.join("."))
+        .arg(archive.0.copy());
+    assert!(restore.status().unwrap().success());
+    archive.rot("y");
+    archive.fails(&["y"]);
+    let run = archive.add(&card, &[]);
+    run.failed_naming(&[&["y", "differs"]]);
+    archive.fails(&["y"]);
+}
+
+#[test]
+fn another_name_of_a_file_keeps_its_own_record() {
+    for options in [
+        &["--hash=blake3"][..],
+        &["--no-hash-skipped"],
+        &["--no-hash"],
+        &[],
+    ] {
+        let archive = Archive::new();
+        let card = archive.card("one", &["a"]);
+        fs::hard_link(card.join("a"), card.join("b")).unwrap();
+        let mut copy = Command::new("cp");
+        copy.arg("-a").arg(&card).arg(archive.0.copy());
+        assert!(copy.status().unwrap().success());
+        let line = format!("{}  b\n", facts::hexadecimal(&archive.0.copied("b")));
+        archive.0.put_copy("shasum.2020-01-01.00.00.00.txt", line);
+        archive.rot("b");
+        archive.add(&card, options);
+        archive.fails(&["b"]);
+    }
+}
+
+#[test]
+fn a_manifest_is_not_taken_for_another_one_of_its_name() {
+    let archive = Archive::new();
+    let (one, two) = (archive.card("one", &["a"]), archive.card("two", &["b"]));
+    let list = archive.0.copied("shasum.2020-01-01.00.00.00.txt");
+    for card in [&one, &two] {
+        archive.add(card, &["--no-hash"]).is_quiet();
+    }
+    let line = |file: &str| {
+        let digest = facts::hexadecimal(&archive.0.copied(file));
+        format!("{digest}  {file}\n")
+    };
+    fs::write(&list, line("a")).unwrap();
+    archive.add(&one, &[]).is_quiet();
+    // It is as long as before.
+    fs::write(&list, line("b")).unwrap();
+    archive.rot("b");
+    archive.fails(&["b"]);
+}
+
+#[test]
+fn a_source_that_has_rotted_does_not_replace_its_copy() {
+    let archive = Archive::new();
+    let card = archive.card("one", &["a", "b"]);
+    archive.add(&card, &[]).is_quiet();
+    let rot = |path: &Path| {
+        let modified = fs::metadata(path).unwrap().modified().unwrap();
+        fs::write(path, "R").unwrap();
+        let file = fs::File::options().write(true).open(path).unwrap();
+        file.set_modified(modified).unwrap();
+    };
+    rot(&card.join("a"));
+    let run = archive.add(&card, &["--overwrite-policy=update"]);
+    run.failed_naming(&[&["a", "differs from the digest", "cannot repair"]]);
+    archive.is_intact(&["a", "b"]);
+    // Neither does it repair one that has rotted otherwise.
+    archive.rot("a");
+    let run = archive.add(&card, &["--overwrite-policy=update"]);
+    run.failed_naming(&[&["a", "cannot repair"]]);
+    archive.fails(&["a"]);
+}
+
+/// The source is an archive, and no digests are made of its copy.
+#[test]
+fn a_run_without_digests_tells_which_manifests_came_from_the_source() {
+    let archive = Archive::new();
+    let first = archive.card("one", &["x"]);
+    archive.add(&first, &[]).is_quiet();
+    let other = archive.0.path().join("other");
+    put(&other.join("x"), "longer than the other");
+    let second = archive.0.path().join("second");
+    run(zc_dircopy().arg("-q").arg(&other).arg(&second)).is_quiet();
+    let manifest = Sums::newest_in(&second).path;
+    let renamed = second.join("shasum.2030-01-01.00.00.00.txt");
+    fs::rename(manifest, renamed).unwrap();
+    let options = ["--no-hash", "--overwrite-policy=never"];
+    archive.add(&second, &options).is_quiet();
+    archive.is_intact(&["x"]);
+}
+
+#[test]
+fn two_runs_at_once_leave_one_truth() {
+    if !has_program("strace") {
+        return;
+    }
+    let archive = Archive::new();
+    let before = archive.card("before", &["same", "x"]);
+    archive.add(&before, &[]).is_quiet();
+    let (slow, fast) = (
+        archive.card("slow", &["slow"]),
+        archive.card("fast", &["fast"]),
+    );
+    put(&slow.join("x"), "another take");
+    put(&fast.join("same"), "another take too");
+    // The slow one has copied everything and is stopped before its manifest is written.
+    let stop = traced::as_it_reads(&slow.join("x"));
+    let traced = traced::while_stopped(&archive.command(&slow, &[]), &stop, || {
+        archive.add(&fast, &[]).is_quiet();
+    });
+    traced.run.is_quiet();
+    archive.is_intact(&["fast", "same", "slow", "x"]);
+    for card in [&slow, &fast] {
+        archive.add(card, &[]).is_quiet();
+        archive.is_intact(&["fast", "same", "slow", "x"]);
+    }
+}
+
+#[test]
+fn a_file_of_a_source_by_the_name_of_a_manifest_is_compared() {
+    let archive = Archive::new();
+    let card = archive.card("one", &["a"]);
+    archive.add(&card, &[]).is_quiet();
+    let manifest = archive.newest().path;
+    let name = manifest.file_name().unwrap();
+    fs::copy(&manifest, card.join(name)).unwrap();
+    archive.add(&card, &[]).is_quiet();
+    let mut bytes = fs::read(&manifest).unwrap();
+    bytes[40] ^= 1;
+    fs::write(card.join(name), bytes).unwrap();
+    let run = archive.add(&card, &["--verify-existing"]);
+    run.failed_naming(&[&[name.to_str().unwrap(), "not replaced"]]);
+}
+
+#[test]
+fn comments_of_a_blake3_manifest_that_are_empty_are_damaged() {
+    let archive = Archive::new();
+    let card = archive.card("one", &["a"]);
+    archive.add(&card, &["--hash=blake3"]).is_quiet();
+    let newest = Sums::newest_in(&archive.0.copy()).path;
+    fs::write(format!("{}.info", newest.display()), "").unwrap();
+    let check = archive.check();
+    assert_eq!(check.status, 1);
+    assert!(check.stderr.contains("damaged"), "{check:?}");
+}
+
+#[test]
+fn what_cannot_be_accepted_is_refused() {
+    let archive = Archive::new();
+    let card = archive.card("one", &["a"]);
+    archive.add(&card, &[]).is_quiet();
+    std::os::unix::fs::symlink("a", archive.0.copied("link")).unwrap();
+    std::os::unix::fs::symlink("a", card.join("link")).unwrap();
+    fs::create_dir(archive.0.copied("dir")).unwrap();
+    for accepted in ["dir/../a", "/a", "..", "."] {
+        let run = archive.add(&card, &["--accept", accepted]);
+        assert_eq!(run.status, 2, "{accepted}: {run:?}");
+    }
+    assert_eq!(archive.add(&card, &["--no-hash", "--accept=a"]).status, 2);
+    for accepted in ["dir", "link"] {
+        let run = archive.add(&card, &["--accept", accepted]);
+        run.failed_naming(&[&[accepted, "accept"]]);
+        archive.is_intact(&["a"]);
+    }
+    // A file that is accepted is not replaced.
+    put(&card.join("a"), "another take");
+    let before = fs::read(archive.0.copied("a")).unwrap();
+    archive.rot("a");
+    archive
+        .add(&card, &["--overwrite-policy=always", "--accept=a"])
+        .is_quiet();
+    assert_ne!(fs::read(archive.0.copied("a")).unwrap(), before);
+    assert_ne!(fs::read(archive.0.copied("a")).unwrap(), b"another take");
+    archive.is_intact(&["a"]);
+}
+
+#[test]
+fn what_is_no_file_any_more_is_forgotten() {
+    let archive = Archive::new();
+    let card = archive.card("one", &["a", "b", "c/d", "e"]);
+    archive.add(&card, &[]).is_quiet();
+    let copied = |name: &str| archive.0.copied(name);
+    for name in ["a", "b"] {
+        fs::remove_file(copied(name)).unwrap();
+    }
+    fs::create_dir(copied("a")).unwrap();
+    std::os::unix::fs::symlink("nowhere", copied("b")).unwrap();
+    fs::rename(copied("c"), copied("f")).unwrap();
+    std::os::unix::fs::symlink("f", copied("c")).unwrap();
+    let other = archive.card("two", &["e"]);
+    archive.add(&other, &["--forget-missing"]).is_quiet();
+    archive.is_intact(&["e"]);
+}
+
+#[test]
+fn paths_of_other_programs_are_those_of_the_walk() {
+    let archive = Archive::new();
+    let card = archive.card("one", &["a/b", "c"]);
+    archive.add(&card, &["--no-hash"]).is_quiet();
+    let digest = |file: &str| facts::hexadecimal(&archive.0.copied(file));
+    let lines = format!("{}  .//a//b\n{}  ./c\n", digest("a/b"), digest("c"));
+    archive.0.put_copy("shasum.2020-01-01.00.00.00.txt", lines);
+    assert_eq!(archive.check().stdout, "a/b: OK\nc: OK\n");
+    put(&card.join("a/b"), "another take");
+    archive.add(&card, &[]).is_quiet();
+    archive.is_intact(&["a/b", "c"]);
+}
+
+#[test]
+fn a_path_longer_than_any_call_takes_keeps_its_line() {
+    let archive = Archive::new();
+    let card = archive.card("one", &["a"]);
+    let name = "d".repeat(200);
+    let mut directory = rustix::fd::OwnedFd::from(fs::File::open(&card).unwrap());
+    let (mode, flags) = (Mode::from_raw_mode(0o777), OFlags::CREATE | OFlags::WRONLY);
+    for _ in 0..30 {
+        rustix::fs::mkdirat(&directory, &name, mode).unwrap();
+        directory = rustix::fs::openat(&directory, &name, OFlags::DIRECTORY, mode).unwrap();
+    }
+    rustix::fs::openat(&directory, "file", flags, mode).unwrap();
+    archive.add(&card, &[]).is_quiet();
+    let other = archive.card("two", &["b"]);
+    for options in [&[][..], &["--forget-missing"]] {
+        archive.add(&other, options).is_quiet();
+        let check = archive.check();
+        assert_eq!(
+            (check.status, check.stdout.lines().count()),
+            (0, 3),
+            "{check:?}"
+        );
+    }
+}
+
+/// The run adds files, and replaces some that have been recorded. Wherever it is killed, no file
+/// that is whole fails, and the next run has all digests without reading the copies.
+#[test]
+fn a_run_that_is_killed_leaves_its_digests() {
+    if !has_program("strace") {
+        return;
+    }
+    let files = ["a", "b", "c/1", "c/2", "d", "e"];
+    for options in [&[][..], &["--jobs=1"], &["--durable"]] {
+        for call in [
+            "linkat",
+            "renameat",
+            "renameat2",
+            "write",
+            "unlinkat",
+            "fsync",
+        ] {
+            for nth in 1..200 {
+                let archive = Archive::new();
+                let card = archive.card("one", &["a", "c/1", "d"]);
+                archive.add(&card, &[]).is_quiet();
+                for file in files {
+                    put(&card.join(file), format!("another take of {file}"));
+                }
+                fs::hard_link(card.join("a"), card.join("z")).unwrap();
+                let kills = format!("--inject={call}:signal=KILL:when={nth}");
+                let command = archive.command(&card, options);
+                let trace = [format!("--trace={call}"), kills];
+                let status = traced::traced(&command, &trace).run.status;
+                let what = format!("{options:?} {call} {nth}");
+                let check = archive.check();
+                assert_eq!(check.status, 0, "{what}: {check:?}");
+                if status == 0 {
+                    break;
+                }
+                assert_eq!(status, 128 + 9, "{what}");
+                let other = archive.card("other", &["f"]);
+                archive.add(&other, &["--no-hash-skipped"]).is_quiet();
+                let check = archive.check();
+                assert_eq!(check.status, 0, "{what}: {check:?}");
+                archive.add(&card, &["--no-hash-skipped"]).is_quiet();
+                archive.is_intact(&["a", "b", "c/1", "c/2", "d", "e", "f", "z"]);
+                assert_eq!(hidden_names(&archive.0.copy()), [""; 0].map(PathBuf::from));
+            }
+        }
+    }
+}
+
+#[test]
+fn two_manifests_are_finished_together_or_not_at_all() {
+    if !has_program("strace") {
+        return;
+    }
+    for fault in ["signal=KILL", "error=ENOSPC"] {
+        for call in ["linkat", "fsync", "write"] {
+            for nth in 1..100 {
+                let archive = Archive::new();
+                let (one, two) = (archive.card("one", &["a"]), archive.card("two", &["b"]));
+                archive.add(&one, &[]).is_quiet();
+                archive.add(&two, &["--hash=blake3"]).is_quiet();
+                let trace = [
+                    format!("--trace={call}"),
+                    format!("--inject={call}:{fault}:when={nth}"),
+                ];
+                let command = archive.command(&two, &["--hash=blake3"]);
+                let traced = traced::traced(&command, &trace);
+                archive.rot("a");
+                archive.rot("b");
+                archive.fails(&["a", "b"]);
+                archive.add(&one, &[]).failed_naming(&[&["a", "differs"]]);
+                archive.fails(&["a", "b"]);
+                if traced.run.status == 0 {
+                    break;
+                }
+            }
+        }
+    }
 }

@@ -126,3 +126,9 @@ fn is_sums(path: &Path) -> bool {
 pub(super) fn sha256(path: &Path) -> Vec<u8> {
     Sha256::digest(fs::read(path).unwrap()).to_vec()
 }
+
+/// The same in hexadecimal digits.
+pub(super) fn hexadecimal(path: &Path) -> String {
+    let digest = <[u8; 32]>::try_from(sha256(path)).unwrap();
+    zcopy_cli::digest::Digest::from_bytes(digest).to_string()
+}

@@ -75,8 +75,11 @@ impl Tree {
     }
 
     fn included(&self, name: &str) -> Included {
+        let bytes = fs::read(self.path().join(name)).unwrap();
+        let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
+        let end = lines.next_back().and_then(End::parse).unwrap();
         Included {
-            size: fs::metadata(self.path().join(name)).unwrap().len(),
+            digest: end.digest,
             name: name.parse().unwrap(),
         }
     }
@@ -90,7 +93,7 @@ impl Tree {
 
     fn open(&self) -> Archive {
         let root = File::open(self.path()).unwrap();
-        Archive::open(root.as_fd(), None, Verify::Needed).unwrap()
+        Archive::open(root.as_fd(), Verify::Needed, true).unwrap()
     }
 
     /// The recorded contents of every path, as far as they are among these.

@@ -38,7 +38,7 @@ fn path_of(tree: &TempDir, journal: &Journal) -> PathBuf {
 /// What the journals of a tree tell, as far as they can be read.
 fn records(tree: &TempDir) -> Vec<(String, Option<FileDigest>, Option<Announced>)> {
     let root = File::open(tree.path()).unwrap();
-    let archive = Archive::open(root.as_fd(), None, Verify::Needed).unwrap();
+    let archive = Archive::open(root.as_fd(), Verify::Needed, true).unwrap();
     let mut records = archive.records().unwrap();
     let mut found = Vec::new();
     while let Some(record) = records.next().unwrap() {

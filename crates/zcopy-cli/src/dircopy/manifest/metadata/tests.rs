@@ -7,7 +7,7 @@ fn header() -> Header {
     Header {
         time: "2026-11-23T07:11:18.123456789Z".parse().unwrap(),
         source: b"/media/card\n2\\\xFF".to_vec(),
-        includes: vec![Included { name, size: 1234 }],
+        includes: vec![Included { name, digest }],
         journals: vec![b".zc-dircopy-journal-abc".to_vec()],
         copied: vec![Copied {
             name: name.next(),
