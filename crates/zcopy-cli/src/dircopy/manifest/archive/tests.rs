@@ -302,6 +302,6 @@ fn a_new_manifest_is_later_than_all_others_even_if_the_clock_was_set_back() {
         header.time = "2100-01-01T00:00:00Z".parse().unwrap();
     });
     let header = tree.open().next_header(Vec::new(), Vec::new());
-    assert_eq!(header.time.to_string(), "2100-01-01T00:00:00.000000001Z");
+    assert_eq!(header.time.to_string(), "2100-01-01T00:00:00.000000002Z");
     assert_eq!(header.includes, [tree.included(&name(1))]);
 }
