@@ -20,7 +20,13 @@ pub(crate) fn record(heading: &str, text: &str) -> anyhow::Result<()> {
     let path = root.join(PAGE);
     let page = fs::read_to_string(&path).unwrap_or_default();
     let date = output("date", &["-u", "+%Y-%m-%d"])?;
-    let commit = output("git", &["describe", "--always", "--dirty", "--abbrev=12"])?;
+    let mut commit = output("git", &["describe", "--always", "--abbrev=12"])?;
+    // The page itself changes no program.
+    let other_files = [".", ":(top,exclude)docs/proof.md"];
+    let status = [&["status", "--porcelain", "--"][..], &other_files].concat();
+    if !output("git", &status)?.is_empty() {
+        commit.push_str("-dirty");
+    }
     let kernel = output("uname", &["-r"])?;
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let section = format!(

@@ -181,14 +181,15 @@ impl Ground {
         self.scratch.path()
     }
 
-    /// The heading of its section in `docs/proof.md`: builds for other targets, and other
-    /// directories or file systems, have sections of their own.
+    /// The heading of its section in `docs/proof.md`: samples, parts, builds for other targets, and
+    /// other directories or file systems, have sections of their own.
     pub(crate) fn heading(&self, part: &str) -> String {
         let Options {
             build,
             fs,
             dir,
             part: of_whole,
+            sample,
             ..
         } = &self.options;
         let target = build.target.iter();
@@ -197,7 +198,9 @@ impl Ground {
         let dir = dir.iter().map(|dir| format!("in {}", dir.display()));
         let words = std::iter::once(part.to_owned());
         let words = words.chain(target).chain(fs).chain(dir);
-        let words: Vec<_> = words.chain(of_whole.map(|part| part.to_string())).collect();
+        let sample = sample.map(|_| "sampled".to_owned());
+        let words = words.chain(of_whole.map(|part| part.to_string()));
+        let words: Vec<_> = words.chain(sample).collect();
         words.join(" ")
     }
 

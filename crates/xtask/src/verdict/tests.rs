@@ -120,6 +120,12 @@ fn bytes_that_a_sync_has_lost_end_in_a_failure() {
     let close = "close(1<pipe:[1]>)";
     let wrong = judged(&copy("zc-cat"), &run(0, "", 10), close, EIO);
     assert_eq!(wrong, ["close said EIO, and the status is a success"]);
+    // A duplicate of a pipe loses no bytes, but that of a file may.
+    let duplicate = "close(3<pipe:[1]>)";
+    assert_eq!(
+        judged(&copy("zc-pv"), &run(0, "", 10), duplicate, EIO),
+        [""; 0]
+    );
     // Closing an input loses no bytes.
     assert_eq!(
         judged(&copy("zc-cat"), &run(0, "", 10), "close(0</stdin>)", EIO),

@@ -168,9 +168,10 @@ impl Terminal {
     /// The program takes part in a session of its own, as a login shell does.
     pub(crate) fn spawn(command: &Command, rows: u16, columns: u16) -> Self {
         let (mut terminal, program) = Self::new(rows, columns);
-        let mut session = Command::new("setsid");
+        // The tests may run under `nohup`, where SIGHUP is ignored. A login shell does not ignore it.
+        let mut session = Command::new("env");
         session
-            .arg("--ctty")
+            .args(["--default-signal=HUP", "setsid", "--ctty"])
             .arg(command.get_program())
             .args(command.get_args())
             .env("TERM", "xterm-256color")
@@ -190,7 +191,7 @@ impl Terminal {
             .stdout(program.try_clone().unwrap())
             .stderr(program)
             .spawn()
-            .expect("util-linux has setsid");
+            .expect("coreutils has env, and util-linux has setsid");
         terminal.child = Some(child);
         terminal
     }
