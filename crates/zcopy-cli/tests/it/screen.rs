@@ -168,10 +168,11 @@ impl Terminal {
     /// The program takes part in a session of its own, as a login shell does.
     pub(crate) fn spawn(command: &Command, rows: u16, columns: u16) -> Self {
         let (mut terminal, program) = Self::new(rows, columns);
-        // The tests may run under `nohup`, where SIGHUP is ignored. A login shell does not ignore it.
+        // The tests may run under `nohup` or in the background of a script, where signals are
+        // ignored. A login shell ignores none.
         let mut session = Command::new("env");
         session
-            .args(["--default-signal=HUP", "setsid", "--ctty"])
+            .args(["--default-signal", "setsid", "--ctty"])
             .arg(command.get_program())
             .args(command.get_args())
             .env("TERM", "xterm-256color")
