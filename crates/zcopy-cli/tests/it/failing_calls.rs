@@ -182,7 +182,7 @@ fn a_file_system_that_calls_every_name_taken_is_not_asked_for_ever() {
     let strace = "strace -f -qq -o log -e inject=linkat:error=EEXIST";
     let output = sh(&dir, &format!("{strace} zc-dircopy -q source copy"));
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    let expected = "zc-dircopy: .: cannot write the sum file: File exists\n";
+    let expected = "zc-dircopy: .: cannot write the manifest: File exists\n";
     assert!(stderr(&output).ends_with(expected), "{}", stderr(&output));
 }
 
