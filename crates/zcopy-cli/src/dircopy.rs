@@ -195,8 +195,11 @@ fn copy_tree(
     };
     let (manifest, journaling) = begin_manifest(settings, face, &root, &archive, carrying, mode);
     let lookup = Lookup::new(&archive, &settings.accepted, root.directory());
-    let lookup = lookup.context("cannot read the manifests of the destination");
-    let lookup = lookup.map_err(Stopped::By)?;
+    let lookup = lookup.map_err(|error| {
+        let error = anyhow!(error).context("cannot read its manifests");
+        face.complain_of_destination(&settings.destination, &error);
+        Stopped::Told
+    })?;
     let mut ledger = Ledger::new((settings, face, counts), &root, manifest, &journaling);
     let (end, total) = (End::default(), Total::default());
     thread::scope(|scope| {
@@ -234,9 +237,11 @@ fn copy_tree(
 /// Finds the manifests of the destination, which all have to be whole.
 fn open_archive(settings: &mut Settings, face: &Face<'_>, root: &Root) -> Result<Archive, Stopped> {
     let destination = root.directory().destination().as_fd();
-    let archive = Archive::open(destination, Verify::Needed, true);
-    let archive = archive.context("cannot read the manifests of the destination");
-    let archive = archive.map_err(Stopped::By)?;
+    let archive = Archive::open(destination, Verify::Needed, true).map_err(|error| {
+        let error = anyhow!(error).context("cannot read its manifests");
+        face.complain_of_destination(&settings.destination, &error);
+        Stopped::Told
+    })?;
     for (name, damage) in archive.damaged() {
         let error = anyhow!("{damage}");
         let error = error.context(

@@ -91,6 +91,11 @@ impl<'a> Face<'a> {
         self.complain_in(path, &exit::chained(error.chain()));
     }
 
+    /// Says what is wrong with the destination as a whole, and counts it.
+    pub(super) fn complain_of_destination(&self, destination: &Path, error: &anyhow::Error) {
+        self.complain_in(destination, &exit::chained(error.chain()));
+    }
+
     /// Says what went wrong on the walk, and counts it.
     pub(super) fn complain_of(&self, trouble: &Trouble) {
         // The first is the path.

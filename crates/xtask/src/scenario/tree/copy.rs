@@ -253,8 +253,13 @@ impl Outcome {
         let may_stay = calls.any(|call| SWEEP_CALLS.contains(&&call.name[..]))
             || self.reports.name_unused_directory(Path::new(""));
         let may_stay = may_stay && self.before == Before::OldFiles;
+        // The journal stays if the manifest is lost, or if it cannot be removed.
+        let journal_may_stay = self.reports.name_lost_manifest()
+            || self.injected.iter().any(|call| call.name == "unlinkat");
         let names = self.copy.keys().filter(|name| {
-            let is_excused = self.is_manifest(name) || may_stay && *name == Path::new(STALE);
+            let is_excused = self.is_manifest(name)
+                || may_stay && *name == Path::new(STALE)
+                || journal_may_stay && manifest::is_journal(name);
             !self.source.contains_key(*name) && !is_excused
         });
         names

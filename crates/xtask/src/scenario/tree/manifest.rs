@@ -14,6 +14,12 @@ pub(super) fn is_manifest(name: &Path) -> bool {
     is_in_root && middle.is_some()
 }
 
+/// Whether a path from the root of a copy is that of a journal.
+pub(super) fn is_journal(name: &Path) -> bool {
+    let name = name.to_str();
+    name.is_some_and(|name| name.starts_with(".zc-dircopy-journal-"))
+}
+
 /// Checks a manifest: its comments, and each line against the regular files of the copy.
 /// `must_list` names the files that need a line.
 pub(super) fn judge(
@@ -79,7 +85,7 @@ mod tests {
         let n_lines = lines.lines().count();
         let end = end
             .replace("DIGEST", &digest)
-            .replace("N", &n_lines.to_string());
+            .replace('N', &n_lines.to_string());
         judge(&(above + &end), &files, &must_list)
     }
 

@@ -34,7 +34,9 @@ const LONGEST_END: u64 = 256;
 /// The manifests of a tree.
 #[derive(Debug)]
 pub(crate) struct Archive {
-    /// Every manifest of this tree, the newest first.
+    /// The names of the manifests of this tree, the newest first.
+    names: Vec<Name>,
+    /// The same manifests, as a new one includes them.
     own: Vec<Included>,
     /// Files that have the name of a manifest and came from a source.
     copied: Vec<Copied>,
@@ -53,7 +55,7 @@ pub(crate) struct Archive {
 /// Where the records of a manifest are read.
 #[derive(Debug)]
 enum Input {
-    Lines(Contents, Algorithm),
+    Lines(Contents, Origin),
     Piece(Piece),
 }
 
@@ -143,6 +145,7 @@ impl Archive {
         candidates.sort_by_key(|candidate| Reverse(candidate.age()));
         disowned.sort_by_key(|candidate| Reverse(candidate.age()));
         let mut archive = Self {
+            names: candidates.iter().map(|candidate| candidate.name).collect(),
             own: candidates.iter().filter_map(Candidate::included).collect(),
             copied,
             converts_paths,
@@ -229,18 +232,17 @@ impl Archive {
         let name = candidate.name;
         let surveyed = candidate.survey(root, self.origin_of(candidate));
         let is_direct = self.inputs.is_empty() && matches!(surveyed, Ok(Order::Sorted));
-        let is_foreign = candidate.is_foreign();
         if let Err(damage) = surveyed {
             self.damaged.push((name, damage));
         }
-        let Ok(contents) = candidate.contents(root) else {
+        let Some(contents) = self.contents_of(candidate, root) else {
             return Ok(());
         };
-        if is_direct && !is_foreign {
-            self.inputs.push(Input::Lines(contents, name.algorithm()));
+        let origin = self.origin_of(candidate);
+        if is_direct {
+            self.inputs.push(Input::Lines(contents, origin));
             return Ok(());
         }
-        let origin = self.origin_of(candidate);
         self.add_lines(&contents, origin, JournalEntry::Has, spool)
     }
 
@@ -253,12 +255,26 @@ impl Archive {
         candidate: &Candidate,
         spool: &mut Option<Spool>,
     ) -> io::Result<()> {
-        let Ok(contents) = candidate.contents(root) else {
+        let Some(contents) = self.contents_of(candidate, root) else {
             return Ok(());
         };
         let if_it_exists = |file| JournalEntry::Announced(Announced::Adds(file));
         let origin = self.origin_of(candidate);
         self.add_lines(&contents, origin, if_it_exists, spool)
+    }
+
+    /// Opens a manifest, which is damaged if that fails.
+    fn contents_of(&mut self, candidate: &Candidate, root: BorrowedFd<'_>) -> Option<Contents> {
+        let name = candidate.name;
+        match candidate.contents(root) {
+            Ok(contents) => Some(contents),
+            Err(error) => {
+                if self.damaged.iter().all(|(damaged, _)| *damaged != name) {
+                    self.damaged.push((name, Damage::Unreadable(error)));
+                }
+                None
+            }
+        }
     }
 
     /// Sorts lines on disk.
@@ -300,7 +316,7 @@ impl Archive {
 
     /// Whether the tree has no manifest, and no journal.
     pub(crate) fn is_empty(&self) -> bool {
-        self.own.is_empty() && self.journals.is_empty()
+        self.names.is_empty() && self.journals.is_empty()
     }
 
     /// Whether the tree has other manifests than it had before.
@@ -333,7 +349,7 @@ impl Archive {
         let Ok(manifest) = manifest.parse::<Name>() else {
             return false;
         };
-        self.own.iter().any(|own| own.name == manifest)
+        self.names.contains(&manifest)
     }
 
     /// Whether a manifest tells that this file came from a source.
@@ -343,7 +359,7 @@ impl Archive {
 
     /// The algorithm of the newest manifest.
     pub(crate) fn algorithm(&self) -> Option<Algorithm> {
-        Some(self.own.first()?.name.algorithm())
+        Some(self.names.first()?.algorithm())
     }
 
     /// The newest record of every path that any manifest knows.
@@ -355,11 +371,9 @@ impl Archive {
         let mut inputs = Vec::with_capacity(self.inputs.len());
         for input in &self.inputs {
             match (input, &self.spool) {
-                (Input::Lines(contents, algorithm), _) => {
-                    inputs.push(Sorted::Lines(LineReader::new(
-                        contents.reader(),
-                        *algorithm,
-                    )));
+                (Input::Lines(contents, origin), _) => {
+                    let lines = LineReader::new(contents.reader(), *origin);
+                    inputs.push(Sorted::Lines(lines));
                 }
                 (Input::Piece(piece), Some(spool)) => {
                     inputs.push(Sorted::Piece(PieceReader::new(spool, piece.clone())));
@@ -566,15 +580,23 @@ impl Candidate {
             digest: None,
             header,
         };
-        let end = match &candidate.header {
-            Ok(Some(_)) => candidate.parts(root).ok().and_then(|parts| parts.end),
-            _ => None,
-        };
-        candidate.digest = match end {
-            Some(end) => Some(end.digest),
-            None => digest_of(root, name).ok(),
-        };
+        match candidate.find_digest(root) {
+            Ok(digest) => candidate.digest = Some(digest),
+            Err(error) if candidate.header.is_ok() => {
+                candidate.header = Err(Damage::Unreadable(error));
+            }
+            Err(_) => {}
+        }
         Some(candidate)
+    }
+
+    fn find_digest(&self, root: BorrowedFd<'_>) -> io::Result<Digest> {
+        if let Ok(Some(_)) = &self.header
+            && let Some(end) = self.parts(root)?.end
+        {
+            return Ok(end.digest);
+        }
+        digest_of(root, self.name)
     }
 
     fn included(&self) -> Option<Included> {

@@ -1,7 +1,7 @@
 //! The bytes of a manifest, which may stand in two files.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
@@ -66,6 +66,21 @@ impl Read for Reader {
             return Ok(n);
         }
         Ok(0)
+    }
+}
+
+/// The next byte of a source, which stays there.
+///
+/// # Errors
+///
+/// The source cannot be read.
+pub(super) fn peek(source: &mut impl BufRead) -> io::Result<Option<u8>> {
+    loop {
+        match source.fill_buf() {
+            Ok(ahead) => return Ok(ahead.first().copied()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 

@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::contents::open_regular;
+use super::contents::{open_regular, peek};
 use super::journal_entry::JournalEntry;
 use super::line;
 use super::lines::LONGEST;
@@ -232,7 +232,7 @@ impl Left {
             return Ok(None);
         }
         let mut parser = HeaderParser::default();
-        while source.fill_buf()?.first() == Some(&b'#') {
+        while peek(&mut source)? == Some(b'#') {
             let before = comments.len();
             source
                 .by_ref()

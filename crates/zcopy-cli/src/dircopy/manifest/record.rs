@@ -188,7 +188,7 @@ fn normalized(path: &[u8]) -> Vec<u8> {
     normalized
 }
 
-/// Reads the lines of a manifest that this tool wrote, which are sorted and have been verified.
+/// Reads the lines of a manifest, which are sorted and have been verified.
 #[derive(Debug)]
 pub(super) struct LineReader<R = Reader> {
     lines: BufReader<R>,
@@ -196,15 +196,22 @@ pub(super) struct LineReader<R = Reader> {
     line: Vec<u8>,
 }
 
+impl Origin {
+    /// Lines that this program wrote.
+    pub(super) fn own(algorithm: Algorithm) -> Self {
+        Self {
+            algorithm,
+            is_foreign: false,
+            converts_paths: false,
+        }
+    }
+}
+
 impl<R: Read> LineReader<R> {
-    pub(super) fn new(contents: R, algorithm: Algorithm) -> Self {
+    pub(super) fn new(contents: R, origin: Origin) -> Self {
         Self {
             lines: BufReader::with_capacity(64 << 10, contents),
-            origin: Origin {
-                algorithm,
-                is_foreign: false,
-                converts_paths: false,
-            },
+            origin,
             line: Vec::new(),
         }
     }
@@ -220,7 +227,7 @@ impl<R: Read> LineReader<R> {
             if self.lines.read_until(b'\n', &mut self.line)? == 0 {
                 return Ok(None);
             }
-            if !self.line.starts_with(b"#") {
+            if !self.line.starts_with(b"#") && !self.line.trim_ascii().is_empty() {
                 let listed = parse(&self.line, self.origin);
                 return listed.map(Some).map_err(io::Error::other);
             }

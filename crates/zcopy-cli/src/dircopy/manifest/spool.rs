@@ -7,7 +7,9 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Seek as _, Write as _};
 use std::sync::Arc;
 
-use super::contents::{Contents, FileRange, Reader};
+use rustix::fs::MemfdFlags;
+
+use super::contents::{Contents, FileRange, Reader, peek};
 use super::journal_entry::JournalEntry;
 use super::record::Change;
 
@@ -33,14 +35,20 @@ pub(super) struct Piece {
 }
 
 impl Spool {
-    /// Begins an empty one in the directory for temporary files.
+    /// Begins an empty one in the directory for temporary files. If none can be made there, it is in
+    /// memory.
     ///
     /// # Errors
     ///
-    /// The file cannot be made.
+    /// Neither can be made.
     pub(super) fn new() -> io::Result<Self> {
+        let in_memory = |_| {
+            let flags = MemfdFlags::CLOEXEC;
+            rustix::fs::memfd_create(c"zc-dircopy", flags).map(File::from)
+        };
+        let file = tempfile::tempfile().or_else(in_memory)?;
         Ok(Self {
-            file: BufWriter::new(tempfile::tempfile()?),
+            file: BufWriter::new(file),
             n_bytes: 0,
         })
     }
@@ -142,7 +150,7 @@ impl PieceReader {
 
     fn read(&mut self) -> io::Result<Option<(Vec<u8>, JournalEntry)>> {
         let mut head = [0; JournalEntry::BYTES];
-        if self.source.fill_buf()?.is_empty() {
+        if peek(&mut self.source)?.is_none() {
             return Ok(None);
         }
         self.source.read_exact(&mut head)?;

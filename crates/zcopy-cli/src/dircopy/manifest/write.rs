@@ -13,7 +13,7 @@ use super::line;
 use super::merge::Sorted;
 use super::metadata::{Copied, End, Header};
 use super::name::Name;
-use super::record::LineReader;
+use super::record::{LineReader, Origin};
 use crate::digest::{Algorithm, Digest, Stream};
 use crate::dircopy::place::{Durability, Place, Replace};
 use crate::sys;
@@ -129,7 +129,8 @@ impl Writer {
             start: 0,
         };
         let contents = Contents::new(vec![range]);
-        let reader = LineReader::new(contents.reader(), self.name.algorithm());
+        let origin = Origin::own(self.name.algorithm());
+        let reader = LineReader::new(contents.reader(), origin);
         Ok(Sorted::Lines(reader))
     }
 
