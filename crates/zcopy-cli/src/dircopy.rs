@@ -194,6 +194,10 @@ fn copy_tree(
         null: &nowhere,
     };
     let (manifest, journaling) = begin_manifest(settings, face, &root, &archive, carrying, mode);
+    if manifest.is_none() && journaling.name().is_none() && !archive.is_empty() {
+        // What is copied would differ from what is recorded.
+        return Err(Stopped::Told);
+    }
     let lookup = Lookup::new(&archive, &settings.accepted, root.directory());
     let lookup = lookup.map_err(|error| {
         let error = anyhow!(error).context("cannot read its manifests");
@@ -399,7 +403,7 @@ fn finish_manifest(
     };
     let root = manifest.root();
     let locked = FinishLock::acquire(root).and_then(|lock| {
-        let fresh = archive.open_again(root, manifest.copied())?;
+        let fresh = archive.open_again(root, manifest.header())?;
         if is_wanted && fresh.differs_from(&archive) {
             manifest.rebase(&archive, &fresh)?;
         }

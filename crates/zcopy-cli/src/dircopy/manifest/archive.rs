@@ -100,34 +100,41 @@ impl Archive {
         verify: Verify,
         converts_paths: bool,
     ) -> io::Result<Self> {
-        Self::open_holding(root, verify, converts_paths, (&[], &[]))
+        Self::open_holding(root, verify, converts_paths, (&[], None))
     }
 
-    /// Finds the manifests that the tree has by now. The journals that this holds are among them, and
-    /// `copied` are not.
+    /// Finds the manifests that the tree has by now, for a new one with this header. The journals
+    /// that this holds are among them. The header's own journals and copied files are not.
     ///
     /// # Errors
     ///
     /// As [`open`](Self::open).
-    pub(crate) fn open_again(&self, root: BorrowedFd<'_>, copied: &[Copied]) -> io::Result<Self> {
+    pub(crate) fn open_again(&self, root: BorrowedFd<'_>, header: &Header) -> io::Result<Self> {
         let held: Vec<_> = self.journals.iter().chain(&self.stale).cloned().collect();
-        Self::open_holding(root, Verify::Needed, self.converts_paths, (&held, copied))
+        Self::open_holding(
+            root,
+            Verify::Needed,
+            self.converts_paths,
+            (&held, Some(header)),
+        )
     }
 
     fn open_holding(
         root: BorrowedFd<'_>,
         verify: Verify,
         converts_paths: bool,
-        (held, known_copied): (&[Left], &[Copied]),
+        (held, header): (&[Left], Option<&Header>),
     ) -> io::Result<Self> {
         let mut candidates = Vec::new();
         for name in names_in(root)? {
             candidates.extend(Candidate::read(root, name));
         }
         let (mut journals, mut stale) = (Vec::new(), Vec::new());
+        let own_journals = header.map_or(&[][..], |header| &header.journals);
         for name in journals_in(root)? {
             let left = match held.iter().find(|left| left.has(name.as_bytes())) {
                 Some(left) => Some(left.clone()),
+                None if own_journals.iter().any(|own| own == name.as_bytes()) => None,
                 None => Left::open(root, name)?,
             };
             let Some(left) = left else {
@@ -140,7 +147,7 @@ impl Archive {
             }
         }
         let in_journals = journals.iter().flat_map(|(_, header, _)| &header.copied);
-        let in_journals = in_journals.chain(known_copied);
+        let in_journals = in_journals.chain(header.into_iter().flat_map(|header| &header.copied));
         let (copied, mut disowned) = separate_copied(root, &mut candidates, in_journals);
         candidates.sort_by_key(|candidate| Reverse(candidate.age()));
         disowned.sort_by_key(|candidate| Reverse(candidate.age()));

@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 /// Ranges of files, one after another.
@@ -69,6 +69,11 @@ impl Read for Reader {
     }
 }
 
+fn is_symlink(directory: BorrowedFd<'_>, name: &str) -> bool {
+    let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+    found.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
+}
+
 /// The next byte of a source, which stays there.
 ///
 /// # Errors
@@ -93,7 +98,9 @@ pub(crate) fn open_regular(directory: BorrowedFd<'_>, name: &str) -> io::Result<
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = match rustix::fs::openat(directory, name, flags, Mode::empty()) {
-        Err(Errno::LOOP) => return Err(io::Error::other("it is a symbolic link")),
+        Err(Errno::LOOP) if is_symlink(directory, name) => {
+            return Err(io::Error::other("it is a symbolic link"));
+        }
         opened => opened?,
     };
     let stat = rustix::fs::fstat(&opened)?;

@@ -11,7 +11,7 @@ use rustix::fs::Mode;
 use super::archive::Archive;
 use super::hash_file::hash_file;
 use super::merge::Records;
-use super::metadata::{Copied, Header};
+use super::metadata::Header;
 use super::name::Name;
 use super::open_beneath;
 use super::record::{FileDigest, Record};
@@ -245,15 +245,15 @@ impl<'a> Update<'a> {
         self.carrying.root
     }
 
-    /// The files in the root that have the names of manifests and came from a source.
-    pub(crate) fn copied(&self) -> &[Copied] {
-        &self.writers.header.copied
+    /// The header of the new manifest.
+    pub(crate) fn header(&self) -> &Header {
+        &self.writers.header
     }
 
     /// Whether files came from the source that have the names of manifests. Only a manifest tells
     /// that they are none.
     pub(crate) fn tells_copied(&self, archive: &Archive) -> bool {
-        let mut copied = self.copied().iter();
+        let mut copied = self.header().copied.iter();
         copied.any(|copied| !archive.knows_copied(copied))
     }
 

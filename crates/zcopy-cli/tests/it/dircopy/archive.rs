@@ -746,3 +746,44 @@ fn two_manifests_are_finished_together_or_not_at_all() {
         }
     }
 }
+
+/// Whatever call fails, a rotten file still fails, and no file that was recorded is forgotten.
+#[test]
+fn no_failing_call_costs_a_record() {
+    if !has_program("strace") {
+        return;
+    }
+    let calls =
+        "openat,read,pread64,write,linkat,fsync,fcntl,flock,getdents64,newfstatat,fstat,lseek";
+    for call in calls.split(',') {
+        for nth in 1..300 {
+            let archive = Archive::new();
+            let card = archive.card("one", &["a", "b", "c"]);
+            archive.add(&card, &[]).is_quiet();
+            archive.rot("b");
+            let other = archive.card("two", &["c", "d"]);
+            put(&other.join("c"), "another take");
+            let trace = [
+                format!("--trace={call}"),
+                format!("--inject={call}:error=EIO:when={nth}"),
+            ];
+            let traced = traced::traced(&archive.command(&other, &[]), &trace);
+            let what = format!("{call} {nth}: {:?}", traced.run);
+            let check = archive.check();
+            for line in ["a: OK\n", "b: FAILED\n", "c: OK\n"] {
+                assert!(check.stdout.contains(line), "{what}: {check:?}");
+            }
+            archive.add(&other, &["--no-hash-skipped"]).is_quiet();
+            archive.fails(&["b"]);
+            let listed = archive.newest();
+            let listed = listed.paths();
+            for path in ["a", "b", "c"] {
+                assert!(listed.contains(&Path::new(path)), "{what}: {listed:?}");
+            }
+            if traced.injected().is_empty() {
+                assert!(nth > 1, "{call} is never called");
+                break;
+            }
+        }
+    }
+}
