@@ -4,7 +4,7 @@
 //! renames or replaces during the run, nothing is read or written outside of the two trees. Names are bytes.
 //!
 //! One thread at a time walks; as many as there are jobs copy; others hash. What has become of entries is taken in the order of
-//! the tree, so that the sum file is sorted, and a link is made when what it leads to has its name.
+//! the tree, so that the manifest is sorted, and a link is made when what it leads to has its name.
 //!
 //! - `budget`: how many descriptors are for what.
 //! - `batches`: which entries one job takes; `gate`: how many make short files at once.

@@ -70,7 +70,7 @@ pub struct Args {
     )]
     pub(super) hash: Option<ChecksumAlgorithm>,
 
-    /// Make no digests, and no sum file
+    /// Make no digests; a manifest is written only if records change
     #[arg(long)]
     pub(super) no_hash: bool,
 
@@ -146,7 +146,7 @@ pub struct Args {
     #[arg(long)]
     pub(super) json: bool,
 
-    /// Verify trees against their newest sum files
+    /// Verify trees against their manifests
     #[arg(long, conflicts_with_all = COPIES)]
     pub(super) check: bool,
 

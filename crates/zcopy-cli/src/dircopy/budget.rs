@@ -4,7 +4,7 @@ use crate::sys;
 
 use crate::order::MOST_WAITING;
 
-/// Standard streams and the like, the sum file, both roots, and two for each of some levels of the tree.
+/// Standard streams and the like, the manifest, both roots, and two for each of some levels of the tree.
 const KEPT: usize = 24;
 
 /// A job's open files besides those at hand: those of its directory, and two for a moment.

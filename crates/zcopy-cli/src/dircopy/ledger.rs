@@ -1,4 +1,4 @@
-//! What is done in the order of the tree: lines of the sum file, and further names of files that have been copied.
+//! What is done in the order of the tree: lines of the manifest, and further names of files that have been copied.
 
 use std::collections::HashMap;
 use std::ffi::{CString, OsStr};

@@ -39,11 +39,11 @@ pub(super) struct Settings {
     pub(super) source: PathBuf,
     pub(super) destination: PathBuf,
     pub(super) policy: Policy,
-    /// How contents are compared, and what the lines of the sum file hold.
+    /// How contents are compared, and what the lines of the manifest hold.
     /// Without `--hash`, that of the newest manifest of the destination.
     pub(super) algorithm: Algorithm,
     pub(super) has_chosen_algorithm: bool,
-    /// Whether there is a sum file.
+    /// Whether there is a manifest.
     pub(super) leaves_sums: bool,
     /// Whether files that are left as they are have lines in it.
     pub(super) lists_skipped: bool,

@@ -26,7 +26,7 @@ use crate::{exit, sys};
 /// The rate is taken over this time, as a copy's is.
 const WINDOW: Duration = Duration::from_secs(5);
 
-/// Verifies trees against their sum files.
+/// Verifies trees against their manifests.
 pub(super) fn verify(args: &Args) -> Outcome {
     match try_verify(args) {
         Ok(check::Outcome::Verified) => Outcome::Complete,

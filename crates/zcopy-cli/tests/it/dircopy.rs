@@ -1,4 +1,4 @@
-//! Trees copied by `zc-dircopy`, and the sum files that are left in them.
+//! Trees copied by `zc-dircopy`, and the manifests that are left in them.
 
 mod archive;
 mod changing;
@@ -124,7 +124,7 @@ impl Trees {
         self
     }
 
-    /// What the newest sum file has.
+    /// What the newest manifest has.
     #[track_caller]
     fn sums(&self) -> Sums {
         Sums::newest_in(&self.copy())

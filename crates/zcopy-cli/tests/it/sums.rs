@@ -1,4 +1,4 @@
-//! Sum files and what is verified against them, held beside `sha256sum`.
+//! Manifests and what is verified against them, held beside `sha256sum`.
 
 mod alone;
 mod choice;
@@ -68,7 +68,7 @@ fn anonymous(stderr: &[u8]) -> String {
     lines.map(|line| line.split_once(": ").unwrap().1).collect()
 }
 
-/// A tree with a sum file beside it.
+/// A tree with a manifest beside it.
 struct Tree {
     dir: TempDir,
     sums: Vec<u8>,
@@ -116,7 +116,7 @@ impl Tree {
         self
     }
 
-    /// To verify it against its sum file.
+    /// To verify it against its manifest.
     fn options(&self) -> Options {
         fs::create_dir_all(self.path()).unwrap();
         fs::write(self.sum_file(), &self.sums).unwrap();

@@ -27,6 +27,7 @@ use super::record::{self, Announced, FileDigest, LineReader, Listed, Origin};
 use super::spool::{Piece, PieceReader, Spool};
 use crate::digest::{Algorithm, Digest, Stream};
 use crate::dircopy::listing;
+use crate::exit;
 
 /// The longest last line of a manifest, in bytes.
 const LONGEST_END: u64 = 256;
@@ -62,7 +63,7 @@ enum Input {
 /// Why a manifest cannot be believed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Damage {
-    #[error(transparent)]
+    #[error("{}", exit::worded(.0))]
     Unreadable(io::Error),
     #[error(transparent)]
     Header(#[from] ParseHeaderError),

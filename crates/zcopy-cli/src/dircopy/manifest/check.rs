@@ -1,4 +1,4 @@
-//! Verifies trees against their sum files.
+//! Verifies trees against their manifests.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -44,7 +44,7 @@ pub enum Outcome {
     Failed,
 }
 
-/// Verifies trees against their sum files, and says on standard output and standard error what came of it.
+/// Verifies trees against their manifests, and says on standard output and standard error what came of it.
 ///
 /// # Errors
 ///
@@ -63,16 +63,16 @@ pub fn check(options: &Options) -> anyhow::Result<Outcome> {
     check_into(options, &mut Stdout, &mut io::stderr())
 }
 
-/// Verifies trees against their sum files, and says what came of it where the caller likes.
+/// Verifies trees against their manifests, and says what came of it where the caller likes.
 ///
-/// For each file there is a line, in the order of the sum file, in `sha256sum`'s words: `NAME: OK`, `NAME: FAILED`, or
+/// For each file there is a line, in the order of the manifest, in `sha256sum`'s words: `NAME: OK`, `NAME: FAILED`, or
 /// `NAME: FAILED open or read`, with names [quoted](crate::quote::quoted) as `sha256sum` 9.12 does it. Of several trees the lines name the tree too. What else is
 /// the matter goes to `stderr`, with `sha256sum`'s warnings at the end of each tree.
 ///
 /// Without a [list](Options::hash_file) every path that any manifest in the root of the tree knows is
 /// verified against its newest line. A manifest that is damaged is a failure.
 ///
-/// Paths in a sum file are relative to the tree. Here this is stricter than `sha256sum`: a path that is absolute, or leads out of the tree by
+/// Paths in a manifest are relative to the tree. Here this is stricter than `sha256sum`: a path that is absolute, or leads out of the tree by
 /// `..` or by a symbolic link, is not opened, and neither is what is no regular file; they could not be read. And the
 /// name `-` is a file.
 ///

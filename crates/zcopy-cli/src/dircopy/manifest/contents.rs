@@ -9,6 +9,8 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::exit;
+
 /// Ranges of files, one after another.
 ///
 /// Several readers can read them at the same time: none of them uses a file's own offset.
@@ -103,7 +105,9 @@ pub(crate) fn open_regular(directory: BorrowedFd<'_>, name: &str) -> io::Result<
         }
         opened => opened?,
     };
-    let stat = rustix::fs::fstat(&opened)?;
+    // Nothing has gone: the file is open.
+    let stat = rustix::fs::fstat(&opened);
+    let stat = stat.map_err(|errno| io::Error::other(exit::worded(&io::Error::from(errno))))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(io::Error::other("it is not a regular file"));
     }

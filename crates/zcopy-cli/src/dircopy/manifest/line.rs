@@ -1,4 +1,4 @@
-//! One line of a sum file: a digest, and the name of a file.
+//! One line of a manifest: a digest, and the name of a file.
 
 use std::io::Write as _;
 

@@ -1,4 +1,4 @@
-//! The lines of a sum file, one at a time.
+//! The lines of a manifest, one at a time.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -8,7 +8,7 @@ use super::line::ParseLineError;
 /// enough for paths that are opened in parts.
 pub(super) const LONGEST: u64 = 16 << 20;
 
-/// Reads a sum file by its lines, of which it holds one.
+/// Reads a manifest by its lines, of which it holds one.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     source: BufReader<R>,

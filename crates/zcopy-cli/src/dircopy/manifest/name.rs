@@ -1,4 +1,4 @@
-//! What sum files are called: `shasum.YYYY-MM-DD.HH.MM.SS.txt`.
+//! What manifests are called: `shasum.YYYY-MM-DD.HH.MM.SS.txt`.
 
 use std::fmt;
 use std::fs;
@@ -13,7 +13,7 @@ use jiff::tz::TimeZone;
 
 use crate::digest::Algorithm;
 
-/// The name of a sum file, which tells when it was begun and by which algorithm.
+/// The name of a manifest, which tells when it was begun and by which algorithm.
 ///
 /// It reads `shasum.2026-11-21.18.14.38.txt`, or `b3sum.…` where the digests are BLAKE3's, in local time. The second file of
 /// one second has a `b` behind the seconds (`shasum.2026-11-21.18.14.38b.txt`), the third a `c`; behind `z` come `zb` to `zz`,
@@ -136,7 +136,7 @@ impl FromStr for Name {
     }
 }
 
-/// It is not what a sum file is called.
+/// It is not what a manifest is called.
 ///
 /// # Examples
 ///
@@ -144,10 +144,10 @@ impl FromStr for Name {
 /// use zcopy_cli::dircopy::manifest::name::Name;
 ///
 /// let error = "SHA256SUMS".parse::<Name>().unwrap_err();
-/// assert_eq!(error.to_string(), "not the name of a sum file");
+/// assert_eq!(error.to_string(), "not the name of a manifest");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not the name of a sum file")]
+#[error("not the name of a manifest")]
 pub struct ParseNameError(());
 
 impl Ord for Name {
@@ -163,7 +163,7 @@ impl PartialOrd for Name {
     }
 }
 
-/// The sum files in a directory, the newest first, by what they are called. Directories are none.
+/// The manifests in a directory, the newest first, by what they are called. Directories are none.
 ///
 /// # Errors
 ///

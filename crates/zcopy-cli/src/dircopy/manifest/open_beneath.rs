@@ -1,4 +1,4 @@
-//! Files that are opened where a sum file says, and never outside of the tree that it speaks of.
+//! Files that are opened where a manifest says, and never outside of the tree that it speaks of.
 
 use std::fs::File;
 use std::io;

@@ -93,7 +93,7 @@ pub(super) enum ReportFormat {
     Json,
 }
 
-/// Says what came of one sum file, and counts.
+/// Says what came of one manifest, and counts.
 pub(super) struct Report<'a, 'v> {
     pub(super) streams: &'a mut Streams<'v>,
     /// The tree, as it stands before the files' names in complaints.

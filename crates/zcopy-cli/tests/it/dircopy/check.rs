@@ -105,7 +105,7 @@ fn several_trees_are_verified_one_after_another() {
     let expected = "dst/a/good: OK\ndst/bad: OK\ndst/missing: OK\n\
                     two/a/good: OK\ntwo/bad: FAILED\ntwo/missing: OK\n";
     assert_eq!(run.stdout, expected);
-    // One that has no sum file does not keep the others from being verified.
+    // One that has no manifest does not keep the others from being verified.
     let run = check(&trees, &["src", "dst"]);
     let run = run.without_total(ALL_MATCH);
     run.failed_naming(&[&["src", "no manifest"]]);

@@ -103,7 +103,7 @@ fn only_what_failed_is_missing(trees: &Trees, traced: &Traced, what: &str) {
     if injected.iter().any(|line| matters(line)) {
         assert_eq!(status, 1, "{what}: {injected:?} {:?}", traced.run);
     }
-    // All in a directory that cannot be made or opened, at most, or all lines of a sum file that could not be written.
+    // All in a directory that cannot be made or opened, at most, or all lines of a manifest that could not be written.
     let is_root = injected.iter().any(|line| line.contains("/src>"));
     let is_everything = all.is_empty() || is_root;
     let of_one_directory = missing.iter().filter_map(|name| name.split_once('/'));

@@ -1,4 +1,4 @@
-//! Sum files, as they are found.
+//! Manifests, as they are found.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,7 +11,7 @@ use zcopy_cli::dircopy::manifest::{line, name};
 
 use super::{digest_of, facts};
 
-/// A sum file.
+/// A manifest.
 #[derive(Debug)]
 pub(super) struct Sums {
     pub(super) path: PathBuf,
@@ -30,7 +30,7 @@ impl Sums {
     #[track_caller]
     pub(super) fn newest_in(directory: &Path) -> Self {
         let newest = Self::all_in(directory).into_iter().next();
-        newest.expect("there is no sum file")
+        newest.expect("there is no manifest")
     }
 
     pub(super) fn read(path: PathBuf) -> Self {

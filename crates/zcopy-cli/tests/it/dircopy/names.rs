@@ -200,7 +200,7 @@ fn what_is_excluded_is_left_out_and_what_is_not_is_not() {
 }
 
 impl Sums {
-    /// Nothing but the sum file is in the destination that has no line.
+    /// Nothing but the manifest is in the destination that has no line.
     #[track_caller]
     fn is_whole_of_copy(&self, trees: &Trees) {
         let mut files = facts::files_of(&trees.copy());

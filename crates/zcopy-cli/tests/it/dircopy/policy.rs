@@ -78,7 +78,7 @@ fn a_copy_that_was_cut_off_is_repaired() {
     trees.succeeds(&[]).holds("file", &bytes).are_alike();
 }
 
-/// Number and times of everything in the destination but the sum files.
+/// Number and times of everything in the destination but the manifests.
 fn identities(trees: &Trees) -> BTreeMap<PathBuf, (u64, i64, i64, i64)> {
     let paths = walkdir::WalkDir::new(trees.copy()).into_iter();
     let paths = paths.map(|entry| entry.unwrap().into_path());

@@ -1,4 +1,4 @@
-//! The sum file that a copy leaves behind.
+//! The manifest that a copy leaves behind.
 
 use std::fs;
 use std::path::Path;

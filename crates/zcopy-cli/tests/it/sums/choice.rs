@@ -1,11 +1,11 @@
-//! Which sum file a tree is verified against, and by which algorithm.
+//! Which manifest a tree is verified against, and by which algorithm.
 
 use super::*;
 
 const OLD: &str = "shasum.2026-11-21.18.14.38.txt";
 const NEW: &str = "shasum.2026-11-21.18.14.38b.txt";
 
-/// A tree with a file, to which sum files are to be added.
+/// A tree with a file, to which manifests are to be added.
 fn tree() -> Tree {
     let tree = Tree::new();
     tree.put("file", "x");

@@ -30,7 +30,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Verifies the working directory against the newest sum file in it, on all processors, and tells everything.
+    /// Verifies the working directory against the newest manifest in it, on all processors, and tells everything.
     ///
     /// # Examples
     ///
@@ -61,7 +61,7 @@ impl Options {
         self
     }
 
-    /// Verifies every tree against this sum file, of which `-` is standard input.
+    /// Verifies every tree against this manifest, of which `-` is standard input.
     ///
     /// # Examples
     ///
@@ -72,8 +72,8 @@ impl Options {
     }
 
     /// Sets the algorithm of the lines without a tag. Lines with a different number of digits are
-    /// improperly formatted then. By default the number of digits and the name of the sum file
-    /// [tell](ChecksumAlgorithm::from_list). In the trees only sum files of this algorithm are
+    /// improperly formatted then. By default the number of digits and the name of the manifest
+    /// [tell](ChecksumAlgorithm::from_list). In the trees only manifests of this algorithm are
     /// looked for.
     ///
     /// # Examples
