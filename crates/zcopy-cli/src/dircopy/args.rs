@@ -159,6 +159,10 @@ pub struct Args {
     #[arg(long)]
     pub(super) no_convert_paths: bool,
 
+    /// With --check, fail also for files that no manifest lists, and with --hash-file for improperly formatted lines
+    #[arg(long)]
+    pub(super) strict: bool,
+
     /// With --check, list only the files that failed
     #[arg(long)]
     pub(super) silent: bool,
@@ -220,12 +224,14 @@ impl Args {
             || self.silent
             || self.no_summary
             || self.verbose
+            || self.strict
     }
 
     /// What is verified, and how that is told.
     pub(super) fn check_options(&self, budget: Budget) -> check::Options {
         let mut options = check::Options::new()
             .convert_paths(!self.no_convert_paths)
+            .strict(self.strict)
             .silent(self.silent || self.quiet)
             .summary(!self.no_summary)
             .total(!self.quiet);

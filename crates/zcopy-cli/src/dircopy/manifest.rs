@@ -32,6 +32,7 @@ mod lines;
 mod report;
 mod resolve;
 mod spool;
+mod unlisted;
 mod write;
 
 mod open_beneath;

@@ -84,7 +84,7 @@ impl Settings {
     pub(super) fn of(args: &Args) -> Result<Self, String> {
         if args.is_about_check() {
             return Err(
-                "--hash-file, --no-convert-paths, --silent, --no-summary and --verbose go with --check"
+                "--hash-file, --no-convert-paths, --silent, --no-summary, --strict and --verbose go with --check"
                     .to_owned(),
             );
         }

@@ -15,8 +15,9 @@ use super::event::Event;
 use super::lines::Lines;
 use super::merge::Records;
 use super::open_beneath;
-use super::report::{Counts, FileResult, Report, ReportFormat, Streams};
+use super::report::{Counts, FileResult, Report, ReportFormat, Streams, Verdict};
 use super::total::Total;
+use super::unlisted::Unlisted;
 use crate::order::{Workshop, in_order};
 use crate::{exit, outlet};
 
@@ -234,6 +235,8 @@ struct Tree<'a> {
     list: List,
     /// Manifests that cannot be believed.
     damaged: Vec<(PathBuf, io::Error)>,
+    /// Files without a record, if these are looked for.
+    unlisted: Option<Unlisted>,
 }
 
 /// Where the digests stand.
@@ -282,6 +285,7 @@ impl<'a> Tree<'a> {
                     lines: Lines::of(opened.map_err(|error| (file.clone(), error))?),
                 },
                 damaged: Vec::new(),
+                unlisted: None,
             });
         }
         let archive = Archive::open(root.as_fd(), Verify::All, options.converts_paths);
@@ -293,8 +297,10 @@ impl<'a> Tree<'a> {
             let message = format!("the manifest is damaged: {damage}");
             (path.join(name.to_string()), io::Error::other(message))
         });
+        let unlisted = options.is_strict.then(|| Unlisted::find(path, &archive));
         Ok(Self {
             path,
+            unlisted: unlisted.transpose().map_err(of_path)?,
             list: List::Records(archive.records().map_err(of_path)?, options.hash),
             damaged: damaged.collect(),
             root,
@@ -345,9 +351,19 @@ impl<'a> Tree<'a> {
             };
             in_order(options.n_threads, workshop)
         });
+        written.map_err(TreeError::Output)?;
+        while let Some(unlisted) = &mut self.unlisted {
+            let verdict = Verdict::Unlisted;
+            match unlisted.next() {
+                Ok(Some(path)) => report
+                    .take(&mut [FileResult { path, verdict }].into_iter())
+                    .map_err(TreeError::Output)?,
+                Ok(None) => break,
+                Err(error) => return Err(TreeError::Unreadable((list_path, error))),
+            }
+        }
         let counts = report.counts;
         total.add_all(&counts);
-        written.map_err(TreeError::Output)?;
         if let Some(error) = broken {
             return Err(TreeError::Unreadable((list_path, error)));
         }
@@ -367,7 +383,8 @@ impl<'a> Tree<'a> {
                 streams.say(&warning);
             }
         }
-        let is_verified = counts.is_success() || is_empty_archive;
+        let is_malformed = options.is_strict && counts.has_malformed();
+        let is_verified = (counts.is_success() || is_empty_archive) && !is_malformed;
         Ok(if is_verified && self.damaged.is_empty() {
             Outcome::Verified
         } else {

@@ -26,6 +26,8 @@ pub(super) enum Verdict {
     Missing(io::Error),
     /// It could not be opened, or not be read to its end.
     Unreadable(io::Error),
+    /// No manifest lists the file.
+    Unlisted,
     /// The line is none.
     Malformed,
 }
@@ -114,6 +116,7 @@ pub(super) struct Counts {
     differing: u64,
     missing: u64,
     unreadable: u64,
+    unlisted: u64,
     malformed: u64,
 }
 
@@ -134,7 +137,7 @@ impl Report<'_, '_> {
                     self.flush()?;
                     self.complain(path, error);
                 }
-                Verdict::Matches(_) | Verdict::Differs(_) => {}
+                Verdict::Matches(_) | Verdict::Differs(_) | Verdict::Unlisted => {}
             }
             self.list(path, &verdict);
         }
@@ -184,6 +187,7 @@ impl Verdict {
             Self::Matches(_) => "OK",
             Self::Differs(_) => "FAILED",
             Self::Missing(_) | Self::Unreadable(_) => "FAILED open or read",
+            Self::Unlisted => "FAILED not listed",
             // It has no line.
             Self::Malformed => "",
         }
@@ -210,6 +214,7 @@ impl Verdict {
             Self::Differs(hashed) => ("differs", Some(hashed), None),
             Self::Missing(error) => ("missing", None, Some(error)),
             Self::Unreadable(error) => ("unreadable", None, Some(error)),
+            Self::Unlisted => ("unlisted", None, None),
             // It has no event.
             Self::Malformed => ("", None, None),
         };
@@ -234,6 +239,7 @@ impl Counts {
             Verdict::Differs(_) => &mut self.differing,
             Verdict::Missing(_) => &mut self.missing,
             Verdict::Unreadable(_) => &mut self.unreadable,
+            Verdict::Unlisted => &mut self.unlisted,
             Verdict::Malformed => &mut self.malformed,
         } += 1;
     }
@@ -244,17 +250,23 @@ impl Counts {
         self.differing += other.differing;
         self.missing += other.missing;
         self.unreadable += other.unreadable;
+        self.unlisted += other.unlisted;
         self.malformed += other.malformed;
     }
 
-    /// The files that were listed.
+    /// The files with a result.
     pub(super) fn files(&self) -> u64 {
         self.matching + self.failed()
     }
 
-    /// The files without the listed digest.
+    /// The files without the listed digest, or without any.
     pub(super) fn failed(&self) -> u64 {
-        self.differing + self.missing + self.unreadable
+        self.differing + self.missing + self.unreadable + self.unlisted
+    }
+
+    /// Whether lines were improperly formatted.
+    pub(super) fn has_malformed(&self) -> bool {
+        self.malformed > 0
     }
 
     /// Whether all files have their digests, and there was one.
@@ -269,10 +281,15 @@ impl Counts {
             differing,
             missing,
             unreadable,
+            unlisted,
             ..
         } = self;
+        let unlisted = match unlisted {
+            0 => String::new(),
+            n => format!(", {n} not listed"),
+        };
         format!(
-            "{matching} matching, {differing} differing, {missing} missing, {unreadable} unreadable"
+            "{matching} matching, {differing} differing, {missing} missing, {unreadable} unreadable{unlisted}"
         )
     }
 
@@ -309,6 +326,7 @@ impl Counts {
             differing,
             missing,
             unreadable,
+            unlisted: 0,
             malformed,
         }
     }

@@ -138,7 +138,8 @@ fn sweep_name(directory: BorrowedFd<'_>, name: &CStr) {
     }
 }
 
-fn is_hidden(name: &[u8]) -> bool {
+/// Whether a file under construction may have this name.
+pub(in crate::dircopy) fn is_hidden(name: &[u8]) -> bool {
     name.strip_prefix(PREFIX).is_some_and(|random| {
         random.len() == N_RANDOM && random.iter().all(u8::is_ascii_alphanumeric)
     })

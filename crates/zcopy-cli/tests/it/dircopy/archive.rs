@@ -787,3 +787,29 @@ fn no_failing_call_costs_a_record() {
         }
     }
 }
+
+#[test]
+fn strict_reports_files_that_no_manifest_lists() {
+    let archive = Archive::new();
+    let card = archive.card("one", &["a", "b/c"]);
+    archive.add(&card, &["--hash=blake3"]).is_quiet();
+    let strict = || {
+        let mut command = zc_dircopy();
+        run(command.args(["--check", "--strict"]).arg(archive.0.copy()))
+    };
+    assert_eq!(strict().status, 0, "{:?}", strict());
+    archive
+        .0
+        .put_copy("b.txt", "extra")
+        .put_copy("b/z", "extra");
+    std::os::unix::fs::symlink("a", archive.0.copied("link")).unwrap();
+    assert_eq!(archive.check().status, 0);
+    let check = strict();
+    let expected = "a: OK\nb/c: OK\nb.txt: FAILED not listed\nb/z: FAILED not listed\n";
+    assert_eq!((check.status, check.stdout.as_str()), (1, expected));
+    assert!(check.stderr.contains("2 not listed"), "{check:?}");
+    archive
+        .add(&card, &["--accept=b.txt", "--accept=b/z"])
+        .is_quiet();
+    assert_eq!(strict().status, 0);
+}

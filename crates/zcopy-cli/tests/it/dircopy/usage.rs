@@ -69,8 +69,9 @@ fn options_of_the_check_need_it() {
 fn options_of_a_copy_are_refused_by_the_check() {
     use clap::CommandFactory as _;
 
-    const BOTH: [&str; 13] = [
+    const BOTH: [&str; 14] = [
         "check",
+        "strict",
         "hash_file",
         "no_convert_paths",
         "silent",

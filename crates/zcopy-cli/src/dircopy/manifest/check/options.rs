@@ -20,6 +20,7 @@ pub struct Options {
     pub(super) hash_file: Option<PathBuf>,
     pub(super) hash: Option<ChecksumAlgorithm>,
     pub(super) converts_paths: bool,
+    pub(super) is_strict: bool,
     pub(super) filter: ReportFilter,
     pub(super) format: ReportFormat,
     pub(super) has_summary: bool,
@@ -41,6 +42,7 @@ impl Options {
             hash_file: None,
             hash: None,
             converts_paths: true,
+            is_strict: false,
             filter: ReportFilter::Everything,
             format: ReportFormat::Text,
             has_summary: true,
@@ -253,6 +255,35 @@ impl Options {
     /// ```
     pub fn queue_size(mut self, queue_size: NonZeroUsize) -> Self {
         self.queue_size = Some(queue_size);
+        self
+    }
+
+    /// Whether files that no manifest lists are failures, and, with a [list](Self::hash_file),
+    /// improperly formatted lines. Default: no.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy_cli::digest::{Algorithm, Stream};
+    /// use zcopy_cli::dircopy::manifest::check::{Options, Outcome, check_into};
+    ///
+    /// let tree = tempfile::tempdir()?;
+    /// let digest = Stream::new(Algorithm::Sha256).finish();
+    /// let line = format!("{digest}  listed\n");
+    /// std::fs::write(tree.path().join("shasum.2026-11-21.18.14.38.txt"), line)?;
+    /// for file in ["listed", "other"] {
+    ///     std::fs::write(tree.path().join(file), "")?;
+    /// }
+    ///
+    /// let options = Options::new().directory(tree.path());
+    /// let mut stdout = Vec::new();
+    /// let outcome = check_into(&options.strict(true), &mut stdout, &mut std::io::sink())?;
+    /// assert_eq!(outcome, Outcome::Failed);
+    /// assert_eq!(stdout, b"listed: OK\nother: FAILED not listed\n");
+    /// # Ok::<(), anyhow::Error>(())
+    /// ```
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.is_strict = strict;
         self
     }
 
