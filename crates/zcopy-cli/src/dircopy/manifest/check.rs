@@ -66,7 +66,7 @@ pub fn check(options: &Options) -> anyhow::Result<Outcome> {
 
 /// Verifies trees against their manifests, and says what came of it where the caller likes.
 ///
-/// For each file there is a line, in the order of the manifest, in `sha256sum`'s words: `NAME: OK`, `NAME: FAILED`, or
+/// For each file there is a line, in the order of the paths, or of the list that was named, in `sha256sum`'s words: `NAME: OK`, `NAME: FAILED`, or
 /// `NAME: FAILED open or read`, with names [quoted](crate::quote::quoted) as `sha256sum` 9.12 does it. Of several trees the lines name the tree too. What else is
 /// the matter goes to `stderr`, with `sha256sum`'s warnings at the end of each tree.
 ///
@@ -106,7 +106,7 @@ pub fn check(options: &Options) -> anyhow::Result<Outcome> {
 /// let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
 /// let outcome = check_into(&options, &mut stdout, &mut stderr)?;
 /// assert_eq!(outcome, Outcome::Failed);
-/// assert_eq!(stdout, b"good: OK\nbad: FAILED\n");
+/// assert_eq!(stdout, b"bad: FAILED\ngood: OK\n");
 /// assert!(stderr.ends_with(b": WARNING: 1 computed checksum did NOT match\n"));
 ///
 /// let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
