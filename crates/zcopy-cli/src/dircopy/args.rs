@@ -136,7 +136,7 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", value_parser = block_size)]
     pub(super) block_size: Option<NonZeroUsize>,
 
-    /// Show no progress and no summary, but to programs that ask by --json; with --check also list
+    /// Show no progress and no summary, except in JSON; with --check also list
     /// only the files that failed
     #[arg(short, long)]
     pub(super) quiet: bool,
