@@ -151,7 +151,7 @@ pub struct Args {
     pub(super) check: bool,
 
     /// With --check, verify against FILE: lines of sha256sum, b3sum, md5sum, sha1sum, sha512sum or
-    /// xxh128sum, with or without --tag
+    /// xxh128sum, tagged or not
     #[arg(long, value_name = "FILE", value_parser = path(), allow_hyphen_values = true)]
     pub(super) hash_file: Option<PathBuf>,
 
