@@ -43,11 +43,11 @@ use ledger::Ledger;
 use lookup::Lookup;
 use manifest::archive::{Archive, Verify, manifests_in_source};
 use manifest::name::Name;
-use manifest::rebase::FinishLock;
 use manifest::update::{Carrying, Update};
 use place::Durability;
 use prescan::{Total, prescan};
 use reading::Reader;
+use run_lock::RunLock;
 use settings::Settings;
 use sharing::Sharing;
 use tree::Root;
@@ -79,6 +79,7 @@ mod ledger;
 mod links;
 mod lookup;
 mod reading;
+mod run_lock;
 mod sharing;
 
 mod counts;
@@ -184,6 +185,9 @@ fn copy_tree(
         face.complain_of(&trouble);
         Stopped::Told
     })?;
+    let destination = root.directory().destination().as_fd();
+    let _lock = RunLock::acquire(destination, &settings.destination, face)
+        .map_err(|error| stop_at_destination(&settings, face, error, "cannot lock it"))?;
     let archive = open_archive(&mut settings, face, &root)?;
     let (settings, destination) = (&settings, Arc::clone(root.directory().destination()));
     let carrying = Carrying {
@@ -199,11 +203,8 @@ fn copy_tree(
         return Err(Stopped::Told);
     }
     let lookup = Lookup::new(&archive, &settings.accepted, root.directory());
-    let lookup = lookup.map_err(|error| {
-        let error = anyhow!(error).context("cannot read its manifests");
-        face.complain_of_destination(&settings.destination, &error);
-        Stopped::Told
-    })?;
+    let lookup = lookup
+        .map_err(|error| stop_at_destination(settings, face, error, "cannot read its manifests"))?;
     let mut ledger = Ledger::new((settings, face, counts), &root, manifest, &journaling);
     let (end, total) = (End::default(), Total::default());
     thread::scope(|scope| {
@@ -238,20 +239,29 @@ fn copy_tree(
         .collect())
 }
 
+/// Reports what is wrong with the destination as a whole.
+fn stop_at_destination(
+    settings: &Settings,
+    face: &Face<'_>,
+    error: io::Error,
+    what: &'static str,
+) -> Stopped {
+    let error = anyhow!(error).context(what);
+    face.complain_of_destination(&settings.destination, &error);
+    Stopped::Told
+}
+
 /// Finds the manifests of the destination, which all have to be whole.
 fn open_archive(settings: &mut Settings, face: &Face<'_>, root: &Root) -> Result<Archive, Stopped> {
     let destination = root.directory().destination().as_fd();
-    let archive = Archive::open(destination, Verify::Needed, true).map_err(|error| {
-        let error = anyhow!(error).context("cannot read its manifests");
-        face.complain_of_destination(&settings.destination, &error);
-        Stopped::Told
-    })?;
+    let archive = Archive::open(destination, Verify::Needed, true)
+        .map_err(|error| stop_at_destination(settings, face, error, "cannot read its manifests"))?;
     for (name, damage) in archive.damaged() {
         let error = anyhow!("{damage}");
         let error = error.context(
             "the manifest is damaged, and nothing is copied before it is repaired or removed",
         );
-        face.complain(name.to_string().as_ref(), &error);
+        face.complain(name.as_ref(), &error);
     }
     if !archive.damaged().is_empty() {
         return Err(Stopped::Told);
@@ -397,21 +407,14 @@ fn finish_manifest(
     }
     let is_wanted = if settings.leaves_sums {
         // An empty tree has an empty manifest.
-        manifest.has_lines() || archive.is_empty() || manifest.has_changed()
+        manifest.has_lines()
+            || archive.is_empty()
+            || manifest.has_changed()
+            || archive.has_journals()
     } else {
         manifest.has_changed() || archive.has_journals() || manifest.tells_copied(&archive)
     };
     let root = manifest.root();
-    let locked = FinishLock::acquire(root).and_then(|lock| {
-        let fresh = archive.open_again(root, manifest.header())?;
-        if is_wanted && fresh.differs_from(&archive) {
-            manifest.rebase(&archive, &fresh)?;
-        }
-        Ok(lock)
-    });
-    let _lock = locked
-        .map_err(|error| ledger::complain_of_manifest(face, error))
-        .ok()?;
     if !is_wanted {
         journaling.remove();
         archive.remove_journals(root, false);

@@ -94,6 +94,8 @@ pub(super) struct Settled {
     pub(super) copy: Option<Identity>,
     /// Whether the journal has to tell of the line.
     pub(super) is_news: bool,
+    /// Whether the run has written the file, so that it is what its source is.
+    pub(super) is_written: bool,
     /// Whether that is its copy, so that its further names can be linked to it, and not something that was left.
     pub(super) is_copy: bool,
 }
@@ -223,10 +225,7 @@ impl<'a> Copier<'a> {
             let settled = step.then(|entry, read| self.settle(entry, read, &mut digests));
             done.push(self.end(settled));
         }
-        let news = self.news.drain(..);
-        let news: Vec<_> = news.collect();
-        self.journaling
-            .add(news.iter().map(|(path, entry)| (&path[..], *entry)));
+        self.flush_news();
     }
 
     /// Tells the journal of all files at once that are about to get their names.
@@ -239,24 +238,21 @@ impl<'a> Copier<'a> {
             .zip(digests)
             .map(|((entry, draft), digest)| {
                 let path = entry.path().into_os_string().into_vec();
-                (
-                    path,
-                    JournalEntry::Announced(self.announced(draft, *digest)),
-                )
+                let announced = self.announced(draft, Some(*digest));
+                (path, JournalEntry::Announced(announced))
             })
             .collect();
-        if self.settings.leaves_sums {
-            self.journaling
-                .add(announced.iter().map(|(path, entry)| (&path[..], *entry)));
-        }
+        self.journaling
+            .add(announced.iter().map(|(path, entry)| (&path[..], *entry)));
     }
 
-    fn announced(&self, draft: &Draft<'_>, digest: Digest) -> Announced {
+    fn announced(&self, draft: &Draft<'_>, digest: Option<Digest>) -> Announced {
         let algorithm = self.settings.algorithm;
-        let file = FileDigest { algorithm, digest };
-        match draft.replace() {
-            Replace::No => Announced::Adds(file),
-            Replace::Yes => Announced::Replaces(file),
+        let file = digest.map(|digest| FileDigest { algorithm, digest });
+        match (file.filter(|_| self.settings.leaves_sums), draft.replace()) {
+            (None, _) => Announced::Clears,
+            (Some(file), Replace::No) => Announced::Adds(file),
+            (Some(file), Replace::Yes) => Announced::Replaces(file),
         }
     }
 
@@ -266,19 +262,24 @@ impl<'a> Copier<'a> {
         let read = self.read(entry, copied)?;
         let digests = self.reader.tap.digests(read.kept().as_slice());
         if let (Read::Kept(draft, ..), [digest]) = (&read, &digests[..]) {
-            self.announce(entry, draft, *digest);
+            self.announce(entry, draft, Some(*digest));
         }
         self.settle(entry, read, &mut digests.into_iter())
     }
 
     /// Tells the journal of a file that is about to get its name.
-    fn announce(&self, entry: &Entry, draft: &Draft<'_>, digest: Digest) {
-        if self.settings.leaves_sums {
-            let path = entry.path();
-            let announced = JournalEntry::Announced(self.announced(draft, digest));
-            self.journaling
-                .add([(path.as_os_str().as_bytes(), announced)]);
-        }
+    fn announce(&self, entry: &Entry, draft: &Draft<'_>, digest: Option<Digest>) {
+        let path = entry.path();
+        let announced = JournalEntry::Announced(self.announced(draft, digest));
+        self.journaling
+            .add([(path.as_os_str().as_bytes(), announced)]);
+    }
+
+    /// Tells the journal what has become of the last entries.
+    pub(super) fn flush_news(&mut self) {
+        let news = std::mem::take(&mut self.news);
+        self.journaling
+            .add(news.iter().map(|(path, entry)| (&path[..], *entry)));
     }
 
     /// Tells the journal of a file that has not got its name.
@@ -528,6 +529,7 @@ impl<'a> Copier<'a> {
             line,
             is_news: line != Line::Keep && !is_recorded,
             copy: Some(identity(existing)),
+            is_written: false,
             is_copy,
         }
     }

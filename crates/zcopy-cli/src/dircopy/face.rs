@@ -103,6 +103,11 @@ impl<'a> Face<'a> {
         self.complain_in(trouble.path(), &exit::chained(causes));
     }
 
+    /// Says something about the destination, with which nothing is wrong.
+    pub(super) fn remark_on_destination(&self, destination: &Path, text: &str) {
+        self.say(destination, text);
+    }
+
     /// Says something about a file, with which nothing is wrong.
     pub(super) fn remark(&self, path: &Path, text: &str) {
         self.say(path, text);

@@ -46,6 +46,12 @@ impl<'a> Journaling<'a> {
         journaling
     }
 
+    /// Whether an entry could not be written, so that a file that is replaced now would differ from
+    /// what is recorded.
+    pub(super) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+
     /// The name of the journal.
     pub(super) fn name(&self) -> Option<&[u8]> {
         Some(self.journal.as_ref()?.name())

@@ -142,6 +142,7 @@ impl<'a> Ledger<'a> {
             self.journaling
                 .add(news.iter().map(|(path, entry)| (&path[..], *entry)));
         }
+        copier.flush_news();
         let line = outcome.unwrap_or_else(|error| {
             self.face.complain(&path, &error);
             Line::Keep
@@ -170,7 +171,12 @@ impl<'a> Ledger<'a> {
     fn link_to(
         &self,
         path: &Path,
-        Settled { line, copy, .. }: Settled,
+        Settled {
+            line,
+            copy,
+            is_written,
+            ..
+        }: Settled,
         (entry, known): (&Entry, Known),
         copier: &mut Copier<'_>,
     ) -> anyhow::Result<Line> {
@@ -193,9 +199,18 @@ impl<'a> Ledger<'a> {
             self.count(entry, &self.counts.skipped);
             return Ok(line);
         }
+        let expected = known.expected();
+        let is_proven = is_written || matches!(line, Line::Set(file) if expected.contains(&file));
+        if existing.is_some() && !expected.is_empty() && !is_proven {
+            // The first name was left, and what it holds is not what this one was recorded with.
+            return copier.work_alone(entry, known).map(|settled| settled.line);
+        }
         let replace = Replace::what_is_there(existing.is_some());
-        if let (Replace::Yes, Line::Set(file)) = (replace, line) {
-            let announced = JournalEntry::Announced(Announced::Replaces(file));
+        if replace == Replace::Yes {
+            let announced = JournalEntry::Announced(match line {
+                Line::Set(file) => Announced::Replaces(file),
+                Line::Keep | Line::Remove => Announced::Clears,
+            });
             let path = entry.path();
             self.journaling
                 .add([(path.as_os_str().as_bytes(), announced)]);
@@ -210,7 +225,11 @@ impl<'a> Ledger<'a> {
         // The name may have come to lead to something else in between.
         find_copy(entry.destination(), copy, entry.kind()).context("cannot link it")?;
         self.count(entry, &self.counts.linked);
-        Ok(line)
+        // Its own record speaks of what was there before.
+        Ok(match line {
+            Line::Keep => Line::Remove,
+            line => line,
+        })
     }
 
     /// Counts an entry, and if it is a regular file, what has become of it.

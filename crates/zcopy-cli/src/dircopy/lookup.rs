@@ -34,12 +34,16 @@ impl Known {
             // Nothing had the name, so that whatever has it now is the new file.
             Some(Announced::Adds(new)) => vec![new],
             Some(Announced::Replaces(new)) => self.recorded.into_iter().chain([new]).collect(),
+            Some(Announced::Clears) => Vec::new(),
         }
     }
 
     /// Whether only reading the copy tells what it has to be.
     pub(super) fn is_doubtful(&self) -> bool {
-        matches!(self.announced, Some(Announced::Replaces(_)))
+        matches!(
+            self.announced,
+            Some(Announced::Replaces(_) | Announced::Clears)
+        )
     }
 }
 

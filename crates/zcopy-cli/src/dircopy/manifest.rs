@@ -19,7 +19,6 @@ pub(crate) mod journal;
 pub(crate) mod journal_entry;
 pub(crate) mod merge;
 pub(crate) mod metadata;
-pub(crate) mod rebase;
 pub(crate) mod record;
 pub(crate) mod update;
 

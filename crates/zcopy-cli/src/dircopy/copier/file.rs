@@ -130,9 +130,7 @@ impl<'a> Copier<'a> {
             Some(Contents::Digested(digest)) => Some(digest),
             None => None,
         };
-        if let Some(digest) = digest {
-            self.announce(entry, &draft, digest);
-        }
+        self.announce(entry, &draft, digest);
         self.publish(entry, draft, (way, digest))
             .inspect_err(|_| self.cancel(entry))
             .map(Read::Over)
@@ -174,7 +172,22 @@ impl<'a> Copier<'a> {
         if way == Way::Written {
             place.settle().context("cannot write its copy")?;
         }
+        if replace == Replace::Yes && self.journaling.has_failed() {
+            bail!("it is not replaced: the journal cannot be written");
+        }
+        let file = rustix::fs::fstat(&place).map_err(io::Error::from);
+        let new = identity(&file.context("cannot stat its copy")?);
         let committed = place.commit(entry.name(), replace, self.settings.durability);
+        if let Err(error) = &committed
+            && self.settings.durability == Durability::Synced
+            && error.kind() != io::ErrorKind::AlreadyExists
+            && entry
+                .existing()
+                .is_ok_and(|found| found.is_some_and(|found| identity(&found) == new))
+        {
+            let error = io::Error::new(error.kind(), exit::worded(error));
+            return Ok(self.lose(entry, error, "cannot give its copy the name for certain"));
+        }
         let file = match committed {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 // Another run may have been here.
@@ -211,7 +224,8 @@ impl<'a> Copier<'a> {
         Ok(Settled {
             line,
             // The journal was told what is added.
-            is_news: replace == Replace::Yes,
+            is_news: replace == Replace::Yes || line == Line::Remove,
+            is_written: true,
             copy,
             is_copy: true,
         })

@@ -1,6 +1,7 @@
 //! Entries that are not regular files.
 
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 
 use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{AtFlags, FileType, Stat};
@@ -8,6 +9,8 @@ use rustix::fs::{AtFlags, FileType, Stat};
 use super::{Copier, Settled};
 use crate::dircopy::attributes::Named;
 use crate::dircopy::lookup::Known;
+use crate::dircopy::manifest::journal_entry::JournalEntry;
+use crate::dircopy::manifest::record::Announced;
 use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::{Replace, SpecialFile, place_other};
 use crate::dircopy::policy::Policy;
@@ -32,14 +35,23 @@ impl Copier<'_> {
         {
             bail!("its copy differs from it");
         }
+        let is_file =
+            |existing: &Stat| FileType::from_raw_mode(existing.st_mode) == FileType::RegularFile;
+        let stays_file = is_left && existing.as_ref().is_some_and(is_file);
         if !is_left {
+            if known.recorded.is_some() || known.announced.is_some() {
+                let cleared = JournalEntry::Announced(Announced::Clears);
+                let path = entry.path();
+                self.journaling
+                    .add([(path.as_os_str().as_bytes(), cleared)]);
+            }
             self.place(entry, Replace::what_is_there(existing.is_some()))?;
         }
         self.counts.others.add(1);
         let is_copy = !is_left || existing.is_some_and(|existing| is_alike(entry, &existing));
         Ok(Settled {
-            line: if is_left { Line::Keep } else { Line::Remove },
-            is_news: !is_left,
+            line: if stays_file { Line::Keep } else { Line::Remove },
+            is_news: !stays_file && !known.expected().is_empty(),
             is_copy,
             ..Settled::default()
         })

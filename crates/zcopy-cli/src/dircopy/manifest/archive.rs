@@ -43,7 +43,7 @@ pub(crate) struct Archive {
     copied: Vec<Copied>,
     newest: Option<Timestamp>,
     converts_paths: bool,
-    damaged: Vec<(Name, Damage)>,
+    damaged: Vec<(String, Damage)>,
     /// The manifests that no other one includes, the newest first.
     inputs: Vec<Input>,
     spool: Option<Arc<File>>,
@@ -101,54 +101,22 @@ impl Archive {
         verify: Verify,
         converts_paths: bool,
     ) -> io::Result<Self> {
-        Self::open_holding(root, verify, converts_paths, (&[], None))
-    }
-
-    /// Finds the manifests that the tree has by now, for a new one with this header. The journals
-    /// that this holds are among them. The header's own journals and copied files are not.
-    ///
-    /// # Errors
-    ///
-    /// As [`open`](Self::open).
-    pub(crate) fn open_again(&self, root: BorrowedFd<'_>, header: &Header) -> io::Result<Self> {
-        let held: Vec<_> = self.journals.iter().chain(&self.stale).cloned().collect();
-        Self::open_holding(
-            root,
-            Verify::Needed,
-            self.converts_paths,
-            (&held, Some(header)),
-        )
-    }
-
-    fn open_holding(
-        root: BorrowedFd<'_>,
-        verify: Verify,
-        converts_paths: bool,
-        (held, header): (&[Left], Option<&Header>),
-    ) -> io::Result<Self> {
         let mut candidates = Vec::new();
         for name in names_in(root)? {
             candidates.extend(Candidate::read(root, name));
         }
         let (mut journals, mut stale) = (Vec::new(), Vec::new());
-        let own_journals = header.map_or(&[][..], |header| &header.journals);
+        let mut damaged = Vec::new();
         for name in journals_in(root)? {
-            let left = match held.iter().find(|left| left.has(name.as_bytes())) {
-                Some(left) => Some(left.clone()),
-                None if own_journals.iter().any(|own| own == name.as_bytes()) => None,
-                None => Left::open(root, name)?,
-            };
-            let Some(left) = left else {
-                continue;
-            };
-            match left.entries()? {
-                Some((header, entries)) => journals.push((left, header, entries)),
+            let left = Left::new(name);
+            match left.entries(root) {
+                Ok(Some((header, entries))) => journals.push((left, header, entries)),
                 // Nothing was done before the run was killed.
-                None => stale.push(left),
+                Ok(None) => stale.push(left),
+                Err(damage) => damaged.push((left.to_string(), damage)),
             }
         }
         let in_journals = journals.iter().flat_map(|(_, header, _)| &header.copied);
-        let in_journals = in_journals.chain(header.into_iter().flat_map(|header| &header.copied));
         let (copied, mut disowned) = separate_copied(root, &mut candidates, in_journals);
         candidates.sort_by_key(|candidate| Reverse(candidate.age()));
         disowned.sort_by_key(|candidate| Reverse(candidate.age()));
@@ -163,7 +131,7 @@ impl Archive {
                 .chain([candidates.first().and_then(Candidate::time)])
                 .max()
                 .flatten(),
-            damaged: Vec::new(),
+            damaged,
             inputs: Vec::new(),
             spool: None,
             journals: Vec::new(),
@@ -198,6 +166,7 @@ impl Archive {
             } else if verify == Verify::All {
                 let name = candidate.name;
                 let damage = candidate.survey(root, archive.origin_of(&candidate)).err();
+                let name = name.to_string();
                 archive.damaged.extend(damage.map(|damage| (name, damage)));
             }
         }
@@ -224,8 +193,11 @@ impl Archive {
             None => spool.insert(Spool::new()?),
         };
         let pieces = spool.sort(|| entries.next())?;
-        self.inputs
-            .extend(pieces.into_iter().rev().map(Input::Piece));
+        let pieces = pieces.into_iter().rev().map(Input::Piece);
+        self.inputs.extend(pieces);
+        if entries.is_damaged() {
+            self.damaged.push((left.to_string(), Damage::Altered));
+        }
         self.journals.push(left);
         Ok(())
     }
@@ -241,7 +213,7 @@ impl Archive {
         let surveyed = candidate.survey(root, self.origin_of(candidate));
         let is_direct = self.inputs.is_empty() && matches!(surveyed, Ok(Order::Sorted));
         if let Err(damage) = surveyed {
-            self.damaged.push((name, damage));
+            self.damaged.push((name.to_string(), damage));
         }
         let Some(contents) = self.contents_of(candidate, root) else {
             return Ok(());
@@ -273,7 +245,7 @@ impl Archive {
 
     /// Opens a manifest, which is damaged if that fails.
     fn contents_of(&mut self, candidate: &Candidate, root: BorrowedFd<'_>) -> Option<Contents> {
-        let name = candidate.name;
+        let name = candidate.name.to_string();
         match candidate.contents(root) {
             Ok(contents) => Some(contents),
             Err(error) => {
@@ -318,18 +290,13 @@ impl Archive {
     }
 
     /// The manifests that cannot be believed.
-    pub(crate) fn damaged(&self) -> &[(Name, Damage)] {
+    pub(crate) fn damaged(&self) -> &[(String, Damage)] {
         &self.damaged
     }
 
     /// Whether the tree has no manifest, and no journal.
     pub(crate) fn is_empty(&self) -> bool {
         self.names.is_empty() && self.journals.is_empty()
-    }
-
-    /// Whether the tree has other manifests than it had before.
-    pub(crate) fn differs_from(&self, before: &Self) -> bool {
-        self.own != before.own
     }
 
     /// Whether runs were killed that have left journals.

@@ -15,6 +15,7 @@ use super::event::Event;
 use super::lines::Lines;
 use super::merge::Records;
 use super::open_beneath;
+use super::record::Announced;
 use super::report::{Counts, FileResult, Report, ReportFormat, Streams, Verdict};
 use super::total::Total;
 use super::unlisted::Unlisted;
@@ -253,7 +254,10 @@ impl List {
             Self::File { lines, .. } => Ok(lines.next()?.map(Job::Line)),
             Self::Records(records, only) => {
                 while let Some(record) = records.next()? {
-                    if let Some(file) = record.resolve(root, null)
+                    let resolved = record.resolve(root, null);
+                    // If the file cannot be read now, neither can it be verified.
+                    let file = resolved.unwrap_or(record.announced.map(Announced::file));
+                    if let Some(file) = file
                         && only.is_none_or(|only| only == file.algorithm.into())
                     {
                         return Ok(Some(Job::Record(record.path, file)));
@@ -295,7 +299,7 @@ impl<'a> Tree<'a> {
         }
         let damaged = archive.damaged().iter().map(|(name, damage)| {
             let message = format!("the manifest is damaged: {damage}");
-            (path.join(name.to_string()), io::Error::other(message))
+            (path.join(name), io::Error::other(message))
         });
         let unlisted = options.is_strict.then(|| Unlisted::find(path, &archive));
         Ok(Self {

@@ -17,19 +17,20 @@
 //! is wrong.
 
 use std::ffi::CString;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
-use rustix::io::Errno;
+use rustix::fs::{Mode, OFlags};
 
-use super::contents::{open_regular, peek};
+use super::archive::Damage;
+use super::contents::{Contents, FileRange, open_regular, peek};
 use super::journal_entry::JournalEntry;
 use super::line;
 use super::lines::LONGEST;
-use super::metadata::{Header, HeaderParser};
+use super::metadata::{Header, HeaderParser, ParseHeaderError};
 use super::record::{Announced, FileDigest};
 use crate::digest::{Algorithm, Digest, Stream};
 use crate::dircopy::place::hidden;
@@ -64,7 +65,7 @@ struct State {
 }
 
 impl Journal {
-    /// Begins a journal in the root of the destination, and locks it.
+    /// Begins a journal in the root of the destination.
     ///
     /// # Errors
     ///
@@ -83,8 +84,6 @@ impl Journal {
         let mode = Mode::RUSR | Mode::WUSR;
         let make = |name: &std::ffi::CStr| rustix::fs::openat(directory, name, flags, mode);
         let (file, name) = hidden::make_with_prefix(PREFIX, make)?;
-        // Without locks the next run takes this one for dead, which loses nothing but this file.
-        let _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
         let mut lines = MAGIC.to_vec();
         header.write_comments(&mut lines);
         let chain = digest_of(&[&lines]);
@@ -182,31 +181,20 @@ fn digest_of(parts: &[&[u8]]) -> Digest {
 }
 
 /// A journal that a run has left behind.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Left {
     name: CString,
-    /// The lock is held, so that no other run takes the journal too.
-    file: Arc<File>,
-    size: u64,
+}
+
+impl fmt::Display for Left {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name.to_string_lossy())
+    }
 }
 
 impl Left {
-    /// Opens a journal. Returns `None` if its run is still at work, or the journal has gone.
-    ///
-    /// # Errors
-    ///
-    /// What `open(2)` and `fstat(2)` say; the file is not regular.
-    pub(super) fn open(root: BorrowedFd<'_>, name: CString) -> io::Result<Option<Self>> {
-        let (file, size) = match open_regular(root, &name.to_string_lossy()) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened?,
-        };
-        let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
-        if locked == Err(Errno::WOULDBLOCK) || rustix::fs::fstat(&file)?.st_nlink == 0 {
-            return Ok(None);
-        }
-        let file = Arc::new(file);
-        Ok(Some(Self { name, file, size }))
+    pub(super) fn new(name: CString) -> Self {
+        Self { name }
     }
 
     /// Begins to read the entries. Returns `None` if there is not even a header, so that nothing
@@ -214,39 +202,51 @@ impl Left {
     ///
     /// # Errors
     ///
-    /// The file cannot be read, or a later version has written it.
-    pub(super) fn entries(&self) -> io::Result<Option<(Header, Entries<impl Read + use<>>)>> {
-        let range = super::contents::FileRange {
-            file: Arc::clone(&self.file),
+    /// The file cannot be read, or its header is damaged.
+    pub(super) fn entries(
+        &self,
+        root: BorrowedFd<'_>,
+    ) -> Result<Option<(Header, Entries<impl Read + use<>>)>, Damage> {
+        let (file, size) =
+            open_regular(root, &self.name.to_string_lossy()).map_err(Damage::Unreadable)?;
+        let range = FileRange {
+            file: Arc::new(file),
             start: 0,
-            end: self.size,
+            end: size,
         };
-        let contents = super::contents::Contents::new(vec![range]);
-        let mut source = BufReader::new(contents.reader());
+        let mut source = BufReader::new(Contents::new(vec![range]).reader());
         let mut comments = Vec::new();
-        source
-            .by_ref()
-            .take(LONGEST)
-            .read_until(b'\n', &mut comments)?;
-        if comments != MAGIC {
-            return Ok(None);
-        }
         let mut parser = HeaderParser::default();
-        while peek(&mut source)? == Some(b'#') {
+        for n in 0.. {
+            if n > 0 && peek(&mut source).map_err(Damage::Unreadable)? != Some(b'#') {
+                break;
+            }
             let before = comments.len();
-            source
-                .by_ref()
-                .take(LONGEST)
-                .read_until(b'\n', &mut comments)?;
-            if parser.push(&comments[before..]).is_err() {
+            let mut line = source.by_ref().take(LONGEST);
+            line.read_until(b'\n', &mut comments)
+                .map_err(Damage::Unreadable)?;
+            let line = &comments[before..];
+            if !line.ends_with(b"\n") {
+                // The header is written at once, before anything is done.
                 return Ok(None);
             }
+            if n == 0 && line != MAGIC {
+                return Err(ParseHeaderError::Damaged.into());
+            }
+            parser.push(line)?;
         }
-        let Ok(header) = parser.finish() else {
-            return Ok(None);
+        let header = match parser.finish() {
+            // It was cut.
+            Err(_) if peek(&mut source).map_err(Damage::Unreadable)?.is_none() => return Ok(None),
+            header => header?,
         };
         let chain = digest_of(&[&comments]);
-        Ok(Some((header, Entries { source, chain })))
+        let entries = Entries {
+            source,
+            chain,
+            is_damaged: false,
+        };
+        Ok(Some((header, entries)))
     }
 
     /// The name of the file.
@@ -261,10 +261,7 @@ impl Left {
 
     /// Removes the journal, whose entries stand in a manifest now.
     pub(crate) fn remove(self, root: BorrowedFd<'_>) {
-        let found = rustix::fs::statat(root, &self.name, AtFlags::SYMLINK_NOFOLLOW);
-        if found.is_ok() {
-            hidden::remove(root, &self.name);
-        }
+        hidden::remove(root, &self.name);
     }
 }
 
@@ -273,6 +270,7 @@ impl Left {
 pub(super) struct Entries<R> {
     source: BufReader<R>,
     chain: Digest,
+    is_damaged: bool,
 }
 
 impl<R: Read> Entries<R> {
@@ -292,10 +290,32 @@ impl<R: Read> Entries<R> {
         };
         let chain = digest_of(&[self.chain.as_bytes(), entry]);
         if !chain.to_string().as_bytes().starts_with(check) || !entry.ends_with(b"\n") {
+            self.look_behind()?;
             return Ok(None);
         }
         self.chain = chain;
-        Ok(parse_entry(entry))
+        let parsed = parse_entry(entry);
+        self.is_damaged |= parsed.is_none();
+        Ok(parsed)
+    }
+
+    /// Looks whether entries follow one whose check is wrong. After a loss of power there are none.
+    fn look_behind(&mut self) -> io::Result<()> {
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let mut next = self.source.by_ref().take(LONGEST);
+            if next.read_until(b'\n', &mut line)? == 0 {
+                return Ok(());
+            }
+            let entry = line.get(CHECK_DIGITS..).unwrap_or_default();
+            self.is_damaged |= parse_entry(entry).is_some();
+        }
+    }
+
+    /// Whether entries were found that do not belong to those before them.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.is_damaged
     }
 }
 

@@ -21,16 +21,14 @@ impl JournalEntry {
     pub(super) const BYTES: usize = 2 + Digest::BYTES;
 
     /// There is a file, of which no digest matters.
-    pub(super) const FOUND: Self = Self::Has(FileDigest {
-        algorithm: Algorithm::Sha256,
-        digest: Digest::from_bytes([0; Digest::BYTES]),
-    });
+    pub(super) const FOUND: Self = Self::Has(FileDigest::NONE);
 
     /// The sign that stands for the kind of the entry in a journal.
     pub(super) fn sign(self) -> u8 {
         match self {
             Self::Announced(Announced::Adds(_)) => b'+',
             Self::Announced(Announced::Replaces(_)) => b'~',
+            Self::Announced(Announced::Clears) => b'?',
             Self::Cancelled => b'!',
             Self::Has(_) => b'=',
             Self::Removed => b'-',
@@ -42,10 +40,7 @@ impl JournalEntry {
         match self {
             Self::Announced(announced) => announced.file(),
             Self::Has(file) => file,
-            Self::Cancelled | Self::Removed => FileDigest {
-                algorithm: Algorithm::Sha256,
-                digest: Digest::from_bytes([0; Digest::BYTES]),
-            },
+            Self::Cancelled | Self::Removed => FileDigest::NONE,
         }
     }
 
@@ -54,6 +49,7 @@ impl JournalEntry {
         match sign {
             b'+' => Some(Self::Announced(Announced::Adds(file))),
             b'~' => Some(Self::Announced(Announced::Replaces(file))),
+            b'?' => Some(Self::Announced(Announced::Clears)),
             b'!' => Some(Self::Cancelled),
             b'=' => Some(Self::Has(file)),
             b'-' => Some(Self::Removed),

@@ -13,6 +13,14 @@ pub(crate) struct FileDigest {
     pub(crate) digest: Digest,
 }
 
+impl FileDigest {
+    /// The digest of no file.
+    pub(crate) const NONE: Self = Self {
+        algorithm: Algorithm::Sha256,
+        digest: Digest::from_bytes([0; Digest::BYTES]),
+    };
+}
+
 /// A path and its digest, as a line of a manifest has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Listed {
@@ -39,13 +47,16 @@ pub(crate) enum Announced {
     Adds(FileDigest),
     /// It replaces a file.
     Replaces(FileDigest),
+    /// It puts something in the place of a file, of which it makes no digest.
+    Clears,
 }
 
 impl Announced {
-    /// The digest of the new file.
+    /// The digest of the new file, or zeros.
     pub(crate) fn file(self) -> FileDigest {
         match self {
             Self::Adds(file) | Self::Replaces(file) => file,
+            Self::Clears => FileDigest::NONE,
         }
     }
 }
@@ -194,17 +205,6 @@ pub(super) struct LineReader<R = Reader> {
     lines: BufReader<R>,
     origin: Origin,
     line: Vec<u8>,
-}
-
-impl Origin {
-    /// Lines that this program wrote.
-    pub(super) fn own(algorithm: Algorithm) -> Self {
-        Self {
-            algorithm,
-            is_foreign: false,
-            converts_paths: false,
-        }
-    }
 }
 
 impl<R: Read> LineReader<R> {

