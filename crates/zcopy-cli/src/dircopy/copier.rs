@@ -85,6 +85,18 @@ pub(super) fn weight(batch: &[Done], of_directory: usize) -> usize {
     kept + batch.iter().map(Done::weight).sum::<usize>()
 }
 
+/// How it is known what a file of the destination holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Proof {
+    /// Nobody has looked.
+    #[default]
+    None,
+    /// This run has written it.
+    Written,
+    /// This run has read it, and it has the digest of its line.
+    Read,
+}
+
 /// What has become of an entry that did not fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Settled {
@@ -94,8 +106,8 @@ pub(super) struct Settled {
     pub(super) copy: Option<Identity>,
     /// Whether the journal has to tell of the line.
     pub(super) is_news: bool,
-    /// Whether the run has written the file, so that it is what its source is.
-    pub(super) is_written: bool,
+    /// How it is known what the file holds.
+    pub(super) proof: Proof,
     /// Whether that is its copy, so that its further names can be linked to it, and not something that was left.
     pub(super) is_copy: bool,
 }
@@ -529,7 +541,10 @@ impl<'a> Copier<'a> {
             line,
             is_news: line != Line::Keep && !is_recorded,
             copy: Some(identity(existing)),
-            is_written: false,
+            proof: match line {
+                Line::Keep | Line::Remove => Proof::None,
+                Line::Set(_) => Proof::Read,
+            },
             is_copy,
         }
     }

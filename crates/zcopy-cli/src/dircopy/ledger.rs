@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, FileType};
 
 use super::attributes::Named;
 use super::containment::{Identity, identity};
-use super::copier::{Copier, Done, MANIFEST_IN_THE_WAY, Settled, news};
+use super::copier::{Copier, Done, MANIFEST_IN_THE_WAY, Proof, Settled, news};
 use super::counts::{Count, Counts};
 use super::face::Face;
 use super::journaling::Journaling;
@@ -172,10 +172,7 @@ impl<'a> Ledger<'a> {
         &self,
         path: &Path,
         Settled {
-            line,
-            copy,
-            is_written,
-            ..
+            line, copy, proof, ..
         }: Settled,
         (entry, known): (&Entry, Known),
         copier: &mut Copier<'_>,
@@ -200,7 +197,12 @@ impl<'a> Ledger<'a> {
             return Ok(line);
         }
         let expected = known.expected();
-        let is_proven = is_written || matches!(line, Line::Set(file) if expected.contains(&file));
+        let has_record = matches!(line, Line::Set(file) if expected.contains(&file));
+        let is_proven = match proof {
+            Proof::None => false,
+            Proof::Written => true,
+            Proof::Read => has_record,
+        };
         if existing.is_some() && !expected.is_empty() && !is_proven {
             // The first name was left, and what it holds is not what this one was recorded with.
             return copier.work_alone(entry, known).map(|settled| settled.line);

@@ -9,7 +9,7 @@ use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{Advice, Mode, Stat};
 use zcopy::{Reflink, Report, Side, Transfer};
 
-use super::{Copied, Copier, Read, Settled};
+use super::{Copied, Copier, Proof, Read, Settled};
 use crate::digest::Digest;
 use crate::dircopy::attributes::{self, Named};
 use crate::dircopy::containment::identity;
@@ -225,7 +225,7 @@ impl<'a> Copier<'a> {
             line,
             // The journal was told what is added.
             is_news: replace == Replace::Yes || line == Line::Remove,
-            is_written: true,
+            proof: Proof::Written,
             copy,
             is_copy: true,
         })

@@ -84,35 +84,46 @@ fn by_steps(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<OwnedFd> {
     step(here, last, OFlags::RDONLY | OFlags::NOCTTY)
 }
 
-/// Whether a path beneath the directory is that of a regular file, without symbolic links on the
-/// way.
+/// What a path stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    RegularFile,
+    /// A directory, a symbolic link or a special file.
+    Other,
+    Nothing,
+}
+
+/// What a path beneath the directory stands for, if no symbolic link on the way is followed.
 ///
 /// # Errors
 ///
 /// What `open(2)` and `stat(2)` say, unless it is that there is nothing.
-pub(super) fn is_regular_file(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<bool> {
-    let gone = |error: io::Error| match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(false),
+pub(super) fn find(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<Found> {
+    let nothing = |error: io::Error| match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(Found::Nothing),
         _ => Err(error),
     };
     let mut names = path
         .split(|byte| *byte == b'/')
         .filter(|name| !matches!(*name, b"" | b"."));
     let Some(last) = names.next_back() else {
-        return Ok(false);
+        return Ok(Found::Other);
     };
     let mut above = None;
     for name in names {
         let here = above.as_ref().map_or(directory, OwnedFd::as_fd);
         match step(here, name, OFlags::PATH | OFlags::DIRECTORY) {
             Ok(next) => above = Some(next),
-            Err(error) => return gone(error),
+            Err(error) => return nothing(error),
         }
     }
     let here = above.as_ref().map_or(directory, OwnedFd::as_fd);
     match rustix::fs::statat(here, last, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) => Ok(FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile),
-        Err(errno) => gone(errno.into()),
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
+            Ok(Found::RegularFile)
+        }
+        Ok(_) => Ok(Found::Other),
+        Err(errno) => nothing(errno.into()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use super::hash_file::hash_file;
-use super::open_beneath;
+use super::open_beneath::{self, Found};
 use super::record::{Announced, FileDigest, Record};
 
 impl Record {
@@ -25,8 +25,10 @@ impl Record {
         let Some(announced) = self.announced else {
             return Ok(self.file);
         };
-        if !open_beneath::is_regular_file(root, &self.path)? {
-            return Ok(self.file.filter(|_| announced != Announced::Clears));
+        match (open_beneath::find(root, &self.path)?, announced) {
+            (Found::RegularFile, _) => {}
+            (Found::Other, Announced::Clears) => return Ok(None),
+            (Found::Other | Found::Nothing, _) => return Ok(self.file),
         }
         let has = |file: FileDigest| {
             let found = hash_file(root, &self.path, file.algorithm, null)?;
@@ -46,5 +48,8 @@ impl Record {
 
 /// Whether there is no regular file with this path.
 pub(super) fn is_missing(root: BorrowedFd<'_>, path: &[u8]) -> bool {
-    matches!(open_beneath::is_regular_file(root, path), Ok(false))
+    matches!(
+        open_beneath::find(root, path),
+        Ok(Found::Other | Found::Nothing)
+    )
 }

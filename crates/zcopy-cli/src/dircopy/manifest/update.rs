@@ -13,7 +13,7 @@ use super::hash_file::hash_file;
 use super::merge::Records;
 use super::metadata::Header;
 use super::name::Name;
-use super::open_beneath;
+use super::open_beneath::{self, Found};
 use super::record::{FileDigest, Record};
 use super::resolve::is_missing;
 use super::write::Writer;
@@ -186,9 +186,11 @@ impl<'a> Update<'a> {
         let Some(path) = accepted.pop_first() else {
             return Ok(());
         };
-        let found = match open_beneath::is_regular_file(*root, &path) {
-            Ok(true) => hash_file(*root, &path, *algorithm, null),
-            Ok(false) => Err(io::Error::other("there is no regular file of this name")),
+        let found = match open_beneath::find(*root, &path) {
+            Ok(Found::RegularFile) => hash_file(*root, &path, *algorithm, null),
+            Ok(Found::Other | Found::Nothing) => {
+                Err(io::Error::other("there is no regular file of this name"))
+            }
             Err(error) => Err(error),
         };
         match found {

@@ -819,3 +819,148 @@ fn strict_reports_files_that_no_manifest_lists() {
         .is_quiet();
     assert_eq!(strict().status, 0);
 }
+
+/// Runs that make no digests, and runs that put symbolic links in the place of files, tell the
+/// journal so.
+#[test]
+fn a_run_without_digests_that_is_killed_leaves_no_lie() {
+    if !has_program("strace") {
+        return;
+    }
+    for options in [&["--no-hash"][..], &[]] {
+        for call in ["linkat", "renameat", "symlinkat", "write", "unlinkat"] {
+            for nth in 1..200 {
+                let archive = Archive::new();
+                let card = archive.card("one", &["a", "b", "c", "d"]);
+                archive.add(&card, &[]).is_quiet();
+                fs::remove_file(archive.0.copied("b")).unwrap();
+                put(&card.join("a"), "another take");
+                put(&card.join("b"), "and another");
+                fs::remove_file(card.join("c")).unwrap();
+                std::os::unix::fs::symlink("d", card.join("c")).unwrap();
+                let trace = [
+                    format!("--trace={call}"),
+                    format!("--inject={call}:signal=KILL:when={nth}"),
+                ];
+                let status = traced::traced(&archive.command(&card, options), &trace);
+                let status = status.run.status;
+                let what = format!("{options:?} {call} {nth}");
+                let check = archive.check();
+                let is_missing = !archive.0.copied("b").exists();
+                let expected = i32::from(is_missing);
+                assert_eq!(check.status, expected, "{what}: {check:?}");
+                archive.add(&card, options).is_quiet();
+                assert_eq!(archive.check().status, 0, "{what}: {:?}", archive.check());
+                archive.add(&card, &[]).is_quiet();
+                archive.is_intact(&["a", "b", "d"]);
+                if status == 0 {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_name_is_not_linked_to_what_nobody_has_proven() {
+    for (recorded, options) in [
+        (&["--exclude=f"][..], &[][..]),
+        (&[], &["--no-hash-skipped"]),
+    ] {
+        let archive = Archive::new();
+        let card = archive.card("one", &["g"]);
+        fs::copy(card.join("g"), card.join("f")).unwrap();
+        dated(&card.join("f"), 1000);
+        archive.add(&card, recorded).is_quiet();
+        fs::remove_file(card.join("f")).unwrap();
+        fs::hard_link(card.join("g"), card.join("f")).unwrap();
+        archive.0.put_copy("f", "R");
+        dated(&archive.0.copied("f"), 1000);
+        archive.add(&card, options).is_quiet();
+        assert_eq!(fs::read(archive.0.copied("g")).unwrap(), b"g");
+    }
+}
+
+#[test]
+fn a_name_that_becomes_a_link_loses_its_old_line() {
+    for options in ["--no-hash", "--no-hash-skipped"] {
+        let archive = Archive::new();
+        let old = archive.card("old", &["g"]);
+        archive.add(&old, &[]).is_quiet();
+        let card = archive.card("one", &["a"]);
+        put(&card.join("a"), "longer");
+        fs::hard_link(card.join("a"), card.join("g")).unwrap();
+        let mut copy = Command::new("cp");
+        copy.arg("-p")
+            .arg(card.join("a"))
+            .arg(archive.0.copied("a"));
+        assert!(copy.status().unwrap().success());
+        archive.add(&card, &[options]).is_quiet();
+        assert_eq!(archive.check().status, 0);
+        archive.add(&card, &[]).is_quiet();
+        archive.is_intact(&["a", "g"]);
+    }
+}
+
+#[test]
+fn the_comments_of_a_manifest_take_no_name_of_a_card() {
+    if !has_program("faketime") {
+        return;
+    }
+    let archive = Archive::new();
+    let name = "b3sum.2026-01-01.10.00.00.txt.info";
+    let card = archive.card("one", &["a", name]);
+    let command = archive.command(&card, &["--hash=blake3"]);
+    let mut faked = Command::new("faketime");
+    faked.args(["-f", "2026-01-01 10:00:00"]).env("TZ", "UTC");
+    let faked = faked.arg(command.get_program()).args(command.get_args());
+    run(faked).is_quiet();
+    archive.is_intact(&["a", name]);
+}
+
+/// A run is killed after it has replaced a file.
+fn killed_after_replacing(archive: &Archive) -> PathBuf {
+    let card = archive.card("one", &["a"]);
+    archive.add(&card, &[]).is_quiet();
+    put(&card.join("a"), "longer");
+    put(&card.join("b"), "b");
+    let trace = ["--trace=linkat", "--inject=linkat:signal=KILL:when=3"].map(str::to_owned);
+    let command = archive.command(&card, &["--jobs=1"]);
+    let traced = traced::traced(&command, &trace);
+    assert_eq!(traced.run.status, 128 + 9);
+    assert_eq!(fs::read(archive.0.copied("a")).unwrap(), b"longer");
+    card
+}
+
+#[test]
+fn a_file_that_rots_after_a_killed_run_is_repaired_from_its_source() {
+    if !has_program("strace") {
+        return;
+    }
+    let archive = Archive::new();
+    let card = killed_after_replacing(&archive);
+    archive.rot("a");
+    archive.fails(&["a"]);
+    archive.add(&card, &[]).failed_naming(&[&["a", "differs"]]);
+    archive
+        .add(&card, &["--overwrite-policy=update"])
+        .is_quiet();
+    archive.is_intact(&["a", "b"]);
+}
+
+#[test]
+fn a_journal_stays_if_its_files_cannot_be_read() {
+    if !has_program("strace") {
+        return;
+    }
+    let archive = Archive::new();
+    let card = killed_after_replacing(&archive);
+    let other = archive.card("two", &["c"]);
+    let trace = ["--trace=openat2", "--inject=openat2:error=EIO"].map(str::to_owned);
+    let traced = traced::traced(&archive.command(&other, &[]), &trace);
+    assert_eq!(traced.run.status, 1);
+    archive.add(&other, &[]).is_quiet();
+    assert_eq!(archive.check().status, 0);
+    archive.add(&card, &[]).is_quiet();
+    archive.is_intact(&["a", "b", "c"]);
+}
