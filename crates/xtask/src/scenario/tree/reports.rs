@@ -12,6 +12,9 @@ const LEFT_OUT: [&str; 4] = [
     "cannot use destination directory",
 ];
 
+/// What a run says that waits for the lock of its destination.
+const WAITING: &str = ": waiting for another run to end";
+
 /// A message: `zc-dircopy: PATH: TEXT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Message {
@@ -33,6 +36,8 @@ impl Reports {
     pub(super) fn new(stderr: &str, is_complete: bool) -> Self {
         let lines = stderr.lines();
         let messages = lines.filter_map(|line| line.strip_prefix("zc-dircopy: "));
+        // Waiting is no failure.
+        let messages = messages.filter(|message| !message.ends_with(WAITING));
         let messages = messages.map(|message| {
             let (path, text) = message.split_once(": ").unwrap_or(("", message));
             let (path, text) = (path.to_owned(), text.to_owned());
