@@ -62,6 +62,9 @@ struct State {
     /// The digest of all entries so far.
     chain: Digest,
     buffer: Vec<u8>,
+    /// Whether a write has failed, so that a part of an entry may stand at the end of the file.
+    /// Entries behind it would make the journal damaged.
+    is_broken: bool,
 }
 
 impl Journal {
@@ -96,6 +99,7 @@ impl Journal {
                 file,
                 chain,
                 buffer: Vec::new(),
+                is_broken: false,
             }),
         };
         match file.write_all(&lines) {
@@ -121,7 +125,11 @@ impl Journal {
             file,
             chain,
             buffer,
+            is_broken,
         } = &mut *guard;
+        if *is_broken {
+            return Err(io::Error::other("an earlier entry could not be written"));
+        }
         let mut replaces = false;
         buffer.clear();
         for (path, entry) in entries {
@@ -135,7 +143,10 @@ impl Journal {
         if buffer.is_empty() {
             return Ok(());
         }
-        file.write_all(buffer)?;
+        if let Err(error) = file.write_all(buffer) {
+            *is_broken = true;
+            return Err(error);
+        }
         if replaces && self.is_durable {
             // Or else a loss of power could leave the new file with the old digest.
             rustix::fs::fdatasync(&*file)?;

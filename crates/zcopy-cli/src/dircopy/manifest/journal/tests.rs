@@ -159,3 +159,19 @@ fn entries_behind_one_that_is_damaged_make_the_journal_damaged() {
         assert!(!is_damaged(&whole[..at]), "{at}");
     }
 }
+
+#[test]
+fn nothing_follows_an_entry_that_could_not_be_written() {
+    let tree = tempfile::tempdir().unwrap();
+    let journal = begin(&tree);
+    fill(&journal);
+    // A file that is open for reading takes nothing.
+    let path = path_of(&tree, &journal);
+    let whole = std::mem::replace(&mut journal.lock().file, File::open(&path).unwrap());
+    let entry = || [(&b"later"[..], JournalEntry::Has(file("x")))];
+    assert!(journal.add(entry()).is_err());
+    journal.lock().file = whole;
+    let before = fs::read(&path).unwrap();
+    assert!(journal.add(entry()).is_err());
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
