@@ -199,7 +199,7 @@ fn copy_tree(
     };
     let (manifest, journaling) = begin_manifest(settings, face, &root, &archive, carrying, mode);
     if manifest.is_none() && journaling.name().is_none() && !archive.is_empty() {
-        // What is copied would differ from what is recorded.
+        // Copies would differ from their records.
         return Err(Stopped::Told);
     }
     let lookup = Lookup::new(&archive, &settings.accepted, root.directory());

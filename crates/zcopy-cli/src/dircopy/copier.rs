@@ -88,7 +88,7 @@ pub(super) fn weight(batch: &[Done], of_directory: usize) -> usize {
 /// How it is known what a file of the destination holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Proof {
-    /// Nobody has looked.
+    /// This run has neither written nor read it.
     #[default]
     None,
     /// This run has written it.
@@ -100,7 +100,7 @@ pub(super) enum Proof {
 /// What has become of an entry that did not fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Settled {
-    /// What its line is to say.
+    /// Its line in the new manifest.
     pub(super) line: Line,
     /// Which file bears its name in the destination. Known of a regular one that may have more names.
     pub(super) copy: Option<Identity>,
@@ -125,11 +125,11 @@ pub(super) struct Copier<'a> {
     /// together.
     pub(super) most_ahead: usize,
     pub(super) journaling: &'a Journaling<'a>,
-    /// What the journal is to be told of next.
+    /// Entries that the journal gets when the batch ends.
     pub(super) news: Vec<(Vec<u8>, JournalEntry)>,
 }
 
-/// What the journal is told of the new line of a path.
+/// The journal entry for the new line of a path.
 pub(super) fn news(path: &[u8], line: Line) -> Option<(Vec<u8>, JournalEntry)> {
     let entry = match line {
         Line::Keep => return None,
@@ -287,7 +287,7 @@ impl<'a> Copier<'a> {
             .add([(path.as_os_str().as_bytes(), announced)]);
     }
 
-    /// Tells the journal what has become of the last entries.
+    /// Writes the entries of the batch to the journal.
     pub(super) fn flush_news(&mut self) {
         let news = std::mem::take(&mut self.news);
         self.journaling

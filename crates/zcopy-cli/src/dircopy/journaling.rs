@@ -46,8 +46,8 @@ impl<'a> Journaling<'a> {
         journaling
     }
 
-    /// Whether an entry could not be written, so that a file that is replaced now would differ from
-    /// what is recorded.
+    /// Whether an entry could not be written. A file that is replaced now would differ from its
+    /// record.
     pub(super) fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed)
     }

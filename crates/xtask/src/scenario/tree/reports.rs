@@ -12,7 +12,7 @@ const LEFT_OUT: [&str; 4] = [
     "cannot use destination directory",
 ];
 
-/// What a run says that waits for the lock of its destination.
+/// The message of a run that waits for the lock of its destination.
 const WAITING: &str = ": waiting for another run to end";
 
 /// A message: `zc-dircopy: PATH: TEXT`.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
-use super::contents::{Contents, FileRange, open_regular};
+use super::contents::{Contents, FileRange, NotRegular, open_regular};
 use super::journal::{Entries, Left, is_journal};
 use super::journal_entry::JournalEntry;
 use super::line::ParseLineError;
@@ -65,6 +65,8 @@ enum Input {
 pub(crate) enum Damage {
     #[error("{}", exit::worded(.0))]
     Unreadable(io::Error),
+    #[error("{0}")]
+    NotRegular(NotRegular),
     #[error(transparent)]
     Header(#[from] ParseHeaderError),
     #[error("it is empty")]
@@ -75,6 +77,16 @@ pub(crate) enum Damage {
     Altered,
     #[error("line {0}: {1}")]
     Malformed(u64, ParseLineError),
+}
+
+impl Damage {
+    fn from_error(error: io::Error) -> Self {
+        let what = error.get_ref().and_then(|inner| inner.downcast_ref());
+        match what {
+            Some(what) => Self::NotRegular(*what),
+            None => Self::Unreadable(error),
+        }
+    }
 }
 
 /// Which manifests are read to their end and verified.
@@ -101,10 +113,6 @@ impl Archive {
         verify: Verify,
         converts_paths: bool,
     ) -> io::Result<Self> {
-        let mut candidates = Vec::new();
-        for name in names_in(root)? {
-            candidates.extend(Candidate::read(root, name));
-        }
         let (mut journals, mut stale) = (Vec::new(), Vec::new());
         let mut damaged = Vec::new();
         for name in journals_in(root)? {
@@ -113,8 +121,14 @@ impl Archive {
                 Ok(Some((header, entries))) => journals.push((left, header, entries)),
                 // Nothing was done before the run was killed.
                 Ok(None) => stale.push(left),
+                Err(Damage::Unreadable(error)) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(damage) => damaged.push((left.to_string(), damage)),
             }
+        }
+        // A run that ends meanwhile removes its journal when its manifest has a name.
+        let mut candidates = Vec::new();
+        for name in names_in(root)? {
+            candidates.extend(Candidate::read(root, name));
         }
         let in_journals = journals.iter().flat_map(|(_, header, _)| &header.copied);
         let (copied, mut disowned) = separate_copied(root, &mut candidates, in_journals);
@@ -235,6 +249,10 @@ impl Archive {
         candidate: &Candidate,
         spool: &mut Option<Spool>,
     ) -> io::Result<()> {
+        if matches!(candidate.header, Err(Damage::NotRegular(_))) {
+            // The source has a symbolic link or a special file of this name, and so has the copy.
+            return Ok(());
+        }
         let Some(contents) = self.contents_of(candidate, root) else {
             return Ok(());
         };
@@ -320,11 +338,14 @@ impl Archive {
         let Ok(name) = str::from_utf8(name) else {
             return false;
         };
-        let manifest = name.strip_suffix(super::INFO).unwrap_or(name);
-        let Ok(manifest) = manifest.parse::<Name>() else {
-            return false;
+        let (manifest, is_info) = match name.strip_suffix(super::INFO) {
+            Some(manifest) => (manifest, true),
+            None => (name, false),
         };
-        self.names.contains(&manifest)
+        manifest.parse::<Name>().is_ok_and(|manifest| {
+            let may_have_info = manifest.algorithm() == Algorithm::Blake3;
+            self.names.contains(&manifest) && (may_have_info || !is_info)
+        })
     }
 
     /// Whether a manifest tells that this file came from a source.
@@ -460,17 +481,13 @@ fn parse_name(name: &CStr) -> Option<Name> {
 }
 
 fn digest_of(root: BorrowedFd<'_>, name: Name) -> io::Result<Digest> {
-    let (mut file, _) = open_regular(root, &name.to_string())?;
-    let mut stream = Stream::new(Algorithm::Sha256);
-    let mut block = vec![0; 64 << 10];
-    loop {
-        match file.read(&mut block) {
-            Ok(0) => return Ok(stream.finish()),
-            Ok(n) => stream.update(&block[..n]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+    let (file, _) = open_regular(root, &*name.to_string())?;
+    let mut hashed = Hashed {
+        inner: file,
+        stream: Stream::new(Algorithm::Sha256),
+    };
+    io::copy(&mut hashed, &mut io::sink())?;
+    Ok(hashed.stream.finish())
 }
 
 /// Takes those candidates away that are files like others, and returns them.
@@ -548,7 +565,7 @@ impl Candidate {
         let header = match read_header(root, name) {
             Ok(header) => header,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-            Err(error) => Err(Damage::Unreadable(error)),
+            Err(error) => Err(Damage::from_error(error)),
         };
         let mut candidate = Self {
             name,
@@ -598,7 +615,7 @@ impl Candidate {
 
     fn parts(&self, root: BorrowedFd<'_>) -> io::Result<Parts> {
         let name = self.name.to_string();
-        let (file, size) = open_regular(root, &name)?;
+        let (file, size) = open_regular(root, &*name)?;
         let file = Arc::new(file);
         let range = |file: &Arc<File>, end| FileRange {
             file: Arc::clone(file),
@@ -639,9 +656,9 @@ impl Candidate {
         let is_foreign = match &self.header {
             Ok(header) => header.is_none(),
             Err(Damage::Header(error)) => return Err((*error).into()),
+            Err(Damage::NotRegular(what)) => return Err(Damage::NotRegular(*what)),
             Err(Damage::Unreadable(error)) => {
-                // The error is told once more, when the contents are asked for.
-                let error = io::Error::new(error.kind(), error.to_string());
+                let error = io::Error::new(error.kind(), exit::worded(error));
                 return Err(Damage::Unreadable(error));
             }
             Err(_) => return Err(Damage::Cut),
@@ -690,7 +707,7 @@ impl Candidate {
 
 /// The comments of a BLAKE3 manifest and their size, if there are any.
 fn open_info(root: BorrowedFd<'_>, name: &str) -> io::Result<Option<(File, u64)>> {
-    match open_regular(root, &format!("{name}{}", super::INFO)) {
+    match open_regular(root, &*format!("{name}{}", super::INFO)) {
         Ok(opened) => Ok(Some(opened)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
@@ -700,7 +717,7 @@ fn open_info(root: BorrowedFd<'_>, name: &str) -> io::Result<Option<(File, u64)>
 /// The header of a manifest, or `None` if another program wrote the manifest.
 fn read_header(root: BorrowedFd<'_>, name: Name) -> io::Result<Result<Option<Header>, Damage>> {
     let file_name = name.to_string();
-    let (file, _) = open_regular(root, &file_name)?;
+    let (file, _) = open_regular(root, &*file_name)?;
     let info = match name.algorithm() {
         Algorithm::Sha256 => None,
         Algorithm::Blake3 => match open_info(root, &file_name)? {

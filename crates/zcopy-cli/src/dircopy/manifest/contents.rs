@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::path::Arg;
 
 use crate::exit;
 
@@ -71,7 +72,7 @@ impl Read for Reader {
     }
 }
 
-fn is_symlink(directory: BorrowedFd<'_>, name: &str) -> bool {
+fn is_symlink(directory: BorrowedFd<'_>, name: impl Arg) -> bool {
     let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
     found.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
 }
@@ -91,17 +92,29 @@ pub(super) fn peek(source: &mut impl BufRead) -> io::Result<Option<u8>> {
     }
 }
 
+/// Why a file of the name of a manifest is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NotRegular {
+    #[error("it is a symbolic link")]
+    Symlink,
+    #[error("it is not a regular file")]
+    Other,
+}
+
 /// Opens a regular file in a directory, and tells its size. Symbolic links are not followed.
 ///
 /// # Errors
 ///
 /// What `open(2)` and `fstat(2)` say; the file is not regular.
-pub(crate) fn open_regular(directory: BorrowedFd<'_>, name: &str) -> io::Result<(File, u64)> {
+pub(crate) fn open_regular(
+    directory: BorrowedFd<'_>,
+    name: impl Arg + Copy,
+) -> io::Result<(File, u64)> {
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = match rustix::fs::openat(directory, name, flags, Mode::empty()) {
         Err(Errno::LOOP) if is_symlink(directory, name) => {
-            return Err(io::Error::other("it is a symbolic link"));
+            return Err(io::Error::other(NotRegular::Symlink));
         }
         opened => opened?,
     };
@@ -109,7 +122,7 @@ pub(crate) fn open_regular(directory: BorrowedFd<'_>, name: &str) -> io::Result<
     let stat = rustix::fs::fstat(&opened);
     let stat = stat.map_err(|errno| io::Error::other(exit::worded(&io::Error::from(errno))))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(io::Error::other("it is not a regular file"));
+        return Err(io::Error::other(NotRegular::Other));
     }
     // No size is negative.
     let size = u64::try_from(stat.st_size).unwrap_or(0);

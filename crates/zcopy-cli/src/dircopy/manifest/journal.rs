@@ -130,10 +130,13 @@ impl Journal {
         if *is_broken {
             return Err(io::Error::other("an earlier entry could not be written"));
         }
-        let mut replaces = false;
+        let mut must_sync = false;
         buffer.clear();
         for (path, entry) in entries {
-            replaces |= matches!(entry, JournalEntry::Announced(Announced::Replaces(_)));
+            must_sync |= matches!(
+                entry,
+                JournalEntry::Announced(Announced::Replaces(_) | Announced::Clears)
+            );
             let entry = write_entry(path, entry);
             *chain = digest_of(&[chain.as_bytes(), &entry]);
             let check = chain.to_string();
@@ -147,7 +150,7 @@ impl Journal {
             *is_broken = true;
             return Err(error);
         }
-        if replaces && self.is_durable {
+        if must_sync && self.is_durable {
             // Or else a loss of power could leave the new file with the old digest.
             rustix::fs::fdatasync(&*file)?;
         }
@@ -218,8 +221,7 @@ impl Left {
         &self,
         root: BorrowedFd<'_>,
     ) -> Result<Option<(Header, Entries<impl Read + use<>>)>, Damage> {
-        let (file, size) =
-            open_regular(root, &self.name.to_string_lossy()).map_err(Damage::Unreadable)?;
+        let (file, size) = open_regular(root, self.name.as_c_str()).map_err(Damage::Unreadable)?;
         let range = FileRange {
             file: Arc::new(file),
             start: 0,

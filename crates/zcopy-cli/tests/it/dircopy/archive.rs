@@ -683,6 +683,7 @@ fn a_run_that_is_killed_leaves_its_digests() {
     }
     let files = ["a", "b", "c/1", "c/2", "d", "e"];
     for options in [&[][..], &["--jobs=1"], &["--durable"]] {
+        let mut n_killed = 0;
         for call in [
             "linkat",
             "renameat",
@@ -710,6 +711,7 @@ fn a_run_that_is_killed_leaves_its_digests() {
                     break;
                 }
                 assert_eq!(status, 128 + 9, "{what}");
+                n_killed += 1;
                 let other = archive.card("other", &["f"]);
                 archive.add(&other, &["--no-hash-skipped"]).is_quiet();
                 let check = archive.check();
@@ -719,6 +721,7 @@ fn a_run_that_is_killed_leaves_its_digests() {
                 assert_eq!(hidden_names(&archive.0.copy()), [""; 0].map(PathBuf::from));
             }
         }
+        assert!(n_killed >= 12, "{options:?}: {n_killed} runs were killed");
     }
 }
 
@@ -963,4 +966,30 @@ fn a_journal_stays_if_its_files_cannot_be_read() {
     assert_eq!(archive.check().status, 0);
     archive.add(&card, &[]).is_quiet();
     archive.is_intact(&["a", "b", "c"]);
+}
+
+#[test]
+fn a_symbolic_link_that_came_with_a_card_is_no_manifest() {
+    let archive = Archive::new();
+    let card = archive.card("one", &["a"]);
+    let name = "shasum.2030-01-01.00.00.00.txt";
+    std::os::unix::fs::symlink("a", card.join(name)).unwrap();
+    for _ in 0..3 {
+        archive.add(&card, &[]).is_quiet();
+        let check = archive.check();
+        assert_eq!((check.status, check.stdout.as_str()), (0, "a: OK\n"));
+    }
+    assert!(archive.0.copied(name).is_symlink());
+}
+
+#[test]
+fn a_journal_of_any_name_is_read() {
+    let archive = Archive::new();
+    let card = archive.card("one", &["a"]);
+    archive.add(&card, &[]).is_quiet();
+    let name = OsStr::from_bytes(b".zc-dircopy-journal-\xff");
+    fs::write(archive.0.copied(name), "").unwrap();
+    archive.add(&card, &[]).is_quiet();
+    assert!(!archive.0.copied(name).exists());
+    archive.is_intact(&["a"]);
 }
