@@ -88,13 +88,30 @@ pub(crate) fn loop_mount_with(name: &str, mib: u64, options: &[&str]) -> Option<
     mount(&dir, &["-t", name, "-o", "loop", &image])
 }
 
+/// Mounts a file system by a shell script: `$1` is a sparse image of `mib` MiB, `$2` the directory
+/// to mount on. A FUSE daemon that the script starts exits when the [`Root`] is dropped.
+pub(crate) fn mount_with_script(mib: u64, script: &str) -> Option<Root> {
+    let (dir, image) = (TempDir::new().unwrap(), image(mib));
+    let mut shell = Command::new("sh");
+    shell.args(["-ec", script, "sh"]).arg(image.path());
+    if !succeeds(shell.arg(dir.path())) {
+        return None;
+    }
+    Some(detach(&dir))
+}
+
 fn mount(dir: &TempDir, arguments: &[&str]) -> Option<Root> {
     if !succeeds(Command::new("mount").args(arguments).arg(dir.path())) {
         return None;
     }
+    Some(detach(dir))
+}
+
+/// Opens the root of the file system that is mounted on `dir`, and detaches the mount.
+fn detach(dir: &TempDir) -> Root {
     let root = File::open(dir.path()).unwrap();
     assert!(succeeds(Command::new("umount").arg("-l").arg(dir.path())));
-    Some(Root(root))
+    Root(root)
 }
 
 /// A file system in an image that is at hand, so that it can be damaged from below.
