@@ -38,6 +38,7 @@ use end::End;
 use face::{Face, Manner};
 use gate::Gate;
 use hashing::Hashers;
+use interrupt::{Interrupt, Interrupted};
 use journaling::Journaling;
 use ledger::Ledger;
 use lookup::Lookup;
@@ -74,6 +75,7 @@ mod budget;
 mod copier;
 mod gate;
 mod hashing;
+mod interrupt;
 mod journaling;
 mod ledger;
 mod links;
@@ -145,7 +147,8 @@ fn copy(settings: Settings, manner: Manner) -> Outcome {
     };
     // Before there are threads: the mask is the process's.
     let mode = Mode::from_raw_mode(0o666) - current_mask();
-    let manifests = match copy_tree(settings, &face, &counts, mode) {
+    let interrupt = Interrupt::default();
+    let manifests = match copy_tree(settings, &face, &counts, &interrupt, mode) {
         Ok(manifests) => manifests,
         Err(Stopped::Told) => return Outcome::Incomplete,
         Err(Stopped::By(error)) => {
@@ -153,9 +156,17 @@ fn copy(settings: Settings, manner: Manner) -> Outcome {
             return Outcome::Incomplete;
         }
     };
-    let told = face.summarize(begun.elapsed(), &manifests);
+    if let Some(signal) = interrupt.signal() {
+        face.report_interrupt(interrupt::name(signal));
+    }
+    let told = face.summarize(begun.elapsed(), &manifests, &interrupt);
     if let Err(error) = told.and_then(|()| sys::close_stdout()) {
         exit::complain(&anyhow!(error).context("write error"));
+        return Outcome::Incomplete;
+    }
+    if let Some(signal) = interrupt.signal() {
+        // The caller learns what ended the run.
+        sys::by_default(signal);
         return Outcome::Incomplete;
     }
     if counts.failed.get() == 0 {
@@ -177,6 +188,7 @@ fn copy_tree(
     mut settings: Settings,
     face: &Face<'_>,
     counts: &Counts,
+    interrupt: &Interrupt,
     mode: Mode,
 ) -> Result<Vec<PathBuf>, Stopped> {
     let nowhere = File::options().write(true).open("/dev/null");
@@ -197,6 +209,8 @@ fn copy_tree(
         algorithm: settings.algorithm,
         null: &nowhere,
     };
+    // There is something to finish from now on.
+    interrupt.catch_signals();
     let (manifest, journaling) = begin_manifest(settings, face, &root, &archive, carrying, mode);
     if manifest.is_none() && journaling.name().is_none() && !archive.is_empty() {
         // Copies would differ from their records.
@@ -221,14 +235,15 @@ fn copy_tree(
             });
         }
         let _rings = RungAtLast(&end);
-        let context = (counts, &nowhere, lookup, &journaling);
+        let context = (counts, &nowhere, lookup, &journaling, interrupt);
         copy_entries(settings, face, context, &root, &mut ledger);
     });
     // Files that were left as they are have not been synced, nor have directories.
     let is_safe = sync_all(settings, face, &destination);
     let manifest = ledger.into_manifest().filter(|_| is_safe);
-    let manifest = manifest
-        .and_then(|manifest| finish_manifest(settings, face, archive, manifest, &journaling));
+    let manifest = manifest.and_then(|manifest| {
+        finish_manifest(settings, face, archive, manifest, &journaling, interrupt)
+    });
     if let Err(trouble) = root.done() {
         face.complain_of(&trouble);
     }
@@ -299,7 +314,13 @@ impl Drop for RungAtLast<'_> {
 fn copy_entries(
     settings: &Settings,
     face: &Face<'_>,
-    (counts, nowhere, lookup, journaling): (&Counts, &File, Lookup<'_>, &Journaling<'_>),
+    (counts, nowhere, lookup, journaling, interrupt): (
+        &Counts,
+        &File,
+        Lookup<'_>,
+        &Journaling<'_>,
+        &Interrupt,
+    ),
     root: &Root,
     ledger: &mut Ledger<'_>,
 ) {
@@ -312,7 +333,9 @@ fn copy_entries(
     let most_ahead = budget.ahead(n_jobs, n_makers, settings.lanes());
     let gate = Gate::new(n_makers);
     let of_directory = budget.weight_of_directory();
-    let walk = root.walk(settings.walk(), |trouble| face.complain_of(&trouble));
+    let walk = root.walk(settings.walk(interrupt), |trouble| {
+        face.complain_of(&trouble);
+    });
     let mut batches = Batches::of(walk, lookup, settings.longest_short(), settings.durability);
     thread::scope(|scope| {
         let hashers = Hashers::start(
@@ -332,9 +355,11 @@ fn copy_entries(
                 algorithm: settings.algorithm,
                 nowhere,
                 block_size: settings.queue.block_size,
+                interrupt,
             },
             most_ahead,
             journaling,
+            interrupt,
             news: Vec::new(),
         };
         let mut copier_of_links = copier();
@@ -396,7 +421,14 @@ fn finish_manifest(
     mut archive: Archive,
     mut manifest: Update<'_>,
     journaling: &Journaling<'_>,
+    interrupt: &Interrupt,
 ) -> Option<Vec<Name>> {
+    if interrupt.is_requested() {
+        for path in manifest.skip_accepted() {
+            let error = anyhow!(Interrupted).context("cannot accept it");
+            face.complain(Path::new(OsStr::from_bytes(&path)), &error);
+        }
+    }
     let failures = manifest
         .complete()
         .map_err(|error| ledger::complain_of_manifest(face, error))

@@ -11,6 +11,7 @@ use super::containment::{Identity, identity};
 use super::counts::Counts;
 use super::face::Face;
 use super::gate::Gate;
+use super::interrupt::Interrupt;
 use super::journaling::Journaling;
 use super::links::Role;
 use super::lookup::Known;
@@ -19,7 +20,7 @@ use super::manifest::record::{Announced, FileDigest};
 use super::manifest::update::Line;
 use super::place::Replace;
 use super::policy::{self, Decision, Policy, decide};
-use super::reading::{CopyDigest, Reader, no_digest, size};
+use super::reading::{CopyDigest, Reader, is_interrupted, no_digest, size};
 use super::settings::Settings;
 use super::sharing::Sharing;
 use super::tree::Entry;
@@ -125,6 +126,7 @@ pub(super) struct Copier<'a> {
     /// together.
     pub(super) most_ahead: usize,
     pub(super) journaling: &'a Journaling<'a>,
+    pub(super) interrupt: &'a Interrupt,
     /// Entries that the journal gets when the batch ends.
     pub(super) news: Vec<(Vec<u8>, JournalEntry)>,
 }
@@ -270,6 +272,7 @@ impl<'a> Copier<'a> {
 
     /// Copies an entry, or leaves its copy, whatever other names it has.
     pub(super) fn work_alone(&mut self, entry: &Entry, known: Known) -> anyhow::Result<Settled> {
+        self.interrupt.check()?;
         let copied = self.copy_or_leave(entry, known)?;
         let read = self.read(entry, copied)?;
         let digests = self.reader.tap.digests(read.kept().as_slice());
@@ -302,6 +305,9 @@ impl<'a> Copier<'a> {
 
     fn begin(&mut self, job: Job) -> Step<Copied<'a>> {
         let Job { entry, role, known } = job;
+        if let Err(interrupted) = self.interrupt.check() {
+            return Step::Going(entry, role, Err(interrupted.into()));
+        }
         let known = known.context("cannot read the manifests of the destination");
         match (role, known) {
             (Role::Further(file), Ok(known)) if !self.keeps_its_own(&entry) => {
@@ -371,7 +377,11 @@ impl<'a> Copier<'a> {
         };
         let path = entry.path();
         let settled = outcome
-            .map_err(|error| self.face.complain(&path, &error))
+            .map_err(|error| {
+                if !is_interrupted(&error) {
+                    self.face.complain(&path, &error);
+                }
+            })
             .ok();
         if let Err(trouble) = entry.done() {
             self.face.complain_of(&trouble);

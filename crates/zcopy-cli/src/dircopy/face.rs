@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 
 use super::counts::Counts;
 use super::end::End;
+use super::interrupt::Interrupt;
 use super::prescan::Total;
 use super::progress::Gauge;
-use super::summary::Summary;
+use super::summary::{State, Summary};
 use super::tree::Trouble;
 use crate::look::Look;
 use crate::outlet::Outlet;
@@ -108,6 +109,14 @@ impl<'a> Face<'a> {
         self.say(destination, text);
     }
 
+    /// Says that a signal ended the run early.
+    pub(super) fn report_interrupt(&self, signal: &str) {
+        let mut line = exit::program().into_vec();
+        let text = format!(": interrupted by {signal}; the next run copies the rest\n");
+        line.extend_from_slice(text.as_bytes());
+        self.screen().say(&line);
+    }
+
     /// Says something about a file, with which nothing is wrong.
     pub(super) fn remark(&self, path: &Path, text: &str) {
         self.say(path, text);
@@ -142,9 +151,15 @@ impl<'a> Face<'a> {
     /// # Errors
     ///
     /// That standard output takes nothing, or did not take an earlier line.
-    pub(super) fn summarize(&self, elapsed: Duration, manifests: &[PathBuf]) -> io::Result<()> {
+    pub(super) fn summarize(
+        &self,
+        elapsed: Duration,
+        manifests: &[PathBuf],
+        interrupt: &Interrupt,
+    ) -> io::Result<()> {
         self.screen().finish();
-        let summary = Summary::of(self.counts, elapsed, manifests);
+        let state = State::new(self.counts, interrupt);
+        let summary = Summary::of(self.counts, state, elapsed, manifests);
         match self.manner {
             Manner::Quiet => Ok(()),
             Manner::Normal => self.stdout().put(summary.words().as_bytes()),

@@ -21,6 +21,7 @@ use super::manifest::journal_entry::JournalEntry;
 use super::manifest::record::Announced;
 use super::manifest::update::{Line, Update};
 use super::place::{Replace, place_link};
+use super::reading::is_interrupted;
 use super::settings::Settings;
 use super::tree::{Entry, Root};
 
@@ -144,7 +145,9 @@ impl<'a> Ledger<'a> {
         }
         copier.flush_news();
         let line = outcome.unwrap_or_else(|error| {
-            self.face.complain(&path, &error);
+            if !is_interrupted(&error) {
+                self.face.complain(&path, &error);
+            }
             Line::Keep
         });
         let line = self.list(line, bytes);

@@ -3,16 +3,18 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 
 use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{FileType, Mode, OFlags, Stat};
-use zcopy::{Report, Transfer};
+use zcopy::{Ended, Report, Transfer};
 
 use super::attributes::Named;
 use super::containment::identity;
 use super::counts::Count;
 use super::hashing::{Contents, Tap};
+use super::interrupt::{Interrupt, Interrupted};
 use super::manifest::record::FileDigest;
 use super::tree::Entry;
 use crate::digest::{Algorithm, Digest, Stream};
@@ -38,11 +40,13 @@ pub(super) struct Reader<'a> {
     pub(super) nowhere: &'a File,
     /// How much is read at once, in bytes.
     pub(super) block_size: usize,
+    /// Whether transfers are to end early.
+    pub(super) interrupt: &'a Interrupt,
 }
 
 impl Reader<'_> {
     /// Runs a transfer of about so many bytes, counts what passes as it does, and says what it was; nothing, if the thread that hashed it has
-    /// ended.
+    /// ended, or the transfer was [interrupted](Self::no_contents).
     ///
     /// # Errors
     ///
@@ -72,7 +76,11 @@ impl Reader<'_> {
             flow.push(bytes);
             inspect(bytes);
         });
-        let report = transfer.run()?;
+        let interrupt = self.interrupt;
+        let report = transfer.observe(|_| flow_until(interrupt)).run()?;
+        if report.ended() == Ended::Stopped {
+            return Ok((report, None));
+        }
         Ok((report, flow.finish()))
     }
 
@@ -125,7 +133,15 @@ impl Reader<'_> {
         let (_, contents) = self
             .run(transfer, size, passed)
             .map_err(|error| anyhow!(exit::cause(&error)))?;
-        contents.ok_or_else(no_digest)
+        contents.ok_or_else(|| self.no_contents())
+    }
+
+    /// The error of a transfer without contents.
+    pub(super) fn no_contents(&self) -> anyhow::Error {
+        match self.interrupt.check() {
+            Err(interrupted) => interrupted.into(),
+            Ok(()) => no_digest(),
+        }
     }
 
     /// The digest of an entry, and whether it is one of the digests that are expected, if any are.
@@ -200,7 +216,8 @@ impl Reader<'_> {
             }
         });
         let (_, contents) = run.map_err(|error| anyhow!(exit::cause(&error)))?;
-        let digest = self.tap.digest_of(&contents.ok_or_else(no_digest)?);
+        let contents = contents.ok_or_else(|| self.no_contents())?;
+        let digest = self.tap.digest_of(&contents);
         let algorithm = self.algorithm;
         let is_as_recorded = expected.is_empty()
             || expected.contains(&FileDigest { algorithm, digest })
@@ -249,6 +266,20 @@ pub(super) fn limit(size: u64) -> u64 {
         0 => u64::MAX,
         size => size.saturating_add(1),
     }
+}
+
+/// Stops a transfer if the run is to end.
+pub(super) fn flow_until(interrupt: &Interrupt) -> ControlFlow<()> {
+    if interrupt.is_requested() {
+        ControlFlow::Break(())
+    } else {
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether an entry failed because of a signal.
+pub(super) fn is_interrupted(error: &anyhow::Error) -> bool {
+    error.is::<Interrupted>()
 }
 
 pub(super) fn no_digest() -> anyhow::Error {

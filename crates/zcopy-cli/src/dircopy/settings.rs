@@ -5,11 +5,13 @@ use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 
 use super::args::Args;
 use super::batches;
 use super::hashing::{self, Queue};
+use super::interrupt::Interrupt;
 use super::place::Durability;
 use super::policy::Policy;
 use super::tree::{self, Exclude};
@@ -203,11 +205,12 @@ impl Settings {
     }
 
     /// What the walk is told.
-    pub(super) fn walk(&self) -> tree::Options {
+    pub(super) fn walk(&self, interrupt: &Interrupt) -> tree::Options {
         tree::Options::new()
             .follow_symlinks(self.follows_symlinks)
             .one_file_system(self.one_file_system)
             .exclude(self.exclude.clone())
+            .stop(Arc::clone(interrupt.flag()))
     }
 }
 

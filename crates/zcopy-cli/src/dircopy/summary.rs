@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::counts::Counts;
+use super::interrupt::Interrupt;
 use crate::json::rounded;
 use crate::number::{self, Unit};
 use crate::quote::quoted;
@@ -15,9 +16,34 @@ use crate::time;
 /// From here on nobody counts milliseconds.
 const LONG: Duration = Duration::from_secs(60);
 
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum State {
+    /// Everything was copied, or left as it was.
+    Done,
+    /// Something failed.
+    Failed,
+    /// A signal ended the run early.
+    Interrupted,
+}
+
+impl State {
+    pub(super) fn new(counts: &Counts, interrupt: &Interrupt) -> Self {
+        if interrupt.is_requested() {
+            Self::Interrupted
+        } else if counts.failed.get() > 0 {
+            Self::Failed
+        } else {
+            Self::Done
+        }
+    }
+}
+
 /// What became of the tree, all told.
 #[derive(Debug, Serialize)]
 pub(super) struct Summary<'a> {
+    state: State,
     files: u64,
     bytes: u64,
     seconds: f64,
@@ -39,9 +65,15 @@ pub(super) struct Summary<'a> {
 
 impl<'a> Summary<'a> {
     /// What has been counted, so long after the beginning.
-    pub(super) fn of(counts: &Counts, elapsed: Duration, manifests: &'a [PathBuf]) -> Self {
+    pub(super) fn of(
+        counts: &Counts,
+        state: State,
+        elapsed: Duration,
+        manifests: &'a [PathBuf],
+    ) -> Self {
         let bytes = counts.bytes_of_files.get();
         Self {
+            state,
             files: counts.files.get(),
             bytes,
             seconds: rounded(elapsed.as_secs_f64()),

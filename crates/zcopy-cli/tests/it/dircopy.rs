@@ -8,6 +8,7 @@ mod check_output;
 mod disk;
 mod fails;
 mod hostile;
+mod interrupted;
 mod kept;
 mod killed;
 mod kinds;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{Advice, Mode, Stat};
-use zcopy::{Reflink, Report, Side, Transfer};
+use zcopy::{Ended, Reflink, Report, Side, Transfer};
 
 use super::{Copied, Copier, Proof, Read, Settled};
 use crate::digest::Digest;
@@ -15,13 +15,17 @@ use crate::dircopy::attributes::{self, Named};
 use crate::dircopy::containment::identity;
 use crate::dircopy::counts::Count;
 use crate::dircopy::hashing::Contents;
+use crate::dircopy::interrupt::Interrupted;
 use crate::dircopy::lookup::Known;
 use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::{self, Durability, Replace};
 use crate::dircopy::policy::{Decision, Policy, decide};
-use crate::dircopy::reading::{AT_ONCE, is_untouched, limit, no_digest, open_regular, size};
+use crate::dircopy::reading::{AT_ONCE, flow_until, is_untouched, limit, open_regular, size};
 use crate::dircopy::tree::Entry;
 use crate::{exit, sys};
+
+/// Longer files are copied in steps, so that a signal ends the copy early: 64 MiB.
+const LONGEST_UNWATCHED: u64 = 64 << 20;
 
 /// Where a copy is under construction, in its directory.
 type Place = place::Place<Arc<OwnedFd>>;
@@ -315,9 +319,19 @@ impl<'a> Copier<'a> {
             let transfer = transfer.buffer_size(self.reader.block_size);
             let run = self.reader.run(transfer, size(stat), *passed);
             let (report, contents) = run.map_err(|error| of_transfer(&error))?;
-            (report, Some(contents.ok_or_else(no_digest)?))
+            let contents = contents.ok_or_else(|| self.reader.no_contents())?;
+            (report, Some(contents))
         } else {
+            let interrupt = self.interrupt;
+            let transfer = if size(stat) > LONGEST_UNWATCHED {
+                transfer.observe(|_| flow_until(interrupt))
+            } else {
+                transfer
+            };
             let report = transfer.run().map_err(|error| of_transfer(&error))?;
+            if report.ended() == Ended::Stopped {
+                bail!(Interrupted);
+            }
             if let Some(passed) = passed {
                 passed.add(report.bytes());
             }

@@ -204,7 +204,8 @@ fn the_summary_goes_to_standard_output() {
         let said = on_files(manner, |face, counts| {
             counts.files.add(1);
             let sums = [PathBuf::from("sums")];
-            face.summarize(Duration::from_secs(1), &sums).unwrap();
+            face.summarize(Duration::from_secs(1), &sums, &Interrupt::default())
+                .unwrap();
         });
         assert_eq!(said.1, "");
         said.0
@@ -229,7 +230,7 @@ fn a_standard_output_that_takes_nothing_is_an_error_but_for_who_has_nothing_to_s
                 Face::on(manner, &counts, stdout.as_fd(), stderr.as_fd(), COLOURLESS).unwrap();
             // It does not matter yet.
             face.complain(Path::new("a"), &broken());
-            let said = face.summarize(Duration::ZERO, &[]);
+            let said = face.summarize(Duration::ZERO, &[], &Interrupt::default());
             match manner {
                 Manner::Quiet => said.unwrap(),
                 _ => assert_eq!(said.unwrap_err().raw_os_error(), Some(errno), "{manner:?}"),
@@ -315,7 +316,8 @@ fn the_line_has_gone_before_the_summary_comes() {
     let fd = program.as_fd();
     let face = Face::on(Manner::Normal, &counts, fd, fd, COLOURLESS).unwrap();
     draw(&face, &counts);
-    face.summarize(Duration::ZERO, &[]).unwrap();
+    face.summarize(Duration::ZERO, &[], &Interrupt::default())
+        .unwrap();
     drop((face, program));
     assert_eq!(
         screen(&shown.join().unwrap()),

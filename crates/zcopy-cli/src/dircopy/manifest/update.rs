@@ -233,6 +233,11 @@ impl<'a> Update<'a> {
         Ok(std::mem::take(&mut self.failures))
     }
 
+    /// Keeps the records of accepted files that have not been read. Returns their paths.
+    pub(crate) fn skip_accepted(&mut self) -> BTreeSet<Vec<u8>> {
+        std::mem::take(&mut self.carrying.accepted)
+    }
+
     /// The root of the tree.
     pub(crate) fn root(&self) -> BorrowedFd<'a> {
         self.carrying.root

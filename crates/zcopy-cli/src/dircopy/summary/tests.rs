@@ -21,7 +21,7 @@ fn counts() -> Counts {
 
 fn words(counts: &Counts, elapsed: Duration, sums: Option<&str>) -> String {
     let sums: Vec<_> = sums.into_iter().map(PathBuf::from).collect();
-    Summary::of(counts, elapsed, &sums).words()
+    Summary::of(counts, State::Done, elapsed, &sums).words()
 }
 
 #[test]
@@ -88,14 +88,14 @@ fn small_numbers_read_well() {
 #[test]
 fn the_object_has_all_that_the_words_have() {
     let sums = [PathBuf::from(OsStr::from_bytes(b"/copy/\xff"))];
-    let summary = Summary::of(&counts(), Duration::from_secs(2), &sums);
+    let summary = Summary::of(&counts(), State::Failed, Duration::from_secs(2), &sums);
     assert_eq!(
         serde_json::to_string(&summary).unwrap(),
-        "{\"files\":10000,\"bytes\":3650722201,\"seconds\":2.0,\"bytes_per_second\":1825361100.5,\
+        "{\"state\":\"failed\",\"files\":10000,\"bytes\":3650722201,\"seconds\":2.0,\"bytes_per_second\":1825361100.5,\
          \"copied\":9000,\"cloned\":900,\"linked\":60,\"skipped\":40,\"others\":0,\"failed\":3,\
          \"sums\":\"/copy/\u{fffd}\"}"
     );
-    let summary = Summary::of(&counts(), Duration::from_secs(2), &[]);
+    let summary = Summary::of(&counts(), State::Failed, Duration::from_secs(2), &[]);
     let object = serde_json::to_string(&summary).unwrap();
     assert!(object.ends_with("\"sums\":null}"), "{object}");
 }

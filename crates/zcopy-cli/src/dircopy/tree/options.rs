@@ -1,5 +1,8 @@
 //! What a walk can be told.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::exclude::Exclude;
 
 /// What a [walk](super::Walk) can be told. By default everything is copied as it is.
@@ -8,6 +11,7 @@ pub struct Options {
     pub(super) follows_symlinks: bool,
     pub(super) one_file_system: bool,
     pub(super) exclude: Exclude,
+    stop: Arc<AtomicBool>,
 }
 
 impl Options {
@@ -36,5 +40,18 @@ impl Options {
     pub fn exclude(mut self, exclude: Exclude) -> Self {
         self.exclude = exclude;
         self
+    }
+
+    /// Ends the walk early when the flag is set. Directories that were entered get their attributes
+    /// all the same.
+    #[must_use]
+    pub fn stop(mut self, flag: Arc<AtomicBool>) -> Self {
+        self.stop = flag;
+        self
+    }
+
+    /// Whether the walk is to end.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 }

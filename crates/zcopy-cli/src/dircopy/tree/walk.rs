@@ -147,8 +147,9 @@ impl<R: FnMut(Trouble)> Iterator for Walk<R> {
 
     fn next(&mut self) -> Option<Entry> {
         loop {
+            let is_stopped = self.options.is_stopped();
             let level = self.levels.last_mut()?;
-            if let Some(name) = level.names.next() {
+            if !is_stopped && let Some(name) = level.names.next() {
                 let directory = Arc::clone(&level.directory);
                 if let Some(entry) = self.examine(&directory, name) {
                     return Some(entry);

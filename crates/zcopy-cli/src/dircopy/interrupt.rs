@@ -1,0 +1,85 @@
+//! The signals that end a run early.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use crate::sys;
+
+/// The signals after which a run writes its manifest and its summary before it ends.
+const SIGNALS: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
+
+/// Tells whether a signal asked the run to end.
+///
+/// The first signal sets a flag, and the run then starts nothing new. A second one ends the process
+/// at once, and the journal keeps the digests.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Interrupt {
+    is_requested: Arc<AtomicBool>,
+    /// 0, or the first signal.
+    signal: Arc<AtomicUsize>,
+}
+
+/// The error of an entry that was not copied because of a signal.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("interrupted")]
+pub(super) struct Interrupted;
+
+impl Interrupt {
+    /// Catches the signals from now on, except for those that this process was started to ignore.
+    pub(super) fn catch_signals(&self) {
+        for signal in SIGNALS {
+            if !sys::is_ignored(signal) {
+                // A signal that cannot be caught kills, as it does without this.
+                let _ = self.register(signal);
+            }
+        }
+    }
+
+    fn register(&self, signal: i32) -> std::io::Result<()> {
+        // Actions run in this order, so that the first signal finds the flag clear.
+        flag::register_conditional_default(signal, Arc::clone(&self.is_requested))?;
+        // Signal numbers are small and positive.
+        flag::register_usize(
+            signal,
+            Arc::clone(&self.signal),
+            signal.unsigned_abs() as usize,
+        )?;
+        flag::register(signal, Arc::clone(&self.is_requested))?;
+        Ok(())
+    }
+
+    /// The flag that a signal sets.
+    pub(super) fn flag(&self) -> &Arc<AtomicBool> {
+        &self.is_requested
+    }
+
+    /// Whether the run is to end.
+    pub(super) fn is_requested(&self) -> bool {
+        self.is_requested.load(Ordering::Relaxed)
+    }
+
+    /// [`Interrupted`], if the run is to end.
+    pub(super) fn check(&self) -> Result<(), Interrupted> {
+        if self.is_requested() {
+            Err(Interrupted)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The signal that asked the run to end.
+    pub(super) fn signal(&self) -> Option<i32> {
+        match self.signal.load(Ordering::Relaxed) {
+            0 => None,
+            signal => i32::try_from(signal).ok(),
+        }
+    }
+}
+
+/// The name of a signal.
+pub(super) fn name(signal: i32) -> &'static str {
+    signal_hook::low_level::signal_name(signal).unwrap_or("a signal")
+}

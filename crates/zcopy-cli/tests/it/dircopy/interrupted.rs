@@ -1,0 +1,150 @@
+//! Runs that a signal ends: they leave a manifest of what they copied, and the next run goes on.
+
+use serde_json::Value;
+
+use super::*;
+use crate::skip::has_program;
+use traced::traced;
+
+const SIGNALS: [(&str, i32); 3] = [("SIGHUP", 1), ("SIGINT", 2), ("SIGTERM", 15)];
+
+/// Sixty short files in three directories.
+fn tree() -> Trees {
+    let trees = Trees::new();
+    for n in 0..60 {
+        trees.put(format!("{}/{n:02}", n % 3), format!("the contents of {n}"));
+    }
+    fs::set_permissions(trees.original("0"), fs::Permissions::from_mode(0o750)).unwrap();
+    trees
+}
+
+/// Runs the command, which gets the signal at the given call.
+#[track_caller]
+fn interrupted(command: &Command, calls: &str, signal: &str, when: &str) -> Run {
+    let inject = format!("inject={calls}:signal={signal}:when={when}");
+    let trace = format!("trace={calls}");
+    traced(command, &["-e".into(), trace, "-e".into(), inject]).run
+}
+
+#[test]
+fn a_signal_ends_the_run_with_a_manifest_and_a_summary() {
+    if !has_program("strace") {
+        return;
+    }
+    for (signal, number) in SIGNALS {
+        let trees = tree();
+        let mut command = zc_dircopy();
+        command
+            .arg("--jobs=1")
+            .arg(trees.source())
+            .arg(trees.copy());
+        let run = interrupted(&command, "linkat", signal, "25");
+        assert_eq!(run.status, 128 + number, "{run:?}");
+        let message =
+            format!("zc-dircopy: interrupted by {signal}; the next run copies the rest\n");
+        assert_eq!(run.stderr, message);
+        assert!(run.stdout.contains(" 0 failed\n"), "{run:?}");
+        assert!(run.stdout.contains("digests in "), "{run:?}");
+
+        let copied: Vec<String> = walkdir::WalkDir::new(trees.copy())
+            .min_depth(2)
+            .into_iter()
+            .map(|entry| entry.unwrap().into_path())
+            .map(|path| path.strip_prefix(trees.copy()).unwrap().to_owned())
+            .map(|path| path.into_os_string().into_string().unwrap())
+            .collect();
+        assert!((25..60).contains(&copied.len()), "{}", copied.len());
+        let mut copied: Vec<&str> = copied.iter().map(String::as_str).collect();
+        copied.sort_unstable();
+        trees.sums().lists(&copied).holds_in(&trees.copy());
+        let mode = fs::metadata(trees.copied("0"))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o7777, 0o750, "a directory has its attributes");
+        let names = fs::read_dir(trees.copy()).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name());
+        let journals = names.filter(|name| name.as_bytes().starts_with(b"."));
+        assert_eq!(journals.count(), 0, "nothing hidden is left");
+
+        trees.succeeds(&[]).are_alike();
+    }
+}
+
+#[test]
+fn a_signal_ends_a_long_file_before_its_end() {
+    if !has_program("strace") {
+        return;
+    }
+    // With digests a call moves 128 KiB, without them 1 MiB.
+    for (options, calls, when) in [
+        (&["--jobs=1"][..], "write", "40"),
+        (&["--jobs=1", "--no-hash"], "splice", "2"),
+    ] {
+        let trees = Trees::within(Path::new("/dev/shm"));
+        trees.put("a", "short").put("long", vec![7; 200 << 20]);
+        let run = interrupted(&trees.command(options), calls, "SIGTERM", when);
+        assert_eq!(run.status, 128 + 15, "{options:?}: {run:?}");
+        assert!(!trees.copied("long").exists(), "{options:?}");
+        assert_eq!(hidden_names(&trees.copy()), [""; 0].map(PathBuf::from));
+        trees.succeeds(options).holds("long", vec![7; 200 << 20]);
+    }
+}
+
+#[test]
+fn a_second_signal_ends_the_run_at_once() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = tree();
+    // The second signal comes while the manifest is brought to the disk.
+    let options = ["linkat:signal=SIGINT:when=3", "fsync:signal=SIGINT:when=1"];
+    let options = options.map(|inject| ["-e".to_owned(), format!("inject={inject}")]);
+    let run = traced(&trees.command(&["--jobs=1"]), options.as_flattened()).run;
+    assert_eq!(run.status, 128 + 2, "{run:?}");
+    assert!(Sums::all_in(&trees.copy()).is_empty(), "no manifest");
+    assert_eq!(run.stderr, "", "and nothing was said");
+    // The journal has the digests.
+    trees.succeeds(&[]).are_alike();
+}
+
+#[test]
+fn an_ignored_signal_ends_nothing() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = tree();
+    let program = trees.command(&["--jobs=1"]);
+    let mut command = Command::new("env");
+    command
+        .arg("--ignore-signal=INT")
+        .arg(program.get_program());
+    command.args(program.get_args());
+    let run = interrupted(&command, "linkat", "SIGINT", "25");
+    assert_eq!((run.status, run.stderr.as_str()), (0, ""));
+    trees.are_alike();
+}
+
+#[test]
+fn json_tells_that_the_run_was_interrupted() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = tree();
+    let mut command = zc_dircopy();
+    command.args(["--json", "--jobs=1"]);
+    command.arg(trees.source()).arg(trees.copy());
+    let state = |run: &Run| {
+        let last = run.stdout.lines().last().unwrap();
+        let summary: Value = serde_json::from_str(last).unwrap();
+        assert_eq!(summary["event"], "summary");
+        summary["state"].as_str().unwrap().to_owned()
+    };
+    let run = interrupted(&command, "linkat", "SIGTERM", "25");
+    assert_eq!((run.status, state(&run).as_str()), (143, "interrupted"));
+    assert_eq!(state(&super::run(&mut command)), "done");
+    fs::write(trees.copied("0/00"), "THE CONTENTS OF 0").unwrap();
+    dated(&trees.copied("0/00"), 10);
+    dated(&trees.original("0/00"), 10);
+    assert_eq!(state(&super::run(&mut command)), "failed");
+}
