@@ -18,7 +18,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,6 +52,7 @@ use run_lock::RunLock;
 use settings::Settings;
 use sharing::Sharing;
 use tree::Root;
+use written_back::{UnwrittenFiles, write_back};
 
 use crate::order::{Workshop, in_order};
 use crate::{exit, sys};
@@ -83,6 +84,7 @@ mod lookup;
 mod reading;
 mod run_lock;
 mod sharing;
+mod written_back;
 
 mod counts;
 mod end;
@@ -221,6 +223,7 @@ fn copy_tree(
         .map_err(|error| stop_at_destination(settings, face, error, "cannot read its manifests"))?;
     let mut ledger = Ledger::new((settings, face, counts), &root, manifest, &journaling);
     let (end, total) = (End::default(), Total::default());
+    let unwritten = UnwrittenFiles::default();
     thread::scope(|scope| {
         if face.shows_progress() {
             // Without threads to be had there is nothing to see.
@@ -235,19 +238,24 @@ fn copy_tree(
             });
         }
         let _rings = RungAtLast(&end);
-        let context = (counts, &nowhere, lookup, &journaling, interrupt);
+        let context = (counts, &nowhere, lookup, &journaling, interrupt, &unwritten);
         copy_entries(settings, face, context, &root, &mut ledger);
     });
-    // Files that were left as they are have not been synced, nor have directories.
-    let is_safe = sync_all(settings, face, &destination);
-    let manifest = ledger.into_manifest().filter(|_| is_safe);
-    let manifest = manifest.and_then(|manifest| {
+    let is_durable = settings.durability == Durability::Synced;
+    if is_durable || !interrupt.is_requested() {
+        let durability = settings.durability;
+        write_back(face, counts, &destination, &journaling, durability);
+    }
+    let manifest = ledger.into_manifest().and_then(|manifest| {
         finish_manifest(settings, face, archive, manifest, &journaling, interrupt)
     });
     if let Err(trouble) = root.done() {
         face.complain_of(&trouble);
     }
-    sync_all(settings, face, &destination);
+    if is_durable {
+        // Directories have their attributes now.
+        write_back(face, counts, &destination, &journaling, settings.durability);
+    }
     let names = manifest.unwrap_or_default().into_iter();
     Ok(names
         .map(|name| settings.destination.join(name.to_string()))
@@ -287,20 +295,6 @@ fn open_archive(settings: &mut Settings, face: &Face<'_>, root: &Root) -> Result
     Ok(archive)
 }
 
-/// Brings all that is in the destination's file system to the disk, if it is to outlive a loss of power. False if it may not.
-fn sync_all(settings: &Settings, face: &Face<'_>, destination: &OwnedFd) -> bool {
-    if settings.durability == Durability::Cached {
-        return true;
-    }
-    let synced = rustix::fs::syncfs(destination).map_err(io::Error::from);
-    if let Err(error) = synced {
-        let error = anyhow!(error).context("cannot bring the copy to the disk");
-        face.complain("".as_ref(), &error);
-        return false;
-    }
-    true
-}
-
 /// Ends the drawing, even if the work panics.
 struct RungAtLast<'a>(&'a End);
 
@@ -314,12 +308,13 @@ impl Drop for RungAtLast<'_> {
 fn copy_entries(
     settings: &Settings,
     face: &Face<'_>,
-    (counts, nowhere, lookup, journaling, interrupt): (
+    (counts, nowhere, lookup, journaling, interrupt, unwritten): (
         &Counts,
         &File,
         Lookup<'_>,
         &Journaling<'_>,
         &Interrupt,
+        &UnwrittenFiles,
     ),
     root: &Root,
     ledger: &mut Ledger<'_>,
@@ -360,6 +355,7 @@ fn copy_entries(
             most_ahead,
             journaling,
             interrupt,
+            unwritten,
             news: Vec::new(),
         };
         let mut copier_of_links = copier();

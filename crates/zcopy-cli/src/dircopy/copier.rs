@@ -24,6 +24,7 @@ use super::reading::{CopyDigest, Reader, is_interrupted, no_digest, size};
 use super::settings::Settings;
 use super::sharing::Sharing;
 use super::tree::Entry;
+use super::written_back::UnwrittenFiles;
 use crate::digest::Digest;
 
 use file::{Draft, Way};
@@ -127,6 +128,7 @@ pub(super) struct Copier<'a> {
     pub(super) most_ahead: usize,
     pub(super) journaling: &'a Journaling<'a>,
     pub(super) interrupt: &'a Interrupt,
+    pub(super) unwritten: &'a UnwrittenFiles,
     /// Entries that the journal gets when the batch ends.
     pub(super) news: Vec<(Vec<u8>, JournalEntry)>,
 }

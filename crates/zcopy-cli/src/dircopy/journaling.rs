@@ -1,5 +1,6 @@
 //! The journal of a run, and what happens if it cannot be written.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::anyhow;
 
 use super::face::Face;
-use super::manifest::journal::Journal;
+use super::manifest::journal::{EarlierFailure, Journal};
 use super::manifest::journal_entry::JournalEntry;
 use super::manifest::metadata::Header;
 
@@ -19,6 +20,7 @@ pub(super) struct Journaling<'a> {
     face: &'a Face<'a>,
     journal: Option<Journal>,
     has_failed: AtomicBool,
+    is_reported: AtomicBool,
 }
 
 impl<'a> Journaling<'a> {
@@ -28,6 +30,7 @@ impl<'a> Journaling<'a> {
             face,
             journal: None,
             has_failed: AtomicBool::new(false),
+            is_reported: AtomicBool::new(false),
         }
     }
 
@@ -67,6 +70,15 @@ impl<'a> Journaling<'a> {
         }
     }
 
+    /// Opens each file that an entry says was written, except for files that are gone.
+    pub(super) fn for_each_written(&self, visit: impl FnMut(&[u8], File)) {
+        if let Some(journal) = &self.journal
+            && let Err(error) = journal.for_each_written(visit)
+        {
+            self.fail(error);
+        }
+    }
+
     /// Removes the journal: all that it has stands in a manifest.
     pub(super) fn remove(&self) {
         if let Some(journal) = &self.journal {
@@ -75,7 +87,13 @@ impl<'a> Journaling<'a> {
     }
 
     fn fail(&self, error: io::Error) {
-        if !self.has_failed.swap(true, Ordering::Relaxed) {
+        self.has_failed.store(true, Ordering::Relaxed);
+        // The thread whose write failed knows why.
+        let is_consequence = match error.get_ref() {
+            Some(inner) => inner.is::<EarlierFailure>(),
+            None => false,
+        };
+        if !is_consequence && !self.is_reported.swap(true, Ordering::Relaxed) {
             let error = anyhow!(error).context("cannot write the journal");
             self.face.complain("".as_ref(), &error);
         }

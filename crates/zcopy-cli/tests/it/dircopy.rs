@@ -13,6 +13,7 @@ mod kept;
 mod killed;
 mod kinds;
 mod lanes;
+mod late_writes;
 mod links;
 mod many;
 mod names;

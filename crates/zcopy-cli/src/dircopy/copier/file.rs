@@ -153,7 +153,7 @@ impl<'a> Copier<'a> {
         let Draft {
             source,
             stat,
-            place,
+            mut place,
             replace,
             passed: _,
             n_bytes,
@@ -181,7 +181,7 @@ impl<'a> Copier<'a> {
         }
         let file = rustix::fs::fstat(&place).map_err(io::Error::from);
         let new = identity(&file.context("cannot stat its copy")?);
-        let committed = place.commit(entry.name(), replace, self.settings.durability);
+        let committed = place.try_commit(entry.name(), replace, self.settings.durability);
         if let Err(error) = &committed
             && self.settings.durability == Durability::Synced
             && error.kind() != io::ErrorKind::AlreadyExists
@@ -192,17 +192,23 @@ impl<'a> Copier<'a> {
             let error = io::Error::new(error.kind(), exit::worded(error));
             return Ok(self.lose(entry, error, "cannot give its copy the name for certain"));
         }
-        let file = match committed {
+        match committed {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 // Another run may have been here.
                 let met = self.meet(entry, &stat, digest)?;
                 return met.ok_or_else(|| anyhow!(error).context("cannot give its copy the name"));
             }
-            committed => committed.context(match self.settings.durability {
-                Durability::Cached => "cannot give its copy the name",
-                Durability::Synced => "cannot give its copy the name, or not for certain",
-            })?,
-        };
+            Err(error) => {
+                let what = match self.settings.durability {
+                    Durability::Cached => "cannot give its copy the name",
+                    Durability::Synced => "cannot give its copy the name, or not for certain",
+                };
+                self.unwritten.keep(place, &error);
+                return Err(anyhow!(error).context(what));
+            }
+            Ok(()) => {}
+        }
+        let file = place.into_file();
         let copy = if entry.stat().st_nlink > 1 {
             // Its further names will be links to this file and no other.
             match rustix::fs::fstat(&file).map_err(io::Error::from) {

@@ -31,6 +31,7 @@ use super::journal_entry::JournalEntry;
 use super::line;
 use super::lines::LONGEST;
 use super::metadata::{Header, HeaderParser, ParseHeaderError};
+use super::open_beneath;
 use super::record::{Announced, FileDigest};
 use crate::digest::{Algorithm, Digest, Stream};
 use crate::dircopy::place::hidden;
@@ -66,6 +67,11 @@ struct State {
     /// Entries behind it would make the journal damaged.
     is_broken: bool,
 }
+
+/// The error of an entry that is not written because an earlier one could not be.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("an earlier entry could not be written")]
+pub(crate) struct EarlierFailure;
 
 impl Journal {
     /// Begins a journal in the root of the destination.
@@ -128,7 +134,7 @@ impl Journal {
             is_broken,
         } = &mut *guard;
         if *is_broken {
-            return Err(io::Error::other("an earlier entry could not be written"));
+            return Err(io::Error::other(EarlierFailure));
         }
         let mut must_sync = false;
         buffer.clear();
@@ -153,6 +159,27 @@ impl Journal {
         if must_sync && self.is_durable {
             // Or else a loss of power could leave the new file with the old digest.
             rustix::fs::fdatasync(&*file)?;
+        }
+        Ok(())
+    }
+
+    /// Opens each file that an entry says was written, except for files that are gone.
+    ///
+    /// # Errors
+    ///
+    /// The journal cannot be read.
+    pub(crate) fn for_each_written(&self, mut visit: impl FnMut(&[u8], File)) -> io::Result<()> {
+        let root = self.directory.as_fd();
+        let entries = Left::new(self.name.clone()).entries(root);
+        let Some((_, mut entries)) = entries.map_err(io::Error::other)? else {
+            return Ok(());
+        };
+        while let Some((path, entry)) = entries.next()? {
+            if let JournalEntry::Announced(Announced::Adds(_) | Announced::Replaces(_)) = entry
+                && let Ok(file) = open_beneath::open(root, &path)
+            {
+                visit(&path, file);
+            }
         }
         Ok(())
     }

@@ -1,0 +1,85 @@
+//! Writes that the kernel makes after `write(2)` has returned, and that fail then.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::anyhow;
+use rustix::io::Errno;
+
+use super::counts::Counts;
+use super::face::Face;
+use super::journaling::Journaling;
+use super::place::{Durability, Place};
+
+/// What a failed write costs, as an error message tells it.
+const NOT_ON_DISK: &str = "its copy may not be on the disk";
+
+/// How many files are kept open because the disk did not take their contents.
+const MAX_KEPT: usize = 8;
+
+/// Files whose contents the disk did not take. They stay open until the end of the run, so that the
+/// file system gives their blocks, which may be bad, to no other file.
+#[derive(Debug, Default)]
+pub(super) struct UnwrittenFiles(Mutex<Vec<Place<Arc<OwnedFd>>>>);
+
+impl UnwrittenFiles {
+    /// Keeps a file that failed with `EIO`, unless there are many. A full disk needs the space.
+    pub(super) fn keep(&self, file: Place<Arc<OwnedFd>>, error: &io::Error) {
+        if error.raw_os_error() != Some(Errno::IO.raw_os_error()) {
+            return;
+        }
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if files.len() < MAX_KEPT {
+            files.push(file);
+        }
+    }
+}
+
+/// Writes everything in the destination's file system to the disk, and reports what fails.
+///
+/// A file that failed keeps the digest of its original in the manifest, so that every check fails
+/// until the copy is repaired.
+///
+/// # Kernel notes
+///
+/// `syncfs(2)` tells of errors since the descriptor was opened (Linux 5.8), once, and not of which
+/// file they are. `fsync(2)` of a descriptor that was opened after the error tells it if nobody was
+/// told before. So each file that this run has written is asked, but only after an error.
+pub(super) fn write_back(
+    face: &Face<'_>,
+    counts: &Counts,
+    destination: &OwnedFd,
+    journaling: &Journaling<'_>,
+    durability: Durability,
+) {
+    let error = match (rustix::fs::syncfs(destination), durability) {
+        // A filter may refuse the call, which matters only to a durable copy.
+        (Ok(()), _) | (Err(Errno::NOSYS | Errno::PERM), Durability::Cached) => return,
+        (Err(error), _) => error,
+    };
+    let n_failed = counts.failed.get();
+    report_failed_files(face, journaling);
+    let has_culprit = match durability {
+        Durability::Cached => counts.failed.get() > n_failed,
+        // Each file was synced by itself, and reported if that failed.
+        Durability::Synced => counts.failed.get() > 0,
+    };
+    if !has_culprit || rustix::fs::syncfs(destination).is_err() {
+        let error = anyhow!(io::Error::from(error)).context("cannot bring the copy to the disk");
+        face.complain("".as_ref(), &error);
+    }
+}
+
+/// Reports each file of this run that the kernel could not write.
+fn report_failed_files(face: &Face<'_>, journaling: &Journaling<'_>) {
+    journaling.for_each_written(|path, file| {
+        if let Err(errno) = rustix::fs::fsync(&file) {
+            let error = anyhow!(io::Error::from(errno)).context(NOT_ON_DISK);
+            face.complain(Path::new(OsStr::from_bytes(path)), &error);
+        }
+    });
+}

@@ -1,0 +1,187 @@
+//! Disks that fail only when the kernel writes back what `write(2)` took.
+
+use super::*;
+use crate::mounts::{Root, mount_with_script};
+use crate::skip::{has_program, is_root};
+use disk::seen_by_others;
+use traced::{meddled, traced};
+
+/// A disk of 40 MiB, of which 4 MiB in the middle cannot be written.
+fn failing_disk() -> Option<(Root, PathBuf)> {
+    if !is_root() || !has_program("mkfs.ext4") {
+        return None;
+    }
+    // The image has a hole there, and the file system below has no room left to fill it.
+    let script = r#"
+        mkdir "$1.t"
+        mount -t tmpfs -o size=40m none "$1.t"
+        head -c 40M /dev/zero >"$1.t/image"
+        mkfs.ext4 -q -F -b 4096 -O ^has_journal -E nodiscard "$1.t/image"
+        fallocate --punch-hole --offset 8M --length 4M "$1.t/image"
+        head -c 8M /dev/zero >"$1.t/ballast" 2>/dev/null || true
+        mount -o loop "$1.t/image" "$2"
+        umount -l "$1.t"
+        rmdir "$1.t"
+    "#;
+    let root = mount_with_script(0, script)?;
+    let path = seen_by_others(&root.dir()).join("copy");
+    Some((root, path))
+}
+
+/// Twenty files of 1 MiB.
+fn tree() -> Trees {
+    let trees = Trees::new();
+    for (n, name) in (1..).zip(names()) {
+        trees.put(name, vec![n; 1 << 20]);
+    }
+    trees
+}
+
+fn names() -> Vec<String> {
+    (10..30).map(|n| n.to_string()).collect()
+}
+
+/// The names of files that a run reported.
+fn reported(run: &Run) -> Vec<String> {
+    let lines = run.stderr.lines();
+    lines
+        .map(|line| line.split(": ").nth(1).unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_write_that_fails_late_is_reported_and_keeps_its_line() {
+    let Some((_root, copy)) = failing_disk() else {
+        return;
+    };
+    let trees = tree();
+    let mut command = zc_dircopy();
+    command
+        .args(["-q", "--jobs=1"])
+        .arg(trees.source())
+        .arg(&copy);
+    let run = run(&mut command);
+    run.ended_with(1);
+    let failed = reported(&run);
+    assert!((1..20).contains(&failed.len()), "{run:?}");
+    for line in run.stderr.lines() {
+        assert!(
+            line.contains(": its copy may not be on the disk: "),
+            "{run:?}"
+        );
+    }
+    // A check fails until the copies are repaired.
+    let all = names();
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    Sums::newest_in(&copy).lists(&all).holds_in(&trees.source());
+}
+
+#[test]
+fn a_durable_copy_whose_write_fails_costs_its_line() {
+    let Some((_root, copy)) = failing_disk() else {
+        return;
+    };
+    let trees = tree();
+    let mut command = zc_dircopy();
+    command.args(["-q", "--jobs=1", "--durable"]);
+    let run = run(command.arg(trees.source()).arg(&copy));
+    run.ended_with(1);
+    let failed = reported(&run);
+    let whole = names();
+    let whole = whole.iter().filter(|name| !failed.contains(name));
+    let whole: Vec<&str> = whole.map(String::as_str).collect();
+    assert!((1..20).contains(&whole.len()), "{run:?}");
+    if Sums::all_in(&copy).is_empty() {
+        // The blocks of files that failed are free again, and the manifest may have got them.
+        let message = "cannot write the manifest: No space left on device";
+        assert!(run.stderr.contains(message), "{run:?}");
+    } else {
+        Sums::newest_in(&copy).lists(&whole).holds_in(&copy);
+    }
+}
+
+#[test]
+fn a_bad_block_is_given_to_no_other_file_before_the_manifest_is_written() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = tree();
+    let options = [
+        "--trace=fsync,close,linkat".to_owned(),
+        "--inject=fsync:error=EIO:when=5".to_owned(),
+    ];
+    let traced = traced(&trees.command(&["--durable", "--jobs=1"]), &options);
+    traced.run.ended_with(1);
+    let [failed] = &reported(&traced.run)[..] else {
+        panic!("{:?}", traced.run);
+    };
+    let names = names();
+    let whole = names.iter().filter(|name| *name != failed);
+    let whole: Vec<&str> = whole.map(String::as_str).collect();
+    trees.sums().lists(&whole).holds_in(&trees.copy());
+
+    let injected = traced.injected();
+    let file = injected[0].split(['(', ')']).nth(1).unwrap();
+    let position = |words: [&str; 2]| {
+        let is_it = |line: &str| words.iter().all(|word| line.contains(word));
+        traced.log.lines().position(is_it)
+    };
+    let manifest = position(["linkat(", "shasum."]).unwrap();
+    let closed = position(["close(", file]);
+    assert!(
+        closed.is_none_or(|closed| manifest < closed),
+        "{}",
+        traced.log
+    );
+}
+
+#[test]
+fn one_call_finds_out_whether_a_write_failed_late() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = tree();
+    let options = ["--trace=syncfs,fsync".to_owned()];
+    let traced = traced(&trees.command(&[]), &options);
+    traced.run.is_quiet();
+    let n_calls = |call: &str| {
+        traced
+            .log
+            .lines()
+            .filter(|line| line.contains(call))
+            .count()
+    };
+    assert_eq!(n_calls("syncfs("), 1, "{}", traced.log);
+    let n_files = n_calls("fsync(");
+    assert!(n_files < 3, "no file is synced by itself: {}", traced.log);
+}
+
+#[test]
+fn an_error_of_nobody_known_is_reported() {
+    if !has_program("strace") {
+        return;
+    }
+    for options in [&[][..], &["--durable"]] {
+        let trees = tree();
+        let traced = meddled(&trees.command(options), "syncfs", "syncfs:error=EIO");
+        traced.run.ended_with(1);
+        let message = "zc-dircopy: .: cannot bring the copy to the disk: Input/output error\n";
+        assert!(traced.run.stderr.starts_with(message), "{:?}", traced.run);
+        trees.are_alike();
+    }
+}
+
+#[test]
+fn a_system_without_the_call_is_no_error_unless_it_is_needed() {
+    if !has_program("strace") {
+        return;
+    }
+    for error in ["ENOSYS", "EPERM"] {
+        let trees = tree();
+        let fails = format!("syncfs:error={error}");
+        let traced = meddled(&trees.command(&[]), "syncfs", &fails);
+        traced.run.is_quiet();
+        let traced = meddled(&trees.command(&["--durable"]), "syncfs", &fails);
+        traced.run.ended_with(1);
+    }
+}
