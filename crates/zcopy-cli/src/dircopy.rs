@@ -68,6 +68,7 @@ pub mod attributes;
 
 pub mod manifest;
 
+mod amend;
 mod args;
 mod settings;
 
@@ -147,8 +148,7 @@ fn copy(settings: Settings, manner: Manner) -> Outcome {
             return Outcome::Incomplete;
         }
     };
-    // Before there are threads: the mask is the process's.
-    let mode = Mode::from_raw_mode(0o666) - current_mask();
+    let mode = mode_of_manifest();
     let interrupt = Interrupt::default();
     let manifests = match copy_tree(settings, &face, &counts, &interrupt, mode) {
         Ok(manifests) => manifests,
@@ -200,7 +200,8 @@ fn copy_tree(
         Stopped::Told
     })?;
     let destination = root.directory().destination().as_fd();
-    let _lock = RunLock::acquire(destination, &settings.destination, face)
+    let on_wait = || face.remark_on_destination(&settings.destination, run_lock::WAITING);
+    let _lock = RunLock::acquire(destination, on_wait)
         .map_err(|error| stop_at_destination(&settings, face, error, "cannot lock it"))?;
     let archive = open_archive(&mut settings, face, &root)?;
     let (settings, destination) = (&settings, Arc::clone(root.directory().destination()));
@@ -457,9 +458,9 @@ fn finish_manifest(
     Some(names)
 }
 
-/// What new files are not allowed.
-fn current_mask() -> Mode {
+/// The mode of a new manifest. To be asked before there are threads: the mask is the process's.
+fn mode_of_manifest() -> Mode {
     let mask = rustix::process::umask(Mode::empty());
     rustix::process::umask(mask);
-    mask
+    Mode::from_raw_mode(0o666) - mask
 }

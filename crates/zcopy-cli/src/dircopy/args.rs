@@ -5,10 +5,13 @@ use std::path::PathBuf;
 
 use clap::ArgAction;
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use rustix::fs::Mode;
 
+use super::amend::Amendment;
 use super::budget::Budget;
 use super::face::Manner;
 use super::policy::Policy;
+use super::settings;
 use crate::choice::{self, Choice};
 use crate::digest::Way;
 use crate::dircopy::manifest::check;
@@ -78,11 +81,12 @@ pub struct Args {
     #[arg(long)]
     pub(super) no_hash_skipped: bool,
 
-    /// Record the file PATH in DST as it is now, whatever was recorded before; may be repeated
+    /// Record the file PATH in DST as it is now, whatever was recorded before; may be repeated; with
+    /// --check before DIR is verified
     #[arg(long, value_name = "PATH", value_parser = path(), action = ArgAction::Append, allow_hyphen_values = true)]
     pub(super) accept: Vec<PathBuf>,
 
-    /// Drop the digests of files that are gone from DST
+    /// Drop the digests of files that are gone from DST; with --check before DIR is verified
     #[arg(long)]
     pub(super) forget_missing: bool,
 
@@ -189,9 +193,7 @@ pub struct Args {
 }
 
 /// What goes with a copy, and not with `--check`.
-const COPIES: [&str; 15] = [
-    "accept",
-    "forget_missing",
+const COPIES: [&str; 13] = [
     "input",
     "output",
     "overwrite_policy",
@@ -225,6 +227,30 @@ impl Args {
             || self.no_summary
             || self.verbose
             || self.strict
+    }
+
+    /// The changes to records that `--check` makes first.
+    ///
+    /// # Errors
+    ///
+    /// They do not go with the other options, in words.
+    pub(super) fn amendment(&self, mode: Mode) -> Result<Option<Amendment>, String> {
+        if self.accept.is_empty() && !self.forget_missing {
+            return Ok(None);
+        }
+        if self.hash_file.is_some() {
+            return Err(
+                "--accept and --forget-missing change manifests, and not --hash-file".to_owned(),
+            );
+        }
+        if !self.accept.is_empty() && self.paths.len() > 1 {
+            return Err("--accept takes one tree".to_owned());
+        }
+        Ok(Some(Amendment {
+            accepted: settings::accepted(self)?,
+            forgets_missing: self.forget_missing,
+            mode,
+        }))
     }
 
     /// What is verified, and how that is told.

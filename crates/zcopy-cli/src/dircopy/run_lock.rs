@@ -5,12 +5,12 @@
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::path::Path;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::face::Face;
+/// What a run says while it waits.
+pub(super) const WAITING: &str = "waiting for another run to end";
 
 /// Holds the lock of a destination until it is dropped.
 #[derive(Debug)]
@@ -19,9 +19,9 @@ pub(super) struct RunLock {
 }
 
 impl RunLock {
-    /// Locks the root of the destination, and waits for another run that has locked it. This is
-    /// said. A file system without locks has none, and runs there are not to be started at the same
-    /// time.
+    /// Locks the root of the destination. Calls `on_wait` before it waits for another run that has
+    /// locked it. A file system without locks has none, and runs there are not to be started at the
+    /// same time.
     ///
     /// # Errors
     ///
@@ -30,16 +30,12 @@ impl RunLock {
     /// # Kernel notes
     ///
     /// `flock(2)` of a directory. The kernel gives the lock back when the process ends.
-    pub(super) fn acquire(
-        root: BorrowedFd<'_>,
-        destination: &Path,
-        face: &Face<'_>,
-    ) -> io::Result<Self> {
+    pub(super) fn acquire(root: BorrowedFd<'_>, on_wait: impl FnOnce()) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::openat(root, c".", flags, Mode::empty())?;
         let mut locked = rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive);
         if locked == Err(Errno::WOULDBLOCK) {
-            face.remark_on_destination(destination, "waiting for another run to end");
+            on_wait();
             let lock = || rustix::fs::flock(&directory, FlockOperation::LockExclusive);
             locked = rustix::io::retry_on_intr(lock);
         }

@@ -93,13 +93,7 @@ impl Settings {
         if args.no_hash && !args.accept.is_empty() {
             return Err("--accept makes a digest, and --no-hash makes none".to_owned());
         }
-        for path in &args.accept {
-            let is_name = |part| matches!(part, Component::Normal(_) | Component::CurDir);
-            if !path.components().all(is_name) || normalized(path).is_empty() {
-                let path = argument(path.as_os_str());
-                return Err(format!("{path} is not a path below the destination"));
-            }
-        }
+        let accepted = accepted(args)?;
         let (source, destination) = ends(args)?;
         let exclude = Exclude::new(&args.exclude).map_err(|error| error.to_string())?;
         let algorithm = match args.hash {
@@ -139,7 +133,7 @@ impl Settings {
                 block_size: args.block_size.map_or(BLOCK_SIZE, NonZeroUsize::get),
             },
             explains: args.explain,
-            accepted: args.accept.iter().map(|path| normalized(path)).collect(),
+            accepted,
             forgets_missing: args.forget_missing,
         })
     }
@@ -212,6 +206,22 @@ impl Settings {
             .exclude(self.exclude.clone())
             .stop(Arc::clone(interrupt.flag()))
     }
+}
+
+/// The paths of files that are recorded as they are.
+///
+/// # Errors
+///
+/// One of them leads out of the destination, in words.
+pub(super) fn accepted(args: &Args) -> Result<BTreeSet<Vec<u8>>, String> {
+    for path in &args.accept {
+        let is_name = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+        if !path.components().all(is_name) || normalized(path).is_empty() {
+            let path = argument(path.as_os_str());
+            return Err(format!("{path} is not a path below the destination"));
+        }
+    }
+    Ok(args.accept.iter().map(|path| normalized(path)).collect())
 }
 
 /// The path as manifests name it.

@@ -1,6 +1,7 @@
 //! `zc-dircopy --check`: verifies trees, and shows on a terminal how far it is.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use rustix::stdio::{stderr, stdout};
 
+use super::amend::Amendment;
 use super::args::Args;
 use super::budget::Budget;
 use super::end::End;
@@ -15,20 +17,34 @@ use super::face::screen::Screen;
 use super::face::{FRAME, Manner, REPORT};
 use super::manifest::check::{self, Checked, Progress};
 use super::manifest::event::Event;
-use super::{Outcome, RungAtLast};
+use super::run_lock::WAITING;
+use super::{Outcome, RungAtLast, mode_of_manifest};
 use crate::history::History;
 use crate::json::rounded;
 use crate::look::Look;
 use crate::number::{self, Unit};
 use crate::outlet::Outlet;
-use crate::{exit, sys};
+use crate::quote::quoted;
+use crate::{exit, sys, time};
 
 /// The rate is taken over this time, as a copy's is.
 const WINDOW: Duration = Duration::from_secs(5);
 
 /// Verifies trees against their manifests.
 pub(super) fn verify(args: &Args) -> Outcome {
+    let amendment = match args.amendment(mode_of_manifest()) {
+        Ok(amendment) => amendment,
+        Err(message) => {
+            exit::say(&message);
+            exit::refer_to_help();
+            return Outcome::Misused;
+        }
+    };
+    let amended = amendment.map_or(check::Outcome::Verified, |amendment| {
+        amend_all(args, &amendment)
+    });
     match try_verify(args) {
+        Ok(check::Outcome::Verified) if amended == check::Outcome::Failed => Outcome::Incomplete,
         Ok(check::Outcome::Verified) => Outcome::Complete,
         Ok(check::Outcome::Failed) => Outcome::Incomplete,
         Err(error) => {
@@ -38,6 +54,37 @@ pub(super) fn verify(args: &Args) -> Outcome {
     }
 }
 
+/// Changes the records of all trees. What goes wrong is reported.
+fn amend_all(args: &Args, amendment: &Amendment) -> check::Outcome {
+    let here = [PathBuf::from(".")];
+    let trees = match &args.paths[..] {
+        [] => &here[..],
+        trees => trees,
+    };
+    let mut outcome = check::Outcome::Verified;
+    for tree in trees {
+        let name = quoted(tree.as_os_str());
+        let on_wait = || exit::say(&format!("{name}: {WAITING}"));
+        match amendment.apply(tree, on_wait) {
+            Ok((manifests, failures)) => {
+                for manifest in manifests.iter().filter(|_| args.manner() == Manner::Normal) {
+                    let manifest = quoted(manifest.as_os_str());
+                    exit::say(&format!("digests in {manifest}"));
+                }
+                for failure in failures {
+                    exit::complain(&failure);
+                    outcome = check::Outcome::Failed;
+                }
+            }
+            Err(error) => {
+                exit::complain(&error.context(name));
+                outcome = check::Outcome::Failed;
+            }
+        }
+    }
+    outcome
+}
+
 fn try_verify(args: &Args) -> anyhow::Result<check::Outcome> {
     sys::allow_descriptors();
     let options = args.check_options(Budget::of_process());
@@ -45,6 +92,7 @@ fn try_verify(args: &Args) -> anyhow::Result<check::Outcome> {
     let (progress, end) = (Progress::default(), End::default());
     let Checked { outcome, total } = thread::scope(|scope| {
         if console.shows_progress() {
+            progress.want_total();
             // Without a thread nothing is shown.
             let draw = || console.draw_until(&end, &progress);
             let _ = thread::Builder::new().spawn_scoped(scope, draw);
@@ -102,12 +150,7 @@ impl Console {
         while !end.rings_within(interval) {
             let elapsed = started.elapsed();
             history.sample(elapsed, progress.bytes());
-            let state = State {
-                files: progress.files(),
-                bytes: progress.bytes(),
-                failed: progress.failed(),
-                bytes_per_second: history.average(),
-            };
+            let state = State::read(progress, &history);
             if self.manner == Manner::Json {
                 // The next result or the summary meets the same error.
                 let _ = self.stdout().put(state.event(elapsed).line().as_bytes());
@@ -133,22 +176,56 @@ struct State {
     bytes: u64,
     failed: u64,
     bytes_per_second: f64,
+    total_files: u64,
+    total_bytes: u64,
+    total_is_final: bool,
+    /// How long the rest takes at this rate, unless nothing moves.
+    remaining: Option<Duration>,
 }
 
 impl State {
+    fn read(progress: &Progress, history: &History) -> Self {
+        // Asked first, so that the numbers are the last.
+        let total_is_final = progress.total().is_complete();
+        let total_bytes = progress.total().bytes();
+        Self {
+            files: progress.files(),
+            bytes: progress.bytes(),
+            failed: progress.failed(),
+            bytes_per_second: history.average(),
+            total_files: progress.total().files(),
+            total_bytes,
+            total_is_final,
+            remaining: history.remaining(Some(total_bytes)),
+        }
+    }
+
     /// The state as a line of at most `columns` columns.
     fn line(&self, columns: usize) -> String {
-        let plural = if self.files == 1 { "" } else { "s" };
+        let amount = |bytes| number::amount(bytes, Unit::Bytes, false);
+        let rate = number::rate(self.bytes_per_second, Unit::Bytes, false);
         let failed = match self.failed {
             0 => String::new(),
             failed => format!(", {failed} failed"),
         };
-        let mut line = format!(
-            "{} file{plural}, {}, {}{failed}",
-            self.files,
-            number::amount(self.bytes, Unit::Bytes, false),
-            number::rate(self.bytes_per_second, Unit::Bytes, false),
-        );
+        let mut line = if self.total_files == 0 {
+            let plural = if self.files == 1 { "" } else { "s" };
+            let bytes = amount(self.bytes);
+            format!("{} file{plural}, {bytes}, {rate}{failed}", self.files)
+        } else {
+            let (more, eta) = if self.total_is_final {
+                ("", format!(", {}", time::eta(self.remaining)))
+            } else {
+                ("+", String::new())
+            };
+            format!(
+                "{} of {}{more}, {rate}, {} of {}{more} files{eta}{failed}",
+                amount(self.bytes),
+                amount(self.total_bytes),
+                self.files,
+                self.total_files,
+            )
+        };
         // All of it is ASCII.
         line.truncate(columns);
         line
@@ -159,6 +236,9 @@ impl State {
             files: self.files,
             bytes: self.bytes,
             bytes_per_second: rounded(self.bytes_per_second),
+            total_bytes: self.total_bytes,
+            total_files: self.total_files,
+            total_is_final: self.total_is_final,
             seconds: rounded(elapsed.as_secs_f64()),
             failed: self.failed,
         }
@@ -208,6 +288,10 @@ mod tests {
         bytes: 3 << 20,
         failed: 0,
         bytes_per_second: 1.5e6,
+        total_files: 0,
+        total_bytes: 0,
+        total_is_final: false,
+        remaining: None,
     };
 
     #[test]
@@ -220,9 +304,35 @@ mod tests {
     }
 
     #[test]
+    fn the_line_has_how_much_there_is_and_the_time_left() {
+        let found = State {
+            total_files: 40,
+            total_bytes: 6 << 20,
+            ..STATE
+        };
+        let words = "3.00MiB of 6.00MiB+, 1.43MiB/s, 12 of 40+ files";
+        assert_eq!(found.line(80), words);
+        let all = State {
+            total_is_final: true,
+            remaining: Some(Duration::from_secs(2)),
+            failed: 1,
+            ..found
+        };
+        assert_eq!(
+            all.line(80),
+            "3.00MiB of 6.00MiB, 1.43MiB/s, 12 of 40 files, ETA 0:00:02, 1 failed"
+        );
+    }
+
+    #[test]
     fn the_line_fits_into_any_width() {
+        let found = State {
+            total_files: 40,
+            ..STATE
+        };
         for columns in 0..40 {
             assert!(STATE.line(columns).len() <= columns);
+            assert!(found.line(columns).len() <= columns);
         }
     }
 
@@ -231,7 +341,8 @@ mod tests {
         assert_eq!(
             STATE.event(Duration::from_millis(2500)).line(),
             "{\"event\":\"progress\",\"files\":12,\"bytes\":3145728,\
-             \"bytes_per_second\":1500000.0,\"seconds\":2.5,\"failed\":0}\n"
+             \"bytes_per_second\":1500000.0,\
+             \"total_bytes\":0,\"total_files\":0,\"total_is_final\":false,\"seconds\":2.5,\"failed\":0}\n"
         );
     }
 }

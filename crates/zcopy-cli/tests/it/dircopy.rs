@@ -1,5 +1,6 @@
 //! Trees copied by `zc-dircopy`, and the manifests that are left in them.
 
+mod amend;
 mod archive;
 mod changing;
 mod check;

@@ -4,10 +4,12 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
 use anyhow::Context as _;
+use rustix::fs::AtFlags;
 
 use super::archive::{Archive, Verify};
 use super::checksum::ChecksumAlgorithm;
@@ -19,6 +21,7 @@ use super::record::Announced;
 use super::report::{Counts, FileResult, Report, ReportFormat, Streams, Verdict};
 use super::total::Total;
 use super::unlisted::Unlisted;
+use crate::dircopy::prescan::Total as Expected;
 use crate::order::{Workshop, in_order};
 use crate::{exit, outlet};
 
@@ -238,6 +241,8 @@ struct Tree<'a> {
     damaged: Vec<(PathBuf, io::Error)>,
     /// Files without a record, if these are looked for.
     unlisted: Option<Unlisted>,
+    /// The manifests, unless a list was named.
+    archive: Option<Archive>,
 }
 
 /// Where the digests stand.
@@ -290,6 +295,7 @@ impl<'a> Tree<'a> {
                 },
                 damaged: Vec::new(),
                 unlisted: None,
+                archive: None,
             });
         }
         let archive = Archive::open(root.as_fd(), Verify::All, options.converts_paths);
@@ -308,6 +314,7 @@ impl<'a> Tree<'a> {
             list: List::Records(archive.records().map_err(of_path)?, options.hash),
             damaged: damaged.collect(),
             root,
+            archive: Some(archive),
         })
     }
 
@@ -334,6 +341,16 @@ impl<'a> Tree<'a> {
             List::Records(..) => self.path.to_owned(),
         };
         let mut broken = None;
+        let sized = match &self.list {
+            List::Records(_, only) if progress.wants_total() => Some(*only),
+            _ => None,
+        };
+        let is_last = options
+            .directories
+            .last()
+            .is_none_or(|last| last == self.path);
+        let is_over = AtomicBool::new(false);
+        let archive = self.archive.as_ref();
         let list = &mut self.list;
         let root = self.root.as_fd();
         let next = || {
@@ -353,7 +370,21 @@ impl<'a> Tree<'a> {
                 weigh: FileResult::weight,
                 deliver: |due: &mut dyn Iterator<Item = FileResult>| report.take(due),
             };
-            in_order(options.n_threads, workshop)
+            if let (Some(only), Some(archive)) = (sized, archive) {
+                let total = progress.total();
+                let is_over = &is_over;
+                let size = move || {
+                    total_size(root, archive, only, total, is_over);
+                    if is_last && !is_over.load(Ordering::Relaxed) {
+                        total.complete();
+                    }
+                };
+                // Without a thread no total is shown.
+                let _ = thread::Builder::new().spawn_scoped(scope, size);
+            }
+            let written = in_order(options.n_threads, workshop);
+            is_over.store(true, Ordering::Relaxed);
+            written
         });
         written.map_err(TreeError::Output)?;
         while let Some(unlisted) = &mut self.unlisted {
@@ -394,6 +425,31 @@ impl<'a> Tree<'a> {
         } else {
             Outcome::Failed
         })
+    }
+}
+
+/// Counts the files with a record and their bytes.
+fn total_size(
+    root: BorrowedFd<'_>,
+    archive: &Archive,
+    only: Option<ChecksumAlgorithm>,
+    total: &Expected,
+    is_over: &AtomicBool,
+) {
+    // Whatever fails here fails again in the verification.
+    let Ok(mut records) = archive.records() else {
+        return;
+    };
+    while let Ok(Some(record)) = records.next() {
+        if is_over.load(Ordering::Relaxed) {
+            return;
+        }
+        let file = record.file.or(record.announced.map(Announced::file));
+        if file.is_none_or(|file| only.is_some_and(|only| only != file.algorithm.into())) {
+            continue;
+        }
+        let stat = rustix::fs::statat(root, &record.path[..], AtFlags::SYMLINK_NOFOLLOW);
+        total.add(stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0)));
     }
 }
 

@@ -20,6 +20,11 @@ pub(in crate::dircopy) enum Event<'a> {
         files: u64,
         bytes: u64,
         bytes_per_second: f64,
+        /// 0, if it is not known how much there is.
+        total_bytes: u64,
+        total_files: u64,
+        /// Whether no more will be found.
+        total_is_final: bool,
         seconds: f64,
         failed: u64,
     },

@@ -286,7 +286,10 @@ fn a_line_on_the_terminal_tells_how_far_it_is_and_goes_at_the_end() {
     let trees = whole();
     let options = ["--jobs=1", "--block-size=128K"];
     let mut terminal = Terminal::spawn(&slowed(&trees, &options), 8, 79);
-    terminal.wait_for(|seen| seen.row(0).starts_with("0 files, ") && seen.row(0).contains("KiB/s"));
+    terminal.wait_for(|seen| {
+        let words = ["KiB of  976KiB", "KiB/s", "0 of 2 files, ETA "];
+        words.iter().all(|word| seen.row(0).contains(word))
+    });
     assert!(terminal.end().success());
     let rows = terminal.seen().rows();
     assert_eq!(rows[..2], ["long: OK", "short: OK"], "{rows:?}");

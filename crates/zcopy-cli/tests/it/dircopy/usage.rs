@@ -69,7 +69,9 @@ fn options_of_the_check_need_it() {
 fn options_of_a_copy_are_refused_by_the_check() {
     use clap::CommandFactory as _;
 
-    const BOTH: [&str; 14] = [
+    const BOTH: [&str; 16] = [
+        "accept",
+        "forget_missing",
         "check",
         "strict",
         "hash_file",

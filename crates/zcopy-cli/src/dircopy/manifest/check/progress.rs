@@ -1,6 +1,8 @@
 //! How far a verification is, for a display beside it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::dircopy::prescan::Total;
 
 /// Counters that the verifying threads share with a display.
 #[derive(Debug, Default)]
@@ -8,6 +10,9 @@ pub(in crate::dircopy) struct Progress {
     bytes: AtomicU64,
     files: AtomicU64,
     failed: AtomicU64,
+    /// Whether somebody wants to know how much there is to verify.
+    wants_total: AtomicBool,
+    total: Total,
 }
 
 impl Progress {
@@ -24,6 +29,20 @@ impl Progress {
     /// The files that do not match, or could not be read.
     pub(in crate::dircopy) fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Asks for the total.
+    pub(in crate::dircopy) fn want_total(&self) {
+        self.wants_total.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn wants_total(&self) -> bool {
+        self.wants_total.load(Ordering::Relaxed)
+    }
+
+    /// How much there is to verify, as far as it is known.
+    pub(in crate::dircopy) fn total(&self) -> &Total {
+        &self.total
     }
 
     pub(super) fn add_bytes(&self, n_bytes: usize) {

@@ -1,0 +1,86 @@
+//! Records that are changed without a copy: of files that are accepted as they are, and of files
+//! that are gone.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, anyhow, bail};
+use rustix::fs::{Mode, OFlags};
+
+use super::manifest::archive::{Archive, Verify};
+use super::manifest::update::{Carrying, Update};
+use super::run_lock::RunLock;
+use crate::digest::Algorithm;
+use crate::quote::quoted;
+
+/// The changes to make.
+#[derive(Clone, Debug)]
+pub(super) struct Amendment {
+    /// The paths of files that are recorded as they are now.
+    pub(super) accepted: BTreeSet<Vec<u8>>,
+    /// Whether records of files that are gone are dropped.
+    pub(super) forgets_missing: bool,
+    /// What the mode of a new manifest is.
+    pub(super) mode: Mode,
+}
+
+impl Amendment {
+    /// Changes the records of a tree. Returns the paths of the new manifests, of which there are
+    /// none if nothing changed, and errors of files that could not be accepted.
+    ///
+    /// `on_wait` is called before this waits for a run that copies to the tree.
+    ///
+    /// # Errors
+    ///
+    /// The tree has no manifest, or a damaged one; the new one cannot be written.
+    pub(super) fn apply(
+        &self,
+        tree: &Path,
+        on_wait: impl FnOnce(),
+    ) -> anyhow::Result<(Vec<PathBuf>, Vec<anyhow::Error>)> {
+        let null = File::options().write(true).open("/dev/null");
+        let null = null.context("/dev/null")?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(tree, flags, Mode::empty()).map_err(io::Error::from)?;
+        let root = Arc::new(root);
+        let _lock = RunLock::acquire(root.as_fd(), on_wait).context("cannot lock it")?;
+        let archive = Archive::open(root.as_fd(), Verify::Needed, true);
+        let mut archive = archive.context("cannot read its manifests")?;
+        if let Some((name, damage)) = archive.damaged().first() {
+            bail!("the manifest {name} is damaged: {damage}");
+        }
+        if archive.is_empty() {
+            bail!("no manifest found");
+        }
+        let carrying = Carrying {
+            root: root.as_fd(),
+            forgets_missing: self.forgets_missing,
+            accepted: self.accepted.clone(),
+            algorithm: archive.algorithm().unwrap_or(Algorithm::Sha256),
+            null: &null,
+        };
+        // It comes from no source.
+        let header = archive.next_header(Vec::new(), Vec::new());
+        let update = Update::begin(&root, &archive, header, self.mode, carrying);
+        let mut update = update.context("cannot write the manifest")?;
+        let failures = update.complete().context("cannot write the manifest")?;
+        let failures = failures.into_iter().map(|(path, error)| {
+            let path = quoted(OsStr::from_bytes(&path));
+            anyhow!(error).context("cannot accept it").context(path)
+        });
+        let failures = failures.collect();
+        if !update.has_changed() && !archive.has_journals() {
+            return Ok((Vec::new(), failures));
+        }
+        let names = update.finish().context("cannot write the manifest")?;
+        archive.remove_journals(root.as_fd(), true);
+        let paths = names.iter().map(|name| tree.join(name.to_string()));
+        Ok((paths.collect(), failures))
+    }
+}

@@ -1,0 +1,133 @@
+//! `--check` with `--accept` and `--forget-missing`: records that are changed without a source.
+
+use super::*;
+
+/// An archive of three files, of which one was changed and one is gone.
+fn archive() -> Trees {
+    let trees = Trees::new();
+    trees
+        .put("changed", "old")
+        .put("d/gone", "x")
+        .put("same", "y");
+    trees.succeeds(&[]);
+    fs::write(trees.copied("changed"), "new").unwrap();
+    fs::remove_file(trees.copied("d/gone")).unwrap();
+    trees
+}
+
+fn check(trees: &Trees, options: &[&str]) -> Run {
+    let mut command = zc_dircopy();
+    command.arg("--check").args(options).arg(trees.copy());
+    run(&mut command)
+}
+
+#[test]
+fn a_file_is_accepted_and_missing_files_are_forgotten_without_a_source() {
+    let trees = archive();
+    assert_eq!(check(&trees, &[]).status, 1);
+
+    let run = check(&trees, &["--accept=changed"]);
+    assert_eq!(run.status, 1, "one is missing still");
+    assert_eq!(
+        run.stdout,
+        "changed: OK\nd/gone: FAILED open or read\nsame: OK\n"
+    );
+    let newest = trees.sums();
+    assert!(
+        run.stderr.contains(newest.path.to_str().unwrap()),
+        "{run:?}"
+    );
+
+    let run = check(&trees, &["--forget-missing"]);
+    assert_eq!(
+        (run.status, run.stdout.as_str()),
+        (0, "changed: OK\nsame: OK\n")
+    );
+    trees
+        .sums()
+        .lists(&["changed", "same"])
+        .holds_in(&trees.copy());
+    assert_eq!(check(&trees, &["--strict"]).status, 0);
+}
+
+#[test]
+fn what_changes_nothing_writes_no_manifest() {
+    let trees = Trees::new();
+    trees.put("file", "x").succeeds(&[]);
+    let before = Sums::all_in(&trees.copy()).len();
+    let run = check(&trees, &["--forget-missing"]);
+    assert_eq!(run.status, 0, "{run:?}");
+    assert_eq!(Sums::all_in(&trees.copy()).len(), before);
+}
+
+#[test]
+fn a_path_that_cannot_be_accepted_keeps_its_record_and_fails() {
+    let trees = archive();
+    for (path, words) in [
+        ("d/gone", "there is no regular file of this name"),
+        ("d", "there is no regular file of this name"),
+        ("nothing", "there is no regular file of this name"),
+    ] {
+        let run = check(&trees, &["--accept", path]);
+        assert_eq!(run.status, 1, "{path}");
+        let message = format!("zc-dircopy: {path}: cannot accept it: {words}\n");
+        assert!(run.stderr.contains(&message), "{run:?}");
+        assert!(
+            run.stdout.contains("d/gone: FAILED open or read\n"),
+            "{run:?}"
+        );
+    }
+}
+
+#[test]
+fn a_damaged_manifest_is_not_amended() {
+    let trees = archive();
+    let path = trees.sums().path;
+    let manifest = fs::read(&path).unwrap();
+    fs::write(&path, &manifest[..manifest.len() - 5]).unwrap();
+    let run = check(&trees, &["--accept=changed", "--forget-missing"]);
+    assert_eq!(run.status, 1);
+    assert!(run.stderr.contains("is damaged"), "{run:?}");
+    let entries = fs::read_dir(trees.copy()).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name());
+    let n_manifests = names.filter(|name| name.as_bytes().starts_with(b"shasum."));
+    assert_eq!(n_manifests.count(), 1);
+}
+
+#[test]
+fn the_journal_of_a_killed_run_is_taken_over() {
+    if !crate::skip::has_program("strace") {
+        return;
+    }
+    let trees = archive();
+    trees.put("more", "of it");
+    let killed = "linkat:signal=SIGKILL:when=2";
+    let traced = traced::meddled(&trees.command(&["--jobs=1"]), "linkat", killed);
+    assert_eq!(traced.run.status, 137);
+    let run = check(&trees, &["--accept=changed", "--forget-missing"]);
+    let hidden = fs::read_dir(trees.copy()).unwrap();
+    let hidden = hidden.map(|entry| entry.unwrap().file_name());
+    let n_journals = hidden.filter(|name| name.as_bytes().starts_with(b".zc-dircopy-j"));
+    assert_eq!(n_journals.count(), 0, "{run:?}");
+    trees.sums().holds_in(&trees.copy());
+}
+
+#[test]
+fn usage_that_makes_no_sense_is_refused() {
+    let trees = archive();
+    let list = trees.path().join("list");
+    fs::write(&list, "").unwrap();
+    let list = format!("--hash-file={}", list.display());
+    for options in [
+        &["--accept=changed", &*list][..],
+        &["--forget-missing", &*list],
+        &["--accept=../out"],
+        &["--accept=/absolute"],
+        &["--accept=changed", "."],
+    ] {
+        let run = check(&trees, options);
+        run.ended_with(2);
+        assert!(run.stderr.contains("--help"), "{run:?}");
+    }
+    assert_eq!(Sums::all_in(&trees.copy()).len(), 1);
+}
