@@ -121,7 +121,7 @@ pub fn run(args: &Args) -> Outcome {
     if args.check {
         return verify::verify(args);
     }
-    match Settings::of(args) {
+    match Settings::of(args, current_mask()) {
         Ok(settings) => copy(settings, args.manner()),
         Err(message) => {
             exit::say(&message);
@@ -195,7 +195,9 @@ fn copy_tree(
 ) -> Result<Vec<PathBuf>, Stopped> {
     let nowhere = File::options().write(true).open("/dev/null");
     let nowhere = nowhere.context("/dev/null").map_err(Stopped::By)?;
-    let root = Root::open(&settings.source, &settings.destination).map_err(|trouble| {
+    let attributes = settings.directory_attributes();
+    let root = Root::open_with(&settings.source, &settings.destination, attributes);
+    let root = root.map_err(|trouble| {
         face.complain_of(&trouble);
         Stopped::Told
     })?;
@@ -460,7 +462,12 @@ fn finish_manifest(
 
 /// The mode of a new manifest. To be asked before there are threads: the mask is the process's.
 fn mode_of_manifest() -> Mode {
+    Mode::from_raw_mode(0o666) - current_mask()
+}
+
+/// What new files are not allowed. To be asked before there are threads: the mask is the process's.
+fn current_mask() -> Mode {
     let mask = rustix::process::umask(Mode::empty());
     rustix::process::umask(mask);
-    Mode::from_raw_mode(0o666) - mask
+    mask
 }

@@ -30,7 +30,7 @@ use crate::number::parse_size;
     about = "Copy the tree SRC to DST, and leave the digests of all its files in DST.",
     after_help = "POLICY says what becomes of files that DST has already:\n  \
                   default  replace them if they differ in size or are older\n  \
-                  never    leave them\n  \
+                  never    leave them, and directories that exist with their attributes\n  \
                   always   replace them\n  \
                   update   as default, and compare the contents of those that seem to be the same\n\
                   A GLOB without / leaves out what bears such a name, one with / what has such a path from SRC; \
@@ -101,6 +101,24 @@ pub struct Args {
     /// Bring every file, directory and digest to the disk
     #[arg(long)]
     pub(super) durable: bool,
+
+    /// Leave the owner and the group of what is created as they are; the set-user-ID and set-group-ID
+    /// bits are not copied to files of another owner
+    #[arg(long)]
+    pub(super) no_owner: bool,
+
+    /// Give what is created the mode of any new file or directory, and leave the mode of what exists,
+    /// also of a file that is replaced; access lists, which hold permissions too, are not copied
+    #[arg(long)]
+    pub(super) no_perms: bool,
+
+    /// Neither copy nor remove extended attributes, capabilities among them; access lists are still copied
+    #[arg(long)]
+    pub(super) no_xattrs: bool,
+
+    /// Neither copy nor remove access lists; what is created inherits the default list of its directory
+    #[arg(long)]
+    pub(super) no_acls: bool,
 
     /// Copy what symbolic links lead to in their place
     #[arg(short = 'L', long)]
@@ -193,7 +211,7 @@ pub struct Args {
 }
 
 /// What goes with a copy, and not with `--check`.
-const COPIES: [&str; 13] = [
+const COPIES: [&str; 17] = [
     "input",
     "output",
     "overwrite_policy",
@@ -202,6 +220,10 @@ const COPIES: [&str; 13] = [
     "verify",
     "verify_existing",
     "durable",
+    "no_owner",
+    "no_perms",
+    "no_xattrs",
+    "no_acls",
     "dereference",
     "one_file_system",
     "exclude",

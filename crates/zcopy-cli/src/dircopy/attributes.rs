@@ -13,7 +13,23 @@ use rustix::io::Errno;
 
 use xattrs::{Found, Present, Target};
 
+pub use preserve::{Permissions, Preserve, Replaces};
+
+mod access_list;
+mod preserve;
 mod xattrs;
+
+/// The permissions of a file that the next file of its name is to have, which does not have its access list.
+///
+/// # Errors
+///
+/// What `open(2)` says of it.
+pub(super) fn mode_to_hand_on(file: Named<'_>, stat: &Stat) -> io::Result<Mode> {
+    let (_held, path) = hold(file)?;
+    // The set-user-ID and set-group-ID bits are not for other contents.
+    let mode = Mode::from_raw_mode(stat.st_mode & 0o777);
+    Ok(xattrs::mode_without_list(&Target::Named(&path), mode))
+}
 
 /// Something that is named in an open directory.
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +90,7 @@ enum Attribute {
     Times,
 }
 
-/// Gives an open file or directory what its original has, of which `stat` tells.
+/// Gives an open file or directory what its original has, of which `stat` tells, as far as that is to be preserved.
 ///
 /// To be called when the last byte has been written and the last name made: everything later changes the times.
 ///
@@ -88,8 +104,15 @@ enum Attribute {
 ///   capabilities are not kept then;
 /// - attributes other than `user.*` that the destination's file system does not have, or that a process without privileges
 ///   may not read or set.
-pub fn apply(source: impl AsFd, destination: impl AsFd, stat: &Stat) -> Result<(), Error> {
-    apply_over(source.as_fd(), destination.as_fd(), Present::Unknown, stat)
+pub fn apply(
+    source: impl AsFd,
+    destination: impl AsFd,
+    stat: &Stat,
+    preserve: Preserve,
+    replaces: Replaces<'_>,
+) -> Result<(), Error> {
+    let destination = (destination.as_fd(), Present::Unknown);
+    apply_over(source.as_fd(), destination, stat, preserve, replaces)
 }
 
 /// The same for a file that has just been made, in a directory that [hands no access list down](hands_down).
@@ -99,8 +122,25 @@ pub fn apply(source: impl AsFd, destination: impl AsFd, stat: &Stat) -> Result<(
 /// # Errors
 ///
 /// As [`apply`].
-pub fn apply_to_new(source: impl AsFd, new: impl AsFd, stat: &Stat) -> Result<(), Error> {
-    apply_over(source.as_fd(), new.as_fd(), Present::None, stat)
+pub fn apply_to_new(
+    source: impl AsFd,
+    new: impl AsFd,
+    stat: &Stat,
+    preserve: Preserve,
+    replaces: Replaces<'_>,
+) -> Result<(), Error> {
+    let new = (new.as_fd(), Present::None);
+    apply_over(source.as_fd(), new, stat, preserve, replaces)
+}
+
+/// Gives an open file or directory the times of its original, and nothing else.
+///
+/// # Errors
+///
+/// They could not be set.
+pub(super) fn apply_times(destination: impl AsFd, stat: &Stat) -> Result<(), Error> {
+    rustix::fs::futimens(destination, &times(stat))
+        .map_err(|errno| Error::new(Attribute::Times, errno))
 }
 
 /// Whether files that are made in this directory get an access list from it.
@@ -110,9 +150,10 @@ pub fn hands_down(directory: impl AsFd) -> bool {
 
 fn apply_over(
     source: BorrowedFd<'_>,
-    destination: BorrowedFd<'_>,
-    present: Present,
+    (destination, present): (BorrowedFd<'_>, Present),
     stat: &Stat,
+    preserve: Preserve,
+    replaces: Replaces<'_>,
 ) -> Result<(), Error> {
     let (source, target) = (Target::Open(source), Target::Open(destination));
     let mut first = First::default();
@@ -121,15 +162,19 @@ fn apply_over(
     let is_theirs = new.is_some_and(|new| (new.st_uid, new.st_gid) == (stat.st_uid, stat.st_gid));
     let owner = if is_theirs {
         Owner::Kept
+    } else if !preserve.owner {
+        Owner::Lost
     } else {
         let owner = set_owner(stat, |uid, gid| rustix::fs::fchown(destination, uid, gid));
         first.unless(owner, Attribute::Owner)
     };
-    let found = xattrs::mirror(&source, (&target, present), owner);
-    let mode = mode(stat, owner);
-    let has_mode = is_theirs
-        && matches!(found, Ok(Found::None))
-        && new.is_some_and(|new| Mode::from_raw_mode(new.st_mode & 0o7777) == mode);
+    let found = xattrs::mirror(&source, (&target, present), owner, preserve);
+    let current = new.map(|new| Mode::from_raw_mode(new.st_mode & 0o7777));
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    let created = preserve.mode(replaces, current.unwrap_or(Mode::empty()), kind);
+    let mode = created.unwrap_or_else(|| preserve.original_mode(&source, mode(stat, owner)));
+    let has_mode =
+        (is_theirs || !preserve.owner) && matches!(found, Ok(Found::None)) && current == Some(mode);
     first.keep(found);
     if !has_mode {
         first.unless(rustix::fs::fchmod(destination, mode), Attribute::Mode);
@@ -148,27 +193,42 @@ fn apply_over(
 /// # Errors
 ///
 /// As [`apply`].
-pub fn apply_named(source: Named<'_>, destination: Named<'_>, stat: &Stat) -> Result<(), Error> {
+pub fn apply_named(
+    source: Named<'_>,
+    destination: Named<'_>,
+    stat: &Stat,
+    preserve: Preserve,
+    replaces: Replaces<'_>,
+) -> Result<(), Error> {
     let mut first = First::default();
     let (copy, path) = hold_new(destination, stat)?;
-    let owner = set_owner(stat, |uid, gid| {
-        rustix::fs::chownat(&copy, c"", uid, gid, AtFlags::EMPTY_PATH)
-    });
-    let owner = first.unless(owner, Attribute::Owner);
+    let owner = if preserve.owner {
+        let owner = set_owner(stat, |uid, gid| {
+            rustix::fs::chownat(&copy, c"", uid, gid, AtFlags::EMPTY_PATH)
+        });
+        first.unless(owner, Attribute::Owner)
+    } else {
+        Owner::Lost
+    };
+    let mut mode = mode(stat, owner);
     match hold(source) {
         Ok((_original, original)) => {
             let (from, to) = (Target::Named(&original), Target::Named(&path));
-            first.keep(xattrs::mirror(&from, (&to, Present::Unknown), owner));
+            mode = preserve.original_mode(&from, mode);
+            let to = (&to, Present::Unknown);
+            first.keep(xattrs::mirror(&from, to, owner, preserve));
         }
         Err(errno) => first.unless(Err(errno), Attribute::Xattrs),
     }
-    let dated = if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    let dated = if kind == FileType::Symlink {
         let Named { directory, name } = destination;
         // Before Linux 5.8 a link that is held could not be dated.
         rustix::fs::utimensat(directory, name, &times(stat), AtFlags::SYMLINK_NOFOLLOW)
     } else {
         // The path leads to what is held, which is no link.
-        let changed = rustix::fs::chmod(&path, mode(stat, owner));
+        let created = preserve.mode(replaces, Mode::empty(), kind);
+        let changed = rustix::fs::chmod(&path, created.unwrap_or(mode));
         first.unless(changed, Attribute::Mode);
         rustix::fs::utimensat(CWD, &path, &times(stat), AtFlags::empty())
     };

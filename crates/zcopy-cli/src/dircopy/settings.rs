@@ -8,13 +8,16 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
+use rustix::fs::Mode;
+
 use super::args::Args;
+use super::attributes::{Permissions, Preserve};
 use super::batches;
 use super::hashing::{self, Queue};
 use super::interrupt::Interrupt;
 use super::place::Durability;
 use super::policy::Policy;
-use super::tree::{self, Exclude};
+use super::tree::{self, DirectoryAttributes, Exclude, GivenTo};
 use crate::digest::{Algorithm, Way};
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 use crate::quote::argument;
@@ -52,6 +55,8 @@ pub(super) struct Settings {
     pub(super) verifies: bool,
     pub(super) verifies_existing: bool,
     pub(super) durability: Durability,
+    /// Which attributes copies take from their originals.
+    pub(super) preserve: Preserve,
     pub(super) follows_symlinks: bool,
     pub(super) one_file_system: bool,
     pub(super) exclude: Exclude,
@@ -83,7 +88,7 @@ impl Settings {
     /// # Errors
     ///
     /// What is wrong with it, in words.
-    pub(super) fn of(args: &Args) -> Result<Self, String> {
+    pub(super) fn of(args: &Args, umask: Mode) -> Result<Self, String> {
         if args.is_about_check() {
             return Err(
                 "--hash-file, --no-convert-paths, --silent, --no-summary, --strict and --verbose go with --check"
@@ -121,6 +126,16 @@ impl Settings {
                 Durability::Synced
             } else {
                 Durability::Cached
+            },
+            preserve: Preserve {
+                owner: !args.no_owner,
+                permissions: if args.no_perms {
+                    Permissions::Created { umask }
+                } else {
+                    Permissions::Original
+                },
+                xattrs: !args.no_xattrs,
+                acls: !args.no_acls,
             },
             follows_symlinks: args.dereference,
             one_file_system: args.one_file_system,
@@ -195,6 +210,17 @@ impl Settings {
             self.n_cores
         } else {
             0
+        }
+    }
+
+    /// Which attributes the directories of the destination get.
+    pub(super) fn directory_attributes(&self) -> DirectoryAttributes {
+        DirectoryAttributes {
+            preserve: self.preserve,
+            given_to: match self.policy {
+                Policy::Never => GivenTo::New,
+                Policy::Default | Policy::Always | Policy::Update => GivenTo::All,
+            },
         }
     }
 

@@ -22,7 +22,7 @@ use crate::sys;
 pub use directory::Directory;
 pub use entry::Entry;
 pub use exclude::{Exclude, PatternError};
-pub use options::Options;
+pub use options::{DirectoryAttributes, GivenTo, Options};
 pub use trouble::{Cause, Trouble};
 pub use walk::Walk;
 
@@ -80,6 +80,19 @@ impl Root {
     ///
     /// As [`containment::check`], and what `open(2)` and `mkdir(2)` say; `ENOTDIR` for a source that is no directory.
     pub fn open(source: &Path, destination: &Path) -> Result<Self, Trouble> {
+        Self::open_with(source, destination, DirectoryAttributes::default())
+    }
+
+    /// The same, where directories get not all attributes, or not all directories.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn open_with(
+        source: &Path,
+        destination: &Path,
+        attributes: DirectoryAttributes,
+    ) -> Result<Self, Trouble> {
         sys::allow_descriptors();
         let followed = DIRECTORY - OFlags::NOFOLLOW;
         let opened = rustix::fs::open(source, followed, Mode::empty())
@@ -91,8 +104,8 @@ impl Root {
         let made = destination::make_root(destination).map_err(refused)?;
         // Somebody may have been at work in between.
         containment::check_open(&stat, made.directory.as_fd()).map_err(refused)?;
-        let directory =
-            Directory::root((opened, stat), made).map_err(|errno| refused(errno.into()))?;
+        let directory = Directory::root((opened, stat), made, attributes)
+            .map_err(|errno| refused(errno.into()))?;
         let directory = Arc::new(directory);
         Ok(Self { directory })
     }

@@ -20,6 +20,7 @@ mod many;
 mod names;
 mod nobody;
 mod policy;
+mod preserve;
 mod progress;
 mod sharing;
 mod sums;

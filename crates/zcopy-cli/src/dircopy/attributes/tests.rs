@@ -8,6 +8,17 @@ use super::*;
 use crate::dircopy::ground::{Mounted, NOBODY, as_nobody, mode, open, scratch, stat};
 use crate::skip::is_root;
 
+/// Preserves everything, so that nothing depends on what the copy replaces.
+fn apply(source: impl AsFd, destination: impl AsFd, stat: &Stat) -> Result<(), Error> {
+    let replaces = Replaces::Mode(Mode::empty());
+    super::apply(source, destination, stat, Preserve::ALL, replaces)
+}
+
+fn apply_named(source: Named<'_>, destination: Named<'_>, stat: &Stat) -> Result<(), Error> {
+    let replaces = Replaces::Mode(Mode::empty());
+    super::apply_named(source, destination, stat, Preserve::ALL, replaces)
+}
+
 /// Times that differ in every part from those of anything made just now.
 const TIMES: Timestamps = Timestamps {
     last_access: Timespec {

@@ -3,13 +3,17 @@
 use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
 
-use rustix::fs::XattrFlags;
+use rustix::fs::{Mode, XattrFlags};
 use rustix::io::Errno;
 
-use super::{Attribute, Error, First, Owner};
+use super::access_list::AccessList;
+use super::{Attribute, Error, First, Owner, Preserve};
 
 /// The most that the kernel gives of a value, and as a rule of a list: `XATTR_SIZE_MAX` and `XATTR_LIST_MAX`.
 const MOST: usize = 64 << 10;
+
+/// What others than owner, group and all may do with a file.
+const ACCESS_LIST: &CStr = c"system.posix_acl_access";
 
 /// What is made in a directory that has this list gets one from it.
 const DEFAULT_LIST: &CStr = c"system.posix_acl_default";
@@ -65,7 +69,7 @@ impl Target<'_> {
 
 /// Who may use attributes of a name, and what they mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Space {
+pub(super) enum Space {
     /// `user.*`: people's own.
     User,
     /// `trusted.*`: root's own.
@@ -128,12 +132,33 @@ pub(super) fn has_default_list(directory: &Target<'_>) -> bool {
     }
 }
 
-/// Has the destination have the attributes that the source has. Tells whether there were any, on either side.
+/// The permissions that the default access list of a directory leaves to what is made there, if it has one.
+pub(super) fn default_mode(directory: &Target<'_>) -> Option<Mode> {
+    let list = grown(|value| directory.get(DEFAULT_LIST, value)).ok()?;
+    AccessList::parse(&list).map(AccessList::mode)
+}
+
+/// The permissions that a file with this mode leaves to its owner, its group and others. The group bits of a file with an access list stand
+/// for all whom that names.
+pub(super) fn mode_without_list(file: &Target<'_>, mode: Mode) -> Mode {
+    let list = grown(|value| file.get(ACCESS_LIST, value)).ok();
+    match list.and_then(|list| AccessList::parse(&list)) {
+        Some(list) => (mode - (Mode::RWXU | Mode::RWXG | Mode::RWXO)) | list.mode_without_list(),
+        None => mode,
+    }
+}
+
+/// Copies those extended attributes of the source that are preserved, and removes others of their kind. Tells whether there were any, on either
+/// side.
 pub(super) fn mirror(
     source: &Target<'_>,
     (destination, present): (&Target<'_>, Present),
     owner: Owner,
+    preserve: Preserve,
 ) -> Result<Found, Error> {
+    if !preserve.has_any() {
+        return Ok(Found::None);
+    }
     let listing = |errno| Error::new(Attribute::Xattrs, errno);
     let wanted = source.names().map_err(listing)?;
     let present = match present {
@@ -156,7 +181,11 @@ pub(super) fn mirror(
     for name in each(&present) {
         let space = Space::of(name);
         let is_known = knows_all || space == Space::AccessList;
-        if is_known && space.is_mirrored() && !each(&wanted).any(|wanted| wanted == name) {
+        if is_known
+            && preserve.has(space)
+            && space.is_mirrored()
+            && !each(&wanted).any(|wanted| wanted == name)
+        {
             match destination.remove(name) {
                 // It has gone since it was listed.
                 Err(Errno::NODATA) => {}
@@ -171,7 +200,8 @@ pub(super) fn mirror(
         !lists.contains(&Space::of(name))
     };
     let others = each(&wanted).filter(is_other);
-    for name in others.chain(each(&wanted).filter(is_list)) {
+    let in_order = others.chain(each(&wanted).filter(is_list));
+    for name in in_order.filter(|name| preserve.has(Space::of(name))) {
         if Space::of(name) == Space::Capability && owner == Owner::Lost {
             continue;
         }

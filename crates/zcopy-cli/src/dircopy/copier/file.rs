@@ -6,12 +6,12 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
-use rustix::fs::{Advice, Mode, Stat};
+use rustix::fs::{Advice, FileType, Mode, Stat};
 use zcopy::{Ended, Reflink, Report, Side, Transfer};
 
 use super::{Copied, Copier, Proof, Read, Settled};
 use crate::digest::Digest;
-use crate::dircopy::attributes::{self, Named};
+use crate::dircopy::attributes::{self, Named, Permissions, Replaces};
 use crate::dircopy::containment::identity;
 use crate::dircopy::counts::Count;
 use crate::dircopy::hashing::Contents;
@@ -51,13 +51,22 @@ pub(super) struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     /// Begins a copy.
-    fn begin(entry: &Entry, replace: Replace, passed: Option<&'a Count>) -> anyhow::Result<Self> {
+    fn begin(
+        entry: &Entry,
+        replace: Replace,
+        permissions: Permissions,
+        passed: Option<&'a Count>,
+    ) -> anyhow::Result<Self> {
         let (source, stat) = entry.open().context("cannot open")?;
         if identity(&stat) != identity(entry.stat()) {
             bail!("it was replaced before it could be copied");
         }
         // Its owner has to be able to write, or he could not give it attributes.
-        let mode = Mode::from_raw_mode(stat.st_mode & 0o777) | Mode::RUSR | Mode::WUSR;
+        let private = Mode::RUSR | Mode::WUSR;
+        let mode = match permissions {
+            Permissions::Original => Mode::from_raw_mode(stat.st_mode & 0o777) | private,
+            Permissions::Created { .. } => private,
+        };
         let place = Place::with_mode(Arc::clone(entry.directory().destination()), mode)
             .context("cannot create its copy")?;
         Ok(Self {
@@ -91,7 +100,8 @@ impl<'a> Copier<'a> {
         replace: Replace,
         passed: Option<&'a Count>,
     ) -> anyhow::Result<Copied<'a>> {
-        let mut draft = Draft::begin(entry, replace, passed)?;
+        let permissions = self.settings.preserve.permissions;
+        let mut draft = Draft::begin(entry, replace, permissions, passed)?;
         let wants_digest = self.settings.wants_digests();
         if !self.share(entry, &mut draft)? {
             let contents = self.write(entry, &mut draft, wants_digest)?;
@@ -164,10 +174,11 @@ impl<'a> Copier<'a> {
         if self.settings.verifies {
             self.verify(&place, size(&stat), digest)?;
         }
+        let (preserve, replaces) = (self.settings.preserve, self.replaces(entry, replace)?);
         let applied = if entry.directory().hands_down() {
-            attributes::apply(&source, &place, &stat)
+            attributes::apply(&source, &place, &stat, preserve, replaces)
         } else {
-            attributes::apply_to_new(&source, &place, &stat)
+            attributes::apply_to_new(&source, &place, &stat, preserve, replaces)
         };
         if let Err(error) = applied {
             self.face.complain(&entry.path(), &anyhow!(error));
@@ -238,6 +249,25 @@ impl<'a> Copier<'a> {
             proof: Proof::Written,
             copy,
             is_copy: true,
+        })
+    }
+
+    /// What a copy takes the place of, if its mode depends on that.
+    fn replaces<'e>(&self, entry: &'e Entry, replace: Replace) -> anyhow::Result<Replaces<'e>> {
+        let existing = match (self.settings.preserve.permissions, replace) {
+            (Permissions::Created { .. }, Replace::Yes) => entry.existing(),
+            _ => Ok(None),
+        };
+        let existing = existing.context("cannot stat its copy")?;
+        let is_file = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        Ok(match existing.filter(is_file) {
+            Some(stat) => {
+                let mode = attributes::mode_to_hand_on(entry.destination(), &stat);
+                Replaces::Mode(mode.context("cannot examine its copy")?)
+            }
+            None => Replaces::Nothing {
+                directory: entry.destination().directory,
+            },
         })
     }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 
 use anyhow::{Context as _, anyhow, bail};
-use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, Stat};
 
 use super::{Copier, Settled};
 use crate::dircopy::attributes::Named;
@@ -45,7 +45,7 @@ impl Copier<'_> {
                 self.journaling
                     .add([(path.as_os_str().as_bytes(), cleared)]);
             }
-            self.place(entry, Replace::what_is_there(existing.is_some()))?;
+            self.place(entry, existing.as_ref())?;
         }
         self.counts.others.add(1);
         let is_copy = !is_left || existing.is_some_and(|existing| is_alike(entry, &existing));
@@ -58,7 +58,8 @@ impl Copier<'_> {
     }
 
     /// Makes its copy, unless another run has just done so.
-    fn place(&self, entry: &Entry, replace: Replace) -> anyhow::Result<()> {
+    fn place(&self, entry: &Entry, existing: Option<&Stat>) -> anyhow::Result<()> {
+        let replace = Replace::what_is_there(existing.is_some());
         let (source, destination) = (entry.source(), entry.destination());
         let (stat, durability) = (entry.stat(), self.settings.durability);
         match entry.kind() {
@@ -66,7 +67,13 @@ impl Copier<'_> {
             FileType::Unknown => bail!("it is of an unknown kind"),
             _ => {}
         }
+        let is_alike_kind =
+            |existing: &&Stat| FileType::from_raw_mode(existing.st_mode) == entry.kind();
+        let replaced_mode = existing
+            .filter(is_alike_kind)
+            .map(|existing| Mode::from_raw_mode(existing.st_mode & 0o777));
         let other = SpecialFile::read(source, stat).context("cannot read")?;
+        let other = other.preserve(self.settings.preserve, replaced_mode);
         let placed = place_other(&other, destination, replace, durability);
         if let Err(error) = &placed
             && error.kind() == io::ErrorKind::AlreadyExists

@@ -2,12 +2,13 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
+use std::os::fd::BorrowedFd;
 
 use rustix::fs::{AtFlags, FileType, Mode, Stat};
 use rustix::io::Errno;
 
 use super::{Durability, Replace, hidden, sync};
-use crate::dircopy::attributes::{self, Named};
+use crate::dircopy::attributes::{self, Named, Preserve, Replaces};
 
 /// Something that has got its name.
 #[derive(Debug)]
@@ -24,6 +25,9 @@ pub struct SpecialFile<'a> {
     stat: &'a Stat,
     /// The target of a symbolic link. Empty for all others.
     target: CString,
+    preserve: Preserve,
+    /// The mode of what its copy replaces.
+    replaced_mode: Option<Mode>,
 }
 
 impl<'a> SpecialFile<'a> {
@@ -41,7 +45,24 @@ impl<'a> SpecialFile<'a> {
             named,
             stat,
             target,
+            preserve: Preserve::ALL,
+            replaced_mode: None,
         })
+    }
+
+    /// Which attributes its copy has of it, and the mode of what the copy replaces, if that is of the same kind.
+    #[must_use]
+    pub fn preserve(mut self, preserve: Preserve, replaced_mode: Option<Mode>) -> Self {
+        self.preserve = preserve;
+        self.replaced_mode = replaced_mode;
+        self
+    }
+
+    fn replaces<'b>(&self, directory: BorrowedFd<'b>) -> Replaces<'b> {
+        match self.replaced_mode {
+            Some(mode) => Replaces::Mode(mode),
+            None => Replaces::Nothing { directory },
+        }
     }
 }
 
@@ -77,7 +98,9 @@ pub fn place_other(
             directory,
             name: hidden,
         };
-        Ok(attributes::apply_named(source.named, copy, stat))
+        let replaces = source.replaces(directory);
+        let applied = attributes::apply_named(source.named, copy, stat, source.preserve, replaces);
+        Ok(applied)
     })?;
     sync(directory, durability)?;
     Ok(Placed { attributes })

@@ -19,8 +19,28 @@ const PRIVATE: Mode = Mode::RWXU;
 #[derive(Debug)]
 pub(super) struct Made {
     pub(super) directory: OwnedFd,
-    /// Whether it did not exist before.
-    pub(super) is_new: bool,
+    /// The mode that it had before. None if it did not exist.
+    pub(super) former_mode: Option<Mode>,
+}
+
+impl Made {
+    /// Opens a directory that exists or has just been created, and has its owner be allowed to fill it.
+    fn prepare(directory: OwnedFd, is_new: bool, before: Option<Mode>) -> Result<Self, Errno> {
+        let found = prepare(&directory, is_new)?;
+        let former_mode = (!is_new).then(|| before.unwrap_or(found));
+        Ok(Self {
+            directory,
+            former_mode,
+        })
+    }
+
+    /// Gives a directory that nothing comes to the mode that it had before.
+    pub(super) fn restore_mode(&self) -> Result<(), Errno> {
+        match self.former_mode {
+            Some(mode) => restore_mode(self.directory.as_fd(), mode),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Opens the root of the destination, and makes it if need be, with all directories above it.
@@ -31,15 +51,17 @@ pub(super) fn make_root(path: &Path) -> io::Result<Made> {
         Err(errno) => return Err(errno.into()),
     };
     let open = || rustix::fs::open(path, DIRECTORY - OFlags::NOFOLLOW, Mode::empty());
+    let mut before = None;
     let directory = match open() {
         Err(Errno::ACCESS) => {
-            rustix::fs::chmod(path, opened_up(&rustix::fs::stat(path)?))?;
+            let mode = permissions(&rustix::fs::stat(path)?);
+            rustix::fs::chmod(path, mode | PRIVATE)?;
+            before = Some(mode);
             open()?
         }
         opened => opened?,
     };
-    prepare(&directory, is_new)?;
-    Ok(Made { directory, is_new })
+    Ok(Made::prepare(directory, is_new, before)?)
 }
 
 /// Makes the root and all directories above it, unless somebody else has just done so.
@@ -61,31 +83,44 @@ pub(super) fn make(parent: BorrowedFd<'_>, name: &CStr) -> Result<Made, Errno> {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(errno) => return Err(errno),
     }
+    let mut before = None;
     let directory = match reopen(parent, name) {
         Err(Errno::ACCESS) => {
             let directory = parent;
             let (held, path) = hold(Named { directory, name })?;
+            let mode = permissions(&rustix::fs::fstat(&held)?);
             // A symbolic link has no mode, so that this one would be refused.
-            rustix::fs::chmod(path, opened_up(&rustix::fs::fstat(&held)?))?;
+            rustix::fs::chmod(path, mode | PRIVATE)?;
+            before = Some(mode);
             reopen(parent, name)?
         }
         opened => opened?,
     };
-    let is_new = created.is_ok();
-    prepare(&directory, is_new)?;
-    Ok(Made { directory, is_new })
+    Made::prepare(directory, created.is_ok(), before)
 }
 
-/// The mode of a directory that is a copy of one that may not be read or written, so that its owner may.
-fn opened_up(stat: &Stat) -> Mode {
-    Mode::from_raw_mode(stat.st_mode & 0o7777) | PRIVATE
+fn permissions(stat: &Stat) -> Mode {
+    Mode::from_raw_mode(stat.st_mode & 0o7777)
 }
 
-/// Has its owner be allowed to fill it, and removes what killed runs have left there, unless it has just been created.
-fn prepare(directory: &OwnedFd, is_new: bool) -> Result<(), Errno> {
-    let stat = rustix::fs::fstat(directory)?;
-    if !Mode::from_raw_mode(stat.st_mode).contains(PRIVATE) {
-        match rustix::fs::fchmod(directory, opened_up(&stat)) {
+/// Gives a directory that its owner was allowed to fill the mode that it had before.
+pub(super) fn restore_mode(directory: BorrowedFd<'_>, former_mode: Mode) -> Result<(), Errno> {
+    if former_mode.contains(PRIVATE) {
+        return Ok(());
+    }
+    match rustix::fs::fchmod(directory, former_mode) {
+        // Then it had it all the time.
+        Err(Errno::PERM) => Ok(()),
+        changed => changed,
+    }
+}
+
+/// Has its owner be allowed to fill it, and removes what killed runs have left there, unless it has just been created. Returns the mode that
+/// it had.
+fn prepare(directory: &OwnedFd, is_new: bool) -> Result<Mode, Errno> {
+    let mode = permissions(&rustix::fs::fstat(directory)?);
+    if !mode.contains(PRIVATE) {
+        match rustix::fs::fchmod(directory, mode | PRIVATE) {
             // Somebody else's may be open to all the same.
             Ok(()) | Err(Errno::PERM) => {}
             Err(errno) => return Err(errno),
@@ -95,5 +130,5 @@ fn prepare(directory: &OwnedFd, is_new: bool) -> Result<(), Errno> {
         // What cannot be read can still be filled.
         let _ = hidden::sweep(directory.as_fd());
     }
-    Ok(())
+    Ok(mode)
 }

@@ -7,13 +7,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustix::fs::Stat;
+use rustix::fs::{Mode, Stat};
 use rustix::io::Errno;
 
-use super::destination::Made;
+use super::destination::{self, Made};
+use super::options::{DirectoryAttributes, GivenTo};
 use super::trail::Trail;
 use super::trouble::{Cause, Trouble};
-use crate::dircopy::attributes;
+use crate::dircopy::attributes::{self, Replaces};
 use crate::dircopy::containment::{Identity, identity};
 
 /// A directory of the source, and its copy.
@@ -25,7 +26,9 @@ pub struct Directory {
     stat: Stat,
     /// Which directory the copy is.
     copy: Identity,
-    is_new: bool,
+    /// The mode that the copy had before the run. None if it did not exist.
+    former_mode: Option<Mode>,
+    attributes: DirectoryAttributes,
     /// Whether files made in the copy get an access list from it.
     hands_down: bool,
     /// How many have not said yet that they are done: entries, and whoever still looks for some.
@@ -33,8 +36,12 @@ pub struct Directory {
 }
 
 impl Directory {
-    pub(super) fn root(source: (OwnedFd, Stat), destination: Made) -> Result<Self, Errno> {
-        Self::new(Trail::default(), source, destination)
+    pub(super) fn root(
+        source: (OwnedFd, Stat),
+        destination: Made,
+        attributes: DirectoryAttributes,
+    ) -> Result<Self, Errno> {
+        Self::new(Trail::default(), source, destination, attributes)
     }
 
     pub(super) fn below(
@@ -43,7 +50,8 @@ impl Directory {
         source: (OwnedFd, Stat),
         destination: Made,
     ) -> Result<Self, Errno> {
-        Self::new(Trail::below(&parent.trail, name), source, destination)
+        let trail = Trail::below(&parent.trail, name);
+        Self::new(trail, source, destination, parent.attributes)
     }
 
     fn new(
@@ -51,8 +59,9 @@ impl Directory {
         (source, stat): (OwnedFd, Stat),
         Made {
             directory: destination,
-            is_new,
+            former_mode,
         }: Made,
+        attributes: DirectoryAttributes,
     ) -> Result<Self, Errno> {
         let copy = identity(&rustix::fs::fstat(&destination)?);
         Ok(Self {
@@ -62,7 +71,8 @@ impl Directory {
             trail: Arc::new(trail),
             stat,
             copy,
-            is_new,
+            former_mode,
+            attributes,
             users: AtomicUsize::new(1),
         })
     }
@@ -91,7 +101,7 @@ impl Directory {
 
     /// Whether the copy was made by the walk, so that nothing was in it.
     pub(super) fn is_new(&self) -> bool {
-        self.is_new
+        self.former_mode.is_none()
     }
 
     /// The device that the copy is on.
@@ -129,12 +139,25 @@ impl Directory {
         self.users.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One less. The last one gives the copy its attributes, when all that the others did is done.
+    /// One less. The last one gives the copy its attributes, or those back that it had, when all that the others did is done.
     pub(super) fn release(&self) -> Result<(), Trouble> {
         if self.users.fetch_sub(1, Ordering::AcqRel) > 1 {
             return Ok(());
         }
-        attributes::apply(&self.source, &self.destination, &self.stat)
+        let directory = self.destination.as_fd();
+        let DirectoryAttributes { preserve, given_to } = self.attributes;
+        let replaces = match (self.former_mode, given_to) {
+            (None, _) => Replaces::Nothing { directory },
+            (Some(mode), GivenTo::All) => Replaces::Mode(mode),
+            (Some(mode), GivenTo::New) => {
+                let dated = attributes::apply_times(directory, &self.stat)
+                    .map_err(|error| Trouble::new(self.path(), Cause::Attributes(error)));
+                return destination::restore_mode(directory, mode)
+                    .map_err(|errno| Trouble::new(self.path(), Cause::Mode(errno.into())))
+                    .and(dated);
+            }
+        };
+        attributes::apply(&self.source, directory, &self.stat, preserve, replaces)
             .map_err(|error| Trouble::new(self.path(), Cause::Attributes(error)))
     }
 }

@@ -4,6 +4,34 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::exclude::Exclude;
+use crate::dircopy::attributes::Preserve;
+
+/// Which attributes the directories of the destination get when they have been filled. By default all that their originals have.
+#[derive(Clone, Copy, Debug)]
+pub struct DirectoryAttributes {
+    /// Those that are preserved.
+    pub preserve: Preserve,
+    /// Which directories get them.
+    pub given_to: GivenTo,
+}
+
+/// Which directories get the attributes of their originals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GivenTo {
+    /// Every one.
+    All,
+    /// Those that the walk creates. The others keep their owner, mode, extended attributes and access lists, and get the times.
+    New,
+}
+
+impl Default for DirectoryAttributes {
+    fn default() -> Self {
+        Self {
+            preserve: Preserve::ALL,
+            given_to: GivenTo::All,
+        }
+    }
+}
 
 /// What a [walk](super::Walk) can be told. By default everything is copied as it is.
 #[derive(Clone, Debug, Default)]

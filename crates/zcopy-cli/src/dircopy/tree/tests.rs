@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Timespec, Timestamps};
 use tempfile::TempDir;
 
 use super::*;
-use crate::dircopy::attributes;
+use crate::dircopy::attributes::{self, Preserve, Replaces};
 use crate::dircopy::ground::{Covered, as_nobody, mode, names, open, scratch, stat};
 use crate::dircopy::place::{Durability, Place, Replace, SpecialFile, place_other};
 use crate::skip::is_root;
@@ -127,7 +127,9 @@ fn copy_entry(entry: &Entry) -> io::Result<()> {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         place.file().write_all(&bytes)?;
-        attributes::apply(&file, &place, &stat).map_err(io::Error::other)?;
+        let replaces = Replaces::Mode(Mode::empty());
+        attributes::apply(&file, &place, &stat, Preserve::ALL, replaces)
+            .map_err(io::Error::other)?;
         place.commit(entry.name(), replace, durability)?;
     } else {
         let other = SpecialFile::read(from, entry.stat())?;

@@ -41,6 +41,9 @@ pub enum Cause {
     /// A directory of the destination that is one of those that are copied. What would go there is left out.
     #[error("cannot copy into the source")]
     IntoSource,
+    /// A directory in the destination that had to be opened up to be filled, and stays so.
+    #[error("cannot give the destination directory back the mode that it had")]
+    Mode(#[source] io::Error),
     /// An attribute of a directory.
     #[error(transparent)]
     Attributes(attributes::Error),

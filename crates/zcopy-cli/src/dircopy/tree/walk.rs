@@ -127,6 +127,8 @@ impl<R: FnMut(Trouble)> Walk<R> {
         let copy = rustix::fs::fstat(&made.directory).map_err(unusable)?;
         // A destination that the source is in may lead there again by the same names.
         if above().any(|directory| directory.is_source(identity(&copy))) {
+            // It is reported already.
+            let _ = made.restore_mode();
             return Err(Cause::IntoSource);
         }
         Directory::below(parent, name, (source, stat), made).map_err(unusable)

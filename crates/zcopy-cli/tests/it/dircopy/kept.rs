@@ -11,11 +11,11 @@ use crate::mounts::Fs;
 use crate::skip::{is_root, skip};
 use disk::seen_by_others;
 
-fn chmod(path: &Path, mode: u32) {
+pub(super) fn chmod(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-fn set_xattr(path: &Path, name: &str, value: &[u8]) {
+pub(super) fn set_xattr(path: &Path, name: &str, value: &[u8]) {
     rustix::fs::lsetxattr(path, name, value, XattrFlags::empty()).unwrap();
 }
 
@@ -178,7 +178,7 @@ fn attributes_of_links_are_kept() {
 }
 
 /// The list of a file that user 1234 may read and the group may not, as the kernel takes it.
-fn access_list(tag_user_permissions: u16) -> Vec<u8> {
+pub(super) fn access_list(tag_user_permissions: u16) -> Vec<u8> {
     let nobody = u32::MAX;
     let entries: [(u16, u16, u32); 5] = [
         (0x01, 6, nobody),
