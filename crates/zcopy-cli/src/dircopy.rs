@@ -37,6 +37,7 @@ use counts::Counts;
 use end::End;
 use face::{Face, Manner};
 use gate::Gate;
+use granularity::Granularities;
 use hashing::Hashers;
 use interrupt::{Interrupt, Interrupted};
 use journaling::Journaling;
@@ -76,6 +77,7 @@ mod batches;
 mod budget;
 mod copier;
 mod gate;
+mod granularity;
 mod hashing;
 mod interrupt;
 mod journaling;
@@ -85,6 +87,7 @@ mod lookup;
 mod reading;
 mod run_lock;
 mod sharing;
+mod time;
 mod written_back;
 
 mod counts;
@@ -323,6 +326,7 @@ fn copy_entries(
     ledger: &mut Ledger<'_>,
 ) {
     let sharing = Sharing::default();
+    let granularities = Granularities::default();
     let budget = Budget::of_process();
     let destination = root.directory().destination();
     let crowd = settings.crowd_into(destination);
@@ -347,6 +351,7 @@ fn copy_entries(
             face,
             counts,
             sharing: &sharing,
+            granularities: &granularities,
             gate: &gate,
             reader: Reader {
                 tap: hashers.tap(),

@@ -11,6 +11,7 @@ use super::containment::{Identity, identity};
 use super::counts::Counts;
 use super::face::Face;
 use super::gate::Gate;
+use super::granularity::Granularities;
 use super::interrupt::Interrupt;
 use super::journaling::Journaling;
 use super::links::Role;
@@ -120,6 +121,8 @@ pub(super) struct Copier<'a> {
     pub(super) face: &'a Face<'a>,
     pub(super) counts: &'a Counts,
     pub(super) sharing: &'a Sharing,
+    /// How the file systems of the destination keep times.
+    pub(super) granularities: &'a Granularities,
     /// Through which go those who make short files.
     pub(super) gate: &'a Gate,
     pub(super) reader: Reader<'a>,
@@ -426,10 +429,12 @@ impl<'a> Copier<'a> {
         if known.is_accepted && is_file {
             return self.leave(entry, &existing, known).map(Copied::over);
         }
-        match decide(self.settings.policy, entry.stat(), &existing) {
+        let decision = self.decide(self.settings.policy, entry, &existing);
+        let is_in_doubt = decision == Decision::CompareInDoubt;
+        match decision {
             Decision::Copy => self.copy(entry, Replace::Yes, bytes),
             Decision::Skip => self.leave(entry, &existing, known).map(Copied::over),
-            Decision::Compare => {
+            Decision::Compare | Decision::CompareInDoubt => {
                 let found = self
                     .reader
                     .digest_of_copy(entry, bytes, &known.expected())?;
@@ -439,7 +444,7 @@ impl<'a> Copier<'a> {
                 if found.digest == original {
                     let line = self.compare_with_record(found, known)?;
                     Ok(Copied::over(self.left(line, &existing, known, true)))
-                } else if !is_as_recorded {
+                } else if !(is_as_recorded || is_in_doubt && found.is_as_recorded) {
                     bail!(
                         "it differs from the digest that its copy was recorded with, so that it cannot repair the copy"
                     );
@@ -449,6 +454,13 @@ impl<'a> Copier<'a> {
                 }
             }
         }
+    }
+
+    /// What to do about a regular file, where the destination has this.
+    fn decide(&self, policy: Policy, entry: &Entry, existing: &Stat) -> Decision {
+        decide(policy, entry.stat(), existing, |time| {
+            self.granularities.kept(entry.directory(), time)
+        })
     }
 
     /// Leaves what bears the name in the destination, read or not.
@@ -461,8 +473,9 @@ impl<'a> Copier<'a> {
             self.counts.others.add(1);
             return Ok(Settled::default());
         }
-        // What has the same length and time is taken for its copy.
-        let is_same = decide(Policy::Update, entry.stat(), existing) == Decision::Compare;
+        // What has the same length and time is taken for its copy. That matters only to further names.
+        let is_same = entry.stat().st_nlink > 1
+            && self.decide(Policy::Update, entry, existing) == Decision::Compare;
         let bytes = &self.counts.bytes;
         let Settings {
             lists_skipped,

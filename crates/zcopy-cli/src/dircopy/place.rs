@@ -124,6 +124,11 @@ impl<D: AsFd> Place<D> {
         &self.file
     }
 
+    /// Whether it has not even a hidden name.
+    pub(super) fn is_nameless(&self) -> bool {
+        self.spot.hidden.is_none()
+    }
+
     /// Has the kernel say what went wrong with the writes so far, if it keeps that for `close(2)`, as over a network it does.
     ///
     /// # Errors

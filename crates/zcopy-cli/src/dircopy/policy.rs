@@ -1,6 +1,12 @@
 //! Which files are copied (pure).
 
+use std::cmp::Ordering;
+
 use rustix::fs::{FileType, Stat};
+
+use super::time::LAST_OF_32_BITS;
+
+pub use super::time::Time;
 
 /// What becomes of files that the destination has already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,15 +31,31 @@ pub enum Decision {
     Skip,
     /// Both are read, and it is copied if they differ.
     Compare,
+    /// The same, where it is not known whether the source is newer.
+    CompareInDoubt,
+}
+
+/// What a file system makes of a time that is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// It keeps this one.
+    As(Time),
+    /// It could not be asked.
+    Unknown,
 }
 
 /// What to do about a regular file of the source, of which this is known, where the destination has that.
 ///
-/// Times are compared in nanoseconds. If those of the destination end in zeros, its file system may not keep more, and
-/// the source's is rounded down as it would have been there; or else the file would be older than its source again after
-/// every copy, and be copied for ever. The same holds of a time at the end of 32 bits.
+/// Times are compared in nanoseconds. Many file systems round them down, so that every copy is older than its source. A copy that is older by
+/// less than its file system may round, as far as the zeros tell that its time ends in, is in doubt: then `kept` is asked what that file system
+/// makes of the source's time. If that is not known either, the contents decide.
 #[must_use]
-pub fn decide(policy: Policy, source: &Stat, destination: &Stat) -> Decision {
+pub fn decide(
+    policy: Policy,
+    source: &Stat,
+    destination: &Stat,
+    kept: impl FnOnce(Time) -> Kept,
+) -> Decision {
     match policy {
         Policy::Never => return Decision::Skip,
         Policy::Always => return Decision::Copy,
@@ -43,12 +65,12 @@ pub fn decide(policy: Policy, source: &Stat, destination: &Stat) -> Decision {
     if !is_file || source.st_size != destination.st_size {
         return Decision::Copy;
     }
-    let kept = Time::modified(destination);
-    let wanted = Time::modified(source).as_kept_by(kept);
-    match (kept.cmp(&wanted), policy) {
-        (std::cmp::Ordering::Less, _) => Decision::Copy,
-        (std::cmp::Ordering::Equal, Policy::Update) => Decision::Compare,
-        _ => Decision::Skip,
+    let age = age(Time::modified(source), Time::modified(destination), kept);
+    match (age, policy) {
+        (Age::Older, _) => Decision::Copy,
+        (Age::Same, Policy::Update) => Decision::Compare,
+        (Age::Unknown, _) => Decision::CompareInDoubt,
+        (Age::Same | Age::Newer, _) => Decision::Skip,
     }
 }
 
@@ -57,73 +79,44 @@ pub fn decide(policy: Policy, source: &Stat, destination: &Stat) -> Decision {
 #[must_use]
 pub fn keeps_its_own(policy: Policy, source: &Stat, existing: &Stat) -> bool {
     let is_newer = Time::modified(existing) > Time::modified(source);
-    policy == Policy::Never || decide(policy, source, existing) == Decision::Skip && is_newer
+    // Of what is newer the granularity does not matter.
+    let decide = || decide(policy, source, existing, |_| Kept::Unknown);
+    policy == Policy::Never || is_newer && decide() == Decision::Skip
 }
 
-/// A time, in seconds and nanoseconds since 1970.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Time {
-    seconds: i64,
-    nanoseconds: i64,
+/// How a file of the source and its copy compare by their times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Age {
+    /// The copy is older.
+    Older,
+    /// The copy has the source's time, as its file system keeps it.
+    Same,
+    /// The copy is newer.
+    Newer,
+    /// The copy is older by less than its file system may round.
+    Unknown,
 }
 
-/// The last second that a file system with 32 bits can tell: ext3, and XFS without `bigtime`.
-const LAST_OF_32_BITS: i64 = i32::MAX as i64;
-
-impl Time {
-    #[allow(clippy::unnecessary_cast, reason = "not on every processor")]
-    fn modified(stat: &Stat) -> Self {
-        Self {
-            seconds: stat.st_mtime as i64,
-            // Below 10⁹.
-            nanoseconds: i64::try_from(stat.st_mtime_nsec).unwrap_or(0),
-        }
+/// The age of a copy with this time.
+fn age(source: Time, existing: Time, kept: impl FnOnce(Time) -> Kept) -> Age {
+    let compare = |kept| match existing.cmp(&kept) {
+        Ordering::Less => Age::Older,
+        Ordering::Equal => Age::Same,
+        Ordering::Greater => Age::Newer,
+    };
+    if existing >= source {
+        return compare(source);
     }
-
-    /// This time as a file system would keep it that keeps the other.
-    fn as_kept_by(self, kept: Self) -> Self {
-        let Self {
-            seconds,
-            nanoseconds,
-        } = self;
-        let (seconds, nanoseconds) = match kept.grain() {
-            Grain::Seconds(grain) => (seconds - seconds.rem_euclid(grain), 0),
-            Grain::Nanoseconds(grain) => (seconds, nanoseconds - nanoseconds % grain),
-        };
-        let rounded = Self {
-            seconds,
-            nanoseconds,
-        };
-        match kept.seconds {
-            LAST_OF_32_BITS => rounded.min(kept),
-            _ => rounded,
-        }
+    let rounded = source.floor(existing.coarsest_granularity());
+    // Times beyond 32 bits end there on ext3, and begin anew on some servers.
+    if existing < rounded && !source.is_beyond_32_bits() {
+        return Age::Older;
     }
-
-    /// The coarsest steps of a file system that could keep this time.
-    fn grain(self) -> Grain {
-        match (self.seconds, self.nanoseconds) {
-            // FAT.
-            (seconds, 0) if seconds % 2 == 0 => Grain::Seconds(2),
-            // ext3, HFS+, many servers.
-            (_, 0) => Grain::Seconds(1),
-            // exFAT.
-            (_, n) if n % 10_000_000 == 0 => Grain::Nanoseconds(10_000_000),
-            // NFS servers.
-            (_, n) if n % 1_000_000 == 0 => Grain::Nanoseconds(1_000_000),
-            (_, n) if n % 1_000 == 0 => Grain::Nanoseconds(1_000),
-            // NTFS, SMB.
-            (_, n) if n % 100 == 0 => Grain::Nanoseconds(100),
-            _ => Grain::Nanoseconds(1),
-        }
+    match kept(source) {
+        Kept::As(kept) => compare(kept),
+        Kept::Unknown if existing < rounded && existing.seconds != LAST_OF_32_BITS => Age::Older,
+        Kept::Unknown => Age::Unknown,
     }
-}
-
-/// The steps of a file system's times.
-#[derive(Clone, Copy, Debug)]
-enum Grain {
-    Seconds(i64),
-    Nanoseconds(i64),
 }
 
 #[cfg(test)]

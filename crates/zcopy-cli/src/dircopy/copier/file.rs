@@ -292,8 +292,11 @@ impl<'a> Copier<'a> {
     ) -> anyhow::Result<Option<Settled>> {
         let Named { directory, name } = entry.destination();
         let (file, existing) = open_regular(directory, name).context("cannot open its copy")?;
-        if decide(Policy::Default, stat, &existing) != Decision::Skip {
-            return Ok(None);
+        let kept = |time| self.granularities.kept(entry.directory(), time);
+        match decide(Policy::Default, stat, &existing, kept) {
+            Decision::Skip => {}
+            Decision::CompareInDoubt if digest.is_some() => {}
+            _ => return Ok(None),
         }
         if let Some(digest) = digest {
             let read = self.reader.digest_of(&file, size(&existing), None);

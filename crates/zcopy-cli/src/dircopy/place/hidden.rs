@@ -17,6 +17,9 @@ use crate::dircopy::listing;
 /// What they all begin with.
 const PREFIX: &[u8] = b".zc-dircopy-";
 
+/// What a directory begins with on which times are tried.
+const TIME_PREFIX: &[u8] = b".zc-dircopy-time-";
+
 /// And how many letters and digits follow.
 const N_RANDOM: usize = 8;
 
@@ -98,20 +101,37 @@ pub(in crate::dircopy) fn remove(directory: BorrowedFd<'_>, hidden: &CStr) {
     let _ = rustix::fs::unlinkat(directory, hidden, AtFlags::empty());
 }
 
+/// Makes a directory that nobody else works in, on which times are tried, and says how it is called.
+pub(in crate::dircopy) fn make_directory(parent: BorrowedFd<'_>) -> Result<CString, Errno> {
+    let make = |name: &CStr| rustix::fs::mkdirat(parent, name, Mode::RWXU);
+    make_with_prefix(TIME_PREFIX, make).map(|((), name)| name)
+}
+
+/// Removes such a directory, unless it has entries.
+pub(in crate::dircopy) fn remove_directory(parent: BorrowedFd<'_>, hidden: &CStr) {
+    // As above.
+    let _ = rustix::fs::unlinkat(parent, hidden, AtFlags::REMOVEDIR);
+}
+
 /// Removes what killed runs have left behind in a directory.
 ///
 /// # Errors
 ///
 /// That of reading the directory. What cannot be removed stays.
 pub(crate) fn sweep(directory: BorrowedFd<'_>) -> Result<(), Errno> {
-    let mut stale = Vec::new();
+    let (mut stale, mut stale_directories) = (Vec::new(), Vec::new());
     let read = listing::each(directory, |name, kind| {
         if is_hidden(name.to_bytes()) && kind != FileType::Directory {
             stale.push(name.to_owned());
+        } else if has_prefix(TIME_PREFIX, name.to_bytes()) {
+            stale_directories.push(name.to_owned());
         }
     });
     for name in stale {
         sweep_name(directory, &name);
+    }
+    for name in stale_directories {
+        remove_directory(directory, &name);
     }
     read
 }
@@ -140,7 +160,12 @@ fn sweep_name(directory: BorrowedFd<'_>, name: &CStr) {
 
 /// Whether a file under construction may have this name.
 pub(in crate::dircopy) fn is_hidden(name: &[u8]) -> bool {
-    name.strip_prefix(PREFIX).is_some_and(|random| {
+    has_prefix(PREFIX, name)
+}
+
+/// Whether a name is this prefix and what [`random`] puts behind it.
+fn has_prefix(prefix: &[u8], name: &[u8]) -> bool {
+    name.strip_prefix(prefix).is_some_and(|random| {
         random.len() == N_RANDOM && random.iter().all(u8::is_ascii_alphanumeric)
     })
 }

@@ -1,0 +1,126 @@
+//! How coarsely the file systems of the destination keep times, found out by setting one.
+//!
+//! No system call tells. A file is created in the directory in question, its time set and read back, and the file removed; once for each
+//! file system, and only when the age of a copy depends on it.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{AtFlags, CWD, StatxFlags, Timestamps};
+use rustix::io::Errno;
+
+use super::attributes::{Named, hold};
+use super::place::{Place, hidden};
+use super::policy::Kept;
+use super::time::{Granularity, Time};
+use super::tree::Directory;
+
+/// A time that every file system can tell, and that each granularity rounds to another one.
+const PROBE: Time = Time {
+    seconds: 1_000_000_001,
+    nanoseconds: 123_456_789,
+};
+
+/// The granularities of file systems, by their devices. None if it could not be found out.
+#[derive(Debug, Default)]
+pub(super) struct Granularities {
+    known: Mutex<HashMap<u64, Option<Granularity>>>,
+}
+
+impl Granularities {
+    /// What the file system of a directory of the destination makes of a time.
+    pub(super) fn kept(&self, directory: &Directory, time: Time) -> Kept {
+        let place = directory.destination().as_fd();
+        if time.is_beyond_32_bits() {
+            // Here every file system has an end of its own.
+            return probe_file(place, time).map_or(Kept::Unknown, |(kept, _)| Kept::As(kept));
+        }
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let granularity = known
+            .entry(directory.destination_device())
+            .or_insert_with(|| probe(place));
+        match granularity {
+            Some(granularity) => Kept::As(time.floor(*granularity)),
+            None => Kept::Unknown,
+        }
+    }
+}
+
+/// Finds out the granularity of the file system of a directory.
+///
+/// # Kernel notes
+///
+/// A kernel that caches the times of regular files may round them only when the file leaves the cache: FUSE with `FUSE_WRITEBACK_CACHE`
+/// (`trust_local_cmtime` in `fs/fuse/dir.c`) and NFS 4.2 with delegated timestamps. Neither does so with directories. FAT has rounded in
+/// memory since Linux 4.20 (`fat_truncate_time`), and `setattr_copy` rounds to `s_time_gran` for the others.
+fn probe(directory: BorrowedFd<'_>) -> Option<Granularity> {
+    let (kept, name) = probe_file(directory, PROBE).ok()?;
+    let of_files = Granularity::found(PROBE, kept)?;
+    // Network file systems, and FUSE as a rule, have no files without names.
+    if of_files != Granularity::Nanoseconds(1) || name == Naming::Nameless {
+        return Some(of_files);
+    }
+    match probe_directory(directory, PROBE) {
+        Ok(kept) => Granularity::found(PROBE, kept),
+        Err(_) => None,
+    }
+}
+
+/// Whether a file under construction has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Naming {
+    Nameless,
+    Hidden,
+}
+
+/// Sets the time of a new file in this directory, and reads it back.
+fn probe_file(directory: BorrowedFd<'_>, time: Time) -> std::io::Result<(Time, Naming)> {
+    let place = Place::new(directory)?;
+    rustix::fs::futimens(&place, &timestamps(time))?;
+    let kept = read_back(place.as_fd())?;
+    let naming = if place.is_nameless() {
+        Naming::Nameless
+    } else {
+        Naming::Hidden
+    };
+    Ok((kept, naming))
+}
+
+/// Sets the time of a new directory in this one, and reads it back.
+fn probe_directory(parent: BorrowedFd<'_>, time: Time) -> Result<Time, Errno> {
+    let name = hidden::make_directory(parent)?;
+    let named = Named {
+        directory: parent,
+        name: &name,
+    };
+    let kept = hold(named).and_then(|(held, path)| {
+        rustix::fs::utimensat(CWD, &path, &timestamps(time), AtFlags::empty())?;
+        read_back(held.as_fd())
+    });
+    hidden::remove_directory(parent, &name);
+    kept
+}
+
+fn timestamps(time: Time) -> Timestamps {
+    Timestamps {
+        last_access: time.timespec(),
+        last_modification: time.timespec(),
+    }
+}
+
+/// The time of modification as the server of a network file system has it.
+fn read_back(fd: BorrowedFd<'_>) -> Result<Time, Errno> {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
+    let Ok(found) = rustix::fs::statx(fd, c"", flags, StatxFlags::MTIME) else {
+        // A filter may refuse it.
+        return rustix::fs::fstat(fd).map(|stat| Time::modified(&stat));
+    };
+    Ok(Time {
+        seconds: found.stx_mtime.tv_sec,
+        nanoseconds: found.stx_mtime.tv_nsec.into(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,238 @@
+//! File systems that round times: nothing is copied for ever, and no newer source stays hidden.
+
+use std::os::unix::fs::MetadataExt as _;
+
+use super::*;
+use crate::mounts::{Root, loop_mount, loop_mount_with, mount_tmpfs, mount_with_script};
+use crate::skip::{has_program, is_root, skip};
+use disk::seen_by_others;
+
+const SECOND: i64 = 1_000_000_000;
+
+/// 2001, in nanoseconds: an odd second, and a fraction without zeros.
+const TIME: i64 = 1_000_000_001 * SECOND + 123_456_789;
+
+/// A file system, and the nanoseconds between two of its times.
+struct Rounding {
+    name: &'static str,
+    granularity: i64,
+    root: Root,
+}
+
+/// File systems of every granularity for which this machine has a driver.
+fn file_systems() -> Vec<Rounding> {
+    if !is_root() {
+        return Vec::new();
+    }
+    let with = |program: &str, script: &str| {
+        let is_there = has_program(program);
+        is_there.then(|| mount_with_script(64, script)).flatten()
+    };
+    let exfat = "mkfs.exfat \"$1\" >/dev/null; L=$(losetup -f --show \"$1\"); \
+                 mount.exfat-fuse $L \"$2\"; losetup -d $L";
+    let ntfs = "mkfs.ntfs -QFq \"$1\"; lowntfs-3g \"$1\" \"$2\"";
+    let vfat = "mkfs.vfat \"$1\" >/dev/null; mount -t vfat -o loop \"$1\" \"$2\"";
+    let roots = [
+        ("tmpfs", 1, mount_tmpfs(16)),
+        ("ext4", 1, loop_mount("ext4", 64)),
+        (
+            "ext4 of small inodes",
+            SECOND,
+            loop_mount_with("ext4", 64, &["-I", "128"]),
+        ),
+        ("exfat-fuse", SECOND, with("mount.exfat-fuse", exfat)),
+        ("lowntfs-3g", 100, with("lowntfs-3g", ntfs)),
+        ("vfat", 2 * SECOND, with("mkfs.vfat", vfat)),
+    ];
+    let mounted = roots.into_iter().filter_map(|(name, granularity, root)| {
+        if root.is_none() {
+            skip(&format!("{name} cannot be mounted here"));
+        }
+        root.map(|root| Rounding {
+            name,
+            granularity,
+            root,
+        })
+    });
+    mounted.collect()
+}
+
+impl Rounding {
+    /// A time as it is kept there.
+    fn floor(&self, time: i64) -> i64 {
+        time - time.rem_euclid(self.granularity)
+    }
+
+    fn copy(&self) -> PathBuf {
+        seen_by_others(&self.root.dir()).join("copy")
+    }
+
+    /// Copies a file that was modified then to where one of the same size is that was modified then. Returns what stands there.
+    #[track_caller]
+    fn after(&self, original: i64, existing: i64) -> String {
+        let trees = Trees::new();
+        trees.put("file", "new");
+        set_modified(&trees.original("file"), original);
+        let copy = self.copy();
+        put(&copy.join("file"), "old");
+        set_modified(&copy.join("file"), existing);
+        run(zc_dircopy()
+            .args(["-q", "--no-hash"])
+            .arg(trees.source())
+            .arg(&copy))
+        .is_quiet();
+        assert_eq!(hidden_names(&copy), [""; 0].map(PathBuf::from));
+        fs::read_to_string(copy.join("file")).unwrap()
+    }
+}
+
+fn set_modified(path: &Path, time: i64) {
+    let time = rustix::fs::Timespec {
+        tv_sec: time.div_euclid(SECOND),
+        tv_nsec: time.rem_euclid(SECOND),
+    };
+    let times = rustix::fs::Timestamps {
+        last_access: time,
+        last_modification: time,
+    };
+    rustix::fs::utimensat(rustix::fs::CWD, path, &times, rustix::fs::AtFlags::empty()).unwrap();
+}
+
+fn modified(path: &Path) -> i64 {
+    let metadata = fs::metadata(path).unwrap();
+    metadata.mtime() * SECOND + metadata.mtime_nsec()
+}
+
+#[test]
+fn a_second_run_copies_nothing_however_times_are_rounded() {
+    for on in file_systems() {
+        let trees = Trees::new();
+        trees.put("a/file", "new");
+        set_modified(&trees.original("a/file"), TIME);
+        let (command, copied) = (
+            || {
+                let mut command = zc_dircopy();
+                command.args(["-q", "--no-hash"]);
+                command.arg(trees.source()).arg(on.copy());
+                command
+            },
+            on.copy().join("a/file"),
+        );
+        put(&copied, "of another size");
+        run(&mut command()).is_quiet();
+        let kept = modified(&copied);
+        assert_eq!(kept, on.floor(TIME), "{}", on.name);
+        // A copy would show.
+        fs::write(&copied, "old").unwrap();
+        set_modified(&copied, kept);
+        run(&mut command()).is_quiet();
+        assert_eq!(fs::read(&copied).unwrap(), b"old", "{}", on.name);
+    }
+}
+
+/// Whatever zeros the time of the destination ends in, which another tool may have left there.
+#[test]
+fn a_source_that_is_newer_by_what_the_file_system_can_tell_is_copied() {
+    for on in file_systems() {
+        let even = 1_000_000_000 * SECOND;
+        for existing in [even, even + SECOND, even + SECOND / 2, even + SECOND / 1000] {
+            let existing = on.floor(existing);
+            let newer = on.after(existing + on.granularity, existing);
+            assert_eq!(newer, "new", "on {} at {existing}", on.name);
+            if on.granularity > 1 {
+                let same = on.after(existing + on.granularity - 1, existing);
+                assert_eq!(same, "old", "on {} at {existing}", on.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_time_beyond_2038_is_compared_as_the_file_system_keeps_it() {
+    let late = 5_000_000_000 * SECOND + 7;
+    let end = i64::from(i32::MAX) * SECOND;
+    for on in file_systems() {
+        let expected = match on.name {
+            "tmpfs" | "ext4" | "lowntfs-3g" => "new",
+            "ext4 of small inodes" => "old",
+            // What it says before it is mounted again is not what it writes.
+            _ => continue,
+        };
+        assert_eq!(on.after(late, end), expected, "{}", on.name);
+    }
+}
+
+/// A server that keeps whole seconds, of which 32 bits.
+#[test]
+fn over_sftp_nothing_is_copied_for_ever_and_a_newer_second_is() {
+    let server = "/usr/lib/openssh/sftp-server";
+    if !(is_root() && has_program("sshfs") && Path::new(server).exists()) {
+        skip("there is no sshfs or sftp-server");
+        return;
+    }
+    let below = TempDir::new_in(DISK).unwrap();
+    // Two pipes instead of a network.
+    let script = format!(
+        "mkfifo \"$1.to\"; ({server} <\"$1.to\" | sshfs -o passive :'{}' \"$2\" >\"$1.to\") >/dev/null 2>&1 & \
+         for i in $(seq 100); do mountpoint -q \"$2\" && break; sleep 0.1; done; \
+         rm \"$1.to\"; mountpoint -q \"$2\"",
+        below.path().display()
+    );
+    let Some(root) = mount_with_script(1, &script) else {
+        skip("sshfs cannot be mounted here");
+        return;
+    };
+    let on = Rounding {
+        name: "sshfs",
+        granularity: SECOND,
+        root,
+    };
+    let even = 1_000_000_000 * SECOND;
+    assert_eq!(on.after(even + SECOND - 1, even), "old");
+    assert_eq!(on.after(even + SECOND, even), "new");
+    // As it begins anew after 136 years.
+    let wrapped = (5_000_000_000 - (1 << 32)) * SECOND;
+    assert_eq!(on.after(5_000_000_000 * SECOND + 7, wrapped), "old");
+}
+
+#[test]
+fn where_no_time_can_be_tried_the_contents_decide() {
+    if !is_root() {
+        return;
+    }
+    // The root, a directory and two files are all that it has room for.
+    let script = "mount -t tmpfs -o nr_inodes=5,size=1m none \"$2\"";
+    let Some(root) = mount_with_script(1, script) else {
+        skip("tmpfs cannot be mounted here");
+        return;
+    };
+    let trees = Trees::new();
+    let copy = seen_by_others(&root.dir()).join("copy");
+    for (name, bytes) in [("differs", "old"), ("same", "new")] {
+        put(&trees.original(name), "new");
+        put(&copy.join(name), bytes);
+        set_modified(&copy.join(name), 1_000_000_000 * SECOND);
+        set_modified(&trees.original(name), TIME);
+    }
+    while fs::File::create(
+        copy.with_extension(fs::read_dir(root.dir()).unwrap().count().to_string()),
+    )
+    .is_ok()
+    {}
+    let mut command = zc_dircopy();
+    command.args(["-q", "--no-hash"]);
+    let run = run(command.arg(trees.source()).arg(&copy));
+    run.failed_naming(&[&["differs", "No space left on device"]]);
+}
+
+#[test]
+fn a_directory_that_a_killed_run_has_tried_times_on_is_removed() {
+    let trees = Trees::new();
+    trees.put("file", "x");
+    let [empty, full] = [".zc-dircopy-time-AbCdEf01", ".zc-dircopy-time-AbCdEf02"];
+    fs::create_dir_all(trees.copied(empty)).unwrap();
+    trees.put_copy(format!("{full}/file"), "not ours");
+    trees.succeeds(&[]);
+    assert!(!trees.copied(empty).exists());
+    trees.holds(format!("{full}/file"), "not ours");
+}
