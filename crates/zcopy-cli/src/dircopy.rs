@@ -9,6 +9,7 @@
 //! - `budget`: how many descriptors are for what.
 //! - `batches`: which entries one job takes; `gate`: how many make short files at once.
 //! - `copier`: what is done about each entry; `reading` and `hashing`: how it is digested; `ledger`: what is done in order.
+//! - `folded_names`: names that the destination does not tell apart; `spelling`: how directories find and list names.
 //! - [`containment`]: that the destination does not lie in the source.
 //! - [`tree`]: walks the source and mirrors its directories.
 //! - [`policy`]: which files are copied.
@@ -36,6 +37,7 @@ use copier::{Copier, Done};
 use counts::Counts;
 use end::End;
 use face::{Face, Manner};
+use folded_names::FoldedNames;
 use gate::Gate;
 use granularity::Granularities;
 use hashing::Hashers;
@@ -76,6 +78,7 @@ mod settings;
 mod batches;
 mod budget;
 mod copier;
+mod folded_names;
 mod gate;
 mod granularity;
 mod hashing;
@@ -87,6 +90,7 @@ mod lookup;
 mod reading;
 mod run_lock;
 mod sharing;
+mod spelling;
 mod time;
 mod written_back;
 
@@ -227,6 +231,7 @@ fn copy_tree(
     let lookup = Lookup::new(&archive, &settings.accepted, root.directory());
     let lookup = lookup
         .map_err(|error| stop_at_destination(settings, face, error, "cannot read its manifests"))?;
+    let names = FoldedNames::new(&archive, &settings.exclude);
     let mut ledger = Ledger::new((settings, face, counts), &root, manifest, &journaling);
     let (end, total) = (End::default(), Total::default());
     let unwritten = UnwrittenFiles::default();
@@ -245,7 +250,7 @@ fn copy_tree(
         }
         let _rings = RungAtLast(&end);
         let context = (counts, &nowhere, lookup, &journaling, interrupt, &unwritten);
-        copy_entries(settings, face, context, &root, &mut ledger);
+        copy_entries(settings, face, context, &root, &names, &mut ledger);
     });
     let is_durable = settings.durability == Durability::Synced;
     if is_durable || !interrupt.is_requested() {
@@ -323,6 +328,7 @@ fn copy_entries(
         &UnwrittenFiles,
     ),
     root: &Root,
+    names: &FoldedNames<'_>,
     ledger: &mut Ledger<'_>,
 ) {
     let sharing = Sharing::default();
@@ -335,7 +341,7 @@ fn copy_entries(
     let most_ahead = budget.ahead(n_jobs, n_makers, settings.lanes());
     let gate = Gate::new(n_makers);
     let of_directory = budget.weight_of_directory();
-    let walk = root.walk(settings.walk(interrupt), |trouble| {
+    let walk = root.walk_apart(settings.walk(interrupt), names, |trouble| {
         face.complain_of(&trouble);
     });
     let mut batches = Batches::of(walk, lookup, settings.longest_short(), settings.durability);
@@ -361,6 +367,7 @@ fn copy_entries(
                 interrupt,
             },
             most_ahead,
+            names,
             journaling,
             interrupt,
             unwritten,

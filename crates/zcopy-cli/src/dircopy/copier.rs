@@ -10,6 +10,7 @@ use super::batches;
 use super::containment::{Identity, identity};
 use super::counts::Counts;
 use super::face::Face;
+use super::folded_names::FoldedNames;
 use super::gate::Gate;
 use super::granularity::Granularities;
 use super::interrupt::Interrupt;
@@ -129,6 +130,8 @@ pub(super) struct Copier<'a> {
     /// How many entries are begun before the first of them is ended, so that clones are read from the disk together, and what is kept is hashed
     /// together.
     pub(super) most_ahead: usize,
+    /// Finds names that the destination does not tell apart.
+    pub(super) names: &'a FoldedNames<'a>,
     pub(super) journaling: &'a Journaling<'a>,
     pub(super) interrupt: &'a Interrupt,
     pub(super) unwritten: &'a UnwrittenFiles,
@@ -418,6 +421,41 @@ impl<'a> Copier<'a> {
         })
     }
 
+    /// Refuses an entry if what bears its name belongs to another one.
+    ///
+    /// # Errors
+    ///
+    /// It does, or that cannot be found out.
+    pub(super) fn ensure_own_name(&self, entry: &Entry, known: Known) -> anyhow::Result<()> {
+        let other = self.names.of_entry(entry, known);
+        match other.context("cannot compare its name with others")? {
+            None => Ok(()),
+            Some(other) => Err(anyhow!(other).context("not copied")),
+        }
+    }
+
+    /// Reports an entry if what bears its name belongs to another one, which stays. The records of
+    /// both stay, too, but not what a killed run did not come to make.
+    pub(super) fn refuse_other_name(
+        &self,
+        entry: &Entry,
+        known: Known,
+    ) -> anyhow::Result<Option<Settled>> {
+        let other = self.names.of_entry(entry, known);
+        let Some(other) = other.context("cannot compare its name with others")? else {
+            return Ok(None);
+        };
+        let error = anyhow!(other).context("not copied");
+        self.face.complain(&entry.path(), &error);
+        let is_made = known.recorded.is_some() || known.announced.is_none();
+        let line = if is_made { Line::Keep } else { Line::Remove };
+        Ok(Some(Settled {
+            line,
+            is_news: line == Line::Remove,
+            ..Settled::default()
+        }))
+    }
+
     /// Copies a regular file, or leaves its copy as it is.
     fn regular(&mut self, entry: &Entry, known: Known) -> anyhow::Result<Copied<'a>> {
         let counts = self.counts;
@@ -425,6 +463,9 @@ impl<'a> Copier<'a> {
         let Some(existing) = entry.existing().context("cannot stat its copy")? else {
             return self.copy(entry, Replace::No, bytes);
         };
+        if let Some(refused) = self.refuse_other_name(entry, known)? {
+            return Ok(Copied::over(refused));
+        }
         let is_file = FileType::from_raw_mode(existing.st_mode) == FileType::RegularFile;
         if known.is_accepted && is_file {
             return self.leave(entry, &existing, known).map(Copied::over);

@@ -184,6 +184,11 @@ impl<'a> Ledger<'a> {
             bail!(MANIFEST_IN_THE_WAY);
         }
         let existing = entry.existing().context("cannot stat its copy")?;
+        if existing.is_some()
+            && let Some(refused) = copier.refuse_other_name(entry, known)?
+        {
+            return Ok(refused.line);
+        }
         let opened = self.open_parent(path);
         let (directory, name) = opened.context("cannot find its first name")?;
         let named = Named {
@@ -224,7 +229,9 @@ impl<'a> Ledger<'a> {
         let linked = place_link(named, destination, replace, durability);
         // Another run may have been here.
         let is_met = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
-        if !linked.as_ref().is_err_and(is_met) {
+        if linked.as_ref().is_err_and(is_met) {
+            copier.ensure_own_name(entry, Known::default())?;
+        } else {
             linked.context("cannot link it to its first name")?;
         }
         // The name may have come to lead to something else in between.

@@ -17,11 +17,14 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::containment;
+use super::folded_names::FoldedNames;
 use crate::sys;
 
+pub use super::folded_names::OtherName;
 pub use directory::Directory;
 pub use entry::Entry;
 pub use exclude::{Exclude, PatternError};
+pub(super) use listed::RivalName;
 pub use options::{DirectoryAttributes, GivenTo, Options};
 pub use trouble::{Cause, Trouble};
 pub use walk::Walk;
@@ -30,6 +33,7 @@ mod destination;
 mod directory;
 mod entry;
 mod exclude;
+mod listed;
 mod names;
 mod options;
 mod trail;
@@ -113,8 +117,18 @@ impl Root {
     /// Walks the tree. What goes wrong on the way is reported, and the walk goes on behind it.
     ///
     /// One walk at a time: they would read the same descriptor.
-    pub fn walk<R: FnMut(Trouble)>(&self, options: Options, report: R) -> Walk<R> {
-        Walk::new(&self.directory, options, report)
+    pub fn walk<R: FnMut(Trouble)>(&self, options: Options, report: R) -> Walk<'static, R> {
+        Walk::new(&self.directory, options, report, None)
+    }
+
+    /// The same, and a directory that another name has in the destination is not entered.
+    pub(super) fn walk_apart<'a, R: FnMut(Trouble)>(
+        &self,
+        options: Options,
+        names: &'a FoldedNames<'a>,
+        report: R,
+    ) -> Walk<'a, R> {
+        Walk::new(&self.directory, options, report, Some(names))
     }
 
     /// The root's own directory.

@@ -8,6 +8,7 @@ mod check_formats;
 mod check_output;
 mod disk;
 mod fails;
+mod folded;
 mod granularity;
 mod hostile;
 mod interrupted;

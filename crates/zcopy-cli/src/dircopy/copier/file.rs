@@ -205,6 +205,7 @@ impl<'a> Copier<'a> {
         }
         match committed {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.ensure_own_name(entry, Known::default())?;
                 // Another run may have been here.
                 let met = self.meet(entry, &stat, digest)?;
                 return met.ok_or_else(|| anyhow!(error).context("cannot give its copy the name"));

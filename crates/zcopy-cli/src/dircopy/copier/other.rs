@@ -23,6 +23,11 @@ impl Copier<'_> {
             bail!("it is not a regular file, and cannot be accepted");
         }
         let existing = entry.existing().context("cannot stat its copy")?;
+        if existing.is_some()
+            && let Some(refused) = self.refuse_other_name(entry, known)?
+        {
+            return Ok(refused);
+        }
         let is_left = match (self.settings.policy, &existing) {
             (_, None) | (Policy::Always, _) => false,
             (Policy::Never, Some(_)) => true,
@@ -78,6 +83,7 @@ impl Copier<'_> {
         if let Err(error) = &placed
             && error.kind() == io::ErrorKind::AlreadyExists
         {
+            self.ensure_own_name(entry, Known::default())?;
             let Named { directory, name } = destination;
             let met = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
             if met.is_ok_and(|met| is_alike(entry, &met)) {

@@ -348,6 +348,13 @@ impl Archive {
         })
     }
 
+    /// The names of all files in the root that are manifests of this tree, or may be the comments of
+    /// one.
+    pub(crate) fn file_names(&self) -> impl Iterator<Item = String> {
+        let with_info = |name: &Name| [name.to_string(), format!("{name}{}", super::INFO)];
+        self.names.iter().flat_map(with_info)
+    }
+
     /// Whether a manifest tells that this file came from a source.
     pub(crate) fn knows_copied(&self, copied: &Copied) -> bool {
         self.copied.contains(copied)

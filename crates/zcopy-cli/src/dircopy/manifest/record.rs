@@ -40,6 +40,17 @@ pub(crate) struct Record {
     pub(crate) announced: Option<Announced>,
 }
 
+impl Record {
+    /// Whether a run made a file of this path, or may have.
+    pub(crate) fn may_have_file(&self) -> bool {
+        let adds = matches!(
+            self.announced,
+            Some(Announced::Adds(_) | Announced::Replaces(_))
+        );
+        self.file.is_some() || adds
+    }
+}
+
 /// What a run is about to do to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Announced {

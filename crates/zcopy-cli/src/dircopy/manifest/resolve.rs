@@ -7,6 +7,7 @@ use std::os::fd::BorrowedFd;
 use super::hash_file::hash_file;
 use super::open_beneath::{self, Found};
 use super::record::{Announced, FileDigest, Record};
+use crate::dircopy::spelling::is_spelled_otherwise;
 
 impl Record {
     /// The digest that the file has to have. If a killed run was about to change the file, this
@@ -46,10 +47,12 @@ impl Record {
     }
 }
 
-/// Whether there is no regular file with this path.
+/// Whether there is no regular file with this path. A file that has been renamed by its case alone
+/// is still found by its old name where case is ignored, and is missing all the same.
 pub(super) fn is_missing(root: BorrowedFd<'_>, path: &[u8]) -> bool {
-    matches!(
-        open_beneath::find(root, path),
-        Ok(Found::Other | Found::Nothing)
-    )
+    match open_beneath::find(root, path) {
+        Ok(Found::Other | Found::Nothing) => true,
+        Ok(Found::RegularFile) => is_spelled_otherwise(root, path),
+        Err(_) => false,
+    }
 }

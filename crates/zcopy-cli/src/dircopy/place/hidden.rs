@@ -113,14 +113,15 @@ pub(in crate::dircopy) fn remove_directory(parent: BorrowedFd<'_>, hidden: &CStr
     let _ = rustix::fs::unlinkat(parent, hidden, AtFlags::REMOVEDIR);
 }
 
-/// Removes what killed runs have left behind in a directory.
+/// Removes what killed runs have left behind in a directory, and shows every name that was there.
 ///
 /// # Errors
 ///
 /// That of reading the directory. What cannot be removed stays.
-pub(crate) fn sweep(directory: BorrowedFd<'_>) -> Result<(), Errno> {
+pub(crate) fn sweep(directory: BorrowedFd<'_>, mut show: impl FnMut(&CStr)) -> Result<(), Errno> {
     let (mut stale, mut stale_directories) = (Vec::new(), Vec::new());
     let read = listing::each(directory, |name, kind| {
+        show(name);
         if is_hidden(name.to_bytes()) && kind != FileType::Directory {
             stale.push(name.to_owned());
         } else if has_prefix(TIME_PREFIX, name.to_bytes()) {

@@ -155,7 +155,7 @@ fn a_sweep_removes_what_the_dead_left_and_nothing_else() {
     )
     .unwrap();
     fs::create_dir(scratch.path().join(".zc-dircopy-dir00000")).unwrap();
-    hidden::sweep(directory.as_fd()).unwrap();
+    hidden::sweep(directory.as_fd(), |_| {}).unwrap();
     let mut expected = vec![
         alive_name,
         ".zc-dircopy-aA0bB1c-".into(),
@@ -182,7 +182,7 @@ fn a_hidden_name_that_another_run_takes_away_is_made_again() {
         if tries.get() < 3 {
             let before = directory.try_clone().unwrap();
             rustix::fs::seek(&before, rustix::fs::SeekFrom::Start(0))?;
-            hidden::sweep(before.as_fd())?;
+            hidden::sweep(before.as_fd(), |_| {})?;
         }
         Ok(())
     })
@@ -390,7 +390,7 @@ fn at_whatever_call_it_is_killed_the_name_stands_for_one_of_the_two() {
                 "{call} {time}"
             );
             // The next run finds all that is left.
-            hidden::sweep(open(scratch.path()).as_fd()).unwrap();
+            hidden::sweep(open(scratch.path()).as_fd(), |_| {}).unwrap();
             let _ = fs::remove_file(path("again"));
             assert_eq!(names(scratch.path()), ["name"], "{call} {time}");
         }

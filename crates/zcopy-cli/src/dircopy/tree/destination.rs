@@ -8,6 +8,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::listed::Listed;
 use super::{DIRECTORY, reopen};
 use crate::dircopy::attributes::{Named, hold};
 use crate::dircopy::place::hidden;
@@ -21,16 +22,33 @@ pub(super) struct Made {
     pub(super) directory: OwnedFd,
     /// The mode that it had before. None if it did not exist.
     pub(super) former_mode: Option<Mode>,
+    /// The names in it, unless they could not be read.
+    pub(super) listed: Option<Listed>,
 }
 
 impl Made {
-    /// Opens a directory that exists or has just been created, and has its owner be allowed to fill it.
+    /// Lets the owner of a directory fill it, and removes what killed runs have left there, unless the directory has just been created.
     fn prepare(directory: OwnedFd, is_new: bool, before: Option<Mode>) -> Result<Self, Errno> {
-        let found = prepare(&directory, is_new)?;
-        let former_mode = (!is_new).then(|| before.unwrap_or(found));
+        let found = permissions(&rustix::fs::fstat(&directory)?);
+        if !found.contains(PRIVATE) {
+            match rustix::fs::fchmod(&directory, found | PRIVATE) {
+                // Somebody else's may be open to all the same.
+                Ok(()) | Err(Errno::PERM) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        let mut listed = Listed::default();
+        // What cannot be read can still be filled.
+        let read = if is_new {
+            Ok(())
+        } else {
+            hidden::sweep(directory.as_fd(), |name| listed.add(name))
+        };
+        listed.finish();
         Ok(Self {
             directory,
-            former_mode,
+            former_mode: (!is_new).then(|| before.unwrap_or(found)),
+            listed: read.is_ok().then_some(listed),
         })
     }
 
@@ -76,13 +94,17 @@ fn make_with_parents(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Opens a directory of the destination, and makes it if need be. A symbolic link is not followed, but in the way.
-pub(super) fn make(parent: BorrowedFd<'_>, name: &CStr) -> Result<Made, Errno> {
-    let created = rustix::fs::mkdirat(parent, name, PRIVATE);
-    match created {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(errno) => return Err(errno),
+/// Makes a directory of the destination. False, if something has the name already.
+pub(super) fn create(parent: BorrowedFd<'_>, name: &CStr) -> Result<bool, Errno> {
+    match rustix::fs::mkdirat(parent, name, PRIVATE) {
+        Ok(()) => Ok(true),
+        Err(Errno::EXIST) => Ok(false),
+        Err(errno) => Err(errno),
     }
+}
+
+/// Opens a directory of the destination. A symbolic link is not followed, but in the way.
+pub(super) fn open(parent: BorrowedFd<'_>, name: &CStr, is_new: bool) -> Result<Made, Errno> {
     let mut before = None;
     let directory = match reopen(parent, name) {
         Err(Errno::ACCESS) => {
@@ -96,7 +118,7 @@ pub(super) fn make(parent: BorrowedFd<'_>, name: &CStr) -> Result<Made, Errno> {
         }
         opened => opened?,
     };
-    Made::prepare(directory, created.is_ok(), before)
+    Made::prepare(directory, is_new, before)
 }
 
 fn permissions(stat: &Stat) -> Mode {
@@ -113,22 +135,4 @@ pub(super) fn restore_mode(directory: BorrowedFd<'_>, former_mode: Mode) -> Resu
         Err(Errno::PERM) => Ok(()),
         changed => changed,
     }
-}
-
-/// Has its owner be allowed to fill it, and removes what killed runs have left there, unless it has just been created. Returns the mode that
-/// it had.
-fn prepare(directory: &OwnedFd, is_new: bool) -> Result<Mode, Errno> {
-    let mode = permissions(&rustix::fs::fstat(directory)?);
-    if !mode.contains(PRIVATE) {
-        match rustix::fs::fchmod(directory, mode | PRIVATE) {
-            // Somebody else's may be open to all the same.
-            Ok(()) | Err(Errno::PERM) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    if !is_new {
-        // What cannot be read can still be filled.
-        let _ = hidden::sweep(directory.as_fd());
-    }
-    Ok(mode)
 }

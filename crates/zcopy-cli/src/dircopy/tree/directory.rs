@@ -1,6 +1,7 @@
 //! A directory that is being copied.
 
 use std::ffi::{CStr, OsString};
+use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use rustix::fs::{Mode, Stat};
 use rustix::io::Errno;
 
 use super::destination::{self, Made};
+use super::listed::{Listed, RivalName, Rivals};
 use super::options::{DirectoryAttributes, GivenTo};
 use super::trail::Trail;
 use super::trouble::{Cause, Trouble};
@@ -28,6 +30,9 @@ pub struct Directory {
     copy: Identity,
     /// The mode that the copy had before the run. None if it did not exist.
     former_mode: Option<Mode>,
+    /// The names that the copy had when it was opened, unless they could not be read.
+    listed: Option<Listed>,
+    rivals: Rivals,
     attributes: DirectoryAttributes,
     /// Whether files made in the copy get an access list from it.
     hands_down: bool,
@@ -60,6 +65,7 @@ impl Directory {
         Made {
             directory: destination,
             former_mode,
+            listed,
         }: Made,
         attributes: DirectoryAttributes,
     ) -> Result<Self, Errno> {
@@ -72,6 +78,8 @@ impl Directory {
             stat,
             copy,
             former_mode,
+            listed,
+            rivals: Rivals::default(),
             attributes,
             users: AtomicUsize::new(1),
         })
@@ -102,6 +110,20 @@ impl Directory {
     /// Whether the copy was made by the walk, so that nothing was in it.
     pub(super) fn is_new(&self) -> bool {
         self.former_mode.is_none()
+    }
+
+    /// Whether a name stood in the copy when it was opened. `None`, if that is not known.
+    pub(in crate::dircopy) fn was_listed(&self, name: &CStr) -> Option<bool> {
+        Some(self.listed.as_ref()?.has(name))
+    }
+
+    /// The names of the source that the copy may not tell apart, which are found the first time, and
+    /// sorted.
+    pub(in crate::dircopy) fn rivals(
+        &self,
+        find: impl FnOnce() -> io::Result<Vec<RivalName>>,
+    ) -> io::Result<Arc<[RivalName]>> {
+        self.rivals.get(find)
     }
 
     /// The device that the copy is on.

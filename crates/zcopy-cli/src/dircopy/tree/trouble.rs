@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::OtherName;
 use crate::dircopy::attributes;
 use crate::quote::quoted;
 
@@ -44,6 +45,9 @@ pub enum Cause {
     /// A directory in the destination that had to be opened up to be filled, and stays so.
     #[error("cannot give the destination directory back the mode that it had")]
     Mode(#[source] io::Error),
+    /// A directory of the source, whose name the destination does not tell from another one. It is left out.
+    #[error("not copied")]
+    OtherName(#[source] OtherName),
     /// An attribute of a directory.
     #[error(transparent)]
     Attributes(attributes::Error),

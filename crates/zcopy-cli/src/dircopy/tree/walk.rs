@@ -15,14 +15,17 @@ use super::options::Options;
 use super::trouble::{Cause, Trouble};
 use super::{DIRECTORY, destination};
 use crate::dircopy::containment::identity;
+use crate::dircopy::folded_names::FoldedNames;
 
 /// The entries of a tree in the bytewise order of their paths, and its directories made in the destination.
 ///
 /// A directory is made before its first entry is given. Nothing is remembered but the names in the directories above.
 #[derive(Debug)]
-pub struct Walk<R> {
+pub struct Walk<'a, R> {
     options: Options,
     report: R,
+    /// What finds directories that another name has in the destination.
+    names: Option<&'a FoldedNames<'a>>,
     /// The directory at hand, and those above it.
     levels: Vec<Level>,
     device: u64,
@@ -35,11 +38,17 @@ struct Level {
     names: Names,
 }
 
-impl<R: FnMut(Trouble)> Walk<R> {
-    pub(super) fn new(root: &Arc<Directory>, options: Options, report: R) -> Self {
+impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
+    pub(super) fn new(
+        root: &Arc<Directory>,
+        options: Options,
+        report: R,
+        names: Option<&'a FoldedNames<'a>>,
+    ) -> Self {
         let mut walk = Self {
             options,
             report,
+            names,
             levels: Vec::new(),
             device: identity(root.stat()).0,
         };
@@ -123,7 +132,15 @@ impl<R: FnMut(Trouble)> Walk<R> {
             return Err(Cause::Loop);
         }
         let unusable = |errno: Errno| Cause::Destination(errno.into());
-        let made = destination::make(parent.destination().as_fd(), name).map_err(unusable)?;
+        let is_new = destination::create(parent.destination().as_fd(), name).map_err(unusable)?;
+        if let Some(names) = self.names.filter(|_| !is_new) {
+            let other = names.of_directory(parent, name);
+            if let Some(other) = other.map_err(Cause::Destination)? {
+                return Err(Cause::OtherName(other));
+            }
+        }
+        let destination = parent.destination().as_fd();
+        let made = destination::open(destination, name, is_new).map_err(unusable)?;
         let copy = rustix::fs::fstat(&made.directory).map_err(unusable)?;
         // A destination that the source is in may lead there again by the same names.
         if above().any(|directory| directory.is_source(identity(&copy))) {
@@ -144,7 +161,7 @@ impl<R: FnMut(Trouble)> Walk<R> {
     }
 }
 
-impl<R: FnMut(Trouble)> Iterator for Walk<R> {
+impl<R: FnMut(Trouble)> Iterator for Walk<'_, R> {
     type Item = Entry;
 
     fn next(&mut self) -> Option<Entry> {

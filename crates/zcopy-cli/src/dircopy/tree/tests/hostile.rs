@@ -85,7 +85,9 @@ fn between_the_look_and_the_opening_there_is_no_way_in_either() {
     assert_eq!(opened.unwrap_err(), Errno::NOTDIR);
     assert!(walk::open(root.directory(), c"link", entry::Way::Link).is_ok());
     symlink("/", pair.destination("link")).unwrap();
-    let made = destination::make(root.directory().destination().as_fd(), c"link");
+    let parent = root.directory().destination().as_fd();
+    let is_new = destination::create(parent, c"link").unwrap();
+    let made = destination::open(parent, c"link", is_new);
     assert_eq!(made.unwrap_err(), Errno::NOTDIR);
     let opened = root.open_destination("link/tmp".as_ref());
     assert_eq!(opened.unwrap_err().raw_os_error(), Some(libc::ENOTDIR));

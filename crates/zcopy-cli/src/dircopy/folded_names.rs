@@ -1,0 +1,240 @@
+//! Names that a destination does not tell apart.
+//!
+//! FAT, exFAT, NTFS with `ignore_case`, HFS+ and ext4 with `casefold` take `README` and `readme` for
+//! one name; HFS+ also takes composed and decomposed letters for the same. Two files of a source
+//! would get one copy there, and the later one would replace what is recorded of the earlier one.
+//!
+//! The walk lists every directory of the destination anyway. What `fstatat(2)` finds although no
+//! such name was listed has been found by another spelling, or was made since: only then is more
+//! looked at, so that other file systems pay nothing.
+//!
+//! - `index`: which names are recorded, by key.
+//! - `owner`: to whom a file belongs (pure).
+
+use std::ffi::{CStr, CString, OsStr};
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::FileType;
+
+use super::lookup::Known;
+use super::manifest::archive::Archive;
+use super::spelling::{Spellings, each_name, is_folded, is_same, keeps_case, key, stat};
+use super::tree::{Directory, Entry, Exclude, RivalName};
+use crate::quote::quoted;
+use index::Index;
+use owner::{Facts, Listed, Listing, Owner, Recorded, Rival, owner};
+
+mod index;
+mod owner;
+
+/// Another name that stands for the same file in the destination.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the destination does not tell its name from {}", quoted(OsStr::from_bytes(.0)))]
+pub struct OtherName(Vec<u8>);
+
+/// Finds names that the destination does not tell apart.
+#[derive(Debug)]
+pub(super) struct FoldedNames<'a> {
+    archive: &'a Archive,
+    exclude: &'a Exclude,
+    /// Made when it is needed first.
+    index: Mutex<Option<Index>>,
+}
+
+impl<'a> FoldedNames<'a> {
+    pub(super) fn new(archive: &'a Archive, exclude: &'a Exclude) -> Self {
+        Self {
+            archive,
+            exclude,
+            index: Mutex::new(None),
+        }
+    }
+
+    /// Looks whether what bears the name of an entry in the destination belongs to another name.
+    ///
+    /// # Errors
+    ///
+    /// A directory or the manifests cannot be read.
+    pub(super) fn of_entry(&self, entry: &Entry, known: Known) -> io::Result<Option<OtherName>> {
+        let (directory, name) = (&**entry.directory(), entry.name());
+        let is_recorded = known.is_accepted || !known.expected().is_empty();
+        let has_records = !self.archive.is_empty();
+        match directory.was_listed(name) {
+            None => Ok(None),
+            Some(true) if is_recorded || !has_records => Ok(None),
+            Some(was_listed) => self.find(directory, name, was_listed, || Ok(is_recorded)),
+        }
+    }
+
+    /// Looks whether a directory that exists in the destination belongs to another name.
+    ///
+    /// # Errors
+    ///
+    /// As [`of_entry`](Self::of_entry).
+    pub(super) fn of_directory(
+        &self,
+        parent: &Directory,
+        name: &CStr,
+    ) -> io::Result<Option<OtherName>> {
+        let has_variant = || {
+            let exists = |variant: &CString| {
+                parent.was_listed(variant) == Some(false)
+                    && stat(parent.destination().as_fd(), variant).is_some()
+            };
+            key::variants(name).iter().any(exists)
+        };
+        match parent.was_listed(name) {
+            None => Ok(None),
+            Some(true) if self.archive.is_empty() || !has_variant() => Ok(None),
+            Some(was_listed) => self.find(parent, name, was_listed, || {
+                let path = parent.path_of(name);
+                self.with_index(|index| index.has(path.as_os_str().as_bytes()))
+            }),
+        }
+    }
+
+    fn find(
+        &self,
+        directory: &Directory,
+        name: &CStr,
+        was_listed: bool,
+        is_recorded: impl FnOnce() -> io::Result<bool>,
+    ) -> io::Result<Option<OtherName>> {
+        let rivals = if was_listed {
+            Vec::new()
+        } else {
+            self.rivals(directory, name)?
+        };
+        let path = directory.path_of(name);
+        let path = path.as_os_str().as_bytes();
+        let is_other_recorded =
+            !self.archive.is_empty() && self.with_index(|index| index.has_other(path))?;
+        if rivals.is_empty() && !is_other_recorded {
+            return Ok(None);
+        }
+        let destination = directory.destination().as_fd();
+        let listed = Spellings::list(destination, name)?;
+        if !is_folded(destination, name, &listed, &rivals) {
+            return Ok(None);
+        }
+        let rival = rivals
+            .iter()
+            .find(|rival| is_same(destination, name, rival, &listed));
+        let is_new = |name: &CString| directory.was_listed(name) == Some(false);
+        let recorded = match (is_recorded()?, is_other_recorded) {
+            (false, false) => Recorded::None,
+            (true, false) => Recorded::This,
+            (false, true) => Recorded::Other,
+            (true, true) => Recorded::Both,
+        };
+        let facts = Facts {
+            listed: if was_listed {
+                Listed::AsItIs
+            } else if listed.names.iter().any(is_new) {
+                Listed::Since
+            } else {
+                Listed::Otherwise
+            },
+            recorded,
+            rival: match rival {
+                None => Rival::None,
+                Some(_) => Rival::InSource,
+            },
+            listing: if was_listed && !keeps_case(destination) {
+                Listing::Folds
+            } else {
+                Listing::Keeps
+            },
+        };
+        match owner(facts) {
+            Owner::This => Ok(None),
+            Owner::Other => {
+                let of = |name: &CString| directory.path_of(name).into_os_string();
+                let other = match rival {
+                    Some(rival) => Some(of(rival)),
+                    None => listed
+                        .names
+                        .iter()
+                        .find(|listed| ***listed != *name)
+                        .map(of),
+                };
+                let other = match other {
+                    Some(other) => other.as_bytes().to_vec(),
+                    None => self.recorded_as(path)?,
+                };
+                Ok(Some(OtherName(other)))
+            }
+        }
+    }
+
+    /// Other names in the source that this one may not be told from.
+    fn rivals(&self, directory: &Directory, name: &CStr) -> io::Result<Vec<CString>> {
+        let all = directory.rivals(|| {
+            let mut keys = Vec::new();
+            each_name(directory.source(), |name, _| {
+                keys.push(key::hash(name.to_bytes()));
+            })?;
+            keys.sort_unstable();
+            let mut repeated: Vec<u64> = keys
+                .windows(2)
+                .filter(|pair| pair[0] == pair[1])
+                .map(|pair| pair[0])
+                .collect();
+            drop(keys);
+            repeated.dedup();
+            let mut rivals = Vec::new();
+            if !repeated.is_empty() {
+                each_name(directory.source(), |name, kind| {
+                    let key = key::hash(name.to_bytes());
+                    if repeated.binary_search(&key).is_ok() && !self.excludes(directory, name, kind)
+                    {
+                        let name = name.to_owned();
+                        rivals.push(RivalName { key, name });
+                    }
+                })?;
+            }
+            rivals.sort_unstable();
+            Ok(rivals)
+        })?;
+        let key = key::hash(name.to_bytes());
+        let begin = all.partition_point(|rival| rival.key < key);
+        let others = all[begin..].iter().take_while(|rival| rival.key == key);
+        let others = others.map(|rival| rival.name.clone());
+        Ok(others.filter(|other| **other != *name).collect())
+    }
+
+    fn excludes(&self, directory: &Directory, name: &CStr, kind: FileType) -> bool {
+        let os_name = OsStr::from_bytes(name.to_bytes());
+        let is_directory = kind == FileType::Directory;
+        self.exclude
+            .matches(os_name, is_directory, || directory.path_of(name))
+    }
+
+    fn with_index<T>(&self, ask: impl FnOnce(&Index) -> T) -> io::Result<T> {
+        let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = match &mut *index {
+            Some(index) => index,
+            none => none.insert(Index::of(self.archive)?),
+        };
+        Ok(ask(index))
+    }
+
+    /// The first recorded path that this one may not be told from.
+    fn recorded_as(&self, path: &[u8]) -> io::Result<Vec<u8>> {
+        let folded = key::fold_path(path);
+        let mut records = self.archive.records()?;
+        while let Some(record) = records.next()? {
+            let ends = memchr::memchr_iter(b'/', &record.path).chain([record.path.len()]);
+            for end in ends {
+                let other = &record.path[..end];
+                if other != path && key::fold_path(other) == folded {
+                    return Ok(other.to_vec());
+                }
+            }
+        }
+        Ok(folded)
+    }
+}

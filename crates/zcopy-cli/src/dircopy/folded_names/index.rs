@@ -1,0 +1,112 @@
+//! Which paths are recorded, by how they fold.
+
+use std::io;
+
+use crate::dircopy::manifest::archive::Archive;
+use crate::dircopy::spelling::key;
+
+/// The paths of all recorded files, of the directories that they are in, and of the manifests. Each
+/// takes 16 bytes.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    paths: Vec<Path>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Path {
+    /// Of the folded path.
+    key: u64,
+    /// Of the path as it is.
+    exact: u64,
+}
+
+impl Index {
+    /// # Errors
+    ///
+    /// A manifest cannot be read.
+    pub(super) fn of(archive: &Archive) -> io::Result<Self> {
+        let mut index = Self::default();
+        for name in archive.file_names() {
+            index.add(name.as_bytes());
+        }
+        let mut records = archive.records()?;
+        let mut last = Vec::new();
+        while let Some(record) = records.next()? {
+            if record.may_have_file() {
+                index.add_below(&last, &record.path);
+                last = record.path;
+            }
+        }
+        index.finish();
+        Ok(index)
+    }
+
+    /// Adds a file and its directories, which the path before may have added.
+    fn add_below(&mut self, last: &[u8], path: &[u8]) {
+        for slash in memchr::memchr_iter(b'/', path) {
+            if last.get(..=slash) != Some(&path[..=slash]) {
+                self.add(&path[..slash]);
+            }
+        }
+        self.add(path);
+    }
+
+    fn add(&mut self, path: &[u8]) {
+        self.paths.push(Path::of(path));
+    }
+
+    fn finish(&mut self) {
+        self.paths.sort_unstable();
+        self.paths.dedup();
+        self.paths.shrink_to_fit();
+    }
+
+    /// Whether this path is recorded.
+    pub(super) fn has(&self, path: &[u8]) -> bool {
+        self.paths.binary_search(&Path::of(path)).is_ok()
+    }
+
+    /// Whether another path is recorded that may be the same.
+    pub(super) fn has_other(&self, path: &[u8]) -> bool {
+        let Path { key, exact } = Path::of(path);
+        let begin = self.paths.partition_point(|path| path.key < key);
+        let alike = self.paths[begin..]
+            .iter()
+            .take_while(|path| path.key == key);
+        alike.into_iter().any(|path| path.exact != exact)
+    }
+}
+
+impl Path {
+    fn of(path: &[u8]) -> Self {
+        Self {
+            key: key::hash(path),
+            exact: key::hash_of(path),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_their_directories_are_found_by_other_spellings() {
+        let mut index = Index::default();
+        let paths = ["Dir/a", "Dir/b", "Dir/sub/c", "README"];
+        let mut last = "";
+        for path in paths {
+            index.add_below(last.as_bytes(), path.as_bytes());
+            last = path;
+        }
+        index.finish();
+        assert_eq!(index.paths.len(), 6);
+        for path in ["Dir", "Dir/sub", "Dir/sub/c", "README"] {
+            assert!(index.has(path.as_bytes()) && !index.has_other(path.as_bytes()));
+        }
+        for path in ["dir", "Dir/SUB", "dir/sub/c", "readme"] {
+            assert!(!index.has(path.as_bytes()) && index.has_other(path.as_bytes()));
+        }
+        assert!(!index.has(b"other") && !index.has_other(b"other"));
+    }
+}

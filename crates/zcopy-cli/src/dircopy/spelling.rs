@@ -1,0 +1,140 @@
+//! How a directory finds and lists names: as they are, or in other letters too.
+//!
+//! - `key`: which names may be one.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::containment::identity;
+use super::listing;
+use super::place::hidden;
+
+pub(super) mod key;
+
+/// The names in a directory that may be the same as one.
+pub(super) struct Spellings {
+    pub(super) names: Vec<CString>,
+}
+
+impl Spellings {
+    pub(super) fn list(directory: BorrowedFd<'_>, name: &CStr) -> Result<Self, Errno> {
+        let folded = key::fold(name.to_bytes());
+        let mut names = Vec::new();
+        each_name(directory, |listed, _| {
+            if key::fold(listed.to_bytes()) == folded {
+                names.push(listed.to_owned());
+            }
+        })?;
+        Ok(Self { names })
+    }
+
+    fn has(&self, name: &CStr) -> bool {
+        self.names.iter().any(|listed| **listed == *name)
+    }
+}
+
+/// Whether a path beneath a directory leads to something only because another spelling of a name in
+/// it is taken for the same. False, if that cannot be told.
+pub(super) fn is_spelled_otherwise(root: BorrowedFd<'_>, path: &[u8]) -> bool {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut above: Option<OwnedFd> = None;
+    for name in path.split(|byte| *byte == b'/') {
+        let Ok(name) = CString::new(name) else {
+            return false;
+        };
+        let directory = above.as_ref().map_or(root, OwnedFd::as_fd);
+        if is_name_spelled_otherwise(directory, &name) {
+            return true;
+        }
+        above = rustix::fs::openat(directory, &*name, flags, Mode::empty()).ok();
+        if above.is_none() {
+            // The last name is no directory.
+            return false;
+        }
+    }
+    false
+}
+
+fn is_name_spelled_otherwise(directory: BorrowedFd<'_>, name: &CStr) -> bool {
+    let is_found = |other: &CString| stat(directory, other).is_some();
+    stat(directory, name).is_some()
+        && key::variants(name).iter().any(is_found)
+        && Spellings::list(directory, name).is_ok_and(|listed| !listed.has(name))
+        && keeps_case(directory)
+}
+
+/// Whether a directory of the destination finds a name that exists by another spelling.
+pub(super) fn is_folded(
+    directory: BorrowedFd<'_>,
+    name: &CStr,
+    listed: &Spellings,
+    rivals: &[CString],
+) -> bool {
+    let is_found = |other: &CString| !listed.has(other) && stat(directory, other).is_some();
+    !listed.has(name) || rivals.iter().chain(&key::variants(name)).any(is_found)
+}
+
+/// Whether two names of the source stand for one file.
+pub(super) fn is_same(
+    directory: BorrowedFd<'_>,
+    name: &CStr,
+    rival: &CStr,
+    listed: &Spellings,
+) -> bool {
+    let Some(found) = stat(directory, rival) else {
+        return false;
+    };
+    if listed.has(name) && listed.has(rival) {
+        return false;
+    }
+    let is_third = |listed: &CString| **listed != *name && **listed != *rival;
+    if !listed.names.iter().any(is_third) {
+        return true;
+    }
+    // Inodes of some FUSE file systems have a number for each spelling.
+    let is_alike = |other: Stat| {
+        let facts = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
+        identity(&other) == identity(&found) || facts(&other) == facts(&found)
+    };
+    stat(directory, name).is_some_and(is_alike)
+}
+
+/// Whether a directory lists names with the letters that they were made with. If that cannot be
+/// tried, it may not.
+pub(super) fn keeps_case(directory: BorrowedFd<'_>) -> bool {
+    const PREFIX: &[u8] = b".zc-dircopy-";
+    const N_TRIES: u32 = 10;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let make =
+        |name: &CStr| rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR).map(drop);
+    for _ in 0..N_TRIES {
+        let Ok(((), name)) = hidden::make_with_prefix(PREFIX, make) else {
+            return false;
+        };
+        let mut is_listed = false;
+        let listed = each_name(directory, |listed, _| is_listed |= *listed == *name);
+        hidden::remove(directory, &name);
+        // One name of a hundred has no capital.
+        if name.to_bytes().iter().any(u8::is_ascii_uppercase) {
+            return listed.is_ok() && is_listed;
+        }
+    }
+    false
+}
+
+/// Shows every name in a directory, from its beginning.
+pub(super) fn each_name(
+    directory: BorrowedFd<'_>,
+    show: impl FnMut(&CStr, FileType),
+) -> Result<(), Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::openat(directory, c".", flags, Mode::empty())?;
+    listing::each(directory.as_fd(), show)
+}
+
+pub(super) fn stat(directory: BorrowedFd<'_>, name: &CStr) -> Option<Stat> {
+    rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()
+}

@@ -1,0 +1,430 @@
+//! Destinations that take several names of the source for one.
+
+use super::disk::seen_by_others;
+use super::facts::files_of;
+use super::traced::traced;
+use super::*;
+use crate::mounts::{Root, mount_with_script};
+use crate::skip::{has_program, is_root, skip};
+
+/// A file system that ignores case, as other processes find it.
+struct Disk {
+    _root: Root,
+    path: PathBuf,
+    listing: Listing,
+}
+
+/// How it lists names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Listing {
+    /// As they were made.
+    Keeps,
+    /// In small letters.
+    Folds,
+}
+
+const FILE_SYSTEMS: [(&str, &str, Listing, &str); 5] = [
+    (
+        "mkntfs",
+        "lowntfs-3g",
+        Listing::Folds,
+        "mkntfs -F -Q -q \"$1\" >&2 && lowntfs-3g -o ignore_case \"$1\" \"$2\"",
+    ),
+    (
+        "mkfs.exfat",
+        "mount.exfat-fuse",
+        Listing::Keeps,
+        "mkfs.exfat \"$1\" >&2; L=$(losetup -f --show \"$1\"); \
+         mount.exfat-fuse $L \"$2\" >&2 || { losetup -d $L; exit 1; }; losetup -d $L",
+    ),
+    (
+        "mkfs.vfat",
+        "mount",
+        Listing::Keeps,
+        "mkfs.vfat \"$1\" >&2; mount -t vfat -o loop,utf8 \"$1\" \"$2\"",
+    ),
+    (
+        "mkfs.ext4",
+        "chattr",
+        Listing::Keeps,
+        "mkfs.ext4 -q -F -O casefold \"$1\"; mount -o loop \"$1\" \"$2\"; \
+         rmdir \"$2/lost+found\"; chattr +F \"$2\" || { umount \"$2\"; exit 1; }",
+    ),
+    (
+        "mount",
+        "mount",
+        Listing::Keeps,
+        "mount -t tmpfs -o casefold none \"$2\"; \
+         chattr +F \"$2\" || { umount \"$2\"; exit 1; }",
+    ),
+];
+
+/// All that this machine can mount, and can be copied to.
+fn disks() -> Vec<Disk> {
+    if !is_root() {
+        return Vec::new();
+    }
+    let mut disks = Vec::new();
+    for (mkfs, mount, listing, script) in FILE_SYSTEMS {
+        if !has_program(mkfs) || !has_program(mount) {
+            continue;
+        }
+        let Some(root) = mount_with_script(64, script) else {
+            continue;
+        };
+        let path = seen_by_others(&root.dir());
+        let trees = Trees::new();
+        trees.put("Probe", "");
+        let copy = path.join("probe");
+        let copied = run(zc_dircopy().arg("-q").arg(trees.source()).arg(&copy));
+        if copied.status == 0 && copy.join("pROBE").exists() {
+            disks.push(Disk {
+                _root: root,
+                path,
+                listing,
+            });
+        }
+    }
+    if disks.is_empty() {
+        skip("no file system that ignores case can be mounted here");
+    }
+    disks
+}
+
+impl Disk {
+    fn copy(&self) -> PathBuf {
+        self.path.join("copy")
+    }
+
+    fn run(&self, trees: &Trees, options: &[&str]) -> Run {
+        let mut command = zc_dircopy();
+        command.arg("-q").args(options);
+        run(command.arg(trees.source()).arg(self.copy()))
+    }
+
+    /// The newest manifest has these lines, all of which are true.
+    #[track_caller]
+    fn lists(&self, paths: &[&str]) {
+        Sums::newest_in(&self.copy())
+            .lists(paths)
+            .satisfies_sha256sum(&self.copy());
+        let check = run(zc_dircopy().args(["--check", "-q"]).arg(self.copy()));
+        assert_eq!(check.status, 0, "{check:?}");
+    }
+
+    #[track_caller]
+    fn holds(&self, name: &str, bytes: &str) {
+        let found = fs::read_to_string(self.copy().join(name)).unwrap();
+        assert_eq!(found, bytes, "{name}");
+    }
+
+    fn n_files(&self) -> usize {
+        let files = files_of(&self.copy());
+        let is_manifest = |path: &&PathBuf| path.to_str().unwrap().starts_with("shasum.");
+        files.len() - files.iter().filter(is_manifest).count()
+    }
+}
+
+/// What is said of two names.
+fn untold(name: &'static str, other: &'static str) -> [&'static str; 2] {
+    let message =
+        format!("{name}: not copied: the destination does not tell its name from {other}");
+    [message.leak(), ""]
+}
+
+#[test]
+fn of_two_names_that_are_one_there_the_first_copy_stays_and_both_are_named() {
+    for disk in disks() {
+        let trees = Trees::new();
+        trees
+            .put("README", "one")
+            .put("readme", "another")
+            .put("x", "");
+        let jobs = ["--jobs=1"];
+        let message = untold("readme", "README");
+        disk.run(&trees, &jobs).failed_naming(&[&message]);
+        disk.lists(&["README", "x"]);
+        disk.holds("README", "one");
+        // What is newer replaces its own copy, and no other.
+        trees.put("README", "changed").put("readme", "changed too");
+        for options in [
+            &[][..],
+            &["--overwrite-policy=always"],
+            &["--verify-existing"],
+        ] {
+            let run = disk.run(&trees, options);
+            run.failed_naming(&[&message]);
+            disk.lists(&["README", "x"]);
+            disk.holds("README", "changed");
+            assert_eq!(disk.n_files(), 2);
+        }
+    }
+}
+
+#[test]
+fn names_that_are_alike_in_contents_and_time_are_two_all_the_same() {
+    for disk in disks() {
+        let trees = Trees::new();
+        trees.put("Same", "it").put("same", "it");
+        dated(&trees.original("Same"), 7);
+        dated(&trees.original("same"), 7);
+        for _ in 0..2 {
+            let run = disk.run(&trees, &["--jobs=1"]);
+            run.failed_naming(&[&untold("same", "Same")]);
+            disk.lists(&["Same"]);
+        }
+    }
+}
+
+/// Whichever comes first on several threads.
+#[test]
+fn of_names_that_are_copied_at_once_one_is_copied_whole_and_the_others_are_reported() {
+    for disk in disks() {
+        for round in 0..4 {
+            let trees = Trees::new();
+            let n = 60;
+            for number in 0..n {
+                for letters in ["AB", "aB", "Ab", "ab"] {
+                    trees.put(format!("{letters}{number}"), format!("{letters}{number}"));
+                }
+            }
+            let copy = disk.path.join(format!("copy{round}"));
+            // Of files that were copied before, and in a new directory.
+            if round % 2 == 1 {
+                let before = Trees::new();
+                before.put("Other", "");
+                run(zc_dircopy().arg("-q").arg(before.source()).arg(&copy)).is_quiet();
+            }
+            for _ in 0..2 {
+                let mut command = zc_dircopy();
+                command.args(["-q", "--jobs=8"]);
+                let run = run(command.arg(trees.source()).arg(&copy));
+                run.ended_with(1);
+                assert_eq!(run.stderr.lines().count(), 3 * n);
+                let sums = Sums::newest_in(&copy);
+                assert_eq!(sums.lines.len(), n + round % 2);
+                sums.satisfies_sha256sum(&copy);
+                for path in sums.paths() {
+                    let found = fs::read(copy.join(path)).unwrap();
+                    let is_its_own = found == path.as_os_str().as_bytes();
+                    assert!(is_its_own || path == "Other", "{path:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_that_a_run_without_digests_has_made_is_replaced_by_another_name() {
+    for disk in disks() {
+        let trees = Trees::new();
+        trees.put("A", "one").put("a", "other");
+        let run = disk.run(&trees, &["--no-hash", "--jobs=1"]);
+        run.failed_naming(&[&untold("a", "A")]);
+        disk.holds("A", "one");
+        let run = disk.run(&trees, &["--no-hash", "--overwrite-policy=always"]);
+        let [loser, winner] = match disk.listing {
+            Listing::Keeps => [("a", "A"), ("A", "one")],
+            // Nothing tells there by which name a file was made.
+            Listing::Folds => [("A", "a"), ("a", "other")],
+        };
+        run.failed_naming(&[&untold(loser.0, loser.1)]);
+        disk.holds(winner.0, winner.1);
+    }
+}
+
+#[test]
+fn a_file_renamed_in_the_source_does_not_replace_what_is_recorded_by_its_old_name() {
+    for disk in disks() {
+        for (before, after) in [("a", "A"), ("B", "b")] {
+            let trees = Trees::new();
+            trees.put(before, "recorded").put("x", "");
+            let _ = fs::remove_dir_all(disk.copy());
+            disk.run(&trees, &[]).is_quiet();
+            fs::rename(trees.original(before), trees.original(after)).unwrap();
+            trees.put(after, "changed since");
+            for _ in 0..2 {
+                let run = disk.run(&trees, &["--overwrite-policy=always"]);
+                run.failed_naming(&[&untold(after, before)]);
+                disk.lists(&[before, "x"]);
+                disk.holds(before, "recorded");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_renamed_in_both_trees_is_one_and_its_old_record_can_be_forgotten() {
+    // The others list the same name as before.
+    let mut disks = disks();
+    disks.retain(|disk| disk.listing == Listing::Keeps);
+    if disks.is_empty() {
+        skip("no file system that ignores case and keeps it can be mounted and copied to here");
+    }
+    for disk in disks {
+        let trees = Trees::new();
+        trees.put("Dir/A", "it").put("B", "it").put("x", "");
+        disk.run(&trees, &[]).is_quiet();
+        for (before, after) in [("B", "b"), ("Dir/A", "Dir/a"), ("Dir", "dir")] {
+            fs::rename(trees.original(before), trees.original(after)).unwrap();
+            // exFAT's driver would find that the new name exists.
+            fs::rename(disk.copy().join(before), disk.copy().join("aside")).unwrap();
+            fs::rename(disk.copy().join("aside"), disk.copy().join(after)).unwrap();
+        }
+        disk.run(&trees, &[]).is_quiet();
+        disk.lists(&["B", "Dir/A", "b", "dir/a", "x"]);
+        disk.run(&trees, &["--forget-missing"]).is_quiet();
+        disk.lists(&["b", "dir/a", "x"]);
+    }
+}
+
+#[test]
+fn only_what_is_gone_is_forgotten_where_names_are_listed_in_other_letters() {
+    for disk in disks() {
+        let (trees, later) = (Trees::new(), Trees::new());
+        trees.put("Kept/File", "it").put("Gone", "it");
+        later.put("x", "");
+        disk.run(&trees, &[]).is_quiet();
+        fs::remove_file(disk.copy().join("Gone")).unwrap();
+        disk.run(&later, &["--forget-missing"]).is_quiet();
+        disk.lists(&["Kept/File", "x"]);
+    }
+}
+
+#[test]
+fn a_directory_is_not_merged_with_another_and_is_reported_once() {
+    for disk in disks() {
+        let trees = Trees::new();
+        trees
+            .put("Dir/x", "one")
+            .put("dir/x", "other")
+            .put("dir/y", "left out")
+            .put("dir/sub/z", "left out");
+        for _ in 0..2 {
+            let run = disk.run(&trees, &["--overwrite-policy=always"]);
+            run.failed_naming(&[&untold("dir", "Dir")]);
+            disk.lists(&["Dir/x"]);
+            disk.holds("Dir/x", "one");
+            assert_eq!(disk.n_files(), 1);
+        }
+        // Nor if the first one is no longer there.
+        fs::remove_dir_all(trees.original("Dir")).unwrap();
+        let run = disk.run(&trees, &[]);
+        run.failed_naming(&[&untold("dir", "Dir")]);
+        disk.lists(&["Dir/x"]);
+    }
+}
+
+#[test]
+fn a_file_and_a_directory_may_be_one_name_too() {
+    for disk in disks() {
+        let trees = Trees::new();
+        trees.put("it/x", "in it").put("IT", "a file");
+        for _ in 0..2 {
+            let run = disk.run(&trees, &["--jobs=1"]);
+            assert_eq!(run.ended_with(1).stderr.lines().count(), 1, "{run:?}");
+            let n_lines = Sums::newest_in(&disk.copy()).lines.len();
+            assert_eq!(n_lines, 1);
+            assert_eq!(disk.n_files(), 1);
+        }
+    }
+}
+
+#[test]
+fn two_names_of_one_file_are_one_name_there_and_the_other_is_reported() {
+    for disk in disks() {
+        let trees = Trees::new();
+        trees.put("LINK", "it");
+        fs::hard_link(trees.original("LINK"), trees.original("link")).unwrap();
+        for _ in 0..2 {
+            let run = disk.run(&trees, &[]);
+            run.failed_naming(&[&untold("link", "LINK")]);
+            disk.lists(&["LINK"]);
+            disk.holds("LINK", "it");
+        }
+    }
+}
+
+#[test]
+fn no_file_of_the_source_replaces_a_manifest_by_another_spelling() {
+    for disk in disks() {
+        let trees = Trees::new();
+        trees.put("a", "it");
+        disk.run(&trees, &[]).is_quiet();
+        let manifest = Sums::newest_in(&disk.copy()).path;
+        let before = fs::read(&manifest).unwrap();
+        let name = manifest.file_name().unwrap().to_str().unwrap();
+        let upper = name.to_uppercase();
+        trees.put(&upper, "no manifest");
+        let run = disk.run(&trees, &["--overwrite-policy=always"]);
+        let message =
+            format!("{upper}: not copied: the destination does not tell its name from {name}");
+        run.failed_naming(&[&[&message]]);
+        assert_eq!(fs::read(&manifest).unwrap(), before);
+        disk.lists(&["a"]);
+    }
+}
+
+#[test]
+fn names_in_any_letters_are_copied_and_replaced_if_no_other_is_in_the_way() {
+    for disk in disks() {
+        let trees = Trees::new();
+        let names = ["DCIM/IMG_0001.JPG", "Grüße", "Plain", "plain too", "É"];
+        for (n, name) in names.into_iter().enumerate() {
+            trees.put(name, name);
+            dated(&trees.original(name), 100 + n as u64);
+        }
+        for options in [&[][..], &[], &["--verify-existing"], &["--no-hash"]] {
+            disk.run(&trees, options).is_quiet();
+        }
+        for name in names {
+            trees.put(name, format!("{name}, later"));
+        }
+        for _ in 0..2 {
+            disk.run(&trees, &[]).is_quiet();
+            disk.lists(&names);
+            disk.holds("Plain", "Plain, later");
+        }
+    }
+}
+
+#[test]
+fn a_destination_that_tells_names_apart_gets_all_of_them() {
+    let trees = Trees::new();
+    trees.put("README", "one").put("Dir/x", "x");
+    trees.succeeds(&[]);
+    trees
+        .put("readme", "other")
+        .put("dir/x", "other")
+        .put("Dir/X", "X")
+        .put_copy("readme", "there, and not recorded")
+        .put_copy("Dir/X", "")
+        .put_copy("dir/x", "");
+    trees.succeeds(&["--overwrite-policy=always"]).are_alike();
+    trees.succeeds(&[]).are_alike();
+}
+
+#[test]
+fn a_destination_that_tells_names_apart_costs_no_call_for_it() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = Trees::new();
+    for n in 0..300 {
+        trees.put(format!("File{n}"), "it");
+    }
+    trees.succeeds(&[]);
+    let options = [
+        "-e".to_owned(),
+        "trace=openat,newfstatat,getdents64".to_owned(),
+    ];
+    let traced = traced(&trees.command(&["--no-hash-skipped", "--jobs=1"]), &options);
+    traced.run.is_quiet();
+    let n_calls = |what: &str| {
+        let lines = traced.log.lines();
+        let is_of_file = |line: &&str| line.contains(what) && line.contains("\"File");
+        lines.filter(is_of_file).count()
+    };
+    // One in the source and one in the destination.
+    assert_eq!((n_calls("newfstatat("), n_calls("openat(")), (600, 0));
+}
