@@ -27,6 +27,7 @@ mod yes;
 mod generated;
 
 mod child;
+mod passthrough_fs;
 mod peer;
 mod pty;
 mod screen;

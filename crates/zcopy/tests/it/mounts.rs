@@ -108,7 +108,7 @@ fn mount(dir: &TempDir, arguments: &[&str]) -> Option<Root> {
 }
 
 /// Opens the root of the file system that is mounted on `dir`, and detaches the mount.
-fn detach(dir: &TempDir) -> Root {
+pub(crate) fn detach(dir: &TempDir) -> Root {
     let root = File::open(dir.path()).unwrap();
     assert!(succeeds(Command::new("umount").arg("-l").arg(dir.path())));
     Root(root)

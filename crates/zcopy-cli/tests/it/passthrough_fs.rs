@@ -1,0 +1,191 @@
+//! A file system of the tests' own: a directory, seen through FUSE, with the faults that a test asks for.
+//!
+//! It is served by a process of its own, which is this program again. So no test waits for itself, and however the test ends,
+//! the server loses its last user, and ends too.
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use fuser::{Config, MountOption, Session, SessionACL};
+use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
+
+use crate::mounts::{self, Root};
+use crate::skip::{is_root, skip};
+
+use nodes::Nodes;
+
+mod nodes;
+mod operations;
+
+/// What the file system does worse than the directory behind it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Faults {
+    pub(crate) renames: Renames,
+    pub(crate) links: Links,
+    pub(crate) inodes: Inodes,
+}
+
+/// Which renames it knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Renames {
+    /// All, with their flags.
+    #[default]
+    All,
+    /// None with flags: `EINVAL`.
+    WithoutFlags,
+}
+
+/// Which hard links it makes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Links {
+    /// All.
+    #[default]
+    All,
+    /// None: this error.
+    Fail(i32),
+    /// This many names for each file, then `EMLINK`.
+    AtMost(u32),
+}
+
+/// Which inode numbers it tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Inodes {
+    /// One for each file.
+    #[default]
+    Stable,
+    /// One for each name, as sshfs does, and a link count of 1.
+    ByName,
+    /// Another one whenever a name is looked up.
+    Volatile,
+}
+
+/// The file system, and the process that serves it.
+#[derive(Debug)]
+pub(crate) struct Mounted {
+    // Dropped first, so that the server ends.
+    root: Root,
+    _server: Server,
+}
+
+impl Mounted {
+    /// Shows a directory through FUSE; none, said aloud, if this machine cannot.
+    pub(crate) fn over(directory: &Path, faults: Faults) -> Option<Self> {
+        if !is_root() {
+            return None;
+        }
+        let place = TempDir::new().unwrap();
+        let server = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "--nocapture", "passthrough_fs::serve"])
+            .env(SERVES, serde_json::to_string(&faults).unwrap())
+            .env(DIRECTORY, directory)
+            .env(PLACE, place.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn();
+        let mut child = server.unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut server = Server { child, stdout };
+        let is_told = |line: &String| line.contains(MOUNTED) || line.contains(NOT_MOUNTED);
+        let mut lines = server.stdout.by_ref().lines().map_while(Result::ok);
+        let told = lines.find(is_told).unwrap_or_default();
+        if !told.contains(MOUNTED) {
+            skip(&format!("FUSE cannot be mounted here: {told}"));
+            return None;
+        }
+        Some(Self {
+            root: mounts::detach(&place),
+            _server: server,
+        })
+    }
+
+    /// Its root, as other processes find it.
+    pub(crate) fn path(&self) -> std::path::PathBuf {
+        let fd = self.root.dir();
+        let fd = fd.strip_prefix("/proc/self/fd").unwrap();
+        let ours = format!("/proc/{}/fd", std::process::id());
+        Path::new(&ours).join(fd)
+    }
+}
+
+/// The process that serves. It ends when the last user of the file system has gone.
+#[derive(Debug)]
+struct Server {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It is a test, and says how that ended.
+        let _ = std::io::copy(&mut self.stdout, &mut std::io::sink());
+        let _ = self.child.wait();
+    }
+}
+
+/// Tells this program which faults it is to serve.
+const SERVES: &str = "ZCOPY_TEST_SERVES_FUSE";
+/// Where the directory is that is shown.
+const DIRECTORY: &str = "ZCOPY_TEST_FUSE_DIRECTORY";
+/// Where it is mounted.
+const PLACE: &str = "ZCOPY_TEST_FUSE_PLACE";
+
+const MOUNTED: &str = "FUSE is ready";
+const NOT_MOUNTED: &str = "FUSE has failed";
+
+/// Not a test, but the server, if that is asked for.
+#[test]
+fn serve() {
+    let var = |name| std::env::var_os(name);
+    let (Some(faults), Some(directory), Some(place)) = (var(SERVES), var(DIRECTORY), var(PLACE))
+    else {
+        return;
+    };
+    let faults = serde_json::from_str(faults.to_str().unwrap()).unwrap();
+    let session = Session::new(
+        PassthroughFs::over(Path::new(&directory), faults),
+        Path::new(&place),
+        &config(),
+    );
+    let mut stdout = std::io::stdout();
+    match session {
+        Ok(session) => {
+            writeln!(stdout, "\n{MOUNTED}").unwrap();
+            // The test may have ended in the meantime.
+            let _ = session.run();
+        }
+        Err(error) => writeln!(stdout, "\n{NOT_MOUNTED}: {error}").unwrap(),
+    }
+}
+
+fn config() -> Config {
+    let mut config = Config::default();
+    config.acl = SessionACL::All;
+    config.mount_options = vec![
+        MountOption::FSName("zcopy-tests".to_owned()),
+        MountOption::DefaultPermissions,
+        MountOption::Dev,
+        MountOption::Suid,
+    ];
+    config
+}
+
+/// The file system.
+#[derive(Debug)]
+struct PassthroughFs {
+    faults: Faults,
+    nodes: Nodes,
+    files: std::sync::Mutex<HashMap<u64, std::sync::Arc<std::fs::File>>>,
+}
+
+impl PassthroughFs {
+    fn over(directory: &Path, faults: Faults) -> Self {
+        Self {
+            faults,
+            nodes: Nodes::over(directory, faults.inodes),
+            files: std::sync::Mutex::default(),
+        }
+    }
+}
