@@ -94,6 +94,8 @@ mod spelling;
 mod time;
 mod written_back;
 
+mod limitation;
+
 mod counts;
 mod end;
 mod face;
@@ -463,13 +465,17 @@ fn finish_manifest(
         archive.remove_journals(root, false);
         return None;
     }
-    let names = manifest
+    let manifests = manifest
         .finish()
         .map_err(|error| ledger::complain_of_manifest(face, error))
         .ok()?;
     journaling.remove();
     archive.remove_journals(root, true);
-    Some(names)
+    for manifest in &manifests {
+        face.report_exclusivity(manifest.exclusivity);
+    }
+    let names = manifests.into_iter().map(|manifest| manifest.name);
+    Some(names.collect())
 }
 
 /// The mode of a new manifest. To be asked before there are threads: the mask is the process's.

@@ -78,9 +78,10 @@ impl Amendment {
         if !update.has_changed() && !archive.has_journals() {
             return Ok((Vec::new(), failures));
         }
-        let names = update.finish().context("cannot write the manifest")?;
+        let manifests = update.finish().context("cannot write the manifest")?;
         archive.remove_journals(root.as_fd(), true);
-        let paths = names.iter().map(|name| tree.join(name.to_string()));
+        let paths = manifests.iter();
+        let paths = paths.map(|manifest| tree.join(manifest.name.to_string()));
         Ok((paths.collect(), failures))
     }
 }

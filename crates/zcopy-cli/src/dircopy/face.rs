@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 use super::counts::Counts;
 use super::end::End;
 use super::interrupt::Interrupt;
+use super::limitation::{Limitation, Limitations};
+use super::place::Exclusivity;
 use super::prescan::Total;
 use super::progress::Gauge;
 use super::summary::{State, Summary};
@@ -52,6 +54,7 @@ pub(super) struct Face<'a> {
     counts: &'a Counts,
     screen: Mutex<Screen>,
     stdout: Mutex<Outlet>,
+    limitations: Limitations,
 }
 
 impl<'a> Face<'a> {
@@ -84,6 +87,7 @@ impl<'a> Face<'a> {
             counts,
             screen: Mutex::new(screen),
             stdout: Mutex::new(Outlet::on(stdout)?),
+            limitations: Limitations::default(),
         })
     }
 
@@ -120,6 +124,28 @@ impl<'a> Face<'a> {
     /// Says something about a file, with which nothing is wrong.
     pub(super) fn remark(&self, path: &Path, text: &str) {
         self.say(path, text);
+    }
+
+    /// Says once what the file system of the destination cannot do, unless errors alone are wanted.
+    pub(super) fn report_limitation(&self, limitation: Limitation) {
+        if self.manner == Manner::Quiet || !self.limitations.add(limitation) {
+            return;
+        }
+        let message = &limitation.to_string();
+        self.say("".as_ref(), message);
+        if self.manner == Manner::Json {
+            let path = or_dot("".as_ref()).to_string_lossy();
+            // The summary meets the same error.
+            let _ = self.tell(&Event::Remark { path, message });
+        }
+    }
+
+    /// Says how it is known that a name was free, if it is not for certain.
+    pub(super) fn report_exclusivity(&self, exclusivity: Exclusivity) {
+        match exclusivity {
+            Exclusivity::Atomic => {}
+            Exclusivity::Checked => self.report_limitation(Limitation::ExclusiveNames),
+        }
     }
 
     /// Whether anybody is shown how far the copy is: a program, or a person before the terminal that standard error

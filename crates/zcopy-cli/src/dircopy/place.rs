@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::attributes::through_proc;
 use crate::sys;
 
-pub use others::{Placed, SpecialFile, place_link, place_other};
+pub use others::{Linked, Placed, SpecialFile, place_link, place_other, place_proven_link};
 
 pub(super) mod hidden;
 mod others;
@@ -34,6 +34,15 @@ impl Replace {
     pub(super) fn what_is_there(is_there: bool) -> Self {
         if is_there { Self::Yes } else { Self::No }
     }
+}
+
+/// How it is known that a name was free when it was given with [`Replace::No`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Exclusivity {
+    /// The kernel found the name free and gave it in one step.
+    Atomic,
+    /// The name was found free before it was given. A file that another process put there in between has been replaced.
+    Checked,
 }
 
 /// Whether it outlives a loss of power.
@@ -150,7 +159,7 @@ impl<D: AsFd> Place<D> {
         replace: Replace,
         durability: Durability,
     ) -> io::Result<File> {
-        self.try_commit(name, replace, durability)?;
+        let _ = self.try_commit(name, replace, durability)?;
         Ok(self.into_file())
     }
 
@@ -160,7 +169,7 @@ impl<D: AsFd> Place<D> {
         self.file
     }
 
-    /// Gives the file its name, unless that fails: then another one can be tried.
+    /// Gives the file its name, unless that fails: then another one can be tried. Tells how it is known that the name was free.
     ///
     /// # Errors
     ///
@@ -170,18 +179,21 @@ impl<D: AsFd> Place<D> {
         name: &CStr,
         replace: Replace,
         durability: Durability,
-    ) -> io::Result<()> {
+    ) -> io::Result<Exclusivity> {
         if durability == Durability::Synced {
             rustix::fs::fsync(&self.file)?;
         }
         let directory = self.spot.directory.as_fd();
-        if let Some(hidden) = &self.spot.hidden {
-            hidden::rename(directory, hidden, name, replace)?;
+        let exclusivity = if let Some(hidden) = &self.spot.hidden {
+            let exclusivity = hidden::rename(directory, hidden, name, replace)?;
             self.spot.hidden = None;
+            exclusivity
         } else {
             self.link(name, replace)?;
-        }
-        Ok(sync(self.spot.directory.as_fd(), durability)?)
+            Exclusivity::Atomic
+        };
+        sync(self.spot.directory.as_fd(), durability)?;
+        Ok(exclusivity)
     }
 
     /// Gives a name to a file that has none.
@@ -194,7 +206,7 @@ impl<D: AsFd> Place<D> {
         }
         // There is no call that links over a name. Nobody else has the file, so that it can be held.
         hold(&self.file);
-        hidden::put(directory, name, replace, link)
+        hidden::put(directory, name, replace, link).map(|_| ())
     }
 }
 

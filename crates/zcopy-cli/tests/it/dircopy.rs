@@ -9,6 +9,7 @@ mod check_output;
 mod disk;
 mod fails;
 mod folded;
+mod fuse;
 mod granularity;
 mod hostile;
 mod interrupted;

@@ -203,10 +203,11 @@ impl<'a> Copier<'a> {
             let error = io::Error::new(error.kind(), exit::worded(error));
             return Ok(self.lose(entry, error, "cannot give its copy the name for certain"));
         }
-        match committed {
+        let exclusivity = match committed {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 self.ensure_own_name(entry, Known::default())?;
                 // Another run may have been here.
+                drop(place);
                 let met = self.meet(entry, &stat, digest)?;
                 return met.ok_or_else(|| anyhow!(error).context("cannot give its copy the name"));
             }
@@ -218,8 +219,9 @@ impl<'a> Copier<'a> {
                 self.unwritten.keep(place, &error);
                 return Err(anyhow!(error).context(what));
             }
-            Ok(()) => {}
-        }
+            Ok(exclusivity) => exclusivity,
+        };
+        self.face.report_exclusivity(exclusivity);
         let file = place.into_file();
         let copy = if entry.stat().st_nlink > 1 {
             // Its further names will be links to this file and no other.

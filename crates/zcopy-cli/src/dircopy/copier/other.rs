@@ -90,7 +90,9 @@ impl Copier<'_> {
                 return Ok(());
             }
         }
-        if let Err(error) = placed.context("cannot make its copy")?.attributes {
+        let placed = placed.context("cannot make its copy")?;
+        self.face.report_exclusivity(placed.exclusivity);
+        if let Err(error) = placed.attributes {
             self.face.complain(&entry.path(), &anyhow!(error));
         }
         Ok(())

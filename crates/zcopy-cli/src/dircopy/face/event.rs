@@ -19,6 +19,11 @@ pub(super) enum Event<'a> {
         path: Cow<'a, str>,
         message: &'a str,
     },
+    /// Something to know about the run or something in it, with which nothing is wrong.
+    Remark {
+        path: Cow<'a, str>,
+        message: &'a str,
+    },
     /// What became of the tree.
     Summary(&'a Summary<'a>),
 }

@@ -12,11 +12,10 @@ use super::archive::Archive;
 use super::hash_file::hash_file;
 use super::merge::Records;
 use super::metadata::Header;
-use super::name::Name;
 use super::open_beneath::{self, Found};
 use super::record::{FileDigest, Record};
 use super::resolve::is_missing;
-use super::write::Writer;
+use super::write::{Finished, Writer};
 use crate::digest::Algorithm;
 
 /// What the new manifest says of a file.
@@ -265,7 +264,7 @@ impl<'a> Update<'a> {
     /// # Errors
     ///
     /// As [`Writer::finish`].
-    pub(crate) fn finish(self) -> io::Result<Vec<Name>> {
+    pub(crate) fn finish(self) -> io::Result<Vec<Finished>> {
         let Writers {
             directory,
             main,

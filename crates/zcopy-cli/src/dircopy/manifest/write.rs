@@ -13,7 +13,7 @@ use super::line;
 use super::metadata::{Copied, End, Header};
 use super::name::Name;
 use crate::digest::{Algorithm, Digest, Stream};
-use crate::dircopy::place::{Durability, Place, Replace};
+use crate::dircopy::place::{Durability, Exclusivity, Place, Replace};
 use crate::sys;
 
 /// How much is written at once, in bytes.
@@ -35,6 +35,14 @@ pub(crate) struct Writer {
     mode: Mode,
     hash: Stream,
     n_lines: u64,
+}
+
+/// A manifest that has got its name.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) name: Name,
+    /// How it is known that the name was free.
+    pub(crate) exclusivity: Exclusivity,
 }
 
 /// A file under construction.
@@ -118,15 +126,14 @@ impl Writer {
         self.n_lines > 0
     }
 
-    /// Brings the manifest to the disk, gives it the first name of its second that is free, and
-    /// returns the name.
+    /// Brings the manifest to the disk, and gives it the first name of its second that is free.
     ///
     /// A manifest is always synced: a part of one would be an error of every later run.
     ///
     /// # Errors
     ///
     /// What `write(2)`, `close(2)` and [`Place::commit`] say.
-    pub(crate) fn finish(mut self, directory: &Arc<OwnedFd>) -> io::Result<Name> {
+    pub(crate) fn finish(mut self, directory: &Arc<OwnedFd>) -> io::Result<Finished> {
         let end = End {
             n_lines: self.n_lines,
             digest: self.hash.finish(),
@@ -149,7 +156,7 @@ impl Writer {
         let mut lines = self.lines.place;
         lines.settle()?;
         let mut retries = 1..MAX_NAMES;
-        loop {
+        let exclusivity = loop {
             let is_copied = self.copied.iter().any(|copied| copied.name == self.name);
             let info_name = format!("{}{INFO}", self.name);
             let is_taken = info.is_some() && {
@@ -166,7 +173,7 @@ impl Writer {
                 lines.try_commit(&name, Replace::No, Durability::Synced)
             };
             match named {
-                Ok(()) => break,
+                Ok(exclusivity) => break exclusivity,
                 Err(error)
                     if error.kind() == io::ErrorKind::AlreadyExists && retries.next().is_some() =>
                 {
@@ -174,14 +181,18 @@ impl Writer {
                 }
                 Err(error) => return Err(error),
             }
-        }
+        };
         if let Some(mut info) = info {
             // The name belongs to this manifest now. Without comments its lines are still true.
             let name = CString::new(format!("{}{INFO}", self.name))?;
-            info.try_commit(&name, Replace::No, Durability::Synced)?;
+            // Where its name is given as that of the manifest was.
+            let _ = info.try_commit(&name, Replace::No, Durability::Synced)?;
             sys::close_file(info.into_file().into())?;
         }
         sys::close_file(lines.into_file().into())?;
-        Ok(self.name)
+        Ok(Finished {
+            name: self.name,
+            exclusivity,
+        })
     }
 }

@@ -11,7 +11,7 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use super::Replace;
+use super::{Exclusivity, Replace};
 use crate::dircopy::listing;
 
 /// What they all begin with.
@@ -24,7 +24,7 @@ const TIME_PREFIX: &[u8] = b".zc-dircopy-time-";
 const N_RANDOM: usize = 8;
 
 /// How often something is tried that fails only by chance, or if somebody is at it.
-const N_TRIES: u32 = 100;
+pub(super) const N_TRIES: u32 = 100;
 
 /// Makes something under a hidden name that nobody has, and says which.
 pub(super) fn make<T>(make_at: impl Fn(&CStr) -> Result<T, Errno>) -> Result<(T, CString), Errno> {
@@ -53,15 +53,23 @@ pub(super) fn put<T>(
     name: &CStr,
     replace: Replace,
     make_at: impl Fn(&CStr) -> Result<T, Errno>,
-) -> Result<T, Errno> {
+) -> Result<(T, Exclusivity), Errno> {
+    let make_at = |hidden: &CStr| {
+        make_at(hidden).inspect_err(|errno| {
+            // exfat-fuse makes a regular file of a FIFO, and fails then.
+            if *errno != Errno::EXIST {
+                remove(directory, hidden);
+            }
+        })
+    };
     let mut tries = 0..N_TRIES;
     loop {
-        let (it, hidden) = make(&make_at)?;
+        let (it, hidden) = make(make_at)?;
         let renamed = rename(directory, &hidden, name, replace);
         // Two names of one file are left as they are, so that the hidden one would stay.
         remove(directory, &hidden);
         match renamed {
-            Ok(()) => return Ok(it),
+            Ok(exclusivity) => return Ok((it, exclusivity)),
             // Another run has taken it away.
             Err(Errno::NOENT) if tries.next().is_some() => {}
             Err(errno) => return Err(errno),
@@ -71,28 +79,59 @@ pub(super) fn put<T>(
 
 /// Gives what has a hidden name its own instead.
 ///
+/// Where there is neither `RENAME_NOREPLACE` nor a hard link, the name is looked for, and given if it is not found.
+///
 /// # Kernel notes
 ///
-/// Not every file system knows `RENAME_NOREPLACE`: NFS, and FUSE as a rule, say `EINVAL`. These have hard links, and FAT, which has none,
-/// knows it.
+/// Not every file system knows `RENAME_NOREPLACE`: NFS, and FUSE as a rule, say `EINVAL`. NFS has hard links, and FAT, which has none,
+/// knows it. Drivers in user space for exFAT and cloud storage have neither.
 pub(super) fn rename(
     directory: BorrowedFd<'_>,
     hidden: &CStr,
     name: &CStr,
     replace: Replace,
-) -> Result<(), Errno> {
+) -> Result<Exclusivity, Errno> {
+    let rename = || rustix::fs::renameat(directory, hidden, directory, name);
     if replace == Replace::Yes {
-        return rustix::fs::renameat(directory, hidden, directory, name);
+        rename()?;
+        return Ok(Exclusivity::Atomic);
     }
     let flags = RenameFlags::NOREPLACE;
     match rustix::fs::renameat_with(directory, hidden, directory, name, flags) {
-        Err(Errno::INVAL | Errno::NOSYS) => {
-            rustix::fs::linkat(directory, hidden, directory, name, AtFlags::empty())?;
-            remove(directory, hidden);
-            Ok(())
-        }
-        renamed => renamed,
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+        renamed => return renamed.map(|()| Exclusivity::Atomic),
     }
+    match rustix::fs::linkat(directory, hidden, directory, name, AtFlags::empty()) {
+        Ok(()) => {
+            remove(directory, hidden);
+            return Ok(Exclusivity::Atomic);
+        }
+        Err(errno) if lacks_links(errno) => {}
+        Err(errno) => return Err(errno),
+    }
+    match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => {}
+        Ok(_) => return Err(Errno::EXIST),
+        Err(errno) => return Err(errno),
+    }
+    rename()?;
+    Ok(Exclusivity::Checked)
+}
+
+/// Whether `linkat(2)` fails with this where a file cannot have another name.
+///
+/// # Kernel notes
+///
+/// - `EPERM`: the file system has no hard links. FUSE says so for a driver that has none. A directory that must not change says so too,
+///   and to rename(2) as well. `protected_hardlinks` says so of somebody else's file;
+/// - `EOPNOTSUPP`, `ENOSYS`, `EINVAL`: network and FUSE file systems, and older kernels;
+/// - `EXDEV`: AFS between directories, and unions of file systems;
+/// - `EMLINK`: the file has as many names as it can: on ext4 65,000, on a file system without links 1.
+pub(super) fn lacks_links(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::XDEV | Errno::MLINK
+    )
 }
 
 /// Removes a hidden name. It may have gone already.

@@ -7,8 +7,9 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{AtFlags, FileType, Mode, Stat};
 use rustix::io::Errno;
 
-use super::{Durability, Replace, hidden, sync};
+use super::{Durability, Exclusivity, Replace, hidden, sync};
 use crate::dircopy::attributes::{self, Named, Preserve, Replaces};
+use crate::dircopy::containment::{Identity, identity};
 
 /// Something that has got its name.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ use crate::dircopy::attributes::{self, Named, Preserve, Replaces};
 pub struct Placed {
     /// Whether it has all its attributes.
     pub attributes: Result<(), attributes::Error>,
+    /// How it is known that its name was free, if it was not to replace anything.
+    pub exclusivity: Exclusivity,
 }
 
 /// An entry of the source that is neither a regular file nor a directory: a symbolic link, a FIFO, a socket, a device.
@@ -87,7 +90,7 @@ pub fn place_other(
         FileType::CharacterDevice | FileType::BlockDevice => stat.st_rdev,
         _ => 0,
     };
-    let attributes = hidden::put(directory, name, replace, |hidden| {
+    let (attributes, exclusivity) = hidden::put(directory, name, replace, |hidden| {
         if kind == FileType::Symlink {
             rustix::fs::symlinkat(&**target, directory, hidden)?;
         } else {
@@ -103,7 +106,10 @@ pub fn place_other(
         Ok(applied)
     })?;
     sync(directory, durability)?;
-    Ok(Placed { attributes })
+    Ok(Placed {
+        attributes,
+        exclusivity,
+    })
 }
 
 /// Gives another name to something that has one: a hard link. A symbolic link gets one itself.
@@ -130,4 +136,88 @@ pub fn place_link(
         linked => linked?,
     }
     Ok(sync(directory, durability)?)
+}
+
+/// What came of giving a file another name.
+#[derive(Debug)]
+pub enum Linked {
+    /// It has the name.
+    Made,
+    /// It cannot have another name: the error says why. Nothing has changed.
+    Unable(io::Error),
+    /// A new name could be made, but what it stands for cannot be told to be the file. Nothing has changed.
+    Unproven,
+}
+
+impl Linked {
+    /// Tells whether a link failed because the file cannot have another name.
+    ///
+    /// # Errors
+    ///
+    /// All other errors of the link.
+    pub fn from_result(result: io::Result<()>) -> io::Result<Self> {
+        match result {
+            Ok(()) => Ok(Self::Made),
+            Err(error) if Errno::from_io_error(&error).is_some_and(hidden::lacks_links) => {
+                Ok(Self::Unable(error))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The same as [`place_link`], but the link is made under a hidden name first, and gets its own name only if it stands for this file.
+///
+/// `announce` is called when that is known, before anything is replaced.
+///
+/// # Errors
+///
+/// As of [`place_link`], but for those that are [`Linked::Unable`].
+///
+/// # Kernel notes
+///
+/// sshfs, as other drivers that know files by their paths, has another inode number for each name of a file, and a link count of 1. So
+/// nobody can tell such names from names of different files.
+pub fn place_proven_link(
+    existing: Named<'_>,
+    file: Identity,
+    destination: Named<'_>,
+    replace: Replace,
+    durability: Durability,
+    announce: impl Fn(),
+) -> io::Result<Linked> {
+    let Named { directory, name } = destination;
+    let flags = AtFlags::empty();
+    let link =
+        |name: &CStr| rustix::fs::linkat(existing.directory, existing.name, directory, name, flags);
+    let mut retries = 1..hidden::N_TRIES;
+    let mut may_retry = move |errno| errno == Errno::NOENT && retries.next().is_some();
+    loop {
+        let hidden = match hidden::make(link) {
+            Ok(((), hidden)) => hidden,
+            Err(errno) => return Linked::from_result(Err(errno.into())),
+        };
+        let found = rustix::fs::statat(directory, &hidden, AtFlags::SYMLINK_NOFOLLOW);
+        let placed = match found {
+            Ok(found) if identity(&found) == file && found.st_nlink > 1 => {
+                announce();
+                hidden::rename(directory, &hidden, name, replace)
+            }
+            Ok(_) => {
+                hidden::remove(directory, &hidden);
+                return Ok(Linked::Unproven);
+            }
+            Err(errno) => Err(errno),
+        };
+        // Two names of one file are left as they are, so that the hidden one would stay.
+        hidden::remove(directory, &hidden);
+        match placed {
+            Ok(_) => break,
+            // Another run has taken it away.
+            Err(errno) if may_retry(errno) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    sync(directory, durability)?;
+    Ok(Linked::Made)
 }

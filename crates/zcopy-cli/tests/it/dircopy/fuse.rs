@@ -1,0 +1,331 @@
+//! Destinations on file systems whose drivers run in user space, of which each lacks something else.
+
+use std::os::unix::fs::symlink;
+
+use serde_json::Value;
+use zcopy_cli::dircopy::place::{Durability, Exclusivity, Place, Replace};
+
+use super::*;
+use crate::mounts::{Root, mount_with_script};
+use crate::passthrough_fs::{Faults, Links, Mounted, Renames};
+use crate::skip::{has_program, is_root};
+use traced::meddled;
+
+/// What is said where a name cannot be given only if it is free.
+pub(super) const NAMES: &str = "zc-dircopy: .: the file system has neither RENAME_NOREPLACE nor hard links: \
+     a file that another process creates while its name is given to a copy may be replaced\n";
+
+/// A tree whose copy goes to another file system.
+pub(super) fn onto(file_system: &Path) -> Trees {
+    let trees = Trees::new();
+    let destination = file_system.join("dst");
+    fs::create_dir(&destination).unwrap();
+    symlink(destination, trees.copy()).unwrap();
+    trees
+}
+
+/// A file system that programs have mounted.
+pub(super) struct Driver {
+    root: Root,
+    /// What the driver shows, if that is a directory.
+    _backing: TempDir,
+}
+
+impl Driver {
+    fn mount(programs: &[&str], script: &str) -> Option<Self> {
+        if !is_root() || !programs.iter().all(|program| has_program(program)) {
+            return None;
+        }
+        let backing = tempfile::tempdir_in(DISK).unwrap();
+        let script = format!("backing={}\n{script}", backing.path().display());
+        let root = mount_with_script(64, &script);
+        if root.is_none() {
+            crate::skip::skip(&format!("{programs:?} cannot mount here"));
+        }
+        Some(Self {
+            root: root?,
+            _backing: backing,
+        })
+    }
+
+    /// exFAT, as cards and USB disks have it: no links, no owners, no modes. The driver knows no `RENAME_NOREPLACE`.
+    pub(super) fn exfat() -> Option<Self> {
+        // The driver takes no file but a block device.
+        let script = "mkfs.exfat \"$1\" >/dev/null; device=$(losetup -f --show \"$1\")
+             mount.exfat-fuse \"$device\" \"$2\"; losetup -d \"$device\"";
+        Self::mount(&["mkfs.exfat", "mount.exfat-fuse"], script)
+    }
+
+    fn fuse2fs() -> Option<Self> {
+        let script = "mkfs.ext4 -qF \"$1\"; fuse2fs \"$1\" \"$2\"";
+        Self::mount(&["fuse2fs"], script)
+    }
+
+    fn ntfs() -> Option<Self> {
+        let script = "mkfs.ntfs -qF \"$1\"; lowntfs-3g \"$1\" \"$2\"";
+        Self::mount(&["mkfs.ntfs", "lowntfs-3g"], script)
+    }
+
+    /// A directory of this machine, served by `sftp-server` without any ssh.
+    pub(super) fn sshfs() -> Option<Self> {
+        let script = "server=$(PATH=$PATH:/usr/lib/openssh:/usr/lib/ssh:/usr/libexec/openssh command -v sftp-server)
+             mkdir \"$backing/shown\"
+             printf '#!/bin/sh\\nexec %s\\n' \"$server\" >\"$backing/ssh\"; chmod +x \"$backing/ssh\"
+             sshfs -o ssh_command=\"$backing/ssh\" here:\"$backing/shown\" \"$2\"";
+        Self::mount(&["sshfs"], script)
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        disk::seen_by_others(&self.root.dir())
+    }
+}
+
+/// Files of a few sizes, in a few directories, whose times do not end in zeros. Each belongs to root, as each of such a file system does.
+fn some_files(trees: &Trees) {
+    trees
+        .put("a", "first")
+        .put("empty", "")
+        .put("d/long", crate::files::pattern((1 << 20) + 7))
+        .put("d/deep/er/file", "deep");
+    for name in ["a", "d/long", "d/deep/er/file"] {
+        dated(&trees.original(name), 100);
+    }
+}
+
+const SOME_FILES: [&str; 4] = ["a", "d/deep/er/file", "d/long", "empty"];
+
+/// Without `--quiet`.
+fn aloud(trees: &Trees, options: &[&str]) -> Run {
+    let mut command = zc_dircopy();
+    command.args(options).arg(trees.source()).arg(trees.copy());
+    run(&mut command)
+}
+
+/// What the summary counts.
+#[track_caller]
+pub(super) fn counts(run: &Run, names: &[&str]) -> Vec<u64> {
+    let last = run.stdout.lines().last().unwrap();
+    let summary: Value = serde_json::from_str(last).unwrap();
+    let count = |name: &&str| summary[*name].as_u64().unwrap();
+    names.iter().map(count).collect()
+}
+
+/// All is copied, the next run leaves it, and each way to look at it finds it whole.
+#[track_caller]
+fn is_kept_over_runs(trees: &Trees, said: &str) {
+    some_files(trees);
+    for (options, expected) in [
+        (&[][..], [4, 0]),
+        (&[], [0, 4]),
+        (&["--durable"], [0, 4]),
+        (&["--no-hash-skipped"], [0, 4]),
+        (&["--verify-existing"], [0, 4]),
+        (&["--overwrite-policy=update"], [0, 4]),
+        (
+            &["--overwrite-policy=always", "--durable", "--verify"],
+            [4, 0],
+        ),
+    ] {
+        let run = aloud(trees, &[options, &["--json"]].concat());
+        assert_eq!((run.status, run.stderr.as_str()), (0, said), "{options:?}");
+        assert_eq!(
+            counts(&run, &["copied", "skipped"]),
+            expected,
+            "{options:?}"
+        );
+        trees.sums().lists(&SOME_FILES).holds_in(&trees.copy());
+        trees.sums().satisfies_sha256sum(&trees.copy());
+    }
+    let check = run(zc_dircopy()
+        .args(["--check", "--strict", "-q"])
+        .arg(trees.copy()));
+    check.is_quiet();
+    assert_eq!(hidden_names(&trees.copy()), [""; 0].map(PathBuf::from));
+}
+
+#[test]
+fn exfat_gets_all_files_and_later_runs_leave_them() {
+    if let Some(exfat) = Driver::exfat() {
+        is_kept_over_runs(&onto(&exfat.path()), NAMES);
+    }
+}
+
+#[test]
+fn ext4_in_user_space_gets_all_files_and_later_runs_leave_them() {
+    if let Some(ext4) = Driver::fuse2fs() {
+        is_kept_over_runs(&onto(&ext4.path()), "");
+    }
+}
+
+#[test]
+fn ntfs_gets_all_files_and_later_runs_leave_them() {
+    if let Some(ntfs) = Driver::ntfs() {
+        is_kept_over_runs(&onto(&ntfs.path()), "");
+    }
+}
+
+#[test]
+fn sshfs_gets_all_files_and_later_runs_leave_them() {
+    if let Some(sshfs) = Driver::sshfs() {
+        is_kept_over_runs(&onto(&sshfs.path()), "");
+    }
+}
+
+/// Drivers differ in how they say that they know no hard links.
+#[test]
+fn without_rename_noreplace_and_hard_links_all_files_are_copied() {
+    for errno in ["EPERM", "ENOSYS", "EOPNOTSUPP", "EINVAL", "EMLINK", "EXDEV"] {
+        let scratch = tempfile::tempdir_in(DISK).unwrap();
+        let Some(mounted) = Mounted::over(scratch.path(), without_links(errno)) else {
+            return;
+        };
+        is_kept_over_runs(&onto(&mounted.path()), NAMES);
+    }
+}
+
+/// Neither `RENAME_NOREPLACE` nor hard links, which fail with this.
+pub(super) fn without_links(errno: &str) -> Faults {
+    use rustix::io::Errno;
+    let errno = match errno {
+        "EPERM" => Errno::PERM,
+        "ENOSYS" => Errno::NOSYS,
+        "EOPNOTSUPP" => Errno::OPNOTSUPP,
+        "EINVAL" => Errno::INVAL,
+        "EMLINK" => Errno::MLINK,
+        "EXDEV" => Errno::XDEV,
+        _ => panic!("{errno}"),
+    };
+    Faults {
+        renames: Renames::WithoutFlags,
+        links: Links::Fail(errno.raw_os_error()),
+        ..Faults::default()
+    }
+}
+
+#[test]
+fn a_weaker_promise_is_said_once_and_not_to_those_who_want_errors_alone() {
+    let scratch = tempfile::tempdir_in(DISK).unwrap();
+    let Some(mounted) = Mounted::over(scratch.path(), without_links("EPERM")) else {
+        return;
+    };
+    let trees = onto(&mounted.path());
+    some_files(&trees);
+    trees.succeeds(&[]);
+    let run = aloud(&trees, &["--overwrite-policy=always"]);
+    assert_eq!((run.status, run.stderr.as_str()), (0, NAMES));
+    let run = aloud(&trees, &["--json"]);
+    let events = run.stdout.lines();
+    let events = events.map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let remarks: Vec<_> = events.filter(|event| event["event"] == "remark").collect();
+    let [remark] = &remarks[..] else {
+        panic!("{run:?}");
+    };
+    assert_eq!(remark["path"], ".");
+    let message = remark["message"].as_str().unwrap();
+    assert_eq!(NAMES, format!("zc-dircopy: .: {message}\n"));
+}
+
+#[test]
+fn without_rename_noreplace_and_hard_links_a_name_that_is_taken_stays() {
+    for errno in ["EPERM", "EOPNOTSUPP"] {
+        let scratch = tempfile::tempdir_in(DISK).unwrap();
+        let Some(mounted) = Mounted::over(scratch.path(), without_links(errno)) else {
+            return;
+        };
+        fs::write(mounted.path().join("taken"), "theirs").unwrap();
+        symlink("nowhere", mounted.path().join("dangling")).unwrap();
+        let directory = fs::File::open(mounted.path()).unwrap();
+        let mut place = Place::new(&directory).unwrap();
+        for name in [c"taken", c"dangling"] {
+            let error = place
+                .try_commit(name, Replace::No, Durability::Synced)
+                .unwrap_err();
+            assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists);
+        }
+        let free = place.try_commit(c"free", Replace::No, Durability::Synced);
+        assert_eq!(free.unwrap(), Exclusivity::Checked);
+        drop(place);
+        assert_eq!(fs::read(scratch.path().join("taken")).unwrap(), b"theirs");
+        assert!(scratch.path().join("dangling").is_symlink());
+        assert_eq!(hidden_names(scratch.path()), [""; 0].map(PathBuf::from));
+    }
+}
+
+#[test]
+fn a_name_is_given_by_a_link_where_renames_have_no_flags() {
+    let scratch = tempfile::tempdir_in(DISK).unwrap();
+    let faults = Faults {
+        renames: Renames::WithoutFlags,
+        ..Faults::default()
+    };
+    let Some(mounted) = Mounted::over(scratch.path(), faults) else {
+        return;
+    };
+    is_kept_over_runs(&onto(&mounted.path()), "");
+}
+
+/// exFAT has neither. What the driver makes instead goes.
+#[test]
+fn links_and_special_files_are_errors_on_exfat_and_leave_nothing_behind() {
+    let Some(exfat) = Driver::exfat() else {
+        return;
+    };
+    let trees = onto(&exfat.path());
+    trees.put("d/file", "copied");
+    symlink("file", trees.original("d/link")).unwrap();
+    let (kind, mode) = (rustix::fs::FileType::Fifo, 0o600.into());
+    rustix::fs::mknodat(rustix::fs::CWD, trees.original("d/fifo"), kind, mode, 0).unwrap();
+    for _ in 0..2 {
+        let run = trees.run(&[]);
+        run.failed_naming(&[
+            &["d/link: cannot make its copy"],
+            &["d/fifo: cannot make its copy"],
+        ]);
+        trees.sums().lists(&["d/file"]).holds_in(&trees.copy());
+        assert_eq!(hidden_names(&trees.copy()), [""; 0].map(PathBuf::from));
+    }
+}
+
+/// exFAT is where the last resort is a plain rename.
+#[test]
+fn killed_at_any_call_that_gives_a_name_on_exfat_nothing_is_half_done() {
+    if !has_program("strace") {
+        return;
+    }
+    for call in ["renameat", "write", "unlinkat"] {
+        for nth in 1.. {
+            let Some(exfat) = Driver::exfat() else {
+                return;
+            };
+            let trees = onto(&exfat.path());
+            trees.put("a", "first").put("d/b", "second").put("e", "");
+            trees.put_copy("a", "it was another one before");
+            let kills = format!("{call}:signal=KILL:when={nth}");
+            let traced = meddled(&trees.command(&[]), call, &kills);
+            if traced.run.status == 0 {
+                assert!(nth > 1, "{call} is not made");
+                break;
+            }
+            assert_eq!(traced.run.status, 128 + 9, "{traced:?}");
+            let what = format!("killed at {call} {nth}");
+            for sums in Sums::all_in(&trees.copy()) {
+                sums.holds_in(&trees.copy());
+            }
+            for (name, bytes) in [("d/b", "second"), ("e", "")] {
+                if let Ok(found) = fs::read_to_string(trees.copied(name)) {
+                    assert_eq!(found, bytes, "{what}: {name}");
+                }
+            }
+            // What has its name by now is not read again, so that its digest is the journal's.
+            trees.succeeds(&["--no-hash-skipped"]);
+            let sums = trees.sums();
+            sums.lists(&["a", "d/b", "e"]).holds_in(&trees.copy());
+            trees.holds("a", "first");
+            assert_eq!(
+                hidden_names(&trees.copy()),
+                [""; 0].map(PathBuf::from),
+                "{what}"
+            );
+        }
+    }
+}
