@@ -17,6 +17,8 @@ pub(super) struct Counts {
     pub(super) cloned: Count,
     /// Further names of regular files.
     pub(super) linked: Count,
+    /// Further names of regular files that have become copies of their own, which are counted above.
+    pub(super) links_copied: Count,
     /// Regular files that were left as they were.
     pub(super) skipped: Count,
     /// Symbolic links, FIFOs and devices, made or left, and whatever else was left.

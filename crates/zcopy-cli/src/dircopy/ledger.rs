@@ -8,7 +8,8 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow, bail};
-use rustix::fs::{AtFlags, FileType};
+use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::io::Errno;
 
 use super::attributes::Named;
 use super::containment::{Identity, identity};
@@ -16,11 +17,12 @@ use super::copier::{Copier, Done, MANIFEST_IN_THE_WAY, Proof, Settled, news};
 use super::counts::{Count, Counts};
 use super::face::Face;
 use super::journaling::Journaling;
+use super::limitation::Limitation;
 use super::lookup::Known;
 use super::manifest::journal_entry::JournalEntry;
 use super::manifest::record::Announced;
 use super::manifest::update::{Line, Update};
-use super::place::{Replace, place_link};
+use super::place::{Linked, Replace, place_link, place_proven_link};
 use super::reading::is_interrupted;
 use super::settings::Settings;
 use super::tree::{Entry, Root};
@@ -36,6 +38,38 @@ pub(super) struct Ledger<'a> {
     journaling: &'a Journaling<'a>,
     /// The files of which more names may come.
     firsts: HashMap<Identity, First>,
+    /// What is known of file systems of the destination, by their devices.
+    identities: HashMap<u64, Identities>,
+}
+
+/// Whether names of one file can be told from names of different ones, by inode numbers and link counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Identities {
+    /// A link has been made, and it was the file.
+    Reliable,
+    /// A link has been made, and it did not seem to be the file.
+    Unreliable,
+}
+
+/// What has become of a further name.
+enum Outcome {
+    /// It is a name of the copy, and has this line.
+    Settled(Line),
+    /// It is to become a copy of its own, or stays one.
+    NotLinked(NotLinked),
+}
+
+/// Why a further name has not become a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NotLinked {
+    /// Links cannot be made, or not be told from other files.
+    Unable,
+    /// The copy has as many names as it can have.
+    TooMany,
+    /// What bears the first name is not the copy.
+    Lost,
+    /// Nobody has proven that the copy is what this name was recorded with.
+    Doubtful,
 }
 
 /// The name under which a file was met first, or first copied.
@@ -45,6 +79,16 @@ struct First {
     n_more: u64,
     /// What has become of it, unless it failed.
     settled: Option<Settled>,
+    /// Earlier copies of the same file, which have as many names as they can.
+    full: Vec<Identity>,
+}
+
+impl First {
+    /// Has further names be linked to this copy.
+    fn replace(&mut self, entry: &Entry, settled: Settled) {
+        self.path = entry.path().into_os_string().into_vec();
+        self.settled = Some(settled);
+    }
 }
 
 impl<'a> Ledger<'a> {
@@ -62,6 +106,7 @@ impl<'a> Ledger<'a> {
             manifest,
             journaling,
             firsts: HashMap::new(),
+            identities: HashMap::new(),
         }
     }
 
@@ -85,6 +130,7 @@ impl<'a> Ledger<'a> {
                         path,
                         n_more,
                         settled: settled.map(|settled| Settled { line, ..settled }),
+                        full: Vec::new(),
                     };
                     self.firsts.insert(file, first);
                 }
@@ -117,24 +163,21 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Makes a link to the copy of the same file. If there is none, this becomes it.
+    /// Makes a link to the copy of the same file. If there is none, or it cannot have another name, this becomes a copy.
     fn link(&mut self, entry: Entry, file: Identity, known: Known, copier: &mut Copier<'_>) {
         let path = entry.path();
         let bytes = path.as_os_str().as_bytes();
-        let first = self.firsts.get_mut(&file);
-        let outcome = match first {
+        let outcome = match self.firsts.remove(&file) {
             // The first name's turn comes first, so that there is one.
             None => Err(anyhow!("its first name is not known")),
-            Some(first) => match first.settled.filter(|settled| settled.is_copy) {
-                Some(settled) => {
-                    let first = Path::new(OsStr::from_bytes(&first.path)).to_owned();
-                    self.link_to(&first, settled, (&entry, known), copier)
+            Some(mut first) => {
+                let outcome = self.link_or_copy(&mut first, &entry, known, copier);
+                first.n_more -= 1;
+                if first.n_more > 0 {
+                    self.firsts.insert(file, first);
                 }
-                None => copier.work_alone(&entry, known).map(|settled| {
-                    (first.path, first.settled) = (bytes.to_vec(), Some(settled));
-                    settled.line
-                }),
-            },
+                outcome
+            }
         };
         if let Ok(line) = outcome
             && known.recorded.map(Line::Set) != Some(line)
@@ -160,26 +203,53 @@ impl<'a> Ledger<'a> {
         {
             settled.line = line;
         }
-        if let Some(first) = self.firsts.get_mut(&file) {
-            first.n_more -= 1;
-            if first.n_more == 0 {
-                self.firsts.remove(&file);
-            }
-        }
         if let Err(trouble) = entry.done() {
             self.face.complain_of(&trouble);
         }
     }
 
+    fn link_or_copy(
+        &mut self,
+        first: &mut First,
+        entry: &Entry,
+        known: Known,
+        copier: &mut Copier<'_>,
+    ) -> anyhow::Result<Line> {
+        let Some(copy) = first.settled.filter(|settled| settled.is_copy) else {
+            let settled = copier.work_alone(entry, known)?;
+            first.replace(entry, settled);
+            return Ok(settled.line);
+        };
+        let not_linked = match self.link_to(first, copy, (entry, known), copier)? {
+            Outcome::Settled(line) => return Ok(line),
+            Outcome::NotLinked(not_linked) => not_linked,
+        };
+        let settled = copier.work_alone(entry, known)?;
+        if settled.proof == Proof::Written {
+            self.counts.links_copied.add(1);
+            if not_linked != NotLinked::Doubtful {
+                self.face.report_limitation(Limitation::HardLinks);
+            }
+        }
+        if settled.is_copy && matches!(not_linked, NotLinked::TooMany | NotLinked::Lost) {
+            if not_linked == NotLinked::TooMany {
+                first.full.extend(copy.copy);
+            }
+            // Later names are linked to this copy.
+            first.replace(entry, settled);
+        }
+        Ok(settled.line)
+    }
+
     fn link_to(
-        &self,
-        path: &Path,
+        &mut self,
+        first: &First,
         Settled {
             line, copy, proof, ..
         }: Settled,
         (entry, known): (&Entry, Known),
         copier: &mut Copier<'_>,
-    ) -> anyhow::Result<Line> {
+    ) -> anyhow::Result<Outcome> {
         if known.is_manifest {
             bail!(MANIFEST_IN_THE_WAY);
         }
@@ -187,22 +257,30 @@ impl<'a> Ledger<'a> {
         if existing.is_some()
             && let Some(refused) = copier.refuse_other_name(entry, known)?
         {
-            return Ok(refused.line);
+            return Ok(Outcome::Settled(refused.line));
         }
+        let path = Path::new(OsStr::from_bytes(&first.path));
         let opened = self.open_parent(path);
         let (directory, name) = opened.context("cannot find its first name")?;
         let named = Named {
             directory: directory.as_fd(),
             name: &name,
         };
-        let found =
-            find_copy(named, copy, entry.kind()).context("cannot link it to its first name")?;
-        if existing.is_some_and(|existing| identity(&existing) == found) {
+        let found = find_copy(named, copy, entry.kind());
+        let found = found.context("cannot link it to its first name")?;
+        let Some(found) = found else {
+            return Ok(Outcome::NotLinked(NotLinked::Lost));
+        };
+        let is_name_of = |existing: &Stat| {
+            let existing_file = identity(existing);
+            existing.st_nlink > 1 && (existing_file == found || first.full.contains(&existing_file))
+        };
+        if existing.as_ref().is_some_and(is_name_of) {
             if let Line::Set(found) = line {
                 copier.compare_link_with_record(entry, found, known)?;
             }
             self.count(entry, &self.counts.skipped);
-            return Ok(line);
+            return Ok(Outcome::Settled(line));
         }
         let expected = known.expected();
         let has_record = matches!(line, Line::Set(file) if expected.contains(&file));
@@ -213,35 +291,67 @@ impl<'a> Ledger<'a> {
         };
         if existing.is_some() && !expected.is_empty() && !is_proven {
             // The first name was left, and what it holds is not what this one was recorded with.
-            return copier.work_alone(entry, known).map(|settled| settled.line);
+            return Ok(Outcome::NotLinked(NotLinked::Doubtful));
         }
         let replace = Replace::what_is_there(existing.is_some());
-        if replace == Replace::Yes {
-            let announced = JournalEntry::Announced(match line {
-                Line::Set(file) => Announced::Replaces(file),
-                Line::Keep | Line::Remove => Announced::Clears,
-            });
-            let path = entry.path();
-            self.journaling
-                .add([(path.as_os_str().as_bytes(), announced)]);
-        }
+        let announced = JournalEntry::Announced(match line {
+            Line::Set(file) => Announced::Replaces(file),
+            Line::Keep | Line::Remove => Announced::Clears,
+        });
+        let entry_path = entry.path();
+        let announce = || {
+            if replace == Replace::Yes {
+                let path = entry_path.as_os_str().as_bytes();
+                self.journaling.add([(path, announced)]);
+            }
+        };
+        let device = entry.directory().destination_device();
         let (destination, durability) = (entry.destination(), self.settings.durability);
-        let linked = place_link(named, destination, replace, durability);
-        // Another run may have been here.
-        let is_met = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
-        if linked.as_ref().is_err_and(is_met) {
-            copier.ensure_own_name(entry, Known::default())?;
-        } else {
-            linked.context("cannot link it to its first name")?;
+        let linked = match (self.identities.get(&device), replace) {
+            (Some(Identities::Unreliable), _) => {
+                return Ok(Outcome::NotLinked(NotLinked::Unable));
+            }
+            (Some(Identities::Reliable), Replace::No) => {
+                Linked::from_result(place_link(named, destination, replace, durability))
+            }
+            _ => place_proven_link(named, found, destination, replace, durability, announce),
+        };
+        match linked {
+            Ok(Linked::Made) => {
+                self.identities.insert(device, Identities::Reliable);
+            }
+            Ok(Linked::Unable(error)) => {
+                let errno = Errno::from_io_error(&error);
+                return Ok(Outcome::NotLinked(match errno {
+                    Some(Errno::MLINK) => NotLinked::TooMany,
+                    _ => NotLinked::Unable,
+                }));
+            }
+            Ok(Linked::Unproven) => {
+                let found = find_copy(named, Some(found), entry.kind());
+                if found.is_ok_and(|found| found.is_none()) {
+                    return Ok(Outcome::NotLinked(NotLinked::Lost));
+                }
+                self.identities.insert(device, Identities::Unreliable);
+                return Ok(Outcome::NotLinked(NotLinked::Unable));
+            }
+            // Another run may have been here.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                copier.ensure_own_name(entry, Known::default())?;
+            }
+            Err(error) => return Err(anyhow!(error).context("cannot link it to its first name")),
         }
         // The name may have come to lead to something else in between.
-        find_copy(entry.destination(), copy, entry.kind()).context("cannot link it")?;
+        let found = find_copy(entry.destination(), Some(found), entry.kind());
+        if found.context("cannot link it")?.is_none() {
+            bail!("cannot link it: what bears the name is not the copy");
+        }
         self.count(entry, &self.counts.linked);
         // Its own record speaks of what was there before.
-        Ok(match line {
+        Ok(Outcome::Settled(match line {
             Line::Keep => Line::Remove,
             line => line,
-        })
+        }))
     }
 
     /// Counts an entry, and if it is a regular file, what has become of it.
@@ -269,14 +379,20 @@ pub(super) fn complain_of_manifest(face: &Face<'_>, error: io::Error) {
     face.complain("".as_ref(), &error);
 }
 
-/// Which file bears a name: it is to be the copy, of which this is known.
-fn find_copy(named: Named<'_>, copy: Option<Identity>, kind: FileType) -> anyhow::Result<Identity> {
+/// Which file bears a name, if it is the copy, of which this is known.
+///
+/// # Errors
+///
+/// What `fstatat(2)` says.
+fn find_copy(
+    named: Named<'_>,
+    copy: Option<Identity>,
+    kind: FileType,
+) -> anyhow::Result<Option<Identity>> {
     let flags = AtFlags::SYMLINK_NOFOLLOW;
     let found = rustix::fs::statat(named.directory, named.name, flags).map_err(io::Error::from);
     let found = found.context("cannot stat the copy")?;
     let is_other = copy.is_some_and(|copy| copy != identity(&found));
-    if is_other || FileType::from_raw_mode(found.st_mode) != kind {
-        bail!("what bears the name is not the copy");
-    }
-    Ok(identity(&found))
+    let is_copy = !is_other && FileType::from_raw_mode(found.st_mode) == kind;
+    Ok(is_copy.then(|| identity(&found)))
 }

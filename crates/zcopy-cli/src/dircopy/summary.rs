@@ -52,6 +52,7 @@ pub(super) struct Summary<'a> {
     copied: u64,
     cloned: u64,
     linked: u64,
+    links_copied: u64,
     skipped: u64,
     others: u64,
     failed: u64,
@@ -81,6 +82,7 @@ impl<'a> Summary<'a> {
             copied: counts.copied.get(),
             cloned: counts.cloned.get(),
             linked: counts.linked.get(),
+            links_copied: counts.links_copied.get(),
             skipped: counts.skipped.get(),
             others: counts.others.get(),
             failed: counts.failed.get(),
@@ -90,7 +92,7 @@ impl<'a> Summary<'a> {
         }
     }
 
-    /// The same in words: two lines, and one for the file of the digests.
+    /// The same in words: two lines, one for hard links that were not kept, and one for the file of the digests.
     pub(super) fn words(&self) -> String {
         let Self {
             files,
@@ -106,6 +108,11 @@ impl<'a> Summary<'a> {
             0 => String::new(),
             others => format!("; and {others} symbolic links and special files"),
         };
+        let links_copied = match self.links_copied {
+            0 => String::new(),
+            1 => "1 hard link copied as a file of its own\n".to_owned(),
+            n => format!("{n} hard links copied as files of their own\n"),
+        };
         let mut sums = String::new();
         for path in self.manifests {
             for part in ["digests in ", &quoted(path.as_os_str()), "\n"] {
@@ -115,7 +122,7 @@ impl<'a> Summary<'a> {
         format!(
             "{files} file{plural}, {} in {}, {}\n\
              {copied} copied, {cloned} cloned, {linked} linked, {skipped} skipped, {failed} failed{others}\n\
-             {sums}",
+             {links_copied}{sums}",
             size(self.bytes),
             time(self.elapsed),
             rate(self.bytes_per_second),

@@ -11,6 +11,7 @@ mod fails;
 mod folded;
 mod fuse;
 mod granularity;
+mod hard_links_copied;
 mod hostile;
 mod interrupted;
 mod kept;
