@@ -54,6 +54,7 @@ use reading::Reader;
 use run_lock::RunLock;
 use settings::Settings;
 use sharing::Sharing;
+use symlinks::Symlinks;
 use tree::Root;
 use written_back::{UnwrittenFiles, write_back};
 
@@ -91,9 +92,11 @@ mod reading;
 mod run_lock;
 mod sharing;
 mod spelling;
+mod symlinks;
 mod time;
 mod written_back;
 
+mod file_system;
 mod limitation;
 
 mod counts;
@@ -333,7 +336,7 @@ fn copy_entries(
     names: &FoldedNames<'_>,
     ledger: &mut Ledger<'_>,
 ) {
-    let sharing = Sharing::default();
+    let (sharing, symlinks) = (Sharing::default(), Symlinks::default());
     let granularities = Granularities::default();
     let budget = Budget::of_process();
     let destination = root.directory().destination();
@@ -360,6 +363,7 @@ fn copy_entries(
             counts,
             sharing: &sharing,
             granularities: &granularities,
+            symlinks: &symlinks,
             gate: &gate,
             reader: Reader {
                 tap: hashers.tap(),

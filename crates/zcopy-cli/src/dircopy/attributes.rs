@@ -11,6 +11,8 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 
+use super::file_system;
+use super::limitation::Limitation;
 use xattrs::{Found, Present, Target};
 
 pub use preserve::{Permissions, Preserve, Replaces};
@@ -48,6 +50,8 @@ pub struct Error {
     n_more: usize,
     #[source]
     cause: io::Error,
+    /// What the file system lacks, if that explains all that could not be kept.
+    limitations: Vec<Limitation>,
 }
 
 fn and_more(n_more: usize) -> String {
@@ -60,10 +64,24 @@ fn and_more(n_more: usize) -> String {
 impl Error {
     fn new(attribute: Attribute, errno: Errno) -> Self {
         Self {
+            limitations: attribute.limitation(errno).into_iter().collect(),
             attribute,
             n_more: 0,
             cause: errno.into(),
         }
+    }
+
+    /// What the file system of the destination never keeps, if that explains all that could not be kept. Empty if not.
+    pub(super) fn limitations(&self) -> &[Limitation] {
+        &self.limitations
+    }
+
+    /// Where it happened. On a file system that has all attributes, none of them is lacking.
+    fn on(mut self, destination: impl AsFd) -> Self {
+        if !self.limitations.is_empty() && !file_system::is_foreign(destination) {
+            self.limitations.clear();
+        }
+        self
     }
 }
 
@@ -88,6 +106,28 @@ enum Attribute {
     /// Those of the last access and modification.
     #[error("the times")]
     Times,
+}
+
+impl Attribute {
+    /// What a file system may lack, if it says this of an attribute.
+    ///
+    /// # Kernel notes
+    ///
+    /// FAT, exFAT and what is mounted with options for all owners and modes say `EPERM` even to root. Extended attributes are `EOPNOTSUPP`.
+    /// Drivers in user space say `ENOSYS` for what they do not know.
+    fn limitation(&self, errno: Errno) -> Option<Limitation> {
+        // A user may do less than the file system can.
+        let is_refused = errno == Errno::PERM && rustix::process::geteuid().is_root();
+        if !is_refused && !matches!(errno, Errno::OPNOTSUPP | Errno::NOSYS) {
+            return None;
+        }
+        match self {
+            Self::Owner => Some(Limitation::Owners),
+            Self::Mode => Some(Limitation::Modes),
+            Self::Xattrs | Self::Xattr(_) => Some(Limitation::Xattrs),
+            Self::Any | Self::Times => None,
+        }
+    }
 }
 
 /// Gives an open file or directory what its original has, of which `stat` tells, as far as that is to be preserved.
@@ -179,11 +219,14 @@ fn apply_over(
     if !has_mode {
         first.unless(rustix::fs::fchmod(destination, mode), Attribute::Mode);
     }
+    if !(is_theirs && has_mode) {
+        first.examine(destination, stat, owner, created.is_none().then_some(mode));
+    }
     first.unless(
         rustix::fs::futimens(destination, &times(stat)),
         Attribute::Times,
     );
-    first.into_result()
+    first.into_result().map_err(|error| error.on(destination))
 }
 
 /// The same for a symbolic link, which is not followed, or what should not be opened: a FIFO, a socket, a device.
@@ -233,7 +276,7 @@ pub fn apply_named(
         rustix::fs::utimensat(CWD, &path, &times(stat), AtFlags::empty())
     };
     first.unless(dated, Attribute::Times);
-    first.into_result()
+    first.into_result().map_err(|error| error.on(&copy))
 }
 
 /// Holds on to what has just been made like its original.
@@ -249,6 +292,7 @@ fn hold_new(named: Named<'_>, original: &Stat) -> Result<(OwnedFd, CString), Err
             attribute: Attribute::Any,
             n_more: 0,
             cause: io::Error::other("what was made has been replaced"),
+            limitations: Vec::new(),
         });
     }
     Ok((held, path))
@@ -289,8 +333,36 @@ impl First {
 
     fn add(&mut self, error: Error) {
         match &mut self.0 {
-            Some(first) => first.n_more += 1 + error.n_more,
+            Some(first) => {
+                first.n_more += 1 + error.n_more;
+                if first.limitations.is_empty() || error.limitations.is_empty() {
+                    // Something else is wrong.
+                    first.limitations.clear();
+                } else {
+                    first.limitations.extend(error.limitations);
+                }
+            }
             none => *none = Some(error),
+        }
+    }
+
+    /// Adds what was ignored without an error.
+    ///
+    /// # Kernel notes
+    ///
+    /// FAT and exFAT ignore a mode that they cannot keep, and ntfs-3g without its option `permissions` any owner.
+    fn examine(&mut self, file: BorrowedFd<'_>, stat: &Stat, owner: Owner, mode: Option<Mode>) {
+        let Ok(found) = rustix::fs::fstat(file) else {
+            return;
+        };
+        let has_owner = (found.st_uid, found.st_gid) == (stat.st_uid, stat.st_gid);
+        let lost_owner = owner == Owner::Kept && !has_owner;
+        let lost_mode = mode.is_some_and(|mode| (found.st_mode ^ mode.as_raw_mode()) & 0o777 != 0);
+        if (lost_owner || lost_mode) && file_system::is_foreign(file) {
+            let lost = [(lost_owner, Attribute::Owner), (lost_mode, Attribute::Mode)];
+            for (_, attribute) in lost.into_iter().filter(|(is_lost, _)| *is_lost) {
+                self.add(Error::new(attribute, Errno::OPNOTSUPP));
+            }
         }
     }
 

@@ -25,6 +25,7 @@ use super::policy::{self, Decision, Policy, decide};
 use super::reading::{CopyDigest, Reader, is_interrupted, no_digest, size};
 use super::settings::Settings;
 use super::sharing::Sharing;
+use super::symlinks::Symlinks;
 use super::tree::Entry;
 use super::written_back::UnwrittenFiles;
 use crate::digest::Digest;
@@ -124,6 +125,7 @@ pub(super) struct Copier<'a> {
     pub(super) sharing: &'a Sharing,
     /// How the file systems of the destination keep times.
     pub(super) granularities: &'a Granularities,
+    pub(super) symlinks: &'a Symlinks,
     /// Through which go those who make short files.
     pub(super) gate: &'a Gate,
     pub(super) reader: Reader<'a>,

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::attributes;
 use super::counts::Counts;
 use super::end::End;
 use super::interrupt::Interrupt;
@@ -18,7 +19,7 @@ use super::place::Exclusivity;
 use super::prescan::Total;
 use super::progress::Gauge;
 use super::summary::{State, Summary};
-use super::tree::Trouble;
+use super::tree::{Cause, Trouble};
 use crate::look::Look;
 use crate::outlet::Outlet;
 use crate::quote::quoted;
@@ -103,9 +104,30 @@ impl<'a> Face<'a> {
 
     /// Says what went wrong on the walk, and counts it.
     pub(super) fn complain_of(&self, trouble: &Trouble) {
+        if let Cause::Attributes(error) = trouble.cause()
+            && self.report_lost_attributes(error)
+        {
+            return;
+        }
         // The first is the path.
         let causes = anyhow::Chain::new(trouble).skip(1);
         self.complain_in(trouble.path(), &exit::chained(causes));
+    }
+
+    /// Says which attributes could not be kept. Those that the file system never keeps are reported once, and nothing is wrong then.
+    pub(super) fn complain_of_attributes(&self, path: &Path, error: attributes::Error) {
+        if !self.report_lost_attributes(&error) {
+            self.complain(path, &anyhow::Error::new(error));
+        }
+    }
+
+    /// Reports what the file system never keeps. Returns whether that is all.
+    fn report_lost_attributes(&self, error: &attributes::Error) -> bool {
+        let limitations = error.limitations();
+        for limitation in limitations {
+            self.report_limitation(*limitation);
+        }
+        !limitations.is_empty()
     }
 
     /// Says something about the destination, with which nothing is wrong.

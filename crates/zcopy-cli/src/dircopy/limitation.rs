@@ -11,6 +11,14 @@ pub(super) enum Limitation {
     ExclusiveNames,
     /// A file cannot have another name, or such a name cannot be told from the name of another file.
     HardLinks,
+    /// Symbolic links have no attributes: a change would be one of what they lead to.
+    SymlinkAttributes,
+    /// Files have no owners, or not those that they are given.
+    Owners,
+    /// Files have no permissions, or not those that they are given.
+    Modes,
+    /// Files have no extended attributes, or not all.
+    Xattrs,
 }
 
 impl fmt::Display for Limitation {
@@ -23,6 +31,13 @@ impl fmt::Display for Limitation {
             Self::HardLinks => {
                 "not all hard links could be made, or be told from other files: such names are copied as files of their own"
             }
+            Self::SymlinkAttributes => {
+                "the file system passes attributes of symbolic links on to the files that these lead to: \
+                 owners and times of symbolic links are not kept"
+            }
+            Self::Owners => "the file system does not keep all owners",
+            Self::Modes => "the file system does not keep all modes",
+            Self::Xattrs => "the file system does not keep all extended attributes",
         })
     }
 }

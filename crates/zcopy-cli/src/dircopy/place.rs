@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use super::attributes::through_proc;
 use crate::sys;
 
+pub(super) use others::follows_links;
 pub use others::{Linked, Placed, SpecialFile, place_link, place_other, place_proven_link};
 
 pub(super) mod hidden;

@@ -26,6 +26,7 @@ pub(crate) struct Faults {
     pub(crate) renames: Renames,
     pub(crate) links: Links,
     pub(crate) inodes: Inodes,
+    pub(crate) symlinks: Symlinks,
 }
 
 /// Which renames it knows.
@@ -60,6 +61,16 @@ pub(crate) enum Inodes {
     ByName,
     /// Another one whenever a name is looked up.
     Volatile,
+}
+
+/// Whose attributes are changed under the name of a symbolic link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Symlinks {
+    /// Its own.
+    #[default]
+    NotFollowed,
+    /// Those of what it leads to, as sshfs does.
+    Followed,
 }
 
 /// The file system, and the process that serves it.

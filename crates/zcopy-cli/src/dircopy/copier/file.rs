@@ -181,7 +181,7 @@ impl<'a> Copier<'a> {
             attributes::apply_to_new(&source, &place, &stat, preserve, replaces)
         };
         if let Err(error) = applied {
-            self.face.complain(&entry.path(), &anyhow!(error));
+            self.face.complain_of_attributes(&entry.path(), error);
         }
         // Of a clone nothing waits to be written.
         if way == Way::Written {

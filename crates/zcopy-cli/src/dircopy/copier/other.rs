@@ -3,17 +3,19 @@
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use rustix::fs::{AtFlags, FileType, Mode, Stat};
 
 use super::{Copier, Settled};
 use crate::dircopy::attributes::Named;
+use crate::dircopy::limitation::Limitation;
 use crate::dircopy::lookup::Known;
 use crate::dircopy::manifest::journal_entry::JournalEntry;
 use crate::dircopy::manifest::record::Announced;
 use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::{Replace, SpecialFile, place_other};
 use crate::dircopy::policy::Policy;
+use crate::dircopy::symlinks::Changes;
 use crate::dircopy::tree::Entry;
 
 impl Copier<'_> {
@@ -78,7 +80,14 @@ impl Copier<'_> {
             .filter(is_alike_kind)
             .map(|existing| Mode::from_raw_mode(existing.st_mode & 0o777));
         let other = SpecialFile::read(source, stat).context("cannot read")?;
-        let other = other.preserve(self.settings.preserve, replaced_mode);
+        let mut other = other.preserve(self.settings.preserve, replaced_mode);
+        let device = entry.directory().destination_device();
+        if entry.kind() == FileType::Symlink
+            && self.symlinks.changes(destination.directory, device) == Changes::Target
+        {
+            other = other.without_attributes();
+            self.face.report_limitation(Limitation::SymlinkAttributes);
+        }
         let placed = place_other(&other, destination, replace, durability);
         if let Err(error) = &placed
             && error.kind() == io::ErrorKind::AlreadyExists
@@ -93,7 +102,7 @@ impl Copier<'_> {
         let placed = placed.context("cannot make its copy")?;
         self.face.report_exclusivity(placed.exclusivity);
         if let Err(error) = placed.attributes {
-            self.face.complain(&entry.path(), &anyhow!(error));
+            self.face.complain_of_attributes(&entry.path(), error);
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use super::{Exclusivity, Replace};
 use crate::dircopy::listing;
 
 /// What they all begin with.
-const PREFIX: &[u8] = b".zc-dircopy-";
+pub(super) const PREFIX: &[u8] = b".zc-dircopy-";
 
 /// What a directory begins with on which times are tried.
 const TIME_PREFIX: &[u8] = b".zc-dircopy-time-";
@@ -211,7 +211,7 @@ fn has_prefix(prefix: &[u8], name: &[u8]) -> bool {
 }
 
 /// A name that nobody else is likely to have.
-fn random(prefix: &[u8]) -> CString {
+pub(super) fn random(prefix: &[u8]) -> CString {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     // Keyed by the kernel's random bytes, and another each time.
     let mut number = RandomState::new().build_hasher().finish();

@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use rustix::fs::{AtFlags, FileType, Mode, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, Stat, Timespec, Timestamps, UTIME_NOW};
 use rustix::io::Errno;
 
 use super::{Durability, Exclusivity, Replace, hidden, sync};
@@ -31,6 +31,14 @@ pub struct SpecialFile<'a> {
     preserve: Preserve,
     /// The mode of what its copy replaces.
     replaced_mode: Option<Mode>,
+    keeps: Keeps,
+}
+
+/// Which attributes of a special file or symbolic link its copy has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keeps {
+    All,
+    None,
 }
 
 impl<'a> SpecialFile<'a> {
@@ -50,6 +58,7 @@ impl<'a> SpecialFile<'a> {
             target,
             preserve: Preserve::ALL,
             replaced_mode: None,
+            keeps: Keeps::All,
         })
     }
 
@@ -67,6 +76,13 @@ impl<'a> SpecialFile<'a> {
             None => Replaces::Nothing { directory },
         }
     }
+
+    /// Has its copy keep none of its attributes.
+    #[must_use]
+    pub fn without_attributes(mut self) -> Self {
+        self.keeps = Keeps::None;
+        self
+    }
 }
 
 /// Copies an entry that is neither a regular file nor a directory, with its attributes.
@@ -83,7 +99,12 @@ pub fn place_other(
     replace: Replace,
     durability: Durability,
 ) -> io::Result<Placed> {
-    let SpecialFile { stat, target, .. } = source;
+    let SpecialFile {
+        stat,
+        target,
+        keeps,
+        ..
+    } = source;
     let Named { directory, name } = destination;
     let kind = FileType::from_raw_mode(stat.st_mode);
     let device = match kind {
@@ -102,14 +123,42 @@ pub fn place_other(
             name: hidden,
         };
         let replaces = source.replaces(directory);
-        let applied = attributes::apply_named(source.named, copy, stat, source.preserve, replaces);
-        Ok(applied)
+        Ok(match keeps {
+            Keeps::All => {
+                attributes::apply_named(source.named, copy, stat, source.preserve, replaces)
+            }
+            Keeps::None => Ok(()),
+        })
     })?;
     sync(directory, durability)?;
     Ok(Placed {
         attributes,
         exclusivity,
     })
+}
+
+/// Whether the times of a symbolic link in this directory are those of what it leads to, so that setting them would change that.
+///
+/// A link that leads to nothing tells: following it fails.
+pub(in crate::dircopy) fn follows_links(directory: BorrowedFd<'_>) -> bool {
+    let link = |name: &CStr| rustix::fs::symlinkat(hidden::random(hidden::PREFIX), directory, name);
+    let Ok(((), name)) = hidden::make(link) else {
+        return false;
+    };
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: UTIME_NOW,
+    };
+    let times = Timestamps {
+        last_access: now,
+        last_modification: now,
+    };
+    let flags = AtFlags::SYMLINK_NOFOLLOW;
+    let dated = rustix::fs::utimensat(directory, &name, &times, flags);
+    let found = rustix::fs::statat(directory, &name, flags);
+    hidden::remove(directory, &name);
+    // Another run may have removed it.
+    found.is_ok() && matches!(dated, Err(Errno::NOENT | Errno::LOOP))
 }
 
 /// Gives another name to something that has one: a hard link. A symbolic link gets one itself.

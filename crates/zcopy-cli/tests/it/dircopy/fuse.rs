@@ -7,13 +7,16 @@ use zcopy_cli::dircopy::place::{Durability, Exclusivity, Place, Replace};
 
 use super::*;
 use crate::mounts::{Root, mount_with_script};
-use crate::passthrough_fs::{Faults, Links, Mounted, Renames};
+use crate::passthrough_fs::{Faults, Links, Mounted, Renames, Symlinks};
 use crate::skip::{has_program, is_root};
 use traced::meddled;
 
 /// What is said where a name cannot be given only if it is free.
 pub(super) const NAMES: &str = "zc-dircopy: .: the file system has neither RENAME_NOREPLACE nor hard links: \
      a file that another process creates while its name is given to a copy may be replaced\n";
+
+/// What is said where modes are not kept.
+pub(super) const MODES: &str = "zc-dircopy: .: the file system does not keep all modes\n";
 
 /// A tree whose copy goes to another file system.
 pub(super) fn onto(file_system: &Path) -> Trees {
@@ -66,12 +69,14 @@ impl Driver {
         Self::mount(&["mkfs.ntfs", "lowntfs-3g"], script)
     }
 
-    /// A directory of this machine, served by `sftp-server` without any ssh.
+    /// A directory of this machine, served by `sftp-server` without any ssh. Symbolic links may lead anywhere: newer versions of the driver
+    /// refuse to read such links otherwise.
     pub(super) fn sshfs() -> Option<Self> {
         let script = "server=$(PATH=$PATH:/usr/lib/openssh:/usr/lib/ssh:/usr/libexec/openssh command -v sftp-server)
              mkdir \"$backing/shown\"
              printf '#!/bin/sh\\nexec %s\\n' \"$server\" >\"$backing/ssh\"; chmod +x \"$backing/ssh\"
-             sshfs -o ssh_command=\"$backing/ssh\" here:\"$backing/shown\" \"$2\"";
+             mount() { sshfs -o ssh_command=\"$backing/ssh\" \"$@\"; }
+             mount -o no_contain_symlinks here:\"$backing/shown\" \"$2\" || mount here:\"$backing/shown\" \"$2\"";
         Self::mount(&["sshfs"], script)
     }
 
@@ -101,6 +106,13 @@ fn aloud(trees: &Trees, options: &[&str]) -> Run {
     run(&mut command)
 }
 
+/// The lines on standard error, in the order of their bytes: threads meet different things first.
+pub(super) fn said_by(run: &Run) -> Vec<&str> {
+    let mut lines: Vec<_> = run.stderr.split_inclusive('\n').collect();
+    lines.sort_unstable();
+    lines
+}
+
 /// What the summary counts.
 #[track_caller]
 pub(super) fn counts(run: &Run, names: &[&str]) -> Vec<u64> {
@@ -112,7 +124,7 @@ pub(super) fn counts(run: &Run, names: &[&str]) -> Vec<u64> {
 
 /// All is copied, the next run leaves it, and each way to look at it finds it whole.
 #[track_caller]
-fn is_kept_over_runs(trees: &Trees, said: &str) {
+fn is_kept_over_runs(trees: &Trees, said: &[&str]) {
     some_files(trees);
     for (options, expected) in [
         (&[][..], [4, 0]),
@@ -127,7 +139,7 @@ fn is_kept_over_runs(trees: &Trees, said: &str) {
         ),
     ] {
         let run = aloud(trees, &[options, &["--json"]].concat());
-        assert_eq!((run.status, run.stderr.as_str()), (0, said), "{options:?}");
+        assert_eq!((run.status, &said_by(&run)[..]), (0, said), "{options:?}");
         assert_eq!(
             counts(&run, &["copied", "skipped"]),
             expected,
@@ -146,28 +158,28 @@ fn is_kept_over_runs(trees: &Trees, said: &str) {
 #[test]
 fn exfat_gets_all_files_and_later_runs_leave_them() {
     if let Some(exfat) = Driver::exfat() {
-        is_kept_over_runs(&onto(&exfat.path()), NAMES);
+        is_kept_over_runs(&onto(&exfat.path()), &[MODES, NAMES]);
     }
 }
 
 #[test]
 fn ext4_in_user_space_gets_all_files_and_later_runs_leave_them() {
     if let Some(ext4) = Driver::fuse2fs() {
-        is_kept_over_runs(&onto(&ext4.path()), "");
+        is_kept_over_runs(&onto(&ext4.path()), &[]);
     }
 }
 
 #[test]
 fn ntfs_gets_all_files_and_later_runs_leave_them() {
     if let Some(ntfs) = Driver::ntfs() {
-        is_kept_over_runs(&onto(&ntfs.path()), "");
+        is_kept_over_runs(&onto(&ntfs.path()), &[MODES]);
     }
 }
 
 #[test]
 fn sshfs_gets_all_files_and_later_runs_leave_them() {
     if let Some(sshfs) = Driver::sshfs() {
-        is_kept_over_runs(&onto(&sshfs.path()), "");
+        is_kept_over_runs(&onto(&sshfs.path()), &[]);
     }
 }
 
@@ -179,7 +191,7 @@ fn without_rename_noreplace_and_hard_links_all_files_are_copied() {
         let Some(mounted) = Mounted::over(scratch.path(), without_links(errno)) else {
             return;
         };
-        is_kept_over_runs(&onto(&mounted.path()), NAMES);
+        is_kept_over_runs(&onto(&mounted.path()), &[NAMES]);
     }
 }
 
@@ -261,7 +273,7 @@ fn a_name_is_given_by_a_link_where_renames_have_no_flags() {
     let Some(mounted) = Mounted::over(scratch.path(), faults) else {
         return;
     };
-    is_kept_over_runs(&onto(&mounted.path()), "");
+    is_kept_over_runs(&onto(&mounted.path()), &[]);
 }
 
 /// exFAT has neither. What the driver makes instead goes.
@@ -328,4 +340,140 @@ fn killed_at_any_call_that_gives_a_name_on_exfat_nothing_is_half_done() {
             );
         }
     }
+}
+
+/// What owners, modes and attributes files of a Linux disk have.
+fn files_with_attributes(trees: &Trees) {
+    use std::os::unix::fs::chown;
+    trees
+        .put("d/program", "x")
+        .put("d/secret", "y")
+        .put("z", "z");
+    let mode = |name, mode| {
+        let mode = fs::Permissions::from_mode(mode);
+        fs::set_permissions(trees.original(name), mode).unwrap();
+    };
+    for name in ["d", "d/program", "d/secret"] {
+        chown(trees.original(name), Some(1000), Some(1000)).unwrap();
+    }
+    mode("d/program", 0o4755);
+    mode("d/secret", 0o600);
+    mode("d", 0o750);
+    let flags = rustix::fs::XattrFlags::empty();
+    rustix::fs::setxattr(trees.original("z"), "user.note", b"note", flags).unwrap();
+}
+
+/// `cp -a` and rsync complain of each file there, on every card.
+#[test]
+fn what_exfat_never_keeps_of_a_file_is_said_once_and_fails_nothing() {
+    let Some(exfat) = Driver::exfat() else {
+        return;
+    };
+    let trees = onto(&exfat.path());
+    files_with_attributes(&trees);
+    let owners = "zc-dircopy: .: the file system does not keep all owners\n";
+    let xattrs = "zc-dircopy: .: the file system does not keep all extended attributes\n";
+    let run = aloud(&trees, &[]);
+    let said = [xattrs, MODES, owners, NAMES];
+    assert_eq!((run.status, &said_by(&run)[..]), (0, &said[..]));
+    // Directories are given theirs again.
+    let run = aloud(&trees, &[]);
+    let said = [MODES, owners, NAMES];
+    assert_eq!((run.status, &said_by(&run)[..]), (0, &said[..]));
+    trees.succeeds(&["--overwrite-policy=always"]);
+    trees.holds("d/secret", "y");
+}
+
+/// Without its option `permissions`, the driver says that it has done what it has not.
+#[test]
+fn owners_and_modes_that_ntfs_ignores_are_told_of() {
+    let Some(ntfs) = Driver::ntfs() else {
+        return;
+    };
+    let trees = onto(&ntfs.path());
+    files_with_attributes(&trees);
+    let owners = "zc-dircopy: .: the file system does not keep all owners\n";
+    let run = aloud(&trees, &[]);
+    assert_eq!((run.status, &said_by(&run)[..]), (0, &[MODES, owners][..]));
+}
+
+#[test]
+fn ext4_in_user_space_keeps_what_files_have() {
+    let Some(ext4) = Driver::fuse2fs() else {
+        return;
+    };
+    let trees = onto(&ext4.path());
+    files_with_attributes(&trees);
+    for name in ["d", "d/program", "d/secret", "z"] {
+        dated_to_a_second(&trees.original(name));
+    }
+    dated_to_a_second(&trees.source());
+    let run = aloud(&trees, &[]);
+    assert_eq!((run.status, run.stderr.as_str()), (0, ""));
+    facts::assert_same(&trees.source(), &ext4.path().join("dst"));
+}
+
+/// Its driver keeps no more.
+fn dated_to_a_second(path: &Path) {
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_001);
+    let file = fs::File::open(path).unwrap();
+    file.set_modified(time).unwrap();
+}
+
+/// The calls say that links are not to be followed, but sshfs passes on a path, which the server follows.
+#[test]
+fn links_on_sshfs_change_nothing_that_they_lead_to() {
+    let Some(sshfs) = Driver::sshfs() else {
+        return;
+    };
+    links_change_nothing_that_they_lead_to(&sshfs.path());
+}
+
+#[test]
+fn where_attributes_follow_links_these_change_nothing_that_they_lead_to() {
+    let scratch = tempfile::tempdir_in(DISK).unwrap();
+    let faults = Faults {
+        symlinks: Symlinks::Followed,
+        ..Faults::default()
+    };
+    if let Some(mounted) = Mounted::over(scratch.path(), faults) {
+        links_change_nothing_that_they_lead_to(&mounted.path());
+    }
+}
+
+fn links_change_nothing_that_they_lead_to(file_system: &Path) {
+    use std::os::unix::fs::MetadataExt as _;
+    let trees = onto(file_system);
+    trees.put("file", "copied");
+    put(&trees.path().join("outside"), "somebody else's");
+    symlink("file", trees.original("to the file")).unwrap();
+    symlink("nowhere", trees.original("dangling")).unwrap();
+    symlink(trees.path().join("outside"), trees.original("out")).unwrap();
+    for name in ["to the file", "dangling", "out"] {
+        let link = trees.original(name);
+        std::os::unix::fs::lchown(&link, Some(1000), Some(1000)).unwrap();
+        let touch = Command::new("touch")
+            .args(["-h", "-d", "2010-01-01 00:00:01"])
+            .arg(link)
+            .status();
+        assert!(touch.unwrap().success());
+    }
+    let fact = |path: &Path| {
+        let found = fs::metadata(path).unwrap();
+        (found.uid(), found.mtime(), found.ctime_nsec())
+    };
+    let before = fact(&trees.path().join("outside"));
+    for copied in [1, 0, 0] {
+        let run = aloud(&trees, &["--json"]);
+        let remark = "zc-dircopy: .: the file system passes attributes of symbolic links on to the files that these lead to: \
+                      owners and times of symbolic links are not kept\n";
+        let said = if copied == 1 { remark } else { "" };
+        assert_eq!((run.status, run.stderr.as_str()), (0, said));
+        assert_eq!(counts(&run, &["copied", "failed"]), [copied, 0]);
+        assert_eq!(fact(&trees.path().join("outside")), before);
+        assert_eq!(hidden_names(&trees.copy()), [""; 0].map(PathBuf::from));
+    }
+    let mtime = |path| fs::metadata(path).unwrap().mtime();
+    assert_eq!(mtime(trees.copied("file")), mtime(trees.original("file")));
+    assert!(trees.copied("dangling").is_symlink());
 }

@@ -16,7 +16,7 @@ use fuser::{
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
-use super::{Links, PassthroughFs, Renames};
+use super::{Links, PassthroughFs, Renames, Symlinks};
 
 /// The kernel asks each time, so that nothing is hidden from a test.
 const NOT_CACHED: Duration = Duration::ZERO;
@@ -49,6 +49,17 @@ impl PassthroughFs {
         let handle = files.keys().max().map_or(1, |last| last + 1);
         files.insert(handle, Arc::new(file));
         FileHandle(handle)
+    }
+
+    /// The path to a symbolic link that is going to be followed.
+    fn followed(&self, node: &super::nodes::Node) -> Result<Option<std::path::PathBuf>, Errno> {
+        let stat = rustix::fs::statat(node.fd(), c"", AtFlags::EMPTY_PATH)?;
+        let is_link = super::nodes::kind(&stat) == fuser::FileType::Symlink;
+        if !is_link || self.faults.symlinks == Symlinks::NotFollowed {
+            return Ok(None);
+        }
+        let path = std::fs::read_link(node.path());
+        path.map(Some).map_err(|error| of_io(&error))
     }
 
     /// Makes something by a call, gives it to its owner, and looks it up.
@@ -129,6 +140,19 @@ impl Filesystem for PassthroughFs {
     ) {
         let set = || {
             let node = self.nodes.get(inode)?;
+            if let Some(path) = self.followed(&node)? {
+                let found = rustix::fs::stat(&path)?;
+                let owner = |wanted: Option<u32>, now| wanted.unwrap_or(now);
+                let (uid, gid) = (owner(uid, found.st_uid), owner(gid, found.st_gid));
+                std::os::unix::fs::chown(&path, Some(uid), Some(gid))
+                    .map_err(|error| of_io(&error))?;
+                let times = Timestamps {
+                    last_access: timespec(atime),
+                    last_modification: timespec(mtime),
+                };
+                rustix::fs::utimensat(rustix::fs::CWD, &path, &times, AtFlags::empty())?;
+                return self.nodes.stat(inode);
+            }
             if uid.is_some() || gid.is_some() {
                 let (uid, gid) = (uid.map(Uid::from_raw), gid.map(Gid::from_raw));
                 rustix::fs::chownat(node.fd(), c"", uid, gid, AtFlags::EMPTY_PATH)?;
