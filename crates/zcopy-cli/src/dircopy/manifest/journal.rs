@@ -59,7 +59,8 @@ pub(crate) struct Journal {
 
 #[derive(Debug)]
 struct State {
-    file: File,
+    /// None once the journal is removed.
+    file: Option<File>,
     /// The digest of all entries so far.
     chain: Digest,
     buffer: Vec<u8>,
@@ -102,7 +103,7 @@ impl Journal {
             name: name.clone(),
             is_durable,
             state: Mutex::new(State {
-                file,
+                file: Some(file),
                 chain,
                 buffer: Vec::new(),
                 is_broken: false,
@@ -136,6 +137,9 @@ impl Journal {
         if *is_broken {
             return Err(io::Error::other(EarlierFailure));
         }
+        let Some(file) = file else {
+            return Err(io::Error::other("the journal has been removed"));
+        };
         let mut must_sync = false;
         buffer.clear();
         for (path, entry) in entries {
@@ -190,8 +194,15 @@ impl Journal {
     }
 
     /// Removes the journal.
+    ///
+    /// # Kernel notes
+    ///
+    /// libfuse renames a file that is removed while it is open, and removes it when it is closed: so that is done now, before the run
+    /// sets the time of the root. A file that is removed just after it was closed may keep libfuse's name for it, because the driver
+    /// hears of both at once.
     pub(crate) fn remove(&self) {
         hidden::remove(self.directory.as_fd(), &self.name);
+        drop(self.lock().file.take());
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -167,7 +167,8 @@ fn nothing_follows_an_entry_that_could_not_be_written() {
     fill(&journal);
     // A file that is open for reading takes nothing.
     let path = path_of(&tree, &journal);
-    let whole = std::mem::replace(&mut journal.lock().file, File::open(&path).unwrap());
+    let read_only = Some(File::open(&path).unwrap());
+    let whole = std::mem::replace(&mut journal.lock().file, read_only);
     let entry = || [(&b"later"[..], JournalEntry::Has(file("x")))];
     assert!(journal.add(entry()).is_err());
     journal.lock().file = whole;
