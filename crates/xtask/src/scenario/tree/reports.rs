@@ -12,8 +12,13 @@ const LEFT_OUT: [&str; 4] = [
     "cannot use destination directory",
 ];
 
-/// The message of a run that waits for the lock of its destination.
-const WAITING: &str = ": waiting for another run to end";
+/// Messages that tell of no failure: the run waits for the lock of its destination, or the file
+/// system cannot do something.
+const REMARKS: [&str; 3] = [
+    ": waiting for another run to end",
+    " such names are copied as files of their own",
+    " while its name is given to a copy may be replaced",
+];
 
 /// A message: `zc-dircopy: PATH: TEXT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,8 +41,8 @@ impl Reports {
     pub(super) fn new(stderr: &str, is_complete: bool) -> Self {
         let lines = stderr.lines();
         let messages = lines.filter_map(|line| line.strip_prefix("zc-dircopy: "));
-        // Waiting is no failure.
-        let messages = messages.filter(|message| !message.ends_with(WAITING));
+        let is_remark = |message: &str| REMARKS.iter().any(|remark| message.ends_with(remark));
+        let messages = messages.filter(|message| !is_remark(message));
         let messages = messages.map(|message| {
             let (path, text) = message.split_once(": ").unwrap_or(("", message));
             let (path, text) = (path.to_owned(), text.to_owned());

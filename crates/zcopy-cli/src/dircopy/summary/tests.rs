@@ -86,16 +86,31 @@ fn small_numbers_read_well() {
 }
 
 #[test]
+fn links_that_have_become_files_are_told_if_there_are_any() {
+    for (n, line) in [
+        (1, "1 hard link copied as a file of its own"),
+        (2, "2 hard links copied as files of their own"),
+    ] {
+        let counts = counts();
+        counts.links_copied.add(n);
+        let words = words(&counts, Duration::from_secs(1), None);
+        assert_eq!(words.lines().nth(2), Some(line), "{words}");
+    }
+}
+
+#[test]
 fn the_object_has_all_that_the_words_have() {
     let sums = [PathBuf::from(OsStr::from_bytes(b"/copy/\xff"))];
-    let summary = Summary::of(&counts(), State::Failed, Duration::from_secs(2), &sums);
+    let counts = counts();
+    counts.links_copied.add(2);
+    let summary = Summary::of(&counts, State::Failed, Duration::from_secs(2), &sums);
     assert_eq!(
         serde_json::to_string(&summary).unwrap(),
         "{\"state\":\"failed\",\"files\":10000,\"bytes\":3650722201,\"seconds\":2.0,\"bytes_per_second\":1825361100.5,\
-         \"copied\":9000,\"cloned\":900,\"linked\":60,\"skipped\":40,\"others\":0,\"failed\":3,\
+         \"copied\":9000,\"cloned\":900,\"linked\":60,\"links_copied\":2,\"skipped\":40,\"others\":0,\"failed\":3,\
          \"sums\":\"/copy/\u{fffd}\"}"
     );
-    let summary = Summary::of(&counts(), State::Failed, Duration::from_secs(2), &[]);
+    let summary = Summary::of(&counts, State::Failed, Duration::from_secs(2), &[]);
     let object = serde_json::to_string(&summary).unwrap();
     assert!(object.ends_with("\"sums\":null}"), "{object}");
 }
