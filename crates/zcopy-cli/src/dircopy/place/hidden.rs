@@ -7,6 +7,7 @@
 use std::ffi::{CStr, CString};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::os::fd::BorrowedFd;
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -22,6 +23,9 @@ const TIME_PREFIX: &[u8] = b".zc-dircopy-time-";
 
 /// And how many letters and digits follow.
 const N_RANDOM: usize = 8;
+
+/// Lets one thread at a time look for a name and then give it.
+static CHECKED_RENAME: Mutex<()> = Mutex::new(());
 
 /// How often something is tried that fails only by chance, or if somebody is at it.
 pub(super) const N_TRIES: u32 = 100;
@@ -109,6 +113,10 @@ pub(super) fn rename(
         Err(errno) if lacks_links(errno) => {}
         Err(errno) => return Err(errno),
     }
+    // Of two threads with names that the file system does not tell apart, one finds the other's.
+    let _guard = CHECKED_RENAME
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
     match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => {}
         Ok(_) => return Err(Errno::EXIST),
