@@ -118,30 +118,36 @@ impl<'a, K: Kernel> Engine<'a, K> {
         if plan::forced(&options).is_some() {
             sink.ignore_room();
         }
-        let is_between_files =
-            source.endpoint.kind == Kind::Regular && sink.endpoint.kind == Kind::Regular;
-        let has_holes = is_between_files
-            && options.sparse == Sparse::Keep
+        let remaining = plan::remaining(&source.endpoint, &options);
+        let is_worth_searching = match sink.endpoint.kind {
+            Kind::Regular => true,
+            // Only an inspector sees what goes there.
+            Kind::Null => options.inspected && remaining.is_some_and(|left| left > plan::SMALL),
+            _ => false,
+        };
+        let is_searched = source.endpoint.kind == Kind::Regular
+            && is_worth_searching
             && source.position().is_some()
-            && source.endpoint.has_holes();
-        // Bytes that are looked at pass through the buffer, and there a hole shows as zeros.
-        let detect = options.sparse == Sparse::Detect || has_holes && options.looks_at_bytes();
+            && options.sparse.searches(&source.endpoint);
+        // Records are counted in the buffer, and there a hole shows as zeros.
+        let counts_records = options.records.is_wanted();
+        let detect = options.sparse == Sparse::Detect || is_searched && counts_records;
         let can_seek = sink.position().is_some() && !sink.endpoint.append;
-        let holes = if sink.endpoint.kind == Kind::Regular && can_seek {
-            Holes::new(&sink.endpoint, detect)
-        } else {
-            Holes::default()
+        let holes = match sink.endpoint.kind {
+            Kind::Regular if can_seek => Holes::new(&sink.endpoint, detect, options.inspected),
+            Kind::Null => Holes::discarded(),
+            _ => Holes::default(),
         };
         let only_whole = source.endpoint.direct || sink.endpoint.direct;
         let bad = BadPlaces::new(options.skip_errors, audience.on_skip, only_whole);
         Self {
             strategy: plan.strategy(),
             phase: plan.opening().map_or(Phase::Main, Phase::Opening),
-            extents: (has_holes && !options.looks_at_bytes()).then(Extents::default),
+            extents: (is_searched && !counts_records).then(|| Extents::new(options.inspected)),
             drop_behind: (options.cache == Cache::DropBehind)
                 .then(|| DropBehind::new(&source, &sink)),
             clock: Clock::new(&kernel, &options, audience.observer),
-            total: plan::remaining(&source.endpoint, &options),
+            total: remaining,
             bytes: 0,
             attempts: Vec::with_capacity(Strategy::ALL.len()),
             grown_source: None,

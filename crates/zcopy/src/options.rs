@@ -3,6 +3,7 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
+use crate::endpoint::Endpoint;
 use crate::pipe;
 use crate::records::Counting;
 use crate::report::SinkReport;
@@ -57,7 +58,8 @@ pub enum Reflink {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Sparse {
-    /// Between regular files a hole stays a hole; elsewhere it is read as zeros.
+    /// Between regular files a hole stays a hole; elsewhere it is read as zeros. A hole is not read
+    /// either if it is only to be [inspected](crate::Transfer::inspect) on the way to `/dev/null`.
     ///
     /// A sink that appends gets zeros too: each write goes to its end, so that nothing can be stepped over.
     #[default]
@@ -67,6 +69,31 @@ pub enum Sparse {
     /// Blocks of 4 KiB that are all zeros become holes, whatever the source. The bytes take the
     /// route through user space.
     Detect,
+    /// As [`Keep`](Self::Keep), and blocks that were allocated by `fallocate(2)` and never written
+    /// become holes too.
+    ///
+    /// The number of blocks does not tell whether a source has any, so that every source of 1 MiB
+    /// and more is searched. The search opens the source again and makes four calls for each
+    /// extent. On ext4 and xfs such blocks count as data while the page cache has them, because
+    /// somebody read them.
+    KeepUnwritten,
+}
+
+impl Sparse {
+    /// Files of at least this size may be searched for blocks that were never written: 1 MiB,
+    /// which takes a hundred times longer to read than the search takes.
+    const SEARCHED: u64 = 1 << 20;
+
+    /// Whether the source is searched for holes.
+    pub(crate) fn searches(self, source: &Endpoint) -> bool {
+        match self {
+            Self::Fill => false,
+            Self::Keep | Self::Detect => source.has_holes(),
+            Self::KeepUnwritten => {
+                source.has_holes() || source.size.is_some_and(|size| size >= Self::SEARCHED)
+            }
+        }
+    }
 }
 
 /// What becomes of the page cache.

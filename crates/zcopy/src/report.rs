@@ -213,7 +213,8 @@ impl Report {
         &self.sinks
     }
 
-    /// Bytes that became holes in the sink instead of being written.
+    /// Bytes that became holes in the sink instead of being written, or that `/dev/null` was not
+    /// given because the source has a hole there.
     ///
     /// # Examples
     ///

@@ -58,7 +58,7 @@ mod tests {
         let null = std::fs::File::open("/dev/null").unwrap();
         let endpoint = Endpoint::of(&Linux, null.as_fd()).unwrap();
         let sink = End::new(null.as_fd(), endpoint, Some(position));
-        leading_run(bytes, &Holes::new(&endpoint, true), &sink)
+        leading_run(bytes, &Holes::new(&endpoint, true, false), &sink)
     }
 
     #[test]

@@ -108,7 +108,7 @@ pub use series::Series;
 ///
 /// Between two files, holes are looked for through a second opening of the source, by way of `/proc/self/fd`, as
 /// `SEEK_DATA` would move the cursor that others may read by. Only a source that has fewer blocks than its size asks for
-/// is opened so; closing that opening lets go of record locks too. Where the source cannot be opened a second
+/// is opened so, or a long one under [`Sparse::KeepUnwritten`]; closing that opening lets go of record locks too. Where the source cannot be opened a second
 /// time, holes are found by looking for zeros in what is read, or, under a [strategy](Self::strategy) that reads nothing,
 /// moved as zeros. In the sink a hole is stepped over; if nothing follows it, its last byte is written and punched out
 /// again, which gives the sink its length and shortens nothing that somebody else has extended meanwhile.

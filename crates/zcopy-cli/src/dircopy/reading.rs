@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 
 use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{FileType, Mode, OFlags, Stat};
-use zcopy::{Ended, Report, Transfer};
+use zcopy::{Ended, Report, Sparse, Transfer};
 
 use super::attributes::Named;
 use super::containment::identity;
@@ -129,7 +129,10 @@ impl Reader<'_> {
         size: u64,
         passed: Option<&Count>,
     ) -> anyhow::Result<Contents> {
-        let transfer = transfer.source_offset(0).buffer_size(at_once);
+        let transfer = transfer
+            .source_offset(0)
+            .buffer_size(at_once)
+            .sparse(Sparse::KeepUnwritten);
         let (_, contents) = self
             .run(transfer, size, passed)
             .map_err(|error| anyhow!(exit::cause(&error)))?;
@@ -206,7 +209,8 @@ impl Reader<'_> {
         let transfer = Transfer::new(file, self.nowhere)
             .limit(limit(size(stat)))
             .source_offset(0)
-            .buffer_size(self.block_size);
+            .buffer_size(self.block_size)
+            .sparse(Sparse::KeepUnwritten);
         let run = self.run_and_inspect(transfer, size(stat), |bytes| {
             for (stream, _) in &mut others {
                 stream.update(bytes);

@@ -12,6 +12,7 @@ mod folded;
 mod fuse;
 mod granularity;
 mod hard_links_copied;
+mod holes;
 mod hostile;
 mod interrupted;
 mod kept;

@@ -54,7 +54,7 @@ fn is_all(options: &Options) -> bool {
         || options.cache != Cache::Keep
         || options.skip_errors != SkipErrors::Never
         || options.sync_data != SyncData::Never
-        || options.sparse != Sparse::Keep
+        || !matches!(options.sparse, Sparse::Keep | Sparse::KeepUnwritten)
         || options.strategy.is_some();
     options.reflink == Reflink::Always && is_whole && !(is_watched || is_asked_for_more)
 }

@@ -61,6 +61,10 @@ impl<K: Kernel> Engine<'_, K> {
         }
         source.advance(left);
         source.release(&self.kernel);
+        self.route.uninspected_zeros += left;
+        if self.route.holes.are_certain() {
+            self.route.inspect_zeros(u64::MAX);
+        }
         Ok(Step::Hole(left))
     }
 

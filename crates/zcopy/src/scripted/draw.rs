@@ -299,6 +299,7 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wishes> {
         Sparse::Keep,
         Sparse::Fill,
         Sparse::Detect,
+        Sparse::KeepUnwritten,
     ]);
     let caches = prop::sample::select(vec![
         (Cache::Keep, SyncData::Never),

@@ -7,7 +7,7 @@ use crate::sys::{Errno, Kernel, OFlags, Result, SeekFrom, retried};
 
 /// The first piece of a hole, as long as the longest step over data between files. Each piece after it is
 /// twice as long: whoever watches hears of the first at once, and the longest hole there is takes 37.
-const FIRST_PIECE: u64 = 64 << 20;
+pub(super) const FIRST_PIECE: u64 = 64 << 20;
 
 /// What comes next in a source that has holes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,19 +39,21 @@ pub(crate) struct Extents {
     data_end: u64,
     /// The longest that the next piece of a hole may be.
     piece: u64,
+    /// Whether the zeros of a hole are shown to an inspector. Then the time that a piece takes
+    /// depends on its length, so that all pieces are short.
+    inspected: bool,
 }
 
-impl Default for Extents {
-    fn default() -> Self {
+impl Extents {
+    pub(crate) fn new(inspected: bool) -> Self {
         Self {
             opening: None,
             data_end: 0,
             piece: FIRST_PIECE,
+            inspected,
         }
     }
-}
 
-impl Extents {
     /// What comes next at the source's position. The source's cursor stays where it is.
     ///
     /// # Errors
@@ -87,7 +89,9 @@ impl Extents {
             return segment;
         };
         let piece = len.min(self.piece);
-        self.piece = self.piece.saturating_mul(2);
+        if !self.inspected {
+            self.piece = self.piece.saturating_mul(2);
+        }
         Segment::Hole(piece)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::extents::FIRST_PIECE;
 use crate::detour::Detour;
 use crate::end::End;
 use crate::endpoint::{Endpoint, FileSystem};
@@ -21,6 +22,8 @@ const TAIL: u64 = 1 << 20;
 pub(crate) struct Holes {
     /// Whether blocks of zeros become holes (`Sparse::Detect`).
     pub(crate) detect: bool,
+    /// Whether an inspector waits for the zeros of a hole until it is certain that the sink has it.
+    inspected: bool,
     ability: Ability,
     /// Bytes left as holes so far.
     pub(crate) bytes: u64,
@@ -37,11 +40,13 @@ enum Ability {
     /// The first hole at its end will tell. FUSE servers may refuse to write past the end of a file.
     Untested,
     Holds,
+    /// It is `/dev/null`, which holds nothing.
+    Discards,
 }
 
 impl Holes {
     /// Holes in a regular file that does not append.
-    pub(crate) fn new(sink: &Endpoint, detect: bool) -> Self {
+    pub(crate) fn new(sink: &Endpoint, detect: bool, inspected: bool) -> Self {
         let ability = match sink.file_system {
             // The one byte goes by another opening, which may not be possible.
             _ if sink.direct => Ability::Untested,
@@ -52,14 +57,37 @@ impl Holes {
         };
         Self {
             detect,
+            inspected,
             ability,
+            ..Self::default()
+        }
+    }
+
+    /// Holes of a source that goes to `/dev/null`. They are passed over.
+    pub(crate) fn discarded() -> Self {
+        Self {
+            ability: Ability::Discards,
             ..Self::default()
         }
     }
 
     /// Whether the sink can have holes, as far as is known.
     pub(crate) fn are_possible(&self) -> bool {
-        self.ability != Ability::Refuses
+        matches!(self.ability, Ability::Untested | Ability::Holds)
+    }
+
+    /// Whether the sink has the length that all holes so far give it.
+    pub(crate) fn are_certain(&self) -> bool {
+        self.tail.is_empty()
+    }
+
+    /// How long the last hole may become before the sink is given its length.
+    fn longest_tail(&self) -> u64 {
+        match (self.detect, self.inspected) {
+            (true, _) => TAIL,
+            (false, true) => FIRST_PIECE,
+            (false, false) => u64::MAX,
+        }
     }
 
     /// Leaves the next bytes of the sink as a hole, at most `len`, and returns how many. 0 if this sink cannot have one
@@ -78,6 +106,10 @@ impl Holes {
         detour: &mut Detour,
         len: u64,
     ) -> Result<u64, Fault> {
+        if self.ability == Ability::Discards {
+            self.bytes += len;
+            return Ok(len);
+        }
         if !self.are_possible() || sink.reserved() > 0 {
             return Ok(0);
         }
@@ -114,7 +146,7 @@ impl Holes {
             hole.clone()
         };
         let is_untested = self.ability == Ability::Untested;
-        let is_long = self.detect && tail.end - tail.start >= TAIL;
+        let is_long = tail.end - tail.start >= self.longest_tail();
         let needs_length = size < hole.end && (is_untested || is_long);
         if hole.start < size && needs_length {
             hole.end = size;

@@ -89,7 +89,8 @@ impl<'a> Transfer<'a> {
     /// Shows every byte that the sink accepted to `inspect`, once and in order.
     ///
     /// The bytes then have to pass through user space, and the plan says so. Holes are shown as
-    /// zeros.
+    /// zeros. A hole of a regular file that goes to another one, or to `/dev/null`, is not read for
+    /// that; the observer is called after every 64 MiB of it.
     ///
     /// # Panics
     ///

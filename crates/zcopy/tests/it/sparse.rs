@@ -12,6 +12,7 @@ use crate::mounts::Fs;
 use crate::refused::{allowed, first_allowed};
 
 mod in_company;
+mod unwritten;
 mod user_space;
 
 const MIB: usize = 1 << 20;
@@ -301,7 +302,12 @@ fn detect_appends_zeros_as_zeros() {
 
 #[test]
 fn inspect_sees_holes_as_zeros_and_leaves_them() {
-    for sparse_option in [Sparse::Keep, Sparse::Fill, Sparse::Detect] {
+    for sparse_option in [
+        Sparse::Keep,
+        Sparse::Fill,
+        Sparse::Detect,
+        Sparse::KeepUnwritten,
+    ] {
         let Some((source, bytes)) = sparse(Fs::Tmpfs, LAYOUTS[0]) else {
             return;
         };

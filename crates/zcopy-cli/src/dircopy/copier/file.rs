@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{Advice, FileType, Mode, Stat};
-use zcopy::{Ended, Reflink, Report, Side, Transfer};
+use zcopy::{Ended, Reflink, Report, Side, Sparse, Transfer};
 
 use super::{Copied, Copier, Proof, Read, Settled};
 use crate::digest::Digest;
@@ -356,7 +356,9 @@ impl<'a> Copier<'a> {
             passed,
             ..
         } = draft;
-        let transfer = Transfer::new(source, place).limit(limit(size(stat)));
+        let transfer = Transfer::new(source, place)
+            .limit(limit(size(stat)))
+            .sparse(Sparse::KeepUnwritten);
         let (report, contents) = if wants_digest {
             let transfer = transfer.buffer_size(self.reader.block_size);
             let run = self.reader.run(transfer, size(stat), *passed);

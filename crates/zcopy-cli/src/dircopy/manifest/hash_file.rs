@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use zcopy::Transfer;
+use zcopy::{Sparse, Transfer};
 
 use super::open_beneath;
 use super::record::FileDigest;
@@ -24,7 +24,8 @@ pub(super) fn hash_file(
 ) -> io::Result<FileDigest> {
     let file = open_beneath::open(root, path)?;
     let mut stream = Stream::new(algorithm);
-    let transfer = Transfer::new(&file, null).inspect(|bytes| stream.update(bytes));
+    let transfer = Transfer::new(&file, null).sparse(Sparse::KeepUnwritten);
+    let transfer = transfer.inspect(|bytes| stream.update(bytes));
     transfer.run().map_err(|error| exit::cause(&error))?;
     let digest = stream.finish();
     Ok(FileDigest { algorithm, digest })

@@ -206,14 +206,29 @@ fn the_end_of_a_spliced_stream_costs_one_read_more() {
 fn only_a_file_that_has_holes_is_searched_for_them() {
     let mut with_hole = patterned(600_000);
     with_hole[100_000..200_000].fill(0);
-    for (file, is_searched) in [
-        (File::holding(&patterned(600_000)), false),
-        (File::sparse(&with_hole), true),
+    for (file, sparse, is_searched) in [
+        (File::holding(&patterned(600_000)), Sparse::Keep, false),
+        (File::sparse(&with_hole), Sparse::Keep, true),
+        (File::sparse(&with_hole), Sparse::Fill, false),
+        (
+            File::holding(&patterned(600_000)),
+            Sparse::KeepUnwritten,
+            false,
+        ),
+        (
+            File::holding(&patterned(1 << 20)),
+            Sparse::KeepUnwritten,
+            true,
+        ),
     ] {
         let kernel = Scripted::default();
         let source = kernel.source(Object::File(file), OFlags::empty());
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-        transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+        let options = Options {
+            sparse,
+            ..Options::default()
+        };
+        transfer(&kernel, (&source, &sink), options).unwrap();
         let searches = kernel.answers(Call::SeekExtent);
         assert_eq!(!searches.is_empty(), is_searched, "{searches:?}");
     }

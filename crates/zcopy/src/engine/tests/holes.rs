@@ -7,6 +7,7 @@ use super::{Outcome, attempts, transfer, transfer_watched};
 use crate::fault::Side;
 use crate::options::{Options, Sparse};
 use crate::progress::Progress;
+use crate::report::Report;
 use crate::scripted::kernel::Scripted;
 use crate::scripted::objects::{BLOCK, File, Object, patterned};
 use crate::scripted::script::{Call, Twist};
@@ -414,5 +415,86 @@ fn a_long_source_that_cannot_be_opened_again_is_read_for_the_sake_of_its_holes()
         assert_eq!(attempts(&report), expected);
         assert_eq!(report.hole_bytes(), 20 * BLOCK as u64, "{strategy:?}");
         assert!(kernel.contents(&sink) == bytes, "{strategy:?}");
+    }
+}
+
+/// A transfer whose bytes an inspector collects.
+fn inspected(kernel: &Scripted, ends: (&OwnedFd, &OwnedFd), options: Options) -> (Report, Vec<u8>) {
+    let mut seen = Vec::new();
+    let options = Options {
+        inspected: true,
+        ..options
+    };
+    let inspect = |bytes: &[u8]| seen.extend_from_slice(bytes);
+    let outcome = transfer_watched(
+        kernel,
+        ends,
+        options,
+        |_| ControlFlow::Continue(()),
+        inspect,
+    );
+    let Outcome::Ran(Ok(report)) = outcome else {
+        panic!("{outcome:?}");
+    };
+    (report, seen)
+}
+
+/// How many bytes the reads of a transfer brought.
+fn bytes_read(kernel: &Scripted) -> usize {
+    kernel.answers(Call::Read).into_iter().flatten().sum()
+}
+
+#[test]
+fn a_hole_is_shown_to_an_inspector_without_being_read() {
+    let mut bytes = patterned(200 * BLOCK);
+    bytes[10 * BLOCK..150 * BLOCK].fill(0);
+    bytes[175 * BLOCK..].fill(0);
+    for sink in [Object::file(&[]), Object::Null(Vec::new())] {
+        let kernel = Scripted::default();
+        let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
+        let sink = kernel.sink(sink, OFlags::empty());
+        let (report, seen) = inspected(&kernel, (&source, &sink), Options::default());
+        assert!(seen == bytes);
+        assert_eq!(report.bytes(), bytes.len() as u64);
+        assert_eq!(report.hole_bytes(), 165 * BLOCK as u64);
+        assert_eq!(bytes_read(&kernel), 35 * BLOCK);
+    }
+}
+
+/// Another sink must be given the zeros, and where holes cannot be found they are read.
+#[test]
+fn elsewhere_an_inspected_hole_is_read() {
+    let mut bytes = patterned(40 * BLOCK);
+    bytes[10 * BLOCK..30 * BLOCK].fill(0);
+    for (has_proc, sparse) in [(false, Sparse::Keep), (true, Sparse::Fill)] {
+        let kernel = Scripted::default();
+        kernel.state.borrow_mut().has_proc = has_proc;
+        let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
+        let sink = kernel.sink(Object::Null(Vec::new()), OFlags::empty());
+        let options = Options {
+            sparse,
+            ..Options::default()
+        };
+        let (_, seen) = inspected(&kernel, (&source, &sink), options);
+        assert!(seen == bytes && kernel.contents(&sink) == bytes);
+        assert_eq!(bytes_read(&kernel), bytes.len());
+    }
+}
+
+/// A NUL may end a record.
+#[test]
+fn records_in_a_hole_are_counted() {
+    let mut bytes = patterned(40 * BLOCK);
+    bytes.iter_mut().for_each(|byte| *byte |= 1);
+    bytes[10 * BLOCK..30 * BLOCK].fill(0);
+    for sink in [Object::file(&[]), Object::Null(Vec::new())] {
+        let kernel = Scripted::default();
+        let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
+        let sink = kernel.sink(sink, OFlags::empty());
+        let mut options = Options::default();
+        options.records.delimiter = Some(0);
+        let (report, seen) = inspected(&kernel, (&source, &sink), options);
+        assert!(seen == bytes);
+        assert_eq!(report.records(), 20 * BLOCK as u64);
     }
 }

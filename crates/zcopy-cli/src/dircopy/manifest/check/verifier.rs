@@ -8,7 +8,7 @@ use std::thread::Scope;
 use std::time::Instant;
 
 use rustix::io::Errno;
-use zcopy::Transfer;
+use zcopy::{Sparse, Transfer};
 
 use super::Options;
 use super::hash_thread::HashThread;
@@ -150,7 +150,7 @@ impl<'a> Verifier<'a> {
         file: &File,
         algorithm: ChecksumAlgorithm,
     ) -> io::Result<(Checksum, u64)> {
-        let mut transfer = Transfer::new(file, self.null);
+        let mut transfer = Transfer::new(file, self.null).sparse(Sparse::KeepUnwritten);
         if let Some(block_size) = self.options.block_size {
             transfer = transfer.buffer_size(block_size.get());
         }
