@@ -100,6 +100,7 @@ mod file_system;
 mod limitation;
 
 mod counts;
+mod damage_map;
 mod end;
 mod face;
 mod prescan;

@@ -98,6 +98,11 @@ pub struct Args {
     #[arg(long)]
     pub(super) verify_existing: bool,
 
+    /// Keep what can be read of a file that is damaged in SRC; its copy has zeros for the rest, no
+    /// digest, and a map of what is missing beside it, NAME.damaged
+    #[arg(long)]
+    pub(super) skip_errors: bool,
+
     /// Bring every file, directory and digest to the disk
     #[arg(long)]
     pub(super) durable: bool,
@@ -211,7 +216,7 @@ pub struct Args {
 }
 
 /// What goes with a copy, and not with `--check`.
-const COPIES: [&str; 17] = [
+const COPIES: [&str; 18] = [
     "input",
     "output",
     "overwrite_policy",
@@ -219,6 +224,7 @@ const COPIES: [&str; 17] = [
     "no_hash_skipped",
     "verify",
     "verify_existing",
+    "skip_errors",
     "durable",
     "no_owner",
     "no_perms",

@@ -30,8 +30,9 @@ use super::tree::Entry;
 use super::written_back::UnwrittenFiles;
 use crate::digest::Digest;
 
-use file::{Draft, Way};
+use file::{Draft, Target, Way};
 
+mod damaged;
 mod file;
 mod other;
 
@@ -115,6 +116,8 @@ pub(super) struct Settled {
     pub(super) proof: Proof,
     /// Whether that is its copy, so that its further names can be linked to it, and not something that was left.
     pub(super) is_copy: bool,
+    /// Whether the copy lacks something, and has a map that says what.
+    pub(super) is_damaged: bool,
 }
 
 /// Deals with entries, in turn.
@@ -183,7 +186,7 @@ impl<C> Step<C> {
 /// How far a copy has come.
 enum Copied<'a> {
     /// It has been cloned, and is to be read.
-    Cloned(Draft<'a>),
+    Cloned(Box<Draft<'a>>),
     /// All bytes have passed.
     Read(Read<'a>),
 }
@@ -198,7 +201,7 @@ impl Copied<'_> {
 /// How far a copy has come whose bytes have passed.
 enum Read<'a> {
     /// It is short: this is what it holds, which is to be hashed.
-    Kept(Draft<'a>, Way, Vec<u8>),
+    Kept(Box<Draft<'a>>, Way, Vec<u8>),
     /// It is over.
     Over(Settled),
 }
@@ -372,7 +375,7 @@ impl<'a> Copier<'a> {
         match read {
             Read::Kept(draft, way, _) => {
                 let digest = digests.next().ok_or_else(no_digest)?;
-                self.publish(entry, draft, (way, Some(digest)))
+                self.publish(entry, *draft, (way, Some(digest)))
                     .inspect_err(|_| self.cancel(entry))
             }
             Read::Over(settled) => Ok(settled),
@@ -462,20 +465,34 @@ impl<'a> Copier<'a> {
     fn regular(&mut self, entry: &Entry, known: Known) -> anyhow::Result<Copied<'a>> {
         let counts = self.counts;
         let bytes = Some(&counts.bytes);
-        let Some(existing) = entry.existing().context("cannot stat its copy")? else {
-            return self.copy(entry, Replace::No, bytes);
-        };
-        if let Some(refused) = self.refuse_other_name(entry, known)? {
+        if let Some(settled) = self.pass_over_map(entry)? {
+            return Ok(Copied::over(settled));
+        }
+        let existing = entry.existing().context("cannot stat its copy")?;
+        let is_regular =
+            |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        if existing.is_some()
+            && let Some(refused) = self.refuse_other_name(entry, known)?
+        {
             return Ok(Copied::over(refused));
         }
-        let is_file = FileType::from_raw_mode(existing.st_mode) == FileType::RegularFile;
+        if existing.as_ref().is_none_or(is_regular)
+            && let Some(map) = self.map_of_copy(entry)?
+        {
+            return self.complete(entry, existing, known, map);
+        }
+        let target = |replace| Target::new(replace, known);
+        let Some(existing) = existing else {
+            return self.copy(entry, target(Replace::No), bytes);
+        };
+        let is_file = is_regular(&existing);
         if known.is_accepted && is_file {
             return self.leave(entry, &existing, known).map(Copied::over);
         }
         let decision = self.decide(self.settings.policy, entry, &existing);
         let is_in_doubt = decision == Decision::CompareInDoubt;
         match decision {
-            Decision::Copy => self.copy(entry, Replace::Yes, bytes),
+            Decision::Copy => self.copy(entry, target(Replace::Yes), bytes),
             Decision::Skip => self.leave(entry, &existing, known).map(Copied::over),
             Decision::Compare | Decision::CompareInDoubt => {
                 let found = self
@@ -493,7 +510,7 @@ impl<'a> Copier<'a> {
                     );
                 } else {
                     // What it holds has been counted.
-                    self.copy(entry, Replace::Yes, None)
+                    self.copy(entry, target(Replace::Yes), None)
                 }
             }
         }
@@ -614,6 +631,7 @@ impl<'a> Copier<'a> {
                 Line::Set(_) => Proof::Read,
             },
             is_copy,
+            is_damaged: false,
         }
     }
 }

@@ -23,6 +23,10 @@ pub(super) struct Counts {
     pub(super) skipped: Count,
     /// Symbolic links, FIFOs and devices, made or left, and whatever else was left.
     pub(super) others: Count,
+    /// Regular files of which bytes are missing, because their originals could not be read.
+    pub(super) damaged: Count,
+    /// How many bytes are missing of them.
+    pub(super) lost_bytes: Count,
     /// What was complained of.
     pub(super) failed: Count,
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::attributes;
 use super::counts::Counts;
+use super::damage_map::{Damage, Rest};
 use super::end::End;
 use super::interrupt::Interrupt;
 use super::limitation::{Limitation, Limitations};
@@ -95,6 +96,23 @@ impl<'a> Face<'a> {
     /// Says what is wrong with something, and counts it. The path is from the root.
     pub(super) fn complain(&self, path: &Path, error: &anyhow::Error) {
         self.complain_in(path, &exit::chained(error.chain()));
+    }
+
+    /// Says which bytes of a file are missing, and counts them.
+    pub(super) fn report_damage(&self, path: &Path, damage: &Damage<'_>) {
+        self.counts.damaged.add(1);
+        self.counts.lost_bytes.add(damage.map.lost_bytes());
+        self.complain_in(path, &damage.words());
+        if self.manner == Manner::Json {
+            let event = Event::Damaged {
+                path: or_dot(path).to_string_lossy(),
+                lost_bytes: damage.map.lost_bytes(),
+                ranges: damage.map.ranges(),
+                is_copied: damage.rest == Rest::Copied,
+            };
+            // The summary meets the same error.
+            let _ = self.tell(&event);
+        }
     }
 
     /// Says what is wrong with the destination as a whole, and counts it.

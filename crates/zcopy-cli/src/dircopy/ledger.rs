@@ -245,7 +245,11 @@ impl<'a> Ledger<'a> {
         &mut self,
         first: &First,
         Settled {
-            line, copy, proof, ..
+            line,
+            copy,
+            proof,
+            is_damaged,
+            ..
         }: Settled,
         (entry, known): (&Entry, Known),
         copier: &mut Copier<'_>,
@@ -271,6 +275,11 @@ impl<'a> Ledger<'a> {
         let Some(found) = found else {
             return Ok(Outcome::NotLinked(NotLinked::Lost));
         };
+        if is_damaged {
+            return self.link_damaged(entry, known, (named, &found), existing.as_ref(), copier);
+        }
+        let found = identity(&found);
+        let has_map = copier.map_of_copy(entry)?.is_some();
         let is_name_of = |existing: &Stat| {
             let existing_file = identity(existing);
             existing.st_nlink > 1 && (existing_file == found || first.full.contains(&existing_file))
@@ -278,6 +287,9 @@ impl<'a> Ledger<'a> {
         if existing.as_ref().is_some_and(is_name_of) {
             if let Line::Set(found) = line {
                 copier.compare_link_with_record(entry, found, known)?;
+            }
+            if has_map && proof != Proof::None {
+                copier.remove_map(entry);
             }
             self.count(entry, &self.counts.skipped);
             return Ok(Outcome::Settled(line));
@@ -346,12 +358,42 @@ impl<'a> Ledger<'a> {
         if found.context("cannot link it")?.is_none() {
             bail!("cannot link it: what bears the name is not the copy");
         }
+        if has_map && proof != Proof::None {
+            copier.remove_map(entry);
+        }
         self.count(entry, &self.counts.linked);
         // Its own record speaks of what was there before.
         Ok(Outcome::Settled(match line {
             Line::Keep => Line::Remove,
             line => line,
         }))
+    }
+
+    /// Makes a link to a damaged copy.
+    fn link_damaged(
+        &self,
+        entry: &Entry,
+        known: Known,
+        (named, found): (Named<'_>, &Stat),
+        existing: Option<&Stat>,
+        copier: &Copier<'_>,
+    ) -> anyhow::Result<Outcome> {
+        let device = entry.directory().destination_device();
+        if matches!(self.identities.get(&device), Some(Identities::Unreliable)) {
+            return Ok(Outcome::NotLinked(NotLinked::Unable));
+        }
+        let announced = known.announced;
+        if announced.is_some() {
+            let path = entry.path();
+            let clears = JournalEntry::Announced(Announced::Clears);
+            self.journaling.add([(path.as_os_str().as_bytes(), clears)]);
+        }
+        if !copier.link_damaged(entry, named, existing, found)? {
+            return Ok(Outcome::NotLinked(NotLinked::Unable));
+        }
+        self.count(entry, &self.counts.linked);
+        let line = announced.map_or(Line::Keep, |_| Line::Remove);
+        Ok(Outcome::Settled(line))
     }
 
     /// Counts an entry, and if it is a regular file, what has become of it.
@@ -379,7 +421,7 @@ pub(super) fn complain_of_manifest(face: &Face<'_>, error: io::Error) {
     face.complain("".as_ref(), &error);
 }
 
-/// Which file bears a name, if it is the copy, of which this is known.
+/// The file that bears a name, if it is the copy, of which this is known.
 ///
 /// # Errors
 ///
@@ -388,11 +430,11 @@ fn find_copy(
     named: Named<'_>,
     copy: Option<Identity>,
     kind: FileType,
-) -> anyhow::Result<Option<Identity>> {
+) -> anyhow::Result<Option<Stat>> {
     let flags = AtFlags::SYMLINK_NOFOLLOW;
     let found = rustix::fs::statat(named.directory, named.name, flags).map_err(io::Error::from);
     let found = found.context("cannot stat the copy")?;
     let is_other = copy.is_some_and(|copy| copy != identity(&found));
     let is_copy = !is_other && FileType::from_raw_mode(found.st_mode) == kind;
-    Ok(is_copy.then(|| identity(&found)))
+    Ok(is_copy.then_some(found))
 }

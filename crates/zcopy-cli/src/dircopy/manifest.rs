@@ -26,6 +26,7 @@ pub(in crate::dircopy) mod event;
 pub(in crate::dircopy) mod total;
 
 mod contents;
+mod files_below;
 mod hash_file;
 mod lines;
 mod report;

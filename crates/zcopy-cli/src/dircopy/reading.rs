@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 
 use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{FileType, Mode, OFlags, Stat};
-use zcopy::{Ended, Report, Sparse, Transfer};
+use zcopy::{Ended, Report, Side, Sparse, Transfer};
 
 use super::attributes::Named;
 use super::containment::identity;
@@ -135,7 +135,7 @@ impl Reader<'_> {
             .sparse(Sparse::KeepUnwritten);
         let (_, contents) = self
             .run(transfer, size, passed)
-            .map_err(|error| anyhow!(exit::cause(&error)))?;
+            .map_err(|error| anyhow!(read_error(&error)))?;
         contents.ok_or_else(|| self.no_contents())
     }
 
@@ -219,7 +219,7 @@ impl Reader<'_> {
                 passed.add(bytes.len() as u64);
             }
         });
-        let (_, contents) = run.map_err(|error| anyhow!(exit::cause(&error)))?;
+        let (_, contents) = run.map_err(|error| anyhow!(read_error(&error)))?;
         let contents = contents.ok_or_else(|| self.no_contents())?;
         let digest = self.tap.digest_of(&contents);
         let algorithm = self.algorithm;
@@ -279,6 +279,17 @@ pub(super) fn flow_until(interrupt: &Interrupt) -> ControlFlow<()> {
     } else {
         ControlFlow::Continue(())
     }
+}
+
+/// The kernel's error behind a failed transfer. If it speaks of reading, it names the offset.
+pub(super) fn read_error(error: &zcopy::Error) -> io::Error {
+    let cause = exit::cause(error);
+    if error.side() != Side::Source || error.call().is_none() {
+        return cause;
+    }
+    let offset = error.bytes();
+    let cause_words = exit::worded(&cause);
+    io::Error::new(cause.kind(), format!("{cause_words} at offset {offset}"))
 }
 
 /// Whether an entry failed because of a signal.

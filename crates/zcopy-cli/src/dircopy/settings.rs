@@ -54,6 +54,8 @@ pub(super) struct Settings {
     pub(super) lists_skipped: bool,
     pub(super) verifies: bool,
     pub(super) verifies_existing: bool,
+    /// Whether what can be read of a damaged file is kept.
+    pub(super) skips_errors: bool,
     pub(super) durability: Durability,
     /// Which attributes copies take from their originals.
     pub(super) preserve: Preserve,
@@ -122,6 +124,7 @@ impl Settings {
             lists_skipped: !args.no_hash && !args.no_hash_skipped,
             verifies: args.verify,
             verifies_existing: args.verify_existing,
+            skips_errors: args.skip_errors,
             durability: if args.durable {
                 Durability::Synced
             } else {

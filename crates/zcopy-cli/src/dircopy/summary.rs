@@ -56,6 +56,10 @@ pub(super) struct Summary<'a> {
     skipped: u64,
     others: u64,
     failed: u64,
+    /// Files that are not whole.
+    damaged: u64,
+    /// Bytes that they lack.
+    lost_bytes: u64,
     /// The file of the digests, if there is one. What is no UTF-8 has no place in JSON.
     sums: Option<Cow<'a, str>>,
     #[serde(skip)]
@@ -86,6 +90,8 @@ impl<'a> Summary<'a> {
             skipped: counts.skipped.get(),
             others: counts.others.get(),
             failed: counts.failed.get(),
+            damaged: counts.damaged.get(),
+            lost_bytes: counts.lost_bytes.get(),
             sums: manifests.first().map(|path| path.to_string_lossy()),
             elapsed,
             manifests,
@@ -104,6 +110,10 @@ impl<'a> Summary<'a> {
             ..
         } = self;
         let plural = if *files == 1 { "" } else { "s" };
+        let damaged = match self.damaged {
+            0 => String::new(),
+            damaged => format!(", {damaged} damaged (lacking {})", size(self.lost_bytes)),
+        };
         let others = match self.others {
             0 => String::new(),
             others => format!("; and {others} symbolic links and special files"),
@@ -121,7 +131,7 @@ impl<'a> Summary<'a> {
         }
         format!(
             "{files} file{plural}, {} in {}, {}\n\
-             {copied} copied, {cloned} cloned, {linked} linked, {skipped} skipped, {failed} failed{others}\n\
+             {copied} copied, {cloned} cloned, {linked} linked, {skipped} skipped, {failed} failed{damaged}{others}\n\
              {links_copied}{sums}",
             size(self.bytes),
             time(self.elapsed),

@@ -6,6 +6,7 @@ mod changing;
 mod check;
 mod check_formats;
 mod check_output;
+mod damaged;
 mod disk;
 mod fails;
 mod folded;
@@ -32,6 +33,7 @@ mod sums;
 mod usage;
 mod verify;
 
+mod bad_disk;
 mod facts;
 mod listed;
 mod mounting;

@@ -7,20 +7,23 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{Advice, FileType, Mode, Stat};
-use zcopy::{Ended, Reflink, Report, Side, Sparse, Transfer};
+use zcopy::{Ended, Reflink, Report, Side, SkipErrors, Sparse, Transfer};
 
 use super::{Copied, Copier, Proof, Read, Settled};
 use crate::digest::Digest;
 use crate::dircopy::attributes::{self, Named, Permissions, Replaces};
 use crate::dircopy::containment::identity;
 use crate::dircopy::counts::Count;
+use crate::dircopy::damage_map::{BadRange, DamageMap};
 use crate::dircopy::hashing::Contents;
 use crate::dircopy::interrupt::Interrupted;
 use crate::dircopy::lookup::Known;
 use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::{self, Durability, Replace};
 use crate::dircopy::policy::{Decision, Policy, decide};
-use crate::dircopy::reading::{AT_ONCE, flow_until, is_untouched, limit, open_regular, size};
+use crate::dircopy::reading::{
+    AT_ONCE, flow_until, is_interrupted, is_untouched, limit, open_regular, read_error, size,
+};
 use crate::dircopy::tree::Entry;
 use crate::{exit, sys};
 
@@ -37,23 +40,44 @@ pub(super) enum Way {
     Shared,
 }
 
+/// What the destination has by the name that a copy is to get.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub(super) replace: Replace,
+    pub(super) known: Known,
+    /// The map beside a damaged copy.
+    pub(super) map: Option<DamageMap>,
+}
+
+impl Target {
+    pub(super) fn new(replace: Replace, known: Known) -> Self {
+        Self {
+            replace,
+            known,
+            map: None,
+        }
+    }
+}
+
 /// A copy under construction.
 pub(super) struct Draft<'a> {
     source: File,
-    stat: Stat,
-    place: Place,
-    replace: Replace,
+    pub(super) stat: Stat,
+    pub(super) place: Place,
+    pub(super) target: Target,
+    /// What cannot be read of the original.
+    pub(super) damage: DamageMap,
     /// Counts what passes as it does.
     passed: Option<&'a Count>,
     /// How long it has become.
-    n_bytes: u64,
+    pub(super) n_bytes: u64,
 }
 
 impl<'a> Draft<'a> {
     /// Begins a copy.
     fn begin(
         entry: &Entry,
-        replace: Replace,
+        target: Target,
         permissions: Permissions,
         passed: Option<&'a Count>,
     ) -> anyhow::Result<Self> {
@@ -61,26 +85,19 @@ impl<'a> Draft<'a> {
         if identity(&stat) != identity(entry.stat()) {
             bail!("it was replaced before it could be copied");
         }
-        // Its owner has to be able to write, or he could not give it attributes.
-        let private = Mode::RUSR | Mode::WUSR;
-        let mode = match permissions {
-            Permissions::Original => Mode::from_raw_mode(stat.st_mode & 0o777) | private,
-            Permissions::Created { .. } => private,
-        };
-        let place = Place::with_mode(Arc::clone(entry.directory().destination()), mode)
-            .context("cannot create its copy")?;
         Ok(Self {
+            place: begin_place(entry, &stat, permissions)?,
             source,
             stat,
-            place,
-            replace,
+            target,
+            damage: DamageMap::default(),
             passed,
             n_bytes: 0,
         })
     }
 
     pub(super) fn replace(&self) -> Replace {
-        self.replace
+        self.target.replace
     }
 
     /// Has a short clone read from the disk: its pages are its own, and not in memory.
@@ -92,25 +109,40 @@ impl<'a> Draft<'a> {
     }
 }
 
+/// Makes an empty file for a copy.
+fn begin_place(entry: &Entry, stat: &Stat, permissions: Permissions) -> anyhow::Result<Place> {
+    // Its owner has to be able to write, or he could not give it attributes.
+    let private = Mode::RUSR | Mode::WUSR;
+    let mode = match permissions {
+        Permissions::Original => Mode::from_raw_mode(stat.st_mode & 0o777) | private,
+        Permissions::Created { .. } => private,
+    };
+    Place::with_mode(Arc::clone(entry.directory().destination()), mode)
+        .context("cannot create its copy")
+}
+
 impl<'a> Copier<'a> {
     /// Copies a regular file, and counts what passes as it does. A clone that is to be hashed is left to be [read](Self::read).
     pub(super) fn copy(
         &mut self,
         entry: &Entry,
-        replace: Replace,
+        target: Target,
         passed: Option<&'a Count>,
     ) -> anyhow::Result<Copied<'a>> {
         let permissions = self.settings.preserve.permissions;
-        let mut draft = Draft::begin(entry, replace, permissions, passed)?;
+        let original_damage = self.damage_of_original(entry)?;
+        let mut draft = Draft::begin(entry, target, permissions, passed)?;
         let wants_digest = self.settings.wants_digests();
         if !self.share(entry, &mut draft)? {
             let contents = self.write(entry, &mut draft, wants_digest)?;
+            draft.damage = draft.damage.union(&original_damage);
             return self
                 .publish_or_keep(entry, draft, Way::Written, contents)
                 .map(Copied::Read);
         }
+        draft.damage = original_damage;
         if wants_digest {
-            return Ok(Copied::Cloned(draft));
+            return Ok(Copied::Cloned(Box::new(draft)));
         }
         if let Some(passed) = passed {
             passed.add(size(&draft.stat));
@@ -121,14 +153,25 @@ impl<'a> Copier<'a> {
 
     /// Reads a clone.
     pub(super) fn read(&mut self, entry: &Entry, copied: Copied<'a>) -> anyhow::Result<Read<'a>> {
-        let draft = match copied {
-            Copied::Cloned(draft) => draft,
+        let mut draft = match copied {
+            Copied::Cloned(draft) => *draft,
             Copied::Read(read) => return Ok(read),
         };
         let (file, size) = (draft.place.file(), size(&draft.stat));
         let contents = self.reader.contents_past_cache(file, size, draft.passed);
-        let contents = contents.context("cannot read its copy")?;
-        self.publish_or_keep(entry, draft, Way::Shared, Some(contents))
+        let (way, contents) = match contents {
+            Err(error) if self.settings.skips_errors && !is_interrupted(&error) => {
+                // It shares the bad blocks of the original, whose good ones are written now.
+                draft.place = begin_place(entry, &draft.stat, self.settings.preserve.permissions)?;
+                draft.passed = None;
+                let original_damage = std::mem::take(&mut draft.damage);
+                let contents = self.write(entry, &mut draft, true)?;
+                draft.damage = draft.damage.union(&original_damage);
+                (Way::Written, contents)
+            }
+            contents => (Way::Shared, Some(contents.context("cannot read its copy")?)),
+        };
+        self.publish_or_keep(entry, draft, way, contents)
     }
 
     /// Gives a copy its name, unless it has to be hashed before.
@@ -139,8 +182,12 @@ impl<'a> Copier<'a> {
         way: Way,
         contents: Option<Contents>,
     ) -> anyhow::Result<Read<'a>> {
+        if !draft.damage.is_empty() {
+            let settled = self.publish_damaged(entry, draft, way, contents);
+            return settled.map(Read::Over);
+        }
         let digest = match contents {
-            Some(Contents::Kept(kept)) => return Ok(Read::Kept(draft, way, kept)),
+            Some(Contents::Kept(kept)) => return Ok(Read::Kept(Box::new(draft), way, kept)),
             Some(Contents::Digested(digest)) => Some(digest),
             None => None,
         };
@@ -160,33 +207,14 @@ impl<'a> Copier<'a> {
         draft: Draft<'_>,
         (way, digest): (Way, Option<Digest>),
     ) -> anyhow::Result<Settled> {
+        self.prepare_copy(entry, &draft, way, digest)?;
         let Draft {
-            source,
             stat,
             mut place,
-            replace,
-            passed: _,
+            target: Target { replace, map, .. },
             n_bytes,
+            ..
         } = draft;
-        if !is_untouched(&source, &stat).context("cannot stat")? {
-            bail!("it changed while it was copied");
-        }
-        if self.settings.verifies {
-            self.verify(&place, size(&stat), digest)?;
-        }
-        let (preserve, replaces) = (self.settings.preserve, self.replaces(entry, replace)?);
-        let applied = if entry.directory().hands_down() {
-            attributes::apply(&source, &place, &stat, preserve, replaces)
-        } else {
-            attributes::apply_to_new(&source, &place, &stat, preserve, replaces)
-        };
-        if let Err(error) = applied {
-            self.face.complain_of_attributes(&entry.path(), error);
-        }
-        // Of a clone nothing waits to be written.
-        if way == Way::Written {
-            place.settle().context("cannot write its copy")?;
-        }
         if replace == Replace::Yes && self.journaling.has_failed() {
             bail!("it is not replaced: the journal cannot be written");
         }
@@ -235,6 +263,9 @@ impl<'a> Copier<'a> {
         if let Err(error) = sys::close_file(file.into()) {
             return Ok(self.lose(entry, error, "cannot close its copy"));
         }
+        if map.is_some() {
+            self.remove_map(entry);
+        }
         self.counts.files.add(1);
         self.counts.bytes_of_files.add(n_bytes);
         match way {
@@ -252,6 +283,7 @@ impl<'a> Copier<'a> {
             proof: Proof::Written,
             copy,
             is_copy: true,
+            is_damaged: false,
         })
     }
 
@@ -272,6 +304,46 @@ impl<'a> Copier<'a> {
                 directory: entry.destination().directory,
             },
         })
+    }
+
+    /// Does what is done to a copy before it gets its name: the original is looked at again, the
+    /// copy verified, if it has a digest, and given its attributes, and the kernel asked for errors
+    /// of the writes.
+    pub(super) fn prepare_copy(
+        &mut self,
+        entry: &Entry,
+        draft: &Draft<'_>,
+        way: Way,
+        digest: Option<Digest>,
+    ) -> anyhow::Result<()> {
+        let Draft {
+            source,
+            stat,
+            place,
+            damage,
+            ..
+        } = draft;
+        if !is_untouched(source, stat).context("cannot stat")? {
+            bail!("it changed while it was copied");
+        }
+        if self.settings.verifies && (digest.is_some() || damage.is_empty()) {
+            self.verify(place, size(stat), digest)?;
+        }
+        let preserve = self.settings.preserve;
+        let replaces = self.replaces(entry, draft.replace())?;
+        let applied = if entry.directory().hands_down() {
+            attributes::apply(source, place, stat, preserve, replaces)
+        } else {
+            attributes::apply_to_new(source, place, stat, preserve, replaces)
+        };
+        if let Err(error) = applied {
+            self.face.complain_of_attributes(&entry.path(), error);
+        }
+        // Of a clone nothing waits to be written.
+        if way == Way::Written {
+            place.settle().context("cannot write its copy")?;
+        }
+        Ok(())
     }
 
     /// Reports a copy that has its name, and may not have its contents.
@@ -354,11 +426,23 @@ impl<'a> Copier<'a> {
             stat,
             place,
             passed,
+            damage,
             ..
         } = draft;
-        let transfer = Transfer::new(source, place)
-            .limit(limit(size(stat)))
-            .sparse(Sparse::KeepUnwritten);
+        let mut transfer = Transfer::new(source, place).limit(limit(size(stat)));
+        transfer = if self.settings.skips_errors {
+            // Zeros in place of what cannot be read become holes.
+            let sparse = transfer.sparse(Sparse::Detect);
+            let adaptive = sparse.skip_errors(SkipErrors::Adaptive);
+            adaptive.on_skip(|skipped| {
+                damage.push(BadRange {
+                    offset: skipped.offset(),
+                    bytes: skipped.bytes(),
+                });
+            })
+        } else {
+            transfer.sparse(Sparse::KeepUnwritten)
+        };
         let (report, contents) = if wants_digest {
             let transfer = transfer.buffer_size(self.reader.block_size);
             let run = self.reader.run(transfer, size(stat), *passed);
@@ -419,5 +503,5 @@ fn of_transfer(error: &zcopy::Error) -> anyhow::Error {
         Side::Sink => "cannot write its copy",
         _ => "cannot copy",
     };
-    anyhow!(exit::cause(error)).context(what)
+    anyhow!(read_error(error)).context(what)
 }

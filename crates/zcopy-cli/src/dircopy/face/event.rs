@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
+use crate::dircopy::damage_map::BadRange;
 use crate::dircopy::progress::Progress;
 use crate::dircopy::summary::Summary;
 use crate::json;
@@ -23,6 +24,14 @@ pub(super) enum Event<'a> {
     Remark {
         path: Cow<'a, str>,
         message: &'a str,
+    },
+    /// Which bytes of a file are missing, because its original could not be read.
+    Damaged {
+        path: Cow<'a, str>,
+        lost_bytes: u64,
+        ranges: &'a [BadRange],
+        /// Whether a copy of the rest was made now. If not, what was there was kept.
+        is_copied: bool,
     },
     /// What became of the tree.
     Summary(&'a Summary<'a>),

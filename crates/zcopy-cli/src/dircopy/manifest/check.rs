@@ -20,7 +20,7 @@ use super::open_beneath;
 use super::record::Announced;
 use super::report::{Counts, FileResult, Report, ReportFormat, Streams, Verdict};
 use super::total::Total;
-use super::unlisted::Unlisted;
+use super::unlisted::{Find, Unlisted, UnlistedFile};
 use crate::dircopy::prescan::Total as Expected;
 use crate::order::{Workshop, in_order};
 use crate::{exit, outlet};
@@ -75,7 +75,8 @@ pub fn check(options: &Options) -> anyhow::Result<Outcome> {
 /// the matter goes to `stderr`, with `sha256sum`'s warnings at the end of each tree.
 ///
 /// Without a [list](Options::hash_file) every path that any manifest in the root of the tree knows is
-/// verified against its newest line. A manifest that is damaged is a failure.
+/// verified against its newest line. A manifest that is damaged is a failure, and so is a file that
+/// no manifest lists and of which a map beside it says that bytes are missing: `NAME: FAILED damaged`.
 ///
 /// Paths in a manifest are relative to the tree. Here this is stricter than `sha256sum`: a path that is absolute, or leads out of the tree by
 /// `..` or by a symbolic link, is not opened, and neither is what is no regular file; they could not be read. And the
@@ -239,7 +240,8 @@ struct Tree<'a> {
     list: List,
     /// Manifests that cannot be believed.
     damaged: Vec<(PathBuf, io::Error)>,
-    /// Files without a record, if these are looked for.
+    /// Files without a record that are damaged, and others if these are looked for. None if a list
+    /// was named.
     unlisted: Option<Unlisted>,
     /// The manifests, unless a list was named.
     archive: Option<Archive>,
@@ -307,10 +309,15 @@ impl<'a> Tree<'a> {
             let message = format!("the manifest is damaged: {damage}");
             (path.join(name), io::Error::other(message))
         });
-        let unlisted = options.is_strict.then(|| Unlisted::find(path, &archive));
+        let find = if options.is_strict {
+            Find::All
+        } else {
+            Find::Damaged
+        };
+        let unlisted = Unlisted::find(root.as_fd(), &archive, find);
         Ok(Self {
             path,
-            unlisted: unlisted.transpose().map_err(of_path)?,
+            unlisted: Some(unlisted.map_err(of_path)?),
             list: List::Records(archive.records().map_err(of_path)?, options.hash),
             damaged: damaged.collect(),
             root,
@@ -387,15 +394,13 @@ impl<'a> Tree<'a> {
             written
         });
         written.map_err(TreeError::Output)?;
-        while let Some(unlisted) = &mut self.unlisted {
-            let verdict = Verdict::Unlisted;
-            match unlisted.next() {
-                Ok(Some(path)) => report
-                    .take(&mut [FileResult { path, verdict }].into_iter())
-                    .map_err(TreeError::Output)?,
-                Ok(None) => break,
-                Err(error) => return Err(TreeError::Unreadable((list_path, error))),
-            }
+        if let Some(unlisted) = &mut self.unlisted {
+            report_unlisted(unlisted, &mut report).map_err(|error| match error {
+                UnlistedError::Unreadable(error) => {
+                    TreeError::Unreadable((list_path.clone(), error))
+                }
+                UnlistedError::Output(error) => TreeError::Output(error),
+            })?;
         }
         let counts = report.counts;
         total.add_all(&counts);
@@ -451,6 +456,32 @@ fn total_size(
         let stat = rustix::fs::statat(root, &record.path[..], AtFlags::SYMLINK_NOFOLLOW);
         total.add(stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0)));
     }
+}
+
+/// Why files without a record could not all be reported.
+enum UnlistedError {
+    /// A manifest or a temporary file could not be read.
+    Unreadable(io::Error),
+    /// Standard output takes nothing.
+    Output(io::Error),
+}
+
+/// Reports files without a record.
+fn report_unlisted(
+    unlisted: &mut Unlisted,
+    report: &mut Report<'_, '_>,
+) -> Result<(), UnlistedError> {
+    while let Some(file) = unlisted.next().map_err(UnlistedError::Unreadable)? {
+        let UnlistedFile { path, is_damaged } = file;
+        let verdict = if is_damaged {
+            Verdict::Damaged
+        } else {
+            Verdict::Unlisted
+        };
+        let reported = report.take(&mut [FileResult { path, verdict }].into_iter());
+        reported.map_err(UnlistedError::Output)?;
+    }
+    Ok(())
 }
 
 /// Standard output, at once.

@@ -38,7 +38,7 @@ pub(in crate::dircopy) struct FileEvent<'a> {
     pub(super) tree: Cow<'a, str>,
     /// As the list has it, without its escapes.
     pub(super) path: Cow<'a, str>,
-    /// `ok`, `differs`, `missing`, `unreadable` or `unlisted`.
+    /// `ok`, `differs`, `missing`, `unreadable`, `unlisted` or `damaged`.
     pub(super) result: &'static str,
     /// Of a file that was read to its end.
     #[serde(flatten)]

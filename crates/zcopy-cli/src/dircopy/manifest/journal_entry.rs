@@ -20,9 +20,6 @@ impl JournalEntry {
     /// How many bytes an entry has, without its path.
     pub(super) const BYTES: usize = 2 + Digest::BYTES;
 
-    /// There is a file, of which no digest matters.
-    pub(super) const FOUND: Self = Self::Has(FileDigest::NONE);
-
     /// The sign that stands for the kind of the entry in a journal.
     pub(super) fn sign(self) -> u8 {
         match self {

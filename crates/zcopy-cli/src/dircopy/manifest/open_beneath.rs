@@ -84,6 +84,23 @@ fn by_steps(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<OwnedFd> {
     step(here, last, OFlags::RDONLY | OFlags::NOCTTY)
 }
 
+/// Opens a directory beneath another, to read the names in it. The empty path is the other's own. No
+/// symbolic link is followed.
+///
+/// # Errors
+///
+/// As `open(2)`.
+pub(super) fn open_directory(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<OwnedFd> {
+    let mut above = step(directory, b".", OFlags::PATH | OFlags::DIRECTORY)?;
+    for name in path
+        .split(|byte| *byte == b'/')
+        .filter(|name| !name.is_empty())
+    {
+        above = step(above.as_fd(), name, OFlags::PATH | OFlags::DIRECTORY)?;
+    }
+    step(above.as_fd(), b".", OFlags::RDONLY | OFlags::DIRECTORY)
+}
+
 /// What a path stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {

@@ -28,6 +28,8 @@ pub(super) enum Verdict {
     Unreadable(io::Error),
     /// No manifest lists the file.
     Unlisted,
+    /// A map beside the file, which no manifest lists, says that bytes of it are missing.
+    Damaged,
     /// The line is none.
     Malformed,
 }
@@ -117,6 +119,7 @@ pub(super) struct Counts {
     missing: u64,
     unreadable: u64,
     unlisted: u64,
+    damaged: u64,
     malformed: u64,
 }
 
@@ -137,7 +140,10 @@ impl Report<'_, '_> {
                     self.flush()?;
                     self.complain(path, error);
                 }
-                Verdict::Matches(_) | Verdict::Differs(_) | Verdict::Unlisted => {}
+                Verdict::Matches(_)
+                | Verdict::Differs(_)
+                | Verdict::Unlisted
+                | Verdict::Damaged => {}
             }
             self.list(path, &verdict);
         }
@@ -188,6 +194,7 @@ impl Verdict {
             Self::Differs(_) => "FAILED",
             Self::Missing(_) | Self::Unreadable(_) => "FAILED open or read",
             Self::Unlisted => "FAILED not listed",
+            Self::Damaged => "FAILED damaged",
             // It has no line.
             Self::Malformed => "",
         }
@@ -215,6 +222,7 @@ impl Verdict {
             Self::Missing(error) => ("missing", None, Some(error)),
             Self::Unreadable(error) => ("unreadable", None, Some(error)),
             Self::Unlisted => ("unlisted", None, None),
+            Self::Damaged => ("damaged", None, None),
             // It has no event.
             Self::Malformed => ("", None, None),
         };
@@ -240,6 +248,7 @@ impl Counts {
             Verdict::Missing(_) => &mut self.missing,
             Verdict::Unreadable(_) => &mut self.unreadable,
             Verdict::Unlisted => &mut self.unlisted,
+            Verdict::Damaged => &mut self.damaged,
             Verdict::Malformed => &mut self.malformed,
         } += 1;
     }
@@ -251,6 +260,7 @@ impl Counts {
         self.missing += other.missing;
         self.unreadable += other.unreadable;
         self.unlisted += other.unlisted;
+        self.damaged += other.damaged;
         self.malformed += other.malformed;
     }
 
@@ -261,7 +271,7 @@ impl Counts {
 
     /// The files without the listed digest, or without any.
     pub(super) fn failed(&self) -> u64 {
-        self.differing + self.missing + self.unreadable + self.unlisted
+        self.differing + self.missing + self.unreadable + self.unlisted + self.damaged
     }
 
     /// Whether lines were improperly formatted.
@@ -282,14 +292,19 @@ impl Counts {
             missing,
             unreadable,
             unlisted,
+            damaged,
             ..
         } = self;
         let unlisted = match unlisted {
             0 => String::new(),
             n => format!(", {n} not listed"),
         };
+        let damaged = match damaged {
+            0 => String::new(),
+            n => format!(", {n} damaged"),
+        };
         format!(
-            "{matching} matching, {differing} differing, {missing} missing, {unreadable} unreadable{unlisted}"
+            "{matching} matching, {differing} differing, {missing} missing, {unreadable} unreadable{unlisted}{damaged}"
         )
     }
 
@@ -327,6 +342,7 @@ impl Counts {
             missing,
             unreadable,
             unlisted: 0,
+            damaged: 0,
             malformed,
         }
     }

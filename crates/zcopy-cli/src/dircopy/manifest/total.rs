@@ -89,7 +89,7 @@ mod tests {
             Event::Summary(&total).line(),
             "{\"event\":\"summary\",\"files\":13,\"bytes\":3145728,\"seconds\":1.5,\
              \"bytes_per_second\":2097152.0,\"matching\":7,\"differing\":1,\"missing\":2,\
-             \"unreadable\":3,\"unlisted\":0,\"malformed\":4,\"failed\":7}\n"
+             \"unreadable\":3,\"unlisted\":0,\"damaged\":0,\"malformed\":4,\"failed\":7}\n"
         );
     }
 }

@@ -2,21 +2,41 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use walkdir::WalkDir;
-
 use super::archive::Archive;
+use super::files_below::FilesBelow;
 use super::journal::is_journal;
 use super::journal_entry::JournalEntry;
 use super::merge::{Records, Sorted};
+use super::open_beneath;
+use super::record::{Announced, FileDigest};
 use super::spool::{Piece, PieceReader, Spool};
+use crate::dircopy::damage_map::{DamageMap, mapped_name};
 use crate::dircopy::place::hidden;
 
+/// Which files are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Find {
+    /// Damaged files alone.
+    Damaged,
+    /// All files that have no record.
+    All,
+}
+
+/// A file that has no record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct UnlistedFile {
+    pub(super) path: Vec<u8>,
+    /// Whether a map beside it says that bytes of it are missing.
+    pub(super) is_damaged: bool,
+}
+
 /// Finds regular files below the root of a tree that have no record, in the order of their paths.
-/// Manifests, journals and files under construction are none of them.
+/// Manifests, journals, files under construction, and maps of damaged files are none of them.
+///
+/// A damaged file that is recorded is none of them either: its digest tells whether it is whole.
 ///
 /// The paths of all files are sorted on disk, so that a million files take no memory.
 #[derive(Debug)]
@@ -25,25 +45,43 @@ pub(super) struct Unlisted {
     records: Records,
 }
 
+/// There is a map of a file. It stands in the same record as [`FOUND`], whichever comes first.
+const DAMAGED: JournalEntry = JournalEntry::Has(FileDigest::NONE);
+
+/// There is a file.
+const FOUND: JournalEntry = JournalEntry::Announced(Announced::Adds(FileDigest::NONE));
+
 impl Unlisted {
     /// Walks the tree.
     ///
     /// # Errors
     ///
-    /// A directory or a manifest cannot be read; a temporary file cannot be written.
-    pub(super) fn find(root: &Path, archive: &Archive) -> io::Result<Self> {
+    /// A directory or a manifest cannot be read; a temporary file cannot be written. Where only
+    /// damaged files are looked for, a directory that this user may not read is passed over.
+    pub(super) fn find(root: BorrowedFd<'_>, archive: &Archive, find: Find) -> io::Result<Self> {
         let mut spool = Spool::new()?;
-        let mut walk = WalkDir::new(root).min_depth(1).into_iter();
+        let is_wanted = |name: &[u8]| find == Find::All || mapped_name(name).is_some();
+        let mut files = FilesBelow::new(root, is_wanted);
         let pieces = spool.sort(|| {
-            for entry in walk.by_ref() {
-                let entry = entry?;
-                let name = entry.file_name().as_bytes();
-                let is_in_root = entry.depth() == 1;
+            for path in files.by_ref() {
+                let path = match path {
+                    Err(error) if find == Find::Damaged && is_forbidden_or_gone(&error) => continue,
+                    path => path?,
+                };
+                let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(&path);
+                let is_in_root = name.len() == path.len();
                 let is_own = is_in_root && (archive.owns(name) || is_journal(name));
-                if entry.file_type().is_file() && !is_own && !hidden::is_hidden(name) {
-                    let path = entry.path().strip_prefix(root).unwrap_or(entry.path());
-                    let path = path.as_os_str().as_bytes().to_vec();
-                    return Ok(Some((path, JournalEntry::FOUND)));
+                if is_own || hidden::is_hidden(name) {
+                    continue;
+                }
+                if let Some(mapped) = mapped_name(&path)
+                    && mapped_name(name).is_some()
+                    && is_map(root, &path)?
+                {
+                    return Ok(Some((mapped.to_vec(), DAMAGED)));
+                }
+                if find == Find::All {
+                    return Ok(Some((path, FOUND)));
                 }
             }
             Ok(None)
@@ -55,19 +93,40 @@ impl Unlisted {
         })
     }
 
-    /// The next path.
+    /// The next file.
     ///
     /// # Errors
     ///
     /// A manifest or the temporary file cannot be read.
-    pub(super) fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<UnlistedFile>> {
         while let Some(found) = self.found.next()? {
             if self.records.find(&found.path)?.is_none() {
-                return Ok(Some(found.path));
+                return Ok(Some(UnlistedFile {
+                    path: found.path,
+                    is_damaged: found.file.is_some(),
+                }));
             }
         }
         Ok(None)
     }
+}
+
+/// Whether a file is a map of which ddrescue has not read everything.
+fn is_map(root: BorrowedFd<'_>, path: &[u8]) -> io::Result<bool> {
+    match open_beneath::open(root, path).and_then(DamageMap::from_file) {
+        Ok(map) => Ok(map.is_some_and(|map| !map.is_empty())),
+        // A file that cannot be read tells nothing.
+        Err(error) if is_forbidden_or_gone(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_forbidden_or_gone(error: &io::Error) -> bool {
+    let kind = error.kind();
+    matches!(
+        kind,
+        io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound
+    )
 }
 
 fn merge(pieces: Vec<Piece>, spool: &Arc<File>) -> io::Result<Records> {

@@ -107,10 +107,20 @@ fn the_object_has_all_that_the_words_have() {
     assert_eq!(
         serde_json::to_string(&summary).unwrap(),
         "{\"state\":\"failed\",\"files\":10000,\"bytes\":3650722201,\"seconds\":2.0,\"bytes_per_second\":1825361100.5,\
-         \"copied\":9000,\"cloned\":900,\"linked\":60,\"links_copied\":2,\"skipped\":40,\"others\":0,\"failed\":3,\
+         \"copied\":9000,\"cloned\":900,\"linked\":60,\"links_copied\":2,\"skipped\":40,\"others\":0,\"failed\":3,\"damaged\":0,\"lost_bytes\":0,\
          \"sums\":\"/copy/\u{fffd}\"}"
     );
     let summary = Summary::of(&counts, State::Failed, Duration::from_secs(2), &[]);
     let object = serde_json::to_string(&summary).unwrap();
     assert!(object.ends_with("\"sums\":null}"), "{object}");
+}
+
+#[test]
+fn damaged_files_are_told_if_there_are_any() {
+    let counts = counts();
+    counts.damaged.add(2);
+    counts.lost_bytes.add(12_288);
+    let words = words(&counts, Duration::from_secs(1), None);
+    let damaged = " 3 failed, 2 damaged (lacking 12288 bytes (12.0KiB))\n";
+    assert!(words.ends_with(damaged), "{words}");
 }

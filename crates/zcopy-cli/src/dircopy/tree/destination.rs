@@ -1,6 +1,6 @@
 //! The directories of the destination, made and opened.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use super::listed::Listed;
 use super::{DIRECTORY, reopen};
 use crate::dircopy::attributes::{Named, hold};
+use crate::dircopy::damage_map::mapped_name;
 use crate::dircopy::place::hidden;
 
 /// Its owner may do everything, and nobody else may do anything, until it has the attributes of its original.
@@ -24,6 +25,8 @@ pub(super) struct Made {
     pub(super) former_mode: Option<Mode>,
     /// The names in it, unless they could not be read.
     pub(super) listed: Option<Listed>,
+    /// The names in it that maps of damaged files may have.
+    pub(super) maps: Vec<CString>,
 }
 
 impl Made {
@@ -37,18 +40,25 @@ impl Made {
                 Err(errno) => return Err(errno),
             }
         }
-        let mut listed = Listed::default();
+        let (mut listed, mut maps) = (Listed::default(), Vec::new());
         // What cannot be read can still be filled.
         let read = if is_new {
             Ok(())
         } else {
-            hidden::sweep(directory.as_fd(), |name| listed.add(name))
+            hidden::sweep(directory.as_fd(), |name| {
+                listed.add(name);
+                if mapped_name(name.to_bytes()).is_some() {
+                    maps.push(name.to_owned());
+                }
+            })
         };
         listed.finish();
+        maps.sort_unstable();
         Ok(Self {
             directory,
             former_mode: (!is_new).then(|| before.unwrap_or(found)),
             listed: read.is_ok().then_some(listed),
+            maps,
         })
     }
 

@@ -1,12 +1,12 @@
 //! A directory that is being copied.
 
-use std::ffi::{CStr, OsString};
+use std::ffi::{CStr, CString, OsString};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{Mode, Stat};
 use rustix::io::Errno;
@@ -36,6 +36,11 @@ pub struct Directory {
     attributes: DirectoryAttributes,
     /// Whether files made in the copy get an access list from it.
     hands_down: bool,
+    /// The names in the source that maps of damaged files may have, in order, once the walk has
+    /// read them.
+    source_maps: OnceLock<Vec<CString>>,
+    /// The names in the copy that maps of damaged files may have, in order.
+    maps: Vec<CString>,
     /// How many have not said yet that they are done: entries, and whoever still looks for some.
     users: AtomicUsize,
 }
@@ -66,6 +71,7 @@ impl Directory {
             directory: destination,
             former_mode,
             listed,
+            maps,
         }: Made,
         attributes: DirectoryAttributes,
     ) -> Result<Self, Errno> {
@@ -81,6 +87,8 @@ impl Directory {
             listed,
             rivals: Rivals::default(),
             attributes,
+            source_maps: OnceLock::new(),
+            maps,
             users: AtomicUsize::new(1),
         })
     }
@@ -124,6 +132,29 @@ impl Directory {
         find: impl FnOnce() -> io::Result<Vec<RivalName>>,
     ) -> io::Result<Arc<[RivalName]>> {
         self.rivals.get(find)
+    }
+
+    /// Tells which names in the source maps of damaged files may have.
+    pub(super) fn set_source_maps(&self, mut names: Vec<CString>) {
+        names.sort_unstable();
+        // A directory is read once.
+        let _ = self.source_maps.set(names);
+    }
+
+    /// Whether the source has this name, which maps of damaged files may have.
+    pub(super) fn has_source_map(&self, name: &CString) -> bool {
+        let names = self.source_maps.get();
+        names.is_some_and(|names| names.binary_search(name).is_ok())
+    }
+
+    /// Whether the copy had this name, which maps of damaged files may have, when it was opened.
+    pub(super) fn has_map(&self, name: &CString) -> bool {
+        self.maps.binary_search(name).is_ok()
+    }
+
+    /// Whether there are no such names at all.
+    pub(super) fn has_no_maps(&self) -> bool {
+        self.maps.is_empty() && self.source_maps.get().is_none_or(Vec::is_empty)
     }
 
     /// The device that the copy is on.

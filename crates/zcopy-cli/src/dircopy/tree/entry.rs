@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use super::directory::Directory;
 use super::trouble::Trouble;
 use crate::dircopy::attributes::Named;
+use crate::dircopy::damage_map::map_name;
 
 /// Something to be copied.
 #[derive(Debug)]
@@ -108,6 +109,19 @@ impl Entry {
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(errno.into()),
         }
+    }
+
+    /// Whether the copy had a name, when its directory was opened, that the map of this file's
+    /// damage would have.
+    #[must_use]
+    pub fn may_have_map(&self) -> bool {
+        !self.directory.has_no_maps() && self.directory.has_map(&map_name(&self.name))
+    }
+
+    /// Whether the source has such a name.
+    #[must_use]
+    pub fn may_have_source_map(&self) -> bool {
+        !self.directory.has_no_maps() && self.directory.has_source_map(&map_name(&self.name))
     }
 
     /// Opens a regular file, for reading, and tells what it is like now: it may have grown.

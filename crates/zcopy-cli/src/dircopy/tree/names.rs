@@ -26,7 +26,7 @@ impl Names {
     /// is good.
     pub(super) fn read(
         directory: BorrowedFd<'_>,
-        is_directory: impl Fn(&CStr, FileType) -> bool,
+        mut is_directory: impl FnMut(&CStr, FileType) -> bool,
     ) -> (Self, Result<(), Errno>) {
         let mut names = Self::default();
         let mut has_room = Ok(());

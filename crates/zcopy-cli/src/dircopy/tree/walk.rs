@@ -15,6 +15,7 @@ use super::options::Options;
 use super::trouble::{Cause, Trouble};
 use super::{DIRECTORY, destination};
 use crate::dircopy::containment::identity;
+use crate::dircopy::damage_map::mapped_name;
 use crate::dircopy::folded_names::FoldedNames;
 
 /// The entries of a tree in the bytewise order of their paths, and its directories made in the destination.
@@ -66,13 +67,20 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
             Names::default()
         } else {
             let source = directory.source();
-            let (names, read) = Names::read(source, |name, kind| match kind {
-                FileType::Unknown => self.is_directory(&directory, name),
-                FileType::Symlink if self.options.follows_symlinks => {
-                    self.is_directory(&directory, name)
+            let mut maps = Vec::new();
+            let (names, read) = Names::read(source, |name, kind| {
+                if mapped_name(name.to_bytes()).is_some() {
+                    maps.push(name.to_owned());
                 }
-                kind => kind == FileType::Directory,
+                match kind {
+                    FileType::Unknown => self.is_directory(&directory, name),
+                    FileType::Symlink if self.options.follows_symlinks => {
+                        self.is_directory(&directory, name)
+                    }
+                    kind => kind == FileType::Directory,
+                }
             });
+            directory.set_source_maps(maps);
             if let Err(errno) = read {
                 self.complain(&directory, c"", Cause::Read(errno.into()));
             }

@@ -18,7 +18,7 @@ use crate::dircopy::manifest::line::{self, ChecksumLine, ParseLineError};
 use crate::dircopy::manifest::open_beneath;
 use crate::dircopy::manifest::record::FileDigest;
 use crate::dircopy::manifest::report::{FileResult, Hashed, Verdict};
-use crate::exit;
+use crate::dircopy::reading::read_error;
 
 /// Shorter files are hashed by the thread that reads them: 256 KiB take less time than to wake
 /// another thread.
@@ -167,7 +167,7 @@ impl<'a> Verifier<'a> {
                     thread.push(block);
                     count(block);
                 });
-                transfer.run().map_err(|error| exit::cause(&error))?;
+                transfer.run().map_err(|error| read_error(&error))?;
                 let exited = || io::Error::other("the hashing thread has exited");
                 thread.finish().ok_or_else(exited)?
             }
@@ -177,7 +177,7 @@ impl<'a> Verifier<'a> {
                     hasher.update(block);
                     count(block);
                 });
-                transfer.run().map_err(|error| exit::cause(&error))?;
+                transfer.run().map_err(|error| read_error(&error))?;
                 hasher.finish()
             }
         };
