@@ -1,25 +1,25 @@
 //! A program on small inputs of one kind, what surrounds it, and what it must make of them.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use rustix::time::Timespec;
-use tempfile::TempDir;
 
 use crate::programs::{Program, Programs};
-use crate::strace::{self, Call};
 use peers::Peers;
 
+pub(crate) use observed::Observed;
+
+mod observed;
 mod peers;
 pub(crate) mod tree;
 
@@ -111,102 +111,6 @@ pub(crate) struct Scenario {
 pub(crate) struct Failure {
     pub(crate) stdout: String,
     pub(crate) stderr: &'static str,
-}
-
-/// The results of a run.
-#[derive(Debug)]
-pub(crate) struct Observed {
-    /// Its status, or `None` if it had to be killed.
-    pub(crate) status: Option<ExitStatus>,
-    pub(crate) stderr: String,
-    /// The bytes in each output. An output that does not exist is not among them.
-    pub(crate) outputs: BTreeMap<&'static str, Vec<u8>>,
-    /// Where the cursor of a regular file on standard input stands.
-    pub(crate) cursor: Option<u64>,
-    /// Descriptors 0, 1 and 2, as `/proc/self/fd` names them.
-    pub(crate) stdio: [PathBuf; 3],
-    /// The directory the program ran in, and what belongs to the run beside it.
-    scratch: TempDir,
-}
-
-impl Observed {
-    /// Describes a wrong outcome: the scenario, how it came about, the status, the messages, and
-    /// what is wrong.
-    pub(crate) fn finding(
-        &self,
-        scenario: &Scenario,
-        how: impl Iterator<Item = String>,
-        wrong: &[String],
-    ) -> String {
-        let status = self
-            .status
-            .map_or("no status".to_owned(), |status| status.to_string());
-        let mut lines = vec![format!("WRONG {}", scenario.name())];
-        lines.extend(how);
-        lines.push(status);
-        let said = self.stderr.lines().take(6);
-        lines.extend(said.map(|line| format!("said: {line}")));
-        lines.extend(wrong.iter().map(|text| format!("wrong: {text}")));
-        lines.push(String::new());
-        lines.join("\n  ")
-    }
-
-    /// The calls that strace made fail. Without strace there are none.
-    pub(crate) fn injected(&self) -> Vec<Call> {
-        let log = fs::read(self.scratch.path().join("log")).unwrap_or_default();
-        let mut calls = strace::parse(&String::from_utf8_lossy(&log));
-        calls.retain(Call::is_injected);
-        calls
-    }
-
-    /// Whether every message is known: no write to standard error was made to fail, and none of its
-    /// flags were refused as those of a closed descriptor.
-    pub(crate) fn is_heard(&self) -> bool {
-        let mut calls = self.injected();
-        calls.retain(|call| {
-            let is_closed = call.name == "fcntl" && call.text.contains("EBADF");
-            call.name.starts_with("write") || is_closed
-        });
-        let mut descriptors = calls.iter().flat_map(Call::descriptors);
-        descriptors.all(|(_, path)| Path::new(path) != self.stdio[2])
-    }
-
-    /// The bytes in an output: none if it does not exist.
-    pub(crate) fn output(&self, name: &str) -> &[u8] {
-        self.outputs.get(name).map_or(&[], Vec::as_slice)
-    }
-
-    /// The directory that the program ran in.
-    pub(crate) fn dir(&self) -> PathBuf {
-        self.scratch.path().join("dir")
-    }
-}
-
-#[cfg(test)]
-impl Observed {
-    /// A run that ended with this status and message, and whose standard output is a pipe.
-    pub(crate) fn example(code: i32, stderr: &str, output: &[u8]) -> Self {
-        Self {
-            status: Some(ExitStatus::from_raw(code << 8)),
-            stderr: stderr.to_owned(),
-            outputs: BTreeMap::from([(STDOUT, output.to_vec())]),
-            cursor: None,
-            stdio: ["/stdin", "pipe:[1]", "/stderr"].map(PathBuf::from),
-            scratch: TempDir::new().unwrap(),
-        }
-    }
-
-    pub(crate) fn with_cursor(self, cursor: u64) -> Self {
-        Self {
-            cursor: Some(cursor),
-            ..self
-        }
-    }
-
-    /// The log of strace.
-    pub(crate) fn log(&self) -> PathBuf {
-        self.scratch.path().join("log")
-    }
 }
 
 impl Scenario {
