@@ -121,14 +121,16 @@ impl Archive {
                 Ok(Some((header, entries))) => journals.push((left, header, entries)),
                 // Nothing was done before the run was killed.
                 Ok(None) => stale.push(left),
-                Err(Damage::Unreadable(error)) if error.kind() == io::ErrorKind::NotFound => {}
+                // A run that ends while this one verifies removes its journal.
+                Err(Damage::Unreadable(error))
+                    if verify == Verify::All && error.kind() == io::ErrorKind::NotFound => {}
                 Err(damage) => damaged.push((left.to_string(), damage)),
             }
         }
         // A run that ends meanwhile removes its journal when its manifest has a name.
         let mut candidates = Vec::new();
         for name in names_in(root)? {
-            candidates.extend(Candidate::read(root, name));
+            candidates.push(Candidate::read(root, name));
         }
         let in_journals = journals.iter().flat_map(|(_, header, _)| &header.copied);
         let (copied, mut disowned) = separate_copied(root, &mut candidates, in_journals);
@@ -567,11 +569,11 @@ struct Parts {
 }
 
 impl Candidate {
-    /// Reads the header. Returns `None` if the file has gone.
-    fn read(root: BorrowedFd<'_>, name: Name) -> Option<Self> {
+    /// Reads the header. Nobody removes manifests, so that one which is not found is damaged: the
+    /// cache of a network file system may be stale.
+    fn read(root: BorrowedFd<'_>, name: Name) -> Self {
         let header = match read_header(root, name) {
             Ok(header) => header,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => Err(Damage::from_error(error)),
         };
         let mut candidate = Self {
@@ -586,7 +588,7 @@ impl Candidate {
             }
             Err(_) => {}
         }
-        Some(candidate)
+        candidate
     }
 
     fn find_digest(&self, root: BorrowedFd<'_>) -> io::Result<Digest> {
