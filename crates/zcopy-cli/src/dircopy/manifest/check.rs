@@ -17,7 +17,7 @@ use super::event::Event;
 use super::lines::Lines;
 use super::merge::Records;
 use super::open_beneath;
-use super::record::Announced;
+use super::record::{Announced, FileDigest};
 use super::report::{Counts, FileResult, Report, ReportFormat, Streams, Verdict};
 use super::total::Total;
 use super::unlisted::{Find, Unlisted, UnlistedFile};
@@ -261,13 +261,15 @@ impl List {
             Self::File { lines, .. } => Ok(lines.next()?.map(Job::Line)),
             Self::Records(records, only) => {
                 while let Some(record) = records.next()? {
-                    let resolved = record.resolve(root, null);
-                    // If the file cannot be read now, neither can it be verified.
-                    let file = resolved.unwrap_or(record.announced.map(Announced::file));
-                    if let Some(file) = file
-                        && only.is_none_or(|only| only == file.algorithm.into())
-                    {
-                        return Ok(Some(Job::Record(record.path, file)));
+                    let is_wanted =
+                        |file: FileDigest| only.is_none_or(|only| only == file.algorithm.into());
+                    match record.resolve(root, null) {
+                        Ok(Some(file)) if is_wanted(file) => {
+                            return Ok(Some(Job::Record(record.path, file)));
+                        }
+                        Ok(_) => {}
+                        // It is not known which digest the file has to have.
+                        Err(error) => return Ok(Some(Job::Unreadable(record.path, error))),
                     }
                 }
                 Ok(None)

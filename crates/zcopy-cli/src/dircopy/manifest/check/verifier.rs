@@ -29,6 +29,8 @@ const SHORT: u64 = 256 << 10;
 pub(super) enum Job {
     Line(Result<Vec<u8>, ParseLineError>),
     Record(Vec<u8>, FileDigest),
+    /// A file that a killed run may have changed, and that cannot be read.
+    Unreadable(Vec<u8>, io::Error),
 }
 
 /// Verifies files of one tree, one at a time. Each thread has its own.
@@ -65,6 +67,11 @@ impl<'a> Verifier<'a> {
     pub(super) fn verify(&mut self, job: Job, list: &Path) -> FileResult {
         let line = match job {
             Job::Line(line) => line.and_then(|line| line::parse_any(&line)).ok(),
+            Job::Unreadable(path, error) => {
+                self.progress.add_file(false);
+                let verdict = Verdict::Unreadable(error);
+                return FileResult { path, verdict };
+            }
             Job::Record(path, file) => Some(ChecksumLine {
                 checksum: file.digest.into(),
                 path,
