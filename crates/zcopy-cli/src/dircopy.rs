@@ -452,7 +452,6 @@ fn finish_manifest(
         .map_err(|error| ledger::complain_of_manifest(face, error))
         .ok()?;
     for (path, error) in failures {
-        let error = anyhow!(error).context("cannot accept it");
         face.complain(Path::new(OsStr::from_bytes(&path)), &error);
     }
     let is_wanted = if settings.leaves_sums {

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use rustix::fs::{Mode, OFlags};
 
 use super::manifest::archive::{Archive, Verify};
@@ -32,7 +32,7 @@ pub(super) struct Amendment {
 
 impl Amendment {
     /// Changes the records of a tree. Returns the paths of the new manifests, of which there are
-    /// none if nothing changed, and errors of files that could not be accepted.
+    /// none if nothing changed, and errors of files that could not be accepted or looked for.
     ///
     /// `on_wait` is called before this waits for a run that copies to the tree.
     ///
@@ -72,7 +72,7 @@ impl Amendment {
         let failures = update.complete().context("cannot write the manifest")?;
         let failures = failures.into_iter().map(|(path, error)| {
             let path = quoted(OsStr::from_bytes(&path));
-            anyhow!(error).context("cannot accept it").context(path)
+            error.context(path)
         });
         let failures = failures.collect();
         if !update.has_changed() && !archive.has_journals() {

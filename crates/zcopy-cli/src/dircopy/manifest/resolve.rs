@@ -49,10 +49,13 @@ impl Record {
 
 /// Whether there is no regular file with this path. A file that has been renamed by its case alone
 /// is still found by its old name where case is ignored, and is missing all the same.
-pub(super) fn is_missing(root: BorrowedFd<'_>, path: &[u8]) -> bool {
-    match open_beneath::find(root, path) {
-        Ok(Found::Other | Found::Nothing) => true,
-        Ok(Found::RegularFile) => is_spelled_otherwise(root, path),
-        Err(_) => false,
-    }
+///
+/// # Errors
+///
+/// It cannot be looked for.
+pub(super) fn is_missing(root: BorrowedFd<'_>, path: &[u8]) -> io::Result<bool> {
+    Ok(match open_beneath::find(root, path)? {
+        Found::Other | Found::Nothing => true,
+        Found::RegularFile => is_spelled_otherwise(root, path),
+    })
 }

@@ -52,8 +52,8 @@ pub(crate) struct Update<'a> {
     carrying: Carrying<'a>,
     writers: Writers,
     has_changed: bool,
-    /// Accepted files that cannot be read.
-    failures: Vec<(Vec<u8>, io::Error)>,
+    /// Files that cannot be accepted, or of which it is not known whether they are missing.
+    failures: Vec<(Vec<u8>, anyhow::Error)>,
 }
 
 /// One manifest for each algorithm of which there are digests.
@@ -198,6 +198,7 @@ impl<'a> Update<'a> {
                 self.writers.add(&path, file)
             }
             Err(error) => {
+                let error = anyhow::Error::from(error).context("cannot accept it");
                 self.failures.push((path, error));
                 record.map_or(Ok(()), |record| self.carry(&record))
             }
@@ -212,8 +213,15 @@ impl<'a> Update<'a> {
             ..
         } = self.carrying;
         let mut file = record.resolve(root, null)?;
-        if forgets_missing && is_missing(root, &record.path) {
-            file = None;
+        if forgets_missing {
+            match is_missing(root, &record.path) {
+                Ok(true) => file = None,
+                Ok(false) => {}
+                Err(error) => {
+                    let error = anyhow::Error::from(error).context("cannot tell if it is missing");
+                    self.failures.push((record.path.clone(), error));
+                }
+            }
         }
         self.has_changed |= file != record.file;
         match file {
@@ -222,12 +230,13 @@ impl<'a> Update<'a> {
         }
     }
 
-    /// Carries over the records that remain. Returns the accepted files that could not be read.
+    /// Carries over the records that remain. Returns the files that could not be accepted or
+    /// forgotten, each with the reason.
     ///
     /// # Errors
     ///
     /// As [`set`](Self::set).
-    pub(crate) fn complete(&mut self) -> io::Result<Vec<(Vec<u8>, io::Error)>> {
+    pub(crate) fn complete(&mut self) -> io::Result<Vec<(Vec<u8>, anyhow::Error)>> {
         self.carry_until(None)?;
         Ok(std::mem::take(&mut self.failures))
     }
