@@ -231,7 +231,8 @@ fn copy_tree(
     interrupt.catch_signals();
     let (manifest, journaling) = begin_manifest(settings, face, &root, &archive, carrying, mode);
     if manifest.is_none() && journaling.name().is_none() && !archive.is_empty() {
-        // Copies would differ from their records.
+        let error = anyhow!("nothing is copied, as files would differ from their records");
+        face.complain("".as_ref(), &error);
         return Err(Stopped::Told);
     }
     let lookup = Lookup::new(&archive, &settings.accepted, root.directory());

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::anyhow;
+use anyhow::{anyhow, ensure};
 
 use super::face::Face;
 use super::manifest::journal::{EarlierFailure, Journal};
@@ -49,10 +49,17 @@ impl<'a> Journaling<'a> {
         journaling
     }
 
-    /// Whether an entry could not be written. A file that is replaced now would differ from its
-    /// record.
-    pub(super) fn has_failed(&self) -> bool {
-        self.has_failed.load(Ordering::Relaxed)
+    /// Fails if an entry could not be written: what is replaced now would differ from its record.
+    ///
+    /// # Errors
+    ///
+    /// The journal cannot be written.
+    pub(super) fn allow_replacing(&self) -> anyhow::Result<()> {
+        ensure!(
+            !self.has_failed.load(Ordering::Relaxed),
+            "it is not replaced: the journal cannot be written"
+        );
+        Ok(())
     }
 
     /// The name of the journal.

@@ -1,5 +1,6 @@
 //! What is done in the order of the tree: lines of the manifest, and further names of files that have been copied.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -306,33 +307,55 @@ impl<'a> Ledger<'a> {
             return Ok(Outcome::NotLinked(NotLinked::Doubtful));
         }
         let replace = Replace::what_is_there(existing.is_some());
-        let announced = JournalEntry::Announced(match line {
-            Line::Set(file) => Announced::Replaces(file),
-            Line::Keep | Line::Remove => Announced::Clears,
-        });
-        let entry_path = entry.path();
+        let announced = match (line, replace) {
+            (Line::Set(file), Replace::No) => Some(Announced::Adds(file)),
+            (Line::Set(file), Replace::Yes) => Some(Announced::Replaces(file)),
+            (Line::Keep | Line::Remove, Replace::Yes) => Some(Announced::Clears),
+            (Line::Keep | Line::Remove, Replace::No) => None,
+        };
+        let own_path = entry.path();
+        let journal = |entry| {
+            let path = own_path.as_os_str().as_bytes();
+            self.journaling.add([(path, entry)]);
+        };
+        let is_announced = Cell::new(false);
         let announce = || {
-            if replace == Replace::Yes {
-                let path = entry_path.as_os_str().as_bytes();
-                self.journaling.add([(path, announced)]);
+            if let Some(announced) = announced {
+                is_announced.set(true);
+                journal(JournalEntry::Announced(announced));
+            }
+        };
+        let cancel = || {
+            if is_announced.get() {
+                journal(JournalEntry::Cancelled);
             }
         };
         let device = entry.directory().destination_device();
         let (destination, durability) = (entry.destination(), self.settings.durability);
-        let linked = match (self.identities.get(&device), replace) {
-            (Some(Identities::Unreliable), _) => {
-                return Ok(Outcome::NotLinked(NotLinked::Unable));
-            }
-            (Some(Identities::Reliable), Replace::No) => {
-                Linked::from_result(place_link(named, destination, replace, durability))
-            }
-            _ => place_proven_link(named, found, destination, replace, durability, announce),
+        let identities = self.identities.get(&device).copied();
+        if identities == Some(Identities::Unreliable) {
+            return Ok(Outcome::NotLinked(NotLinked::Unable));
+        }
+        if replace == Replace::Yes {
+            self.journaling.allow_replacing()?;
+        }
+        let linked = if identities.is_some() && replace == Replace::No {
+            announce();
+            Linked::from_result(place_link(named, destination, replace, durability))
+        } else {
+            place_proven_link(named, found, destination, replace, durability, announce)
         };
-        match linked {
-            Ok(Linked::Made) => {
-                self.identities.insert(device, Identities::Reliable);
-            }
+        // The name may have come to lead to something else in between.
+        let leads_to_copy = || match find_copy(entry.destination(), Some(found), entry.kind()) {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(anyhow!("what bears the name is not the copy")),
+            Err(error) => Err(error),
+        };
+        let leads_to_copy = || leads_to_copy().context("cannot link it");
+        let (failure, has_name) = match linked {
+            Ok(Linked::Made) => (leads_to_copy().err(), true),
             Ok(Linked::Unable(error)) => {
+                cancel();
                 let errno = Errno::from_io_error(&error);
                 return Ok(Outcome::NotLinked(match errno {
                     Some(Errno::MLINK) => NotLinked::TooMany,
@@ -340,6 +363,7 @@ impl<'a> Ledger<'a> {
                 }));
             }
             Ok(Linked::Unproven) => {
+                cancel();
                 let found = find_copy(named, Some(found), entry.kind());
                 if found.is_ok_and(|found| found.is_none()) {
                     return Ok(Outcome::NotLinked(NotLinked::Lost));
@@ -349,14 +373,28 @@ impl<'a> Ledger<'a> {
             }
             // Another run may have been here.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                copier.ensure_own_name(entry, Known::default())?;
+                let own = copier.ensure_own_name(entry, Known::default());
+                (own.err().or_else(|| leads_to_copy().err()), false)
             }
-            Err(error) => return Err(anyhow!(error).context("cannot link it to its first name")),
+            Err(error) => {
+                let error = anyhow!(error).context("cannot link it to its first name");
+                (Some(error), leads_to_copy().is_ok())
+            }
+        };
+        match failure {
+            None => {}
+            Some(error) if has_name => {
+                // What it was recorded with is gone.
+                self.face.complain(&own_path, &error);
+                return Ok(Outcome::Settled(Line::Remove));
+            }
+            Some(error) => {
+                cancel();
+                return Err(error);
+            }
         }
-        // The name may have come to lead to something else in between.
-        let found = find_copy(entry.destination(), Some(found), entry.kind());
-        if found.context("cannot link it")?.is_none() {
-            bail!("cannot link it: what bears the name is not the copy");
+        if has_name {
+            self.identities.insert(device, Identities::Reliable);
         }
         if has_map && proof != Proof::None {
             copier.remove_map(entry);

@@ -2,6 +2,7 @@
 
 mod amend;
 mod archive;
+mod archive_errors;
 mod changing;
 mod check;
 mod check_formats;

@@ -215,8 +215,8 @@ impl<'a> Copier<'a> {
             n_bytes,
             ..
         } = draft;
-        if replace == Replace::Yes && self.journaling.has_failed() {
-            bail!("it is not replaced: the journal cannot be written");
+        if replace == Replace::Yes {
+            self.journaling.allow_replacing()?;
         }
         let file = rustix::fs::fstat(&place).map_err(io::Error::from);
         let new = identity(&file.context("cannot stat its copy")?);

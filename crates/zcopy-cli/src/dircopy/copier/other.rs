@@ -51,8 +51,21 @@ impl Copier<'_> {
                 let path = entry.path();
                 self.journaling
                     .add([(path.as_os_str().as_bytes(), cleared)]);
+                self.journaling.allow_replacing()?;
             }
-            self.place(entry, existing.as_ref())?;
+            if let Err(error) = self.place(entry, existing.as_ref()) {
+                let found = entry.existing().ok().flatten();
+                if !found.is_some_and(|found| is_alike(entry, &found)) {
+                    return Err(error);
+                }
+                // It has the name, and not for certain. What was recorded is gone.
+                self.face.complain(&entry.path(), &error);
+                return Ok(Settled {
+                    line: Line::Remove,
+                    is_news: !known.expected().is_empty(),
+                    ..Settled::default()
+                });
+            }
         }
         self.counts.others.add(1);
         let is_copy = !is_left || existing.is_some_and(|existing| is_alike(entry, &existing));

@@ -8,15 +8,15 @@ use super::*;
 use crate::skip::has_program;
 
 /// A directory that cards are copied to.
-struct Archive(Trees);
+pub(super) struct Archive(pub(super) Trees);
 
 impl Archive {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(Trees::new())
     }
 
     /// Makes a card of these files. Each holds its own path.
-    fn card(&self, card: &str, files: &[&str]) -> PathBuf {
+    pub(super) fn card(&self, card: &str, files: &[&str]) -> PathBuf {
         let card = self.0.path().join(card);
         for file in files {
             put(&card.join(file), file);
@@ -25,7 +25,7 @@ impl Archive {
         card
     }
 
-    fn command(&self, card: &Path, options: &[&str]) -> Command {
+    pub(super) fn command(&self, card: &Path, options: &[&str]) -> Command {
         let mut command = zc_dircopy();
         command.arg("--quiet").args(options);
         command.arg(card).arg(self.0.copy());
@@ -33,18 +33,24 @@ impl Archive {
     }
 
     /// Copies a card.
-    fn add(&self, card: &Path, options: &[&str]) -> Run {
+    pub(super) fn add(&self, card: &Path, options: &[&str]) -> Run {
         run(&mut self.command(card, options))
     }
 
     /// What `--check` prints, and its status.
-    fn check(&self) -> Run {
+    pub(super) fn check(&self) -> Run {
         run(zc_dircopy().arg("--check").arg(self.0.copy()))
+    }
+
+    /// The same with `--strict`, which reports files that are not listed.
+    pub(super) fn check_strictly(&self) -> Run {
+        let mut command = zc_dircopy();
+        run(command.args(["--check", "--strict"]).arg(self.0.copy()))
     }
 
     /// Every file has its digest; there are these.
     #[track_caller]
-    fn is_intact(&self, files: &[&str]) {
+    pub(super) fn is_intact(&self, files: &[&str]) {
         let check = self.check();
         let expected = files.join(": OK\n") + ": OK\n";
         assert_eq!(
@@ -58,7 +64,7 @@ impl Archive {
 
     /// These files fail, and no others.
     #[track_caller]
-    fn fails(&self, files: &[&str]) {
+    pub(super) fn fails(&self, files: &[&str]) {
         let check = self.check();
         assert_eq!(check.status, 1, "{check:?}");
         let failed = check.stdout.lines().filter_map(|line| {
@@ -68,7 +74,7 @@ impl Archive {
         assert_eq!(failed.collect::<Vec<_>>(), files, "{check:?}");
     }
 
-    fn newest(&self) -> Sums {
+    pub(super) fn newest(&self) -> Sums {
         let time = |sums: &Sums| {
             let bytes = fs::read_to_string(&sums.path).unwrap();
             let time = bytes.lines().find_map(|line| line.strip_prefix("# time: "));
@@ -79,7 +85,7 @@ impl Archive {
     }
 
     /// Changes a byte, and neither size nor time.
-    fn rot(&self, file: &str) {
+    pub(super) fn rot(&self, file: &str) {
         let path = self.0.copied(file);
         let modified = fs::metadata(&path).unwrap().modified().unwrap();
         let mut bytes = fs::read(&path).unwrap();
@@ -705,7 +711,7 @@ fn a_run_that_is_killed_leaves_its_digests() {
                 let trace = [format!("--trace={call}"), kills];
                 let status = traced::traced(&command, &trace).run.status;
                 let what = format!("{options:?} {call} {nth}");
-                let check = archive.check();
+                let check = archive.check_strictly();
                 assert_eq!(check.status, 0, "{what}: {check:?}");
                 if status == 0 {
                     break;
@@ -802,10 +808,7 @@ fn strict_reports_files_that_no_manifest_lists() {
     let archive = Archive::new();
     let card = archive.card("one", &["a", "b/c"]);
     archive.add(&card, &["--hash=blake3"]).is_quiet();
-    let strict = || {
-        let mut command = zc_dircopy();
-        run(command.args(["--check", "--strict"]).arg(archive.0.copy()))
-    };
+    let strict = || archive.check_strictly();
     assert_eq!(strict().status, 0, "{:?}", strict());
     archive
         .0
