@@ -102,8 +102,19 @@ pub(crate) struct Scenario {
     /// directory.
     pub(crate) outputs: Vec<(&'static str, Expected)>,
     pub(crate) check: Option<Check>,
+    /// Whether that judges runs that were killed, too.
+    pub(crate) kills: Kills,
+    /// What the name of the scenario says of the surroundings.
+    surroundings: &'static str,
     /// The outcome without any fault, if that is a failure.
     pub(crate) usual_failure: Option<Failure>,
+}
+
+/// Whether the check of a scenario judges what a killed run leaves behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kills {
+    Judged,
+    NotJudged,
 }
 
 /// The exact outcome of a program that fails with status 1.
@@ -126,6 +137,8 @@ impl Scenario {
             prepare: None,
             outputs: Vec::new(),
             check: None,
+            kills: Kills::NotJudged,
+            surroundings: "",
             usual_failure: None,
         }
     }
@@ -183,6 +196,20 @@ impl Scenario {
         self
     }
 
+    /// Checks what a run left behind, also if it was killed.
+    pub(crate) fn check_even_killed(self, check: Check) -> Self {
+        Self {
+            kills: Kills::Judged,
+            ..self.check(check)
+        }
+    }
+
+    /// Says in the name of the scenario what surrounds the program.
+    pub(crate) fn surroundings(mut self, text: &'static str) -> Self {
+        self.surroundings = text;
+        self
+    }
+
     /// Collects standard output, which `check` judges.
     pub(crate) fn collects(mut self, stdout: Stdout) -> Self {
         self.stdout = stdout;
@@ -193,6 +220,11 @@ impl Scenario {
     pub(crate) fn fails(mut self, stdout: String, stderr: &'static str) -> Self {
         self.usual_failure = Some(Failure { stdout, stderr });
         self
+    }
+
+    /// Whether the program meets an archive that earlier runs have filled.
+    pub(crate) fn has_archive(&self) -> bool {
+        !self.surroundings.is_empty()
     }
 
     /// Whether a program goes on until its reader leaves.
@@ -259,7 +291,8 @@ impl Scenario {
         let (name, args) = (self.program.name(), self.args.join(" "));
         let size: usize = self.files.iter().map(|(_, bytes)| bytes.len()).sum();
         let size = size + self.stdin.len();
-        format!("{name} {args}{stdin}{stdout} ({size} bytes)")
+        let surroundings = self.surroundings;
+        format!("{name} {args}{stdin}{stdout} ({size} bytes{surroundings})")
     }
 
     /// Runs the program in a new directory below `scratch`. `wrapper` makes the command that runs
@@ -298,12 +331,7 @@ impl Scenario {
             (arg, _) => arg.to_owned(),
         }));
         command.current_dir(&dir).process_group(0);
-        // Tests of colours and of terminals belong to the tools.
-        command
-            .env("TERM", "dumb")
-            .env("LC_ALL", "C.UTF-8")
-            .env("TMPDIR", scratch.path())
-            .env_remove("RUST_BACKTRACE");
+        observed::set_environment(&mut command, scratch.path());
 
         let (input, cursor) = self.open_stdin(scratch.path(), &mut peers)?;
         let output = self.open_stdout(scratch.path(), &mut peers)?;
@@ -342,6 +370,7 @@ impl Scenario {
             outputs,
             cursor,
             stdio,
+            program: programs.path(self.program),
             scratch,
         };
         Ok((observed, String::from_utf8_lossy(&log).into_owned()))

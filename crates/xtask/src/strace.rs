@@ -51,6 +51,22 @@ impl Call {
         self.text.ends_with("(INJECTED)")
     }
 
+    /// Whether the call was told that nothing has this path, or that something above it is no
+    /// directory. A program cannot know better.
+    pub(crate) fn denies(&self, path: &Path, cwd: &Path) -> bool {
+        self.denies_something()
+            && self
+                .paths(cwd)
+                .iter()
+                .any(|denied| path.starts_with(denied))
+    }
+
+    /// Whether the call was told that there is nothing.
+    pub(crate) fn denies_something(&self) -> bool {
+        let errnos = ["= -1 ENOENT ", "= -1 ENOTDIR ", "= -1 ELOOP "];
+        errnos.iter().any(|errno| self.text.contains(errno))
+    }
+
     /// The files that the call was made on: those of its descriptors, and for a call that takes
     /// names, those of its names in the directory `cwd` or in that of a descriptor.
     pub(crate) fn paths(&self, cwd: &Path) -> Vec<PathBuf> {
@@ -206,6 +222,27 @@ mod tests {
             let call = &parse(&format!("1 {line}"))[0];
             let expected: Vec<_> = expected.iter().map(PathBuf::from).collect();
             assert_eq!(call.paths(cwd), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_denied_by_a_call_on_it_or_above() {
+        let cwd = Path::new("/w");
+        for (errno, path, is_denied) in [
+            ("ENOENT", "/w/copy/sub", true),
+            ("ENOTDIR", "/w/copy/sub/file", true),
+            ("ELOOP", "/w/copy/other", false),
+            ("ENOENT", "/w/copy", false),
+            ("EIO", "/w/copy/sub", false),
+        ] {
+            let line =
+                format!(r#"1 openat(7</w/copy>, "sub", O_PATH) = -1 {errno} (Why) (INJECTED)"#);
+            let call = &parse(&line)[0];
+            assert_eq!(
+                call.denies(Path::new(path), cwd),
+                is_denied,
+                "{errno} {path}"
+            );
         }
     }
 

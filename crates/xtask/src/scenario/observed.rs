@@ -5,13 +5,14 @@ use std::fs;
 #[cfg(test)]
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
+use std::process::{Command, ExitStatus, Output, Stdio};
 
+use anyhow::{Context, ensure};
 use tempfile::TempDir;
 
 #[cfg(test)]
 use super::STDOUT;
-use super::Scenario;
+use super::{Scenario, WALL_SECONDS};
 use crate::strace::{self, Call};
 
 /// The results of a run.
@@ -26,6 +27,8 @@ pub(crate) struct Observed {
     pub(crate) cursor: Option<u64>,
     /// Descriptors 0, 1 and 2, as `/proc/self/fd` names them.
     pub(crate) stdio: [PathBuf; 3],
+    /// The path of the program.
+    pub(super) program: PathBuf,
     /// The directory the program ran in, and what belongs to the run beside it.
     pub(super) scratch: TempDir,
 }
@@ -60,6 +63,12 @@ impl Observed {
         calls
     }
 
+    /// Whether the program was told, falsely, that nothing has this path in its directory.
+    pub(crate) fn is_denied(&self, path: &Path) -> bool {
+        let (path, cwd) = (self.dir().join(path), self.dir());
+        self.injected().iter().any(|call| call.denies(&path, &cwd))
+    }
+
     /// Whether every message is known: no write to standard error was made to fail, and none of its
     /// flags were refused as those of a closed descriptor.
     pub(crate) fn is_heard(&self) -> bool {
@@ -77,10 +86,39 @@ impl Observed {
         self.outputs.get(name).map_or(&[], Vec::as_slice)
     }
 
+    /// Runs the program once more in its directory, with other arguments and without any fault.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be run, or it hangs.
+    pub(crate) fn run_again(&self, args: &[&str]) -> anyhow::Result<Output> {
+        let mut command = Command::new("timeout");
+        command.args(["--signal=KILL", &WALL_SECONDS.to_string()]);
+        command
+            .arg(&self.program)
+            .args(args)
+            .current_dir(self.dir());
+        set_environment(&mut command, self.scratch.path());
+        let output = command.stdin(Stdio::null()).output().context("timeout")?;
+        let is_killed = output.status.code().is_none_or(|code| code > 128);
+        ensure!(!is_killed, "another run with {args:?}: {}", output.status);
+        Ok(output)
+    }
+
     /// The directory that the program ran in.
     pub(crate) fn dir(&self) -> PathBuf {
         self.scratch.path().join("dir")
     }
+}
+
+/// Sets what the output of a program depends on. Tests of colours and of terminals belong to the
+/// tools.
+pub(super) fn set_environment(command: &mut Command, scratch: &Path) {
+    command
+        .env("TERM", "dumb")
+        .env("LC_ALL", "C.UTF-8")
+        .env("TMPDIR", scratch)
+        .env_remove("RUST_BACKTRACE");
 }
 
 #[cfg(test)]
@@ -93,6 +131,7 @@ impl Observed {
             outputs: BTreeMap::from([(STDOUT, output.to_vec())]),
             cursor: None,
             stdio: ["/stdin", "pipe:[1]", "/stderr"].map(PathBuf::from),
+            program: PathBuf::from("/program"),
             scratch: TempDir::new().unwrap(),
         }
     }

@@ -15,9 +15,11 @@ use crate::scenarios::{pattern, sha256, text};
 pub(crate) use check::{check_damaged, check_whole, damaged_lines};
 pub(crate) use copy::{check_copy, check_copy_and_sums, check_replaced_copy_and_sums};
 
+pub(crate) mod archive;
 mod check;
 mod copy;
 mod manifest;
+mod node;
 mod reports;
 mod summary;
 

@@ -1,6 +1,11 @@
 //! `zc-dircopy`.
 
 use crate::programs::Program;
+use crate::scenario::tree::archive::{
+    ROTTEN, SPOILED, SPOILED_MESSAGE, check_archive, check_interrupted_archive,
+    check_strictly_verified_archive, check_verified_archive, make_archive,
+    make_interrupted_archive, strictly_verified_lines, verified_lines,
+};
 use crate::scenario::tree::{
     check_copy, check_copy_and_sums, check_damaged, check_replaced_copy_and_sums, check_whole,
     damaged_lines, make_damaged_copy, make_source, make_source_and_old_copy, make_summed_copy,
@@ -50,5 +55,61 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             .check(check_damaged)
             .fails(damaged_lines(), ""),
     );
+    scenarios.extend(archives());
     scenarios
+}
+
+/// A source is copied to an archive that earlier runs have filled.
+fn archives() -> Vec<Scenario> {
+    let mut scenarios = Vec::new();
+    // These read a file that differs from its record.
+    for options in [&[][..], &["--durable"], &["-j1"]] {
+        scenarios.push(archive(options).fails(String::new(), SPOILED_MESSAGE));
+    }
+    for options in [
+        &["--no-hash-skipped"][..],
+        &["--overwrite-policy=update"],
+        &["--no-hash-skipped", "--forget-missing"],
+        &["--accept", SPOILED, "--accept", ROTTEN],
+        &["--no-hash"],
+    ] {
+        scenarios.push(archive(options));
+    }
+    let interrupted = interrupted_archive(&[]);
+    scenarios.push(interrupted.fails(String::new(), SPOILED_MESSAGE));
+    for options in [&["--no-hash-skipped"][..], &["--overwrite-policy=update"]] {
+        scenarios.push(interrupted_archive(options));
+    }
+    let check = |options: &[&'static str], check, lines| {
+        let args = [&["--check", "--no-summary"], options, &["copy"]].concat();
+        let check = dircopy(&args).check(check).collects(Stdout::Pipe);
+        let check = check.surroundings(INTERRUPTED);
+        let check = check.prepare(make_interrupted_archive);
+        check.fails(
+            lines,
+            "zc-dircopy: copy/a/gone: No such file or directory\n",
+        )
+    };
+    scenarios.push(check(&[], check_verified_archive, verified_lines()));
+    scenarios.push(check(
+        &["--strict"],
+        check_strictly_verified_archive,
+        strictly_verified_lines(),
+    ));
+    scenarios
+}
+
+const INTERRUPTED: &str = ", an archive with a journal";
+
+fn archive(options: &[&'static str]) -> Scenario {
+    let args = [&["-q"], options, &["source", "copy"]].concat();
+    let copy = dircopy(&args).collects(Stdout::Pipe);
+    let copy = copy.surroundings(", an archive").prepare(make_archive);
+    copy.check_even_killed(check_archive)
+}
+
+fn interrupted_archive(options: &[&'static str]) -> Scenario {
+    let copy = archive(options).surroundings(INTERRUPTED);
+    copy.prepare(make_interrupted_archive)
+        .check_even_killed(check_interrupted_archive)
 }

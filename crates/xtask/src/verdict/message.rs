@@ -18,6 +18,10 @@ pub(super) fn mistakes(
     if !observed.is_heard() {
         return wrong;
     }
+    if scenario.has_archive() && injected.iter().any(Call::denies_something) {
+        // It rightly believes that there is no such file, which need not be a failure.
+        return wrong;
+    }
     let stderr = &observed.stderr;
     if stderr.trim().is_empty() {
         if errno.name != "EPIPE" {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use crate::programs::Program;
+use crate::scenario::tree::archive::HARD_LINKS;
 use crate::scenario::tree::{COPY, SOURCE};
 use crate::scenario::{Observed, STDOUT, Scenario, Stdin};
 use crate::strace::Call;
@@ -143,6 +144,7 @@ fn of_path(scenario: &Scenario, observed: &Observed, path: &Path) -> Option<Targ
     let names: &[&str] = match below {
         _ if !is_file => &[],
         "linked" | "sub/text" => &["linked", "sub/text"],
+        _ if HARD_LINKS.contains(&below) => &HARD_LINKS,
         _ => &[below],
     };
     // zc-dircopy writes to files without a name, which strace calls by their number. Files with one

@@ -1,20 +1,13 @@
 //! Compares a copy, whole or not, with its source.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use anyhow::Context;
-use rustix::fs::lgetxattr;
-
+use super::node::{Kind, Node, Tree, read_tree};
 use super::reports::Reports;
 use super::summary::Summary;
-use super::{
-    ATTRIBUTE, COPY, OLD, OLD_FILES, OLD_MODE, OLD_SECONDS, SOURCE, STALE, manifest, originals,
-};
+use super::{COPY, OLD, OLD_FILES, OLD_MODE, OLD_SECONDS, SOURCE, STALE, manifest, originals};
 use crate::scenario::{Observed, STDOUT, Scenario};
 use crate::strace::Call;
 
@@ -74,29 +67,6 @@ fn check(scenario: &Scenario, observed: &Observed, before: Before, sums: Sums) -
         }
         Err(error) => vec![format!("the copy cannot be checked: {error:#}")],
     }
-}
-
-/// An entry of a tree.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Node {
-    kind: Kind,
-    /// The bytes of a file, or the target of a symbolic link.
-    bytes: Vec<u8>,
-    mode: u32,
-    modified: SystemTime,
-    attribute: Option<Vec<u8>>,
-}
-
-/// The entries of a tree by their paths from its root, and the inode number of each. The root's
-/// path is empty.
-type Tree = BTreeMap<PathBuf, (Node, u64)>;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    File,
-    Directory,
-    Symlink,
-    Other,
 }
 
 /// The status and messages of a run that concern one entry.
@@ -297,7 +267,7 @@ impl Outcome {
         }
         let files = self.copy.iter();
         let files = files.filter(|(_, (node, _))| node.kind == Kind::File);
-        let files = files.map(|(name, (node, _))| (name.clone(), node.bytes.clone()));
+        let files = files.map(|(name, (node, _))| (name.clone(), vec![node.bytes.clone()]));
         let files = files.collect();
         let mut found = self.copy.iter().filter(|(name, _)| self.is_manifest(name));
         let Some((_, (sum_file, _))) = found.next() else {
@@ -407,48 +377,6 @@ fn old_node(name: &Path) -> Option<Node> {
         modified: SystemTime::UNIX_EPOCH + Duration::from_secs(OLD_SECONDS),
         attribute: None,
     })
-}
-
-fn read_tree(root: &Path) -> anyhow::Result<Tree> {
-    let mut tree = Tree::new();
-    let mut names = vec![PathBuf::new()];
-    while let Some(name) = names.pop() {
-        let path = root.join(&name);
-        let (node, inode) = read_node(&path).with_context(|| path.display().to_string())?;
-        if node.kind == Kind::Directory {
-            for entry in fs::read_dir(&path)? {
-                names.push(name.join(entry?.file_name()));
-            }
-        }
-        tree.insert(name, (node, inode));
-    }
-    Ok(tree)
-}
-
-/// Reads an entry, and gives its inode number.
-fn read_node(path: &Path) -> anyhow::Result<(Node, u64)> {
-    let metadata = path.symlink_metadata()?;
-    let kind = match metadata.file_type() {
-        kind if kind.is_file() => Kind::File,
-        kind if kind.is_dir() => Kind::Directory,
-        kind if kind.is_symlink() => Kind::Symlink,
-        _ => Kind::Other,
-    };
-    let bytes = match kind {
-        Kind::File => fs::read(path)?,
-        Kind::Symlink => fs::read_link(path)?.as_os_str().as_bytes().to_vec(),
-        Kind::Directory | Kind::Other => Vec::new(),
-    };
-    let mut value = [0; 64];
-    let attribute = lgetxattr(path, ATTRIBUTE, &mut value[..]).ok();
-    let node = Node {
-        kind,
-        bytes,
-        mode: metadata.mode() & 0o7777,
-        modified: metadata.modified()?,
-        attribute: attribute.map(|n| value[..n].to_vec()),
-    };
-    Ok((node, metadata.ino()))
 }
 
 #[cfg(test)]

@@ -20,11 +20,11 @@ pub(super) fn is_journal(name: &Path) -> bool {
     name.is_some_and(|name| name.starts_with(".zc-dircopy-journal-"))
 }
 
-/// Checks a manifest: its comments, and each line against the regular files of the copy.
-/// `must_list` names the files that need a line.
+/// Checks a manifest: its comments, and each line against the contents that it may promise of a
+/// file. `must_list` names the files that need a line.
 pub(super) fn judge(
     text: &str,
-    files: &BTreeMap<PathBuf, Vec<u8>>,
+    files: &BTreeMap<PathBuf, Vec<Vec<u8>>>,
     must_list: &BTreeSet<PathBuf>,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -48,7 +48,7 @@ pub(super) fn judge(
             continue;
         };
         match files.get(Path::new(name)) {
-            Some(bytes) if sha256(bytes) == sum => {}
+            Some(contents) if contents.iter().any(|bytes| sha256(bytes) == sum) => {}
             Some(_) => wrong.push(format!("the digest of {name} is false")),
             None => wrong.push(format!("{name} is listed, and does not exist")),
         }
@@ -74,7 +74,7 @@ mod tests {
     fn judged(lines: &[(&[u8], &str)], end: &str) -> Vec<String> {
         let files = [("a", b"one"), ("b", b"two")];
         let files: BTreeMap<_, _> = files
-            .map(|(name, bytes)| (PathBuf::from(name), bytes.to_vec()))
+            .map(|(name, bytes)| (PathBuf::from(name), vec![bytes.to_vec()]))
             .into();
         let must_list = files.keys().cloned().collect();
         let lines = lines.iter();

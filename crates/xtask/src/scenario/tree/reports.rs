@@ -95,6 +95,15 @@ impl Reports {
             })
     }
 
+    /// Whether messages say that neither the journal nor the manifest has what the run did.
+    pub(super) fn name_lost_records(&self) -> bool {
+        let mut messages = self.messages.iter();
+        let is_journal_lost = messages.any(|message| {
+            is_about(message, Path::new("")) && message.text.starts_with("cannot write the journal")
+        });
+        self.name_lost_manifest() && (!self.is_complete || is_journal_lost)
+    }
+
     /// Whether a message says that this entry was not copied: it names the entry, or a directory
     /// above it whose entries were left out, or what kept the run from beginning.
     pub(super) fn name_failure_of(&self, name: &Path) -> bool {
@@ -117,6 +126,7 @@ impl Reports {
 /// Whether a message tells what kept the run from beginning.
 fn is_whole_run(message: &Message) -> bool {
     ["", SOURCE, COPY, "/dev/null"].contains(&&message.path[..])
+        || message.text.contains("nothing is copied")
 }
 
 /// Whether a message names this entry and no other. The root is called `.`.

@@ -1,0 +1,224 @@
+//! What `--check` says of an archive.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::file::Verdict;
+use super::{LastRun, UNLISTED, files};
+use crate::scenario::tree::COPY;
+use crate::scenario::{Observed, STDOUT, Scenario};
+
+/// Whether files that no manifest lists are reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Strictness {
+    Lenient,
+    Strict,
+}
+
+/// The last words of the lines of standard output.
+const MATCHES: &str = "OK";
+const DIFFERS: &str = "FAILED";
+const UNREADABLE: &str = "FAILED open or read";
+const NOT_LISTED: &str = "FAILED not listed";
+
+/// Checks a run of `--check` on an archive in which a run was killed.
+pub(crate) fn check_verified_archive(scenario: &Scenario, observed: &Observed) -> Vec<String> {
+    check(scenario, observed, Strictness::Lenient)
+}
+
+/// Checks the same with `--strict`.
+pub(crate) fn check_strictly_verified_archive(
+    scenario: &Scenario,
+    observed: &Observed,
+) -> Vec<String> {
+    check(scenario, observed, Strictness::Strict)
+}
+
+/// The standard output of `--check`, if nothing goes wrong.
+pub(crate) fn verified_lines() -> String {
+    print(&lines(Strictness::Lenient))
+}
+
+/// The same with `--strict`.
+pub(crate) fn strictly_verified_lines() -> String {
+    print(&lines(Strictness::Strict))
+}
+
+fn print(lines: &[(&str, &str)]) -> String {
+    let lines = lines
+        .iter()
+        .map(|(path, words)| format!("{path}: {words}\n"));
+    lines.collect()
+}
+
+/// The paths and words of all lines.
+fn lines(strictness: Strictness) -> Vec<(&'static str, &'static str)> {
+    let files = files(LastRun::Killed);
+    let lines = files.iter().filter_map(|file| {
+        let words = match file.before.verdict()? {
+            Verdict::Matches => MATCHES,
+            Verdict::Differs => DIFFERS,
+            Verdict::Missing => UNREADABLE,
+        };
+        Some((file.path, words))
+    });
+    let mut lines: Vec<_> = lines.collect();
+    if strictness == Strictness::Strict {
+        lines.push((UNLISTED, NOT_LISTED));
+    }
+    lines
+}
+
+fn check(scenario: &Scenario, observed: &Observed, strictness: Strictness) -> Vec<String> {
+    if scenario.has_succeeded(observed) {
+        return Vec::new();
+    }
+    let stdout = String::from_utf8_lossy(observed.output(STDOUT));
+    let stderr = observed.is_heard().then_some(&observed.stderr[..]);
+    let mut expected = lines(strictness);
+    let is_denied = |path: &str| observed.is_denied(&Path::new(COPY).join(path));
+    // What a killed run has announced may be there or not.
+    expected.retain(|(path, _)| !path.starts_with("j/") || !is_denied(path));
+    let mut lines: Vec<_> = stdout.split_inclusive('\n').collect();
+    lines.retain(|line| {
+        let path = line.split_once(": ").map_or(*line, |(path, _)| path);
+        !path.starts_with("j/") || !is_denied(path)
+    });
+    let mut wrong = judge(&lines.concat(), stderr, &expected);
+    // Some files of the archive have failed before.
+    if observed.status.is_some_and(|status| status.success()) {
+        wrong.push("files are damaged, and the status is 0".to_owned());
+    }
+    wrong
+}
+
+/// Compares the lines of a run in which something went wrong with the true ones. It may call a file
+/// unreadable, or leave lines out, and then a message tells why. `stderr` is `None` if messages may
+/// have been lost.
+fn judge(stdout: &str, stderr: Option<&str>, expected: &[(&str, &str)]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if !stdout.is_empty() && !stdout.ends_with('\n') {
+        wrong.push("the last line of standard output is cut off".to_owned());
+    }
+    let says = |text: &str| stderr.is_none_or(|stderr| stderr.contains(text));
+    let is_explained = says("the manifest is damaged");
+    let expected: BTreeMap<_, _> = expected.iter().copied().collect();
+    let mut found = BTreeMap::new();
+    for line in stdout.lines() {
+        let (path, words) = line.split_once(": ").unwrap_or((line, ""));
+        let usual = expected.get(path).copied();
+        let is_told = || says(&format!("zc-dircopy: {COPY}/{path}: "));
+        let is_right = match words {
+            words if Some(words) == usual => true,
+            // An older manifest may have other digests.
+            DIFFERS => is_explained && usual == Some(MATCHES) || path == UNLISTED,
+            UNREADABLE => is_told(),
+            // The manifest that lists it could not be read.
+            NOT_LISTED => is_explained && usual.is_some(),
+            // An older manifest may have the digest.
+            MATCHES => is_explained && usual != Some(DIFFERS),
+            _ => false,
+        };
+        if !is_right {
+            let usual = usual.unwrap_or("no line");
+            wrong.push(format!("{line}, instead of {usual}"));
+        }
+        if found.insert(path, words).is_some() {
+            wrong.push(format!("two lines about {path}"));
+        }
+    }
+    let missing = expected.keys().find(|path| !found.contains_key(**path));
+    // A message that is about no file tells that the whole run ended early.
+    let is_about_file = |line: &str| {
+        line.contains(": WARNING: ") || line.starts_with(&format!("zc-dircopy: {COPY}/"))
+    };
+    let is_cut = stderr.is_none_or(|stderr| !stderr.lines().all(is_about_file));
+    if let Some(path) = missing
+        && !is_explained
+        && !is_cut
+    {
+        wrong.push(format!("no line about {path}, and no message tells why"));
+    }
+    wrong
+}
+
+/// The verdicts of `--check` on the archive as it is now, by their paths. Nothing goes wrong.
+///
+/// # Errors
+///
+/// The run fails otherwise than by a file.
+pub(super) fn verify(observed: &Observed) -> anyhow::Result<BTreeMap<String, Verdict>> {
+    let output = observed.run_again(&["--check", "--no-summary", COPY])?;
+    let (stdout, stderr) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    let mut verdicts = BTreeMap::new();
+    for line in stdout.lines() {
+        let (path, words) = line.split_once(": ").unwrap_or((line, ""));
+        let verdict = match words {
+            MATCHES => Verdict::Matches,
+            DIFFERS => Verdict::Differs,
+            UNREADABLE => Verdict::Missing,
+            _ => anyhow::bail!("--check says: {line}"),
+        };
+        verdicts.insert(path.to_owned(), verdict);
+    }
+    let are_all_about_files = stderr.lines().all(|line| {
+        let path = line.strip_prefix(&format!("zc-dircopy: {COPY}/")[..]);
+        path.and_then(|rest| rest.split_once(": "))
+            .is_some_and(|(path, _)| verdicts.get(path) == Some(&Verdict::Missing))
+    });
+    anyhow::ensure!(are_all_about_files, "--check says: {stderr}");
+    let is_whole = verdicts
+        .values()
+        .all(|verdict| *verdict == Verdict::Matches);
+    let expected = i32::from(!is_whole);
+    anyhow::ensure!(
+        output.status.code() == Some(expected),
+        "--check ends with {} after {stdout}{stderr}",
+        output.status
+    );
+    Ok(verdicts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINES: [(&str, &str); 3] = [("a", MATCHES), ("b", DIFFERS), ("c", UNREADABLE)];
+    const C_IS_GONE: &str = "zc-dircopy: copy/c: No such file or directory\n";
+
+    fn n_wrong(stdout: &str, stderr: &str) -> usize {
+        judge(stdout, Some(&format!("{stderr}{C_IS_GONE}")), &LINES).len()
+    }
+
+    #[test]
+    fn no_file_is_called_otherwise_than_it_is() {
+        let c = "c: FAILED open or read\n";
+        assert_eq!(n_wrong(&format!("a: OK\nb: FAILED\n{c}"), ""), 0);
+        assert_eq!(n_wrong(&format!("a: FAILED\nb: FAILED\n{c}"), ""), 1);
+        assert_eq!(n_wrong(&format!("a: OK\nb: OK\n{c}"), ""), 1);
+        assert_eq!(n_wrong("a: OK\nb: FAILED\nc: OK\n", ""), 1);
+        assert_eq!(n_wrong(&format!("a: OK\nb: FAILED\n{c}d: OK\n"), ""), 1);
+        assert_eq!(n_wrong(&format!("a: OK\na: OK\nb: FAILED\n{c}"), ""), 1);
+    }
+
+    #[test]
+    fn a_message_explains_what_could_not_be_read() {
+        let lines = "a: FAILED open or read\nb: FAILED\nc: FAILED open or read\n";
+        assert_eq!(n_wrong(lines, ""), 1);
+        assert_eq!(
+            n_wrong(lines, "zc-dircopy: copy/a: Input/output error\n"),
+            0
+        );
+        let lines = "a: OK\n";
+        assert_eq!(n_wrong(lines, ""), 1);
+        assert_eq!(n_wrong(lines, "zc-dircopy: copy: Input/output error\n"), 0);
+        let damaged =
+            "zc-dircopy: copy/shasum.x.txt: the manifest is damaged: Input/output error\n";
+        assert_eq!(n_wrong("a: FAILED\n", damaged), 0);
+        // A rotten file is whole for no manifest.
+        assert_eq!(n_wrong("a: OK\nb: OK\n", damaged), 1);
+    }
+}
