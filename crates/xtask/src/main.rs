@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 mod faults;
 mod image;
+mod kills;
 mod mutants;
 mod programs;
 mod proof;
@@ -28,6 +29,8 @@ struct Args {
 enum Chore {
     /// Make each system call of the tools and examples fail, under strace
     Faults(faults::Args),
+    /// Kill the tools at each system call, and look at what they leave behind
+    Kills(kills::Args),
     /// Have the kernel move less than the tools and examples ask for
     ShortCounts(short_counts::Args),
     /// Run a command, or all tests, where the kernel refuses the calls that move bytes inside it
@@ -39,6 +42,7 @@ enum Chore {
 fn main() -> anyhow::Result<()> {
     match Args::parse().chore {
         Chore::Faults(args) => faults::run(&args),
+        Chore::Kills(args) => kills::run(&args),
         Chore::ShortCounts(args) => short_counts::run(&args),
         Chore::Without(args) => without::run(&args),
         Chore::Mutants(args) => mutants::run(&args),

@@ -38,6 +38,18 @@ pub(crate) struct Traced {
     pub(crate) left_alone: u32,
     /// The results of each call, in the order of their entries. Errors are negative.
     pub(crate) results: BTreeMap<Call, Vec<i64>>,
+    /// How many calls of any name all threads have entered.
+    pub(crate) n_calls: u32,
+}
+
+/// What the tracer does to the program.
+#[derive(Clone, Copy, Debug)]
+enum Intervention<'a> {
+    Nothing,
+    /// Counts are lowered.
+    Shorten(&'a Shortening),
+    /// The program is killed as it enters its Nth call, which then has no effect.
+    Kill(u32),
 }
 
 /// How a program ended.
@@ -115,15 +127,39 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
 /// # Errors
 ///
 /// The command cannot be run or traced.
-#[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 pub(crate) fn run(
     command: Command,
     shortening: Option<&Shortening>,
     limit: Duration,
 ) -> anyhow::Result<Traced> {
+    let intervention = shortening.map_or(Intervention::Nothing, Intervention::Shorten);
+    intervene(command, intervention, limit)
+}
+
+/// Runs a command made by [`command`], and kills it as any of its threads enters the Nth call of
+/// all. Without `nth` the calls are counted.
+///
+/// # Errors
+///
+/// The command cannot be run or traced.
+pub(crate) fn run_until(
+    command: Command,
+    nth: Option<u32>,
+    limit: Duration,
+) -> anyhow::Result<Traced> {
+    let intervention = nth.map_or(Intervention::Nothing, Intervention::Kill);
+    intervene(command, intervention, limit)
+}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+fn intervene(
+    command: Command,
+    intervention: Intervention<'_>,
+    limit: Duration,
+) -> anyhow::Result<Traced> {
     // A thread of its own waits for its own children alone. Other threads may trace meanwhile.
     std::thread::scope(|scope| {
-        let tracer = scope.spawn(|| tracees::trace(command, shortening, limit));
+        let tracer = scope.spawn(|| tracees::trace(command, intervention, limit));
         tracer
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -132,6 +168,6 @@ pub(crate) fn run(
 
 /// Fails: registers are known of one kind of machine.
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")))]
-pub(crate) fn run(_: Command, _: Option<&Shortening>, _: Duration) -> anyhow::Result<Traced> {
-    anyhow::bail!("counts are lowered on x86_64 Linux with glibc only")
+fn intervene(_: Command, _: Intervention<'_>, _: Duration) -> anyhow::Result<Traced> {
+    anyhow::bail!("programs are traced on x86_64 Linux with glibc only")
 }

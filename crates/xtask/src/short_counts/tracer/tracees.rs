@@ -15,8 +15,8 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::count::{self, Entry, Lowered};
-use super::{Ending, Shortened, Traced};
-use crate::short_counts::{Call, Shortening};
+use super::{Ending, Intervention, Shortened, Traced};
+use crate::short_counts::Call;
 
 #[cfg(test)]
 mod tests;
@@ -24,7 +24,7 @@ mod tests;
 /// Runs the command in the calling thread, which must have no other children.
 pub(super) fn trace(
     mut command: Command,
-    shortening: Option<&Shortening>,
+    intervention: Intervention<'_>,
     limit: Duration,
 ) -> anyhow::Result<Traced> {
     let mut tracees = Tracees::default();
@@ -36,12 +36,13 @@ pub(super) fn trace(
 
     attach(root)?;
     tracees.start_alarm(limit)?;
-    let ending = tracees.wait_for_all(root, shortening)?;
+    let ending = tracees.wait_for_all(root, intervention)?;
     Ok(Traced {
         ending,
         shortened: std::mem::take(&mut tracees.shortened),
         left_alone: tracees.left_alone,
         results: std::mem::take(&mut tracees.results),
+        n_calls: tracees.n_calls,
     })
 }
 
@@ -58,6 +59,7 @@ struct Tracees {
     shortened: Vec<Shortened>,
     left_alone: u32,
     results: BTreeMap<Call, Vec<i64>>,
+    n_calls: u32,
 }
 
 /// A thread of the program.
@@ -122,7 +124,7 @@ impl Tracees {
     fn wait_for_all(
         &mut self,
         root: Pid,
-        shortening: Option<&Shortening>,
+        intervention: Intervention<'_>,
     ) -> anyhow::Result<Ending> {
         let mut ending = Ending::Hung;
         let mut is_over = false;
@@ -153,7 +155,7 @@ impl Tracees {
             }
             let signal = match status {
                 WaitStatus::PtraceSyscall(_) => {
-                    unless_dead(self.see_call(thread, shortening))?;
+                    unless_dead(self.see_call(thread, intervention))?;
                     None
                 }
                 WaitStatus::PtraceEvent(_, _, event) => {
@@ -211,30 +213,38 @@ impl Tracees {
     }
 
     /// Handles the entry or the exit of a call.
-    fn see_call(&mut self, thread: Pid, shortening: Option<&Shortening>) -> nix::Result<()> {
+    fn see_call(&mut self, thread: Pid, intervention: Intervention<'_>) -> nix::Result<()> {
         match ptrace::syscall_info(thread)?.op {
-            libc::PTRACE_SYSCALL_INFO_ENTRY => self.see_entry(thread, shortening),
+            libc::PTRACE_SYSCALL_INFO_ENTRY => self.see_entry(thread, intervention),
             libc::PTRACE_SYSCALL_INFO_EXIT => self.see_exit(thread),
             _ => Ok(()),
         }
     }
 
-    fn see_entry(&mut self, thread: Pid, shortening: Option<&Shortening>) -> nix::Result<()> {
+    fn see_entry(&mut self, thread: Pid, intervention: Intervention<'_>) -> nix::Result<()> {
         let registers = ptrace::getregs(thread)?;
         let Some(state) = self.threads.get_mut(&thread) else {
             return Ok(());
         };
+        if state.loader.contains(&registers.rip) {
+            return Ok(());
+        }
+        self.n_calls += 1;
+        if matches!(intervention, Intervention::Kill(nth) if nth == self.n_calls) {
+            // A call is not made by a thread that is killed as it enters it.
+            return kill(thread, Signal::SIGKILL);
+        }
         let Some(call) = count::call(&registers) else {
             return Ok(());
         };
-        if state.loader.contains(&registers.rip) || count::is_own_maps(thread, call, &registers) {
+        if count::is_own_maps(thread, call, &registers) {
             return Ok(());
         }
         let results = self.results.entry(call).or_default();
         let index = results.len();
         results.push(0);
         let mut lowered = None;
-        if let Some(shortening) = shortening
+        if let Intervention::Shorten(shortening) = intervention
             && shortening.call == call
             && shortening.includes(u32::try_from(index + 1).unwrap_or(u32::MAX))
         {

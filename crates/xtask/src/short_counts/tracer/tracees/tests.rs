@@ -9,7 +9,7 @@ use rustix::io::ReadWriteFlags;
 use rustix::pipe::SpliceFlags;
 use tempfile::{NamedTempFile, TempDir};
 
-use crate::short_counts::tracer::{Ending, Shortened, Traced, command, run};
+use crate::short_counts::tracer::{Ending, Shortened, Traced, command, run, run_until};
 use crate::short_counts::{Amount, Call, Extent, Shortening};
 
 /// Long enough for any program here, also on a machine that is busy.
@@ -396,4 +396,29 @@ fn make(call: &str) -> usize {
         }
         _ => panic!("no job is called {call}"),
     }
+}
+
+#[test]
+fn a_program_is_killed_as_it_enters_a_call() {
+    let dir = TempDir::new().unwrap();
+    let made = |nth| {
+        let path = dir.path().join("made");
+        let _ = fs::remove_dir(&path);
+        let mut command = command("mkdir");
+        command.arg(&path);
+        let traced = run_until(command, nth, LIMIT).unwrap();
+        (traced, path.exists())
+    };
+    let (traced, is_made) = made(None);
+    assert_eq!((traced.ending, is_made), (Ending::Exited(0), true));
+    let mut states = Vec::new();
+    for nth in 1..=traced.n_calls {
+        let (traced, is_made) = made(Some(nth));
+        assert_eq!(traced.ending, Ending::Killed(9), "{nth}");
+        assert_eq!(traced.n_calls, nth);
+        states.push(is_made);
+    }
+    // Until it has made the directory it has not, and then it has.
+    states.dedup();
+    assert_eq!(states, [false, true]);
 }
