@@ -52,6 +52,14 @@ enum Identities {
     Unreliable,
 }
 
+/// What has become of a link.
+enum Link {
+    Made,
+    NotMade(NotLinked),
+    /// The name has changed, and may stand for something else. That was reported.
+    Doubtful,
+}
+
 /// What has become of a further name.
 enum Outcome {
     /// It is a name of the copy, and has this line.
@@ -307,6 +315,32 @@ impl<'a> Ledger<'a> {
             return Ok(Outcome::NotLinked(NotLinked::Doubtful));
         }
         let replace = Replace::what_is_there(existing.is_some());
+        match self.make_link((named, found), entry, line, replace, copier)? {
+            Link::Made => {}
+            Link::NotMade(not_linked) => return Ok(Outcome::NotLinked(not_linked)),
+            Link::Doubtful => return Ok(Outcome::Settled(Line::Remove)),
+        }
+        if has_map && proof != Proof::None {
+            copier.remove_map(entry);
+        }
+        self.count(entry, &self.counts.linked);
+        // Its own record speaks of what was there before.
+        Ok(Outcome::Settled(match line {
+            Line::Keep => Line::Remove,
+            line => line,
+        }))
+    }
+
+    /// Makes a link to the copy of which `first` is the name and the file. `line` is the link's.
+    fn make_link(
+        &mut self,
+        first: (Named<'_>, Identity),
+        entry: &Entry,
+        line: Line,
+        replace: Replace,
+        copier: &Copier<'_>,
+    ) -> anyhow::Result<Link> {
+        let (named, found) = first;
         let announced = match (line, replace) {
             (Line::Set(file), Replace::No) => Some(Announced::Adds(file)),
             (Line::Set(file), Replace::Yes) => Some(Announced::Replaces(file)),
@@ -324,6 +358,10 @@ impl<'a> Ledger<'a> {
                 is_announced.set(true);
                 journal(JournalEntry::Announced(announced));
             }
+            match replace {
+                Replace::Yes => self.journaling.allow_replacing().map_err(io::Error::other),
+                Replace::No => Ok(()),
+            }
         };
         let cancel = || {
             if is_announced.get() {
@@ -334,13 +372,10 @@ impl<'a> Ledger<'a> {
         let (destination, durability) = (entry.destination(), self.settings.durability);
         let identities = self.identities.get(&device).copied();
         if identities == Some(Identities::Unreliable) {
-            return Ok(Outcome::NotLinked(NotLinked::Unable));
-        }
-        if replace == Replace::Yes {
-            self.journaling.allow_replacing()?;
+            return Ok(Link::NotMade(NotLinked::Unable));
         }
         let linked = if identities.is_some() && replace == Replace::No {
-            announce();
+            announce()?;
             Linked::from_result(place_link(named, destination, replace, durability))
         } else {
             place_proven_link(named, found, destination, replace, durability, announce)
@@ -357,7 +392,7 @@ impl<'a> Ledger<'a> {
             Ok(Linked::Unable(error)) => {
                 cancel();
                 let errno = Errno::from_io_error(&error);
-                return Ok(Outcome::NotLinked(match errno {
+                return Ok(Link::NotMade(match errno {
                     Some(Errno::MLINK) => NotLinked::TooMany,
                     _ => NotLinked::Unable,
                 }));
@@ -366,10 +401,10 @@ impl<'a> Ledger<'a> {
                 cancel();
                 let found = find_copy(named, Some(found), entry.kind());
                 if found.is_ok_and(|found| found.is_none()) {
-                    return Ok(Outcome::NotLinked(NotLinked::Lost));
+                    return Ok(Link::NotMade(NotLinked::Lost));
                 }
                 self.identities.insert(device, Identities::Unreliable);
-                return Ok(Outcome::NotLinked(NotLinked::Unable));
+                return Ok(Link::NotMade(NotLinked::Unable));
             }
             // Another run may have been here.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -386,7 +421,7 @@ impl<'a> Ledger<'a> {
             Some(error) if has_name => {
                 // What it was recorded with is gone.
                 self.face.complain(&own_path, &error);
-                return Ok(Outcome::Settled(Line::Remove));
+                return Ok(Link::Doubtful);
             }
             Some(error) => {
                 cancel();
@@ -396,15 +431,7 @@ impl<'a> Ledger<'a> {
         if has_name {
             self.identities.insert(device, Identities::Reliable);
         }
-        if has_map && proof != Proof::None {
-            copier.remove_map(entry);
-        }
-        self.count(entry, &self.counts.linked);
-        // Its own record speaks of what was there before.
-        Ok(Outcome::Settled(match line {
-            Line::Keep => Line::Remove,
-            line => line,
-        }))
+        Ok(Link::Made)
     }
 
     /// Makes a link to a damaged copy.

@@ -77,8 +77,9 @@ pub enum Durability {
 /// ```
 #[derive(Debug)]
 pub struct Place<D: AsFd> {
-    file: File,
+    /// Dropped first: libfuse may keep a hidden name for good if it is removed right after the last close.
     spot: Spot<D>,
+    file: File,
 }
 
 impl<D: AsFd> Place<D> {

@@ -72,20 +72,12 @@ pub(crate) fn loop_mount_with(name: &str, mib: u64, options: &[&str]) -> Option<
     if !has_program(&mkfs) {
         return None;
     }
-    let dir = TempDir::new().unwrap();
-    let image = image(mib);
     // mkfs.xfs and mkfs.btrfs say -f, mkfs.ext4 -F, to work on a plain file without asking.
     let force = if name == "ext4" { "-F" } else { "-f" };
-    if !succeeds(
-        Command::new(mkfs)
-            .args(["-q", force])
-            .args(options)
-            .arg(image.path()),
-    ) {
-        return None;
-    }
-    let image = image.path().to_str().unwrap().to_owned();
-    mount(&dir, &["-t", name, "-o", "loop", &image])
+    let options = options.join(" ");
+    let script =
+        format!("{mkfs} -q {force} {options} \"$1\"; mount -t {name} -o loop \"$1\" \"$2\"");
+    mount_with_script(mib, &script)
 }
 
 /// Mounts a file system by a shell script: `$1` is a sparse image of `mib` MiB, `$2` the directory

@@ -217,11 +217,11 @@ impl Linked {
 
 /// The same as [`place_link`], but the link is made under a hidden name first, and gets its own name only if it stands for this file.
 ///
-/// `announce` is called when that is known, before anything is replaced.
+/// `announce` is called when that is known, before anything is replaced. Nothing is if it fails.
 ///
 /// # Errors
 ///
-/// As of [`place_link`], but for those that are [`Linked::Unable`].
+/// As of [`place_link`], and that of `announce`, but for those that are [`Linked::Unable`].
 ///
 /// # Kernel notes
 ///
@@ -233,7 +233,7 @@ pub fn place_proven_link(
     destination: Named<'_>,
     replace: Replace,
     durability: Durability,
-    announce: impl Fn(),
+    announce: impl Fn() -> io::Result<()>,
 ) -> io::Result<Linked> {
     let Named { directory, name } = destination;
     let flags = AtFlags::empty();
@@ -249,7 +249,10 @@ pub fn place_proven_link(
         let found = rustix::fs::statat(directory, &hidden, AtFlags::SYMLINK_NOFOLLOW);
         let placed = match found {
             Ok(found) if identity(&found) == file && found.st_nlink > 1 => {
-                announce();
+                if let Err(error) = announce() {
+                    hidden::remove(directory, &hidden);
+                    return Err(error);
+                }
                 hidden::rename(directory, &hidden, name, replace)
             }
             Ok(_) => {

@@ -485,7 +485,9 @@ fn elsewhere_an_inspected_hole_is_read() {
 #[test]
 fn records_in_a_hole_are_counted() {
     let mut bytes = patterned(40 * BLOCK);
-    bytes.iter_mut().for_each(|byte| *byte |= 1);
+    for byte in &mut bytes {
+        *byte |= 1;
+    }
     bytes[10 * BLOCK..30 * BLOCK].fill(0);
     for sink in [Object::file(&[]), Object::Null(Vec::new())] {
         let kernel = Scripted::default();
