@@ -1,5 +1,6 @@
 //! The command line of `zc-dircopy`, and what it asks for.
 
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -135,7 +136,7 @@ pub struct Args {
 
     /// Leave out what matches GLOB; may be repeated
     #[arg(long, value_name = "GLOB", action = ArgAction::Append, allow_hyphen_values = true)]
-    pub(super) exclude: Vec<String>,
+    pub(super) exclude: Vec<OsString>,
 
     /// How many files are copied, or verified, at once, where there are descriptors for so many; 1 suits disks that spin
     #[arg(short, long, value_name = "N", value_parser = number)]

@@ -1,14 +1,22 @@
 //! What is left out of a copy, by name.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use regex::{RegexSet, RegexSetBuilder};
+
+use crate::quote::quoted;
+
+mod glob;
 
 /// Shell patterns of what is left out.
 ///
 /// A pattern without `/` matches names, wherever they are; one with `/` matches paths from the root, and its `*` no `/`, but
 /// `**` does. One that ends in `/` matches directories alone. A directory that is left out is not entered.
+///
+/// Patterns and names are bytes. `?` and `[…]` match one character of UTF-8, or one byte that belongs to none, in every locale. A
+/// shell does the same in a UTF-8 locale, except in names that are not UTF-8 as a whole, where it matches bytes.
 ///
 /// # Examples
 ///
@@ -30,19 +38,38 @@ pub struct Exclude {
 #[non_exhaustive]
 pub enum PatternError {
     /// It is malformed.
-    #[error(transparent)]
-    Malformed(globset::Error),
+    #[error("error parsing glob {}: {cause}", in_quotes(pattern))]
+    Malformed {
+        /// The pattern.
+        pattern: OsString,
+        /// What is wrong with it.
+        cause: globset::ErrorKind,
+    },
     /// Names are never empty, `.` or `..`.
-    #[error("glob '{0}' can match nothing: no path has such a name")]
-    NoName(String),
+    #[error("glob {} can match nothing: no path has such a name", in_quotes(.0))]
+    NoName(OsString),
+    /// All patterns together take too much memory.
+    #[error("too many globs")]
+    TooMany(#[source] regex::Error),
+}
+
+/// The pattern as it is shown: in quotes, whatever it is.
+fn in_quotes(pattern: &OsStr) -> String {
+    match quoted(pattern) {
+        shown if *shown == *pattern => format!("'{shown}'"),
+        shown => shown,
+    }
 }
 
 /// Patterns of names, and of paths.
 #[derive(Clone, Debug, Default)]
 struct Patterns {
-    names: GlobSet,
-    paths: GlobSet,
+    names: RegexSet,
+    paths: RegexSet,
 }
+
+/// How much memory the automaton of all patterns may take, in bytes: 256 MiB, which are thousands of patterns.
+const MOST_MEMORY: usize = 256 << 20;
 
 impl Exclude {
     /// Reads the patterns.
@@ -50,29 +77,34 @@ impl Exclude {
     /// # Errors
     ///
     /// The first that is malformed, or could match no path.
-    pub fn new<P: AsRef<str>>(patterns: impl IntoIterator<Item = P>) -> Result<Self, PatternError> {
+    pub fn new<P: AsRef<OsStr>>(
+        patterns: impl IntoIterator<Item = P>,
+    ) -> Result<Self, PatternError> {
         let mut sets = [const { Vec::new() }; 4];
         for pattern in patterns {
             let pattern = pattern.as_ref();
-            let (bare, is_directory) = match pattern.strip_suffix('/') {
+            let all = glob::text(pattern.as_bytes());
+            let (bare, is_directory) = match all.strip_suffix('/') {
                 Some(bare) => (bare, true),
-                None => (pattern, false),
+                None => (&*all, false),
             };
             let is_path = bare.contains('/');
             let bare = bare.strip_prefix('/').unwrap_or(bare);
             if bare.split('/').any(|name| matches!(name, "" | "." | "..")) {
                 return Err(PatternError::NoName(pattern.to_owned()));
             }
-            let glob = GlobBuilder::new(bare).literal_separator(true).build();
-            let glob = glob.map_err(PatternError::Malformed)?;
-            sets[usize::from(is_directory) * 2 + usize::from(is_path)].push(glob);
+            let regex = glob::to_regex(bare).map_err(|cause| PatternError::Malformed {
+                pattern: pattern.to_owned(),
+                cause,
+            })?;
+            sets[usize::from(is_directory) * 2 + usize::from(is_path)].push(regex);
         }
-        let [names, paths, directory_names, directory_paths] = sets.map(|globs| {
-            let mut set = GlobSetBuilder::new();
-            for glob in globs {
-                set.add(glob);
-            }
-            set.build().map_err(PatternError::Malformed)
+        let [names, paths, directory_names, directory_paths] = sets.map(|patterns| {
+            RegexSetBuilder::new(patterns)
+                .dot_matches_new_line(true)
+                .size_limit(MOST_MEMORY)
+                .build()
+                .map_err(PatternError::TooMany)
         });
         Ok(Self {
             any: Patterns {
@@ -99,6 +131,13 @@ impl Exclude {
 
 impl Patterns {
     fn matches<P: AsRef<Path>>(&self, name: &OsStr, path: impl Fn() -> P) -> bool {
-        self.names.is_match(name) || !self.paths.is_empty() && self.paths.is_match(path())
+        let matches = |set: &RegexSet, text: &OsStr| {
+            !set.is_empty() && set.is_match(&glob::text(text.as_bytes()))
+        };
+        matches(&self.names, name)
+            || !self.paths.is_empty() && matches(&self.paths, path().as_ref().as_os_str())
     }
 }
+
+#[cfg(test)]
+mod tests;
