@@ -32,7 +32,7 @@ use rustix::fs::Mode;
 pub use args::Args;
 
 use batches::Batches;
-use budget::Budget;
+use budget::{Budget, Descriptors};
 use copier::{Copier, Done};
 use counts::Counts;
 use end::End;
@@ -56,6 +56,7 @@ use settings::Settings;
 use sharing::Sharing;
 use symlinks::Symlinks;
 use tree::Root;
+use tree::scan::ScanOptions;
 use written_back::{UnwrittenFiles, write_back};
 
 use crate::order::{Workshop, in_order};
@@ -151,6 +152,13 @@ fn copy(settings: Settings, manner: Manner) -> Outcome {
         exit::complain(&anyhow!(error));
         return Outcome::Incomplete;
     }
+    let budget = match Budget::of(Descriptors::of_process()) {
+        Ok(budget) => budget,
+        Err(error) => {
+            exit::complain(&anyhow!(error));
+            return Outcome::Incomplete;
+        }
+    };
     // Whoever stops listening does not stop the copying.
     sys::ignore_sigpipe();
     let counts = Counts::default();
@@ -163,7 +171,7 @@ fn copy(settings: Settings, manner: Manner) -> Outcome {
     };
     let mode = mode_of_manifest();
     let interrupt = Interrupt::default();
-    let manifests = match copy_tree(settings, &face, &counts, &interrupt, mode) {
+    let manifests = match copy_tree(settings, &face, (&counts, budget), &interrupt, mode) {
         Ok(manifests) => manifests,
         Err(Stopped::Told) => return Outcome::Incomplete,
         Err(Stopped::By(error)) => {
@@ -202,7 +210,7 @@ enum Stopped {
 fn copy_tree(
     mut settings: Settings,
     face: &Face<'_>,
-    counts: &Counts,
+    (counts, budget): (&Counts, Budget),
     interrupt: &Interrupt,
     mode: Mode,
 ) -> Result<Vec<PathBuf>, Stopped> {
@@ -214,12 +222,10 @@ fn copy_tree(
         face.complain_of(&trouble);
         Stopped::Told
     })?;
-    let destination = root.directory().destination().as_fd();
     let on_wait = || face.remark_on_destination(&settings.destination, run_lock::WAITING);
-    let _lock = RunLock::acquire(destination, on_wait)
-        .map_err(|error| stop_at_destination(&settings, face, error, "cannot lock it"))?;
+    let _lock = RunLock::acquire(root.destination(), on_wait);
     let archive = open_archive(&mut settings, face, &root)?;
-    let (settings, destination) = (&settings, Arc::clone(root.directory().destination()));
+    let (settings, destination) = (&settings, Arc::clone(root.destination()));
     let carrying = Carrying {
         root: destination.as_fd(),
         forgets_missing: settings.forgets_missing,
@@ -241,23 +247,34 @@ fn copy_tree(
     let names = FoldedNames::new(&archive, &settings.exclude);
     let mut ledger = Ledger::new((settings, face, counts), &root, manifest, &journaling);
     let (end, total) = (End::default(), Total::default());
-    let unwritten = UnwrittenFiles::default();
+    let unwritten = UnwrittenFiles::new(budget.unwritten_files());
     thread::scope(|scope| {
         if face.shows_progress() {
             // Without threads to be had there is nothing to see.
             let draw = || face.draw_until(&end, &total);
             let _ = thread::Builder::new().spawn_scoped(scope, draw);
-            let _ = thread::Builder::new().spawn_scoped(scope, || {
-                let Settings {
-                    source, exclude, ..
-                } = settings;
-                let (follows, one) = (settings.follows_symlinks, settings.one_file_system);
-                prescan(source, follows, one, exclude, &total, &end);
-            });
+            if let Some(n_levels) = budget.levels_of_the_prescan() {
+                let options = ScanOptions {
+                    follows_symlinks: settings.follows_symlinks,
+                    one_file_system: settings.one_file_system,
+                    most_open: n_levels.get(),
+                };
+                let (source, exclude) = (root.source(), &settings.exclude);
+                let (total, end) = (&total, &end);
+                let count = move || prescan(source, options, exclude, total, end);
+                let _ = thread::Builder::new().spawn_scoped(scope, count);
+            }
         }
         let _rings = RungAtLast(&end);
         let context = (counts, &nowhere, lookup, &journaling, interrupt, &unwritten);
-        copy_entries(settings, face, context, &root, &names, &mut ledger);
+        copy_entries(
+            settings,
+            face,
+            context,
+            (&root, budget),
+            &names,
+            &mut ledger,
+        );
     });
     let is_durable = settings.durability == Durability::Synced;
     if is_durable || !interrupt.is_requested() {
@@ -294,7 +311,7 @@ fn stop_at_destination(
 
 /// Finds the manifests of the destination, which all have to be whole.
 fn open_archive(settings: &mut Settings, face: &Face<'_>, root: &Root) -> Result<Archive, Stopped> {
-    let destination = root.directory().destination().as_fd();
+    let destination = root.destination().as_fd();
     let archive = Archive::open(destination, Verify::Needed, true)
         .map_err(|error| stop_at_destination(settings, face, error, "cannot read its manifests"))?;
     for (name, damage) in archive.damaged() {
@@ -334,23 +351,21 @@ fn copy_entries(
         &Interrupt,
         &UnwrittenFiles,
     ),
-    root: &Root,
+    (root, budget): (&Root, Budget),
     names: &FoldedNames<'_>,
     ledger: &mut Ledger<'_>,
 ) {
     let (sharing, symlinks) = (Sharing::default(), Symlinks::default());
     let granularities = Granularities::default();
-    let budget = Budget::of_process();
-    let destination = root.directory().destination();
+    let destination = root.destination();
     let crowd = settings.crowd_into(destination);
     let n_jobs = budget.jobs(crowd.n_jobs);
     let n_makers = n_jobs.min(crowd.n_makers);
     let most_ahead = budget.ahead(n_jobs, n_makers, settings.lanes());
     let gate = Gate::new(n_makers);
     let of_directory = budget.weight_of_directory();
-    let walk = root.walk_apart(settings.walk(interrupt), names, |trouble| {
-        face.complain_of(&trouble);
-    });
+    let options = settings.walk(interrupt).most_open(budget.levels());
+    let walk = root.walk_apart(options, names, |trouble| face.complain_of(&trouble));
     let mut batches = Batches::of(walk, lookup, settings.longest_short(), settings.durability);
     thread::scope(|scope| {
         let hashers = Hashers::start(
@@ -376,6 +391,7 @@ fn copy_entries(
             },
             most_ahead,
             names,
+            while_waiting: budget.while_waiting(),
             journaling,
             interrupt,
             unwritten,
@@ -411,7 +427,7 @@ fn begin_manifest<'a>(
     if !settings.leaves_sums && archive.is_empty() {
         return (None, Journaling::none(face));
     }
-    let mut copied = match manifests_in_source(root.directory().source()) {
+    let mut copied = match manifests_in_source(root.source()) {
         Ok(copied) => copied,
         Err(error) => {
             ledger::complain_of_manifest(face, error);
@@ -421,7 +437,7 @@ fn begin_manifest<'a>(
     copied.retain(|copied| !archive.owns(copied.name.to_string().as_bytes()));
     let source = settings.source.as_os_str().as_bytes().to_vec();
     let mut header = archive.next_header(source, copied);
-    let directory = root.directory().destination();
+    let directory = root.destination();
     let is_durable = settings.durability == Durability::Synced;
     let journaling = Journaling::begin(face, directory, &header, is_durable);
     header

@@ -49,7 +49,7 @@ impl Amendment {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(tree, flags, Mode::empty()).map_err(io::Error::from)?;
         let root = Arc::new(root);
-        let _lock = RunLock::acquire(root.as_fd(), on_wait).context("cannot lock it")?;
+        let _lock = RunLock::acquire(&root, on_wait);
         let archive = Archive::open(root.as_fd(), Verify::Needed, true);
         let mut archive = archive.context("cannot read its manifests")?;
         if let Some((name, damage)) = archive.damaged().first() {

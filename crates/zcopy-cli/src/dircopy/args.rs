@@ -3,13 +3,14 @@
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::thread;
 
 use clap::ArgAction;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use rustix::fs::Mode;
 
 use super::amend::Amendment;
-use super::budget::Budget;
+use super::budget::{Descriptors, TooFew};
 use super::face::Manner;
 use super::policy::Policy;
 use super::settings;
@@ -283,7 +284,11 @@ impl Args {
     }
 
     /// What is verified, and how that is told.
-    pub(super) fn check_options(&self, budget: Budget) -> check::Options {
+    ///
+    /// # Errors
+    ///
+    /// There are too few descriptors.
+    pub(super) fn check_options(&self, descriptors: Descriptors) -> Result<check::Options, TooFew> {
         let mut options = check::Options::new()
             .convert_paths(!self.no_convert_paths)
             .strict(self.strict)
@@ -310,11 +315,13 @@ impl Args {
         if let Some(algorithm) = self.hash {
             options = options.hash(algorithm);
         }
-        if let Some(n_jobs) = self.jobs {
-            let n_jobs = budget.jobs(n_jobs.get());
-            options = options.threads(NonZeroUsize::new(n_jobs).unwrap_or(NonZeroUsize::MIN));
-        }
-        options
+        let n_threads = match self.jobs {
+            Some(n_jobs) => n_jobs,
+            None => thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+        };
+        Ok(options
+            .threads(descriptors.verifiers(n_threads)?)
+            .most_open(descriptors.levels_of_a_check()))
     }
 }
 

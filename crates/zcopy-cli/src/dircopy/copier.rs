@@ -26,7 +26,7 @@ use super::reading::{CopyDigest, Reader, is_interrupted, no_digest, size};
 use super::settings::Settings;
 use super::sharing::Sharing;
 use super::symlinks::Symlinks;
-use super::tree::Entry;
+use super::tree::{Entry, Waiting, WhileWaiting};
 use super::written_back::UnwrittenFiles;
 use crate::digest::Digest;
 
@@ -63,7 +63,7 @@ pub(super) enum Done {
     },
     /// It becomes a link.
     Further {
-        entry: Entry,
+        entry: Waiting,
         file: Identity,
         known: Known,
     },
@@ -80,7 +80,7 @@ impl Done {
     }
 }
 
-/// How many bytes of memory these take, all of one directory, which weighs so much if they keep it open.
+/// How many bytes of memory these take, all of one directory, which weighs so much if they wait.
 pub(super) fn weight(batch: &[Done], of_directory: usize) -> usize {
     let is_kept = |done: &Done| matches!(done, Done::Further { .. });
     let kept = if batch.iter().any(is_kept) {
@@ -137,6 +137,8 @@ pub(super) struct Copier<'a> {
     pub(super) most_ahead: usize,
     /// Finds names that the destination does not tell apart.
     pub(super) names: &'a FoldedNames<'a>,
+    /// Whether directories stay open while links in them wait.
+    pub(super) while_waiting: WhileWaiting,
     pub(super) journaling: &'a Journaling<'a>,
     pub(super) interrupt: &'a Interrupt,
     pub(super) unwritten: &'a UnwrittenFiles,
@@ -324,6 +326,7 @@ impl<'a> Copier<'a> {
         let known = known.context("cannot read the manifests of the destination");
         match (role, known) {
             (Role::Further(file), Ok(known)) if !self.keeps_its_own(&entry) => {
+                let entry = entry.wait(self.while_waiting);
                 Step::Done(Done::Further { entry, file, known })
             }
             (role, known) => {
@@ -519,7 +522,7 @@ impl<'a> Copier<'a> {
     /// What to do about a regular file, where the destination has this.
     fn decide(&self, policy: Policy, entry: &Entry, existing: &Stat) -> Decision {
         decide(policy, entry.stat(), existing, |time| {
-            self.granularities.kept(entry.directory(), time)
+            self.granularities.kept(entry, time)
         })
     }
 

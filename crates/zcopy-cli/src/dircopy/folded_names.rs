@@ -22,7 +22,7 @@ use rustix::fs::FileType;
 use super::lookup::Known;
 use super::manifest::archive::Archive;
 use super::spelling::{Spellings, each_name, is_folded, is_same, keeps_case, key, stat};
-use super::tree::{Directory, Entry, Exclude, RivalName};
+use super::tree::{Directory, Entry, Exclude, Opened, RivalName};
 use crate::quote::quoted;
 use index::Index;
 use owner::{Facts, Listed, Listing, Owner, Recorded, Rival, owner};
@@ -65,7 +65,9 @@ impl<'a> FoldedNames<'a> {
         match directory.was_listed(name) {
             None => Ok(None),
             Some(true) if is_recorded || !has_records => Ok(None),
-            Some(was_listed) => self.find(directory, name, was_listed, || Ok(is_recorded)),
+            Some(was_listed) => self.find(directory, entry.opened(), name, was_listed, || {
+                Ok(is_recorded)
+            }),
         }
     }
 
@@ -77,19 +79,20 @@ impl<'a> FoldedNames<'a> {
     pub(super) fn of_directory(
         &self,
         parent: &Directory,
+        opened: &Opened,
         name: &CStr,
     ) -> io::Result<Option<OtherName>> {
         let has_variant = || {
             let exists = |variant: &CString| {
                 parent.was_listed(variant) == Some(false)
-                    && stat(parent.destination().as_fd(), variant).is_some()
+                    && stat(opened.destination().as_fd(), variant).is_some()
             };
             key::variants(name).iter().any(exists)
         };
         match parent.was_listed(name) {
             None => Ok(None),
             Some(true) if self.archive.is_empty() || !has_variant() => Ok(None),
-            Some(was_listed) => self.find(parent, name, was_listed, || {
+            Some(was_listed) => self.find(parent, opened, name, was_listed, || {
                 let path = parent.path_of(name);
                 self.with_index(|index| index.has(path.as_os_str().as_bytes()))
             }),
@@ -99,6 +102,7 @@ impl<'a> FoldedNames<'a> {
     fn find(
         &self,
         directory: &Directory,
+        opened: &Opened,
         name: &CStr,
         was_listed: bool,
         is_recorded: impl FnOnce() -> io::Result<bool>,
@@ -106,7 +110,7 @@ impl<'a> FoldedNames<'a> {
         let rivals = if was_listed {
             Vec::new()
         } else {
-            self.rivals(directory, name)?
+            self.rivals(directory, opened, name)?
         };
         let path = directory.path_of(name);
         let path = path.as_os_str().as_bytes();
@@ -115,7 +119,7 @@ impl<'a> FoldedNames<'a> {
         if rivals.is_empty() && !is_other_recorded {
             return Ok(None);
         }
-        let destination = directory.destination().as_fd();
+        let destination = opened.destination().as_fd();
         let listed = Spellings::list(destination, name)?;
         if !is_folded(destination, name, &listed, &rivals) {
             return Ok(None);
@@ -171,10 +175,15 @@ impl<'a> FoldedNames<'a> {
     }
 
     /// Other names in the source that this one may not be told from.
-    fn rivals(&self, directory: &Directory, name: &CStr) -> io::Result<Vec<CString>> {
+    fn rivals(
+        &self,
+        directory: &Directory,
+        opened: &Opened,
+        name: &CStr,
+    ) -> io::Result<Vec<CString>> {
         let all = directory.rivals(|| {
             let mut keys = Vec::new();
-            each_name(directory.source(), |name, _| {
+            each_name(opened.source(), |name, _| {
                 keys.push(key::hash(name.to_bytes()));
             })?;
             keys.sort_unstable();
@@ -187,7 +196,7 @@ impl<'a> FoldedNames<'a> {
             repeated.dedup();
             let mut rivals = Vec::new();
             if !repeated.is_empty() {
-                each_name(directory.source(), |name, kind| {
+                each_name(opened.source(), |name, kind| {
                     let key = key::hash(name.to_bytes());
                     if repeated.binary_search(&key).is_ok() && !self.excludes(directory, name, kind)
                     {

@@ -14,7 +14,7 @@ use super::attributes::{Named, hold};
 use super::place::{Place, hidden};
 use super::policy::Kept;
 use super::time::{Granularity, Time};
-use super::tree::Directory;
+use super::tree::Entry;
 
 /// A time that every file system can tell, and that each granularity rounds to another one.
 const PROBE: Time = Time {
@@ -29,16 +29,16 @@ pub(super) struct Granularities {
 }
 
 impl Granularities {
-    /// What the file system of a directory of the destination makes of a time.
-    pub(super) fn kept(&self, directory: &Directory, time: Time) -> Kept {
-        let place = directory.destination().as_fd();
+    /// What the file system that an entry is copied to makes of a time.
+    pub(super) fn kept(&self, entry: &Entry, time: Time) -> Kept {
+        let place = entry.destination_directory().as_fd();
         if time.is_beyond_32_bits() {
             // Here every file system has an end of its own.
             return probe_file(place, time).map_or(Kept::Unknown, |(kept, _)| Kept::As(kept));
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let granularity = known
-            .entry(directory.destination_device())
+            .entry(entry.directory().destination_device())
             .or_insert_with(|| probe(place));
         match granularity {
             Some(granularity) => Kept::As(time.floor(*granularity)),

@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{AtFlags, FileType, Stat};
@@ -26,7 +27,7 @@ use super::manifest::update::{Line, Update};
 use super::place::{Linked, Replace, place_link, place_proven_link};
 use super::reading::is_interrupted;
 use super::settings::Settings;
-use super::tree::{Entry, Root};
+use super::tree::{Entry, Opened, Root};
 
 /// Takes what has become of entries, in the order of their paths.
 pub(super) struct Ledger<'a> {
@@ -121,6 +122,8 @@ impl<'a> Ledger<'a> {
 
     /// Takes what has become of the next entries.
     pub(super) fn take(&mut self, all: &mut dyn Iterator<Item = Done>, copier: &mut Copier<'_>) {
+        // The directory of the last link, which probably is that of the next.
+        let mut opened: Option<Arc<Opened>> = None;
         for done in all {
             match done {
                 Done::Settled { path, line } => {
@@ -143,7 +146,23 @@ impl<'a> Ledger<'a> {
                     };
                     self.firsts.insert(file, first);
                 }
-                Done::Further { entry, file, known } => self.link(entry, file, known, copier),
+                Done::Further { entry, file, known } => {
+                    let path = entry.path();
+                    if !entry.is_open() {
+                        drop(opened.take());
+                    }
+                    match entry.resume() {
+                        Ok(entry) => {
+                            opened = Some(Arc::clone(entry.opened()));
+                            self.link(entry, file, known, copier);
+                        }
+                        Err(trouble) => {
+                            self.face.complain_of(&trouble);
+                            self.list(Line::Keep, path.as_os_str().as_bytes());
+                            self.forget_name(file);
+                        }
+                    }
+                }
             }
         }
     }
@@ -214,6 +233,16 @@ impl<'a> Ledger<'a> {
         }
         if let Err(trouble) = entry.done() {
             self.face.complain_of(&trouble);
+        }
+    }
+
+    /// Waits for one name less of a file.
+    fn forget_name(&mut self, file: Identity) {
+        if let Some(first) = self.firsts.get_mut(&file) {
+            first.n_more -= 1;
+            if first.n_more == 0 {
+                self.firsts.remove(&file);
+            }
         }
     }
 

@@ -26,7 +26,6 @@ pub(in crate::dircopy) mod event;
 pub(in crate::dircopy) mod total;
 
 mod contents;
-mod files_below;
 mod hash_file;
 mod lines;
 mod report;

@@ -1,15 +1,20 @@
 //! How much there is to copy, found out while it is being copied.
 
 use std::collections::HashSet;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use walkdir::{DirEntry, WalkDir};
+use rustix::fs::{AtFlags, FileType};
 
+use super::containment::identity;
 use super::counts::Count;
 use super::end::End;
+use super::reading::size;
 use super::tree::Exclude;
+use super::tree::scan::{Next, ScanOptions, scan};
 
 /// What has been found so far.
 #[derive(Debug, Default)]
@@ -49,46 +54,47 @@ impl Total {
 
 /// Counts what a walk from the source is going to give. Stops when the end rings, and the total stays incomplete.
 ///
-/// This goes by paths, and nothing is opened but directories. A tree that changes meanwhile is miscounted. Errors are
-/// passed over: the walk meets them too, and reports them.
+/// Nothing is opened but directories. A tree that changes meanwhile is miscounted. Errors are passed over: the walk meets them too,
+/// and reports them.
 pub(super) fn prescan(
-    source: &Path,
-    follows: bool,
-    one_file_system: bool,
+    source: BorrowedFd<'_>,
+    options: ScanOptions,
     exclude: &Exclude,
     total: &Total,
     end: &End,
 ) {
-    let walk = WalkDir::new(source)
-        .follow_links(follows)
-        .same_file_system(one_file_system);
-    let walk = walk
-        .into_iter()
-        .filter_entry(|entry| is_wanted(entry, source, exclude));
     // Of files with several names, those that have been met by one.
     let mut met = HashSet::new();
-    for entry in walk {
+    let flags = if options.follows_symlinks {
+        AtFlags::empty()
+    } else {
+        AtFlags::SYMLINK_NOFOLLOW
+    };
+    let mut is_complete = true;
+    scan(source, options, |found| {
         if end.has_rung() {
-            return;
+            is_complete = false;
+            return Next::Stop;
         }
-        let Ok(entry) = entry else { continue };
-        if !entry.file_type().is_file() {
-            continue;
-        }
-        let Ok(metadata) = entry.metadata() else {
-            continue;
+        let Ok(found) = found else {
+            return Next::Pass;
         };
-        let is_first = metadata.nlink() <= 1 || met.insert((metadata.dev(), metadata.ino()));
-        total.add(if is_first { metadata.len() } else { 0 });
+        let name = OsStr::from_bytes(found.name.to_bytes());
+        let path = || PathBuf::from(OsString::from_vec(found.path()));
+        if exclude.matches(name, found.kind == FileType::Directory, path) {
+            return Next::Pass;
+        }
+        if found.kind == FileType::RegularFile
+            && let Ok(stat) = rustix::fs::statat(found.directory, found.name, flags)
+        {
+            let is_first = stat.st_nlink <= 1 || met.insert(identity(&stat));
+            total.add(if is_first { size(&stat) } else { 0 });
+        }
+        Next::Enter
+    });
+    if is_complete {
+        total.complete();
     }
-    total.complete();
-}
-
-/// Whether the walk gives this, or enters it. The root always is.
-fn is_wanted(entry: &DirEntry, source: &Path, exclude: &Exclude) -> bool {
-    let path = || entry.path().strip_prefix(source).unwrap_or(entry.path());
-    let is_directory = entry.file_type().is_dir();
-    entry.depth() == 0 || !exclude.matches(entry.file_name(), is_directory, path)
 }
 
 #[cfg(test)]

@@ -3,19 +3,20 @@
 //! Records, journals and the files themselves can only be held against each other as long as nobody
 //! else changes them by the same rules. A second run therefore waits for the first.
 
-use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 /// What a run says while it waits.
 pub(super) const WAITING: &str = "waiting for another run to end";
 
-/// Holds the lock of a destination until it is dropped.
+/// The lock of a destination.
 #[derive(Debug)]
 pub(super) struct RunLock {
-    _directory: Option<OwnedFd>,
+    /// The lock belongs to the open root, and is given back when the last of those closes it who share it.
+    _directory: Arc<OwnedFd>,
 }
 
 impl RunLock {
@@ -23,25 +24,19 @@ impl RunLock {
     /// locked it. A file system without locks has none, and runs there are not to be started at the
     /// same time.
     ///
-    /// # Errors
-    ///
-    /// The root cannot be opened.
-    ///
     /// # Kernel notes
     ///
     /// `flock(2)` of a directory. The kernel gives the lock back when the process ends.
-    pub(super) fn acquire(root: BorrowedFd<'_>, on_wait: impl FnOnce()) -> io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::openat(root, c".", flags, Mode::empty())?;
-        let mut locked = rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive);
+    pub(super) fn acquire(root: &Arc<OwnedFd>, on_wait: impl FnOnce()) -> Self {
+        let locked = rustix::fs::flock(root, FlockOperation::NonBlockingLockExclusive);
         if locked == Err(Errno::WOULDBLOCK) {
             on_wait();
-            let lock = || rustix::fs::flock(&directory, FlockOperation::LockExclusive);
-            locked = rustix::io::retry_on_intr(lock);
+            let lock = || rustix::fs::flock(root, FlockOperation::LockExclusive);
+            // There are no locks after all.
+            let _ = rustix::io::retry_on_intr(lock);
         }
-        let directory = locked.is_ok().then_some(directory);
-        Ok(Self {
-            _directory: directory,
-        })
+        Self {
+            _directory: Arc::clone(root),
+        }
     }
 }

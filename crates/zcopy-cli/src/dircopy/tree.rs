@@ -5,6 +5,8 @@
 //! [done](Entry::done); when the last of a [`Directory`] is, that gets its own attributes, which nothing changes from then on.
 //!
 //! Each level of the tree that is being walked takes two descriptors, and so does each directory with entries that are not done.
+//! Where there are few, [levels above](Options::most_open) are closed, and so are directories of entries that [wait](Waiting); they are
+//! opened again when their turn comes, if they are still where they were.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -21,8 +23,8 @@ use super::folded_names::FoldedNames;
 use crate::sys;
 
 pub use super::folded_names::OtherName;
-pub use directory::Directory;
-pub use entry::Entry;
+pub use directory::{Directory, Opened};
+pub use entry::{Entry, Waiting, WhileWaiting};
 pub use exclude::{Exclude, PatternError};
 pub(super) use listed::RivalName;
 pub use options::{DirectoryAttributes, GivenTo, Options};
@@ -36,6 +38,8 @@ mod exclude;
 mod listed;
 mod names;
 mod options;
+pub(super) mod reopening;
+pub(super) mod scan;
 mod trail;
 mod trouble;
 mod walk;
@@ -73,6 +77,7 @@ const DIRECTORY: OFlags = OFlags::RDONLY
 #[derive(Debug)]
 pub struct Root {
     directory: Arc<Directory>,
+    opened: Arc<Opened>,
 }
 
 impl Root {
@@ -108,17 +113,17 @@ impl Root {
         let made = destination::make_root(destination).map_err(refused)?;
         // Somebody may have been at work in between.
         containment::check_open(&stat, made.directory.as_fd()).map_err(refused)?;
-        let directory = Directory::root((opened, stat), made, attributes)
+        let (directory, opened) = Directory::root((opened, stat), made, attributes)
             .map_err(|errno| refused(errno.into()))?;
         let directory = Arc::new(directory);
-        Ok(Self { directory })
+        Ok(Self { directory, opened })
     }
 
     /// Walks the tree. What goes wrong on the way is reported, and the walk goes on behind it.
     ///
     /// One walk at a time: they would read the same descriptor.
     pub fn walk<R: FnMut(Trouble)>(&self, options: Options, report: R) -> Walk<'static, R> {
-        Walk::new(&self.directory, options, report, None)
+        Walk::new((&self.directory, &self.opened), options, report, None)
     }
 
     /// The same, and a directory that another name has in the destination is not entered.
@@ -128,13 +133,30 @@ impl Root {
         names: &'a FoldedNames<'a>,
         report: R,
     ) -> Walk<'a, R> {
-        Walk::new(&self.directory, options, report, Some(names))
+        Walk::new(
+            (&self.directory, &self.opened),
+            options,
+            report,
+            Some(names),
+        )
     }
 
     /// The root's own directory.
     #[must_use]
     pub fn directory(&self) -> &Arc<Directory> {
         &self.directory
+    }
+
+    /// The root of the source.
+    #[must_use]
+    pub fn source(&self) -> BorrowedFd<'_> {
+        self.opened.source()
+    }
+
+    /// The root of the destination.
+    #[must_use]
+    pub fn destination(&self) -> &Arc<OwnedFd> {
+        self.opened.destination()
     }
 
     /// Opens a directory of the destination by its path from the root, for a hard link to what is in it.
@@ -144,7 +166,7 @@ impl Root {
     /// What `open(2)` says; `ENOTDIR`, if there is a symbolic link on the way; `EINVAL` for a path that is not
     /// made of names alone.
     pub fn open_destination(&self, path: &Path) -> io::Result<OwnedFd> {
-        let mut directory = reopen(self.directory.destination().as_fd(), c".")?;
+        let mut directory = reopen(self.destination().as_fd(), c".")?;
         for component in path.components() {
             let Component::Normal(name) = component else {
                 return Err(Errno::INVAL.into());
@@ -162,7 +184,7 @@ impl Root {
     ///
     /// The attribute that could not be kept.
     pub fn done(self) -> Result<(), Trouble> {
-        self.directory.release()
+        self.directory.release(&self.opened)
     }
 }
 

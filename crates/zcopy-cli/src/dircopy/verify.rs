@@ -11,7 +11,7 @@ use rustix::stdio::{stderr, stdout};
 
 use super::amend::Amendment;
 use super::args::Args;
-use super::budget::Budget;
+use super::budget::Descriptors;
 use super::end::End;
 use super::face::screen::Screen;
 use super::face::{FRAME, Manner, REPORT};
@@ -86,8 +86,7 @@ fn amend_all(args: &Args, amendment: &Amendment) -> check::Outcome {
 }
 
 fn try_verify(args: &Args) -> anyhow::Result<check::Outcome> {
-    sys::allow_descriptors();
-    let options = args.check_options(Budget::of_process());
+    let options = args.check_options(Descriptors::of_process())?;
     let console = Console::new(args.manner())?;
     let (progress, end) = (Progress::default(), End::default());
     let Checked { outcome, total } = thread::scope(|scope| {

@@ -18,22 +18,33 @@ use super::place::{Durability, Place};
 /// What a failed write costs, as an error message tells it.
 const NOT_ON_DISK: &str = "its copy may not be on the disk";
 
-/// How many files are kept open because the disk did not take their contents.
-const MAX_KEPT: usize = 8;
+/// The most files that are kept open because the disk did not take their contents.
+pub(super) const MAX_KEPT: usize = 8;
 
 /// Files whose contents the disk did not take. They stay open until the end of the run, so that the
 /// file system gives their blocks, which may be bad, to no other file.
-#[derive(Debug, Default)]
-pub(super) struct UnwrittenFiles(Mutex<Vec<Place<Arc<OwnedFd>>>>);
+#[derive(Debug)]
+pub(super) struct UnwrittenFiles {
+    files: Mutex<Vec<Place<Arc<OwnedFd>>>>,
+    most: usize,
+}
 
 impl UnwrittenFiles {
+    /// Keeps no more than this many.
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            files: Mutex::default(),
+            most,
+        }
+    }
+
     /// Keeps a file that failed with `EIO`, unless there are many. A full disk needs the space.
     pub(super) fn keep(&self, file: Place<Arc<OwnedFd>>, error: &io::Error) {
         if error.raw_os_error() != Some(Errno::IO.raw_os_error()) {
             return;
         }
-        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if files.len() < MAX_KEPT {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if files.len() < self.most {
             files.push(file);
         }
     }

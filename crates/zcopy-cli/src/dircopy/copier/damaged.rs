@@ -258,7 +258,7 @@ impl<'a> Copier<'a> {
     ) -> anyhow::Result<()> {
         let path = entry.path();
         let described = Described { path: &path, size };
-        let directory = entry.directory().destination();
+        let directory = entry.destination_directory();
         let durability = self.settings.durability;
         map.write(directory, entry.name(), described, durability)
             .with_context(|| {
@@ -326,7 +326,7 @@ fn check_map_name(entry: &Entry) -> anyhow::Result<()> {
         return Ok(());
     }
     let map = map_name(entry.name());
-    let directory = entry.directory().source();
+    let directory = entry.source().directory;
     if DamageMap::read(directory, &map).is_ok_and(|map| map.is_some()) {
         return Ok(());
     }

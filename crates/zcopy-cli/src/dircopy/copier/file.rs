@@ -117,7 +117,7 @@ fn begin_place(entry: &Entry, stat: &Stat, permissions: Permissions) -> anyhow::
         Permissions::Original => Mode::from_raw_mode(stat.st_mode & 0o777) | private,
         Permissions::Created { .. } => private,
     };
-    Place::with_mode(Arc::clone(entry.directory().destination()), mode)
+    Place::with_mode(Arc::clone(entry.destination_directory()), mode)
         .context("cannot create its copy")
 }
 
@@ -367,7 +367,7 @@ impl<'a> Copier<'a> {
     ) -> anyhow::Result<Option<Settled>> {
         let Named { directory, name } = entry.destination();
         let (file, existing) = open_regular(directory, name).context("cannot open its copy")?;
-        let kept = |time| self.granularities.kept(entry.directory(), time);
+        let kept = |time| self.granularities.kept(entry, time);
         match decide(Policy::Default, stat, &existing, kept) {
             Decision::Skip => {}
             Decision::CompareInDoubt if digest.is_some() => {}

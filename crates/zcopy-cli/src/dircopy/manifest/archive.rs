@@ -16,7 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 use super::contents::{Contents, FileRange, NotRegular, open_regular};
-use super::journal::{Entries, Left, is_journal};
+use super::journal::{Left, is_journal};
 use super::journal_entry::JournalEntry;
 use super::line::ParseLineError;
 use super::lines::{LONGEST, Lines};
@@ -118,7 +118,8 @@ impl Archive {
         for name in journals_in(root)? {
             let left = Left::new(name);
             match left.entries(root) {
-                Ok(Some((header, entries))) => journals.push((left, header, entries)),
+                // It is opened again when its turn comes: there may be more of them than descriptors.
+                Ok(Some((header, _))) => journals.push((left, header)),
                 // Nothing was done before the run was killed.
                 Ok(None) => stale.push(left),
                 // A run that ends while this one verifies removes its journal.
@@ -132,7 +133,7 @@ impl Archive {
         for name in names_in(root)? {
             candidates.push(Candidate::read(root, name));
         }
-        let in_journals = journals.iter().flat_map(|(_, header, _)| &header.copied);
+        let in_journals = journals.iter().flat_map(|(_, header)| &header.copied);
         let (copied, mut disowned) = separate_copied(root, &mut candidates, in_journals);
         candidates.sort_by_key(|candidate| Reverse(candidate.age()));
         disowned.sort_by_key(|candidate| Reverse(candidate.age()));
@@ -143,7 +144,7 @@ impl Archive {
             converts_paths,
             newest: journals
                 .iter()
-                .map(|(_, header, _)| Some(header.time))
+                .map(|(_, header)| Some(header.time))
                 .chain([candidates.first().and_then(Candidate::time)])
                 .max()
                 .flatten(),
@@ -158,18 +159,18 @@ impl Archive {
         for candidate in &candidates {
             if let Ok(Some(header)) = &candidate.header {
                 let is_included = |left: &Left| header.journals.iter().any(|name| left.has(name));
-                let included = journals.extract_if(.., |(left, ..)| is_included(left));
-                stale.extend(included.map(|(left, ..)| left));
+                let included = journals.extract_if(.., |(left, _)| is_included(left));
+                stale.extend(included.map(|(left, _)| left));
             }
         }
-        journals.sort_by_key(|(_, header, _)| Reverse(header.time));
+        journals.sort_by_key(|(_, header)| Reverse(header.time));
         let mut journals = journals.into_iter().peekable();
         for candidate in candidates {
             // The newest comes first.
-            while let Some((left, _, entries)) =
-                journals.next_if(|(_, header, _)| Some(header.time) > candidate.time())
+            while let Some((left, _)) =
+                journals.next_if(|(_, header)| Some(header.time) > candidate.time())
             {
-                archive.add_journal(left, entries, &mut spool)?;
+                archive.add_journal(root, left, &mut spool)?;
             }
             let is_included = candidate
                 .included()
@@ -186,8 +187,8 @@ impl Archive {
                 archive.damaged.extend(damage.map(|damage| (name, damage)));
             }
         }
-        for (left, _, entries) in journals {
-            archive.add_journal(left, entries, &mut spool)?;
+        for (left, _) in journals {
+            archive.add_journal(root, left, &mut spool)?;
         }
         for candidate in disowned {
             archive.add_disowned(root, &candidate, &mut spool)?;
@@ -198,12 +199,21 @@ impl Archive {
     }
 
     /// Adds the entries of a journal.
-    fn add_journal<R: Read>(
+    fn add_journal(
         &mut self,
+        root: BorrowedFd<'_>,
         left: Left,
-        mut entries: Entries<R>,
         spool: &mut Option<Spool>,
     ) -> io::Result<()> {
+        let mut entries = match left.entries(root) {
+            Ok(Some((_, entries))) => entries,
+            // It could be read a moment ago.
+            other => {
+                let damage = other.err().unwrap_or(Damage::Cut);
+                self.damaged.push((left.to_string(), damage));
+                return Ok(());
+            }
+        };
         let spool = match spool {
             Some(spool) => spool,
             None => spool.insert(Spool::new()?),

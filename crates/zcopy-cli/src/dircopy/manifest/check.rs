@@ -9,7 +9,6 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::Context as _;
-use rustix::fs::AtFlags;
 
 use super::archive::{Archive, Verify};
 use super::checksum::ChecksumAlgorithm;
@@ -316,7 +315,7 @@ impl<'a> Tree<'a> {
         } else {
             Find::Damaged
         };
-        let unlisted = Unlisted::find(root.as_fd(), &archive, find);
+        let unlisted = Unlisted::find(root.as_fd(), &archive, find, options.most_open);
         Ok(Self {
             path,
             unlisted: Some(unlisted.map_err(of_path)?),
@@ -455,8 +454,7 @@ fn total_size(
         if file.is_none_or(|file| only.is_some_and(|only| only != file.algorithm.into())) {
             continue;
         }
-        let stat = rustix::fs::statat(root, &record.path[..], AtFlags::SYMLINK_NOFOLLOW);
-        total.add(stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0)));
+        total.add(open_beneath::size(root, &record.path).unwrap_or(0));
     }
 }
 

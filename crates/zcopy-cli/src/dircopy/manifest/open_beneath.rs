@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 /// How often a path is looked up again that was renamed meanwhile.
@@ -84,23 +84,6 @@ fn by_steps(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<OwnedFd> {
     step(here, last, OFlags::RDONLY | OFlags::NOCTTY)
 }
 
-/// Opens a directory beneath another, to read the names in it. The empty path is the other's own. No
-/// symbolic link is followed.
-///
-/// # Errors
-///
-/// As `open(2)`.
-pub(super) fn open_directory(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<OwnedFd> {
-    let mut above = step(directory, b".", OFlags::PATH | OFlags::DIRECTORY)?;
-    for name in path
-        .split(|byte| *byte == b'/')
-        .filter(|name| !name.is_empty())
-    {
-        above = step(above.as_fd(), name, OFlags::PATH | OFlags::DIRECTORY)?;
-    }
-    step(above.as_fd(), b".", OFlags::RDONLY | OFlags::DIRECTORY)
-}
-
 /// What a path stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
@@ -116,32 +99,56 @@ pub(super) enum Found {
 ///
 /// What `open(2)` and `stat(2)` say, unless it is that there is nothing.
 pub(super) fn find(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<Found> {
-    let nothing = |error: io::Error| match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(Found::Nothing),
-        _ => Err(error),
+    match stat_by_steps(directory, path) {
+        Ok(Some(stat)) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
+            Ok(Found::RegularFile)
+        }
+        Ok(_) => Ok(Found::Other),
+        Err(error) => match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(Found::Nothing),
+            _ => Err(error),
+        },
+    }
+}
+
+/// How many bytes a file beneath the directory has.
+///
+/// # Errors
+///
+/// What `open(2)` and `stat(2)` say.
+pub(super) fn size(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<u64> {
+    let stat = if path.len() < LONGEST {
+        Some(rustix::fs::statat(
+            directory,
+            path,
+            AtFlags::SYMLINK_NOFOLLOW,
+        )?)
+    } else {
+        stat_by_steps(directory, path)?
     };
+    // No size is negative.
+    Ok(stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0)))
+}
+
+/// What bears a path, if no symbolic link on the way is followed. `None` for the directory itself.
+fn stat_by_steps(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<Option<Stat>> {
     let mut names = path
         .split(|byte| *byte == b'/')
         .filter(|name| !matches!(*name, b"" | b"."));
     let Some(last) = names.next_back() else {
-        return Ok(Found::Other);
+        return Ok(None);
     };
     let mut above = None;
     for name in names {
         let here = above.as_ref().map_or(directory, OwnedFd::as_fd);
-        match step(here, name, OFlags::PATH | OFlags::DIRECTORY) {
-            Ok(next) => above = Some(next),
-            Err(error) => return nothing(error),
-        }
+        above = Some(step(here, name, OFlags::PATH | OFlags::DIRECTORY)?);
     }
     let here = above.as_ref().map_or(directory, OwnedFd::as_fd);
-    match rustix::fs::statat(here, last, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
-            Ok(Found::RegularFile)
-        }
-        Ok(_) => Ok(Found::Other),
-        Err(errno) => nothing(errno.into()),
-    }
+    Ok(Some(rustix::fs::statat(
+        here,
+        last,
+        AtFlags::SYMLINK_NOFOLLOW,
+    )?))
 }
 
 /// Opens one name that is neither a way out nor a symbolic link.

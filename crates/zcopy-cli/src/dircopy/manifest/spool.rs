@@ -3,6 +3,7 @@
 //! Manifests of this tool are sorted by path. Others may be in any order, and so are journals: their
 //! entries are sorted in pieces that fit in memory, and each piece is written to a temporary file.
 
+use std::borrow::BorrowMut;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Seek as _, Write as _};
 use std::sync::Arc;
@@ -62,21 +63,11 @@ impl Spool {
         &mut self,
         mut next: impl FnMut() -> io::Result<Option<(Vec<u8>, JournalEntry)>>,
     ) -> io::Result<Vec<Piece>> {
-        let mut pieces = Vec::new();
-        let mut entries = Vec::new();
-        let mut n_bytes = 0;
+        let mut sorter = Sorter::new(self);
         while let Some((path, entry)) = next()? {
-            n_bytes += size_of::<(Vec<u8>, JournalEntry)>() + path.capacity();
-            entries.push((path, entry));
-            if n_bytes >= PIECE {
-                pieces.push(self.store(&mut entries)?);
-                n_bytes = 0;
-            }
+            sorter.add(path, entry)?;
         }
-        if !entries.is_empty() {
-            pieces.push(self.store(&mut entries)?);
-        }
-        Ok(pieces)
+        Ok(sorter.finish()?.1)
     }
 
     fn store(&mut self, entries: &mut Vec<(Vec<u8>, JournalEntry)>) -> io::Result<Piece> {
@@ -104,6 +95,61 @@ impl Spool {
         let mut file = self.file.into_inner().map_err(io::Error::from)?;
         file.rewind()?;
         Ok(Arc::new(file))
+    }
+}
+
+/// Sorts entries that come one after another.
+#[derive(Debug)]
+pub(super) struct Sorter<S> {
+    spool: S,
+    pieces: Vec<Piece>,
+    /// Those of the next piece.
+    entries: Vec<(Vec<u8>, JournalEntry)>,
+    /// How much memory they take.
+    n_bytes: usize,
+}
+
+impl<S: BorrowMut<Spool>> Sorter<S> {
+    pub(super) fn new(spool: S) -> Self {
+        Self {
+            spool,
+            pieces: Vec::new(),
+            entries: Vec::new(),
+            n_bytes: 0,
+        }
+    }
+
+    /// Adds an entry.
+    ///
+    /// # Errors
+    ///
+    /// The temporary file cannot be written.
+    pub(super) fn add(&mut self, path: Vec<u8>, entry: JournalEntry) -> io::Result<()> {
+        self.n_bytes += size_of::<(Vec<u8>, JournalEntry)>() + path.capacity();
+        self.entries.push((path, entry));
+        if self.n_bytes >= PIECE {
+            self.store()?;
+        }
+        Ok(())
+    }
+
+    fn store(&mut self) -> io::Result<()> {
+        let piece = self.spool.borrow_mut().store(&mut self.entries)?;
+        self.pieces.push(piece);
+        self.n_bytes = 0;
+        Ok(())
+    }
+
+    /// Returns the pieces in the order of the entries.
+    ///
+    /// # Errors
+    ///
+    /// The temporary file cannot be written.
+    pub(super) fn finish(mut self) -> io::Result<(S, Vec<Piece>)> {
+        if !self.entries.is_empty() {
+            self.store()?;
+        }
+        Ok((self.spool, self.pieces))
     }
 }
 

@@ -1,20 +1,26 @@
 //! Files of a tree that no manifest lists.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
+use rustix::fs::FileType;
+
 use super::archive::Archive;
-use super::files_below::FilesBelow;
 use super::journal::is_journal;
 use super::journal_entry::JournalEntry;
 use super::merge::{Records, Sorted};
 use super::open_beneath;
 use super::record::{Announced, FileDigest};
-use super::spool::{Piece, PieceReader, Spool};
+use super::spool::{Piece, PieceReader, Sorter, Spool};
 use crate::dircopy::damage_map::{DamageMap, mapped_name};
 use crate::dircopy::place::hidden;
+use crate::dircopy::tree::scan::{Failure, Found, Next, ScanOptions, scan};
+use crate::exit;
+use crate::quote::quoted;
 
 /// Which files are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,40 +58,66 @@ const DAMAGED: JournalEntry = JournalEntry::Has(FileDigest::NONE);
 const FOUND: JournalEntry = JournalEntry::Announced(Announced::Adds(FileDigest::NONE));
 
 impl Unlisted {
-    /// Walks the tree.
+    /// Walks the tree, of which so many levels are open at once.
     ///
     /// # Errors
     ///
     /// A directory or a manifest cannot be read; a temporary file cannot be written. Where only
     /// damaged files are looked for, a directory that this user may not read is passed over.
-    pub(super) fn find(root: BorrowedFd<'_>, archive: &Archive, find: Find) -> io::Result<Self> {
-        let mut spool = Spool::new()?;
-        let is_wanted = |name: &[u8]| find == Find::All || mapped_name(name).is_some();
-        let mut files = FilesBelow::new(root, is_wanted);
-        let pieces = spool.sort(|| {
-            for path in files.by_ref() {
-                let path = match path {
-                    Err(error) if find == Find::Damaged && is_forbidden_or_gone(&error) => continue,
-                    path => path?,
-                };
-                let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(&path);
-                let is_in_root = name.len() == path.len();
-                let is_own = is_in_root && (archive.owns(name) || is_journal(name));
-                if is_own || hidden::is_hidden(name) {
-                    continue;
-                }
-                if let Some(mapped) = mapped_name(&path)
-                    && mapped_name(name).is_some()
-                    && is_map(root, &path)?
-                {
-                    return Ok(Some((mapped.to_vec(), DAMAGED)));
-                }
-                if find == Find::All {
-                    return Ok(Some((path, FOUND)));
-                }
+    pub(super) fn find(
+        root: BorrowedFd<'_>,
+        archive: &Archive,
+        find: Find,
+        most_open: usize,
+    ) -> io::Result<Self> {
+        let options = ScanOptions {
+            follows_symlinks: false,
+            one_file_system: false,
+            most_open,
+        };
+        let mut sorter = Sorter::new(Spool::new()?);
+        let add = |found: &Found<'_>, sorter: &mut Sorter<_>| {
+            let name = found.name.to_bytes();
+            let is_own = found.trail.is_root() && (archive.owns(name) || is_journal(name));
+            if found.kind != FileType::RegularFile || is_own || hidden::is_hidden(name) {
+                return Ok(());
             }
-            Ok(None)
-        })?;
+            let mapped = mapped_name(name);
+            if find == Find::Damaged && mapped.is_none() {
+                return Ok(());
+            }
+            let path = found.path();
+            if mapped.is_some()
+                && let Some(mapped) = mapped_name(&path)
+                && is_map(root, &path)?
+            {
+                return sorter.add(mapped.to_vec(), DAMAGED);
+            }
+            match find {
+                Find::Damaged => Ok(()),
+                Find::All => sorter.add(path, FOUND),
+            }
+        };
+        let mut outcome = Ok(());
+        scan(root, options, |found| {
+            outcome = match found {
+                Ok(found) => add(&found, &mut sorter),
+                Err(failure) if find == Find::Damaged && is_forbidden_or_gone(&failure.error) => {
+                    Ok(())
+                }
+                Err(Failure { path, error }) => {
+                    let message = exit::worded(&error);
+                    let path = quoted(OsStr::from_bytes(&path));
+                    Err(io::Error::new(error.kind(), format!("{path}: {message}")))
+                }
+            };
+            match outcome {
+                Ok(()) => Next::Enter,
+                Err(_) => Next::Stop,
+            }
+        });
+        outcome?;
+        let (spool, pieces) = sorter.finish()?;
         let spool = spool.finish()?;
         Ok(Self {
             found: merge(pieces, &spool)?,

@@ -1,12 +1,13 @@
 use std::fs;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::Path;
 
 use rustix::fs::FileType;
 use tempfile::TempDir;
 
 use super::*;
-use crate::dircopy::ground::{Covered, scratch};
+use crate::dircopy::ground::{Covered, open, scratch};
 use crate::dircopy::tree::{Options, Root};
 
 /// What there is to find, each three bytes.
@@ -21,6 +22,12 @@ const FILES: &[&str] = &[
     "src/target/a",
     "empty/.keep",
 ];
+
+const OPTIONS: ScanOptions = ScanOptions {
+    follows_symlinks: false,
+    one_file_system: false,
+    most_open: 1,
+};
 
 fn tree() -> TempDir {
     let scratch = scratch();
@@ -37,16 +44,21 @@ fn source(scratch: &TempDir) -> PathBuf {
 }
 
 fn scanned(source: &Path, options: (bool, bool), patterns: &[&str]) -> Total {
-    let total = Total::default();
     let exclude = Exclude::new(patterns).unwrap();
-    prescan(
-        source,
-        options.0,
-        options.1,
-        &exclude,
-        &total,
-        &End::default(),
-    );
+    let source = open(source);
+    let [total, other] = [usize::MAX, 1].map(|most_open| {
+        let total = Total::default();
+        let options = ScanOptions {
+            follows_symlinks: options.0,
+            one_file_system: options.1,
+            most_open,
+        };
+        prescan(source.as_fd(), options, &exclude, &total, &End::default());
+        total
+    });
+    // Few descriptors make no difference.
+    let found = |total: &Total| (total.files(), total.bytes());
+    assert_eq!(found(&other), found(&total));
     total
 }
 
@@ -181,8 +193,21 @@ fn what_is_mounted_below_may_be_left_out() {
 
 #[test]
 fn what_cannot_be_read_is_passed_over() {
-    let nowhere = Path::new("/nonexistent");
-    assert_eq!(found(nowhere, (false, false), &[]), (0, 0));
+    let scratch = scratch();
+    let gone = scratch.path().join("gone");
+    fs::create_dir(&gone).unwrap();
+    let directory = open(&gone);
+    fs::remove_dir(gone).unwrap();
+    let total = Total::default();
+    let exclude = Exclude::default();
+    prescan(
+        directory.as_fd(),
+        OPTIONS,
+        &exclude,
+        &total,
+        &End::default(),
+    );
+    assert_eq!((total.files(), total.is_complete()), (0, true));
 }
 
 #[test]
@@ -190,14 +215,7 @@ fn a_scan_that_is_ended_is_not_complete() {
     let scratch = tree();
     let (total, end) = (Total::default(), End::default());
     end.ring();
-    prescan(
-        &source(&scratch),
-        false,
-        false,
-        &Exclude::default(),
-        &total,
-        &end,
-    );
+    let source = open(&source(&scratch));
+    prescan(source.as_fd(), OPTIONS, &Exclude::default(), &total, &end);
     assert!(!total.is_complete());
-    assert_eq!(total.files(), 0);
 }

@@ -6,24 +6,50 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use rustix::fs::{Mode, Stat};
 use rustix::io::Errno;
 
 use super::destination::{self, Made};
+use super::entry::Way;
 use super::listed::{Listed, RivalName, Rivals};
 use super::options::{DirectoryAttributes, GivenTo};
+use super::reopening::{self, Birth, DirectoryId, Tree};
 use super::trail::Trail;
 use super::trouble::{Cause, Trouble};
 use crate::dircopy::attributes::{self, Replaces};
 use crate::dircopy::containment::{Identity, identity};
 
-/// A directory of the source, and its copy.
+/// The descriptors of a directory of the source and of its copy. They are closed when nobody needs them.
 #[derive(Debug)]
-pub struct Directory {
+pub struct Opened {
     source: OwnedFd,
     destination: Arc<OwnedFd>,
+}
+
+impl Opened {
+    /// The directory in the source.
+    #[must_use]
+    pub fn source(&self) -> BorrowedFd<'_> {
+        self.source.as_fd()
+    }
+
+    /// The directory in the destination, for a [`Place`](crate::dircopy::place::Place) to own.
+    #[must_use]
+    pub fn destination(&self) -> &Arc<OwnedFd> {
+        &self.destination
+    }
+}
+
+/// A directory of the source, and its copy. It keeps nothing open itself, so that thousands may wait.
+#[derive(Debug)]
+pub struct Directory {
+    /// From where it is found again. `None` for the root itself, which is never closed.
+    root: Option<Arc<Opened>>,
+    opened: Mutex<Weak<Opened>>,
+    /// Those of the source and of the copy, known once one of the two was closed.
+    births: OnceLock<[Option<Birth>; 2]>,
     trail: Arc<Trail>,
     stat: Stat,
     /// Which directory the copy is.
@@ -50,21 +76,24 @@ impl Directory {
         source: (OwnedFd, Stat),
         destination: Made,
         attributes: DirectoryAttributes,
-    ) -> Result<Self, Errno> {
-        Self::new(Trail::default(), source, destination, attributes)
+    ) -> Result<(Self, Arc<Opened>), Errno> {
+        Self::new(None, Trail::root(), source, destination, attributes)
     }
 
     pub(super) fn below(
-        parent: &Self,
-        name: &CStr,
+        parent: (&Self, &Arc<Opened>),
+        (name, way): (&CStr, Way),
         source: (OwnedFd, Stat),
         destination: Made,
-    ) -> Result<Self, Errno> {
-        let trail = Trail::below(&parent.trail, name);
-        Self::new(trail, source, destination, parent.attributes)
+    ) -> Result<(Self, Arc<Opened>), Errno> {
+        let (parent, opened) = parent;
+        let root = Arc::clone(parent.root.as_ref().unwrap_or(opened));
+        let trail = Trail::below(&parent.trail, name, way);
+        Self::new(Some(root), trail, source, destination, parent.attributes)
     }
 
     fn new(
+        root: Option<Arc<Opened>>,
         trail: Trail,
         (source, stat): (OwnedFd, Stat),
         Made {
@@ -74,12 +103,17 @@ impl Directory {
             maps,
         }: Made,
         attributes: DirectoryAttributes,
-    ) -> Result<Self, Errno> {
+    ) -> Result<(Self, Arc<Opened>), Errno> {
         let copy = identity(&rustix::fs::fstat(&destination)?);
-        Ok(Self {
+        let hands_down = attributes::hands_down(&destination);
+        let opened = Arc::new(Opened {
             source,
-            hands_down: attributes::hands_down(&destination),
             destination: Arc::new(destination),
+        });
+        let directory = Self {
+            root,
+            opened: Mutex::new(Arc::downgrade(&opened)),
+            births: OnceLock::new(),
             trail: Arc::new(trail),
             stat,
             copy,
@@ -89,8 +123,66 @@ impl Directory {
             attributes,
             source_maps: OnceLock::new(),
             maps,
+            hands_down,
             users: AtomicUsize::new(1),
-        })
+        };
+        Ok((directory, opened))
+    }
+
+    /// Closes it, if nobody else needs it open.
+    pub(super) fn close(&self, opened: &mut Option<Arc<Opened>>) {
+        if let Some(opened) = opened.take() {
+            self.births
+                .get_or_init(|| [Birth::of(opened.source()), Birth::of(opened.destination())]);
+        }
+    }
+
+    /// Whether anybody has it open.
+    pub(super) fn is_open(&self) -> bool {
+        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.strong_count() > 0
+    }
+
+    /// Opens it again, unless it is still open. `child` is a directory below it, if one is open.
+    pub(super) fn open(&self, child: Option<&Opened>) -> Result<Arc<Opened>, Cause> {
+        // It is never half changed.
+        let mut known = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(opened) = known.upgrade() {
+            return Ok(opened);
+        }
+        let [source_birth, copy_birth] = self.births.get().copied().unwrap_or_default();
+        let source_id = DirectoryId {
+            identity: identity(&self.stat),
+            birth: source_birth,
+        };
+        let copy_id = DirectoryId {
+            identity: self.copy,
+            birth: copy_birth,
+        };
+        let source = child.and_then(|child| reopening::above(child.source(), source_id));
+        let copy = child.and_then(|child| reopening::above(child.destination().as_fd(), copy_id));
+        let by_names = |tree, id| {
+            let root = self.root.as_ref().ok_or(Errno::BADF)?;
+            let root = match tree {
+                Tree::Source => root.source(),
+                Tree::Destination => root.destination().as_fd(),
+            };
+            reopening::by_names(root, &self.trail, tree, id)
+        };
+        let source = match source {
+            Some(source) => source,
+            None => by_names(Tree::Source, source_id).map_err(Cause::Open)?,
+        };
+        let destination = match copy {
+            Some(copy) => copy,
+            None => by_names(Tree::Destination, copy_id).map_err(Cause::Destination)?,
+        };
+        let opened = Arc::new(Opened {
+            source,
+            destination: Arc::new(destination),
+        });
+        *known = Arc::downgrade(&opened);
+        Ok(opened)
     }
 
     /// Whether it is what is copied here.
@@ -101,18 +193,6 @@ impl Directory {
     /// Whether it is what is filled here.
     pub(super) fn is_copy(&self, directory: Identity) -> bool {
         self.copy == directory
-    }
-
-    /// The directory in the source.
-    #[must_use]
-    pub fn source(&self) -> BorrowedFd<'_> {
-        self.source.as_fd()
-    }
-
-    /// The directory in the destination, for a [`Place`](crate::dircopy::place::Place) to own.
-    #[must_use]
-    pub fn destination(&self) -> &Arc<OwnedFd> {
-        &self.destination
     }
 
     /// Whether the copy was made by the walk, so that nothing was in it.
@@ -193,11 +273,11 @@ impl Directory {
     }
 
     /// One less. The last one gives the copy its attributes, or those back that it had, when all that the others did is done.
-    pub(super) fn release(&self) -> Result<(), Trouble> {
+    pub(super) fn release(&self, opened: &Opened) -> Result<(), Trouble> {
         if self.users.fetch_sub(1, Ordering::AcqRel) > 1 {
             return Ok(());
         }
-        let directory = self.destination.as_fd();
+        let directory = opened.destination.as_fd();
         let DirectoryAttributes { preserve, given_to } = self.attributes;
         let replaces = match (self.former_mode, given_to) {
             (None, _) => Replaces::Nothing { directory },
@@ -210,7 +290,13 @@ impl Directory {
                     .and(dated);
             }
         };
-        attributes::apply(&self.source, directory, &self.stat, preserve, replaces)
+        attributes::apply(&opened.source, directory, &self.stat, preserve, replaces)
             .map_err(|error| Trouble::new(self.path(), Cause::Attributes(error)))
+    }
+
+    /// One less, who could not open it again, and has reported that. If it is the last one, the copy keeps the mode that it was made
+    /// with, 0700.
+    pub(super) fn abandon(&self) {
+        self.users.fetch_sub(1, Ordering::AcqRel);
     }
 }

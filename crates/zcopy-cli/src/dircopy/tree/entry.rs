@@ -3,14 +3,14 @@
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::directory::Directory;
+use super::directory::{Directory, Opened};
 use super::trouble::Trouble;
 use crate::dircopy::attributes::Named;
 use crate::dircopy::damage_map::map_name;
@@ -20,6 +20,7 @@ use crate::dircopy::damage_map::map_name;
 #[must_use = "its directory waits until it is done"]
 pub struct Entry {
     directory: Arc<Directory>,
+    opened: Arc<Opened>,
     name: CString,
     stat: Stat,
     way: Way,
@@ -35,10 +36,16 @@ pub(super) enum Way {
 }
 
 impl Entry {
-    pub(super) fn new(directory: &Arc<Directory>, name: CString, stat: Stat, way: Way) -> Self {
+    pub(super) fn new(
+        (directory, opened): (&Arc<Directory>, Arc<Opened>),
+        name: CString,
+        stat: Stat,
+        way: Way,
+    ) -> Self {
         directory.retain();
         Self {
             directory: Arc::clone(directory),
+            opened,
             name,
             stat,
             way,
@@ -49,6 +56,18 @@ impl Entry {
     #[must_use]
     pub fn directory(&self) -> &Arc<Directory> {
         &self.directory
+    }
+
+    /// The descriptors of its directory.
+    #[must_use]
+    pub fn opened(&self) -> &Arc<Opened> {
+        &self.opened
+    }
+
+    /// The directory of its copy, for a [`Place`](crate::dircopy::place::Place) to own.
+    #[must_use]
+    pub fn destination_directory(&self) -> &Arc<OwnedFd> {
+        self.opened.destination()
     }
 
     /// Its name there.
@@ -79,7 +98,7 @@ impl Entry {
     #[must_use]
     pub fn source(&self) -> Named<'_> {
         Named {
-            directory: self.directory.source(),
+            directory: self.opened.source(),
             name: &self.name,
         }
     }
@@ -88,7 +107,7 @@ impl Entry {
     #[must_use]
     pub fn destination(&self) -> Named<'_> {
         Named {
-            directory: self.directory.destination().as_fd(),
+            directory: self.opened.destination().as_fd(),
             name: &self.name,
         }
     }
@@ -137,7 +156,7 @@ impl Entry {
             Way::Direct => flags | OFlags::NOFOLLOW,
             Way::Link => flags,
         };
-        let file = rustix::fs::openat(self.directory.source(), &*self.name, flags, Mode::empty())?;
+        let file = rustix::fs::openat(self.opened.source(), &*self.name, flags, Mode::empty())?;
         let stat = rustix::fs::fstat(&file)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(Errno::INVAL.into());
@@ -153,6 +172,93 @@ impl Entry {
     ///
     /// The attribute that the directory could not keep.
     pub fn done(self) -> Result<(), Trouble> {
-        self.directory.release()
+        self.directory.release(&self.opened)
+    }
+
+    /// Sets it aside until its turn comes.
+    pub fn wait(self, while_waiting: WhileWaiting) -> Waiting {
+        let Self {
+            directory,
+            opened,
+            name,
+            stat,
+            way,
+        } = self;
+        let mut opened = Some(opened);
+        if while_waiting == WhileWaiting::Closed {
+            directory.close(&mut opened);
+        }
+        Waiting {
+            directory,
+            opened,
+            name,
+            stat,
+            way,
+        }
+    }
+}
+
+/// What becomes of the descriptors of a directory while its entries wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhileWaiting {
+    /// They stay open.
+    Open,
+    /// They are closed, where descriptors are few.
+    Closed,
+}
+
+/// An entry whose turn comes later.
+#[derive(Debug)]
+#[must_use = "its directory waits until it is done"]
+pub struct Waiting {
+    directory: Arc<Directory>,
+    opened: Option<Arc<Opened>>,
+    name: CString,
+    stat: Stat,
+    way: Way,
+}
+
+impl Waiting {
+    /// Its name in its directory.
+    #[must_use]
+    pub fn name(&self) -> &CStr {
+        &self.name
+    }
+
+    /// Its path from the root.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.directory.path_of(&self.name)
+    }
+
+    /// Whether its directory is open, for whomever.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.opened.is_some() || self.directory.is_open()
+    }
+
+    /// Opens its directory again, if that was closed.
+    ///
+    /// # Errors
+    ///
+    /// The directory, or its copy, is no longer where it was, or cannot be opened. Nothing can be done about the entry.
+    pub fn resume(self) -> Result<Entry, Trouble> {
+        let opened = match self.opened {
+            Some(opened) => opened,
+            None => match self.directory.open(None) {
+                Ok(opened) => opened,
+                Err(cause) => {
+                    self.directory.abandon();
+                    return Err(Trouble::new(self.directory.path_of(&self.name), cause));
+                }
+            },
+        };
+        Ok(Entry {
+            directory: self.directory,
+            opened,
+            name: self.name,
+            stat: self.stat,
+            way: self.way,
+        })
     }
 }

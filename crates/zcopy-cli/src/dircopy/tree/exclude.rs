@@ -64,8 +64,9 @@ fn in_quotes(pattern: &OsStr) -> String {
 /// Patterns of names, and of paths.
 #[derive(Clone, Debug, Default)]
 struct Patterns {
-    names: RegexSet,
-    paths: RegexSet,
+    /// `None` if there are none.
+    names: Option<RegexSet>,
+    paths: Option<RegexSet>,
 }
 
 /// How much memory the automaton of all patterns may take, in bytes: 256 MiB, which are thousands of patterns.
@@ -100,11 +101,14 @@ impl Exclude {
             sets[usize::from(is_directory) * 2 + usize::from(is_path)].push(regex);
         }
         let [names, paths, directory_names, directory_paths] = sets.map(|patterns| {
-            RegexSetBuilder::new(patterns)
+            if patterns.is_empty() {
+                return Ok(None);
+            }
+            let set = RegexSetBuilder::new(patterns)
                 .dot_matches_new_line(true)
                 .size_limit(MOST_MEMORY)
-                .build()
-                .map_err(PatternError::TooMany)
+                .build();
+            set.map(Some).map_err(PatternError::TooMany)
         });
         Ok(Self {
             any: Patterns {
@@ -131,11 +135,11 @@ impl Exclude {
 
 impl Patterns {
     fn matches<P: AsRef<Path>>(&self, name: &OsStr, path: impl Fn() -> P) -> bool {
-        let matches = |set: &RegexSet, text: &OsStr| {
-            !set.is_empty() && set.is_match(&glob::text(text.as_bytes()))
-        };
-        matches(&self.names, name)
-            || !self.paths.is_empty() && matches(&self.paths, path().as_ref().as_os_str())
+        let matches = |set: &RegexSet, text: &OsStr| set.is_match(&glob::text(text.as_bytes()));
+        let names = self.names.as_ref();
+        let paths = self.paths.as_ref();
+        names.is_some_and(|set| matches(set, name))
+            || paths.is_some_and(|set| matches(set, path().as_ref().as_os_str()))
     }
 }
 

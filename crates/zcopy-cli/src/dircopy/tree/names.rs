@@ -44,7 +44,7 @@ impl Names {
         self.arena.capacity() + self.order.capacity() * size_of::<u32>()
     }
 
-    fn add(&mut self, name: &CStr, is_directory: bool) -> Result<(), Errno> {
+    pub(super) fn add(&mut self, name: &CStr, is_directory: bool) -> Result<(), Errno> {
         let start = u32::try_from(self.arena.len()).map_err(|_| Errno::OVERFLOW)?;
         self.order.push(start);
         self.arena.extend_from_slice(name.to_bytes());
@@ -55,7 +55,7 @@ impl Names {
         Ok(())
     }
 
-    fn sort(&mut self) {
+    pub(super) fn sort(&mut self) {
         let Self { arena, order, .. } = self;
         let from = |start: u32| &arena[start as usize..];
         // No two names agree beyond the zero byte at their ends, which comes before any other: so the ends need not be found.

@@ -34,8 +34,9 @@ impl Default for DirectoryAttributes {
 }
 
 /// What a [walk](super::Walk) can be told. By default everything is copied as it is.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
+    pub(super) most_open: usize,
     pub(super) follows_symlinks: bool,
     pub(super) one_file_system: bool,
     pub(super) exclude: Exclude,
@@ -47,6 +48,14 @@ impl Options {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// How many levels of the tree stay open, each with two descriptors; one at least. Those above are closed, and opened again when
+    /// the walk comes back. By default all stay open.
+    #[must_use]
+    pub fn most_open(mut self, n_levels: usize) -> Self {
+        self.most_open = n_levels.max(1);
+        self
     }
 
     /// Whether what symbolic links lead to is copied in their place.
@@ -81,5 +90,17 @@ impl Options {
     /// Whether the walk is to end.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            most_open: usize::MAX,
+            follows_symlinks: false,
+            one_file_system: false,
+            exclude: Exclude::default(),
+            stop: Arc::default(),
+        }
     }
 }

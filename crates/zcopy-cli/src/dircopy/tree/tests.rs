@@ -123,7 +123,7 @@ fn copy_entry(entry: &Entry) -> io::Result<()> {
     let (from, to) = (entry.source(), entry.destination());
     if entry.kind() == FileType::RegularFile {
         let (mut file, stat) = entry.open()?;
-        let place = Place::new(entry.directory().destination().clone())?;
+        let place = Place::new(entry.destination_directory().clone())?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         place.file().write_all(&bytes)?;
@@ -180,6 +180,7 @@ fn paths<const N: usize>(paths: [&str; N]) -> Vec<PathBuf> {
     paths.map(PathBuf::from).to_vec()
 }
 
+mod closed;
 mod hostile;
 
 #[test]

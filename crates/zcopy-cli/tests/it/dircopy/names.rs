@@ -210,6 +210,45 @@ impl Sums {
 }
 
 #[test]
+fn what_is_excluded_may_have_any_name() {
+    let trees = Trees::new();
+    let name = OsStr::from_bytes;
+    for bytes in [
+        &b"caf\xe9.mov"[..],
+        "café.mov".as_bytes(),
+        b"d/\xff\n\\",
+        b"d/new\nline",
+        b"d/\xfe/below",
+        b"kept",
+    ] {
+        trees.put(name(bytes), "x");
+    }
+    let copied = |globs: &[&[u8]]| {
+        let copy = trees.path().join("other");
+        let mut command = zc_dircopy();
+        command.arg("-q");
+        for glob in globs {
+            command.arg("--exclude").arg(name(glob));
+        }
+        // The locale makes no difference.
+        command.env("LC_ALL", "C");
+        run(command.arg(trees.source()).arg(&copy)).is_quiet();
+        let mut paths = facts::files_of(&copy);
+        paths.retain(|path| !path.to_string_lossy().starts_with("shasum."));
+        fs::remove_dir_all(copy).unwrap();
+        paths
+    };
+    let paths = |names: &[&[u8]]| -> Vec<PathBuf> {
+        names.iter().map(|bytes| name(bytes).into()).collect()
+    };
+    let kept = copied(&[b"caf\xe9.mov", b"new\nline", b"\xfe/"]);
+    let expected = paths(&["café.mov".as_bytes(), b"d/\xff\n\\", b"kept"]);
+    assert_eq!(kept, expected);
+    let kept = copied(&[b"caf?.mov", b"/d/\xff?\\\\", b"d/[\xf0-\xfe]", b"*\n*"]);
+    assert_eq!(kept, paths(&[b"kept"]));
+}
+
+#[test]
 fn an_excluded_name_in_the_destination_is_left_alone() {
     let trees = Trees::new();
     trees

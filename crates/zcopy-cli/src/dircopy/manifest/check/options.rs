@@ -26,6 +26,8 @@ pub struct Options {
     pub(super) has_summary: bool,
     pub(super) has_total: bool,
     pub(super) n_threads: usize,
+    /// How many levels of a tree are open at once that is searched for files that are not listed.
+    pub(super) most_open: usize,
     pub(super) block_size: Option<NonZeroUsize>,
     pub(super) queue_size: Option<NonZeroUsize>,
 }
@@ -48,6 +50,7 @@ impl Options {
             has_summary: true,
             has_total: false,
             n_threads: thread::available_parallelism().map_or(1, NonZeroUsize::get),
+            most_open: 64,
             block_size: None,
             queue_size: None,
         }
@@ -294,6 +297,12 @@ impl Options {
     /// See [`check_into`](super::check_into).
     pub fn threads(mut self, n_threads: NonZeroUsize) -> Self {
         self.n_threads = n_threads.get();
+        self
+    }
+
+    /// How many levels of a tree are open at once while it is searched for files that are not listed. Default: 64.
+    pub(in crate::dircopy) fn most_open(mut self, n_levels: usize) -> Self {
+        self.most_open = n_levels;
         self
     }
 }

@@ -61,7 +61,7 @@ fn a_link_that_is_swapped_in_during_the_run_leads_nowhere() {
     // A destination directory that is one by the time its file comes.
     fs::rename(pair.destination("c"), pair.scratch.path().join("moved")).unwrap();
     symlink(&elsewhere, pair.destination("c")).unwrap();
-    let place = Place::new(c.directory().destination().clone()).unwrap();
+    let place = Place::new(c.destination_directory().clone()).unwrap();
     place
         .commit(c"new", Replace::Yes, Durability::Cached)
         .unwrap();
@@ -81,11 +81,11 @@ fn between_the_look_and_the_opening_there_is_no_way_in_either() {
     symlink("real", pair.source("link")).unwrap();
     let root = pair.root();
     // Had it been a directory when it was looked at, this would be the next call.
-    let opened = walk::open(root.directory(), c"link", entry::Way::Direct);
+    let opened = walk::open(root.source(), c"link", entry::Way::Direct);
     assert_eq!(opened.unwrap_err(), Errno::NOTDIR);
-    assert!(walk::open(root.directory(), c"link", entry::Way::Link).is_ok());
+    assert!(walk::open(root.source(), c"link", entry::Way::Link).is_ok());
     symlink("/", pair.destination("link")).unwrap();
-    let parent = root.directory().destination().as_fd();
+    let parent = root.destination().as_fd();
     let is_new = destination::create(parent, c"link").unwrap();
     let made = destination::open(parent, c"link", is_new);
     assert_eq!(made.unwrap_err(), Errno::NOTDIR);
