@@ -36,7 +36,8 @@ use crate::number::parse_size;
                   always   replace them\n  \
                   update   as default, and compare the contents of those that seem to be the same\n\
                   A GLOB without / leaves out what bears such a name, one with / what has such a path from SRC; \
-                  one that ends in /\nmeans directories alone.\n\n\
+                  one that ends in /\nmeans directories alone. \
+                  ? and […] match a character of UTF-8, or a byte that belongs to none.\n\n\
                   The digests stand in DST/shasum.YYYY-MM-DD.HH.MM.SS.txt, or b3sum.… for BLAKE3, as sha256sum and b3sum write them.\n\
                   The status is 0, 1 if anything failed, and 2 for bad usage."
 )]
