@@ -19,7 +19,8 @@ struct Rounding {
     root: Root,
 }
 
-/// File systems of every granularity for which this machine has a driver.
+/// File systems of every granularity for which this machine has a driver. Only some kernels have
+/// one for FAT.
 fn file_systems() -> Vec<Rounding> {
     if !is_root() {
         return Vec::new();
@@ -31,6 +32,7 @@ fn file_systems() -> Vec<Rounding> {
     let exfat = "mkfs.exfat \"$1\" >/dev/null; L=$(losetup -f --show \"$1\"); \
                  mount.exfat-fuse $L \"$2\"; losetup -d $L";
     let ntfs = "mkfs.ntfs -QFq \"$1\"; lowntfs-3g \"$1\" \"$2\"";
+    let file_systems = fs::read_to_string("/proc/filesystems").unwrap();
     let vfat = "mkfs.vfat \"$1\" >/dev/null; mount -t vfat -o loop \"$1\" \"$2\"";
     let roots = [
         ("tmpfs", 1, mount_tmpfs(16)),
@@ -42,8 +44,11 @@ fn file_systems() -> Vec<Rounding> {
         ),
         ("exfat-fuse", SECOND, with("mount.exfat-fuse", exfat)),
         ("lowntfs-3g", 100, with("lowntfs-3g", ntfs)),
-        ("vfat", 2 * SECOND, with("mkfs.vfat", vfat)),
     ];
+    let mut roots = Vec::from(roots);
+    if file_systems.contains("vfat") {
+        roots.push(("vfat", 2 * SECOND, with("mkfs.vfat", vfat)));
+    }
     let mounted = roots.into_iter().filter_map(|(name, granularity, root)| {
         if root.is_none() {
             skip(&format!("{name} cannot be mounted here"));
