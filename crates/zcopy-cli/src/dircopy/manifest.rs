@@ -5,7 +5,7 @@
 //! - [`checksum`]: computes and compares checksums of every kind that can be verified.
 //! - [`check`]: verifies trees against their manifests.
 //! - `metadata`: what a manifest says about itself, in comments.
-//! - `archive`: finds the manifests of a tree; `merge`: merges their records.
+//! - `archive`: finds the manifests of a tree; `candidate`: reads and verifies one; `merge`: merges their records.
 //! - `journal`: what a run has done so far.
 //! - `update`: carries records into a new manifest; `write`: writes one.
 
@@ -15,6 +15,7 @@ pub mod line;
 pub mod name;
 
 pub(crate) mod archive;
+pub(crate) mod copied;
 pub(crate) mod journal;
 pub(crate) mod journal_entry;
 pub(crate) mod merge;
@@ -25,11 +26,14 @@ pub(crate) mod update;
 pub(in crate::dircopy) mod event;
 pub(in crate::dircopy) mod total;
 
+mod candidate;
 mod contents;
+mod damage;
 mod hash_file;
 mod lines;
 mod report;
 mod resolve;
+mod root_names;
 mod spool;
 mod unlisted;
 mod write;

@@ -25,8 +25,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{Mode, OFlags};
 
-use super::archive::Damage;
 use super::contents::{Contents, FileRange, open_regular, peek};
+use super::damage::Damage;
 use super::journal_entry::JournalEntry;
 use super::line;
 use super::lines::LONGEST;

@@ -6,8 +6,9 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
-use crate::digest::digests;
+use crate::digest::{Digest, digests};
 use crate::dircopy::manifest::line;
+use crate::dircopy::manifest::metadata::End;
 
 /// A directory with manifests.
 struct Tree(TempDir);

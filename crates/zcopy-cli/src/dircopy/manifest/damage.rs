@@ -1,0 +1,37 @@
+//! Why a manifest cannot be believed.
+
+use std::io;
+
+use super::contents::NotRegular;
+use super::line::ParseLineError;
+use super::metadata::ParseHeaderError;
+use crate::exit;
+
+/// Why a manifest cannot be believed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Damage {
+    #[error("{}", exit::worded(.0))]
+    Unreadable(io::Error),
+    #[error("{0}")]
+    NotRegular(NotRegular),
+    #[error(transparent)]
+    Header(#[from] ParseHeaderError),
+    #[error("it is empty")]
+    Empty,
+    #[error("its end is missing")]
+    Cut,
+    #[error("its lines do not have the digest that its end tells")]
+    Altered,
+    #[error("line {0}: {1}")]
+    Malformed(u64, ParseLineError),
+}
+
+impl Damage {
+    pub(super) fn from_error(error: io::Error) -> Self {
+        let what = error.get_ref().and_then(|inner| inner.downcast_ref());
+        match what {
+            Some(what) => Self::NotRegular(*what),
+            None => Self::Unreadable(error),
+        }
+    }
+}
