@@ -280,7 +280,14 @@ fn copy_tree(
     let is_durable = settings.durability == Durability::Synced;
     if is_durable || !interrupt.is_requested() {
         let durability = settings.durability;
-        write_back(face, counts, &destination, &journaling, durability);
+        write_back(
+            face,
+            counts,
+            &destination,
+            &journaling,
+            &unwritten,
+            durability,
+        );
     }
     let manifest = ledger.into_manifest().and_then(|manifest| {
         finish_manifest(settings, face, archive, manifest, &journaling, interrupt)
@@ -290,7 +297,14 @@ fn copy_tree(
     }
     if is_durable {
         // Directories have their attributes now.
-        write_back(face, counts, &destination, &journaling, settings.durability);
+        write_back(
+            face,
+            counts,
+            &destination,
+            &journaling,
+            &unwritten,
+            settings.durability,
+        );
     }
     let names = manifest.unwrap_or_default().into_iter();
     Ok(names

@@ -84,7 +84,7 @@ pub struct Args {
     #[arg(long)]
     pub(super) no_hash_skipped: bool,
 
-    /// Record the file PATH in DST as it is now, whatever was recorded before; may be repeated; with
+    /// Record the file PATH (relative to DST) as it is now, whatever was recorded before; may be repeated; with
     /// --check before DIR is verified
     #[arg(long, value_name = "PATH", value_parser = path(), action = ArgAction::Append, allow_hyphen_values = true)]
     pub(super) accept: Vec<PathBuf>,
@@ -132,7 +132,7 @@ pub struct Args {
     #[arg(short = 'L', long)]
     pub(super) dereference: bool,
 
-    /// Leave out what is mounted below SRC
+    /// Leave out directories of other file systems below SRC
     #[arg(short = 'x', long)]
     pub(super) one_file_system: bool,
 
@@ -140,7 +140,7 @@ pub struct Args {
     #[arg(long, value_name = "GLOB", action = ArgAction::Append, allow_hyphen_values = true)]
     pub(super) exclude: Vec<OsString>,
 
-    /// How many files are copied, or verified, at once, where there are descriptors for so many; 1 suits disks that spin
+    /// Copy or verify N files in parallel, as far as there are descriptors (use 1 for hard disks)
     #[arg(short, long, value_name = "N", value_parser = number)]
     pub(super) jobs: Option<NonZeroUsize>,
 
@@ -193,7 +193,7 @@ pub struct Args {
     #[arg(long)]
     pub(super) strict: bool,
 
-    /// With --check, list only the files that failed
+    /// With --check, list only the files that failed; the warnings and the total still follow
     #[arg(long)]
     pub(super) silent: bool,
 

@@ -78,7 +78,7 @@ impl<'a> Journaling<'a> {
     }
 
     /// Opens each file that an entry says was written, except for files that are gone.
-    pub(super) fn for_each_written(&self, visit: impl FnMut(&[u8], File)) {
+    pub(super) fn for_each_written(&self, visit: impl FnMut(&[u8], io::Result<File>)) {
         if let Some(journal) = &self.journal
             && let Err(error) = journal.for_each_written(visit)
         {

@@ -9,7 +9,19 @@ use super::manifest::archive::Archive;
 use super::manifest::journal::is_journal;
 use super::manifest::merge::Records;
 use super::manifest::record::{Announced, FileDigest};
+use super::time::Time;
 use super::tree::{Directory, Entry};
+
+/// When an original was modified.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Modified {
+    /// It is a newer version than any that is recorded.
+    #[default]
+    AfterRecords,
+    /// It was modified before the newest manifest was begun, so that its record may be of this
+    /// version.
+    BeforeRecords,
+}
 
 /// What is known of an entry before it is copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,6 +30,7 @@ pub(super) struct Known {
     pub(super) recorded: Option<FileDigest>,
     /// What a run that was killed may have done to the copy.
     pub(super) announced: Option<Announced>,
+    pub(super) modified: Modified,
     /// Whether its copy is recorded as it is, whatever was recorded before.
     pub(super) is_accepted: bool,
     /// Whether the destination has a manifest of its own by this name.
@@ -99,10 +112,16 @@ impl<'a> Lookup<'a> {
         self.last.clear();
         self.last.extend_from_slice(path);
         let record = self.records.find(path)?;
+        let modified = Time::modified(entry.stat());
         Ok(Known {
             recorded: record.as_ref().and_then(|record| record.file),
             announced: record.and_then(|record| record.announced),
             is_journal,
+            modified: if self.archive.is_newer_than(modified) {
+                Modified::BeforeRecords
+            } else {
+                Modified::AfterRecords
+            },
             is_accepted: self.accepted.contains(path),
             is_manifest: is_in_root && self.archive.owns(path),
         })

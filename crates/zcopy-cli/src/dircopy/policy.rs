@@ -113,6 +113,7 @@ fn age(source: Time, existing: Time, kept: impl FnOnce(Time) -> Kept) -> Age {
         return Age::Older;
     }
     match kept(source) {
+        Kept::As(kept) if existing == kept && kept.is_end_for(source) => Age::Unknown,
         Kept::As(kept) => compare(kept),
         Kept::Unknown if existing < rounded && existing.seconds != LAST_OF_32_BITS => Age::Older,
         Kept::Unknown => Age::Unknown,

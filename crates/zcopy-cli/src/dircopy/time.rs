@@ -53,6 +53,13 @@ impl Time {
         self.seconds > LAST_OF_32_BITS
     }
 
+    /// Whether it is the last time that a file system can tell, which stands for this later one.
+    /// Where seconds have 32 bits and begin anew, each second stays another one.
+    pub(super) fn is_end_for(self, later: Self) -> bool {
+        let difference = later.seconds - self.seconds;
+        difference > 2 && difference % (1 << 32) != 0
+    }
+
     /// When a file was modified.
     #[allow(clippy::unnecessary_cast, reason = "not on every processor")]
     pub(super) fn modified(stat: &Stat) -> Self {

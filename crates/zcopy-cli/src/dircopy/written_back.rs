@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::anyhow;
@@ -27,6 +28,7 @@ pub(super) const MAX_KEPT: usize = 8;
 pub(super) struct UnwrittenFiles {
     files: Mutex<Vec<Place<Arc<OwnedFd>>>>,
     most: usize,
+    has_failed: AtomicBool,
 }
 
 impl UnwrittenFiles {
@@ -35,6 +37,7 @@ impl UnwrittenFiles {
         Self {
             files: Mutex::default(),
             most,
+            has_failed: AtomicBool::new(false),
         }
     }
 
@@ -43,6 +46,7 @@ impl UnwrittenFiles {
         if error.raw_os_error() != Some(Errno::IO.raw_os_error()) {
             return;
         }
+        self.has_failed.store(true, Ordering::Relaxed);
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         if files.len() < self.most {
             files.push(file);
@@ -65,6 +69,7 @@ pub(super) fn write_back(
     counts: &Counts,
     destination: &OwnedFd,
     journaling: &Journaling<'_>,
+    unwritten: &UnwrittenFiles,
     durability: Durability,
 ) {
     let error = match (rustix::fs::syncfs(destination), durability) {
@@ -74,11 +79,9 @@ pub(super) fn write_back(
     };
     let n_failed = counts.failed.get();
     report_failed_files(face, journaling);
-    let has_culprit = match durability {
-        Durability::Cached => counts.failed.get() > n_failed,
-        // Each file was synced by itself, and reported if that failed.
-        Durability::Synced => counts.failed.get() > 0,
-    };
+    // A file that was synced by itself was reported if that failed.
+    let was_reported = unwritten.has_failed.load(Ordering::Relaxed);
+    let has_culprit = was_reported || counts.failed.get() > n_failed;
     if !has_culprit || rustix::fs::syncfs(destination).is_err() {
         let error = anyhow!(io::Error::from(error)).context("cannot bring the copy to the disk");
         face.complain("".as_ref(), &error);
@@ -88,8 +91,9 @@ pub(super) fn write_back(
 /// Reports each file of this run that the kernel could not write.
 fn report_failed_files(face: &Face<'_>, journaling: &Journaling<'_>) {
     journaling.for_each_written(|path, file| {
-        if let Err(errno) = rustix::fs::fsync(&file) {
-            let error = anyhow!(io::Error::from(errno)).context(NOT_ON_DISK);
+        let synced = file.and_then(|file| Ok(rustix::fs::fsync(&file)?));
+        if let Err(error) = synced {
+            let error = anyhow!(error).context(NOT_ON_DISK);
             face.complain(Path::new(OsStr::from_bytes(path)), &error);
         }
     });

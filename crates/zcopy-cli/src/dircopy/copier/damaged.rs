@@ -106,6 +106,7 @@ impl<'a> Copier<'a> {
             replace: Replace::No,
             known,
             map: Some(map),
+            is_same_version: false,
         };
         let Some(existing) = existing else {
             return self.copy(entry, target, bytes);
@@ -177,6 +178,7 @@ impl<'a> Copier<'a> {
             replace,
             known,
             map: old,
+            is_same_version: _,
         } = draft.target.clone();
         if damage.lost_bytes() >= size(&draft.stat) {
             // The disk may be gone, and a file of zeros helps nobody.

@@ -4,7 +4,7 @@ use super::file::Target;
 use super::{Copied, Copier, MANIFEST_IN_THE_WAY, Proof, Settled};
 use crate::digest::Digest;
 use crate::dircopy::containment::identity;
-use crate::dircopy::lookup::Known;
+use crate::dircopy::lookup::{Known, Modified};
 use crate::dircopy::manifest::record::FileDigest;
 use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::Replace;
@@ -14,6 +14,15 @@ use crate::dircopy::settings::Settings;
 use crate::dircopy::tree::Entry;
 use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{FileType, Stat};
+
+/// The error of a copy that is not what was recorded.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("its copy differs from the digest that it was recorded with")]
+struct DiffersFromRecord;
+
+/// The error of an original that is not what was recorded.
+const CANNOT_REPAIR: &str =
+    "it differs from the digest that its copy was recorded with, so that it cannot repair the copy";
 
 impl<'a> Copier<'a> {
     /// Leaves a manifest of the destination, which no file of the source replaces.
@@ -102,8 +111,13 @@ impl<'a> Copier<'a> {
             return self.complete(entry, existing, known, map);
         }
         let target = |replace| Target::new(replace, known);
+        let is_forced = self.settings.policy == Policy::Always || known.is_accepted;
         let Some(existing) = existing else {
-            return self.copy(entry, target(Replace::No), bytes);
+            let target = Target {
+                is_same_version: !is_forced && known.modified == Modified::BeforeRecords,
+                ..target(Replace::No)
+            };
+            return self.copy(entry, target, bytes);
         };
         let is_file = is_regular(&existing);
         if known.is_accepted && is_file {
@@ -112,8 +126,28 @@ impl<'a> Copier<'a> {
         let decision = self.decide(self.settings.policy, entry, &existing);
         let is_in_doubt = decision == Decision::CompareInDoubt;
         match decision {
-            Decision::Copy => self.copy(entry, target(Replace::Yes), bytes),
-            Decision::Skip => self.leave(entry, &existing, known).map(Copied::over),
+            Decision::Copy => {
+                let target = Target {
+                    is_same_version: !is_forced && self.has_same_time(entry, &existing),
+                    ..target(Replace::Yes)
+                };
+                self.copy(entry, target, bytes)
+            }
+            Decision::Skip => match self.leave(entry, &existing, known) {
+                // The copy is newer, since something has changed it.
+                Err(error)
+                    if self.settings.policy == Policy::Update
+                        && error.is::<DiffersFromRecord>() =>
+                {
+                    let expected = known.expected();
+                    let (_, is_as_recorded) = self.reader.digest_of_original(entry, &expected)?;
+                    if !is_as_recorded {
+                        return Err(error);
+                    }
+                    self.copy(entry, target(Replace::Yes), None)
+                }
+                settled => settled.map(Copied::over),
+            },
             Decision::Compare | Decision::CompareInDoubt => {
                 let found = self
                     .reader
@@ -125,9 +159,7 @@ impl<'a> Copier<'a> {
                     let line = self.compare_with_record(found, known)?;
                     Ok(Copied::over(self.left(line, &existing, known, true)))
                 } else if !(is_as_recorded || is_in_doubt && found.is_as_recorded) {
-                    bail!(
-                        "it differs from the digest that its copy was recorded with, so that it cannot repair the copy"
-                    );
+                    bail!(CANNOT_REPAIR);
                 } else {
                     // What it holds has been counted.
                     self.copy(entry, target(Replace::Yes), None)
@@ -141,6 +173,45 @@ impl<'a> Copier<'a> {
         decide(policy, entry.stat(), existing, |time| {
             self.granularities.kept(entry, time)
         })
+    }
+
+    /// Whether a copy was modified when its original was, as far as the destination keeps times.
+    fn has_same_time(&self, entry: &Entry, existing: &Stat) -> bool {
+        let mut same_size = *existing;
+        same_size.st_size = entry.stat().st_size;
+        self.decide(Policy::Update, entry, &same_size) == Decision::Compare
+    }
+
+    /// Refuses an original that is no newer than its copy and has another digest than was recorded.
+    ///
+    /// # Errors
+    ///
+    /// It is such an original.
+    pub(super) fn compare_original_with_record(
+        &self,
+        target: &Target,
+        digest: Digest,
+    ) -> anyhow::Result<()> {
+        let Known {
+            recorded: Some(recorded),
+            announced: None,
+            ..
+        } = target.known
+        else {
+            return Ok(());
+        };
+        if !target.is_same_version
+            || recorded.algorithm != self.settings.algorithm
+            || recorded.digest == digest
+        {
+            return Ok(());
+        }
+        match target.replace {
+            Replace::No => bail!(
+                "it differs from the digest of its copy, which is gone; --overwrite-policy=always copies it"
+            ),
+            Replace::Yes => bail!(CANNOT_REPAIR),
+        }
     }
 
     /// Leaves what bears the name in the destination, read or not.
@@ -208,7 +279,7 @@ impl<'a> Copier<'a> {
         known: Known,
     ) -> anyhow::Result<Line> {
         if !found.is_as_recorded && !known.is_accepted {
-            bail!("its copy differs from the digest that it was recorded with");
+            bail!(DiffersFromRecord);
         }
         Ok(self.listed(found.digest))
     }

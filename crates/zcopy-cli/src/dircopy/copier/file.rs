@@ -40,6 +40,9 @@ pub(super) struct Target {
     pub(super) known: Known,
     /// The map beside a damaged copy.
     pub(super) map: Option<DamageMap>,
+    /// Whether the copy has to have the recorded digest, because nothing tells that the original is
+    /// a newer version.
+    pub(super) is_same_version: bool,
 }
 
 impl Target {
@@ -48,6 +51,7 @@ impl Target {
             replace,
             known,
             map: None,
+            is_same_version: false,
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::{Replace, SpecialFile, place_other};
 use crate::dircopy::policy::Policy;
 use crate::dircopy::symlinks::Changes;
+use crate::dircopy::time::Time;
 use crate::dircopy::tree::Entry;
 
 impl Copier<'_> {
@@ -45,6 +46,17 @@ impl Copier<'_> {
         let is_file =
             |existing: &Stat| FileType::from_raw_mode(existing.st_mode) == FileType::RegularFile;
         let stays_file = is_left && existing.as_ref().is_some_and(is_file);
+        if let Some(existing) = &existing
+            && !is_left
+            && is_file(existing)
+            && known.recorded.is_some()
+            && self.settings.policy != Policy::Always
+            && Time::modified(entry.stat()) <= Time::modified(existing)
+        {
+            bail!(
+                "it is not newer than the recorded file that it would replace; --overwrite-policy=always replaces it"
+            );
+        }
         if !is_left {
             if known.recorded.is_some() || known.announced.is_some() {
                 let cleared = JournalEntry::Announced(Announced::Clears);

@@ -27,6 +27,9 @@ impl Copier<'_> {
         draft: Draft<'_>,
         (way, digest): (Way, Option<Digest>),
     ) -> anyhow::Result<Settled> {
+        if let Some(digest) = digest {
+            self.compare_original_with_record(&draft.target, digest)?;
+        }
         self.prepare_copy(entry, &draft, way, digest)?;
         let Draft {
             stat,

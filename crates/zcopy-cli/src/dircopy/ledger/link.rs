@@ -132,7 +132,10 @@ impl Ledger<'_> {
             if let Line::Set(found) = line {
                 copier.compare_link_with_record(entry, found, known)?;
             }
-            if has_map && proof != Proof::None {
+            if has_map && proof == Proof::Read {
+                bail!("it is damaged, as its map tells, but its first name has no map");
+            }
+            if has_map && proof == Proof::Written {
                 copier.remove_map(entry);
             }
             self.count(entry, &self.counts.skipped);

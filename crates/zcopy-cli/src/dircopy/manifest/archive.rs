@@ -27,6 +27,7 @@ use super::record::{self, Announced, FileDigest, LineReader, Listed, Origin};
 use super::root_names::{journals_in, names_in};
 use super::spool::{Piece, PieceReader, Spool};
 use crate::digest::Algorithm;
+use crate::dircopy::time::Time;
 
 /// The manifests of a tree.
 #[derive(Debug)]
@@ -337,6 +338,12 @@ impl Archive {
     /// Whether a manifest tells that this file came from a source.
     pub(crate) fn knows_copied(&self, copied: &Copied) -> bool {
         self.copied.contains(copied)
+    }
+
+    /// Whether the newest manifest was begun after this time.
+    pub(crate) fn is_newer_than(&self, time: Time) -> bool {
+        self.newest
+            .is_some_and(|newest| newest.as_second() > time.seconds)
     }
 
     /// The algorithm of the newest manifest.

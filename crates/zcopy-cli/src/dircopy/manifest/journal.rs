@@ -172,17 +172,30 @@ impl Journal {
     /// # Errors
     ///
     /// The journal cannot be read.
-    pub(crate) fn for_each_written(&self, mut visit: impl FnMut(&[u8], File)) -> io::Result<()> {
+    pub(crate) fn for_each_written(
+        &self,
+        mut visit: impl FnMut(&[u8], io::Result<File>),
+    ) -> io::Result<()> {
         let root = self.directory.as_fd();
-        let entries = Left::new(self.name.clone()).entries(root);
-        let Some((_, mut entries)) = entries.map_err(io::Error::other)? else {
-            return Ok(());
+        let (_, mut entries) = match Left::new(self.name.clone()).entries(root) {
+            Ok(Some(entries)) => entries,
+            Ok(None) => return Ok(()),
+            // The manifest has its entries.
+            Err(Damage::Unreadable(error)) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(());
+            }
+            Err(damage) => return Err(io::Error::other(damage)),
         };
         while let Some((path, entry)) = entries.next()? {
-            if let JournalEntry::Announced(Announced::Adds(_) | Announced::Replaces(_)) = entry
-                && let Ok(file) = open_beneath::open(root, &path)
-            {
-                visit(&path, file);
+            if !matches!(
+                entry,
+                JournalEntry::Announced(Announced::Adds(_) | Announced::Replaces(_))
+            ) {
+                continue;
+            }
+            match open_beneath::open(root, &path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                opened => visit(&path, opened),
             }
         }
         Ok(())

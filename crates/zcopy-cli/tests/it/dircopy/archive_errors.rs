@@ -151,3 +151,120 @@ fn a_manifest_that_is_listed_and_not_found_costs_no_record() {
     }
     assert!(n_refused > 1, "no manifest was missed");
 }
+
+/// A file whose copy was recorded, and an original with the same size and time and other contents.
+fn rotten_original() -> Trees {
+    let trees = Trees::new();
+    trees.put("file", "good");
+    dated(&trees.original("file"), 100);
+    trees.succeeds(&[]);
+    trees.put("file", "rot!");
+    dated(&trees.original("file"), 100);
+    trees
+}
+
+#[test]
+fn a_rotten_original_does_not_take_the_place_of_a_copy_that_is_gone() {
+    for options in [&[][..], &["--overwrite-policy=update"], &["--durable"]] {
+        let trees = rotten_original();
+        fs::remove_file(trees.copied("file")).unwrap();
+        let run = trees.run(options);
+        run.failed_naming(&[&["file", "--overwrite-policy=always copies it"]]);
+        assert!(!trees.copied("file").exists());
+        let check = run_check(&trees);
+        assert_eq!(
+            (check.status, &*check.stdout),
+            (1, "file: FAILED open or read\n")
+        );
+
+        trees.succeeds(&["--overwrite-policy=always"]);
+        trees.holds("file", "rot!");
+        assert_eq!(run_check(&trees).status, 0);
+    }
+}
+
+#[test]
+fn a_rotten_original_does_not_repair_a_copy_that_was_cut() {
+    for options in [&[][..], &["--overwrite-policy=update"]] {
+        let trees = rotten_original();
+        fs::write(trees.copied("file"), "go").unwrap();
+        dated(&trees.copied("file"), 100);
+        let run = trees.run(options);
+        run.failed_naming(&[&["file", "it cannot repair the copy"]]);
+        trees.holds("file", "go");
+        assert_eq!(run_check(&trees).stdout, "file: FAILED\n");
+    }
+}
+
+#[test]
+fn a_link_or_a_fifo_replaces_a_recorded_file_only_if_it_is_newer() {
+    for kind in ["link", "fifo"] {
+        let trees = Trees::new();
+        trees.put("file", "good");
+        dated(&trees.original("file"), 100);
+        trees.succeeds(&[]);
+        fs::remove_file(trees.original("file")).unwrap();
+        let path = trees.original("file");
+        if kind == "link" {
+            std::os::unix::fs::symlink("nowhere", &path).unwrap();
+        } else {
+            let (fifo, mode) = (rustix::fs::FileType::Fifo, 0o600.into());
+            rustix::fs::mknodat(rustix::fs::CWD, &path, fifo, mode, 0).unwrap();
+        }
+        let old = Command::new("touch")
+            .args(["-h", "-d", "1990-01-01"])
+            .arg(&path)
+            .status();
+        assert!(old.unwrap().success());
+        for options in [&[][..], &["--overwrite-policy=update"]] {
+            let run = trees.run(options);
+            run.failed_naming(&[&["file", "not newer than the recorded file"]]);
+            trees.holds("file", "good");
+            assert_eq!(run_check(&trees).status, 0);
+        }
+        let new = Command::new("touch").arg("-h").arg(&path).status();
+        assert!(new.unwrap().success());
+        trees.succeeds(&[]);
+        assert!(
+            !fs::symlink_metadata(trees.copied("file"))
+                .unwrap()
+                .is_file()
+        );
+        assert_eq!(run_check(&trees).status, 0, "it has no record any more");
+    }
+}
+
+#[test]
+fn a_newer_version_replaces_the_copy_and_its_record() {
+    for size in ["longer than before", "newv"] {
+        let trees = rotten_original();
+        trees.put("file", size);
+        dated(&trees.original("file"), 99);
+        trees.succeeds(&[]).are_alike();
+    }
+}
+
+#[test]
+fn update_repairs_a_copy_that_was_changed_later() {
+    let trees = Trees::new();
+    trees.put("file", "good");
+    dated(&trees.original("file"), 100);
+    trees.succeeds(&[]);
+    fs::write(trees.copied("file"), "rot!").unwrap();
+    trees
+        .run(&[])
+        .failed_naming(&[&["file", "differs from the digest"]]);
+    trees.succeeds(&["--overwrite-policy=update"]).are_alike();
+
+    // An original that is not what was recorded repairs nothing.
+    fs::write(trees.copied("file"), "rot!").unwrap();
+    trees.put("file", "rot?");
+    dated(&trees.original("file"), 100);
+    let run = trees.run(&["--overwrite-policy=update"]);
+    run.failed_naming(&[&["file", "differs from the digest"]]);
+    trees.holds("file", "rot!");
+}
+
+fn run_check(trees: &Trees) -> Run {
+    run(zc_dircopy().arg("--check").arg(trees.copy()))
+}

@@ -172,6 +172,23 @@ fn an_error_of_nobody_known_is_reported() {
 }
 
 #[test]
+fn another_failure_does_not_hide_the_error() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = tree();
+    let _socket = std::os::unix::net::UnixListener::bind(trees.original("socket")).unwrap();
+    let traced = meddled(
+        &trees.command(&["--durable"]),
+        "syncfs",
+        "syncfs:error=EIO:when=1",
+    );
+    traced.run.ended_with(1);
+    let message = "zc-dircopy: .: cannot bring the copy to the disk: Input/output error\n";
+    assert!(traced.run.stderr.contains(message), "{:?}", traced.run);
+}
+
+#[test]
 fn a_system_without_the_call_is_no_error_unless_it_is_needed() {
     if !has_program("strace") {
         return;
