@@ -66,8 +66,13 @@ pub(super) fn owner(facts: Facts) -> Owner {
         listing,
     } = facts;
     match (listed, recorded) {
-        // The directory may show a file so that was made by the other name.
-        (Listed::AsItIs, Recorded::Other) if listing == Listing::Folds => Owner::Other,
+        // The directory may show a file so that was made by the other name. Somebody may have
+        // renamed it, but if the source has both names, it belongs to the recorded one.
+        (Listed::AsItIs, Recorded::Other)
+            if listing == Listing::Folds || rival == Rival::InSource =>
+        {
+            Owner::Other
+        }
         (Listed::AsItIs, _) => Owner::This,
         (_, Recorded::Other | Recorded::Both) => Owner::Other,
         // Each entry has one turn, so that this one has not made it.
@@ -155,6 +160,15 @@ mod tests {
             ..FACTS
         };
         assert_eq!(owner(made_by_other), Owner::This);
+        let rival = Rival::InSource;
+        assert_eq!(
+            owner(Facts {
+                rival,
+                ..made_by_other
+            }),
+            Owner::Other,
+            "both names would get the file"
+        );
         let listing = Listing::Folds;
         assert_eq!(
             owner(Facts {

@@ -254,6 +254,25 @@ fn a_file_renamed_in_the_source_does_not_replace_what_is_recorded_by_its_old_nam
 }
 
 #[test]
+fn a_file_renamed_in_the_archive_is_not_replaced_while_the_source_has_both_names() {
+    let mut disks = disks();
+    disks.retain(|disk| disk.listing == Listing::Keeps);
+    for disk in disks {
+        let trees = Trees::new();
+        trees.put("B", "first").put("x", "");
+        dated(&trees.original("B"), 100);
+        disk.run(&trees, &[]).is_quiet();
+        fs::rename(disk.copy().join("B"), disk.copy().join("aside")).unwrap();
+        fs::rename(disk.copy().join("aside"), disk.copy().join("b")).unwrap();
+        trees.put("b", "second");
+        let run = disk.run(&trees, &[]);
+        run.failed_naming(&[&["b", "B"]]);
+        disk.holds("b", "first");
+        disk.lists(&["B", "x"]);
+    }
+}
+
+#[test]
 fn a_file_renamed_in_both_trees_is_one_and_its_old_record_can_be_forgotten() {
     // The others list the same name as before.
     let mut disks = disks();
