@@ -112,9 +112,10 @@ impl<'a> Copier<'a> {
         }
         let target = |replace| Target::new(replace, known);
         let is_forced = self.settings.policy == Policy::Always || known.is_accepted;
+        let is_recorded_version = !is_forced && known.modified == Modified::BeforeRecords;
         let Some(existing) = existing else {
             let target = Target {
-                is_same_version: !is_forced && known.modified == Modified::BeforeRecords,
+                is_same_version: is_recorded_version,
                 ..target(Replace::No)
             };
             return self.copy(entry, target, bytes);
@@ -128,7 +129,7 @@ impl<'a> Copier<'a> {
         match decision {
             Decision::Copy => {
                 let target = Target {
-                    is_same_version: !is_forced && self.has_same_time(entry, &existing),
+                    is_same_version: is_recorded_version && self.has_same_time(entry, &existing),
                     ..target(Replace::Yes)
                 };
                 self.copy(entry, target, bytes)
