@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, Timestamps};
 use rustix::io::Errno;
@@ -36,14 +36,22 @@ impl Granularities {
             // Here every file system has an end of its own.
             return probe_file(place, time).map_or(Kept::Unknown, |(kept, _)| Kept::As(kept));
         }
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let granularity = known
-            .entry(entry.directory().destination_device())
-            .or_insert_with(|| probe(place));
+        let device = entry.directory().destination_device();
+        let known = self.lock().get(&device).copied();
+        let granularity = known.unwrap_or_else(|| {
+            // Two threads may both come to probe a device. None waits for a file system of another.
+            let found = probe(place);
+            self.lock().insert(device, found);
+            found
+        });
         match granularity {
-            Some(granularity) => Kept::As(time.floor(*granularity)),
+            Some(granularity) => Kept::As(time.floor(granularity)),
             None => Kept::Unknown,
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Option<Granularity>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
