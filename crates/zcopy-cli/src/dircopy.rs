@@ -111,6 +111,7 @@ mod summary;
 
 mod verify;
 
+mod listed;
 mod listing;
 
 #[cfg(test)]

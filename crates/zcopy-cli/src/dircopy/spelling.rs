@@ -1,9 +1,10 @@
 //! How a directory finds and lists names: as they are, or in other letters too.
 //!
 //! - `key`: which names may be one.
+//! - `paths`: which paths lead to files by another spelling.
 
 use std::ffi::{CStr, CString};
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -13,6 +14,7 @@ use super::listing;
 use super::place::hidden;
 
 pub(super) mod key;
+pub(super) mod paths;
 
 /// The names in a directory that may be the same as one.
 pub(super) struct Spellings {
@@ -34,36 +36,6 @@ impl Spellings {
     fn has(&self, name: &CStr) -> bool {
         self.names.iter().any(|listed| **listed == *name)
     }
-}
-
-/// Whether a path beneath a directory leads to something only because another spelling of a name in
-/// it is taken for the same. False, if that cannot be told.
-pub(super) fn is_spelled_otherwise(root: BorrowedFd<'_>, path: &[u8]) -> bool {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut above: Option<OwnedFd> = None;
-    for name in path.split(|byte| *byte == b'/') {
-        let Ok(name) = CString::new(name) else {
-            return false;
-        };
-        let directory = above.as_ref().map_or(root, OwnedFd::as_fd);
-        if is_name_spelled_otherwise(directory, &name) {
-            return true;
-        }
-        above = rustix::fs::openat(directory, &*name, flags, Mode::empty()).ok();
-        if above.is_none() {
-            // The last name is no directory.
-            return false;
-        }
-    }
-    false
-}
-
-fn is_name_spelled_otherwise(directory: BorrowedFd<'_>, name: &CStr) -> bool {
-    let is_found = |other: &CString| stat(directory, other).is_some();
-    stat(directory, name).is_some()
-        && key::variants(name).iter().any(is_found)
-        && Spellings::list(directory, name).is_ok_and(|listed| !listed.has(name))
-        && keeps_case(directory)
 }
 
 /// Whether a directory of the destination finds a name that exists by another spelling.

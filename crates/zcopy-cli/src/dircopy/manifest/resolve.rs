@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 use super::hash_file::hash_file;
 use super::open_beneath::{self, Found};
 use super::record::{Announced, FileDigest, Record};
-use crate::dircopy::spelling::is_spelled_otherwise;
+use crate::dircopy::spelling::paths::PathSpellings;
 
 impl Record {
     /// The digest that the file has to have. If a killed run was about to change the file, this
@@ -48,14 +48,18 @@ impl Record {
 }
 
 /// Whether there is no regular file with this path. A file that has been renamed by its case alone
-/// is still found by its old name where case is ignored, and is missing all the same.
+/// is still found by its old name where case is ignored, and is missing all the same. Paths ascend.
 ///
 /// # Errors
 ///
 /// It cannot be looked for.
-pub(super) fn is_missing(root: BorrowedFd<'_>, path: &[u8]) -> io::Result<bool> {
+pub(super) fn is_missing(
+    root: BorrowedFd<'_>,
+    spellings: &mut PathSpellings,
+    path: &[u8],
+) -> io::Result<bool> {
     Ok(match open_beneath::find(root, path)? {
         Found::Other | Found::Nothing => true,
-        Found::RegularFile => is_spelled_otherwise(root, path),
+        Found::RegularFile => spellings.is_spelled_otherwise(root, path),
     })
 }

@@ -17,6 +17,7 @@ use super::record::{FileDigest, Record};
 use super::resolve::is_missing;
 use super::write::{Finished, Writer};
 use crate::digest::Algorithm;
+use crate::dircopy::spelling::paths::PathSpellings;
 
 /// What the new manifest says of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +51,7 @@ pub(crate) struct Carrying<'a> {
 pub(crate) struct Update<'a> {
     records: Records,
     carrying: Carrying<'a>,
+    spellings: PathSpellings,
     writers: Writers,
     has_changed: bool,
     /// Files that cannot be accepted, or of which it is not known whether they are missing.
@@ -116,6 +118,7 @@ impl<'a> Update<'a> {
             records: archive.records()?,
             writers: Writers::begin(directory, carrying.algorithm, header, mode)?,
             carrying,
+            spellings: PathSpellings::default(),
             has_changed: false,
             failures: Vec::new(),
         })
@@ -214,7 +217,7 @@ impl<'a> Update<'a> {
         } = self.carrying;
         let mut file = record.resolve(root, null)?;
         if forgets_missing {
-            match is_missing(root, &record.path) {
+            match is_missing(root, &mut self.spellings, &record.path) {
                 Ok(true) => file = None,
                 Ok(false) => {}
                 Err(error) => {

@@ -8,10 +8,10 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::listed::Listed;
 use super::{DIRECTORY, reopen};
 use crate::dircopy::attributes::{Named, hold};
 use crate::dircopy::damage_map::mapped_name;
+use crate::dircopy::listed::Listed;
 use crate::dircopy::place::hidden;
 
 /// Its owner may do everything, and nobody else may do anything, until it has the attributes of its original.

@@ -13,13 +13,14 @@ use rustix::io::Errno;
 
 use super::destination::{self, Made};
 use super::entry::Way;
-use super::listed::{Listed, RivalName, Rivals};
 use super::options::{DirectoryAttributes, GivenTo};
 use super::reopening::{self, Birth, DirectoryId, Tree};
+use super::rivals::{RivalName, Rivals};
 use super::trail::Trail;
 use super::trouble::{Cause, Trouble};
 use crate::dircopy::attributes::{self, Replaces};
 use crate::dircopy::containment::{Identity, identity};
+use crate::dircopy::listed::Listed;
 
 /// The descriptors of a directory of the source and of its copy. They are closed when nobody needs them.
 #[derive(Debug)]

@@ -310,6 +310,45 @@ fn only_what_is_gone_is_forgotten_where_names_are_listed_in_other_letters() {
     }
 }
 
+/// The calls of this name that a traced command made.
+fn n_calls(command: &Command, call: &str) -> usize {
+    let traced = traced(command, &["-e".to_owned(), format!("trace={call}")]);
+    traced.run.is_quiet();
+    traced.log.lines().count()
+}
+
+#[test]
+fn each_directory_is_listed_a_few_times_to_forget_what_is_missing() {
+    if !has_program("strace") {
+        return;
+    }
+    for disk in disks() {
+        let (trees, later) = (Trees::new(), Trees::new());
+        for n in 0..100 {
+            for directory in ["", "Dir/", "Dir/Sub/"] {
+                trees.put(format!("{directory}File{n}"), "it");
+            }
+        }
+        disk.run(&trees, &[]).is_quiet();
+        fs::remove_file(disk.copy().join("Dir/File7")).unwrap();
+        let mut check = zc_dircopy();
+        check.args(["--check", "--forget-missing", "-q"]);
+        let traced = traced(
+            check.arg(disk.copy()),
+            &["-e".to_owned(), "trace=getdents64".to_owned()],
+        );
+        // The file that is missing has failed, for the last time.
+        assert!(traced.log.lines().count() < 40, "{}", traced.log);
+        assert_eq!(Sums::newest_in(&disk.copy()).lines.len(), 299);
+        later.put("x", "");
+        let mut copy = zc_dircopy();
+        copy.args(["-q", "--forget-missing"]);
+        let n = n_calls(copy.arg(later.source()).arg(disk.copy()), "getdents64");
+        assert!(n < 40, "{n}");
+        assert_eq!(Sums::newest_in(&disk.copy()).lines.len(), 300);
+    }
+}
+
 #[test]
 fn a_directory_is_not_merged_with_another_and_is_reported_once() {
     for disk in disks() {

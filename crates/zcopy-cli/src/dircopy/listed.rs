@@ -1,0 +1,47 @@
+//! The names that a directory had when it was listed.
+
+use std::ffi::CStr;
+use std::hash::{BuildHasher as _, RandomState};
+
+/// The names in a directory, as the kernel listed them: eight bytes for each.
+#[derive(Debug, Default)]
+pub(super) struct Listed {
+    /// Sorted.
+    hashes: Vec<u64>,
+    key: RandomState,
+}
+
+impl Listed {
+    /// Another name. All are added before any is looked for.
+    pub(super) fn add(&mut self, name: &CStr) {
+        self.hashes.push(self.key.hash_one(name));
+    }
+
+    /// All have been added.
+    pub(super) fn finish(&mut self) {
+        self.hashes.sort_unstable();
+        self.hashes.shrink_to_fit();
+    }
+
+    /// Whether a name is one of them.
+    pub(super) fn has(&self, name: &CStr) -> bool {
+        self.hashes.binary_search(&self.key.hash_one(name)).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_as_they_are() {
+        let mut listed = Listed::default();
+        let names = [c"b", c"README", c"a", c""];
+        for name in names {
+            listed.add(name);
+        }
+        listed.finish();
+        assert!(names.iter().all(|name| listed.has(name)));
+        assert!(!listed.has(c"readme") && !listed.has(c"B"));
+    }
+}

@@ -1,0 +1,34 @@
+//! Names of the source that the destination may not tell apart.
+
+use std::ffi::CString;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Names of the source that the destination may not tell apart, and their keys, sorted. They are
+/// looked for when they are needed.
+#[derive(Debug, Default)]
+pub(super) struct Rivals {
+    found: Mutex<Option<Arc<[RivalName]>>>,
+}
+
+/// A name of the source that the destination may not tell from others.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::dircopy) struct RivalName {
+    /// Equal for names that may be one.
+    pub(in crate::dircopy) key: u64,
+    pub(in crate::dircopy) name: CString,
+}
+
+impl Rivals {
+    pub(super) fn get(
+        &self,
+        find: impl FnOnce() -> io::Result<Vec<RivalName>>,
+    ) -> io::Result<Arc<[RivalName]>> {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let rivals = match &*found {
+            Some(rivals) => Arc::clone(rivals),
+            None => find()?.into(),
+        };
+        Ok(Arc::clone(found.insert(rivals)))
+    }
+}
