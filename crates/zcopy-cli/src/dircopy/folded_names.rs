@@ -6,10 +6,13 @@
 //!
 //! The walk lists every directory of the destination anyway. What `fstatat(2)` finds although no
 //! such name was listed has been found by another spelling, or was made since: only then is more
-//! looked at, so that other file systems pay nothing.
+//! looked at. A file that was listed and is not recorded may be one that another name was recorded
+//! for: another spelling of its name is looked for, and only if that is found, the records are read.
+//! Other file systems pay nothing for recorded files, and a call or a few for each other one.
 //!
 //! - `index`: which names are recorded, by key.
 //! - `owner`: to whom a file belongs (pure).
+//! - `recorded`: the recorded paths, for reports to name.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
@@ -18,17 +21,20 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::FileType;
+use rustix::io::Errno;
 
 use super::lookup::Known;
 use super::manifest::archive::Archive;
-use super::spelling::{Spellings, each_name, is_folded, is_same, keeps_case, key, stat};
+use super::spelling::{Spellings, each_name, is_folded, is_same, key, stat};
 use super::tree::{Directory, Entry, Exclude, Opened, RivalName};
 use crate::quote::quoted;
 use index::Index;
 use owner::{Facts, Listed, Listing, Owner, Recorded, Rival, owner};
+use recorded::RecordedPaths;
 
 mod index;
 mod owner;
+mod recorded;
 
 /// Another name that stands for the same file in the destination.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,6 +48,7 @@ pub(super) struct FoldedNames<'a> {
     exclude: &'a Exclude,
     /// Made when it is needed first.
     index: Mutex<Option<Index>>,
+    recorded: Mutex<RecordedPaths>,
 }
 
 impl<'a> FoldedNames<'a> {
@@ -50,6 +57,7 @@ impl<'a> FoldedNames<'a> {
             archive,
             exclude,
             index: Mutex::new(None),
+            recorded: Mutex::default(),
         }
     }
 
@@ -65,6 +73,7 @@ impl<'a> FoldedNames<'a> {
         match directory.was_listed(name) {
             None => Ok(None),
             Some(true) if is_recorded || !has_records => Ok(None),
+            Some(true) if !has_variant(directory, entry.opened(), name) => Ok(None),
             Some(was_listed) => self.find(directory, entry.opened(), name, was_listed, || {
                 Ok(is_recorded)
             }),
@@ -82,16 +91,9 @@ impl<'a> FoldedNames<'a> {
         opened: &Opened,
         name: &CStr,
     ) -> io::Result<Option<OtherName>> {
-        let has_variant = || {
-            let exists = |variant: &CString| {
-                parent.was_listed(variant) == Some(false)
-                    && stat(opened.destination().as_fd(), variant).is_some()
-            };
-            key::variants(name).iter().any(exists)
-        };
         match parent.was_listed(name) {
             None => Ok(None),
-            Some(true) if self.archive.is_empty() || !has_variant() => Ok(None),
+            Some(true) if self.archive.is_empty() || !has_variant(parent, opened, name) => Ok(None),
             Some(was_listed) => self.find(parent, opened, name, was_listed, || {
                 let path = parent.path_of(name);
                 self.with_index(|index| index.has(path.as_os_str().as_bytes()))
@@ -120,7 +122,7 @@ impl<'a> FoldedNames<'a> {
             return Ok(None);
         }
         let destination = opened.destination().as_fd();
-        let listed = Spellings::list(destination, name)?;
+        let listed = spellings(directory, opened, name, &rivals)?;
         if !is_folded(destination, name, &listed, &rivals) {
             return Ok(None);
         }
@@ -147,7 +149,7 @@ impl<'a> FoldedNames<'a> {
                 None => Rival::None,
                 Some(_) => Rival::InSource,
             },
-            listing: if was_listed && !keeps_case(destination) {
+            listing: if was_listed && !directory.keeps_case(opened) {
                 Listing::Folds
             } else {
                 Listing::Keeps
@@ -231,19 +233,36 @@ impl<'a> FoldedNames<'a> {
         Ok(ask(index))
     }
 
-    /// The first recorded path that this one may not be told from.
+    /// A recorded path that this one may not be told from.
     fn recorded_as(&self, path: &[u8]) -> io::Result<Vec<u8>> {
-        let folded = key::fold_path(path);
-        let mut records = self.archive.records()?;
-        while let Some(record) = records.next()? {
-            let ends = memchr::memchr_iter(b'/', &record.path).chain([record.path.len()]);
-            for end in ends {
-                let other = &record.path[..end];
-                if other != path && key::fold_path(other) == folded {
-                    return Ok(other.to_vec());
-                }
-            }
-        }
-        Ok(folded)
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        let other = recorded.other(self.archive, path)?;
+        Ok(other.unwrap_or_else(|| key::fold_path(path)))
     }
+}
+
+/// Whether a directory finds another spelling of a name, which was not listed.
+fn has_variant(directory: &Directory, opened: &Opened, name: &CStr) -> bool {
+    let is_found = |variant: &CString| {
+        directory.was_listed(variant) == Some(false)
+            && stat(opened.destination().as_fd(), variant).is_some()
+    };
+    key::variants(name).iter().any(is_found)
+}
+
+/// The names that a directory lists and that may be the same as one.
+fn spellings(
+    directory: &Directory,
+    opened: &Opened,
+    name: &CStr,
+    rivals: &[CString],
+) -> Result<Spellings, Errno> {
+    // Other threads make files by the names of rivals. What is listed of others has stood since.
+    if rivals.is_empty() {
+        let kept = directory.foldable_names(opened)?.spellings(name);
+        if !kept.names.is_empty() {
+            return Ok(kept);
+        }
+    }
+    Spellings::list(opened.destination().as_fd(), name)
 }

@@ -1,6 +1,7 @@
 //! How a directory finds and lists names: as they are, or in other letters too.
 //!
 //! - `key`: which names may be one.
+//! - `names`: all names in a directory, by what they fold to.
 //! - `paths`: which paths lead to files by another spelling.
 
 use std::ffi::{CStr, CString};
@@ -14,6 +15,7 @@ use super::listing;
 use super::place::hidden;
 
 pub(super) mod key;
+pub(super) mod names;
 pub(super) mod paths;
 
 /// The names in a directory that may be the same as one.

@@ -21,6 +21,8 @@ use super::trouble::{Cause, Trouble};
 use crate::dircopy::attributes::{self, Replaces};
 use crate::dircopy::containment::{Identity, identity};
 use crate::dircopy::listed::Listed;
+use crate::dircopy::spelling::keeps_case;
+use crate::dircopy::spelling::names::FoldableNames;
 
 /// The descriptors of a directory of the source and of its copy. They are closed when nobody needs them.
 #[derive(Debug)]
@@ -60,6 +62,8 @@ pub struct Directory {
     /// The names that the copy had when it was opened, unless they could not be read.
     listed: Option<Listed>,
     rivals: Rivals,
+    foldable_names: OnceLock<FoldableNames>,
+    keeps_case: OnceLock<bool>,
     attributes: DirectoryAttributes,
     /// Whether files made in the copy get an access list from it.
     hands_down: bool,
@@ -121,6 +125,8 @@ impl Directory {
             former_mode,
             listed,
             rivals: Rivals::default(),
+            foldable_names: OnceLock::new(),
+            keeps_case: OnceLock::new(),
             attributes,
             source_maps: OnceLock::new(),
             maps,
@@ -213,6 +219,25 @@ impl Directory {
         find: impl FnOnce() -> io::Result<Vec<RivalName>>,
     ) -> io::Result<Arc<[RivalName]>> {
         self.rivals.get(find)
+    }
+
+    /// The names in the copy at some time since it was opened.
+    pub(in crate::dircopy) fn foldable_names(
+        &self,
+        opened: &Opened,
+    ) -> Result<&FoldableNames, Errno> {
+        if let Some(names) = self.foldable_names.get() {
+            return Ok(names);
+        }
+        let names = FoldableNames::list(opened.destination().as_fd())?;
+        // Another thread may have listed it meanwhile.
+        Ok(self.foldable_names.get_or_init(|| names))
+    }
+
+    /// Whether the copy lists names with the letters that they were made with.
+    pub(in crate::dircopy) fn keeps_case(&self, opened: &Opened) -> bool {
+        let probe = || keeps_case(opened.destination().as_fd());
+        *self.keeps_case.get_or_init(probe)
     }
 
     /// Tells which names in the source maps of damaged files may have.

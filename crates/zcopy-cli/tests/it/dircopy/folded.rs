@@ -350,6 +350,43 @@ fn each_directory_is_listed_a_few_times_to_forget_what_is_missing() {
 }
 
 #[test]
+fn the_destination_and_its_records_are_read_a_few_times_to_refuse_many_names() {
+    if !has_program("strace") {
+        return;
+    }
+    for disk in disks() {
+        let (trees, relettered) = (Trees::new(), Trees::new());
+        for n in 0..100 {
+            trees.put(format!("Dir/CLIP{n}"), "it");
+            relettered.put(format!("Dir/clip{n}"), "it");
+        }
+        disk.run(&trees, &[]).is_quiet();
+        let mut copy = zc_dircopy();
+        copy.arg("-q").arg(relettered.source()).arg(disk.copy());
+        let options = ["-e".to_owned(), "trace=getdents64,pread64".to_owned()];
+        let traced = traced(&copy, &options);
+        let messages = (0..100).map(|n| {
+            let (name, other) = (format!("Dir/clip{n}"), format!("Dir/CLIP{n}"));
+            untold(name.leak(), other.leak())
+        });
+        assert_eq!(traced.run.ended_with(1).stderr.lines().count(), 100);
+        for [message, _] in messages {
+            assert!(traced.run.stderr.contains(message), "{message}");
+        }
+        let n_calls = |call: &str| {
+            traced
+                .log
+                .lines()
+                .filter(|line| line.contains(call))
+                .count()
+        };
+        let (n_listings, n_reads) = (n_calls("getdents64("), n_calls("pread64("));
+        assert!(n_listings < 60 && n_reads < 60, "{n_listings} {n_reads}");
+        assert_eq!(Sums::newest_in(&disk.copy()).lines.len(), 100);
+    }
+}
+
+#[test]
 fn a_directory_is_not_merged_with_another_and_is_reported_once() {
     for disk in disks() {
         let trees = Trees::new();
@@ -460,6 +497,29 @@ fn a_destination_that_tells_names_apart_gets_all_of_them() {
         .put_copy("dir/x", "");
     trees.succeeds(&["--overwrite-policy=always"]).are_alike();
     trees.succeeds(&[]).are_alike();
+}
+
+#[test]
+fn the_records_are_not_read_for_a_file_without_one_where_names_are_told_apart() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = Trees::new();
+    trees.put("Recorded", "it");
+    trees.succeeds(&[]);
+    let n_reads = || {
+        let options = ["-e".to_owned(), "trace=pread64".to_owned()];
+        let traced = traced(&trees.command(&["--no-hash-skipped"]), &options);
+        traced.run.is_quiet();
+        let lines = traced.log.lines();
+        lines.filter(|line| line.contains("shasum.")).count()
+    };
+    let before = n_reads();
+    trees.put("Unrecorded", "it").put_copy("Unrecorded", "it");
+    for tree in [trees.original("Unrecorded"), trees.copied("Unrecorded")] {
+        dated(&tree, 7);
+    }
+    assert_eq!(n_reads(), before);
 }
 
 #[test]
