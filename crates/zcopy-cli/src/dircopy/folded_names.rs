@@ -109,15 +109,15 @@ impl<'a> FoldedNames<'a> {
         was_listed: bool,
         is_recorded: impl FnOnce() -> io::Result<bool>,
     ) -> io::Result<Option<OtherName>> {
-        let rivals = if was_listed {
-            Vec::new()
-        } else {
-            self.rivals(directory, opened, name)?
-        };
         let path = directory.path_of(name);
         let path = path.as_os_str().as_bytes();
         let is_other_recorded =
             !self.archive.is_empty() && self.with_index(|index| index.has_other(path))?;
+        let rivals = if was_listed && !is_other_recorded {
+            Vec::new()
+        } else {
+            self.rivals(directory, opened, name)?
+        };
         if rivals.is_empty() && !is_other_recorded {
             return Ok(None);
         }
