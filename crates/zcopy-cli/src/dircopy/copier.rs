@@ -30,7 +30,7 @@ use crate::digest::Digest;
 use file::{Draft, Way};
 
 mod announce;
-mod damaged;
+pub(super) mod damaged;
 mod existing;
 mod file;
 mod other;

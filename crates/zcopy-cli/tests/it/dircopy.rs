@@ -7,6 +7,7 @@ mod changing;
 mod check;
 mod check_formats;
 mod check_output;
+mod damage_maps;
 mod damaged;
 mod descriptors;
 mod disk;

@@ -23,7 +23,6 @@ use crate::dircopy::damage_map::{
 use crate::dircopy::hashing::Contents;
 use crate::dircopy::lookup::Known;
 use crate::dircopy::manifest::journal_entry::JournalEntry;
-use crate::dircopy::manifest::record::Announced;
 use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::{Linked, Replace, place_link};
 use crate::dircopy::policy::Policy;
@@ -203,12 +202,7 @@ impl<'a> Copier<'a> {
             _ => damage.clone(),
         };
         self.write_map(entry, &before, size(&draft.stat))?;
-        let is_known = known.recorded.is_some() || known.announced.is_some();
-        if is_known {
-            let path = entry.path();
-            let clears = JournalEntry::Announced(Announced::Clears);
-            self.journaling.add([(path.as_os_str().as_bytes(), clears)]);
-        }
+        self.cancel_announced(entry, known);
         let (stat, n_bytes, mut place) = (draft.stat, draft.n_bytes, draft.place);
         let copy = rustix::fs::fstat(&place).map_err(io::Error::from);
         let copy = identity(&copy.context("cannot stat its copy")?);
@@ -237,18 +231,22 @@ impl<'a> Copier<'a> {
             Way::Shared => self.counts.cloned.add(1),
         }
         Ok(Settled {
-            // What is recorded of the file is what it should hold. What a killed run announced did
-            // not happen.
-            line: match known.announced {
-                None => Line::Keep,
-                Some(_) => Line::Remove,
-            },
-            is_news: known.announced.is_some(),
+            line: line_of_damaged(known),
             copy: Some(copy),
             is_copy: true,
             is_damaged: true,
             ..Settled::default()
         })
+    }
+
+    /// Tells the journal that a file which a killed run announced is not there. What is recorded of
+    /// the file stays, whatever moment this run is killed at.
+    fn cancel_announced(&self, entry: &Entry, known: Known) {
+        if known.announced.is_some() {
+            let path = entry.path();
+            self.journaling
+                .add([(path.as_os_str().as_bytes(), JournalEntry::Cancelled)]);
+        }
     }
 
     /// Writes the map of a copy.
@@ -276,6 +274,7 @@ impl<'a> Copier<'a> {
     pub(in crate::dircopy) fn link_damaged(
         &self,
         entry: &Entry,
+        known: Known,
         first: Named<'_>,
         existing: Option<&Stat>,
         copy: &Stat,
@@ -303,6 +302,7 @@ impl<'a> Copier<'a> {
             _ => map.clone(),
         };
         self.write_map(entry, &before, size(copy))?;
+        self.cancel_announced(entry, known);
         if !is_linked {
             let replace = Replace::what_is_there(existing.is_some());
             let durability = self.settings.durability;
@@ -319,6 +319,16 @@ impl<'a> Copier<'a> {
         self.face
             .report_damage(&entry.path(), &Damage { map, rest });
         Ok(true)
+    }
+}
+
+/// The line of a damaged copy: the digest that was recorded tells what it should hold. What a killed
+/// run announced did not happen.
+pub(in crate::dircopy) fn line_of_damaged(known: Known) -> Line {
+    match (known.announced, known.recorded) {
+        (None, _) => Line::Keep,
+        (Some(_), Some(recorded)) => Line::Set(recorded),
+        (Some(_), None) => Line::Remove,
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{First, Identities, Ledger};
 use crate::dircopy::attributes::Named;
 use crate::dircopy::containment::{Identity, identity};
+use crate::dircopy::copier::damaged::line_of_damaged;
 use crate::dircopy::copier::{Copier, MANIFEST_IN_THE_WAY, Proof, Settled};
 use crate::dircopy::counts::Count;
 use crate::dircopy::limitation::Limitation;
@@ -285,18 +286,11 @@ impl Ledger<'_> {
         if matches!(self.identities.get(&device), Some(Identities::Unreliable)) {
             return Ok(Outcome::NotLinked(NotLinked::Unable));
         }
-        let announced = known.announced;
-        if announced.is_some() {
-            let path = entry.path();
-            let clears = JournalEntry::Announced(Announced::Clears);
-            self.journaling.add([(path.as_os_str().as_bytes(), clears)]);
-        }
-        if !copier.link_damaged(entry, named, existing, found)? {
+        if !copier.link_damaged(entry, known, named, existing, found)? {
             return Ok(Outcome::NotLinked(NotLinked::Unable));
         }
         self.count(entry, &self.counts.linked);
-        let line = announced.map_or(Line::Keep, |_| Line::Remove);
-        Ok(Outcome::Settled(line))
+        Ok(Outcome::Settled(line_of_damaged(known)))
     }
 
     /// Counts an entry, and if it is a regular file, what has become of it.

@@ -396,11 +396,13 @@ impl<'a> Tree<'a> {
         });
         written.map_err(TreeError::Output)?;
         if let Some(unlisted) = &mut self.unlisted {
-            report_unlisted(unlisted, &mut report).map_err(|error| match error {
-                UnlistedError::Unreadable(error) => {
-                    TreeError::Unreadable((list_path.clone(), error))
+            report_unlisted(unlisted, self.root.as_fd(), null, &mut report).map_err(|error| {
+                match error {
+                    UnlistedError::Unreadable(error) => {
+                        TreeError::Unreadable((list_path.clone(), error))
+                    }
+                    UnlistedError::Output(error) => TreeError::Output(error),
                 }
-                UnlistedError::Output(error) => TreeError::Output(error),
             })?;
         }
         let counts = report.counts;
@@ -469,9 +471,14 @@ enum UnlistedError {
 /// Reports files without a record.
 fn report_unlisted(
     unlisted: &mut Unlisted,
+    root: BorrowedFd<'_>,
+    null: &File,
     report: &mut Report<'_, '_>,
 ) -> Result<(), UnlistedError> {
-    while let Some(file) = unlisted.next().map_err(UnlistedError::Unreadable)? {
+    while let Some(file) = unlisted
+        .next(root, null)
+        .map_err(UnlistedError::Unreadable)?
+    {
         let UnlistedFile { path, is_damaged } = file;
         let verdict = if is_damaged {
             Verdict::Damaged

@@ -125,14 +125,26 @@ impl Unlisted {
         })
     }
 
-    /// The next file.
+    /// The next file. A record that tells of no digest, as a killed run did not come to add it, is
+    /// none. `null` is `/dev/null`.
     ///
     /// # Errors
     ///
     /// A manifest or the temporary file cannot be read.
-    pub(super) fn next(&mut self) -> io::Result<Option<UnlistedFile>> {
+    pub(super) fn next(
+        &mut self,
+        root: BorrowedFd<'_>,
+        null: &File,
+    ) -> io::Result<Option<UnlistedFile>> {
         while let Some(found) = self.found.next()? {
-            if self.records.find(&found.path)?.is_none() {
+            let has_record = match self.records.find(&found.path)? {
+                None => false,
+                // The list reports a file that cannot be read.
+                Some(record) => record
+                    .resolve(root, null)
+                    .map_or(true, |file| file.is_some()),
+            };
+            if !has_record {
                 return Ok(Some(UnlistedFile {
                     path: found.path,
                     is_damaged: found.file.is_some(),
