@@ -19,18 +19,18 @@
 use std::ffi::{CStr, CString};
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufReader, Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
 use jiff::{Timestamp, Unit};
-use rustix::fs::Mode;
+use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 use serde::Serialize;
 
 use super::place::{Durability, Place, Replace};
-use super::reading::open_regular;
+use super::reading::{open_regular, size};
 use crate::quote::quoted;
 
 /// What the names of maps end with.
@@ -39,18 +39,28 @@ const SUFFIX: &[u8] = b".damaged";
 /// What every map begins with, also one that ddrescue has written.
 const MAGIC: &[u8] = b"# Mapfile. Created by ";
 
-/// The longest line of a map, in bytes: a path may be long, and ddrescue writes its command line.
-const LONGEST_LINE: u64 = 1 << 20;
+/// The programs whose maps may have been cut: a loss of power leaves an empty file, or a part.
+const WRITERS: [&[u8]; 2] = [b"zc-dircopy ", b"GNU ddrescue "];
+
+/// The largest map that is read, in bytes. A larger one counts as cut.
+const LARGEST: u64 = 4 << 20;
+
+/// The most ranges of a map, which then takes less than [`LARGEST`]. Ranges behind these become one
+/// with the last, and so do the good bytes between them.
+const MOST_RANGES: usize = 40_000;
 
 /// So many ranges are told in words.
 const MOST_TOLD: usize = 3;
 
 /// The name of the map of a file.
 pub(super) fn map_name(name: &CStr) -> CString {
-    let mut map = name.to_bytes().to_vec();
-    map.extend_from_slice(SUFFIX);
     // Neither has a zero byte.
-    CString::new(map).unwrap_or_default()
+    CString::new(map_path(name.to_bytes())).unwrap_or_default()
+}
+
+/// The path of the map of a file.
+pub(super) fn map_path(path: &[u8]) -> Vec<u8> {
+    [path, SUFFIX].concat()
 }
 
 /// The name of the file that a map would belong to. `None` if no map has such a name.
@@ -78,13 +88,27 @@ pub(super) struct DamageMap {
 }
 
 impl DamageMap {
-    /// Adds a range behind all others, or right behind the last.
+    /// Adds a range.
     pub(super) fn push(&mut self, range: BadRange) {
+        let is_full = self.ranges.len() >= MOST_RANGES;
         match self.ranges.last_mut() {
-            Some(last) if range.offset <= last.end() => {
+            Some(last) if range.offset < last.offset => {
+                let ranges = vec![range];
+                *self = self.union(&Self { ranges });
+            }
+            Some(last) if range.offset <= last.end() || is_full => {
                 last.bytes = last.end().max(range.end()) - last.offset;
             }
             _ => self.ranges.push(range),
+        }
+    }
+
+    /// The map of a file of this size of which nothing is known to be whole. An empty one may have
+    /// been longer.
+    fn of_all(size: u64) -> Self {
+        let bytes = size.max(1);
+        Self {
+            ranges: vec![BadRange { offset: 0, bytes }],
         }
     }
 
@@ -162,88 +186,28 @@ impl DamageMap {
         text
     }
 
-    /// Reads a map. `None` if the file is none.
-    fn parse(mut source: impl io::BufRead) -> io::Result<Option<Self>> {
-        let mut magic = Vec::new();
-        source
-            .by_ref()
-            .take(MAGIC.len() as u64)
-            .read_to_end(&mut magic)?;
-        if magic != MAGIC {
-            return Ok(None);
-        }
-        let (mut map, mut line) = (Self::default(), Vec::new());
-        // The rest of the comment.
-        source
-            .by_ref()
-            .take(LONGEST_LINE)
-            .read_until(b'\n', &mut line)?;
-        let mut has_status = false;
-        loop {
-            line.clear();
-            if source
-                .by_ref()
-                .take(LONGEST_LINE)
-                .read_until(b'\n', &mut line)?
-                == 0
-            {
-                return Ok(has_status.then_some(map));
-            }
-            let words = match str::from_utf8(&line) {
-                Ok(line) => line.split('#').next().unwrap_or_default(),
-                // A comment may hold any bytes.
-                Err(_) if line.starts_with(b"#") => continue,
-                Err(_) => return Ok(None),
-            };
-            let words: Vec<_> = words.split_whitespace().collect();
-            match (&words[..], has_status) {
-                ([], _) => {}
-                // Where ddrescue is.
-                (_, false) => has_status = true,
-                ([offset, bytes, status], true) => match (number(offset), number(bytes)) {
-                    (Some(offset), Some(bytes)) if *status != "+" => {
-                        map.push(BadRange { offset, bytes });
-                    }
-                    (Some(_), Some(_)) => {}
-                    _ => return Ok(None),
-                },
-                _ => return Ok(None),
-            }
-        }
-    }
-
-    /// Reads the map of the file `name`. `None` if there is none.
+    /// Reads the map of the file `name`. `None` if there is none. If the map was cut, or is not one
+    /// of all bytes of the file, the whole file counts as damaged.
     ///
     /// # Errors
     ///
     /// It cannot be read.
-    pub(super) fn of_file(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<Option<Self>> {
-        Self::read(directory, &map_name(name))
+    pub(super) fn of_file(
+        directory: BorrowedFd<'_>,
+        name: &CStr,
+        empty: EmptyFile,
+    ) -> io::Result<Option<Self>> {
+        let text = MapText::read(directory, &map_name(name))?;
+        let mapped = match rustix::fs::statat(directory, name, AtFlags::empty()) {
+            Ok(stat) => Some(size(&stat)),
+            Err(Errno::NOENT) => None,
+            Err(errno) => return Err(errno.into()),
+        };
+        Ok(text.of_mapped(mapped, empty))
     }
 
-    /// Reads a map by its own name. `None` if this is no map.
-    ///
-    /// # Errors
-    ///
-    /// As [`of_file`](Self::of_file).
-    pub(super) fn read(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<Option<Self>> {
-        match open_regular(directory, name) {
-            Ok((file, _)) => Self::from_file(file),
-            Err(error) if is_no_file(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Reads a map. `None` if the file is none.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be read.
-    pub(super) fn from_file(file: File) -> io::Result<Option<Self>> {
-        Self::parse(BufReader::new(file))
-    }
-
-    /// Writes the map of the file `name`, at once or not at all. Only another map is replaced.
+    /// Writes the map of the file `name`, at once or not at all. It is on the disk when the call
+    /// returns. Only another map is replaced, and only if that is asked for.
     ///
     /// # Errors
     ///
@@ -253,7 +217,7 @@ impl DamageMap {
         directory: &Arc<OwnedFd>,
         name: &CStr,
         described: Described<'_>,
-        durability: Durability,
+        replace: Replace,
     ) -> io::Result<()> {
         let map = map_name(name);
         let mut place = Place::with_mode(Arc::clone(directory), Mode::from_raw_mode(0o666))?;
@@ -261,16 +225,142 @@ impl DamageMap {
         file.write_all(self.text(described.path, described.size).as_bytes())?;
         place.settle()?;
         // A run in the same directory reports it if nothing guards the name.
-        let committed = match place.try_commit(&map, Replace::No, durability) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                if Self::read(directory.as_fd(), &map)?.is_none() {
+        let committed = match place.try_commit(&map, Replace::No, Durability::Synced) {
+            Err(error)
+                if error.kind() == io::ErrorKind::AlreadyExists && replace == Replace::Yes =>
+            {
+                if MapText::read(directory.as_fd(), &map)? == MapText::Other {
                     return Err(error);
                 }
-                place.try_commit(&map, Replace::Yes, durability)
+                place.try_commit(&map, Replace::Yes, Durability::Synced)
             }
             committed => committed,
         };
         committed.map(|_| ())
+    }
+}
+
+/// What an empty file is that has the name of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EmptyFile {
+    /// A map that was cut.
+    CutMap,
+    /// A file like others.
+    Other,
+}
+
+/// What a file that has the name of a map holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum MapText {
+    /// A map of all bytes from the first one on.
+    Whole {
+        map: DamageMap,
+        /// How many bytes of the file the map describes.
+        size: u64,
+    },
+    /// Part of a map, or a map that is too large.
+    Cut,
+    /// Nothing.
+    Empty,
+    /// It is no map.
+    Other,
+}
+
+impl MapText {
+    /// Reads a file that has the name of a map. If there is no regular file, this is no map.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read.
+    pub(super) fn read(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<Self> {
+        match open_regular(directory, name) {
+            Ok((file, _)) => Self::from_file(file),
+            Err(error) if is_no_file(&error) => Ok(Self::Other),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// As [`read`](Self::read).
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read.
+    pub(super) fn from_file(file: File) -> io::Result<Self> {
+        Self::parse(BufReader::new(file))
+    }
+
+    fn parse(mut source: impl io::BufRead) -> io::Result<Self> {
+        let mut head = Vec::new();
+        let mut take =
+            |n: usize, head: &mut Vec<u8>| source.by_ref().take(n as u64).read_to_end(head);
+        take(MAGIC.len(), &mut head)?;
+        if head.is_empty() {
+            return Ok(Self::Empty);
+        }
+        if head != MAGIC {
+            return Ok(Self::Other);
+        }
+        let longest = WRITERS.iter().map(|writer| writer.len()).max().unwrap_or(0);
+        take(longest, &mut head)?;
+        let writer = &head[MAGIC.len()..];
+        // Of a name that was cut there is only a part.
+        let is_known = WRITERS.iter().any(|known| {
+            writer.starts_with(known) || writer.len() < known.len() && known.starts_with(writer)
+        });
+        let mut text = head;
+        source.take(LARGEST + 1).read_to_end(&mut text)?;
+        let blocks = if text.len() as u64 > LARGEST {
+            None
+        } else {
+            Self::of_blocks(&text)
+        };
+        Ok(match blocks {
+            Some(whole) => whole,
+            None if is_known => Self::Cut,
+            None => Self::Other,
+        })
+    }
+
+    /// The blocks, which follow one another from the first byte on. `None` if they do not, or there
+    /// are none, or the last line has no end.
+    fn of_blocks(text: &[u8]) -> Option<Self> {
+        let (mut map, mut size) = (DamageMap::default(), 0_u64);
+        let mut has_status = false;
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            let line = line.strip_suffix(b"\n")?;
+            let words = line.split(|byte| *byte == b'#').next().unwrap_or_default();
+            let words: Vec<_> = str::from_utf8(words).ok()?.split_whitespace().collect();
+            match (&words[..], has_status) {
+                ([], _) => {}
+                // Where ddrescue is.
+                (_, false) => has_status = true,
+                ([offset, bytes, status], true) => {
+                    let (offset, bytes) = (number(offset)?, number(bytes)?);
+                    if offset != size {
+                        return None;
+                    }
+                    size = offset.checked_add(bytes)?;
+                    if *status != "+" {
+                        map.push(BadRange { offset, bytes });
+                    }
+                }
+                _ => return None,
+            }
+        }
+        (size > 0).then_some(Self::Whole { map, size })
+    }
+
+    /// What a file lacks that this is the map of. `None` if this is no map. `mapped` is the size of
+    /// the file, if there is one.
+    pub(super) fn of_mapped(self, mapped: Option<u64>, empty: EmptyFile) -> Option<DamageMap> {
+        match self {
+            Self::Whole { map, size } if mapped.is_none_or(|mapped| mapped == size) => Some(map),
+            Self::Empty if empty == EmptyFile::Other => None,
+            Self::Other => None,
+            Self::Whole { .. } | Self::Cut | Self::Empty => {
+                Some(DamageMap::of_all(mapped.unwrap_or(0)))
+            }
+        }
     }
 }
 
@@ -324,7 +414,7 @@ pub(super) fn remove_map(
     name: &CStr,
     durability: Durability,
 ) -> io::Result<()> {
-    match rustix::fs::unlinkat(directory, map_name(name), rustix::fs::AtFlags::empty()) {
+    match rustix::fs::unlinkat(directory, map_name(name), AtFlags::empty()) {
         Ok(()) if durability == Durability::Synced => Ok(rustix::fs::fsync(directory)?),
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(errno) => Err(errno.into()),

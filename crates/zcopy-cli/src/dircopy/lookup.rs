@@ -5,10 +5,11 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
+use super::damage_map::map_path;
 use super::manifest::archive::Archive;
 use super::manifest::journal::is_journal;
 use super::manifest::merge::Records;
-use super::manifest::record::{Announced, FileDigest};
+use super::manifest::record::{Announced, FileDigest, Record};
 use super::time::Time;
 use super::tree::{Directory, Entry};
 
@@ -23,6 +24,16 @@ pub(super) enum Modified {
     BeforeRecords,
 }
 
+/// What a file is that has the name of a map of damage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum MapFile {
+    /// Nothing is recorded of it.
+    #[default]
+    Unrecorded,
+    /// It is recorded, and so is a file like others, whatever it holds.
+    Recorded,
+}
+
 /// What is known of an entry before it is copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Known {
@@ -35,6 +46,8 @@ pub(super) struct Known {
     pub(super) is_accepted: bool,
     /// Whether the destination has a manifest of its own by this name.
     pub(super) is_manifest: bool,
+    /// What the file beside its copy is that has the name of a map.
+    pub(super) map_file: MapFile,
     /// Whether it is the journal of a run that copied to the source.
     pub(super) is_journal: bool,
 }
@@ -66,9 +79,36 @@ pub(super) struct Lookup<'a> {
     archive: &'a Archive,
     accepted: &'a BTreeSet<Vec<u8>>,
     root: Arc<Directory>,
+    records: Cursor,
+    /// For names of maps, once there are some.
+    maps: Option<Cursor>,
+}
+
+/// Finds records of paths, most of which come in their order.
+#[derive(Debug)]
+struct Cursor {
     records: Records,
     /// The path that was asked for last.
     last: Vec<u8>,
+}
+
+impl Cursor {
+    fn new(archive: &Archive) -> io::Result<Self> {
+        Ok(Self {
+            records: archive.records()?,
+            last: Vec::new(),
+        })
+    }
+
+    fn find(&mut self, path: &[u8], archive: &Archive) -> io::Result<Option<Record>> {
+        if *path < *self.last {
+            // The tree changed while its names were read, so that it is not in order.
+            self.records = archive.records()?;
+        }
+        self.last.clear();
+        self.last.extend_from_slice(path);
+        self.records.find(path)
+    }
 }
 
 impl<'a> Lookup<'a> {
@@ -84,8 +124,8 @@ impl<'a> Lookup<'a> {
             archive,
             accepted,
             root: Arc::clone(root),
-            records: archive.records()?,
-            last: Vec::new(),
+            records: Cursor::new(archive)?,
+            maps: None,
         })
     }
 
@@ -105,17 +145,24 @@ impl<'a> Lookup<'a> {
         }
         let path = entry.path();
         let path = path.as_os_str().as_bytes();
-        if *path < *self.last {
-            // The tree changed while its names were read, so that it is not in order.
-            self.records = self.archive.records()?;
-        }
-        self.last.clear();
-        self.last.extend_from_slice(path);
-        let record = self.records.find(path)?;
+        let record = self.records.find(path, self.archive)?;
+        let has_recorded_map = entry.may_have_map() && {
+            let maps = match &mut self.maps {
+                Some(maps) => maps,
+                none => none.insert(Cursor::new(self.archive)?),
+            };
+            let map = maps.find(&map_path(path), self.archive)?;
+            map.is_some_and(|map| map.may_have_file())
+        };
         let modified = Time::modified(entry.stat());
         Ok(Known {
             recorded: record.as_ref().and_then(|record| record.file),
             announced: record.and_then(|record| record.announced),
+            map_file: if has_recorded_map {
+                MapFile::Recorded
+            } else {
+                MapFile::Unrecorded
+            },
             is_journal,
             modified: if self.archive.is_newer_than(modified) {
                 Modified::BeforeRecords

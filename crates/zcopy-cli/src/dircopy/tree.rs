@@ -35,6 +35,7 @@ mod destination;
 mod directory;
 mod entry;
 mod exclude;
+mod map_names;
 mod names;
 mod options;
 pub(super) mod reopening;

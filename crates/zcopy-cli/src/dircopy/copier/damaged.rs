@@ -5,44 +5,55 @@
 //! name before the map is removed. A file that is recorded is whole, whatever a map says: its digest
 //! tells.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 
 use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::io::Errno;
 
 use super::file::{Draft, Target, Way};
 use super::{Copied, Copier, Settled};
 use crate::dircopy::attributes::Named;
 use crate::dircopy::containment::identity;
 use crate::dircopy::damage_map::{
-    Damage, DamageMap, Described, Rest, map_name, mapped_name, remove_map,
+    Damage, DamageMap, Described, EmptyFile, MapText, Rest, map_name, mapped_name, remove_map,
 };
 use crate::dircopy::hashing::Contents;
-use crate::dircopy::lookup::Known;
+use crate::dircopy::lookup::{Known, MapFile};
 use crate::dircopy::manifest::journal_entry::JournalEntry;
 use crate::dircopy::manifest::update::Line;
-use crate::dircopy::place::{Linked, Replace, place_link};
+use crate::dircopy::place::{Durability, Linked, Replace, place_link};
 use crate::dircopy::policy::Policy;
 use crate::dircopy::reading::size;
 use crate::dircopy::tree::Entry;
 
 impl<'a> Copier<'a> {
     /// The map beside a copy, if it lacks something. A map of which ddrescue has read everything is
-    /// removed.
+    /// removed. A file that was copied, or is going to be, is no such map.
     pub(in crate::dircopy) fn map_of_copy(
         &self,
         entry: &Entry,
+        known: Known,
     ) -> anyhow::Result<Option<DamageMap>> {
-        if !entry.may_have_map() {
+        if !entry.may_have_map() || known.map_file == MapFile::Recorded {
             return Ok(None);
         }
         let Named { directory, name } = entry.destination();
-        let map = DamageMap::of_file(directory, name).context("cannot read the map of its copy")?;
+        let is_in_source = entry.may_have_source_map();
+        let empty = if is_in_source {
+            EmptyFile::Other
+        } else {
+            EmptyFile::CutMap
+        };
+        let map = DamageMap::of_file(directory, name, empty);
+        let map = map.context("cannot read the map of its copy")?;
         if map.as_ref().is_some_and(DamageMap::is_empty) {
-            self.remove_map(entry);
+            if !is_in_source {
+                self.remove_map(entry);
+            }
             return Ok(None);
         }
         Ok(map)
@@ -63,7 +74,8 @@ impl<'a> Copier<'a> {
             return Ok(DamageMap::default());
         }
         let Named { directory, name } = entry.source();
-        let map = DamageMap::of_file(directory, name).context("cannot read its map")?;
+        let map = DamageMap::of_file(directory, name, EmptyFile::Other);
+        let map = map.context("cannot read its map")?;
         let map = map.unwrap_or_default();
         if !map.is_empty() && !self.settings.skips_errors {
             bail!("it is a damaged copy itself, and lacks {}", map.words());
@@ -71,25 +83,37 @@ impl<'a> Copier<'a> {
         Ok(map)
     }
 
-    /// Passes over an entry that is the map of another. The other's copy gets a map of its own.
+    /// Passes over an entry that is the map of another, whose copy gets a map of its own. A map
+    /// without damage is a file like others, and so is the map of a file that is excluded.
     pub(super) fn pass_over_map(&self, entry: &Entry) -> anyhow::Result<Option<Settled>> {
         let Some(mapped) = mapped_name(entry.name().to_bytes()) else {
             return Ok(None);
         };
         let Named { directory, name } = entry.source();
-        let map = DamageMap::read(directory, name).context("cannot read")?;
-        if map.is_none() {
+        let text = MapText::read(directory, name).context("cannot read")?;
+        if matches!(text, MapText::Other | MapText::Empty) {
+            return Ok(None);
+        }
+        let path = || entry.path().with_file_name(OsStr::from_bytes(mapped));
+        let exclude = &self.settings.exclude;
+        if exclude.matches(OsStr::from_bytes(mapped), false, path) {
             return Ok(None);
         }
         // A part of a name has no zero byte.
         let mapped = CString::new(mapped).unwrap_or_default();
-        let found = rustix::fs::statat(directory, &mapped, AtFlags::empty());
+        let found = rustix::fs::statat(directory, &mapped, AtFlags::empty()).ok();
         let is_file = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        if !found.is_ok_and(|found| is_file(&found)) {
-            bail!("it is the map of a damaged file that is not there, and is not copied");
+        let found = found.filter(is_file).map(|found| size(&found));
+        let is_cut = text == MapText::Cut;
+        let map = text.of_mapped(found, EmptyFile::Other);
+        match found {
+            _ if map.is_none_or(|map| map.is_empty()) => Ok(None),
+            Some(_) => Ok(Some(Settled::default())),
+            None if is_cut => Ok(None),
+            None => {
+                bail!("it is the map of a damaged file that is not there, and is not copied")
+            }
         }
-        self.counts.others.add(1);
-        Ok(Some(Settled::default()))
     }
 
     /// Copies a file of which the destination may have a damaged copy.
@@ -167,18 +191,14 @@ impl<'a> Copier<'a> {
     pub(super) fn publish_damaged(
         &mut self,
         entry: &Entry,
-        draft: Draft<'_>,
+        mut draft: Draft<'_>,
         way: Way,
         contents: Option<Contents>,
     ) -> anyhow::Result<Settled> {
         let digest = contents.map(|contents| self.reader.tap.digest_of(&contents));
-        let damage = draft.damage.clone();
-        let Target {
-            replace,
-            known,
-            map: old,
-            is_same_version: _,
-        } = draft.target.clone();
+        let damage = std::mem::take(&mut draft.damage);
+        let old = draft.target.map.take();
+        let Target { replace, known, .. } = draft.target;
         if damage.lost_bytes() >= size(&draft.stat) {
             // The disk may be gone, and a file of zeros helps nobody.
             bail!("cannot read any of its {}", damage.words());
@@ -195,18 +215,23 @@ impl<'a> Copier<'a> {
             _ => {}
         }
         check_map_name(entry)?;
+        if replace == Replace::No {
+            self.ensure_free_name(entry)?;
+        }
         self.prepare_copy(entry, &draft, way, digest)?;
         // As long as the old copy has the name, the map is also true of that.
         let before = match (&old, replace) {
-            (Some(old), Replace::Yes) => damage.union(old),
-            _ => damage.clone(),
+            (Some(old), Replace::Yes) => Some(damage.union(old)),
+            _ => None,
         };
-        self.write_map(entry, &before, size(&draft.stat))?;
+        let replace_map = Replace::what_is_there(old.is_some());
+        let map = before.as_ref().unwrap_or(&damage);
+        write_map(entry, map, size(&draft.stat), replace_map)?;
         self.cancel_announced(entry, known);
         let (stat, n_bytes, mut place) = (draft.stat, draft.n_bytes, draft.place);
         let copy = rustix::fs::fstat(&place).map_err(io::Error::from);
         let copy = identity(&copy.context("cannot stat its copy")?);
-        if let Err(error) = place.try_commit(entry.name(), replace, self.settings.durability) {
+        if let Err(error) = place.try_commit(entry.name(), replace, Durability::Synced) {
             let exists = entry.existing().is_ok_and(|found| found.is_some());
             // Whether the name is on the disk may be unknown, and then the map stays.
             let has_name = entry
@@ -218,8 +243,8 @@ impl<'a> Copier<'a> {
             self.unwritten.keep(place, &error);
             return Err(anyhow!(error).context("cannot give its copy the name"));
         }
-        if before != damage {
-            self.write_map(entry, &damage, size(&stat))?;
+        if before.is_some_and(|before| before != damage) {
+            write_map(entry, &damage, size(&stat), Replace::Yes)?;
         }
         let rest = Rest::Copied;
         let report = Damage { map: &damage, rest };
@@ -249,23 +274,18 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Writes the map of a copy.
-    pub(in crate::dircopy) fn write_map(
-        &self,
-        entry: &Entry,
-        map: &DamageMap,
-        size: u64,
-    ) -> anyhow::Result<()> {
-        let path = entry.path();
-        let described = Described { path: &path, size };
-        let directory = entry.destination_directory();
-        let durability = self.settings.durability;
-        map.write(directory, entry.name(), described, durability)
-            .with_context(|| {
-                let map = map_name(entry.name());
-                let map = String::from_utf8_lossy(map.to_bytes()).into_owned();
-                format!("it is damaged, and its map '{map}' cannot be written")
-            })
+    /// Refuses a copy whose name is taken, before the map that may be that of another name is
+    /// written.
+    fn ensure_free_name(&self, entry: &Entry) -> anyhow::Result<()> {
+        let Named { directory, name } = entry.destination();
+        match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => return Ok(()),
+            Err(errno) => return Err(io::Error::from(errno)).context("cannot stat its copy"),
+            Ok(_) => {}
+        }
+        self.ensure_own_name(entry, Known::default())?;
+        let error = io::Error::from(Errno::EXIST);
+        Err(error).context("cannot give its copy the name")
     }
 
     /// Links a further name of a damaged file to its damaged copy. That name gets a map too. Another
@@ -279,10 +299,11 @@ impl<'a> Copier<'a> {
         existing: Option<&Stat>,
         copy: &Stat,
     ) -> anyhow::Result<bool> {
-        let map = DamageMap::of_file(first.directory.as_fd(), first.name);
+        let directory = first.directory.as_fd();
+        let map = DamageMap::of_file(directory, first.name, EmptyFile::CutMap);
         let map = map.context("cannot read the map of its first name")?;
         let map = map.context("its first name is damaged, and has no map")?;
-        let old = self.map_of_copy(entry)?;
+        let old = self.map_of_copy(entry, known)?;
         let is_linked = existing.is_some_and(|existing| identity(existing) == identity(copy));
         if existing.is_some() && !is_linked {
             match &old {
@@ -297,23 +318,27 @@ impl<'a> Copier<'a> {
             }
         }
         check_map_name(entry)?;
+        if existing.is_none() {
+            self.ensure_free_name(entry)?;
+        }
         let before = match &old {
-            Some(old) if !is_linked => map.union(old),
-            _ => map.clone(),
+            Some(old) if !is_linked => Some(map.union(old)),
+            _ => None,
         };
-        self.write_map(entry, &before, size(copy))?;
+        let replace_map = Replace::what_is_there(old.is_some());
+        let size = size(copy);
+        write_map(entry, before.as_ref().unwrap_or(&map), size, replace_map)?;
         self.cancel_announced(entry, known);
         if !is_linked {
             let replace = Replace::what_is_there(existing.is_some());
-            let durability = self.settings.durability;
-            let linked = place_link(first, entry.destination(), replace, durability);
+            let linked = place_link(first, entry.destination(), replace, Durability::Synced);
             match Linked::from_result(linked).context("cannot link it to its first name")? {
                 Linked::Made => {}
                 Linked::Unable(_) | Linked::Unproven => return Ok(false),
             }
         }
-        if before != map {
-            self.write_map(entry, &map, size(copy))?;
+        if before.is_some_and(|before| before != map) {
+            write_map(entry, &map, size, Replace::Yes)?;
         }
         let (map, rest) = (&map, Rest::Copied);
         self.face
@@ -332,14 +357,29 @@ pub(in crate::dircopy) fn line_of_damaged(known: Known) -> Line {
     }
 }
 
+/// Writes the map of a copy.
+fn write_map(entry: &Entry, map: &DamageMap, size: u64, replace: Replace) -> anyhow::Result<()> {
+    let path = entry.path();
+    let described = Described { path: &path, size };
+    let directory = entry.destination_directory();
+    map.write(directory, entry.name(), described, replace)
+        .with_context(|| {
+            let map = map_name(entry.name());
+            let map = String::from_utf8_lossy(map.to_bytes()).into_owned();
+            format!("it is damaged, and its map '{map}' cannot be written")
+        })
+}
+
 /// Refuses to write a map where a file of the source goes.
 fn check_map_name(entry: &Entry) -> anyhow::Result<()> {
     if !entry.may_have_source_map() {
         return Ok(());
     }
-    let map = map_name(entry.name());
-    let directory = entry.source().directory;
-    if DamageMap::read(directory, &map).is_ok_and(|map| map.is_some()) {
+    let Named { directory, name } = entry.source();
+    let map = DamageMap::of_file(directory, name, EmptyFile::Other);
+    let is_damaged = map.is_ok_and(|map| map.is_some_and(|map| !map.is_empty()));
+    let exists = || rustix::fs::statat(directory, map_name(name), AtFlags::SYMLINK_NOFOLLOW);
+    if is_damaged || exists().is_err_and(|errno| errno == Errno::NOENT) {
         return Ok(());
     }
     bail!("it is damaged, and its map cannot be written: the source has a file of that name");

@@ -106,7 +106,7 @@ impl<'a> Copier<'a> {
             return Ok(Copied::over(refused));
         }
         if existing.as_ref().is_none_or(is_regular)
-            && let Some(map) = self.map_of_copy(entry)?
+            && let Some(map) = self.map_of_copy(entry, known)?
         {
             return self.complete(entry, existing, known, map);
         }

@@ -43,9 +43,14 @@ impl Copier<'_> {
         }
         let file = rustix::fs::fstat(&place).map_err(io::Error::from);
         let new = identity(&file.context("cannot stat its copy")?);
-        let committed = place.try_commit(entry.name(), replace, self.settings.durability);
+        // A damaged copy may not come back once its map is gone.
+        let durability = match map {
+            Some(_) => Durability::Synced,
+            None => self.settings.durability,
+        };
+        let committed = place.try_commit(entry.name(), replace, durability);
         if let Err(error) = &committed
-            && self.settings.durability == Durability::Synced
+            && durability == Durability::Synced
             && error.kind() != io::ErrorKind::AlreadyExists
             && entry
                 .existing()
@@ -63,7 +68,7 @@ impl Copier<'_> {
                 return met.ok_or_else(|| anyhow!(error).context("cannot give its copy the name"));
             }
             Err(error) => {
-                let what = match self.settings.durability {
+                let what = match durability {
                     Durability::Cached => "cannot give its copy the name",
                     Durability::Synced => "cannot give its copy the name, or not for certain",
                 };

@@ -10,7 +10,10 @@ fn map(ranges: &[(u64, u64)]) -> DamageMap {
 }
 
 fn parsed(text: impl AsRef<[u8]>) -> Option<DamageMap> {
-    DamageMap::parse(text.as_ref()).unwrap()
+    match MapText::parse(text.as_ref()).unwrap() {
+        MapText::Whole { map, .. } => Some(map),
+        MapText::Cut | MapText::Empty | MapText::Other => None,
+    }
 }
 
 #[test]
@@ -118,9 +121,10 @@ fn only_a_map_is_replaced_by_a_map() {
             path: Path::new("d/f"),
             size: 9000,
         };
-        map.write(&directory, name, described, Durability::Synced)
+        map.write(&directory, name, described, Replace::Yes)
     };
-    let read = |name: &CStr| DamageMap::of_file(directory.as_fd(), name).unwrap();
+    let read =
+        |name: &CStr| DamageMap::of_file(directory.as_fd(), name, EmptyFile::CutMap).unwrap();
     let (first, second) = (map(&[(0, 8192)]), map(&[(0, 4096)]));
     assert_eq!(read(c"f"), None);
     write(&first, c"f").unwrap();
@@ -146,4 +150,71 @@ fn the_words_name_the_first_ranges() {
         many.words(),
         "1538 bytes (512 at offset 0, 512 at offset 1024, 512 at offset 4096, and 2 ranges more)"
     );
+}
+
+#[test]
+fn ranges_may_come_in_any_order() {
+    let sorted = map(&[(0, 10), (50, 10), (100, 10)]);
+    assert_eq!(map(&[(100, 10), (0, 10), (50, 10)]), sorted);
+    assert_eq!(map(&[(100, 10), (0, 105)]), map(&[(0, 110)]));
+}
+
+#[test]
+fn a_map_whose_blocks_do_not_follow_one_another_is_cut() {
+    for blocks in [
+        "0x1000 0x1000 -\n0x0 0x1000 +",
+        "0x0 0x1000 +\n0x2000 0x1000 -",
+        "0x1000 0x1000 +",
+    ] {
+        let text = format!("# Mapfile. Created by zc-dircopy 1\n0x0 + 1\n{blocks}\n");
+        assert_eq!(
+            MapText::parse(text.as_bytes()).unwrap(),
+            MapText::Cut,
+            "{blocks}"
+        );
+    }
+}
+
+/// Wherever a map is cut, it tells of more damage and never of less.
+#[test]
+fn a_cut_map_tells_that_the_whole_file_is_damaged() {
+    let whole = map(&[(4096, 512), (8192, 808)]);
+    for text in [
+        whole.text(Path::new("a"), 9000),
+        map(&[]).text(Path::new("a"), 9000),
+    ] {
+        let found = |text: &[u8]| {
+            let text = MapText::parse(text).unwrap();
+            text.of_mapped(Some(9000), EmptyFile::CutMap)
+        };
+        for n in MAGIC.len()..text.len() {
+            assert_eq!(found(&text.as_bytes()[..n]), Some(map(&[(0, 9000)])), "{n}");
+        }
+        assert_eq!(found(b""), Some(map(&[(0, 9000)])));
+        assert!(found(text.as_bytes()).unwrap().lost_bytes() < 2000);
+        let longer = MapText::parse(text.as_bytes()).unwrap();
+        assert_eq!(
+            longer.of_mapped(Some(9001), EmptyFile::Other),
+            Some(map(&[(0, 9001)]))
+        );
+    }
+}
+
+#[test]
+fn a_map_takes_little_memory() {
+    let mut many = DamageMap::default();
+    for n in 0..100_000 {
+        many.push(BadRange {
+            offset: n << 40,
+            bytes: 512,
+        });
+    }
+    assert_eq!(many.ranges().len(), MOST_RANGES);
+    assert_eq!(many.ranges().last().unwrap().end(), (99_999 << 40) + 512);
+    let text = many.text(Path::new("a"), 100_000 << 40);
+    assert!(text.len() as u64 <= LARGEST, "{}", text.len());
+    assert_eq!(parsed(&text), Some(many));
+    let mut large = text.into_bytes();
+    large.resize(LARGEST as usize + 1, b'\n');
+    assert_eq!(MapText::parse(&large[..]).unwrap(), MapText::Cut);
 }

@@ -124,7 +124,7 @@ impl Ledger<'_> {
             return self.link_damaged(entry, known, (named, &found), existing.as_ref(), copier);
         }
         let found = identity(&found);
-        let has_map = copier.map_of_copy(entry)?.is_some();
+        let has_map = copier.map_of_copy(entry, known)?.is_some();
         let is_name_of = |existing: &Stat| {
             let existing_file = identity(existing);
             existing.st_nlink > 1 && (existing_file == found || first.full.contains(&existing_file))

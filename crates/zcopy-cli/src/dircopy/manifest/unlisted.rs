@@ -16,7 +16,7 @@ use super::merge::{Records, Sorted};
 use super::open_beneath;
 use super::record::{Announced, FileDigest};
 use super::spool::{Piece, PieceReader, Sorter, Spool};
-use crate::dircopy::damage_map::{DamageMap, mapped_name};
+use crate::dircopy::damage_map::{EmptyFile, MapText, mapped_name};
 use crate::dircopy::place::hidden;
 use crate::dircopy::tree::scan::{Failure, Found, Next, ScanOptions, scan};
 use crate::exit;
@@ -89,7 +89,7 @@ impl Unlisted {
             let path = found.path();
             if mapped.is_some()
                 && let Some(mapped) = mapped_name(&path)
-                && is_map(root, &path)?
+                && is_map(root, &path, mapped)?
             {
                 return sorter.add(mapped.to_vec(), DAMAGED);
             }
@@ -155,14 +155,25 @@ impl Unlisted {
     }
 }
 
-/// Whether a file is a map of which ddrescue has not read everything.
-fn is_map(root: BorrowedFd<'_>, path: &[u8]) -> io::Result<bool> {
-    match open_beneath::open(root, path).and_then(DamageMap::from_file) {
-        Ok(map) => Ok(map.is_some_and(|map| !map.is_empty())),
+/// Whether a file is a map of which ddrescue has not read everything. `mapped` is the path of the
+/// file that the map belongs to.
+fn is_map(root: BorrowedFd<'_>, path: &[u8], mapped: &[u8]) -> io::Result<bool> {
+    let text = match open_beneath::open(root, path).and_then(MapText::from_file) {
+        Ok(MapText::Other) => return Ok(false),
+        Ok(text) => text,
         // A file that cannot be read tells nothing.
-        Err(error) if is_forbidden_or_gone(&error) => Ok(false),
-        Err(error) => Err(error),
-    }
+        Err(error) if is_forbidden_or_gone(&error) => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let mapped = open_beneath::open(root, mapped).and_then(|file| file.metadata());
+    let size = mapped.ok().map(|mapped| mapped.len());
+    // An empty file that stands alone belongs to nothing.
+    let empty = match size {
+        Some(_) => EmptyFile::CutMap,
+        None => EmptyFile::Other,
+    };
+    let map = text.of_mapped(size, empty);
+    Ok(map.is_some_and(|map| !map.is_empty()))
 }
 
 fn is_forbidden_or_gone(error: &io::Error) -> bool {

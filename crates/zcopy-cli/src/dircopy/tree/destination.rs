@@ -1,6 +1,6 @@
 //! The directories of the destination, made and opened.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -8,9 +8,9 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::map_names::MapNames;
 use super::{DIRECTORY, reopen};
 use crate::dircopy::attributes::{Named, hold};
-use crate::dircopy::damage_map::mapped_name;
 use crate::dircopy::listed::Listed;
 use crate::dircopy::place::hidden;
 
@@ -26,7 +26,7 @@ pub(super) struct Made {
     /// The names in it, unless they could not be read.
     pub(super) listed: Option<Listed>,
     /// The names in it that maps of damaged files may have.
-    pub(super) maps: Vec<CString>,
+    pub(super) maps: MapNames,
 }
 
 impl Made {
@@ -40,20 +40,17 @@ impl Made {
                 Err(errno) => return Err(errno),
             }
         }
-        let (mut listed, mut maps) = (Listed::default(), Vec::new());
+        let (mut listed, mut maps) = (Listed::default(), MapNames::default());
         // What cannot be read can still be filled.
         let read = if is_new {
             Ok(())
         } else {
             hidden::sweep(directory.as_fd(), |name| {
                 listed.add(name);
-                if mapped_name(name.to_bytes()).is_some() {
-                    maps.push(name.to_owned());
-                }
+                maps.add(name);
             })
         };
         listed.finish();
-        maps.sort_unstable();
         Ok(Self {
             directory,
             former_mode: (!is_new).then(|| before.unwrap_or(found)),

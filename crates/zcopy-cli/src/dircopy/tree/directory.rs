@@ -1,6 +1,6 @@
 //! A directory that is being copied.
 
-use std::ffi::{CStr, CString, OsString};
+use std::ffi::{CStr, OsString};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::destination::{self, Made};
 use super::entry::Way;
+use super::map_names::MapNames;
 use super::options::{DirectoryAttributes, GivenTo};
 use super::reopening::{self, Birth, DirectoryId, Tree};
 use super::rivals::{RivalName, Rivals};
@@ -67,11 +68,11 @@ pub struct Directory {
     attributes: DirectoryAttributes,
     /// Whether files made in the copy get an access list from it.
     hands_down: bool,
-    /// The names in the source that maps of damaged files may have, in order, once the walk has
+    /// The names in the source that maps of damaged files may have, once the walk has
     /// read them.
-    source_maps: OnceLock<Vec<CString>>,
-    /// The names in the copy that maps of damaged files may have, in order.
-    maps: Vec<CString>,
+    source_maps: OnceLock<MapNames>,
+    /// The names in the copy that maps of damaged files may have.
+    maps: MapNames,
     /// How many have not said yet that they are done: entries, and whoever still looks for some.
     users: AtomicUsize,
 }
@@ -241,26 +242,26 @@ impl Directory {
     }
 
     /// Tells which names in the source maps of damaged files may have.
-    pub(super) fn set_source_maps(&self, mut names: Vec<CString>) {
-        names.sort_unstable();
+    pub(super) fn set_source_maps(&self, names: MapNames) {
         // A directory is read once.
         let _ = self.source_maps.set(names);
     }
 
-    /// Whether the source has this name, which maps of damaged files may have.
-    pub(super) fn has_source_map(&self, name: &CString) -> bool {
+    /// Whether the source may have this name, which maps of damaged files may have.
+    pub(super) fn may_have_source_map(&self, name: &CStr) -> bool {
         let names = self.source_maps.get();
-        names.is_some_and(|names| names.binary_search(name).is_ok())
+        names.is_some_and(|names| names.may_have(name))
     }
 
-    /// Whether the copy had this name, which maps of damaged files may have, when it was opened.
-    pub(super) fn has_map(&self, name: &CString) -> bool {
-        self.maps.binary_search(name).is_ok()
+    /// Whether the copy may have had this name, which maps of damaged files may have, when it was
+    /// opened.
+    pub(super) fn may_have_map(&self, name: &CStr) -> bool {
+        self.maps.may_have(name)
     }
 
     /// Whether there are no such names at all.
     pub(super) fn has_no_maps(&self) -> bool {
-        self.maps.is_empty() && self.source_maps.get().is_none_or(Vec::is_empty)
+        self.maps.is_empty() && self.source_maps.get().is_none_or(MapNames::is_empty)
     }
 
     /// The device that the copy is on.

@@ -134,13 +134,13 @@ impl Entry {
     /// damage would have.
     #[must_use]
     pub fn may_have_map(&self) -> bool {
-        !self.directory.has_no_maps() && self.directory.has_map(&map_name(&self.name))
+        !self.directory.has_no_maps() && self.directory.may_have_map(&map_name(&self.name))
     }
 
     /// Whether the source has such a name.
     #[must_use]
     pub fn may_have_source_map(&self) -> bool {
-        !self.directory.has_no_maps() && self.directory.has_source_map(&map_name(&self.name))
+        !self.directory.has_no_maps() && self.directory.may_have_source_map(&map_name(&self.name))
     }
 
     /// Opens a regular file, for reading, and tells what it is like now: it may have grown.

@@ -10,12 +10,12 @@ use rustix::io::Errno;
 
 use super::directory::{Directory, Opened};
 use super::entry::{Entry, Way};
+use super::map_names::MapNames;
 use super::names::Names;
 use super::options::Options;
 use super::trouble::{Cause, Trouble};
 use super::{DIRECTORY, destination};
 use crate::dircopy::containment::identity;
-use crate::dircopy::damage_map::mapped_name;
 use crate::dircopy::folded_names::FoldedNames;
 
 /// The entries of a tree in the bytewise order of their paths, and its directories made in the destination.
@@ -72,11 +72,9 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
             Names::default()
         } else {
             let source = opened.source();
-            let mut maps = Vec::new();
+            let mut maps = MapNames::default();
             let (names, read) = Names::read(source, |name, kind| {
-                if mapped_name(name.to_bytes()).is_some() {
-                    maps.push(name.to_owned());
-                }
+                maps.add(name);
                 match kind {
                     FileType::Unknown => self.is_directory(source, name),
                     FileType::Symlink if self.options.follows_symlinks => {

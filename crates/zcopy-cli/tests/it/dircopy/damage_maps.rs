@@ -68,3 +68,85 @@ fn a_run_that_is_killed_keeps_the_record_of_a_damaged_file() {
         }
     }
 }
+
+/// A source of which `clip` is the damaged copy of a file.
+fn damaged() -> Trees {
+    let trees = Trees::new();
+    trees.put("clip", blocks(0, 2));
+    trees.put("clip.damaged", map('-', '+'));
+    trees
+}
+
+#[test]
+fn a_map_is_on_the_disk_before_the_damaged_copy_has_its_name() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = damaged();
+    let trace = ["--trace=fsync,linkat,renameat,renameat2".to_owned()];
+    let log = traced::traced(&trees.command(&["--skip-errors"]), &trace).log;
+    let calls: Vec<_> = log
+        .lines()
+        .filter_map(|line| {
+            let named = line.contains("link") || line.contains("rename");
+            match () {
+                () if named && line.contains("\"clip.damaged\"") => Some("map"),
+                () if named && line.contains("\"clip\"") => Some("copy"),
+                () if line.contains("fsync(") && line.contains("/dst>") => Some("directory"),
+                () if line.contains("fsync(") => Some("file"),
+                () => None,
+            }
+        })
+        .collect();
+    assert!(
+        calls.starts_with(&["file", "map", "directory", "file", "copy"]),
+        "{calls:?} {log}"
+    );
+}
+
+#[test]
+fn a_copy_whose_map_was_cut_is_damaged() {
+    for cut in ["", &map('-', '+')[..40], &map('-', '+')[..70]] {
+        let trees = damaged();
+        trees.run(&["--skip-errors"]).ended_with(1);
+        trees.put_copy("clip.damaged", cut);
+        fs::remove_file(trees.original("clip.damaged")).unwrap();
+        fs::rename(trees.original("clip"), trees.path().join("clip")).unwrap();
+        trees.put("other", "x").succeeds(&[]);
+        let check = check(&trees.copy(), &[]);
+        assert_eq!(check.stdout, "clip: FAILED damaged\n", "{cut:?}");
+    }
+}
+
+#[test]
+fn a_finished_map_is_a_file_like_others() {
+    for text in [map('+', '+'), String::new()] {
+        let trees = Trees::new();
+        trees.put("disk", blocks(1, 2)).put("disk.damaged", &text);
+        for options in [&[][..], &["--verify-existing"], &["--skip-errors"], &[]] {
+            trees.succeeds(options).are_alike();
+            trees.sums().lists(&["disk", "disk.damaged"]);
+        }
+        // It stays when the source has it no longer.
+        fs::remove_file(trees.original("disk.damaged")).unwrap();
+        trees.succeeds(&[]).holds("disk.damaged", &text);
+        assert_eq!(check(&trees.copy(), &["--strict"]).status, 0);
+    }
+}
+
+#[test]
+fn a_map_is_copied_as_a_file_where_its_file_is_excluded() {
+    let trees = damaged();
+    trees.succeeds(&["--exclude=clip"]);
+    trees.holds("clip.damaged", map('-', '+'));
+    trees.sums().lists(&["clip.damaged"]);
+}
+
+#[test]
+fn a_map_is_not_counted_as_a_file() {
+    let trees = damaged();
+    let mut command = zc_dircopy();
+    command.args(["--json", "--skip-errors"]);
+    let run = run(command.arg(trees.source()).arg(trees.copy()));
+    assert!(run.stdout.contains("\"others\":0,"), "{run:?}");
+}

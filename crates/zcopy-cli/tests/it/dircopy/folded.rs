@@ -546,3 +546,55 @@ fn a_destination_that_tells_names_apart_costs_no_call_for_it() {
     // One in the source and one in the destination.
     assert_eq!((n_calls("newfstatat("), n_calls("openat(")), (600, 0));
 }
+
+/// A map of two blocks, of which one is lost.
+fn map(first: char, second: char) -> String {
+    format!(
+        "# Mapfile. Created by zc-dircopy 0\n0x0 + 1\n0x0 0x1000 {first}\n0x1000 0x1000 {second}\n"
+    )
+}
+
+#[test]
+fn the_map_of_a_damaged_file_is_not_replaced_by_that_of_a_refused_one() {
+    for disk in disks() {
+        let trees = Trees::new();
+        let (zeros, ones) = ([0; 4096], [1; 4096]);
+        trees.put("d/CLIP", [zeros, ones].concat());
+        trees.put("d/CLIP.damaged", map('-', '+'));
+        trees.put("d/clip", [ones, zeros].concat());
+        trees.put("d/clip.damaged", map('+', '-'));
+        for _ in 0..2 {
+            disk.run(&trees, &["--skip-errors"]).ended_with(1);
+            let copy = fs::read(disk.copy().join("d/CLIP")).unwrap();
+            let map = fs::read_to_string(disk.copy().join("d/CLIP.damaged")).unwrap();
+            let lost = if copy[0] == 0 {
+                " 0x00001000  -"
+            } else {
+                "0x00001000  0x00001000  -"
+            };
+            assert!(
+                map.contains(lost) && map.matches("  -").count() == 1,
+                "{map}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_map_is_found_where_its_file_comes_back_spelled_otherwise() {
+    for disk in disks() {
+        let trees = Trees::new();
+        let bytes = [[0; 4096], [1; 4096]].concat();
+        trees.put("CLIP", &bytes).put("CLIP.damaged", map('-', '+'));
+        disk.run(&trees, &["--skip-errors"]).ended_with(1);
+        for name in ["CLIP", "CLIP.damaged"] {
+            let small = trees.original(name.replace("CLIP", "clip"));
+            fs::rename(trees.original(name), small).unwrap();
+        }
+        for options in [&["--no-hash-skipped"][..], &[]] {
+            disk.run(&trees, options).failed_naming(&[&["clip"]]);
+            let check = run(zc_dircopy().args(["--check", "--silent"]).arg(disk.copy()));
+            assert_eq!(check.status, 1, "{check:?}");
+        }
+    }
+}
