@@ -6,10 +6,15 @@
 //! One thread at a time walks; as many as there are jobs copy; others hash. What has become of entries is taken in the order of
 //! the tree, so that the manifest is sorted, and a link is made when what it leads to has its name.
 //!
-//! - `budget`: how many descriptors are for what.
-//! - `batches`: which entries one job takes; `gate`: how many make short files at once.
-//! - `copier`: what is done about each entry; `reading` and `hashing`: how it is digested; `ledger`: what is done in order.
+//! - `budget`: how many descriptors each part may open.
+//! - `batches`: which entries one job takes; `gate`: limits the threads that create short files.
+//! - `copier`: copies or leaves one entry; `reading` and `hashing`: hash it; `ledger`: does what has to be done in order.
+//! - `lookup`: what earlier runs recorded of an entry; `journaling`: the journal of this run; `run_lock`: one run at a time.
 //! - `folded_names`: names that the destination does not tell apart; `spelling`: how directories find and list names.
+//! - `granularity` and `time`: how file systems round times; `symlinks`, `file_system` and `limitation`: what they lack.
+//! - `damage_map`: which bytes of a damaged file are missing.
+//! - `interrupt`: signals that end a run early; `written_back`: writes that fail late.
+//! - `verify`: `--check`; `amend`: changes records without a copy.
 //! - [`containment`]: that the destination does not lie in the source.
 //! - [`tree`]: walks the source and mirrors its directories.
 //! - [`policy`]: which files are copied.
