@@ -205,7 +205,7 @@ fn a_file_that_fails_while_it_is_read_could_not_be_read() {
     let options = Options::new().directory("/proc/self");
     verify(&options.hash_file(tree.sum_file())).failed_saying(
         "mem: FAILED open or read\n",
-        "/proc/self/mem: Input/output error\n\
+        "/proc/self/mem: Input/output error at offset 0\n\
          WARNING: 1 listed file could not be read\n",
     );
 }
