@@ -32,8 +32,10 @@ pub(crate) const SPOILED_MESSAGE: &str =
 const UNLISTED: &str = "a/unlisted";
 /// Names of one file of the source.
 pub(crate) const HARD_LINKS: [&str; 3] = ["b/added", "b/link", "b/link-replaced"];
-/// The time of all files, in seconds.
+/// The time of all files in the archive, and of originals of the same version, in seconds.
 const SECONDS: u64 = 1_600_000_000;
+/// The time of originals that are a newer version, in seconds. It is later than all manifests.
+const NEWER_SECONDS: u64 = 1_800_000_000;
 
 /// What was going on when the last run into the archive ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,11 +64,20 @@ fn make(dir: &Path, last_run: LastRun) -> anyhow::Result<()> {
         }
     }
     for file in &files {
-        put(&archive, file.path, file.before.contents.as_ref())?;
+        let (before, original) = (file.before.contents.as_ref(), file.original.as_ref());
+        put(&archive, file.path, before, SECONDS)?;
         if HARD_LINKS[1..].contains(&file.path) {
             fs::hard_link(source.join(HARD_LINKS[0]), source.join(file.path))?;
         } else {
-            put(&source, file.path, file.original.as_ref())?;
+            let seconds = match (before, original) {
+                (Some(Contents::Regular(before)), Some(Contents::Regular(original)))
+                    if before.len() != original.len() =>
+                {
+                    NEWER_SECONDS
+                }
+                _ => SECONDS,
+            };
+            put(&source, file.path, original, seconds)?;
         }
     }
     lists::write_manifests(&archive, &files)?;
@@ -76,14 +87,14 @@ fn make(dir: &Path, last_run: LastRun) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn put(root: &Path, path: &str, contents: Option<&Contents>) -> anyhow::Result<()> {
+fn put(root: &Path, path: &str, contents: Option<&Contents>, seconds: u64) -> anyhow::Result<()> {
     let path = root.join(path);
     match contents {
         None => {}
         Some(Contents::Symlink(target)) => symlink(target, path)?,
         Some(Contents::Regular(bytes)) => {
             fs::write(&path, bytes)?;
-            let time = SystemTime::UNIX_EPOCH + Duration::new(SECONDS, 123_456_789);
+            let time = SystemTime::UNIX_EPOCH + Duration::new(seconds, 123_456_789);
             File::options().write(true).open(path)?.set_modified(time)?;
         }
     }
