@@ -75,6 +75,8 @@ fn make(dir: &Path, last_run: LastRun) -> anyhow::Result<()> {
                 {
                     NEWER_SECONDS
                 }
+                // One of its names replaces a file of the archive.
+                _ if file.path == HARD_LINKS[0] => NEWER_SECONDS,
                 _ => SECONDS,
             };
             put(&source, file.path, original, seconds)?;
