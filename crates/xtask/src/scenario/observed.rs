@@ -63,6 +63,14 @@ impl Observed {
         calls
     }
 
+    /// Whether the program was told that the file system has no hard links.
+    pub(crate) fn lacks_links(&self) -> bool {
+        let errnos = ["EPERM", "EOPNOTSUPP", "ENOSYS", "EINVAL", "EXDEV", "EMLINK"];
+        self.injected().iter().any(|call| {
+            call.name == "linkat" && errnos.iter().any(|errno| call.text.contains(errno))
+        })
+    }
+
     /// Whether the program was told, falsely, that nothing has this path in its directory.
     pub(crate) fn is_denied(&self, path: &Path) -> bool {
         let (path, cwd) = (self.dir().join(path), self.dir());
