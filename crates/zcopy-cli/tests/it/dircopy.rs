@@ -39,6 +39,7 @@ mod verify;
 
 mod bad_disk;
 mod facts;
+mod file_systems;
 mod listed;
 mod mounting;
 mod traced;

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use fuser::{Config, MountOption, Session, SessionACL};
@@ -112,12 +112,9 @@ impl Mounted {
         })
     }
 
-    /// Its root, as other processes find it.
-    pub(crate) fn path(&self) -> std::path::PathBuf {
-        let fd = self.root.dir();
-        let fd = fd.strip_prefix("/proc/self/fd").unwrap();
-        let ours = format!("/proc/{}/fd", std::process::id());
-        Path::new(&ours).join(fd)
+    /// Its root.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.root.dir()
     }
 }
 

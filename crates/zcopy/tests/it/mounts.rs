@@ -1,7 +1,7 @@
 //! File systems and block devices made for the tests, in images of their own.
 //!
 //! A file system is mounted, its root opened, and the mount detached at once: it lives as long as the descriptor, and
-//! however the process ends, nothing is left behind. Its files are reached through `/proc/self/fd`.
+//! however the process ends, nothing is left behind. Its files are reached through `/proc/PID/fd`.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -38,7 +38,8 @@ impl Fs {
             Self::Xfs => &XFS,
         };
         if root.is_none() {
-            skip(&format!("{self:?} cannot be mounted here"));
+            // The attempt may have been another test's.
+            skip_mount(&format!("{self:?}").to_lowercase());
         }
         root.as_ref().map(Root::dir)
     }
@@ -49,19 +50,19 @@ impl Fs {
 pub(crate) struct Root(File);
 
 impl Root {
+    /// Its path, which other processes can use too.
     pub(crate) fn dir(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()).into()
     }
 }
 
-/// A tmpfs of at most so many MiB (0: half the memory).
+/// A tmpfs of at most `mib` MiB (0: half the memory); `None`, reported, if it cannot be mounted.
 pub(crate) fn mount_tmpfs(mib: u64) -> Option<Root> {
-    let dir = TempDir::new().unwrap();
-    let size = format!("size={mib}m");
-    mount(&dir, &["-t", "tmpfs", "-o", &size, "none"])
+    let script = format!("mount -t tmpfs -o size={mib}m none \"$2\"");
+    mount_with_script("tmpfs", 0, &script)
 }
 
-/// A file system of so many MiB in a sparse image.
+/// A file system of `mib` MiB in a sparse image; `None`, reported, if it cannot be mounted.
 pub(crate) fn loop_mount(name: &str, mib: u64) -> Option<Root> {
     loop_mount_with(name, mib, &[])
 }
@@ -77,26 +78,32 @@ pub(crate) fn loop_mount_with(name: &str, mib: u64, options: &[&str]) -> Option<
     let options = options.join(" ");
     let script =
         format!("{mkfs} -q {force} {options} \"$1\"; mount -t {name} -o loop \"$1\" \"$2\"");
-    mount_with_script(mib, &script)
+    mount_with_script(name, mib, &script)
 }
 
 /// Mounts a file system by a shell script: `$1` is a sparse image of `mib` MiB, `$2` the directory
 /// to mount on. A FUSE daemon that the script starts exits when the [`Root`] is dropped.
-pub(crate) fn mount_with_script(mib: u64, script: &str) -> Option<Root> {
-    let (dir, image) = (TempDir::new().unwrap(), image(mib));
-    let mut shell = Command::new("sh");
-    shell.args(["-ec", script, "sh"]).arg(image.path());
-    if !succeeds(shell.arg(dir.path())) {
-        return None;
+///
+/// Returns `None`, and reports it, if the script fails.
+pub(crate) fn mount_with_script(name: &str, mib: u64, script: &str) -> Option<Root> {
+    let root = try_mount(image(mib).path(), script);
+    if root.is_none() {
+        skip_mount(name);
     }
-    Some(detach(&dir))
+    root
 }
 
-fn mount(dir: &TempDir, arguments: &[&str]) -> Option<Root> {
-    if !succeeds(Command::new("mount").args(arguments).arg(dir.path())) {
-        return None;
-    }
-    Some(detach(dir))
+pub(crate) fn skip_mount(name: &str) {
+    skip(&format!("{name} cannot be mounted here"));
+}
+
+/// Mounts a file system by a shell script as [`mount_with_script`] does, in the caller's image and
+/// without a report.
+pub(crate) fn try_mount(image: &Path, script: &str) -> Option<Root> {
+    let dir = TempDir::new().unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["-ec", script, "sh"]).arg(image).arg(dir.path());
+    succeeds(&mut shell).then(|| detach(&dir))
 }
 
 /// Opens the root of the file system that is mounted on `dir`, and detaches the mount.
@@ -106,21 +113,29 @@ pub(crate) fn detach(dir: &TempDir) -> Root {
     Root(root)
 }
 
-/// A file system in an image that is at hand, so that it can be damaged from below.
+/// A file system in the caller's image or device, so that it can be damaged from below; `None`,
+/// reported, if it cannot be mounted.
 pub(crate) fn mount_image(name: &str, image: &Path) -> Option<Root> {
     let mkfs = format!("mkfs.{name}");
-    // Small ones would have smaller blocks.
-    let options: &[&str] = match name {
-        "ext4" => &["-q", "-F", "-b", "4096"],
-        _ => &["-q", "-f"],
-    };
-    if !has_program(&mkfs) || !succeeds(Command::new(mkfs).args(options).arg(image)) {
+    if !has_program(&mkfs) {
         return None;
     }
-    let dir = TempDir::new().unwrap();
-    let is_device = image.starts_with("/dev");
-    let options = if is_device { "rw" } else { "loop" };
-    mount(&dir, &["-t", name, "-o", options, image.to_str().unwrap()])
+    let force = match name {
+        // Small ones would have smaller blocks.
+        "ext4" => "-F -b 4096",
+        _ => "-f",
+    };
+    let options = if image.starts_with("/dev") {
+        "rw"
+    } else {
+        "loop"
+    };
+    let script = format!("{mkfs} -q {force} \"$1\"; mount -t {name} -o {options} \"$1\" \"$2\"");
+    let root = try_mount(image, &script);
+    if root.is_none() {
+        skip_mount(name);
+    }
+    root
 }
 
 /// A block device of 8 MiB; one for sources and one for sinks, so that a transfer can hold both.
@@ -131,7 +146,7 @@ pub(crate) enum Device {
 }
 
 impl Device {
-    /// The device, for one test at a time.
+    /// The device, for one test at a time; `None`, reported, if it cannot be made.
     pub(crate) fn get(self) -> Option<&'static Mutex<File>> {
         static SOURCE: LazyLock<Option<Mutex<File>>> = LazyLock::new(loop_device);
         static SINK: LazyLock<Option<Mutex<File>>> = LazyLock::new(loop_device);
@@ -140,7 +155,8 @@ impl Device {
             Self::ForSink => &SINK,
         };
         if device.is_none() {
-            skip("a loop device cannot be made here");
+            // The attempt may have been another test's.
+            skip(NO_LOOP_DEVICE);
         }
         device.as_ref()
     }
@@ -150,13 +166,18 @@ fn loop_device() -> Option<Mutex<File>> {
     device_over(image(8).path()).map(|(device, _)| Mutex::new(device))
 }
 
-/// A block device that is backed by a file, and its path.
+const NO_LOOP_DEVICE: &str = "a loop device cannot be made here";
+
+/// A block device that is backed by a file, and its path; `None`, reported, if it cannot be made.
 pub(crate) fn device_over(file: &Path) -> Option<(File, PathBuf)> {
     let made = Command::new("losetup")
         .args(["--find", "--show"])
         .arg(file)
         .output();
-    let made = made.ok().filter(|output| output.status.success())?;
+    let Some(made) = made.ok().filter(|output| output.status.success()) else {
+        skip(NO_LOOP_DEVICE);
+        return None;
+    };
     let path = String::from_utf8(made.stdout).unwrap();
     let path = PathBuf::from(path.trim());
     let device = OpenOptions::new().read(true).write(true).open(&path);

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Advice, fadvise};
 use tempfile::NamedTempFile;
 
-use super::disk::seen_by_others;
 use crate::mounts::{Root, image, mount_image};
 use crate::skip::{is_root, skip};
 
@@ -38,7 +37,7 @@ impl BadDisk {
 
     /// Its root.
     pub(super) fn path(&self) -> PathBuf {
-        seen_by_others(&self.root.dir())
+        self.root.dir()
     }
 
     /// Makes good blocks of a file bad, and bad ones good.

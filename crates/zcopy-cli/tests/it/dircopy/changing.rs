@@ -171,7 +171,6 @@ fn a_source_that_changes_when_it_has_been_cloned_gets_no_name_and_no_line() {
         let Some(directory) = crate::mounts::Fs::Btrfs.dir() else {
             return;
         };
-        let directory = disk::seen_by_others(&directory);
         let trees = filled(Trees::within(&directory));
         has_no_line(&trees, &["--jobs=1"], &as_it_has_cloned(), || {
             change(&trees.original("changes"));

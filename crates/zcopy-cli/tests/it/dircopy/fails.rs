@@ -180,7 +180,6 @@ fn a_clone_that_cannot_be_made_or_read_costs_one_file() {
     let Some(directory) = Fs::Btrfs.dir() else {
         return;
     };
-    let directory = disk::seen_by_others(&directory);
     let calls = ["fadvise64", "fcntl", "ioctl", "linkat", "pread64"];
     let made = each_fails_in(&directory, &calls, &["EIO"], &[]);
     let are_all_made = made == calls || is_call_refused("ficlone");

@@ -1,17 +1,16 @@
 //! Destinations that take several names of the source for one.
 
-use super::disk::seen_by_others;
 use super::facts::files_of;
+use super::file_systems::{FileSystem, NtfsNames};
 use super::traced::traced;
 use super::*;
-use crate::mounts::{Root, mount_with_script};
-use crate::skip::{has_program, is_root, skip};
+use crate::skip::has_program;
 
-/// A file system that ignores case, as other processes find it.
+/// A file system that ignores case.
 struct Disk {
-    _root: Root,
     path: PathBuf,
     listing: Listing,
+    _file_system: FileSystem,
 }
 
 /// How it lists names.
@@ -23,72 +22,32 @@ enum Listing {
     Folds,
 }
 
-const FILE_SYSTEMS: [(&str, &str, Listing, &str); 5] = [
-    (
-        "mkntfs",
-        "lowntfs-3g",
-        Listing::Folds,
-        "mkntfs -F -Q -q \"$1\" >&2 && lowntfs-3g -o ignore_case \"$1\" \"$2\"",
-    ),
-    (
-        "mkfs.exfat",
-        "mount.exfat-fuse",
-        Listing::Keeps,
-        "mkfs.exfat \"$1\" >&2; L=$(losetup -f --show \"$1\"); \
-         mount.exfat-fuse $L \"$2\" >&2 || { losetup -d $L; exit 1; }; losetup -d $L",
-    ),
-    (
-        "mkfs.vfat",
-        "mount",
-        Listing::Keeps,
-        "mkfs.vfat \"$1\" >&2; mount -t vfat -o loop,utf8 \"$1\" \"$2\"",
-    ),
-    (
-        "mkfs.ext4",
-        "chattr",
-        Listing::Keeps,
-        "mkfs.ext4 -q -F -O casefold \"$1\"; mount -o loop \"$1\" \"$2\"; \
-         rmdir \"$2/lost+found\"; chattr +F \"$2\" || { umount \"$2\"; exit 1; }",
-    ),
-    (
-        "mount",
-        "mount",
-        Listing::Keeps,
-        "mount -t tmpfs -o casefold none \"$2\"; \
-         chattr +F \"$2\" || { umount \"$2\"; exit 1; }",
-    ),
-];
-
-/// All that this machine can mount, and can be copied to.
+/// All that this machine can mount.
 fn disks() -> Vec<Disk> {
-    if !is_root() {
-        return Vec::new();
-    }
-    let mut disks = Vec::new();
-    for (mkfs, mount, listing, script) in FILE_SYSTEMS {
-        if !has_program(mkfs) || !has_program(mount) {
-            continue;
-        }
-        let Some(root) = mount_with_script(64, script) else {
-            continue;
-        };
-        let path = seen_by_others(&root.dir());
-        let trees = Trees::new();
-        trees.put("Probe", "");
-        let copy = path.join("probe");
-        let copied = run(zc_dircopy().arg("-q").arg(trees.source()).arg(&copy));
-        if copied.status == 0 && copy.join("pROBE").exists() {
-            disks.push(Disk {
-                _root: root,
-                path,
-                listing,
-            });
-        }
-    }
-    if disks.is_empty() {
-        skip("no file system that ignores case can be mounted here");
-    }
-    disks
+    let file_systems = [
+        (FileSystem::ntfs(NtfsNames::CaseInsensitive), Listing::Folds),
+        (FileSystem::exfat(), Listing::Keeps),
+        (FileSystem::vfat(), Listing::Keeps),
+        (FileSystem::ext4_casefold(), Listing::Keeps),
+        (FileSystem::tmpfs_casefold(), Listing::Keeps),
+    ];
+    let disk = |(file_system, listing): (Option<FileSystem>, _)| {
+        let path = file_system.as_ref()?.path();
+        fs::write(path.join("Probe"), "").unwrap();
+        assert!(path.join("pROBE").exists(), "it tells names apart");
+        Some(Disk {
+            path,
+            listing,
+            _file_system: file_system?,
+        })
+    };
+    file_systems.into_iter().filter_map(disk).collect()
+}
+
+/// Those that list names as they were made.
+fn disks_that_keep_case() -> impl Iterator<Item = Disk> {
+    let disks = disks().into_iter();
+    disks.filter(|disk| disk.listing == Listing::Keeps)
 }
 
 impl Disk {
@@ -255,9 +214,7 @@ fn a_file_renamed_in_the_source_does_not_replace_what_is_recorded_by_its_old_nam
 
 #[test]
 fn a_file_renamed_in_the_archive_is_not_replaced_while_the_source_has_both_names() {
-    let mut disks = disks();
-    disks.retain(|disk| disk.listing == Listing::Keeps);
-    for disk in disks {
+    for disk in disks_that_keep_case() {
         let trees = Trees::new();
         trees.put("B", "first").put("x", "");
         dated(&trees.original("B"), 100);
@@ -275,12 +232,7 @@ fn a_file_renamed_in_the_archive_is_not_replaced_while_the_source_has_both_names
 #[test]
 fn a_file_renamed_in_both_trees_is_one_and_its_old_record_can_be_forgotten() {
     // The others list the same name as before.
-    let mut disks = disks();
-    disks.retain(|disk| disk.listing == Listing::Keeps);
-    if disks.is_empty() {
-        skip("no file system that ignores case and keeps it can be mounted and copied to here");
-    }
-    for disk in disks {
+    for disk in disks_that_keep_case() {
         let trees = Trees::new();
         trees.put("Dir/A", "it").put("B", "it").put("x", "");
         disk.run(&trees, &[]).is_quiet();

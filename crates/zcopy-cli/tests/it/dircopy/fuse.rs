@@ -6,9 +6,9 @@ use serde_json::Value;
 use zcopy_cli::dircopy::place::{Durability, Exclusivity, Place, Replace};
 
 use super::*;
-use crate::mounts::{Root, mount_with_script};
 use crate::passthrough_fs::{Faults, Links, Mounted, Renames, Symlinks};
-use crate::skip::{has_program, is_root};
+use crate::skip::has_program;
+use file_systems::{FileSystem, NtfsNames};
 use traced::meddled;
 
 /// What is said where a name cannot be given only if it is free.
@@ -25,64 +25,6 @@ pub(super) fn onto(file_system: &Path) -> Trees {
     fs::create_dir(&destination).unwrap();
     symlink(destination, trees.copy()).unwrap();
     trees
-}
-
-/// A file system that programs have mounted.
-pub(super) struct Driver {
-    root: Root,
-    /// What the driver shows, if that is a directory.
-    _backing: TempDir,
-}
-
-impl Driver {
-    fn mount(programs: &[&str], script: &str) -> Option<Self> {
-        if !is_root() || !programs.iter().all(|program| has_program(program)) {
-            return None;
-        }
-        let backing = tempfile::tempdir_in(DISK).unwrap();
-        let script = format!("backing={}\n{script}", backing.path().display());
-        let root = mount_with_script(64, &script);
-        if root.is_none() {
-            crate::skip::skip(&format!("{programs:?} cannot mount here"));
-        }
-        Some(Self {
-            root: root?,
-            _backing: backing,
-        })
-    }
-
-    /// exFAT, as cards and USB disks have it: no links, no owners, no modes. The driver knows no `RENAME_NOREPLACE`.
-    pub(super) fn exfat() -> Option<Self> {
-        // The driver takes no file but a block device.
-        let script = "mkfs.exfat \"$1\" >/dev/null; device=$(losetup -f --show \"$1\")
-             mount.exfat-fuse \"$device\" \"$2\"; losetup -d \"$device\"";
-        Self::mount(&["mkfs.exfat", "mount.exfat-fuse"], script)
-    }
-
-    fn fuse2fs() -> Option<Self> {
-        let script = "mkfs.ext4 -qF \"$1\"; fuse2fs \"$1\" \"$2\"";
-        Self::mount(&["fuse2fs"], script)
-    }
-
-    fn ntfs() -> Option<Self> {
-        let script = "mkfs.ntfs -qF \"$1\"; lowntfs-3g \"$1\" \"$2\"";
-        Self::mount(&["mkfs.ntfs", "lowntfs-3g"], script)
-    }
-
-    /// A directory of this machine, served by `sftp-server` without any ssh. Symbolic links may lead anywhere: newer versions of the driver
-    /// refuse to read such links otherwise.
-    pub(super) fn sshfs() -> Option<Self> {
-        let script = "server=$(PATH=$PATH:/usr/lib/openssh:/usr/lib/ssh:/usr/libexec/openssh command -v sftp-server)
-             mkdir \"$backing/shown\"
-             printf '#!/bin/sh\\nexec %s\\n' \"$server\" >\"$backing/ssh\"; chmod +x \"$backing/ssh\"
-             mount() { sshfs -o ssh_command=\"$backing/ssh\" \"$@\"; }
-             mount -o no_contain_symlinks here:\"$backing/shown\" \"$2\" || mount here:\"$backing/shown\" \"$2\"";
-        Self::mount(&["sshfs"], script)
-    }
-
-    pub(super) fn path(&self) -> PathBuf {
-        disk::seen_by_others(&self.root.dir())
-    }
 }
 
 /// Waits until no name is left of a file that was removed while it was open. The kernel tells a driver behind a program's back that a file
@@ -169,28 +111,28 @@ fn is_kept_over_runs(trees: &Trees, said: &[&str]) {
 
 #[test]
 fn exfat_gets_all_files_and_later_runs_leave_them() {
-    if let Some(exfat) = Driver::exfat() {
+    if let Some(exfat) = FileSystem::exfat() {
         is_kept_over_runs(&onto(&exfat.path()), &[MODES, NAMES]);
     }
 }
 
 #[test]
 fn ext4_in_user_space_gets_all_files_and_later_runs_leave_them() {
-    if let Some(ext4) = Driver::fuse2fs() {
+    if let Some(ext4) = FileSystem::fuse2fs() {
         is_kept_over_runs(&onto(&ext4.path()), &[]);
     }
 }
 
 #[test]
 fn ntfs_gets_all_files_and_later_runs_leave_them() {
-    if let Some(ntfs) = Driver::ntfs() {
+    if let Some(ntfs) = FileSystem::ntfs(NtfsNames::CaseSensitive) {
         is_kept_over_runs(&onto(&ntfs.path()), &[MODES]);
     }
 }
 
 #[test]
 fn sshfs_gets_all_files_and_later_runs_leave_them() {
-    if let Some(sshfs) = Driver::sshfs() {
+    if let Some(sshfs) = FileSystem::sshfs() {
         is_kept_over_runs(&onto(&sshfs.path()), &[]);
     }
 }
@@ -291,7 +233,7 @@ fn a_name_is_given_by_a_link_where_renames_have_no_flags() {
 /// exFAT has neither. What the driver makes instead goes.
 #[test]
 fn links_and_special_files_are_errors_on_exfat_and_leave_nothing_behind() {
-    let Some(exfat) = Driver::exfat() else {
+    let Some(exfat) = FileSystem::exfat() else {
         return;
     };
     let trees = onto(&exfat.path());
@@ -318,7 +260,7 @@ fn killed_at_any_call_that_gives_a_name_on_exfat_nothing_is_half_done() {
     }
     for call in ["renameat", "write", "unlinkat"] {
         for nth in 1.. {
-            let Some(exfat) = Driver::exfat() else {
+            let Some(exfat) = FileSystem::exfat() else {
                 return;
             };
             let trees = onto(&exfat.path());
@@ -378,7 +320,7 @@ fn files_with_attributes(trees: &Trees) {
 /// `cp -a` and rsync complain of each file there, on every card.
 #[test]
 fn what_exfat_never_keeps_of_a_file_is_said_once_and_fails_nothing() {
-    let Some(exfat) = Driver::exfat() else {
+    let Some(exfat) = FileSystem::exfat() else {
         return;
     };
     let trees = onto(&exfat.path());
@@ -399,7 +341,7 @@ fn what_exfat_never_keeps_of_a_file_is_said_once_and_fails_nothing() {
 /// Without its option `permissions`, the driver says that it has done what it has not.
 #[test]
 fn owners_and_modes_that_ntfs_ignores_are_told_of() {
-    let Some(ntfs) = Driver::ntfs() else {
+    let Some(ntfs) = FileSystem::ntfs(NtfsNames::CaseSensitive) else {
         return;
     };
     let trees = onto(&ntfs.path());
@@ -411,7 +353,7 @@ fn owners_and_modes_that_ntfs_ignores_are_told_of() {
 
 #[test]
 fn ext4_in_user_space_keeps_what_files_have() {
-    let Some(ext4) = Driver::fuse2fs() else {
+    let Some(ext4) = FileSystem::fuse2fs() else {
         return;
     };
     let trees = onto(&ext4.path());
@@ -435,7 +377,7 @@ fn ext4_in_user_space_keeps_what_files_have() {
 /// The calls say that links are not to be followed, but sshfs passes on a path, which the server follows.
 #[test]
 fn links_on_sshfs_change_nothing_that_they_lead_to() {
-    let Some(sshfs) = Driver::sshfs() else {
+    let Some(sshfs) = FileSystem::sshfs() else {
         return;
     };
     links_change_nothing_that_they_lead_to(&sshfs.path());

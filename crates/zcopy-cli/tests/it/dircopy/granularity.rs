@@ -3,9 +3,9 @@
 use std::os::unix::fs::MetadataExt as _;
 
 use super::*;
-use crate::mounts::{Root, loop_mount, loop_mount_with, mount_tmpfs, mount_with_script};
-use crate::skip::{has_program, is_root, skip};
-use disk::seen_by_others;
+use crate::mounts::{loop_mount, loop_mount_with, mount_tmpfs, mount_with_script};
+use crate::skip::is_root;
+use file_systems::{FileSystem, NtfsNames};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -16,51 +16,41 @@ const TIME: i64 = 1_000_000_001 * SECOND + 123_456_789;
 struct Rounding {
     name: &'static str,
     granularity: i64,
-    root: Root,
+    file_system: FileSystem,
 }
 
-/// File systems of every granularity for which this machine has a driver. Only some kernels have
-/// one for FAT.
-fn file_systems() -> Vec<Rounding> {
-    if !is_root() {
-        return Vec::new();
-    }
-    let with = |program: &str, script: &str| {
-        let is_there = has_program(program);
-        is_there.then(|| mount_with_script(64, script)).flatten()
+/// File systems of every granularity.
+fn file_systems() -> impl Iterator<Item = Rounding> {
+    let small_inodes = || loop_mount_with("ext4", 64, &["-I", "128"]);
+    let mounted = if is_root() {
+        vec![
+            ("tmpfs", 1, mount_tmpfs(16).map(FileSystem::from)),
+            ("ext4", 1, loop_mount("ext4", 64).map(FileSystem::from)),
+            (
+                "ext4 of small inodes",
+                SECOND,
+                small_inodes().map(FileSystem::from),
+            ),
+            (EXFAT, SECOND, FileSystem::exfat()),
+            ("ntfs", 100, FileSystem::ntfs(NtfsNames::CaseSensitive)),
+            ("vfat", 2 * SECOND, FileSystem::vfat()),
+        ]
+    } else {
+        Vec::new()
     };
-    let exfat = "mkfs.exfat \"$1\" >/dev/null; L=$(losetup -f --show \"$1\"); \
-                 mount.exfat-fuse $L \"$2\"; losetup -d $L";
-    let ntfs = "mkfs.ntfs -QFq \"$1\"; lowntfs-3g \"$1\" \"$2\"";
-    let file_systems = fs::read_to_string("/proc/filesystems").unwrap();
-    let vfat = "mkfs.vfat \"$1\" >/dev/null; mount -t vfat -o loop \"$1\" \"$2\"";
-    let roots = [
-        ("tmpfs", 1, mount_tmpfs(16)),
-        ("ext4", 1, loop_mount("ext4", 64)),
-        (
-            "ext4 of small inodes",
-            SECOND,
-            loop_mount_with("ext4", 64, &["-I", "128"]),
-        ),
-        ("exfat-fuse", SECOND, with("mount.exfat-fuse", exfat)),
-        ("lowntfs-3g", 100, with("lowntfs-3g", ntfs)),
-    ];
-    let mut roots = Vec::from(roots);
-    if file_systems.contains("vfat") {
-        roots.push(("vfat", 2 * SECOND, with("mkfs.vfat", vfat)));
-    }
-    let mounted = roots.into_iter().filter_map(|(name, granularity, root)| {
-        if root.is_none() {
-            skip(&format!("{name} cannot be mounted here"));
-        }
-        root.map(|root| Rounding {
-            name,
-            granularity,
-            root,
+    mounted
+        .into_iter()
+        .filter_map(|(name, granularity, file_system)| {
+            Some(Rounding {
+                name,
+                granularity,
+                file_system: file_system?,
+            })
         })
-    });
-    mounted.collect()
 }
+
+/// Its driver reports times that it cannot write, until it is mounted again.
+const EXFAT: &str = "exfat";
 
 impl Rounding {
     /// A time as it is kept there.
@@ -69,7 +59,7 @@ impl Rounding {
     }
 
     fn copy(&self) -> PathBuf {
-        seen_by_others(&self.root.dir()).join("copy")
+        self.file_system.path().join("copy")
     }
 
     /// Copies a file that was modified then to where one of the same size is that was modified then. Returns what stands there.
@@ -158,8 +148,7 @@ fn a_time_beyond_2038_hides_no_newer_source() {
     let late = 5_000_000_000 * SECOND + 7;
     let end = i64::from(i32::MAX) * SECOND;
     for on in file_systems() {
-        // What exfat-fuse says before it is mounted again is not what it writes.
-        if on.name != "exfat-fuse" {
+        if on.name != EXFAT {
             assert_eq!(on.after(late, end), "new", "{}", on.name);
         }
     }
@@ -168,7 +157,7 @@ fn a_time_beyond_2038_hides_no_newer_source() {
 #[test]
 fn a_copy_beyond_2038_is_left_if_its_contents_are_the_same() {
     for on in file_systems() {
-        if on.name == "exfat-fuse" {
+        if on.name == EXFAT {
             continue;
         }
         let trees = Trees::new();
@@ -186,27 +175,13 @@ fn a_copy_beyond_2038_is_left_if_its_contents_are_the_same() {
 /// A server that keeps whole seconds, of which 32 bits.
 #[test]
 fn over_sftp_nothing_is_copied_for_ever_and_a_newer_second_is() {
-    let server = "/usr/lib/openssh/sftp-server";
-    if !(is_root() && has_program("sshfs") && Path::new(server).exists()) {
-        skip("there is no sshfs or sftp-server");
-        return;
-    }
-    let below = TempDir::new_in(DISK).unwrap();
-    // Two pipes instead of a network.
-    let script = format!(
-        "mkfifo \"$1.to\"; ({server} <\"$1.to\" | sshfs -o passive :'{}' \"$2\" >\"$1.to\") >/dev/null 2>&1 & \
-         for i in $(seq 100); do mountpoint -q \"$2\" && break; sleep 0.1; done; \
-         rm \"$1.to\"; mountpoint -q \"$2\"",
-        below.path().display()
-    );
-    let Some(root) = mount_with_script(1, &script) else {
-        skip("sshfs cannot be mounted here");
+    let Some(file_system) = FileSystem::sshfs() else {
         return;
     };
     let on = Rounding {
         name: "sshfs",
         granularity: SECOND,
-        root,
+        file_system,
     };
     let even = 1_000_000_000 * SECOND;
     assert_eq!(on.after(even + SECOND - 1, even), "old");
@@ -223,12 +198,11 @@ fn where_no_time_can_be_tried_the_contents_decide() {
     }
     // The root, a directory and two files are all that it has room for.
     let script = "mount -t tmpfs -o nr_inodes=5,size=1m none \"$2\"";
-    let Some(root) = mount_with_script(1, script) else {
-        skip("tmpfs cannot be mounted here");
+    let Some(root) = mount_with_script("tmpfs", 0, script) else {
         return;
     };
     let trees = Trees::new();
-    let copy = seen_by_others(&root.dir()).join("copy");
+    let copy = root.dir().join("copy");
     for (name, bytes) in [("differs", "old"), ("same", "new")] {
         put(&trees.original(name), "new");
         put(&copy.join(name), bytes);

@@ -5,7 +5,8 @@ use std::os::unix::fs::MetadataExt as _;
 
 use super::*;
 use crate::passthrough_fs::{Faults, Inodes, Links, Mounted, Renames};
-use fuse::{Driver, counts, onto, said_by, without_links};
+use file_systems::FileSystem;
+use fuse::{counts, onto, said_by, without_links};
 
 /// What is said.
 const LINKS: &str = "zc-dircopy: .: not all hard links could be made, or be told from other files: \
@@ -99,7 +100,7 @@ fn names_become_files(trees: &Trees, said: &[&str]) {
 
 #[test]
 fn on_exfat_names_become_files_of_their_own() {
-    if let Some(exfat) = Driver::exfat() {
+    if let Some(exfat) = FileSystem::exfat() {
         names_become_files(&onto(&exfat.path()), &[LINKS, fuse::MODES, fuse::NAMES]);
     }
 }
@@ -107,7 +108,7 @@ fn on_exfat_names_become_files_of_their_own() {
 /// Each name has an inode number of its own there.
 #[test]
 fn on_sshfs_names_become_files_of_their_own() {
-    if let Some(sshfs) = Driver::sshfs() {
+    if let Some(sshfs) = FileSystem::sshfs() {
         names_become_files(&onto(&sshfs.path()), &[LINKS]);
     }
 }

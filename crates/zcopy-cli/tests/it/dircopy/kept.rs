@@ -9,7 +9,6 @@ use rustix::fs::XattrFlags;
 use super::*;
 use crate::mounts::Fs;
 use crate::skip::{is_root, skip};
-use disk::seen_by_others;
 
 pub(super) fn chmod(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
@@ -149,8 +148,8 @@ fn attributes_that_do_not_fit_are_told_and_counted() {
     let (Some(source), Some(destination)) = (Fs::Xfs.dir(), Fs::Ext4.dir()) else {
         return;
     };
-    let trees = Trees::within(&seen_by_others(&source));
-    let copy = Trees::within(&seen_by_others(&destination)).copy();
+    let trees = Trees::within(&source);
+    let copy = Trees::within(&destination).copy();
     trees.put("file", "x");
     for name in ["user.a", "user.b", "user.c"] {
         set_xattr(&trees.original("file"), name, &vec![7; 30_000]);
@@ -231,8 +230,8 @@ fn access_lists_go_from_any_file_system_to_any() {
             let (Some(source), Some(destination)) = (from.dir(), to.dir()) else {
                 continue;
             };
-            let from = Trees::within(&seen_by_others(&source));
-            let to_trees = Trees::within(&seen_by_others(&destination));
+            let from = Trees::within(&source);
+            let to_trees = Trees::within(&destination);
             from.put("a/file", "x").put("a/plain", "y");
             let list = access_list(4);
             set_xattr(&from.original("a/file"), "system.posix_acl_access", &list);
@@ -312,8 +311,8 @@ fn every_file_system_keeps_what_another_has() {
             let (Some(from), Some(to)) = (from.dir(), to.dir()) else {
                 continue;
             };
-            let from = Trees::within(&seen_by_others(&from));
-            let to = Trees::within(&seen_by_others(&to));
+            let from = Trees::within(&from);
+            let to = Trees::within(&to);
             from.put("a/b/file", crate::files::pattern(200_001))
                 .put("a/empty", "");
             std::os::unix::fs::symlink("b/file", from.original("a/link")).unwrap();

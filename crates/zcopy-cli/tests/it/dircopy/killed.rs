@@ -172,7 +172,6 @@ fn killed_at_any_call_that_moves_bytes_nothing_is_half_done() {
 #[test]
 fn killed_at_any_call_that_makes_or_reads_a_clone_nothing_is_half_done() {
     if let Some(directory) = Fs::Btrfs.dir() {
-        let directory = disk::seen_by_others(&directory);
         let calls = ["ioctl", "fadvise64", "fcntl", "pread64", "linkat"];
         let made = killed_in(&directory, &calls, &[]);
         let are_all_made = made == calls || is_call_refused("ficlone");

@@ -3,7 +3,6 @@
 use super::*;
 use crate::mounts::{Root, mount_with_script};
 use crate::skip::{has_program, is_root};
-use disk::seen_by_others;
 use traced::{meddled, traced};
 
 /// A disk of 40 MiB, of which 4 MiB in the middle cannot be written.
@@ -23,8 +22,8 @@ fn failing_disk() -> Option<(Root, PathBuf)> {
         umount -l "$1.t"
         rmdir "$1.t"
     "#;
-    let root = mount_with_script(0, script)?;
-    let path = seen_by_others(&root.dir()).join("copy");
+    let root = mount_with_script("ext4 over a full tmpfs", 0, script)?;
+    let path = root.dir().join("copy");
     Some((root, path))
 }
 

@@ -63,7 +63,7 @@ fn many_clones_need_few_descriptors() {
     let Some(directory) = Fs::Btrfs.dir() else {
         return;
     };
-    let trees = Trees::within(&disk::seen_by_others(&directory));
+    let trees = Trees::within(&directory);
     for name in 0..100 {
         trees
             .put(format!("{name}"), "x")
@@ -79,7 +79,7 @@ fn more_jobs_than_there_are_descriptors_for_are_fewer() {
         let Some(directory) = fs.dir() else {
             continue;
         };
-        let trees = Trees::within(&disk::seen_by_others(&directory));
+        let trees = Trees::within(&directory);
         for name in 0..300 {
             let directory = format!("d{}/{}/deeper/still", name % 10, name % 3);
             trees

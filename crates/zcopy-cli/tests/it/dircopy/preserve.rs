@@ -5,9 +5,9 @@ use std::ffi::CString;
 use std::os::unix::fs::{MetadataExt as _, chown, lchown, symlink};
 
 use super::*;
-use crate::mounts::{Fs, mount_with_script};
-use crate::skip::{has_program, is_root, skip};
-use disk::seen_by_others;
+use crate::mounts::Fs;
+use crate::skip::{is_root, skip};
+use file_systems::FileSystem;
 use kept::{access_list, chmod, set_xattr};
 
 const ACCESS: &str = "system.posix_acl_access";
@@ -243,7 +243,7 @@ fn no_perms_and_no_acls_have_copies_inherit_what_the_kernel_hands_down() {
     for fs in Fs::ALL {
         let Some(directory) = fs.dir() else { continue };
         for (list, mask) in [(Some(6), "077"), (Some(0), "022"), (None, "027")] {
-            let trees = Trees::within(&seen_by_others(&directory));
+            let trees = Trees::within(&directory);
             trees.put("a/file", "x").put("file", "y");
             mkfifo(&trees.original("a/fifo"));
             let copy = trees.copy();
@@ -276,16 +276,10 @@ fn no_perms_and_no_acls_have_copies_inherit_what_the_kernel_hands_down() {
 /// There, files under construction have hidden names.
 #[test]
 fn no_perms_goes_by_the_mask_where_no_file_is_without_a_name() {
-    if !is_root() || !has_program("bindfs") {
-        return;
-    }
-    let below = TempDir::new_in(DISK).unwrap();
-    let script = format!("bindfs '{}' \"$2\"", below.path().display());
-    let Some(root) = mount_with_script(1, &script) else {
-        skip("bindfs cannot be mounted here");
+    let Some(bindfs) = FileSystem::bindfs() else {
         return;
     };
-    let trees = Trees::within(&seen_by_others(&root.dir()));
+    let trees = Trees::within(&bindfs.path());
     trees.put("a/file", "x").put("a/old", "new and longer");
     trees.put_copy("a/old", "old");
     chmod(&trees.copied("a/old"), 0o606);

@@ -7,7 +7,6 @@ use super::*;
 use crate::mounts::{Fs, loop_mount};
 use crate::refused::needs;
 use crate::skip::has_program;
-use disk::seen_by_others;
 
 const LEN: usize = 16 << 20;
 
@@ -41,7 +40,7 @@ fn data_is_shared_where_the_file_system_can() {
         let Some(root) = loop_mount(fs, mib) else {
             continue;
         };
-        let directory = seen_by_others(&root.dir());
+        let directory = root.dir();
         let trees = Trees::within(&directory);
         trees
             .put("large", crate::files::pattern(LEN))
@@ -94,7 +93,7 @@ fn clones_are_read_together_and_long_ones_past_the_cache() {
     }
     for fs in [Fs::Btrfs, Fs::Xfs] {
         let Some(directory) = fs.dir() else { continue };
-        let trees = Trees::within(&seen_by_others(&directory));
+        let trees = Trees::within(&directory);
         for nth in 10..20 {
             trees.put(format!("{nth}"), crate::files::pattern(5000));
         }
@@ -127,7 +126,7 @@ fn clones_are_read_together_and_long_ones_past_the_cache() {
 fn what_shares_its_data_is_a_copy_all_the_same() {
     for fs in [Fs::Btrfs, Fs::Xfs] {
         let Some(directory) = fs.dir() else { continue };
-        let trees = Trees::within(&seen_by_others(&directory));
+        let trees = Trees::within(&directory);
         trees.put("file", crate::files::pattern(1 << 20));
         trees.succeeds(&[]).are_alike();
         trees.put("file", "changed");
@@ -140,7 +139,7 @@ fn what_shares_its_data_is_a_copy_all_the_same() {
 fn where_nothing_can_be_shared_everything_is_copied() {
     for fs in [Fs::Ext4, Fs::Tmpfs] {
         let Some(directory) = fs.dir() else { continue };
-        let trees = Trees::within(&seen_by_others(&directory));
+        let trees = Trees::within(&directory);
         trees.put("a", crate::files::pattern(1 << 20)).put("b", "x");
         let summary = summary(&trees, &[]);
         assert_eq!(
