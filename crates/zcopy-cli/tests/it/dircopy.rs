@@ -37,7 +37,6 @@ mod sums;
 mod usage;
 mod verify;
 
-mod bad_disk;
 mod facts;
 mod file_systems;
 mod listed;

@@ -43,6 +43,9 @@ mod skip;
 mod refused;
 
 #[allow(dead_code, reason = "the library's tests need more of it")]
+#[path = "../../../zcopy/tests/it/bad_blocks/disk.rs"]
+mod bad_disk;
+#[allow(dead_code, reason = "the library's tests need more of it")]
 #[path = "../../../zcopy/tests/it/files.rs"]
 mod files;
 #[allow(dead_code, reason = "the library's tests need more of it")]

@@ -19,7 +19,7 @@ use crate::refused::is_refused;
 mod disk;
 mod interrupted;
 
-use disk::{BLOCK, beside_damaged, damaged, damaged_device, damaged_on_ext4, words};
+use disk::{BLOCK, beside_damaged, damaged, damaged_device, damaged_on_ext4, words, zeroed};
 
 /// The last block is a small part of one.
 const LEN: usize = (3 << 20) + 777;
@@ -37,16 +37,6 @@ fn places() -> Vec<Vec<usize>> {
         (400..=last).collect(),
         (0..=last).collect(),
     ]
-}
-
-/// The bytes with these blocks zeroed.
-fn zeroed(bytes: &[u8], bad: &[usize]) -> Vec<u8> {
-    let mut bytes = bytes.to_vec();
-    let end = bytes.len();
-    for block in bad {
-        bytes[(block * BLOCK).min(end)..((block + 1) * BLOCK).min(end)].fill(0);
-    }
-    bytes
 }
 
 fn n_zeroed(bytes: &[u8], expected: &[u8]) -> u64 {
@@ -145,19 +135,18 @@ fn every_block_of_a_file_on_a_bad_disk_that_can_be_read_arrives() {
 #[test]
 fn good_blocks_of_a_large_folio_arrive() {
     for bad in [vec![300], (0..60).map(|n| 100 + 5 * n).collect()] {
-        let bytes = words(3 << 20);
-        let (device, file) = (damaged_device(&bytes, &bad), damaged_on_ext4(&bytes, &bad));
-        let (Some(device), Some(file)) = (device, file) else {
-            return;
-        };
-        for source in [device, file] {
+        for damage in [damaged_device, damaged_on_ext4] {
+            let bytes = words(3 << 20);
+            let Some(source) = damage(&bytes, &bad) else {
+                return;
+            };
             let mut block = [0; BLOCK];
             for at in (0..bytes.len() as u64).step_by(BLOCK) {
                 let _ = source.read_at(&mut block, at);
             }
             assert_skips(&source, &bytes, &bad, None);
             // A first read of a single block is no better than one of many.
-            let sink = crate::files::file(b"");
+            let sink = file(b"");
             set_cursor(&source, 0);
             let transfer = Transfer::new(&source, &sink).skip_errors(SkipErrors::Adaptive);
             transfer

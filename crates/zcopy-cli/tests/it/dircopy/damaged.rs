@@ -3,8 +3,8 @@
 use std::os::unix::fs::MetadataExt as _;
 
 use super::*;
+use crate::bad_disk::{BLOCK, BadDisk, words, zeroed};
 use crate::skip::has_program;
-use bad_disk::{BLOCK, BadDisk, mapped, words, zeroed};
 use traced::meddled;
 
 const LEN: usize = 40 * BLOCK + 777;
@@ -19,8 +19,8 @@ struct Scene {
 impl Scene {
     /// A clip, which can be read, between two other files.
     fn new() -> Option<Self> {
-        let disk = BadDisk::new()?;
-        let clip = words(LEN, 1);
+        let disk = BadDisk::new(192)?;
+        let clip = words(LEN);
         let scene = Self {
             disk,
             scratch: tempfile::tempdir_in(DISK).unwrap(),
@@ -42,11 +42,12 @@ impl Scene {
     }
 
     fn flip(&self, blocks: &[usize]) {
-        self.disk.flip(&self.original("d/clip"), &self.clip, blocks);
+        let clip = fs::File::open(self.original("d/clip")).unwrap();
+        self.disk.flip(&clip, &self.clip, blocks);
     }
 
     fn source(&self) -> PathBuf {
-        self.disk.path().join("src")
+        self.disk.dir().join("src")
     }
 
     fn original(&self, name: &str) -> PathBuf {
@@ -111,6 +112,30 @@ impl Scene {
     }
 }
 
+/// The bad blocks that a map lists, once its form has been checked.
+#[track_caller]
+fn mapped(map: &Path, size: usize) -> Vec<usize> {
+    let text = fs::read_to_string(map).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let lines: Vec<Vec<_>> = lines
+        .map(|line| line.split(' ').filter(|word| !word.is_empty()).collect())
+        .collect();
+    let number = |word: &str| usize::from_str_radix(word.strip_prefix("0x").unwrap(), 16).unwrap();
+    let (mut end, mut bad) = (0, Vec::new());
+    for line in &lines[1..] {
+        let (offset, bytes) = (number(line[0]), number(line[1]));
+        assert_eq!(offset, end, "{text}");
+        end += bytes;
+        match line[2] {
+            "+" => {}
+            "-" => bad.extend(offset / BLOCK..end.div_ceil(BLOCK)),
+            other => panic!("{other}"),
+        }
+    }
+    assert_eq!(end, size, "{text}");
+    bad
+}
+
 #[test]
 fn a_file_that_cannot_be_read_is_not_copied_and_the_offset_is_named() {
     let Some(scene) = Scene::damaged(&[10, 11, 30]) else {
@@ -129,19 +154,19 @@ fn a_file_that_cannot_be_read_is_not_copied_and_the_offset_is_named() {
 
 #[test]
 fn a_copy_that_cannot_be_read_is_named_with_the_offset() {
-    let Some(disk) = BadDisk::new() else {
+    let Some(disk) = BadDisk::new(192) else {
         return;
     };
     let trees = Trees::new();
-    let clip = words(LEN, 1);
+    let clip = words(LEN);
     trees.put("clip", &clip);
-    let copy = disk.path().join("dst");
+    let copy = disk.dir().join("dst");
     let copied = || {
         let mut command = zc_dircopy();
         run(command.arg("-q").arg(trees.source()).arg(&copy))
     };
     copied().is_quiet();
-    disk.flip(&copy.join("clip"), &clip, &[7]);
+    disk.flip(&fs::File::open(copy.join("clip")).unwrap(), &clip, &[7]);
     let words = "cannot read its copy: Input/output error at offset 28672";
     copied().failed_naming(&[&["clip", words]]);
     let mut check = zc_dircopy();
@@ -485,7 +510,7 @@ fn a_clone_of_a_damaged_file_is_written_anew() {
     let Some(scene) = Scene::damaged(&[5]) else {
         return;
     };
-    let copy = scene.disk.path().join("dst");
+    let copy = scene.disk.dir().join("dst");
     let copied = |options: &[&str]| {
         let mut command = zc_dircopy();
         command.arg("-q").args(options);

@@ -4,14 +4,9 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _};
 use std::process::Stdio;
 
+use crate::bad_disk::{BLOCK, damaged, words, zeroed};
 use crate::child::{end_of, zc_pv};
 use crate::files::assert_same;
-
-#[path = "../../../../zcopy/tests/it/bad_blocks/disk.rs"]
-#[allow(dead_code, reason = "the library's tests need more of it")]
-mod disk;
-
-use disk::{BLOCK, damaged, words};
 
 const LEN: usize = (1 << 20) + 777;
 
@@ -34,14 +29,6 @@ fn moved(arguments: &[&str], input: &File) -> (Option<i32>, String, Vec<u8>) {
     output.rewind().unwrap();
     output.read_to_end(&mut found).unwrap();
     (status, said.join().unwrap(), found)
-}
-
-fn zeroed(bytes: &[u8], bad: &[usize]) -> Vec<u8> {
-    let mut bytes = bytes.to_vec();
-    for block in bad {
-        bytes[block * BLOCK..(block + 1) * BLOCK].fill(0);
-    }
-    bytes
 }
 
 const WARNING: &str = "zc-pv: (stdin): warning: read errors detected: Input/output error\n";
