@@ -1,10 +1,11 @@
-//! The operations of the file system, each of them the same one of the directory behind it.
+//! The operations of the file system, each of which does the same to the directory behind it.
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{DirEntryExt as _, FileExt as _};
-use std::path::Path;
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::{DirEntryExt as _, FileExt as _, chown};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -16,27 +17,20 @@ use fuser::{
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
+use super::nodes::{self, Node};
 use super::{Links, PassthroughFs, Renames, Symlinks};
 
 /// The kernel asks each time, so that nothing is hidden from a test.
 const NOT_CACHED: Duration = Duration::ZERO;
 const GENERATION: Generation = Generation(0);
 
-fn error(errno: Errno) -> fuser::Errno {
-    fuser::Errno::from_i32(errno.raw_os_error())
-}
-
-fn of_io(error: &io::Error) -> Errno {
-    Errno::from_io_error(error).unwrap_or(Errno::IO)
-}
-
 impl PassthroughFs {
-    fn file(&self, handle: FileHandle) -> Result<Arc<File>, Errno> {
+    fn file(&self, handle: FileHandle) -> io::Result<Arc<File>> {
         let files = self.files.lock().unwrap();
-        files.get(&handle.0).cloned().ok_or(Errno::BADF)
+        Ok(files.get(&handle.0).cloned().ok_or(Errno::BADF)?)
     }
 
-    fn open_file(&self, inode: INodeNo, flags: OpenFlags) -> Result<FileHandle, Errno> {
+    fn open_file(&self, inode: INodeNo, flags: OpenFlags) -> io::Result<FileHandle> {
         // The kernel sends each write with its offset.
         let flags = OFlags::from_bits_retain(flags.0.cast_unsigned());
         let flags = (flags - OFlags::NOFOLLOW - OFlags::APPEND) | OFlags::CLOEXEC;
@@ -51,15 +45,14 @@ impl PassthroughFs {
         FileHandle(handle)
     }
 
-    /// The path to a symbolic link that is going to be followed.
-    fn followed(&self, node: &super::nodes::Node) -> Result<Option<std::path::PathBuf>, Errno> {
+    /// The target of a symbolic link that is followed.
+    fn followed(&self, node: &Node) -> io::Result<Option<PathBuf>> {
         let stat = rustix::fs::statat(node.fd(), c"", AtFlags::EMPTY_PATH)?;
-        let is_link = super::nodes::kind(&stat) == fuser::FileType::Symlink;
+        let is_link = nodes::kind(&stat) == fuser::FileType::Symlink;
         if !is_link || self.faults.symlinks == Symlinks::NotFollowed {
             return Ok(None);
         }
-        let path = std::fs::read_link(node.path());
-        path.map(Some).map_err(|error| of_io(&error))
+        std::fs::read_link(node.path()).map(Some)
     }
 
     /// Makes something by a call, gives it to its owner, and looks it up.
@@ -67,46 +60,67 @@ impl PassthroughFs {
         &self,
         request: &Request,
         (parent, name): (INodeNo, &OsStr),
-        make: impl FnOnce(std::os::fd::BorrowedFd<'_>) -> Result<(), Errno>,
-    ) -> Result<FileAttr, Errno> {
+        make: impl FnOnce(BorrowedFd<'_>) -> Result<(), Errno>,
+    ) -> io::Result<FileAttr> {
         let directory = self.nodes.get(parent)?;
         make(directory.fd())?;
         let (uid, gid) = (Uid::from_raw(request.uid()), Gid::from_raw(request.gid()));
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         rustix::fs::chownat(directory.fd(), name, Some(uid), Some(gid), flags)?;
         self.nodes.forget_name(parent, name);
-        self.nodes.look_up(parent, name)
+        Ok(self.nodes.look_up(parent, name)?)
+    }
+
+    fn remove(&self, parent: INodeNo, name: &OsStr, flags: AtFlags) -> io::Result<()> {
+        let directory = self.nodes.get(parent)?;
+        rustix::fs::unlinkat(directory.fd(), name, flags)?;
+        self.nodes.forget_name(parent, name);
+        Ok(())
     }
 }
 
-fn entry(reply: ReplyEntry, result: Result<FileAttr, Errno>) {
+fn entry(reply: ReplyEntry, result: io::Result<FileAttr>) {
     match result {
         Ok(attributes) => reply.entry(&NOT_CACHED, &attributes, GENERATION),
-        Err(errno) => reply.error(error(errno)),
+        Err(error) => reply.error(error.into()),
     }
 }
 
-fn empty(reply: ReplyEmpty, result: Result<(), Errno>) {
+fn attributes(reply: ReplyAttr, result: io::Result<FileAttr>) {
+    match result {
+        Ok(attributes) => reply.attr(&NOT_CACHED, &attributes),
+        Err(error) => reply.error(error.into()),
+    }
+}
+
+fn data(reply: ReplyData, result: io::Result<Vec<u8>>) {
+    match result {
+        Ok(bytes) => reply.data(&bytes),
+        Err(error) => reply.error(error.into()),
+    }
+}
+
+fn empty(reply: ReplyEmpty, result: io::Result<()>) {
     match result {
         Ok(()) => reply.ok(),
-        Err(errno) => reply.error(error(errno)),
+        Err(error) => reply.error(error.into()),
     }
 }
 
-/// A list or value of extended attributes, or its size.
-fn xattr(reply: ReplyXattr, size: u32, get: impl FnOnce(&mut [u8]) -> Result<usize, Errno>) {
+/// Replies with a list or value of extended attributes, or its size.
+fn xattr(reply: ReplyXattr, size: u32, get: impl FnOnce(&mut [u8]) -> io::Result<usize>) {
     let mut buffer = vec![0; 64 << 10];
     match get(&mut buffer) {
         Ok(n) if size == 0 => reply.size(n as u32),
         Ok(n) if n > size as usize => reply.error(fuser::Errno::ERANGE),
         Ok(n) => reply.data(&buffer[..n]),
-        Err(errno) => reply.error(error(errno)),
+        Err(error) => reply.error(error.into()),
     }
 }
 
 impl Filesystem for PassthroughFs {
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        entry(reply, self.nodes.look_up(parent, name));
+        entry(reply, self.nodes.look_up(parent, name).map_err(Into::into));
     }
 
     fn forget(&self, _: &Request, inode: INodeNo, n_look_ups: u64) {
@@ -114,10 +128,7 @@ impl Filesystem for PassthroughFs {
     }
 
     fn getattr(&self, _: &Request, inode: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        match self.nodes.stat(inode) {
-            Ok(attributes) => reply.attr(&NOT_CACHED, &attributes),
-            Err(errno) => reply.error(error(errno)),
-        }
+        attributes(reply, self.nodes.stat(inode).map_err(Into::into));
     }
 
     fn setattr(
@@ -144,14 +155,10 @@ impl Filesystem for PassthroughFs {
                 let found = rustix::fs::stat(&path)?;
                 let owner = |wanted: Option<u32>, now| wanted.unwrap_or(now);
                 let (uid, gid) = (owner(uid, found.st_uid), owner(gid, found.st_gid));
-                std::os::unix::fs::chown(&path, Some(uid), Some(gid))
-                    .map_err(|error| of_io(&error))?;
-                let times = Timestamps {
-                    last_access: timespec(atime),
-                    last_modification: timespec(mtime),
-                };
+                chown(&path, Some(uid), Some(gid))?;
+                let times = timestamps(atime, mtime);
                 rustix::fs::utimensat(rustix::fs::CWD, &path, &times, AtFlags::empty())?;
-                return self.nodes.stat(inode);
+                return Ok(self.nodes.stat(inode)?);
             }
             if uid.is_some() || gid.is_some() {
                 let (uid, gid) = (uid.map(Uid::from_raw), gid.map(Gid::from_raw));
@@ -165,26 +172,20 @@ impl Filesystem for PassthroughFs {
                 rustix::fs::ftruncate(file, size)?;
             }
             if atime.is_some() || mtime.is_some() {
-                let times = Timestamps {
-                    last_access: timespec(atime),
-                    last_modification: timespec(mtime),
-                };
+                let times = timestamps(atime, mtime);
                 rustix::fs::utimensat(node.fd(), c"", &times, AtFlags::EMPTY_PATH)?;
             }
-            self.nodes.stat(inode)
+            Ok(self.nodes.stat(inode)?)
         };
-        match set() {
-            Ok(attributes) => reply.attr(&NOT_CACHED, &attributes),
-            Err(errno) => reply.error(error(errno)),
-        }
+        attributes(reply, set());
     }
 
     fn readlink(&self, _: &Request, inode: INodeNo, reply: ReplyData) {
-        let target = |node: &super::nodes::Node| rustix::fs::readlinkat(node.fd(), c"", Vec::new());
-        match self.nodes.get(inode).and_then(|node| target(&node)) {
-            Ok(target) => reply.data(target.as_bytes()),
-            Err(errno) => reply.error(error(errno)),
-        }
+        let target = || {
+            let node = self.nodes.get(inode)?;
+            Ok(rustix::fs::readlinkat(node.fd(), c"", Vec::new())?.into_bytes())
+        };
+        data(reply, target());
     }
 
     fn mknod(
@@ -236,23 +237,11 @@ impl Filesystem for PassthroughFs {
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let unlink = || {
-            let directory = self.nodes.get(parent)?;
-            rustix::fs::unlinkat(directory.fd(), name, AtFlags::empty())?;
-            self.nodes.forget_name(parent, name);
-            Ok(())
-        };
-        empty(reply, unlink());
+        empty(reply, self.remove(parent, name, AtFlags::empty()));
     }
 
     fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let remove = || {
-            let directory = self.nodes.get(parent)?;
-            rustix::fs::unlinkat(directory.fd(), name, AtFlags::REMOVEDIR)?;
-            self.nodes.forget_name(parent, name);
-            Ok(())
-        };
-        empty(reply, remove());
+        empty(reply, self.remove(parent, name, AtFlags::REMOVEDIR));
     }
 
     fn rename(
@@ -267,7 +256,7 @@ impl Filesystem for PassthroughFs {
     ) {
         let rename = || {
             if self.faults.renames == Renames::WithoutFlags && !flags.is_empty() {
-                return Err(Errno::INVAL);
+                return Err(Errno::INVAL.into());
             }
             let (from, to) = (self.nodes.get(parent)?, self.nodes.get(new_parent)?);
             let flags = rustix::fs::RenameFlags::from_bits_retain(flags.bits());
@@ -283,14 +272,16 @@ impl Filesystem for PassthroughFs {
             let (file, directory) = (self.nodes.get(inode)?, self.nodes.get(parent)?);
             let n_names = rustix::fs::statat(file.fd(), c"", AtFlags::EMPTY_PATH)?.st_nlink;
             match self.faults.links {
-                Links::Fail(errno) => return Err(Errno::from_raw_os_error(errno)),
-                Links::AtMost(most) if u64::from(most) <= n_names => return Err(Errno::MLINK),
+                Links::Fail(errno) => return Err(io::Error::from_raw_os_error(errno)),
+                Links::AtMost(most) if u64::from(most) <= n_names => {
+                    return Err(Errno::MLINK.into());
+                }
                 Links::All | Links::AtMost(_) => {}
             }
             let flags = AtFlags::EMPTY_PATH;
             rustix::fs::linkat(file.fd(), c"", directory.fd(), name, flags)?;
             self.nodes.forget_name(parent, name);
-            self.nodes.look_up(parent, name)
+            Ok(self.nodes.look_up(parent, name)?)
         };
         entry(reply, link());
     }
@@ -298,7 +289,7 @@ impl Filesystem for PassthroughFs {
     fn open(&self, _: &Request, inode: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.open_file(inode, flags) {
             Ok(handle) => reply.opened(handle, FopenFlags::empty()),
-            Err(errno) => reply.error(error(errno)),
+            Err(error) => reply.error(error.into()),
         }
     }
 
@@ -312,7 +303,7 @@ impl Filesystem for PassthroughFs {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        let create = || {
+        let create = || -> io::Result<_> {
             let flags = OFlags::from_bits_retain(flags.cast_unsigned());
             let flags = (flags - OFlags::APPEND) | OFlags::CREATE | OFlags::CLOEXEC;
             let mode = Mode::from_raw_mode(mode & 0o7777);
@@ -329,7 +320,7 @@ impl Filesystem for PassthroughFs {
                 let flags = FopenFlags::empty();
                 reply.created(&NOT_CACHED, &attributes, GENERATION, handle, flags);
             }
-            Err(errno) => reply.error(error(errno)),
+            Err(error) => reply.error(error.into()),
         }
     }
 
@@ -344,15 +335,13 @@ impl Filesystem for PassthroughFs {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let mut buffer = vec![0; size as usize];
-        let read = self.file(handle).and_then(|file| {
-            file.read_at(&mut buffer, offset)
-                .map_err(|error| of_io(&error))
-        });
-        match read {
-            Ok(n) => reply.data(&buffer[..n]),
-            Err(errno) => reply.error(error(errno)),
-        }
+        let read = || {
+            let mut buffer = vec![0; size as usize];
+            let n = self.file(handle)?.read_at(&mut buffer, offset)?;
+            buffer.truncate(n);
+            Ok(buffer)
+        };
+        data(reply, read());
     }
 
     fn write(
@@ -367,10 +356,10 @@ impl Filesystem for PassthroughFs {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let write = |file: Arc<File>| file.write_at(data, offset).map_err(|error| of_io(&error));
-        match self.file(handle).and_then(write) {
+        let written = self.file(handle);
+        match written.and_then(|file| file.write_at(data, offset)) {
             Ok(n) => reply.written(n as u32),
-            Err(errno) => reply.error(error(errno)),
+            Err(error) => reply.error(error.into()),
         }
     }
 
@@ -393,8 +382,7 @@ impl Filesystem for PassthroughFs {
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, handle: FileHandle, _: bool, reply: ReplyEmpty) {
-        let sync = |file: Arc<File>| rustix::fs::fsync(&*file);
-        empty(reply, self.file(handle).and_then(sync));
+        empty(reply, self.file(handle).and_then(|file| file.sync_all()));
     }
 
     fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
@@ -411,9 +399,7 @@ impl Filesystem for PassthroughFs {
     ) {
         let read = || {
             let node = self.nodes.get(inode)?;
-            let entries =
-                std::fs::read_dir(node.path()).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-            entries.map_err(|error| of_io(&error))
+            std::fs::read_dir(node.path())?.collect::<io::Result<Vec<_>>>()
         };
         match read() {
             Ok(entries) => {
@@ -426,7 +412,7 @@ impl Filesystem for PassthroughFs {
                 }
                 reply.ok();
             }
-            Err(errno) => reply.error(error(errno)),
+            Err(error) => reply.error(error.into()),
         }
     }
 
@@ -445,25 +431,40 @@ impl Filesystem for PassthroughFs {
         reply: ReplyEmpty,
     ) {
         let flags = XattrFlags::from_bits_retain(flags.cast_unsigned());
-        let set = |node: &super::nodes::Node| rustix::fs::setxattr(node.path(), name, value, flags);
-        empty(reply, self.nodes.get(inode).and_then(|node| set(&node)));
+        let set = || {
+            let path = self.nodes.get(inode)?.path();
+            Ok(rustix::fs::setxattr(path, name, value, flags)?)
+        };
+        empty(reply, set());
     }
 
     fn getxattr(&self, _: &Request, inode: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
         xattr(reply, size, |value| {
-            rustix::fs::getxattr(self.nodes.get(inode)?.path(), name, value)
+            let path = self.nodes.get(inode)?.path();
+            Ok(rustix::fs::getxattr(path, name, value)?)
         });
     }
 
     fn listxattr(&self, _: &Request, inode: INodeNo, size: u32, reply: ReplyXattr) {
         xattr(reply, size, |list| {
-            rustix::fs::listxattr(self.nodes.get(inode)?.path(), list)
+            let path = self.nodes.get(inode)?.path();
+            Ok(rustix::fs::listxattr(path, list)?)
         });
     }
 
     fn removexattr(&self, _: &Request, inode: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let remove = |node: &super::nodes::Node| rustix::fs::removexattr(node.path(), name);
-        empty(reply, self.nodes.get(inode).and_then(|node| remove(&node)));
+        let remove = || {
+            let path = self.nodes.get(inode)?.path();
+            Ok(rustix::fs::removexattr(path, name)?)
+        };
+        empty(reply, remove());
+    }
+}
+
+fn timestamps(atime: Option<TimeOrNow>, mtime: Option<TimeOrNow>) -> Timestamps {
+    Timestamps {
+        last_access: timespec(atime),
+        last_modification: timespec(mtime),
     }
 }
 
