@@ -132,6 +132,18 @@ impl Trees {
         run(&mut self.command(options))
     }
 
+    /// Copies without `--quiet`.
+    fn run_aloud(&self, options: &[&str]) -> Run {
+        let mut command = zc_dircopy();
+        command.args(options).arg(self.source()).arg(self.copy());
+        run(&mut command)
+    }
+
+    /// Checks the copy.
+    fn check(&self, options: &[&str]) -> Run {
+        check(&self.copy(), options)
+    }
+
     /// Copies it, which succeeds.
     #[track_caller]
     fn succeeds(&self, options: &[&str]) -> &Self {
@@ -168,6 +180,23 @@ impl Trees {
 fn put(path: &Path, bytes: impl AsRef<[u8]>) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, bytes).unwrap();
+}
+
+/// Makes a FIFO.
+fn mkfifo(path: &Path) {
+    let (fifo, mode) = (rustix::fs::FileType::Fifo, 0o600.into());
+    rustix::fs::mknodat(rustix::fs::CWD, path, fifo, mode, 0).unwrap();
+}
+
+/// Runs `zc-dircopy --check` on a tree.
+fn check(tree: &Path, options: &[&str]) -> Run {
+    run(&mut check_command(tree, options))
+}
+
+fn check_command(tree: &Path, options: &[&str]) -> Command {
+    let mut command = zc_dircopy();
+    command.arg("--check").args(options).arg(tree);
+    command
 }
 
 /// What a run came to.
@@ -266,7 +295,13 @@ fn dated(path: &Path, seconds_before: u64) -> SystemTime {
     time
 }
 
-/// The names in a directory that begin with a dot.
+/// No name in a tree begins with a dot.
+#[track_caller]
+fn hides_nothing(tree: &Path) {
+    assert_eq!(hidden_names(tree), [""; 0].map(PathBuf::from));
+}
+
+/// The names in a tree that begin with a dot.
 fn hidden_names(tree: &Path) -> Vec<PathBuf> {
     let entries = walkdir::WalkDir::new(tree).min_depth(1);
     let paths = entries.into_iter().map(|entry| entry.unwrap().into_path());

@@ -1,7 +1,7 @@
-//! A file system of the tests' own: a directory, seen through FUSE, with the faults that a test asks for.
+//! A FUSE file system that shows a directory, with faults that a test chooses.
 //!
-//! It is served by a process of its own, which is this program again. So no test waits for itself, and however the test ends,
-//! the server loses its last user, and ends too.
+//! Another process serves it, which runs this program again, so that no test waits for itself. However the test ends,
+//! the server loses its last user and exits.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -20,7 +20,7 @@ use nodes::Nodes;
 mod nodes;
 mod operations;
 
-/// What the file system does worse than the directory behind it.
+/// Differences between the file system and the directory behind it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Faults {
     pub(crate) renames: Renames,
@@ -29,7 +29,7 @@ pub(crate) struct Faults {
     pub(crate) symlinks: Symlinks,
 }
 
-/// Which renames it knows.
+/// The renames that it supports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Renames {
     /// All, with their flags.
@@ -39,7 +39,7 @@ pub(crate) enum Renames {
     WithoutFlags,
 }
 
-/// Which hard links it makes.
+/// The hard links that it supports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Links {
     /// All.
@@ -51,7 +51,7 @@ pub(crate) enum Links {
     AtMost(u32),
 }
 
-/// Which inode numbers it tells.
+/// The inode numbers that it reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Inodes {
     /// One for each file.
@@ -63,13 +63,13 @@ pub(crate) enum Inodes {
     Volatile,
 }
 
-/// Whose attributes are changed under the name of a symbolic link.
+/// The file whose attributes change when those of a symbolic link are set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Symlinks {
-    /// Its own.
+    /// The link.
     #[default]
     NotFollowed,
-    /// Those of what it leads to, as sshfs does.
+    /// Its target, as on sshfs.
     Followed,
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct Mounted {
 }
 
 impl Mounted {
-    /// Shows a directory through FUSE; none, said aloud, if this machine cannot.
+    /// Shows a directory through FUSE; `None`, reported, if this machine cannot.
     pub(crate) fn over(directory: &Path, faults: Faults) -> Option<Self> {
         if !is_root() {
             return None;
@@ -92,7 +92,7 @@ impl Mounted {
             .args(["--exact", "--nocapture", "passthrough_fs::serve"])
             .env(SERVES, serde_json::to_string(&faults).unwrap())
             .env(DIRECTORY, directory)
-            .env(PLACE, place.path())
+            .env(MOUNT_POINT, place.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn();
@@ -133,21 +133,22 @@ impl Drop for Server {
     }
 }
 
-/// Tells this program which faults it is to serve.
+/// The environment variable with the faults; the program is the server if it is set.
 const SERVES: &str = "ZCOPY_TEST_SERVES_FUSE";
-/// Where the directory is that is shown.
+/// The environment variable with the directory behind the file system.
 const DIRECTORY: &str = "ZCOPY_TEST_FUSE_DIRECTORY";
-/// Where it is mounted.
-const PLACE: &str = "ZCOPY_TEST_FUSE_PLACE";
+/// The environment variable with the mount point.
+const MOUNT_POINT: &str = "ZCOPY_TEST_FUSE_PLACE";
 
 const MOUNTED: &str = "FUSE is ready";
 const NOT_MOUNTED: &str = "FUSE has failed";
 
-/// Not a test, but the server, if that is asked for.
+/// The server, not a test: it returns at once unless [`SERVES`] is set.
 #[test]
 fn serve() {
     let var = |name| std::env::var_os(name);
-    let (Some(faults), Some(directory), Some(place)) = (var(SERVES), var(DIRECTORY), var(PLACE))
+    let (Some(faults), Some(directory), Some(place)) =
+        (var(SERVES), var(DIRECTORY), var(MOUNT_POINT))
     else {
         return;
     };

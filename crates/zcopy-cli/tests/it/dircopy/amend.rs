@@ -15,18 +15,12 @@ fn archive() -> Trees {
     trees
 }
 
-fn check(trees: &Trees, options: &[&str]) -> Run {
-    let mut command = zc_dircopy();
-    command.arg("--check").args(options).arg(trees.copy());
-    run(&mut command)
-}
-
 #[test]
 fn a_file_is_accepted_and_missing_files_are_forgotten_without_a_source() {
     let trees = archive();
-    assert_eq!(check(&trees, &[]).status, 1);
+    assert_eq!(trees.check(&[]).status, 1);
 
-    let run = check(&trees, &["--accept=changed"]);
+    let run = trees.check(&["--accept=changed"]);
     assert_eq!(run.status, 1, "one is missing still");
     assert_eq!(
         run.stdout,
@@ -38,7 +32,7 @@ fn a_file_is_accepted_and_missing_files_are_forgotten_without_a_source() {
         "{run:?}"
     );
 
-    let run = check(&trees, &["--forget-missing"]);
+    let run = trees.check(&["--forget-missing"]);
     assert_eq!(
         (run.status, run.stdout.as_str()),
         (0, "changed: OK\nsame: OK\n")
@@ -47,15 +41,15 @@ fn a_file_is_accepted_and_missing_files_are_forgotten_without_a_source() {
         .sums()
         .lists(&["changed", "same"])
         .holds_in(&trees.copy());
-    assert_eq!(check(&trees, &["--strict"]).status, 0);
+    assert_eq!(trees.check(&["--strict"]).status, 0);
 }
 
 #[test]
-fn what_changes_nothing_writes_no_manifest() {
+fn an_amendment_that_changes_nothing_writes_no_manifest() {
     let trees = Trees::new();
     trees.put("file", "x").succeeds(&[]);
     let before = Sums::all_in(&trees.copy()).len();
-    let run = check(&trees, &["--forget-missing"]);
+    let run = trees.check(&["--forget-missing"]);
     assert_eq!(run.status, 0, "{run:?}");
     assert_eq!(Sums::all_in(&trees.copy()).len(), before);
 }
@@ -68,7 +62,7 @@ fn a_path_that_cannot_be_accepted_keeps_its_record_and_fails() {
         ("d", "there is no regular file of this name"),
         ("nothing", "there is no regular file of this name"),
     ] {
-        let run = check(&trees, &["--accept", path]);
+        let run = trees.check(&["--accept", path]);
         assert_eq!(run.status, 1, "{path}");
         let message = format!("zc-dircopy: {path}: cannot accept it: {words}\n");
         assert!(run.stderr.contains(&message), "{run:?}");
@@ -85,7 +79,7 @@ fn a_damaged_manifest_is_not_amended() {
     let path = trees.sums().path;
     let manifest = fs::read(&path).unwrap();
     fs::write(&path, &manifest[..manifest.len() - 5]).unwrap();
-    let run = check(&trees, &["--accept=changed", "--forget-missing"]);
+    let run = trees.check(&["--accept=changed", "--forget-missing"]);
     assert_eq!(run.status, 1);
     assert!(run.stderr.contains("is damaged"), "{run:?}");
     let entries = fs::read_dir(trees.copy()).unwrap();
@@ -103,12 +97,15 @@ fn the_journal_of_a_killed_run_is_taken_over() {
     trees.put("more", "of it");
     let killed = "linkat:signal=SIGKILL:when=2";
     let traced = traced::meddled(&trees.command(&["--jobs=1"]), "linkat", killed);
-    assert_eq!(traced.run.status, 137);
-    let run = check(&trees, &["--accept=changed", "--forget-missing"]);
-    let hidden = fs::read_dir(trees.copy()).unwrap();
-    let hidden = hidden.map(|entry| entry.unwrap().file_name());
-    let n_journals = hidden.filter(|name| name.as_bytes().starts_with(b".zc-dircopy-j"));
-    assert_eq!(n_journals.count(), 0, "{run:?}");
+    assert_eq!(traced.run.status, 128 + 9);
+    let n_journals = || {
+        let names = hidden_names(&trees.copy()).into_iter();
+        let is_journal = |path: &PathBuf| path.to_string_lossy().contains("/.zc-dircopy-journal-");
+        names.filter(is_journal).count()
+    };
+    assert_eq!(n_journals(), 1);
+    let run = trees.check(&["--accept=changed", "--forget-missing"]);
+    assert_eq!(n_journals(), 0, "{run:?}");
     trees.sums().holds_in(&trees.copy());
 }
 
@@ -125,7 +122,7 @@ fn usage_that_makes_no_sense_is_refused() {
         &["--accept=/absolute"],
         &["--accept=changed", "."],
     ] {
-        let run = check(&trees, options);
+        let run = trees.check(options);
         run.ended_with(2);
         assert!(run.stderr.contains("--help"), "{run:?}");
     }

@@ -74,8 +74,7 @@ impl Scene {
     }
 
     fn check(&self, options: &[&str]) -> Run {
-        let mut command = zc_dircopy();
-        run(command.arg("--check").args(options).arg(self.copy()))
+        check(&self.copy(), options)
     }
 
     /// The copy lacks these blocks, its map says so, it has no line, and `--check` fails for it.
@@ -98,7 +97,7 @@ impl Scene {
             );
             assert!(!check.stdout.contains("not listed"), "{check:?}");
         }
-        assert_eq!(hidden_names(&self.copy()), [""; 0].map(PathBuf::from));
+        hides_nothing(&self.copy());
     }
 
     /// The copy is whole, has its line, and no map.
@@ -169,8 +168,7 @@ fn a_copy_that_cannot_be_read_is_named_with_the_offset() {
     disk.flip(&fs::File::open(copy.join("clip")).unwrap(), &clip, &[7]);
     let words = "cannot read its copy: Input/output error at offset 28672";
     copied().failed_naming(&[&["clip", words]]);
-    let mut check = zc_dircopy();
-    let check = run(check.args(["--check", "-q"]).arg(&copy));
+    let check = check(&copy, &["-q"]);
     assert!(
         check
             .stderr
@@ -304,7 +302,7 @@ fn a_better_copy_replaces_a_worse_one_and_a_worse_one_does_not() {
 }
 
 #[test]
-fn what_ddrescue_has_completed_is_recorded() {
+fn a_copy_that_ddrescue_completed_is_recorded() {
     let Some(scene) = Scene::damaged(&[3]) else {
         return;
     };
@@ -438,7 +436,7 @@ fn a_good_copy_is_not_replaced_by_a_link_to_a_damaged_one() {
 }
 
 #[test]
-fn an_archive_with_damaged_files_is_copied_as_that() {
+fn copies_of_damaged_copies_are_damaged() {
     let Some(scene) = Scene::damaged(&[5]) else {
         return;
     };
@@ -459,8 +457,7 @@ fn an_archive_with_damaged_files_is_copied_as_that() {
             .failed_naming(&[&["d/clip", "4096 bytes (4096 at offset 20480)"]]);
         assert_eq!(mapped(&second.join("d/clip.damaged"), LEN), [5]);
         assert!(fs::read(second.join("d/clip")).unwrap() == zeroed(&scene.clip, &[5]));
-        let mut check = zc_dircopy();
-        let check = run(check.args(["--check", "--silent"]).arg(&second));
+        let check = check(&second, &["--silent"]);
         assert_eq!(check.stdout, "d/clip: FAILED damaged\n");
     }
 }
@@ -523,7 +520,7 @@ fn a_clone_of_a_damaged_file_is_written_anew() {
     Sums::newest_in(&copy).lists(&["d/a", "d/z"]);
 }
 
-/// Whatever the moment, a copy that lacks something has a map that says at least as much.
+/// At every moment, a copy that lacks blocks has a map that lists them.
 #[test]
 fn a_run_that_is_killed_leaves_no_damaged_copy_without_a_map() {
     let Some(scene) = Scene::damaged(&[5, 9]) else {

@@ -9,7 +9,7 @@ use crate::skip::has_program;
 /// The fewest that a copy gets on with, standard input, output and error among them.
 const FEWEST: usize = 21;
 
-/// The same with no more than so many descriptors, of which three are open.
+/// Runs a command with at most `limit` descriptors, of which three are open.
 fn with_descriptors(command: &Command, limit: usize) -> Command {
     let script = r#"
         for fd in /proc/self/fd/*; do
@@ -34,14 +34,11 @@ fn run_with(command: &Command, limit: usize) -> Run {
     run(&mut with_descriptors(command, limit))
 }
 
-fn check(trees: &Trees, options: &[&str]) -> Command {
-    let mut command = zc_dircopy();
-    command.args(["--check", "--strict"]).args(options);
-    command.arg(trees.copy());
-    command
+fn strict_check(trees: &Trees, options: &[&str]) -> Command {
+    check_command(&trees.copy(), &[&["--strict"], options].concat())
 }
 
-/// A tree of so many levels. At every tenth there are a file, which has another name further down, a link to it, and a
+/// A tree of `n_levels` levels. At every tenth there are a file, which has another name further down, a link to it, and a
 /// directory before and behind the next level.
 fn deep(n_levels: usize, name: impl Fn(usize) -> String) -> Trees {
     let trees = Trees::new();
@@ -76,8 +73,8 @@ fn deep(n_levels: usize, name: impl Fn(usize) -> String) -> Trees {
     trees
 }
 
-/// What `find` tells of everything in a tree. Paths may be longer than any other program takes.
-fn told(tree: &Path) -> Vec<String> {
+/// The attributes of everything in a tree, from `find`: other programs take no paths of this length.
+fn listing(tree: &Path) -> Vec<String> {
     let found = Command::new("find")
         .arg(tree)
         .args(["-mindepth", "1", "-not", "-name", "shasum.*"])
@@ -109,15 +106,15 @@ fn a_thousand_levels_of_long_names_are_copied_and_verified_with_twenty_four() {
         return;
     }
     let trees = deep(1000, |level| format!("{level:0255}"));
-    let expected = told(&trees.source());
+    let expected = listing(&trees.source());
     assert_eq!(expected.len(), 1000 + 100 * 4 + 99);
     for _ in 0..3 {
         run_with(&trees.command(&[]), 24).is_quiet();
-        assert_eq!(told(&trees.copy()), expected);
+        assert_eq!(listing(&trees.copy()), expected);
     }
-    let checked = run_with(&check(&trees, &["--quiet"]), 24);
+    let checked = run_with(&strict_check(&trees, &["--quiet"]), 24);
     checked.is_quiet();
-    let checked = run_with(&check(&trees, &["--json"]), 24);
+    let checked = run_with(&strict_check(&trees, &["--json"]), 24);
     assert!(
         checked.stdout.contains(r#""matching":199"#),
         "{}",
@@ -164,7 +161,7 @@ fn every_way_to_copy_gets_on_with_the_fewest() {
                 let run = run_with(&trees.command(options), limit);
                 assert_eq!(run.status, 0, "{limit}, {options:?}: {run:?}");
             }
-            let run = run_with(&check(&trees, &["-q"]), limit);
+            let run = run_with(&strict_check(&trees, &["-q"]), limit);
             assert_eq!(
                 run.status == 0,
                 options != ["--no-hash"],
@@ -187,8 +184,11 @@ fn on_a_terminal_all_is_counted_with_few_descriptors() {
         assert!(terminal.end().success());
         let rows = terminal.seen().rows();
         assert!(rows[0].starts_with("59 files, "), "{limit}: {rows:?}");
-        let mut terminal =
-            Terminal::spawn(&with_descriptors(&check(&trees, &["-q"]), limit), 8, 79);
+        let mut terminal = Terminal::spawn(
+            &with_descriptors(&strict_check(&trees, &["-q"]), limit),
+            8,
+            79,
+        );
         assert!(terminal.end().success());
     }
     remove(&trees);
@@ -225,12 +225,12 @@ fn more_manifests_and_journals_than_descriptors_are_merged() {
         fs::copy(left.unwrap(), journal(number)).unwrap();
         trees.put_copy(format!("k/{number}"), "killed");
     }
-    run_with(&check(&trees, &["-q"]), 24).is_quiet();
+    run_with(&strict_check(&trees, &["-q"]), 24).is_quiet();
     run_with(&trees.command(&[]), 24).is_quiet();
     let sums = trees.sums();
     assert_eq!(sums.lines.len(), 40 + 40 + 1);
-    assert!(hidden_names(&trees.copy()).is_empty());
-    run_with(&check(&trees, &["-q"]), 24).is_quiet();
+    hides_nothing(&trees.copy());
+    run_with(&strict_check(&trees, &["-q"]), 24).is_quiet();
 }
 
 #[test]
@@ -248,12 +248,13 @@ fn with_too_few_nothing_is_copied_and_it_is_said_how_many_are_needed() {
     }
     let trees = Trees::new();
     trees.put("a", "a").succeeds(&[]);
-    run_with(&check(&trees, &[]), 16).failed_naming(&[&["too few descriptors", "17 are needed"]]);
-    run_with(&check(&trees, &["-q"]), 17).is_quiet();
+    run_with(&strict_check(&trees, &[]), 16)
+        .failed_naming(&[&["too few descriptors", "17 are needed"]]);
+    run_with(&strict_check(&trees, &["-q"]), 17).is_quiet();
 }
 
 #[test]
-fn what_others_have_left_open_is_counted() {
+fn inherited_descriptors_are_counted() {
     if !has_program("bash") {
         return;
     }

@@ -114,6 +114,13 @@ pub(super) fn files_of(tree: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// The same without manifests.
+pub(super) fn copies_in(tree: &Path) -> Vec<PathBuf> {
+    let mut files = files_of(tree);
+    files.retain(|path| !is_sums(path));
+    files
+}
+
 fn is_sums(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     name.is_some_and(|name| {

@@ -1,6 +1,7 @@
-//! Destinations that take several names of the source for one.
+//! Destinations where several names of the source are one name.
 
-use super::facts::files_of;
+use super::damage_maps::map;
+use super::facts::copies_in;
 use super::file_systems::{FileSystem, NtfsNames};
 use super::traced::traced;
 use super::*;
@@ -67,7 +68,7 @@ impl Disk {
         Sums::newest_in(&self.copy())
             .lists(paths)
             .satisfies_sha256sum(&self.copy());
-        let check = run(zc_dircopy().args(["--check", "-q"]).arg(self.copy()));
+        let check = check(&self.copy(), &["-q"]);
         assert_eq!(check.status, 0, "{check:?}");
     }
 
@@ -78,21 +79,19 @@ impl Disk {
     }
 
     fn n_files(&self) -> usize {
-        let files = files_of(&self.copy());
-        let is_manifest = |path: &&PathBuf| path.to_str().unwrap().starts_with("shasum.");
-        files.len() - files.iter().filter(is_manifest).count()
+        copies_in(&self.copy()).len()
     }
 }
 
-/// What is said of two names.
-fn untold(name: &'static str, other: &'static str) -> [&'static str; 2] {
+/// The message for the second of two names that are one there.
+fn refused(name: &'static str, other: &'static str) -> [&'static str; 2] {
     let message =
         format!("{name}: not copied: the destination does not tell its name from {other}");
     [message.leak(), ""]
 }
 
 #[test]
-fn of_two_names_that_are_one_there_the_first_copy_stays_and_both_are_named() {
+fn the_first_of_two_names_that_are_one_there_stays_and_the_second_is_reported() {
     for disk in disks() {
         let trees = Trees::new();
         trees
@@ -100,7 +99,7 @@ fn of_two_names_that_are_one_there_the_first_copy_stays_and_both_are_named() {
             .put("readme", "another")
             .put("x", "");
         let jobs = ["--jobs=1"];
-        let message = untold("readme", "README");
+        let message = refused("readme", "README");
         disk.run(&trees, &jobs).failed_naming(&[&message]);
         disk.lists(&["README", "x"]);
         disk.holds("README", "one");
@@ -121,7 +120,7 @@ fn of_two_names_that_are_one_there_the_first_copy_stays_and_both_are_named() {
 }
 
 #[test]
-fn names_that_are_alike_in_contents_and_time_are_two_all_the_same() {
+fn equal_contents_and_times_do_not_make_two_names_one_file() {
     for disk in disks() {
         let trees = Trees::new();
         trees.put("Same", "it").put("same", "it");
@@ -129,15 +128,14 @@ fn names_that_are_alike_in_contents_and_time_are_two_all_the_same() {
         dated(&trees.original("same"), 7);
         for _ in 0..2 {
             let run = disk.run(&trees, &["--jobs=1"]);
-            run.failed_naming(&[&untold("same", "Same")]);
+            run.failed_naming(&[&refused("same", "Same")]);
             disk.lists(&["Same"]);
         }
     }
 }
 
-/// Whichever comes first on several threads.
 #[test]
-fn of_names_that_are_copied_at_once_one_is_copied_whole_and_the_others_are_reported() {
+fn one_of_several_names_that_are_copied_at_once_is_whole_and_the_others_are_reported() {
     for disk in disks() {
         for round in 0..4 {
             let trees = Trees::new();
@@ -148,7 +146,7 @@ fn of_names_that_are_copied_at_once_one_is_copied_whole_and_the_others_are_repor
                 }
             }
             let copy = disk.path.join(format!("copy{round}"));
-            // Of files that were copied before, and in a new directory.
+            // Into a directory that has a record, and into a new one.
             if round % 2 == 1 {
                 let before = Trees::new();
                 before.put("Other", "");
@@ -179,7 +177,7 @@ fn nothing_that_a_run_without_digests_has_made_is_replaced_by_another_name() {
         let trees = Trees::new();
         trees.put("A", "one").put("a", "other");
         let run = disk.run(&trees, &["--no-hash", "--jobs=1"]);
-        run.failed_naming(&[&untold("a", "A")]);
+        run.failed_naming(&[&refused("a", "A")]);
         disk.holds("A", "one");
         let run = disk.run(&trees, &["--no-hash", "--overwrite-policy=always"]);
         let [loser, winner] = match disk.listing {
@@ -187,7 +185,7 @@ fn nothing_that_a_run_without_digests_has_made_is_replaced_by_another_name() {
             // Nothing tells there by which name a file was made.
             Listing::Folds => [("A", "a"), ("a", "other")],
         };
-        run.failed_naming(&[&untold(loser.0, loser.1)]);
+        run.failed_naming(&[&refused(loser.0, loser.1)]);
         disk.holds(winner.0, winner.1);
     }
 }
@@ -204,7 +202,7 @@ fn a_file_renamed_in_the_source_does_not_replace_what_is_recorded_by_its_old_nam
             trees.put(after, "changed since");
             for _ in 0..2 {
                 let run = disk.run(&trees, &["--overwrite-policy=always"]);
-                run.failed_naming(&[&untold(after, before)]);
+                run.failed_naming(&[&refused(after, before)]);
                 disk.lists(&[before, "x"]);
                 disk.holds(before, "recorded");
             }
@@ -250,7 +248,7 @@ fn a_file_renamed_in_both_trees_is_one_and_its_old_record_can_be_forgotten() {
 }
 
 #[test]
-fn only_what_is_gone_is_forgotten_where_names_are_listed_in_other_letters() {
+fn only_missing_files_are_forgotten_where_names_are_listed_in_other_letters() {
     for disk in disks() {
         let (trees, later) = (Trees::new(), Trees::new());
         trees.put("Kept/File", "it").put("Gone", "it");
@@ -260,13 +258,6 @@ fn only_what_is_gone_is_forgotten_where_names_are_listed_in_other_letters() {
         disk.run(&later, &["--forget-missing"]).is_quiet();
         disk.lists(&["Kept/File", "x"]);
     }
-}
-
-/// The calls of this name that a traced command made.
-fn n_calls(command: &Command, call: &str) -> usize {
-    let traced = traced(command, &["-e".to_owned(), format!("trace={call}")]);
-    traced.run.is_quiet();
-    traced.log.lines().count()
 }
 
 #[test]
@@ -283,20 +274,20 @@ fn each_directory_is_listed_a_few_times_to_forget_what_is_missing() {
         }
         disk.run(&trees, &[]).is_quiet();
         fs::remove_file(disk.copy().join("Dir/File7")).unwrap();
-        let mut check = zc_dircopy();
-        check.args(["--check", "--forget-missing", "-q"]);
-        let traced = traced(
-            check.arg(disk.copy()),
-            &["-e".to_owned(), "trace=getdents64".to_owned()],
-        );
+        let listings = ["--trace=getdents64".to_owned()];
+        let check = check_command(&disk.copy(), &["--forget-missing", "-q"]);
         // The file that is missing has failed, for the last time.
-        assert!(traced.log.lines().count() < 40, "{}", traced.log);
+        let n_listings = traced(&check, &listings).n_lines_with("getdents64(");
+        assert!((1..40).contains(&n_listings), "{n_listings}");
         assert_eq!(Sums::newest_in(&disk.copy()).lines.len(), 299);
         later.put("x", "");
         let mut copy = zc_dircopy();
         copy.args(["-q", "--forget-missing"]);
-        let n = n_calls(copy.arg(later.source()).arg(disk.copy()), "getdents64");
-        assert!(n < 40, "{n}");
+        copy.arg(later.source()).arg(disk.copy());
+        let traced = traced(&copy, &listings);
+        traced.run.is_quiet();
+        let n_listings = traced.n_lines_with("getdents64(");
+        assert!((1..40).contains(&n_listings), "{n_listings}");
         assert_eq!(Sums::newest_in(&disk.copy()).lines.len(), 300);
     }
 }
@@ -319,21 +310,16 @@ fn the_destination_and_its_records_are_read_a_few_times_to_refuse_many_names() {
         let traced = traced(&copy, &options);
         let messages = (0..100).map(|n| {
             let (name, other) = (format!("Dir/clip{n}"), format!("Dir/CLIP{n}"));
-            untold(name.leak(), other.leak())
+            refused(name.leak(), other.leak())
         });
         assert_eq!(traced.run.ended_with(1).stderr.lines().count(), 100);
         for [message, _] in messages {
             assert!(traced.run.stderr.contains(message), "{message}");
         }
-        let n_calls = |call: &str| {
-            traced
-                .log
-                .lines()
-                .filter(|line| line.contains(call))
-                .count()
-        };
-        let (n_listings, n_reads) = (n_calls("getdents64("), n_calls("pread64("));
-        assert!(n_listings < 60 && n_reads < 60, "{n_listings} {n_reads}");
+        for call in ["getdents64(", "pread64("] {
+            let n_calls = traced.n_lines_with(call);
+            assert!((1..60).contains(&n_calls), "{call}: {n_calls}");
+        }
         assert_eq!(Sums::newest_in(&disk.copy()).lines.len(), 100);
     }
 }
@@ -349,7 +335,7 @@ fn a_directory_is_not_merged_with_another_and_is_reported_once() {
             .put("dir/sub/z", "left out");
         for _ in 0..2 {
             let run = disk.run(&trees, &["--overwrite-policy=always"]);
-            run.failed_naming(&[&untold("dir", "Dir")]);
+            run.failed_naming(&[&refused("dir", "Dir")]);
             disk.lists(&["Dir/x"]);
             disk.holds("Dir/x", "one");
             assert_eq!(disk.n_files(), 1);
@@ -357,7 +343,7 @@ fn a_directory_is_not_merged_with_another_and_is_reported_once() {
         // Nor if the first one is no longer there.
         fs::remove_dir_all(trees.original("Dir")).unwrap();
         let run = disk.run(&trees, &[]);
-        run.failed_naming(&[&untold("dir", "Dir")]);
+        run.failed_naming(&[&refused("dir", "Dir")]);
         disk.lists(&["Dir/x"]);
     }
 }
@@ -385,7 +371,7 @@ fn two_names_of_one_file_are_one_name_there_and_the_other_is_reported() {
         fs::hard_link(trees.original("LINK"), trees.original("link")).unwrap();
         for _ in 0..2 {
             let run = disk.run(&trees, &[]);
-            run.failed_naming(&[&untold("link", "LINK")]);
+            run.failed_naming(&[&refused("link", "LINK")]);
             disk.lists(&["LINK"]);
             disk.holds("LINK", "it");
         }
@@ -463,10 +449,10 @@ fn the_records_are_not_read_for_a_file_without_one_where_names_are_told_apart() 
         let options = ["-e".to_owned(), "trace=pread64".to_owned()];
         let traced = traced(&trees.command(&["--no-hash-skipped"]), &options);
         traced.run.is_quiet();
-        let lines = traced.log.lines();
-        lines.filter(|line| line.contains("shasum.")).count()
+        traced.n_lines_with("shasum.")
     };
     let before = n_reads();
+    assert!(before > 0, "manifests are read by another call");
     trees.put("Unrecorded", "it").put_copy("Unrecorded", "it");
     for tree in [trees.original("Unrecorded"), trees.copied("Unrecorded")] {
         dated(&tree, 7);
@@ -484,10 +470,7 @@ fn a_destination_that_tells_names_apart_costs_no_call_for_it() {
         trees.put(format!("File{n}"), "it");
     }
     trees.succeeds(&[]);
-    let options = [
-        "-e".to_owned(),
-        "trace=openat,newfstatat,getdents64".to_owned(),
-    ];
+    let options = ["-e".to_owned(), "trace=openat,newfstatat".to_owned()];
     let traced = traced(&trees.command(&["--no-hash-skipped", "--jobs=1"]), &options);
     traced.run.is_quiet();
     let n_calls = |what: &str| {
@@ -497,13 +480,6 @@ fn a_destination_that_tells_names_apart_costs_no_call_for_it() {
     };
     // One in the source and one in the destination.
     assert_eq!((n_calls("newfstatat("), n_calls("openat(")), (600, 0));
-}
-
-/// A map of two blocks, of which one is lost.
-fn map(first: char, second: char) -> String {
-    format!(
-        "# Mapfile. Created by zc-dircopy 0\n0x0 + 1\n0x0 0x1000 {first}\n0x1000 0x1000 {second}\n"
-    )
 }
 
 #[test]
@@ -545,7 +521,7 @@ fn a_map_is_found_where_its_file_comes_back_spelled_otherwise() {
         }
         for options in [&["--no-hash-skipped"][..], &[]] {
             disk.run(&trees, options).failed_naming(&[&["clip"]]);
-            let check = run(zc_dircopy().args(["--check", "--silent"]).arg(disk.copy()));
+            let check = check(&disk.copy(), &["--silent"]);
             assert_eq!(check.status, 1, "{check:?}");
         }
     }

@@ -11,11 +11,11 @@ use crate::skip::has_program;
 use file_systems::{FileSystem, NtfsNames};
 use traced::meddled;
 
-/// What is said where a name cannot be given only if it is free.
+/// The message where a name that is taken may be replaced.
 pub(super) const NAMES: &str = "zc-dircopy: .: the file system has neither RENAME_NOREPLACE nor hard links: \
      a file that another process creates while its name is given to a copy may be replaced\n";
 
-/// What is said where modes are not kept.
+/// The message where modes are not kept.
 pub(super) const MODES: &str = "zc-dircopy: .: the file system does not keep all modes\n";
 
 /// A tree whose copy goes to another file system.
@@ -52,13 +52,6 @@ fn some_files(trees: &Trees) {
 
 const SOME_FILES: [&str; 4] = ["a", "d/deep/er/file", "d/long", "empty"];
 
-/// Without `--quiet`.
-fn aloud(trees: &Trees, options: &[&str]) -> Run {
-    let mut command = zc_dircopy();
-    command.args(options).arg(trees.source()).arg(trees.copy());
-    run(&mut command)
-}
-
 /// The lines on standard error, in the order of their bytes: threads meet different things first.
 pub(super) fn said_by(run: &Run) -> Vec<&str> {
     let mut lines: Vec<_> = run.stderr.split_inclusive('\n').collect();
@@ -91,7 +84,7 @@ fn is_kept_over_runs(trees: &Trees, said: &[&str]) {
             [4, 0],
         ),
     ] {
-        let run = aloud(trees, &[options, &["--json"]].concat());
+        let run = trees.run_aloud(&[options, &["--json"]].concat());
         assert_eq!((run.status, &said_by(&run)[..]), (0, said), "{options:?}");
         assert_eq!(
             counts(&run, &["copied", "skipped"]),
@@ -102,11 +95,8 @@ fn is_kept_over_runs(trees: &Trees, said: &[&str]) {
         trees.sums().satisfies_sha256sum(&trees.copy());
     }
     libfuse_has_settled(&trees.copy());
-    let check = run(zc_dircopy()
-        .args(["--check", "--strict", "-q"])
-        .arg(trees.copy()));
-    check.is_quiet();
-    assert_eq!(hidden_names(&trees.copy()), [""; 0].map(PathBuf::from));
+    trees.check(&["--strict", "-q"]).is_quiet();
+    hides_nothing(&trees.copy());
 }
 
 #[test]
@@ -177,9 +167,9 @@ fn a_weaker_promise_is_said_once_and_not_to_those_who_want_errors_alone() {
     let trees = onto(&mounted.path());
     some_files(&trees);
     trees.succeeds(&[]);
-    let run = aloud(&trees, &["--overwrite-policy=always"]);
+    let run = trees.run_aloud(&["--overwrite-policy=always"]);
     assert_eq!((run.status, run.stderr.as_str()), (0, NAMES));
-    let run = aloud(&trees, &["--json"]);
+    let run = trees.run_aloud(&["--json"]);
     let events = run.stdout.lines();
     let events = events.map(|line| serde_json::from_str::<Value>(line).unwrap());
     let remarks: Vec<_> = events.filter(|event| event["event"] == "remark").collect();
@@ -213,7 +203,7 @@ fn without_rename_noreplace_and_hard_links_a_name_that_is_taken_stays() {
         drop(place);
         assert_eq!(fs::read(scratch.path().join("taken")).unwrap(), b"theirs");
         assert!(scratch.path().join("dangling").is_symlink());
-        assert_eq!(hidden_names(scratch.path()), [""; 0].map(PathBuf::from));
+        hides_nothing(scratch.path());
     }
 }
 
@@ -239,8 +229,7 @@ fn links_and_special_files_are_errors_on_exfat_and_leave_nothing_behind() {
     let trees = onto(&exfat.path());
     trees.put("d/file", "copied");
     symlink("file", trees.original("d/link")).unwrap();
-    let (kind, mode) = (rustix::fs::FileType::Fifo, 0o600.into());
-    rustix::fs::mknodat(rustix::fs::CWD, trees.original("d/fifo"), kind, mode, 0).unwrap();
+    mkfifo(&trees.original("d/fifo"));
     for _ in 0..2 {
         let run = trees.run(&[]);
         run.failed_naming(&[
@@ -248,7 +237,7 @@ fn links_and_special_files_are_errors_on_exfat_and_leave_nothing_behind() {
             &["d/fifo: cannot make its copy"],
         ]);
         trees.sums().lists(&["d/file"]).holds_in(&trees.copy());
-        assert_eq!(hidden_names(&trees.copy()), [""; 0].map(PathBuf::from));
+        hides_nothing(&trees.copy());
     }
 }
 
@@ -296,7 +285,7 @@ fn killed_at_any_call_that_gives_a_name_on_exfat_nothing_is_half_done() {
     }
 }
 
-/// What owners, modes and attributes files of a Linux disk have.
+/// Files with owners, modes and extended attributes that only a Linux disk has.
 fn files_with_attributes(trees: &Trees) {
     use std::os::unix::fs::chown;
     trees
@@ -319,7 +308,7 @@ fn files_with_attributes(trees: &Trees) {
 
 /// `cp -a` and rsync complain of each file there, on every card.
 #[test]
-fn what_exfat_never_keeps_of_a_file_is_said_once_and_fails_nothing() {
+fn attributes_that_exfat_cannot_keep_are_reported_once_and_fail_nothing() {
     let Some(exfat) = FileSystem::exfat() else {
         return;
     };
@@ -327,11 +316,11 @@ fn what_exfat_never_keeps_of_a_file_is_said_once_and_fails_nothing() {
     files_with_attributes(&trees);
     let owners = "zc-dircopy: .: the file system does not keep all owners\n";
     let xattrs = "zc-dircopy: .: the file system does not keep all extended attributes\n";
-    let run = aloud(&trees, &[]);
+    let run = trees.run_aloud(&[]);
     let said = [xattrs, MODES, owners, NAMES];
     assert_eq!((run.status, &said_by(&run)[..]), (0, &said[..]));
     // Directories are given theirs again.
-    let run = aloud(&trees, &[]);
+    let run = trees.run_aloud(&[]);
     let said = [MODES, owners, NAMES];
     assert_eq!((run.status, &said_by(&run)[..]), (0, &said[..]));
     trees.succeeds(&["--overwrite-policy=always"]);
@@ -347,7 +336,7 @@ fn owners_and_modes_that_ntfs_ignores_are_told_of() {
     let trees = onto(&ntfs.path());
     files_with_attributes(&trees);
     let owners = "zc-dircopy: .: the file system does not keep all owners\n";
-    let run = aloud(&trees, &[]);
+    let run = trees.run_aloud(&[]);
     assert_eq!((run.status, &said_by(&run)[..]), (0, &[MODES, owners][..]));
 }
 
@@ -358,7 +347,7 @@ fn ext4_in_user_space_keeps_what_files_have() {
     };
     let trees = onto(&ext4.path());
     files_with_attributes(&trees);
-    let run = aloud(&trees, &[]);
+    let run = trees.run_aloud(&[]);
     assert_eq!((run.status, run.stderr.as_str()), (0, ""));
     for name in ["d", "d/program", "d/secret", "z"] {
         let kept = |path: &Path| {
@@ -417,14 +406,14 @@ fn links_change_nothing_that_they_lead_to(file_system: &Path) {
     };
     let before = fact(&trees.path().join("outside"));
     for copied in [1, 0, 0] {
-        let run = aloud(&trees, &["--json"]);
+        let run = trees.run_aloud(&["--json"]);
         let remark = "zc-dircopy: .: the file system passes attributes of symbolic links on to the files that these lead to: \
                       owners and times of symbolic links are not kept\n";
         let said = if copied == 1 { remark } else { "" };
         assert_eq!((run.status, run.stderr.as_str()), (0, said));
         assert_eq!(counts(&run, &["copied", "failed"]), [copied, 0]);
         assert_eq!(fact(&trees.path().join("outside")), before);
-        assert_eq!(hidden_names(&trees.copy()), [""; 0].map(PathBuf::from));
+        hides_nothing(&trees.copy());
     }
     let mtime = |path| fs::metadata(path).unwrap().mtime();
     assert_eq!(mtime(trees.copied("file")), mtime(trees.original("file")));

@@ -1,4 +1,4 @@
-//! Hard links of the source where the destination cannot have them, or nobody could tell: each name gets a file of its own.
+//! Hard links of the source where the destination has none, or where they cannot be verified: each name gets a file of its own.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
@@ -8,7 +8,7 @@ use crate::passthrough_fs::{Faults, Inodes, Links, Mounted, Renames};
 use file_systems::FileSystem;
 use fuse::{counts, onto, said_by, without_links};
 
-/// What is said.
+/// The message.
 const LINKS: &str = "zc-dircopy: .: not all hard links could be made, or be told from other files: \
      such names are copied as files of their own\n";
 
@@ -37,44 +37,29 @@ const NAMES: [&str; 7] = [
 
 const COUNTS: [&str; 5] = ["copied", "linked", "links_copied", "skipped", "failed"];
 
-fn aloud(trees: &Trees, options: &[&str]) -> Run {
-    let mut command = zc_dircopy();
-    command.arg("--json").args(options);
-    run(command.arg(trees.source()).arg(trees.copy()))
+fn run_with_json(trees: &Trees, options: &[&str]) -> Run {
+    trees.run_aloud(&[&["--json"], options].concat())
 }
 
-/// What an observer on the other side finds: the inode of each name.
+/// The inode of each name below the FUSE mount.
 fn inodes(directory: &Path) -> BTreeMap<PathBuf, u64> {
-    let entries = walkdir::WalkDir::new(directory).into_iter();
-    let files = entries
-        .map(Result::unwrap)
-        .filter(|entry| entry.file_type().is_file() && !is_manifest(entry.path()));
-    let inode = |entry: &walkdir::DirEntry| entry.metadata().unwrap().ino();
-    files
-        .map(|entry| {
-            let name = entry.path().strip_prefix(directory).unwrap();
-            (name.to_owned(), inode(&entry))
-        })
-        .collect()
-}
-
-fn is_manifest(path: &Path) -> bool {
-    let name = path.file_name().unwrap().to_str().unwrap();
-    name.starts_with("shasum.")
+    let names = facts::copies_in(directory).into_iter();
+    let inode = |name: &Path| fs::metadata(directory.join(name)).unwrap().ino();
+    names.map(|name| (name.clone(), inode(&name))).collect()
 }
 
 /// Every name has a file of its own, which later runs leave.
 #[track_caller]
 fn names_become_files(trees: &Trees, said: &[&str]) {
     some_links(trees);
-    let first = aloud(trees, &[]);
+    let first = run_with_json(trees, &[]);
     assert_eq!((first.status, &said_by(&first)[..]), (0, said), "{first:?}");
     assert_eq!(counts(&first, &COUNTS), [7, 0, 4, 0, 0]);
     let whole = || {
         trees.sums().lists(&NAMES).holds_in(&trees.copy());
         trees.holds("b/third", "of four names");
         trees.holds("e/other", "of two");
-        assert_eq!(hidden_names(&trees.copy()), [""; 0].map(PathBuf::from));
+        hides_nothing(&trees.copy());
     };
     whole();
     for options in [
@@ -84,7 +69,7 @@ fn names_become_files(trees: &Trees, said: &[&str]) {
         &["--verify-existing"],
         &["--overwrite-policy=never"],
     ] {
-        let later = aloud(trees, options);
+        let later = run_with_json(trees, options);
         assert_eq!(later.status, 0, "{options:?}: {later:?}");
         assert!(!later.stderr.contains("hard links could"), "{later:?}");
         assert_eq!(counts(&later, &COUNTS), [0, 0, 0, 7, 0], "{options:?}");
@@ -92,7 +77,7 @@ fn names_become_files(trees: &Trees, said: &[&str]) {
     }
     // A name that comes later is one of them.
     link(trees, "a/file", "z");
-    let later = aloud(trees, &[]);
+    let later = run_with_json(trees, &[]);
     assert_eq!(counts(&later, &COUNTS), [1, 0, 1, 7, 0], "{later:?}");
     assert!(later.stderr.contains(LINKS), "{later:?}");
     trees.holds("z", "of four names");
@@ -171,7 +156,7 @@ fn a_copy_that_has_too_many_names_is_followed_by_another() {
     for n in 1..8 {
         link(&trees, "0", &n.to_string());
     }
-    let first = aloud(&trees, &[]);
+    let first = run_with_json(&trees, &[]);
     assert_eq!((first.status, first.stderr.as_str()), (0, LINKS));
     assert_eq!(counts(&first, &COUNTS), [3, 5, 2, 0, 0]);
     let found = inodes(&scratch.path().join("dst"));
@@ -182,7 +167,7 @@ fn a_copy_that_has_too_many_names_is_followed_by_another() {
     assert_ne!(number(0), number(3));
     assert_ne!(number(3), number(6));
     for options in [&[][..], &["--overwrite-policy=update"]] {
-        let later = aloud(&trees, options);
+        let later = run_with_json(&trees, options);
         assert_eq!((later.status, later.stderr.as_str()), (0, ""), "{later:?}");
         assert_eq!(counts(&later, &COUNTS), [0, 0, 0, 8, 0]);
         assert_eq!(inodes(&scratch.path().join("dst")), found);
@@ -198,7 +183,7 @@ fn a_copy_that_has_too_many_names_is_followed_by_another() {
 fn the_summary_has_no_word_of_links_where_they_are_kept() {
     let trees = Trees::new();
     some_links(&trees);
-    let run = run(zc_dircopy().arg(trees.source()).arg(trees.copy()));
+    let run = trees.run_aloud(&[]);
     assert_eq!((run.status, run.stderr.as_str()), (0, ""));
     assert!(!run.stdout.contains("hard link"), "{run:?}");
     trees.are_alike();
@@ -216,7 +201,7 @@ fn the_summary_counts_links_that_have_become_files() {
     };
     let trees = onto(&mounted.path());
     some_links(&trees);
-    let run = run(zc_dircopy().arg(trees.source()).arg(trees.copy()));
+    let run = trees.run_aloud(&[]);
     let line = "\n4 hard links copied as files of their own\n";
     assert!(run.stdout.contains(line), "{run:?}");
     run.ended_with(0);

@@ -13,7 +13,7 @@ use traced::traced;
 /// How much of a file is data.
 const DATA: usize = 300_000;
 
-/// What a file is that holds little data.
+/// A file that holds little data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Sparse,
@@ -33,7 +33,7 @@ fn make(path: &Path, kind: Kind, len: u64, data_at: u64) {
     file.write_all_at(&pattern(DATA), data_at).unwrap();
 }
 
-/// How many bytes a command reads from files with this in their paths.
+/// Counts the bytes that a command read from files with this in their paths.
 fn bytes_read(log: &str, below: &str) -> u64 {
     let is_read = |line: &&str| {
         let is_call = [
@@ -53,7 +53,7 @@ fn bytes_read(log: &str, below: &str) -> u64 {
 
 const CALLS: &str = "--trace=read,pread64,preadv2,splice,copy_file_range,write,pwrite64";
 
-/// Runs a command, which succeeds and reads hardly more than the data, so many times.
+/// Runs a command, which succeeds and reads hardly more than the data `n_times`.
 #[track_caller]
 fn reads_the_data_alone(command: &Command, below: &str, n_times: u64, what: &str) {
     let traced = traced(command, &[CALLS.to_owned()]);
@@ -65,12 +65,6 @@ fn reads_the_data_alone(command: &Command, below: &str, n_times: u64, what: &str
         (data..data + n_times * (2 << 20)).contains(&n_bytes),
         "{what}: {n_bytes} bytes are read"
     );
-}
-
-fn check(directory: &Path) -> Command {
-    let mut command = zc_dircopy();
-    command.args(["--check", "--quiet"]).arg(directory);
-    command
 }
 
 /// A copy, a second run that reads everything, one that compares, and a check.
@@ -88,9 +82,13 @@ fn holes_are_not_read(source: &Path, copy: &Path, kind: Kind, len: u64, what: &s
     reads_the_data_alone(&command(&[]), copied, 1, &format!("{what}: second run"));
     let existing = command(&["--verify-existing"]);
     reads_the_data_alone(&existing, below, 2, &format!("{what}: comparison"));
-    reads_the_data_alone(&check(copy), copied, 1, &format!("{what}: check"));
-    let mut queued = check(copy);
-    queued.arg("--queue-size=4");
+    reads_the_data_alone(
+        &check_command(copy, &["--quiet"]),
+        copied,
+        1,
+        &format!("{what}: check"),
+    );
+    let queued = check_command(copy, &["--quiet", "--queue-size=4"]);
     reads_the_data_alone(&queued, copied, 1, &format!("{what}: queued check"));
     let found = fs::metadata(copy.join("file")).unwrap();
     assert_eq!(found.len(), len, "{what}");

@@ -143,20 +143,13 @@ fn one_call_finds_out_whether_a_write_failed_late() {
     let options = ["--trace=syncfs,fsync".to_owned()];
     let traced = traced(&trees.command(&[]), &options);
     traced.run.is_quiet();
-    let n_calls = |call: &str| {
-        traced
-            .log
-            .lines()
-            .filter(|line| line.contains(call))
-            .count()
-    };
-    assert_eq!(n_calls("syncfs("), 1, "{}", traced.log);
-    let n_files = n_calls("fsync(");
+    assert_eq!(traced.n_lines_with("syncfs("), 1, "{}", traced.log);
+    let n_files = traced.n_lines_with("fsync(");
     assert!(n_files < 3, "no file is synced by itself: {}", traced.log);
 }
 
 #[test]
-fn an_error_of_nobody_known_is_reported() {
+fn an_error_that_belongs_to_no_file_is_reported() {
     if !has_program("strace") {
         return;
     }
@@ -188,7 +181,7 @@ fn another_failure_does_not_hide_the_error() {
 }
 
 #[test]
-fn a_system_without_the_call_is_no_error_unless_it_is_needed() {
+fn a_system_without_syncfs_fails_only_durable_copies() {
     if !has_program("strace") {
         return;
     }

@@ -10,8 +10,8 @@ fn tree() -> Trees {
     trees
 }
 
-/// The same with every call in turn that reads a directory failing with `ENOENT`: that of a directory which has been removed, or which
-/// a server has lost midway.
+/// Runs the command once for each call that reads a directory, which fails with `ENOENT`: the directory has been
+/// removed, or a server has lost it midway. Returns the number of calls.
 fn at_every_listing(command: impl Fn() -> Command, show: impl Fn(&Traced)) -> usize {
     for nth in 1.. {
         let fault = format!("getdents64:error=ENOENT:when={nth}");
@@ -46,13 +46,7 @@ fn a_listing_that_is_cut_short_is_told_and_not_taken_for_whole() {
     let _ = fs::remove_dir_all(trees.copy());
     trees.succeeds(&[]).are_alike();
     let n_listings = at_every_listing(
-        || {
-            let mut command = zc_dircopy();
-            command
-                .args(["--check", "--strict", "-q"])
-                .arg(trees.copy());
-            command
-        },
+        || check_command(&trees.copy(), &["--strict", "-q"]),
         |traced| {
             let run = &traced.run;
             assert_eq!(run.status, 1, "{traced:?}");
@@ -83,8 +77,7 @@ fn interruptions_without_end_are_an_error() {
     let trees = tree();
     trees.succeeds(&[]);
     let copy = trees.command(&[]);
-    let mut check = zc_dircopy();
-    check.args(["--check", "--strict", "-q"]).arg(trees.copy());
+    let check = check_command(&trees.copy(), &["--strict", "-q"]);
     for command in [copy, check] {
         let traced = meddled(&command, "getdents64", "getdents64:error=EINTR");
         let run = traced.run;

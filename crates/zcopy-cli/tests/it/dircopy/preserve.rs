@@ -1,4 +1,4 @@
-//! What a copy does not take from its original: attributes that are not asked for, and those of directories that exist.
+//! Attributes that a copy does not take from its original.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -36,11 +36,6 @@ type State = (String, (u32, u32), BTreeMap<CString, Vec<u8>>);
 
 fn state(path: &Path) -> State {
     (mode(path), owner(path), facts::xattrs(path))
-}
-
-fn mkfifo(path: &Path) {
-    let made = Command::new("mkfifo").arg(path).status();
-    assert!(made.unwrap().success());
 }
 
 fn has_access_lists(directory: &Path) -> bool {
@@ -234,7 +229,7 @@ fn no_perms_leaves_the_modes_of_what_exists_and_of_what_is_replaced() {
     assert_eq!(mode(&trees.copy()), "40711");
 }
 
-/// What a directory hands down is what the kernel gives a file that is created there: that is the oracle.
+/// The oracle is a file that the kernel creates in the same directory.
 #[test]
 fn no_perms_and_no_acls_have_copies_inherit_what_the_kernel_hands_down() {
     if !is_root() {

@@ -20,6 +20,12 @@ pub(super) struct Traced {
 }
 
 impl Traced {
+    /// Counts the calls whose lines contain these words.
+    pub(super) fn n_lines_with(&self, words: &str) -> usize {
+        let lines = self.log.lines();
+        lines.filter(|line| line.contains(words)).count()
+    }
+
     /// The calls that failed because they were made to.
     pub(super) fn injected(&self) -> Vec<&str> {
         let lines = self.log.lines();

@@ -1,13 +1,14 @@
 //! Blocks that were allocated by `fallocate(2)` and never written.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+
 use rustix::fs::FallocateFlags;
 use zcopy::{Sparse, Transfer};
 
 use super::{MIB, every_way};
 use crate::files::{allocated, assert_same, contents, file_in, pattern};
 use crate::mounts::Fs;
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
 
 /// 4 MiB of allocated blocks, of which the third MiB was written, and the bytes.
 fn unwritten(fs: Fs) -> Option<(File, Vec<u8>)> {
@@ -21,7 +22,7 @@ fn unwritten(fs: Fs) -> Option<(File, Vec<u8>)> {
 }
 
 #[test]
-fn unwritten_blocks_become_holes_if_that_is_asked_for() {
+fn keep_unwritten_makes_holes_of_unwritten_blocks() {
     for fs in Fs::ALL {
         for way in every_way() {
             let Some((source, bytes)) = unwritten(fs) else {
