@@ -1,19 +1,11 @@
 use super::*;
-use crate::dircopy::ground::{open, scratch};
 
-fn map(ranges: &[(u64, u64)]) -> DamageMap {
+pub(super) fn map(ranges: &[(u64, u64)]) -> DamageMap {
     let mut map = DamageMap::default();
     for &(offset, bytes) in ranges {
         map.push(BadRange { offset, bytes });
     }
     map
-}
-
-fn parsed(text: impl AsRef<[u8]>) -> Option<DamageMap> {
-    match MapText::parse(text.as_ref()).unwrap() {
-        MapText::Whole { map, .. } => Some(map),
-        MapText::Cut | MapText::Empty | MapText::Other => None,
-    }
 }
 
 #[test]
@@ -28,118 +20,6 @@ fn a_union_has_what_either_has() {
     let union = map(&[(0, 10), (100, 10)]).union(&map(&[(5, 10), (50, 1), (90, 100)]));
     assert_eq!(union, map(&[(0, 15), (50, 1), (90, 100)]));
     assert_eq!(union.union(&DamageMap::default()), union);
-}
-
-/// ddrescue refuses a map with gaps, or one whose blocks do not follow one another.
-#[test]
-fn the_blocks_of_a_map_follow_one_another_from_the_first_byte_to_the_last() {
-    for (ranges, size) in [
-        (&[(0, 4096)][..], 4096),
-        (&[(4096, 4096)], 20_000),
-        (&[(0, 1), (8192, 808)], 9000),
-        (&[(1 << 40, 512)], 1 << 41),
-    ] {
-        let text = map(ranges).text(Path::new("a/b"), size);
-        let lines = text.lines().filter(|line| !line.starts_with('#'));
-        let lines: Vec<Vec<_>> = lines
-            .map(|line| line.split_whitespace().collect())
-            .collect();
-        assert_eq!(lines[0], ["0x00000000", "+", "1"]);
-        let mut end = 0;
-        for line in &lines[1..] {
-            let [offset, bytes, "+" | "-"] = line[..] else {
-                panic!("{line:?}");
-            };
-            assert_eq!(number(offset), Some(end), "{text}");
-            end += number(bytes).unwrap();
-        }
-        assert_eq!(end, size, "{text}");
-        assert_eq!(parsed(&text), Some(map(ranges)), "{text}");
-    }
-}
-
-#[test]
-fn a_map_says_of_what_it_is() {
-    let text = map(&[(4096, 512)]).text(Path::new("a/two words\n"), 9000);
-    assert!(
-        text.starts_with("# Mapfile. Created by zc-dircopy "),
-        "{text}"
-    );
-    assert!(text.contains("\n# File: 'a/two words'$'\\n'\n"), "{text}");
-    assert!(text.contains("\n# Size: 9000 bytes, of which 512 could not be read\n"));
-    assert!(text.contains("\n# Time: 20"), "{text}");
-}
-
-/// As ddrescue 1.27 writes it, with every status.
-#[test]
-fn what_ddrescue_makes_of_a_map_is_read() {
-    let text = b"# Mapfile. Created by GNU ddrescue version 1.27\n\
-        # Command line: ddrescue src/\xff dst/f dst/f.damaged\n\
-        # Start time:   2026-11-23 07:11:18\n\
-        # Finished\n\
-        # current_pos  current_status  current_pass\n\
-        0x00002000     F               1\n\
-        #      pos        size  status\n\
-        0x00000000  0x00002000  +\n\
-        0x00002000  0x00001000  -\n\
-        0x00003000  0x00001000  +\n\
-        0x00004000  0x00001000  ?\n\
-        0x00005000  4096  *\n\
-        0x00006000  0x00001000  /\n\
-        0x00007000  0x00001000  +\n";
-    assert_eq!(
-        parsed(text),
-        Some(map(&[(0x2000, 0x1000), (0x4000, 0x3000)]))
-    );
-    let rescued = "# Mapfile. Created by GNU ddrescue version 1.27\n0x0 + 1\n0x0 0x8000 +\n";
-    assert_eq!(parsed(rescued), Some(DamageMap::default()));
-}
-
-#[test]
-fn another_file_is_no_map() {
-    for other in [
-        "",
-        "hello",
-        "# Mapfile. Created by hand\n",
-        "# Mapfile. Created by hand\n0x0 + 1\n0x0 what +\n",
-        "# Mapfile. Created by hand\n0x0 + 1\n\u{e9}\n",
-        "# Mapfile. created by zc-dircopy\n0x0 + 1\n0x0 0x8000 -\n",
-    ] {
-        assert_eq!(parsed(other), None, "{other:?}");
-    }
-    let mut binary = MAGIC.to_vec();
-    binary.extend_from_slice(b"hand\n0x0 + 1\n\xff\xfe\n");
-    assert_eq!(parsed(binary), None);
-}
-
-#[test]
-fn only_a_map_is_replaced_by_a_map() {
-    let scratch = scratch();
-    let directory = Arc::new(open(scratch.path()));
-    let write = |map: &DamageMap, name: &CStr| {
-        let described = Described {
-            path: Path::new("d/f"),
-            size: 9000,
-        };
-        map.write(&directory, name, described, Replace::Yes)
-    };
-    let read =
-        |name: &CStr| DamageMap::of_file(directory.as_fd(), name, EmptyFile::CutMap).unwrap();
-    let (first, second) = (map(&[(0, 8192)]), map(&[(0, 4096)]));
-    assert_eq!(read(c"f"), None);
-    write(&first, c"f").unwrap();
-    assert_eq!(read(c"f"), Some(first));
-    write(&second, c"f").unwrap();
-    assert_eq!(read(c"f"), Some(second.clone()));
-    std::fs::write(scratch.path().join("g.damaged"), "mine").unwrap();
-    let refused = write(&second, c"g").unwrap_err();
-    assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
-    assert_eq!(read(c"g"), None);
-    std::os::unix::fs::symlink("f.damaged", scratch.path().join("h.damaged")).unwrap();
-    assert_eq!(read(c"h"), None);
-    remove_map(directory.as_fd(), c"f", Durability::Synced).unwrap();
-    remove_map(directory.as_fd(), c"f", Durability::Cached).unwrap();
-    assert_eq!(read(c"f"), None);
 }
 
 #[test]
@@ -157,64 +37,4 @@ fn ranges_may_come_in_any_order() {
     let sorted = map(&[(0, 10), (50, 10), (100, 10)]);
     assert_eq!(map(&[(100, 10), (0, 10), (50, 10)]), sorted);
     assert_eq!(map(&[(100, 10), (0, 105)]), map(&[(0, 110)]));
-}
-
-#[test]
-fn a_map_whose_blocks_do_not_follow_one_another_is_cut() {
-    for blocks in [
-        "0x1000 0x1000 -\n0x0 0x1000 +",
-        "0x0 0x1000 +\n0x2000 0x1000 -",
-        "0x1000 0x1000 +",
-    ] {
-        let text = format!("# Mapfile. Created by zc-dircopy 1\n0x0 + 1\n{blocks}\n");
-        assert_eq!(
-            MapText::parse(text.as_bytes()).unwrap(),
-            MapText::Cut,
-            "{blocks}"
-        );
-    }
-}
-
-/// Wherever a map is cut, it tells of more damage and never of less.
-#[test]
-fn a_cut_map_tells_that_the_whole_file_is_damaged() {
-    let whole = map(&[(4096, 512), (8192, 808)]);
-    for text in [
-        whole.text(Path::new("a"), 9000),
-        map(&[]).text(Path::new("a"), 9000),
-    ] {
-        let found = |text: &[u8]| {
-            let text = MapText::parse(text).unwrap();
-            text.of_mapped(Some(9000), EmptyFile::CutMap)
-        };
-        for n in MAGIC.len()..text.len() {
-            assert_eq!(found(&text.as_bytes()[..n]), Some(map(&[(0, 9000)])), "{n}");
-        }
-        assert_eq!(found(b""), Some(map(&[(0, 9000)])));
-        assert!(found(text.as_bytes()).unwrap().lost_bytes() < 2000);
-        let longer = MapText::parse(text.as_bytes()).unwrap();
-        assert_eq!(
-            longer.of_mapped(Some(9001), EmptyFile::Other),
-            Some(map(&[(0, 9001)]))
-        );
-    }
-}
-
-#[test]
-fn a_map_takes_little_memory() {
-    let mut many = DamageMap::default();
-    for n in 0..100_000 {
-        many.push(BadRange {
-            offset: n << 40,
-            bytes: 512,
-        });
-    }
-    assert_eq!(many.ranges().len(), MOST_RANGES);
-    assert_eq!(many.ranges().last().unwrap().end(), (99_999 << 40) + 512);
-    let text = many.text(Path::new("a"), 100_000 << 40);
-    assert!(text.len() as u64 <= LARGEST, "{}", text.len());
-    assert_eq!(parsed(&text), Some(many));
-    let mut large = text.into_bytes();
-    large.resize(LARGEST as usize + 1, b'\n');
-    assert_eq!(MapText::parse(&large[..]).unwrap(), MapText::Cut);
 }

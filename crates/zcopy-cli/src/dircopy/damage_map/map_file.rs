@@ -1,0 +1,176 @@
+//! The file that holds the map of another: its name, and how it is read, written and removed.
+
+use std::ffi::{CStr, CString};
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, Mode};
+use rustix::io::Errno;
+
+use super::DamageMap;
+use super::map_text::{EmptyFile, MapText};
+use crate::dircopy::place::{Durability, Place, Replace};
+use crate::dircopy::reading::{open_regular, size};
+
+/// What the names of maps end with.
+const SUFFIX: &[u8] = b".damaged";
+
+/// The name of the map of a file.
+pub(in crate::dircopy) fn map_name(name: &CStr) -> CString {
+    // Neither has a zero byte.
+    CString::new(map_path(name.to_bytes())).unwrap_or_default()
+}
+
+/// The path of the map of a file.
+pub(in crate::dircopy) fn map_path(path: &[u8]) -> Vec<u8> {
+    [path, SUFFIX].concat()
+}
+
+/// The name of the file that a map would belong to. `None` if no map has such a name.
+pub(in crate::dircopy) fn mapped_name(map: &[u8]) -> Option<&[u8]> {
+    map.strip_suffix(SUFFIX).filter(|name| !name.is_empty())
+}
+
+/// The file that a map describes.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::dircopy) struct Described<'a> {
+    /// Its path from the root.
+    pub(in crate::dircopy) path: &'a Path,
+    pub(in crate::dircopy) size: u64,
+}
+
+impl DamageMap {
+    /// Reads the map of the file `name`. `None` if there is none. If the map was cut, or is not one
+    /// of all bytes of the file, the whole file counts as damaged.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read.
+    pub(in crate::dircopy) fn of_file(
+        directory: BorrowedFd<'_>,
+        name: &CStr,
+        empty: EmptyFile,
+    ) -> io::Result<Option<Self>> {
+        let text = MapText::read(directory, &map_name(name))?;
+        let mapped = match rustix::fs::statat(directory, name, AtFlags::empty()) {
+            Ok(stat) => Some(size(&stat)),
+            Err(Errno::NOENT) => None,
+            Err(errno) => return Err(errno.into()),
+        };
+        Ok(text.of_mapped(mapped, empty))
+    }
+
+    /// Writes the map of the file `name`, at once or not at all. It is on the disk when the call
+    /// returns. Only another map is replaced, and only if that is asked for.
+    ///
+    /// # Errors
+    ///
+    /// The map cannot be written; `EEXIST` if something else has its name.
+    pub(in crate::dircopy) fn write(
+        &self,
+        directory: &Arc<OwnedFd>,
+        name: &CStr,
+        described: Described<'_>,
+        replace: Replace,
+    ) -> io::Result<()> {
+        let map = map_name(name);
+        let mut place = Place::with_mode(Arc::clone(directory), Mode::from_raw_mode(0o666))?;
+        let mut file = place.file();
+        file.write_all(self.text(described.path, described.size).as_bytes())?;
+        place.settle()?;
+        // A run in the same directory reports it if nothing guards the name.
+        let committed = match place.try_commit(&map, Replace::No, Durability::Synced) {
+            Err(error)
+                if error.kind() == io::ErrorKind::AlreadyExists && replace == Replace::Yes =>
+            {
+                if MapText::read(directory.as_fd(), &map)? == MapText::Other {
+                    return Err(error);
+                }
+                place.try_commit(&map, Replace::Yes, Durability::Synced)
+            }
+            committed => committed,
+        };
+        committed.map(|_| ())
+    }
+}
+
+impl MapText {
+    /// Reads a file that has the name of a map. If there is no regular file, this is no map.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read.
+    pub(in crate::dircopy) fn read(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<Self> {
+        match open_regular(directory, name) {
+            Ok((file, _)) => Self::from_file(file),
+            Err(error) if is_no_file(&error) => Ok(Self::Other),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Removes the map of a file that is whole now.
+///
+/// # Errors
+///
+/// What `unlink(2)` and `fsync(2)` say, unless there is none.
+pub(in crate::dircopy) fn remove_map(
+    directory: BorrowedFd<'_>,
+    name: &CStr,
+    durability: Durability,
+) -> io::Result<()> {
+    match rustix::fs::unlinkat(directory, map_name(name), AtFlags::empty()) {
+        Ok(()) if durability == Durability::Synced => Ok(rustix::fs::fsync(directory)?),
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Whether a name stands for nothing, or for something that is no regular file.
+fn is_no_file(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    let is_other = matches!(
+        errno,
+        Some(Errno::NOENT | Errno::LOOP | Errno::NXIO | Errno::NODEV | Errno::NAMETOOLONG)
+    );
+    is_other || error.kind() == io::ErrorKind::InvalidInput
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dircopy::damage_map::tests::map;
+    use crate::dircopy::ground::{open, scratch};
+
+    #[test]
+    fn only_a_map_is_replaced_by_a_map() {
+        let scratch = scratch();
+        let directory = Arc::new(open(scratch.path()));
+        let write = |map: &DamageMap, name: &CStr| {
+            let described = Described {
+                path: Path::new("d/f"),
+                size: 9000,
+            };
+            map.write(&directory, name, described, Replace::Yes)
+        };
+        let read =
+            |name: &CStr| DamageMap::of_file(directory.as_fd(), name, EmptyFile::CutMap).unwrap();
+        let (first, second) = (map(&[(0, 8192)]), map(&[(0, 4096)]));
+        assert_eq!(read(c"f"), None);
+        write(&first, c"f").unwrap();
+        assert_eq!(read(c"f"), Some(first));
+        write(&second, c"f").unwrap();
+        assert_eq!(read(c"f"), Some(second.clone()));
+        std::fs::write(scratch.path().join("g.damaged"), "mine").unwrap();
+        let refused = write(&second, c"g").unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(read(c"g"), None);
+        std::os::unix::fs::symlink("f.damaged", scratch.path().join("h.damaged")).unwrap();
+        assert_eq!(read(c"h"), None);
+        remove_map(directory.as_fd(), c"f", Durability::Synced).unwrap();
+        remove_map(directory.as_fd(), c"f", Durability::Cached).unwrap();
+        assert_eq!(read(c"f"), None);
+    }
+}
