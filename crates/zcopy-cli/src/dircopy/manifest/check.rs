@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -15,7 +15,7 @@ use crate::{exit, outlet};
 pub use options::Options;
 pub(in crate::dircopy) use progress::Progress;
 
-use tree::{Tree, TreeError};
+use tree::{ListError, Tree, TreeError};
 
 mod expected;
 mod hash_thread;
@@ -24,21 +24,22 @@ mod progress;
 mod tree;
 mod verifier;
 
-/// What came of verifying.
+/// The result of a verification.
 ///
 /// # Examples
 ///
 /// See [`check_into`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "it is the only way to tell"]
+#[must_use = "the verification may have failed"]
 pub enum Outcome {
-    /// Every file that is listed has its digest.
+    /// Every listed file has its digest.
     Verified,
-    /// One has another, or could not be read, or there was no list. It has been said which.
+    /// A file has another digest or could not be read, or there was no list. Each failure has been
+    /// reported.
     Failed,
 }
 
-/// Verifies trees against their manifests, and says on standard output and standard error what came of it.
+/// Verifies trees against their manifests, and reports to standard output and standard error.
 ///
 /// # Errors
 ///
@@ -57,28 +58,31 @@ pub fn check(options: &Options) -> anyhow::Result<Outcome> {
     check_into(options, &mut Stdout, &mut io::stderr())
 }
 
-/// Verifies trees against their manifests, and says what came of it where the caller likes.
+/// Verifies trees against their manifests, and reports to `stdout` and `stderr`.
 ///
-/// For each file there is a line, in the order of the paths, or of the list that was named, in `sha256sum`'s words: `NAME: OK`, `NAME: FAILED`, or
-/// `NAME: FAILED open or read`, with names [quoted](crate::quote::quoted) as `sha256sum` 9.12 does it. Of several trees the lines name the tree too. What else is
-/// the matter goes to `stderr`, with `sha256sum`'s warnings at the end of each tree.
+/// `stdout` gets a line for each file, in the order of the paths, or of the list that was named. The
+/// lines are `sha256sum`'s: `NAME: OK`, `NAME: FAILED`, or `NAME: FAILED open or read`, with names
+/// [quoted](crate::quote::quoted) as `sha256sum` 9.12 does it. If there are several trees, each line
+/// also names the tree. `stderr` gets all errors, and `sha256sum`'s warnings at the end of each tree.
 ///
 /// Without a [list](Options::hash_file) every path that any manifest in the root of the tree knows is
-/// verified against its newest line. A manifest that is damaged is a failure, and so is a file that
-/// no manifest lists and of which a map beside it says that bytes are missing: `NAME: FAILED damaged`.
+/// verified against its newest line. A damaged manifest is a failure. So is a file that no manifest
+/// lists, if a map beside it says that bytes are missing: `NAME: FAILED damaged`.
 ///
-/// Paths in a manifest are relative to the tree. Here this is stricter than `sha256sum`: a path that is absolute, or leads out of the tree by
-/// `..` or by a symbolic link, is not opened, and neither is what is no regular file; they could not be read. And the
-/// name `-` is a file.
+/// Paths in a manifest are relative to the tree. This is stricter than `sha256sum`: a path fails with
+/// `open or read` if it is absolute, if it leads out of the tree by `..` or by a symbolic link, or if
+/// it names no regular file. The name `-` is a file.
 ///
-/// Lines that are none are counted and change nothing else, unless there are no others.
+/// Malformed lines are counted. They are a failure only with [`strict`](Options::strict), or if the
+/// list has no other lines.
 ///
 /// With [`json`](Options::json) `stdout` gets objects instead of these lines. `stderr` gets the same
 /// messages.
 ///
 /// # Errors
 ///
-/// `stdout` takes nothing; there is no `/dev/null`. All else is an [`Outcome`].
+/// `stdout` cannot be written to, or `/dev/null` cannot be opened. Every other error is reported, and
+/// the result is [`Outcome::Failed`].
 ///
 /// # Examples
 ///
@@ -125,8 +129,16 @@ pub(in crate::dircopy) struct Checked {
     pub(in crate::dircopy) total: Total,
 }
 
-/// Does what [`check_into`] does, except for the total at the end, and tells `progress` how far it
-/// is.
+/// What the trees of a verification share.
+#[derive(Clone, Copy, Debug)]
+struct Shared<'a> {
+    options: &'a Options,
+    /// `/dev/null`, opened for writing.
+    null: &'a File,
+    progress: &'a Progress,
+}
+
+/// Does what [`check_into`] does, except for the total at the end, and counts in `progress`.
 pub(in crate::dircopy) fn check_trees(
     options: &Options,
     stdout: &mut (dyn Write + Send),
@@ -136,35 +148,43 @@ pub(in crate::dircopy) fn check_trees(
     let started = Instant::now();
     let null = File::options().write(true).open("/dev/null");
     let null = null.context("/dev/null")?;
+    let shared = Shared {
+        options,
+        null: &null,
+        progress,
+    };
     let mut streams = Streams { stdout, stderr };
     let here = [PathBuf::from(".")];
     let directories = match &options.directories[..] {
         [] => &here[..],
         directories => directories,
     };
+    progress.expect_trees(directories.len());
     let mut outcome = Outcome::Verified;
     let mut counts = Counts::default();
     let mut n_errors = 0;
     for directory in directories {
-        let mut complain = |(file, error): (PathBuf, io::Error), streams: &mut Streams<'_>| {
+        let mut report_error = |error: &ListError, streams: &mut Streams<'_>| {
             n_errors += 1;
-            complain_of_list(&file, &error, options.format, streams)
+            report_list_error(error, options.format, streams)
         };
-        let checked = match Tree::open(directory, options) {
-            Ok(mut tree) => {
-                for damage in &mut tree.damaged {
-                    let damage = (damage.0.clone(), io::Error::other(damage.1.to_string()));
-                    complain(damage, &mut streams)?;
+        let verified = match Tree::open(directory, shared) {
+            Ok(tree) => {
+                for error in &tree.damaged {
+                    report_error(error, &mut streams)?;
                 }
-                tree.verify(options, &null, progress, &mut streams, &mut counts)
+                tree.verify(&mut streams, &mut counts)
             }
-            Err(error) => Err(TreeError::Unreadable(error)),
+            Err(error) => {
+                progress.add_counted_tree();
+                Err(TreeError::List(error))
+            }
         };
-        match checked {
+        match verified {
             Ok(Outcome::Verified) => {}
             Ok(Outcome::Failed) => outcome = Outcome::Failed,
-            Err(TreeError::Unreadable(error)) => {
-                complain(error, &mut streams)?;
+            Err(TreeError::List(error)) => {
+                report_error(&error, &mut streams)?;
                 outcome = Outcome::Failed;
             }
             Err(TreeError::Output(error)) => return Err(error).context("write error"),
@@ -174,16 +194,15 @@ pub(in crate::dircopy) fn check_trees(
     Ok(Checked { outcome, total })
 }
 
-/// Reports a tree or a list that cannot be read.
-fn complain_of_list(
-    file: &Path,
-    error: &io::Error,
+/// Reports a tree, a manifest or a list that cannot be read.
+fn report_list_error(
+    ListError { path, error }: &ListError,
     format: ReportFormat,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<()> {
-    streams.complain(file, error);
+    streams.complain(path, error);
     if format == ReportFormat::Json {
-        let path = file.to_string_lossy();
+        let path = path.to_string_lossy();
         let message = exit::worded(error);
         let event = Event::Error { path, message };
         let written = streams.stdout.write_all(event.line().as_bytes());
@@ -214,7 +233,7 @@ pub(in crate::dircopy) fn write_total(
     Ok(())
 }
 
-/// Standard output, at once.
+/// Standard output, unbuffered.
 struct Stdout;
 
 impl Write for Stdout {
@@ -225,5 +244,43 @@ impl Write for Stdout {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Standard output that cuts a manifest when it gets the first result.
+    struct Cutter(PathBuf);
+
+    impl Write for Cutter {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            std::fs::write(&self.0, "")?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_total_counts_files_of_a_manifest_that_is_cut_meanwhile() {
+        let tree = tempfile::tempdir().unwrap();
+        let manifest = tree.path().join("shasum.2026-11-21.18.14.38.txt");
+        let digest = "0".repeat(64);
+        let lines: String = (0..20_000).map(|n| format!("{digest}  {n:06}\n")).collect();
+        std::fs::write(&manifest, lines).unwrap();
+        std::fs::write(tree.path().join("unlisted"), "").unwrap();
+        let options = Options::new().directory(tree.path()).strict(true);
+        let options = options.total(true).threads(std::num::NonZeroUsize::MIN);
+        let mut stderr = Vec::new();
+        let outcome = check_into(&options, &mut Cutter(manifest), &mut stderr).unwrap();
+        assert_eq!(outcome, Outcome::Failed);
+        let stderr = String::from_utf8(stderr).unwrap();
+        let last = stderr.lines().last().unwrap();
+        assert!(last.contains(": 0 matching, 0 differing, "), "{last}");
+        assert!(!last.contains(" 0 missing"), "{last}");
     }
 }

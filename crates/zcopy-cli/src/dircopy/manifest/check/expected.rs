@@ -1,30 +1,43 @@
 //! How much there is to verify.
 
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::dircopy::end::End;
 use crate::dircopy::manifest::archive::Archive;
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 use crate::dircopy::manifest::open_beneath;
 use crate::dircopy::manifest::record::Announced;
 use crate::dircopy::prescan::Total;
 
-/// Counts the files with a record and their bytes.
-pub(super) fn total_size(
+/// Whether all files of a tree were counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counted {
+    All,
+    Part,
+}
+
+/// Adds the files with a record, and their bytes, to `total`. If `only` is given, records of other
+/// algorithms are left out. Stops at the end of the verification.
+pub(super) fn count_files(
     root: BorrowedFd<'_>,
     archive: &Archive,
     only: Option<ChecksumAlgorithm>,
     total: &Total,
-    is_over: &AtomicBool,
-) {
-    // Whatever fails here fails again in the verification.
+    end: &End,
+) -> Counted {
+    // An error here is also an error of the verification, which reports it.
     let Ok(mut records) = archive.records() else {
-        return;
+        return Counted::Part;
     };
-    while let Ok(Some(record)) = records.next() {
-        if is_over.load(Ordering::Relaxed) {
-            return;
+    loop {
+        if end.has_rung() {
+            return Counted::Part;
         }
+        let record = match records.next() {
+            Ok(Some(record)) => record,
+            Ok(None) => return Counted::All,
+            Err(_) => return Counted::Part,
+        };
         let file = record.file.or(record.announced.map(Announced::file));
         if file.is_none_or(|file| only.is_some_and(|only| only != file.algorithm.into())) {
             continue;

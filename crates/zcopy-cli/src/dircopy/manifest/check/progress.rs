@@ -1,6 +1,6 @@
 //! How far a verification is, for a display beside it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crate::dircopy::prescan::Total;
 
@@ -10,13 +10,15 @@ pub(in crate::dircopy) struct Progress {
     bytes: AtomicU64,
     files: AtomicU64,
     failed: AtomicU64,
-    /// Whether somebody wants to know how much there is to verify.
+    /// Whether a display shows how much there is to verify.
     wants_total: AtomicBool,
     total: Total,
+    /// The trees whose files are not all counted in `total` yet.
+    uncounted_trees: AtomicUsize,
 }
 
 impl Progress {
-    /// The bytes that were read, also of files that failed later.
+    /// The bytes that were read, including those of files that failed later.
     pub(in crate::dircopy) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -40,9 +42,21 @@ impl Progress {
         self.wants_total.load(Ordering::Relaxed)
     }
 
-    /// How much there is to verify, as far as it is known.
+    /// How much there is to verify, as far as it has been counted.
     pub(in crate::dircopy) fn total(&self) -> &Total {
         &self.total
+    }
+
+    /// Sets the number of trees. The total is complete once all of them are counted.
+    pub(super) fn expect_trees(&self, n_trees: usize) {
+        self.uncounted_trees.store(n_trees, Ordering::Relaxed);
+    }
+
+    /// Records that all files of one tree are in the total.
+    pub(super) fn add_counted_tree(&self) {
+        if self.uncounted_trees.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.total.complete();
+        }
     }
 
     pub(super) fn add_bytes(&self, n_bytes: usize) {
@@ -54,5 +68,20 @@ impl Progress {
         if !is_match {
             self.failed.fetch_add(1, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_total_is_complete_once_every_tree_is_counted() {
+        let progress = Progress::default();
+        progress.expect_trees(2);
+        progress.add_counted_tree();
+        assert!(!progress.total().is_complete());
+        progress.add_counted_tree();
+        assert!(progress.total().is_complete());
     }
 }

@@ -1,4 +1,4 @@
-//! Verifies the file that one line names.
+//! Verifies one file.
 
 use std::fs::File;
 use std::io;
@@ -10,9 +10,8 @@ use std::time::Instant;
 use rustix::io::Errno;
 use zcopy::{Sparse, Transfer};
 
-use super::Options;
+use super::Shared;
 use super::hash_thread::HashThread;
-use super::progress::Progress;
 use crate::dircopy::manifest::checksum::{Checksum, ChecksumAlgorithm, Hasher};
 use crate::dircopy::manifest::line::{self, ChecksumLine, ParseLineError};
 use crate::dircopy::manifest::open_beneath;
@@ -24,41 +23,34 @@ use crate::dircopy::reading::read_error;
 /// another thread.
 const SHORT: u64 = 256 << 10;
 
-/// A file to be verified, or a line that names none.
+/// A file to verify, or a malformed line.
 #[derive(Debug)]
 pub(super) enum Job {
     Line(Result<Vec<u8>, ParseLineError>),
     Record(Vec<u8>, FileDigest),
-    /// A file that a killed run may have changed, and that cannot be read.
+    /// A file that cannot be read, so that it is unknown whether a killed run has changed it.
     Unreadable(Vec<u8>, io::Error),
 }
 
-/// Verifies files of one tree, one at a time. Each thread has its own.
+/// Verifies files of one tree, one at a time. Each thread has one of these.
 #[derive(Debug)]
 pub(super) struct Verifier<'a> {
     root: BorrowedFd<'a>,
-    /// `/dev/null`, opened for writing.
-    null: &'a File,
-    options: &'a Options,
-    progress: &'a Progress,
+    shared: Shared<'a>,
     hash_thread: Option<HashThread>,
 }
 
 impl<'a> Verifier<'a> {
-    /// A verifier of the tree at `root`. If there is to be a queue, a thread in `scope` hashes.
+    /// Makes a verifier of the tree at `root`. If the options set a queue, a thread in `scope` hashes.
     pub(super) fn new<'scope>(
         root: BorrowedFd<'a>,
-        null: &'a File,
-        options: &'a Options,
-        progress: &'a Progress,
+        shared: Shared<'a>,
         scope: &'scope Scope<'scope, '_>,
     ) -> Self {
-        let queue_size = options.queue_size;
+        let queue_size = shared.options.queue_size;
         Self {
             root,
-            null,
-            options,
-            progress,
+            shared,
             hash_thread: queue_size.and_then(|size| HashThread::start(scope, size.get())),
         }
     }
@@ -68,7 +60,7 @@ impl<'a> Verifier<'a> {
         let line = match job {
             Job::Line(line) => line.and_then(|line| line::parse_any(&line)).ok(),
             Job::Unreadable(path, error) => {
-                self.progress.add_file(false);
+                self.shared.progress.add_file(false);
                 let verdict = Verdict::Unreadable(error);
                 return FileResult { path, verdict };
             }
@@ -109,7 +101,8 @@ impl<'a> Verifier<'a> {
                 }
             },
         };
-        self.progress
+        self.shared
+            .progress
             .add_file(matches!(verdict, Verdict::Matches(_)));
         FileResult {
             path: line.path,
@@ -117,25 +110,25 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// The algorithm of a line: its tag's, or the one that was asked for, or what the list tells.
-    /// `None` if the checksum has another number of digits.
+    /// The algorithm of a line: that of its tag, or of the options, or the one that the name of the
+    /// list implies. `None` if the checksum has another number of digits.
     fn algorithm(&self, line: &ChecksumLine, list: &Path) -> Option<ChecksumAlgorithm> {
         let n_digits = line.checksum.n_digits();
-        let algorithm = line.algorithm.or(self.options.hash);
+        let algorithm = line.algorithm.or(self.shared.options.hash);
         match algorithm {
             None => ChecksumAlgorithm::from_list(list, n_digits),
             Some(algorithm) => (algorithm.n_digits() == n_digits).then_some(algorithm),
         }
     }
 
-    /// Opens the file that a line names. If there is none, each backslash in an unescaped path may
-    /// have been meant as a slash.
+    /// Opens the file that a line names. If it does not exist and its path is unescaped, this tries
+    /// slashes in place of the backslashes.
     fn open(&self, line: &ChecksumLine) -> io::Result<File> {
         let missing = match open_beneath::open(self.root, &line.path) {
             Err(error) if is_missing(&error) => error,
             opened => return opened,
         };
-        let is_candidate = self.options.converts_paths && !line.is_escaped;
+        let is_candidate = self.shared.options.converts_paths && !line.is_escaped;
         if !is_candidate || !line.path.contains(&b'\\') {
             return Err(missing);
         }
@@ -151,17 +144,17 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Reads the file: its checksum, and the number of its bytes.
+    /// Reads a file. Returns its checksum and the number of its bytes.
     fn checksum(
         &mut self,
         file: &File,
         algorithm: ChecksumAlgorithm,
     ) -> io::Result<(Checksum, u64)> {
-        let mut transfer = Transfer::new(file, self.null).sparse(Sparse::KeepUnwritten);
-        if let Some(block_size) = self.options.block_size {
+        let mut transfer = Transfer::new(file, self.shared.null).sparse(Sparse::KeepUnwritten);
+        if let Some(block_size) = self.shared.options.block_size {
             transfer = transfer.buffer_size(block_size.get());
         }
-        let progress = self.progress;
+        let progress = self.shared.progress;
         let mut bytes = 0;
         let mut count = |block: &[u8]| {
             bytes += block.len() as u64;
@@ -192,7 +185,7 @@ impl<'a> Verifier<'a> {
     }
 }
 
-/// Whether nothing has the name that was to be opened.
+/// Whether opening failed because the file does not exist.
 fn is_missing(error: &io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     matches!(errno, Some(Errno::NOENT | Errno::NOTDIR))
