@@ -50,7 +50,7 @@ use interrupt::{Interrupt, Interrupted};
 use journaling::Journaling;
 use ledger::Ledger;
 use lookup::Lookup;
-use manifest::archive::{Archive, Verify};
+use manifest::archive::{Archive, DamagedFile, Verify};
 use manifest::copied::manifests_in_source;
 use manifest::name::Name;
 use manifest::update::{Carrying, Update};
@@ -335,7 +335,7 @@ fn open_archive(settings: &mut Settings, face: &Face<'_>, root: &Root) -> Result
     let destination = root.destination().as_fd();
     let archive = Archive::open(destination, Verify::Needed, true)
         .map_err(|error| stop_at_destination(settings, face, error, "cannot read its manifests"))?;
-    for (name, damage) in archive.damaged() {
+    for DamagedFile { name, damage } in archive.damaged() {
         let error = anyhow!("{damage}");
         let error = error.context(
             "the manifest is damaged, and nothing is copied before it is repaired or removed",
@@ -459,8 +459,7 @@ fn begin_manifest<'a>(
     let source = settings.source.as_os_str().as_bytes().to_vec();
     let mut header = archive.next_header(source, copied);
     let directory = root.destination();
-    let is_durable = settings.durability == Durability::Synced;
-    let journaling = Journaling::begin(face, directory, &header, is_durable);
+    let journaling = Journaling::begin(face, directory, &header, settings.durability);
     header
         .journals
         .extend(journaling.name().map(<[u8]>::to_vec));
@@ -504,7 +503,7 @@ fn finish_manifest(
     let root = manifest.root();
     if !is_wanted {
         journaling.remove();
-        archive.remove_journals(root, false);
+        archive.remove_stale_journals(root);
         return None;
     }
     let manifests = manifest
@@ -512,7 +511,7 @@ fn finish_manifest(
         .map_err(|error| ledger::complain_of_manifest(face, error))
         .ok()?;
     journaling.remove();
-    archive.remove_journals(root, true);
+    archive.remove_journals(root);
     for manifest in &manifests {
         face.report_exclusivity(manifest.exclusivity);
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use rustix::fs::{Mode, OFlags};
 
-use super::manifest::archive::{Archive, Verify};
+use super::manifest::archive::{Archive, DamagedFile, Verify};
 use super::manifest::update::{Carrying, Update};
 use super::run_lock::RunLock;
 use crate::digest::Algorithm;
@@ -52,7 +52,7 @@ impl Amendment {
         let _lock = RunLock::acquire(&root, on_wait);
         let archive = Archive::open(root.as_fd(), Verify::Needed, true);
         let mut archive = archive.context("cannot read its manifests")?;
-        if let Some((name, damage)) = archive.damaged().first() {
+        if let Some(DamagedFile { name, damage }) = archive.damaged().first() {
             bail!("the manifest {name} is damaged: {damage}");
         }
         if archive.is_empty() {
@@ -79,7 +79,7 @@ impl Amendment {
             return Ok((Vec::new(), failures));
         }
         let manifests = update.finish().context("cannot write the manifest")?;
-        archive.remove_journals(root.as_fd(), true);
+        archive.remove_journals(root.as_fd());
         let paths = manifests.iter();
         let paths = paths.map(|manifest| tree.join(manifest.name.to_string()));
         Ok((paths.collect(), failures))

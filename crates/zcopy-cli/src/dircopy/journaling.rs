@@ -1,4 +1,4 @@
-//! The journal of a run, and what happens if it cannot be written.
+//! The journal of a run, which goes on without it if it cannot be written.
 
 use std::fs::File;
 use std::io;
@@ -12,6 +12,7 @@ use super::face::Face;
 use super::manifest::journal::{EarlierFailure, Journal};
 use super::manifest::journal_entry::JournalEntry;
 use super::manifest::metadata::Header;
+use super::place::Durability;
 
 /// The journal of a run. If it cannot be written, this is reported once, and the run goes on
 /// without it.
@@ -24,7 +25,7 @@ pub(super) struct Journaling<'a> {
 }
 
 impl<'a> Journaling<'a> {
-    /// A run without a journal.
+    /// For a run without a journal.
     pub(super) fn none(face: &'a Face<'a>) -> Self {
         Self {
             face,
@@ -39,21 +40,22 @@ impl<'a> Journaling<'a> {
         face: &'a Face<'a>,
         directory: &Arc<OwnedFd>,
         header: &Header,
-        is_durable: bool,
+        durability: Durability,
     ) -> Self {
         let mut journaling = Self::none(face);
-        match Journal::begin(directory, header, is_durable) {
+        match Journal::begin(directory, header, durability) {
             Ok(journal) => journaling.journal = Some(journal),
             Err(error) => journaling.fail(error),
         }
         journaling
     }
 
-    /// Fails if an entry could not be written: what is replaced now would differ from its record.
+    /// Fails if an entry could not be written: a file that is replaced now would differ from its
+    /// record.
     ///
     /// # Errors
     ///
-    /// The journal cannot be written.
+    /// An entry could not be written.
     pub(super) fn allow_replacing(&self) -> anyhow::Result<()> {
         ensure!(
             !self.has_failed.load(Ordering::Relaxed),
@@ -86,7 +88,7 @@ impl<'a> Journaling<'a> {
         }
     }
 
-    /// Removes the journal: all that it has stands in a manifest.
+    /// Removes the journal. Call this once a manifest has its entries.
     pub(super) fn remove(&self) {
         if let Some(journal) = &self.journal {
             journal.remove();
@@ -95,7 +97,7 @@ impl<'a> Journaling<'a> {
 
     fn fail(&self, error: io::Error) {
         self.has_failed.store(true, Ordering::Relaxed);
-        // The thread whose write failed knows why.
+        // The thread whose write failed reports the cause.
         let is_consequence = match error.get_ref() {
             Some(inner) => inner.is::<EarlierFailure>(),
             None => false,

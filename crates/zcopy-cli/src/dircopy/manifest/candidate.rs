@@ -140,7 +140,7 @@ impl Candidate {
     }
 
     /// Reads all lines and verifies them.
-    pub(super) fn survey(&self, root: BorrowedFd<'_>, origin: Origin) -> Result<Order, Damage> {
+    pub(super) fn verify(&self, root: BorrowedFd<'_>, origin: Origin) -> Result<Order, Damage> {
         let is_foreign = match &self.header {
             Ok(header) => header.is_none(),
             Err(Damage::Header(error)) => return Err((*error).into()),

@@ -1,10 +1,10 @@
-//! What a run has done so far, so that its digests outlive it if it is killed.
+//! The journal of a run: what it has done so far. If the run is killed, its digests are not lost.
 //!
 //! A journal is a file in the root of the destination. It exists while a run is at work; the run
-//! removes it once the manifest has its name. Whatever ends the run before, the next one takes the
-//! entries over.
+//! removes it once the manifest has its name. If the run ends before that, the next run reads the
+//! entries.
 //!
-//! Each line is an entry, with a check that covers the entry and all before it:
+//! Each line is an entry. Its check is a digest of this entry and all earlier ones:
 //!
 //! ```text
 //! # zc-dircopy journal, version 1
@@ -16,27 +16,31 @@
 //! After a loss of power a file may end with anything. Reading stops at the first entry whose check
 //! is wrong.
 
-use std::ffi::CString;
-use std::fmt;
+use std::ffi::{CStr, CString};
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read, Write as _};
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{Mode, OFlags};
 
-use super::contents::{Contents, FileRange, open_regular, peek};
 use super::damage::Damage;
 use super::journal_entry::JournalEntry;
 use super::line;
-use super::lines::LONGEST;
-use super::metadata::{Header, HeaderParser, ParseHeaderError};
+use super::metadata::Header;
 use super::open_beneath;
 use super::record::{Announced, FileDigest};
 use crate::digest::{Algorithm, Digest, Stream};
-use crate::dircopy::place::hidden;
+use crate::dircopy::place::{Durability, hidden};
 
-/// What the names of journals begin with.
+pub(super) use left::{Entries, LeftJournal};
+
+mod left;
+
+/// The first line of a journal.
+const MAGIC: &[u8] = b"# zc-dircopy journal, version 1\n";
+
+/// The prefix of the names of journals.
 const PREFIX: &[u8] = b".zc-dircopy-journal-";
 
 /// How many hexadecimal digits of the check are written.
@@ -47,25 +51,25 @@ pub(crate) fn is_journal(name: &[u8]) -> bool {
     name.starts_with(PREFIX)
 }
 
-/// A journal that is being written. All threads share it.
+/// A journal that is being written, by all threads.
 #[derive(Debug)]
 pub(crate) struct Journal {
     directory: Arc<OwnedFd>,
     name: CString,
-    /// Whether entries are brought to the disk before what they announce happens.
-    is_durable: bool,
+    /// Whether an announcement is on the disk before the announced change happens.
+    durability: Durability,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// None once the journal is removed.
+    /// `None` once the journal is removed.
     file: Option<File>,
     /// The digest of all entries so far.
     chain: Digest,
     buffer: Vec<u8>,
-    /// Whether a write has failed, so that a part of an entry may stand at the end of the file.
-    /// Entries behind it would make the journal damaged.
+    /// Whether a write has failed. The file may end with a part of an entry, and further entries
+    /// would make the journal damaged.
     is_broken: bool,
 }
 
@@ -83,7 +87,7 @@ impl Journal {
     pub(crate) fn begin(
         directory: &Arc<OwnedFd>,
         header: &Header,
-        is_durable: bool,
+        durability: Durability,
     ) -> io::Result<Self> {
         let flags = OFlags::WRONLY
             | OFlags::CREATE
@@ -92,16 +96,16 @@ impl Journal {
             | OFlags::NOFOLLOW
             | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
-        let make = |name: &std::ffi::CStr| rustix::fs::openat(directory, name, flags, mode);
+        let make = |name: &CStr| rustix::fs::openat(directory, name, flags, mode);
         let (file, name) = hidden::make_with_prefix(PREFIX, make)?;
         let mut lines = MAGIC.to_vec();
         header.write_comments(&mut lines);
-        let chain = digest_of(&[&lines]);
+        let chain = sha256_of(&[&lines]);
         let mut file = File::from(file);
         let journal = |file| Self {
             directory: Arc::clone(directory),
             name: name.clone(),
-            is_durable,
+            durability,
             state: Mutex::new(State {
                 file: Some(file),
                 chain,
@@ -148,7 +152,7 @@ impl Journal {
                 JournalEntry::Announced(Announced::Replaces(_) | Announced::Clears)
             );
             let entry = write_entry(path, entry);
-            *chain = digest_of(&[chain.as_bytes(), &entry]);
+            *chain = sha256_of(&[chain.as_bytes(), &entry]);
             let check = chain.to_string();
             buffer.extend_from_slice(&check.as_bytes()[..CHECK_DIGITS]);
             buffer.extend_from_slice(&entry);
@@ -160,8 +164,8 @@ impl Journal {
             *is_broken = true;
             return Err(error);
         }
-        if must_sync && self.is_durable {
-            // Or else a loss of power could leave the new file with the old digest.
+        if must_sync && self.durability == Durability::Synced {
+            // Otherwise a loss of power could leave the new file with the old digest.
             rustix::fs::fdatasync(&*file)?;
         }
         Ok(())
@@ -177,7 +181,7 @@ impl Journal {
         mut visit: impl FnMut(&[u8], io::Result<File>),
     ) -> io::Result<()> {
         let root = self.directory.as_fd();
-        let (_, mut entries) = match Left::new(self.name.clone()).entries(root) {
+        let (_, mut entries) = match LeftJournal::new(self.name.clone()).entries(root) {
             Ok(Some(entries)) => entries,
             Ok(None) => return Ok(()),
             // The manifest has its entries.
@@ -210,9 +214,10 @@ impl Journal {
     ///
     /// # Kernel notes
     ///
-    /// libfuse renames a file that is removed while it is open, and removes it when it is closed: so that is done now, before the run
-    /// sets the time of the root. A file that is removed just after it was closed may keep libfuse's name for it, because the driver
-    /// hears of both at once.
+    /// libfuse renames a file that is removed while it is open, and removes it when it is closed. The
+    /// file is closed here, so that this happens before the run sets the time of the root. Closing
+    /// the file first does not help: the driver gets both requests at once, and the renamed file may
+    /// stay.
     pub(crate) fn remove(&self) {
         hidden::remove(self.directory.as_fd(), &self.name);
         drop(self.lock().file.take());
@@ -223,9 +228,7 @@ impl Journal {
     }
 }
 
-const MAGIC: &[u8] = b"# zc-dircopy journal, version 1\n";
-
-/// An entry as it stands behind its check.
+/// The line of an entry, without its check.
 fn write_entry(path: &[u8], entry: JournalEntry) -> Vec<u8> {
     let FileDigest { algorithm, digest } = entry.file();
     let mut line = vec![b' ', entry.sign(), b' '];
@@ -237,150 +240,12 @@ fn write_entry(path: &[u8], entry: JournalEntry) -> Vec<u8> {
     line
 }
 
-fn digest_of(parts: &[&[u8]]) -> Digest {
+fn sha256_of(parts: &[&[u8]]) -> Digest {
     let mut stream = Stream::new(Algorithm::Sha256);
     for part in parts {
         stream.update(part);
     }
     stream.finish()
-}
-
-/// A journal that a run has left behind.
-#[derive(Debug)]
-pub(crate) struct Left {
-    name: CString,
-}
-
-impl fmt::Display for Left {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name.to_string_lossy())
-    }
-}
-
-impl Left {
-    pub(super) fn new(name: CString) -> Self {
-        Self { name }
-    }
-
-    /// Begins to read the entries. Returns `None` if there is not even a header, so that nothing
-    /// was done yet.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be read, or its header is damaged.
-    pub(super) fn entries(
-        &self,
-        root: BorrowedFd<'_>,
-    ) -> Result<Option<(Header, Entries<impl Read + use<>>)>, Damage> {
-        let (file, size) = open_regular(root, self.name.as_c_str()).map_err(Damage::Unreadable)?;
-        let range = FileRange {
-            file: Arc::new(file),
-            start: 0,
-            end: size,
-        };
-        let mut source = BufReader::new(Contents::new(vec![range]).reader());
-        let mut comments = Vec::new();
-        let mut parser = HeaderParser::default();
-        for n in 0.. {
-            if n > 0 && peek(&mut source).map_err(Damage::Unreadable)? != Some(b'#') {
-                break;
-            }
-            let before = comments.len();
-            let mut line = source.by_ref().take(LONGEST);
-            line.read_until(b'\n', &mut comments)
-                .map_err(Damage::Unreadable)?;
-            let line = &comments[before..];
-            if !line.ends_with(b"\n") {
-                // The header is written at once, before anything is done.
-                return Ok(None);
-            }
-            if n == 0 && line != MAGIC {
-                return Err(ParseHeaderError::Damaged.into());
-            }
-            parser.push(line)?;
-        }
-        let header = match parser.finish() {
-            // It was cut.
-            Err(_) if peek(&mut source).map_err(Damage::Unreadable)?.is_none() => return Ok(None),
-            header => header?,
-        };
-        let chain = digest_of(&[&comments]);
-        let entries = Entries {
-            source,
-            chain,
-            is_damaged: false,
-        };
-        Ok(Some((header, entries)))
-    }
-
-    /// The name of the file.
-    pub(super) fn name(&self) -> &[u8] {
-        self.name.as_bytes()
-    }
-
-    /// Whether the file has this name.
-    pub(super) fn has(&self, name: &[u8]) -> bool {
-        self.name.as_bytes() == name
-    }
-
-    /// Removes the journal, whose entries stand in a manifest now.
-    pub(crate) fn remove(self, root: BorrowedFd<'_>) {
-        hidden::remove(root, &self.name);
-    }
-}
-
-/// The entries of a journal.
-#[derive(Debug)]
-pub(super) struct Entries<R> {
-    source: BufReader<R>,
-    chain: Digest,
-    is_damaged: bool,
-}
-
-impl<R: Read> Entries<R> {
-    /// The next entry that is whole, with all before it.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be read.
-    pub(super) fn next(&mut self) -> io::Result<Option<(Vec<u8>, JournalEntry)>> {
-        let mut line = Vec::new();
-        self.source
-            .by_ref()
-            .take(LONGEST)
-            .read_until(b'\n', &mut line)?;
-        let Some((check, entry)) = line.split_at_checked(CHECK_DIGITS) else {
-            return Ok(None);
-        };
-        let chain = digest_of(&[self.chain.as_bytes(), entry]);
-        if !chain.to_string().as_bytes().starts_with(check) || !entry.ends_with(b"\n") {
-            self.look_behind()?;
-            return Ok(None);
-        }
-        self.chain = chain;
-        let parsed = parse_entry(entry);
-        self.is_damaged |= parsed.is_none();
-        Ok(parsed)
-    }
-
-    /// Looks whether entries follow one whose check is wrong. After a loss of power there are none.
-    fn look_behind(&mut self) -> io::Result<()> {
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            let mut next = self.source.by_ref().take(LONGEST);
-            if next.read_until(b'\n', &mut line)? == 0 {
-                return Ok(());
-            }
-            let entry = line.get(CHECK_DIGITS..).unwrap_or_default();
-            self.is_damaged |= parse_entry(entry).is_some();
-        }
-    }
-
-    /// Whether entries were found that do not belong to those before them.
-    pub(super) fn is_damaged(&self) -> bool {
-        self.is_damaged
-    }
 }
 
 fn parse_entry(line: &[u8]) -> Option<(Vec<u8>, JournalEntry)> {

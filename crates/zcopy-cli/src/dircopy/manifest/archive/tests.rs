@@ -1,4 +1,4 @@
-use std::fs;
+use std::fs::{self, File};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -121,7 +121,7 @@ impl Tree {
     fn is_damaged(&self, why: &str) {
         let archive = self.open();
         let damaged: Vec<_> = archive.damaged().iter().collect();
-        let [(_, damage)] = damaged[..] else {
+        let [DamagedFile { damage, .. }] = damaged[..] else {
             panic!("{damaged:?}");
         };
         assert!(damage.to_string().contains(why), "{damage}");

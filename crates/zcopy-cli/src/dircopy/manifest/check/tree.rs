@@ -11,7 +11,7 @@ use super::verifier::{Job, Verifier};
 use super::{Outcome, Shared};
 use crate::dircopy::RungAtLast;
 use crate::dircopy::end::End;
-use crate::dircopy::manifest::archive::{Archive, Verify};
+use crate::dircopy::manifest::archive::{Archive, DamagedFile, Verify};
 use crate::dircopy::manifest::lines::Lines;
 use crate::dircopy::manifest::merge::Records;
 use crate::dircopy::manifest::open_beneath;
@@ -118,13 +118,16 @@ impl<'a> Tree<'a> {
         if archive.is_empty() {
             return Err(in_tree(io::Error::other("no manifest found")));
         }
-        let damaged = archive.damaged().iter().map(|(name, damage)| {
-            let message = format!("the manifest is damaged: {damage}");
-            ListError {
-                path: path.join(name),
-                error: io::Error::other(message),
-            }
-        });
+        let damaged = archive
+            .damaged()
+            .iter()
+            .map(|DamagedFile { name, damage }| {
+                let message = format!("the manifest is damaged: {damage}");
+                ListError {
+                    path: path.join(name),
+                    error: io::Error::other(message),
+                }
+            });
         let damaged = damaged.collect();
         let find = if options.is_strict {
             Find::All

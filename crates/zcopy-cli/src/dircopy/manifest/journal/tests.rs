@@ -28,7 +28,7 @@ fn header() -> Header {
 
 fn begin(tree: &TempDir) -> Journal {
     let directory = Arc::new(OwnedFd::from(File::open(tree.path()).unwrap()));
-    Journal::begin(&directory, &header(), false).unwrap()
+    Journal::begin(&directory, &header(), Durability::Cached).unwrap()
 }
 
 fn path_of(tree: &TempDir, journal: &Journal) -> PathBuf {
