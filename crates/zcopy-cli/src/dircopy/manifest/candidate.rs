@@ -8,7 +8,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::contents::{Contents, FileRange, open_regular};
-use super::copied::digest_of;
 use super::damage::Damage;
 use super::lines::{LONGEST, Lines};
 use super::metadata::{End, Header, Included, ParseHeaderError};
@@ -24,10 +23,10 @@ const LONGEST_END: u64 = 256;
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) name: Name,
-    /// What tells the manifest from another one of the same name: the digest of its lines that the
-    /// end tells, or else of the whole file. `None` if it cannot be read.
+    /// The digest in the last line, or else that of the whole file. It tells the manifest from
+    /// another one of the same name. `None` if the file cannot be read.
     digest: Option<Digest>,
-    /// `None`, if another program wrote it.
+    /// `None` if another program wrote the manifest.
     pub(super) header: Result<Option<Header>, Damage>,
 }
 
@@ -39,7 +38,7 @@ pub(super) enum Order {
 }
 
 /// The parts of a manifest that has been opened.
-pub(super) struct Parts {
+struct Parts {
     contents: Contents,
     end: Option<End>,
     /// Whether the last line has its newline.
@@ -48,8 +47,8 @@ pub(super) struct Parts {
 }
 
 impl Candidate {
-    /// Reads the header. Nobody removes manifests, so that one which is not found is damaged: the
-    /// cache of a network file system may be stale.
+    /// Reads the header and the digest. A file that is not found is damaged: nobody removes
+    /// manifests, but the cache of a network file system may be stale.
     pub(super) fn read(root: BorrowedFd<'_>, name: Name) -> Self {
         let header = match read_header(root, name) {
             Ok(header) => header,
@@ -70,38 +69,46 @@ impl Candidate {
         candidate
     }
 
-    pub(super) fn find_digest(&self, root: BorrowedFd<'_>) -> io::Result<Digest> {
+    fn find_digest(&self, root: BorrowedFd<'_>) -> io::Result<Digest> {
         if let Ok(Some(_)) = &self.header
             && let Some(end) = self.parts(root)?.end
         {
             return Ok(end.digest);
         }
-        digest_of(root, self.name)
+        hash_named(root, self.name)
     }
 
+    /// The manifest as a later one includes it. `None` if it cannot be read.
     pub(super) fn included(&self) -> Option<Included> {
         let (name, digest) = (self.name, self.digest?);
         Some(Included { name, digest })
     }
 
+    /// Whether another program wrote the manifest, or its header is damaged.
     pub(super) fn is_foreign(&self) -> bool {
         !matches!(self.header, Ok(Some(_)))
     }
 
+    /// The time in the header.
     pub(super) fn time(&self) -> Option<Timestamp> {
         Some(self.header.as_ref().ok()?.as_ref()?.time)
     }
 
-    /// Manifests with a time are newer than those without, whatever their names tell.
+    /// Sorts by age. Manifests with a time are newer than all without one, regardless of their names.
     pub(super) fn age(&self) -> (Option<Timestamp>, Name) {
         (self.time(), self.name)
     }
 
+    /// Opens the manifest. The contents are its comments and lines, without the last line.
+    ///
+    /// # Errors
+    ///
+    /// The manifest cannot be opened or read.
     pub(super) fn contents(&self, root: BorrowedFd<'_>) -> io::Result<Contents> {
         Ok(self.parts(root)?.contents)
     }
 
-    pub(super) fn parts(&self, root: BorrowedFd<'_>) -> io::Result<Parts> {
+    fn parts(&self, root: BorrowedFd<'_>) -> io::Result<Parts> {
         let name = self.name.to_string();
         let (file, size) = open_regular(root, &*name)?;
         let file = Arc::new(file);
@@ -140,6 +147,10 @@ impl Candidate {
     }
 
     /// Reads all lines and verifies them.
+    ///
+    /// # Errors
+    ///
+    /// The damage of the manifest.
     pub(super) fn verify(&self, root: BorrowedFd<'_>, origin: Origin) -> Result<Order, Damage> {
         let is_foreign = match &self.header {
             Ok(header) => header.is_none(),
@@ -159,10 +170,7 @@ impl Candidate {
         if parts.size > 0 && !parts.is_ended || is_foreign == parts.end.is_some() {
             return Err(Damage::Cut);
         }
-        let mut hashed = Hashed {
-            inner: parts.contents.reader(),
-            stream: Stream::new(Algorithm::Sha256),
-        };
+        let mut hashed = HashingReader::new(parts.contents.reader());
         let mut lines = Lines::of(&mut hashed);
         let mut order = Order::Sorted;
         let (mut last, mut n_lines) = (None::<Vec<u8>>, 0);
@@ -176,7 +184,7 @@ impl Candidate {
                     }
                     last = Some(record.path);
                 }
-                // The digest tells it better.
+                // The digest is wrong then, which says more.
                 Err(_) if parts.end.is_some() => last = None,
                 Err(error) => return Err(Damage::Malformed(n_lines, error)),
             }
@@ -194,7 +202,7 @@ impl Candidate {
 }
 
 /// The comments of a BLAKE3 manifest and their size, if there are any.
-pub(super) fn open_info(root: BorrowedFd<'_>, name: &str) -> io::Result<Option<(File, u64)>> {
+fn open_info(root: BorrowedFd<'_>, name: &str) -> io::Result<Option<(File, u64)>> {
     match open_regular(root, &*format!("{name}{}", super::INFO)) {
         Ok(opened) => Ok(Some(opened)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -203,10 +211,7 @@ pub(super) fn open_info(root: BorrowedFd<'_>, name: &str) -> io::Result<Option<(
 }
 
 /// The header of a manifest, or `None` if another program wrote the manifest.
-pub(super) fn read_header(
-    root: BorrowedFd<'_>,
-    name: Name,
-) -> io::Result<Result<Option<Header>, Damage>> {
+fn read_header(root: BorrowedFd<'_>, name: Name) -> io::Result<Result<Option<Header>, Damage>> {
     let file_name = name.to_string();
     let (file, _) = open_regular(root, &*file_name)?;
     let info = match name.algorithm() {
@@ -216,7 +221,7 @@ pub(super) fn read_header(
             None => return Ok(Ok(None)),
         },
     };
-    // The file with the comments of a BLAKE3 manifest is this program's.
+    // Only this program writes comments of BLAKE3 manifests.
     let needs_header = info.is_some();
     let file = info.unwrap_or(file);
     let mut lines = BufReader::new(file);
@@ -248,7 +253,7 @@ pub(super) fn read_header(
 }
 
 /// The last line of a file, if it is short.
-pub(super) fn last_line(file: &File, size: u64) -> io::Result<Vec<u8>> {
+fn last_line(file: &File, size: u64) -> io::Result<Vec<u8>> {
     let mut file = file;
     let length = size.min(LONGEST_END);
     file.seek(SeekFrom::Start(size - length))?;
@@ -259,13 +264,32 @@ pub(super) fn last_line(file: &File, size: u64) -> io::Result<Vec<u8>> {
     Ok(tail.split_off(begin.map_or(0, |newline| newline + 1)))
 }
 
-/// Hashes what is read.
-pub(super) struct Hashed<R> {
-    pub(super) inner: R,
-    pub(super) stream: Stream,
+/// The digest of a file in the root that has the name of a manifest.
+///
+/// # Errors
+///
+/// The file cannot be read, or is not regular.
+pub(super) fn hash_named(root: BorrowedFd<'_>, name: Name) -> io::Result<Digest> {
+    let (file, _) = open_regular(root, &*name.to_string())?;
+    let mut reader = HashingReader::new(file);
+    io::copy(&mut reader, &mut io::sink())?;
+    Ok(reader.stream.finish())
 }
 
-impl<R: Read> Read for Hashed<R> {
+/// Hashes the bytes that are read through it.
+struct HashingReader<R> {
+    inner: R,
+    stream: Stream,
+}
+
+impl<R> HashingReader<R> {
+    fn new(inner: R) -> Self {
+        let stream = Stream::new(Algorithm::Sha256);
+        Self { inner, stream }
+    }
+}
+
+impl<R: Read> Read for HashingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buffer)?;
         self.stream.update(&buffer[..n]);

@@ -50,9 +50,11 @@ impl Archive {
             candidates.push(Candidate::read(root, name));
         }
         let in_journals = with_entries.iter().flat_map(|(_, header)| &header.copied);
-        let (copied, mut disowned) = separate_copied(root, &mut candidates, in_journals);
+        let mut separated = separate_copied(root, &mut candidates, in_journals);
         candidates.sort_by_key(|candidate| Reverse(candidate.age()));
-        disowned.sort_by_key(|candidate| Reverse(candidate.age()));
+        separated
+            .candidates
+            .sort_by_key(|candidate| Reverse(candidate.age()));
         let names = candidates.iter().map(|candidate| candidate.name).collect();
         let own = candidates.iter().filter_map(Candidate::included).collect();
         let newest = with_entries
@@ -71,13 +73,13 @@ impl Archive {
         }
         with_entries.sort_by_key(|(_, header)| Reverse(header.time));
         opening.add_all(with_entries, candidates, verify)?;
-        for candidate in disowned {
-            opening.add_disowned(&candidate)?;
+        for candidate in separated.candidates {
+            opening.add_copied(&candidate)?;
         }
         Ok(Self {
             names,
             own,
-            copied,
+            copied: separated.copied,
             newest,
             damaged: opening.damaged,
             inputs: opening.inputs.finish()?,
@@ -208,7 +210,7 @@ impl Opening<'_> {
     /// Adds the lines of a manifest that came from a source. They count for files that exist and
     /// have no other record: if this tree was put together by hand, the manifest may list a part of
     /// it that the tree's own manifests do not list.
-    fn add_disowned(&mut self, candidate: &Candidate) -> io::Result<()> {
+    fn add_copied(&mut self, candidate: &Candidate) -> io::Result<()> {
         if matches!(candidate.header, Err(Damage::NotRegular(_))) {
             // The source has a symbolic link or a special file of this name, and so has the copy.
             return Ok(());
