@@ -1,5 +1,4 @@
-//! Records that are changed without a copy: of files that are accepted as they are, and of files
-//! that are gone.
+//! Changes records without copying: accepts files as they are now, and forgets missing ones.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -26,24 +25,28 @@ pub(super) struct Amendment {
     pub(super) accepted: BTreeSet<Vec<u8>>,
     /// Whether records of files that are gone are dropped.
     pub(super) forgets_missing: bool,
-    /// What the mode of a new manifest is.
+    /// The mode of a new manifest.
     pub(super) mode: Mode,
 }
 
+/// The result of an amendment.
+#[derive(Debug)]
+pub(super) struct Amended {
+    /// The paths of the new manifests. Empty if nothing changed.
+    pub(super) manifests: Vec<PathBuf>,
+    /// Files that could not be accepted or searched for.
+    pub(super) failures: Vec<anyhow::Error>,
+}
+
 impl Amendment {
-    /// Changes the records of a tree. Returns the paths of the new manifests, of which there are
-    /// none if nothing changed, and errors of files that could not be accepted or looked for.
+    /// Changes the records of a tree.
     ///
     /// `on_wait` is called before this waits for a run that copies to the tree.
     ///
     /// # Errors
     ///
     /// The tree has no manifest, or a damaged one; the new one cannot be written.
-    pub(super) fn apply(
-        &self,
-        tree: &Path,
-        on_wait: impl FnOnce(),
-    ) -> anyhow::Result<(Vec<PathBuf>, Vec<anyhow::Error>)> {
+    pub(super) fn apply(&self, tree: &Path, on_wait: impl FnOnce()) -> anyhow::Result<Amended> {
         let null = File::options().write(true).open("/dev/null");
         let null = null.context("/dev/null")?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -65,7 +68,7 @@ impl Amendment {
             algorithm: archive.algorithm().unwrap_or(Algorithm::Sha256),
             null: &null,
         };
-        // It comes from no source.
+        // Nothing is copied, so there is no source.
         let header = archive.next_header(Vec::new(), Vec::new());
         let update = Update::begin(&root, &archive, header, self.mode, carrying);
         let mut update = update.context("cannot write the manifest")?;
@@ -76,12 +79,18 @@ impl Amendment {
         });
         let failures = failures.collect();
         if !update.has_changed() && !archive.has_journals() {
-            return Ok((Vec::new(), failures));
+            return Ok(Amended {
+                manifests: Vec::new(),
+                failures,
+            });
         }
         let manifests = update.finish().context("cannot write the manifest")?;
         archive.remove_journals(root.as_fd());
         let paths = manifests.iter();
         let paths = paths.map(|manifest| tree.join(manifest.name.to_string()));
-        Ok((paths.collect(), failures))
+        Ok(Amended {
+            manifests: paths.collect(),
+            failures,
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! The map of a damaged file: which bytes of it could not be read.
+//! The map of a damaged file: the ranges that could not be read.
 //!
 //! A map is a file `NAME.damaged` beside the copy `NAME`, in the format of GNU ddrescue's mapfiles, so
 //! that `ddrescue SOURCE/NAME COPY/NAME COPY/NAME.damaged` tries the bad ranges again:
@@ -24,11 +24,11 @@ pub(super) use map_text::{EmptyFile, MapText};
 mod map_file;
 mod map_text;
 
-/// The most ranges of a map, which then takes less than [`map_text::LARGEST`]. Ranges behind these become one
-/// with the last, and so do the good bytes between them.
+/// The most ranges of a map, which then takes less than [`map_text::LARGEST`]. Further ranges are
+/// merged into the last one, together with the good bytes between them.
 const MOST_RANGES: usize = 40_000;
 
-/// So many ranges are told in words.
+/// The most ranges that a message names.
 const MOST_TOLD: usize = 3;
 
 /// Bytes of a file that could not be read.
@@ -66,16 +66,16 @@ impl DamageMap {
         }
     }
 
-    /// The map of a file of this size of which nothing is known to be whole. An empty one may have
-    /// been longer.
-    fn of_all(size: u64) -> Self {
+    /// The map of a file of this size that may be damaged everywhere. An empty file counts as one
+    /// byte, because it may have been longer.
+    fn whole_file(size: u64) -> Self {
         let bytes = size.max(1);
         Self {
             ranges: vec![BadRange { offset: 0, bytes }],
         }
     }
 
-    /// All bytes that one of two maps has.
+    /// The bytes that are in either map.
     pub(super) fn union(&self, other: &Self) -> Self {
         let mut ranges = [&self.ranges[..], &other.ranges].concat();
         ranges.sort_unstable_by_key(|range| range.offset);
@@ -91,7 +91,7 @@ impl DamageMap {
         self.ranges.is_empty()
     }
 
-    /// How many bytes are missing.
+    /// The number of bad bytes.
     pub(super) fn lost_bytes(&self) -> u64 {
         self.ranges.iter().map(|range| range.bytes).sum()
     }
@@ -117,21 +117,21 @@ impl DamageMap {
     }
 }
 
-/// A damaged file, as it is reported.
+/// The damage of a file, for a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Damage<'a> {
     pub(super) map: &'a DamageMap,
     pub(super) rest: Rest,
 }
 
-/// What happened to those bytes of a damaged file that can be read.
+/// What happened to the readable bytes of a damaged file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
     /// They were copied, or linked to the copy.
     Copied,
-    /// A damaged copy that is no worse was kept.
+    /// An earlier damaged copy was kept, because it is no worse.
     Kept,
-    /// A damaged copy was kept without a look at the original.
+    /// An earlier damaged copy was kept, and the original was not read.
     Left,
 }
 

@@ -4,10 +4,11 @@
 //! - [`name`]: parses and makes the names of manifests.
 //! - [`checksum`]: computes and compares checksums of every kind that can be verified.
 //! - [`check`]: verifies trees against their manifests.
-//! - `metadata`: what a manifest says about itself, in comments.
-//! - `archive`: finds the manifests of a tree; `candidate`: reads and verifies one; `merge`: merges their records.
-//! - `journal`: what a run has done so far.
+//! - `metadata`: the comments of a manifest: its header and its last line.
+//! - `archive`: finds the manifests of a tree; `candidate`: reads and verifies one; `copied`: finds those that came from a source; `merge`: merges their records.
+//! - `journal`: writes what a run has done so far, and reads what a killed run has left.
 //! - `update`: carries records into a new manifest; `write`: writes one.
+//! - `unlisted`: finds files without a record.
 
 pub mod check;
 pub mod checksum;
@@ -31,6 +32,7 @@ mod contents;
 mod damage;
 mod hash_file;
 mod lines;
+mod open_beneath;
 mod report;
 mod resolve;
 mod root_names;
@@ -38,7 +40,5 @@ mod spool;
 mod unlisted;
 mod write;
 
-mod open_beneath;
-
-/// What stands behind the name of a BLAKE3 manifest in the name of the file with its comments.
+/// The suffix of the file with the comments of a BLAKE3 manifest, behind the manifest's name.
 const INFO: &str = ".info";

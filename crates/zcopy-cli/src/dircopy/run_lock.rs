@@ -1,7 +1,7 @@
-//! One run at a time for each destination.
+//! A lock that lets one run at a time change a destination.
 //!
-//! Records, journals and the files themselves can only be held against each other as long as nobody
-//! else changes them by the same rules. A second run therefore waits for the first.
+//! A run compares the records, the journals and the files of the destination. A second run would
+//! change them meanwhile, so it waits for the first.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -9,30 +9,26 @@ use std::sync::Arc;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
-/// What a run says while it waits.
+/// The message of a run that waits.
 pub(super) const WAITING: &str = "waiting for another run to end";
 
 /// The lock of a destination.
 #[derive(Debug)]
 pub(super) struct RunLock {
-    /// The lock belongs to the open root, and is given back when the last of those closes it who share it.
+    /// The lock belongs to the open file description. The kernel releases it when the last descriptor
+    /// is closed.
     _directory: Arc<OwnedFd>,
 }
 
 impl RunLock {
-    /// Locks the root of the destination. Calls `on_wait` before it waits for another run that has
-    /// locked it. A file system without locks has none, and runs there are not to be started at the
-    /// same time.
-    ///
-    /// # Kernel notes
-    ///
-    /// `flock(2)` of a directory. The kernel gives the lock back when the process ends.
+    /// Locks the root of the destination with `flock(2)`. If another run has locked it, calls
+    /// `on_wait` and waits. On a file system without locks, nothing keeps two runs apart.
     pub(super) fn acquire(root: &Arc<OwnedFd>, on_wait: impl FnOnce()) -> Self {
         let locked = rustix::fs::flock(root, FlockOperation::NonBlockingLockExclusive);
         if locked == Err(Errno::WOULDBLOCK) {
             on_wait();
             let lock = || rustix::fs::flock(root, FlockOperation::LockExclusive);
-            // There are no locks after all.
+            // An error means that the file system has no locks.
             let _ = rustix::io::retry_on_intr(lock);
         }
         Self {

@@ -1,4 +1,4 @@
-//! `zc-dircopy --check`: verifies trees, and shows on a terminal how far it is.
+//! `zc-dircopy --check`: verifies trees, and shows the progress on a terminal.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use rustix::stdio::{stderr, stdout};
 
-use super::amend::Amendment;
+use super::amend::{Amended, Amendment};
 use super::args::Args;
 use super::budget::Descriptors;
 use super::end::End;
@@ -27,7 +27,7 @@ use crate::outlet::Outlet;
 use crate::quote::quoted;
 use crate::{exit, sys, time};
 
-/// The rate is taken over this time, as a copy's is.
+/// The rate is the average over this time, as it is for a copy.
 const WINDOW: Duration = Duration::from_secs(5);
 
 /// Verifies trees against their manifests.
@@ -54,7 +54,7 @@ pub(super) fn verify(args: &Args) -> Outcome {
     }
 }
 
-/// Changes the records of all trees. What goes wrong is reported.
+/// Changes the records of all trees. Reports errors.
 fn amend_all(args: &Args, amendment: &Amendment) -> check::Outcome {
     let here = [PathBuf::from(".")];
     let trees = match &args.paths[..] {
@@ -66,7 +66,10 @@ fn amend_all(args: &Args, amendment: &Amendment) -> check::Outcome {
         let name = quoted(tree.as_os_str());
         let on_wait = || exit::say(&format!("{name}: {WAITING}"));
         match amendment.apply(tree, on_wait) {
-            Ok((manifests, failures)) => {
+            Ok(Amended {
+                manifests,
+                failures,
+            }) => {
                 for manifest in manifests.iter().filter(|_| args.manner() == Manner::Normal) {
                     let manifest = quoted(manifest.as_os_str());
                     exit::say(&format!("digests in {manifest}"));
@@ -92,7 +95,7 @@ fn try_verify(args: &Args) -> anyhow::Result<check::Outcome> {
     let Checked { outcome, total } = thread::scope(|scope| {
         if console.shows_progress() {
             progress.want_total();
-            // Without a thread nothing is shown.
+            // Without a thread no progress is shown.
             let draw = || console.draw_until(&end, &progress);
             let _ = thread::Builder::new().spawn_scoped(scope, draw);
         }
@@ -112,13 +115,13 @@ struct Console {
     manner: Manner,
     screen: Mutex<Screen>,
     stdout: Mutex<Outlet>,
-    /// Whether results appear on a terminal, and so may the line.
+    /// Whether standard output is a terminal, so that results must not mix with the line.
     stdout_is_terminal: bool,
 }
 
 impl Console {
-    /// Opens both. From now on a terminal does not stop this process for writing to it in the
-    /// background.
+    /// Opens both. From now on this process ignores `SIGTTOU`, so that the terminal does not stop it
+    /// if it writes in the background.
     fn new(manner: Manner) -> io::Result<Self> {
         sys::ignore_sigttou();
         let screen = match manner {
@@ -137,7 +140,7 @@ impl Console {
         self.manner == Manner::Json || self.screen().has_line()
     }
 
-    /// Shows how far the verification is until the end.
+    /// Shows the progress until the end.
     fn draw_until(&self, end: &End, progress: &Progress) {
         let interval = if self.manner == Manner::Json {
             REPORT
@@ -151,7 +154,7 @@ impl Console {
             history.sample(elapsed, progress.bytes());
             let state = State::read(progress, &history);
             if self.manner == Manner::Json {
-                // The next result or the summary meets the same error.
+                // The next result or the summary reports the same error.
                 let _ = self.stdout().put(state.event(elapsed).line().as_bytes());
             } else {
                 self.screen().draw(|columns| state.line(columns));
@@ -169,7 +172,7 @@ impl Console {
     }
 }
 
-/// How far a verification is at one moment.
+/// The progress of a verification at one moment.
 struct State {
     files: u64,
     bytes: u64,
@@ -178,13 +181,13 @@ struct State {
     total_files: u64,
     total_bytes: u64,
     total_is_final: bool,
-    /// How long the rest takes at this rate, unless nothing moves.
+    /// The time that the rest takes at this rate. `None` if the rate is 0.
     remaining: Option<Duration>,
 }
 
 impl State {
     fn read(progress: &Progress, history: &History) -> Self {
-        // Asked first, so that the numbers are the last.
+        // This is read first: if it is true, the numbers are final.
         let total_is_final = progress.total().is_complete();
         let total_bytes = progress.total().bytes();
         Self {
@@ -249,7 +252,7 @@ struct StandardOutput<'a>(&'a Console);
 
 impl Write for StandardOutput<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Nothing is drawn until the results have been written.
+        // The lock keeps the line away until the results have been written.
         let _screen = self.0.stdout_is_terminal.then(|| {
             let mut screen = self.0.screen();
             screen.take_line_away();
@@ -303,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_has_how_much_there_is_and_the_time_left() {
+    fn the_line_has_the_total_and_the_time_left() {
         let found = State {
             total_files: 40,
             total_bytes: 6 << 20,

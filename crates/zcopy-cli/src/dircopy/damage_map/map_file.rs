@@ -1,4 +1,4 @@
-//! The file that holds the map of another: its name, and how it is read, written and removed.
+//! The file that holds a map: names, reads, writes and removes it.
 
 use std::ffi::{CStr, CString};
 use std::io::{self, Write as _};
@@ -14,7 +14,7 @@ use super::map_text::{EmptyFile, MapText};
 use crate::dircopy::place::{Durability, Place, Replace};
 use crate::dircopy::reading::{open_regular, size};
 
-/// What the names of maps end with.
+/// The suffix of the names of maps.
 const SUFFIX: &[u8] = b".damaged";
 
 /// The name of the map of a file.
@@ -28,7 +28,7 @@ pub(in crate::dircopy) fn map_path(path: &[u8]) -> Vec<u8> {
     [path, SUFFIX].concat()
 }
 
-/// The name of the file that a map would belong to. `None` if no map has such a name.
+/// The name of the file that a map of this name belongs to. `None` if it is not the name of a map.
 pub(in crate::dircopy) fn mapped_name(map: &[u8]) -> Option<&[u8]> {
     map.strip_suffix(SUFFIX).filter(|name| !name.is_empty())
 }
@@ -42,12 +42,12 @@ pub(in crate::dircopy) struct Described<'a> {
 }
 
 impl DamageMap {
-    /// Reads the map of the file `name`. `None` if there is none. If the map was cut, or is not one
-    /// of all bytes of the file, the whole file counts as damaged.
+    /// Reads the map of the file `name`. `None` if it has no map. If the map was cut or is for
+    /// another size, the whole file counts as damaged.
     ///
     /// # Errors
     ///
-    /// It cannot be read.
+    /// The map cannot be read.
     pub(in crate::dircopy) fn of_file(
         directory: BorrowedFd<'_>,
         name: &CStr,
@@ -62,8 +62,8 @@ impl DamageMap {
         Ok(text.of_mapped(mapped, empty))
     }
 
-    /// Writes the map of the file `name`, at once or not at all. It is on the disk when the call
-    /// returns. Only another map is replaced, and only if that is asked for.
+    /// Writes the map of the file `name`, completely or not at all. It is on the disk when the call
+    /// returns. [`Replace::Yes`] replaces another map, and nothing else.
     ///
     /// # Errors
     ///
@@ -80,7 +80,7 @@ impl DamageMap {
         let mut file = place.file();
         file.write_all(self.text(described.path, described.size).as_bytes())?;
         place.settle()?;
-        // A run in the same directory reports it if nothing guards the name.
+        // The `Exclusivity` is dropped: the run reports it for other files of the same directory.
         let committed = match place.try_commit(&map, Replace::No, Durability::Synced) {
             Err(error)
                 if error.kind() == io::ErrorKind::AlreadyExists && replace == Replace::Yes =>
@@ -97,11 +97,11 @@ impl DamageMap {
 }
 
 impl MapText {
-    /// Reads a file that has the name of a map. If there is no regular file, this is no map.
+    /// Reads a file that has the name of a map. Anything but a regular file is not a map.
     ///
     /// # Errors
     ///
-    /// It cannot be read.
+    /// The file cannot be read.
     pub(in crate::dircopy) fn read(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<Self> {
         match open_regular(directory, name) {
             Ok((file, _)) => Self::from_file(file),
@@ -115,7 +115,7 @@ impl MapText {
 ///
 /// # Errors
 ///
-/// What `unlink(2)` and `fsync(2)` say, unless there is none.
+/// The errors of `unlink(2)` and `fsync(2)`, except `ENOENT`.
 pub(in crate::dircopy) fn remove_map(
     directory: BorrowedFd<'_>,
     name: &CStr,
@@ -128,7 +128,7 @@ pub(in crate::dircopy) fn remove_map(
     }
 }
 
-/// Whether a name stands for nothing, or for something that is no regular file.
+/// Whether opening failed because there is no regular file of this name.
 fn is_no_file(error: &io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     let is_other = matches!(

@@ -10,17 +10,17 @@ use jiff::{Timestamp, Unit};
 use super::{BadRange, DamageMap};
 use crate::quote::quoted;
 
-/// What every map begins with, also one that ddrescue has written.
+/// The first bytes of every map, including those that ddrescue writes.
 const MAGIC: &[u8] = b"# Mapfile. Created by ";
 
-/// The programs whose maps may have been cut: a loss of power leaves an empty file, or a part.
+/// The programs whose maps are recognized even if a loss of power has cut them.
 const WRITERS: [&[u8]; 2] = [b"zc-dircopy ", b"GNU ddrescue "];
 
 /// The largest map that is read, in bytes. A larger one counts as cut.
 pub(super) const LARGEST: u64 = 4 << 20;
 
 impl DamageMap {
-    /// The map as the file has it. `path` is from the root, and `size` that of the file.
+    /// The text of the map of the file `path`, which is relative to the root, with `size` bytes.
     pub(super) fn text(&self, path: &Path, size: u64) -> String {
         let now = Timestamp::now();
         let now = now.round(Unit::Second).unwrap_or(now);
@@ -39,7 +39,7 @@ impl DamageMap {
         );
         let mut add = |start: u64, end: u64, status: char| {
             if start < end {
-                // A string takes everything.
+                // Writing to a string cannot fail.
                 let _ = writeln!(text, "{start:#010x}  {:#010x}  {status}", end - start);
             }
         };
@@ -54,29 +54,28 @@ impl DamageMap {
     }
 }
 
-/// What an empty file is that has the name of a map.
+/// How an empty file with the name of a map is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::dircopy) enum EmptyFile {
-    /// A map that was cut.
+    /// As a map that was cut.
     CutMap,
-    /// A file like others.
+    /// As a file that is not a map.
     Other,
 }
 
-/// What a file that has the name of a map holds.
+/// The contents of a file with the name of a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::dircopy) enum MapText {
     /// A map of all bytes from the first one on.
     Whole {
         map: DamageMap,
-        /// How many bytes of the file the map describes.
+        /// The number of bytes that the map describes.
         size: u64,
     },
     /// Part of a map, or a map that is too large.
     Cut,
-    /// Nothing.
     Empty,
-    /// It is no map.
+    /// Something that is not a map.
     Other,
 }
 
@@ -85,7 +84,7 @@ impl MapText {
     ///
     /// # Errors
     ///
-    /// It cannot be read.
+    /// The file cannot be read.
     pub(in crate::dircopy) fn from_file(file: File) -> io::Result<Self> {
         Self::parse(BufReader::new(file))
     }
@@ -104,7 +103,7 @@ impl MapText {
         let longest = WRITERS.iter().map(|writer| writer.len()).max().unwrap_or(0);
         take(longest, &mut head)?;
         let writer = &head[MAGIC.len()..];
-        // Of a name that was cut there is only a part.
+        // The file may end within the name.
         let is_known = WRITERS.iter().any(|known| {
             writer.starts_with(known) || writer.len() < known.len() && known.starts_with(writer)
         });
@@ -113,7 +112,7 @@ impl MapText {
         let blocks = if text.len() as u64 > LARGEST {
             None
         } else {
-            Self::of_blocks(&text)
+            Self::parse_blocks(&text)
         };
         Ok(match blocks {
             Some(whole) => whole,
@@ -122,9 +121,9 @@ impl MapText {
         })
     }
 
-    /// The blocks, which follow one another from the first byte on. `None` if they do not, or there
-    /// are none, or the last line has no end.
-    fn of_blocks(text: &[u8]) -> Option<Self> {
+    /// Parses the blocks. `None` if they do not follow one another from the first byte on, or there
+    /// is no block, or the last line has no newline.
+    fn parse_blocks(text: &[u8]) -> Option<Self> {
         let (mut map, mut size) = (DamageMap::default(), 0_u64);
         let mut has_status = false;
         for line in text.split_inclusive(|byte| *byte == b'\n') {
@@ -133,7 +132,7 @@ impl MapText {
             let words: Vec<_> = str::from_utf8(words).ok()?.split_whitespace().collect();
             match (&words[..], has_status) {
                 ([], _) => {}
-                // Where ddrescue is.
+                // The status line: where ddrescue is.
                 (_, false) => has_status = true,
                 ([offset, bytes, status], true) => {
                     let (offset, bytes) = (number(offset)?, number(bytes)?);
@@ -151,8 +150,9 @@ impl MapText {
         (size > 0).then_some(Self::Whole { map, size })
     }
 
-    /// What a file lacks that this is the map of. `None` if this is no map. `mapped` is the size of
-    /// the file, if there is one.
+    /// The damage of the file that belongs to this map, or `None` if this is not a map. `mapped` is
+    /// the size of that file, if it exists. If the map was cut or is for another size, the whole file
+    /// counts as damaged.
     pub(in crate::dircopy) fn of_mapped(
         self,
         mapped: Option<u64>,
@@ -163,13 +163,13 @@ impl MapText {
             Self::Empty if empty == EmptyFile::Other => None,
             Self::Other => None,
             Self::Whole { .. } | Self::Cut | Self::Empty => {
-                Some(DamageMap::of_all(mapped.unwrap_or(0)))
+                Some(DamageMap::whole_file(mapped.unwrap_or(0)))
             }
         }
     }
 }
 
-/// A number in any of the notations that ddrescue reads.
+/// Parses a number in hexadecimal, octal or decimal notation, as ddrescue does.
 fn number(word: &str) -> Option<u64> {
     match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),

@@ -114,7 +114,7 @@ impl ChecksumAlgorithm {
     /// The algorithm of an untagged checksum, as the list's file name and the number of digits
     /// tell it. A list may hold checksums of several lengths.
     ///
-    /// Of 32 digits, a name that mentions XXH128 decides against MD5. Of 64 digits,
+    /// 32 digits are MD5, unless the name mentions XXH128 or XXH3. For 64 digits,
     /// [`name::algorithm_of`] decides between SHA-256 and BLAKE3.
     ///
     /// # Examples

@@ -1,4 +1,4 @@
-//! The bytes of a manifest, which may stand in two files.
+//! The bytes of a manifest, which may be in two files.
 
 use std::fs::File;
 use std::io::{self, BufRead, Read};
@@ -47,7 +47,7 @@ impl Contents {
 #[derive(Debug)]
 pub(crate) struct Reader {
     ranges: Vec<FileRange>,
-    /// The range that is being read. Its start moves on.
+    /// The index of the range that is being read. Reading moves its start.
     at: usize,
 }
 
@@ -77,7 +77,7 @@ fn is_symlink(directory: BorrowedFd<'_>, name: impl Arg) -> bool {
     found.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
 }
 
-/// The next byte of a source, which stays there.
+/// The next byte of a source, without consuming it.
 ///
 /// # Errors
 ///
@@ -92,7 +92,7 @@ pub(super) fn peek(source: &mut impl BufRead) -> io::Result<Option<u8>> {
     }
 }
 
-/// Why a file of the name of a manifest is none.
+/// Why a file with the name of a manifest is not one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotRegular {
     #[error("it is a symbolic link")]
@@ -118,7 +118,7 @@ pub(crate) fn open_regular(
         }
         opened => opened?,
     };
-    // Nothing has gone: the file is open.
+    // The errno is dropped, so that no caller takes it for one of `open(2)`.
     let stat = rustix::fs::fstat(&opened);
     let stat = stat.map_err(|errno| io::Error::other(exit::worded(&io::Error::from(errno))))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {

@@ -1,4 +1,4 @@
-//! Why a manifest cannot be believed.
+//! The damage of a manifest.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use super::line::ParseLineError;
 use super::metadata::ParseHeaderError;
 use crate::exit;
 
-/// Why a manifest cannot be believed.
+/// The damage of a manifest.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Damage {
     #[error("{}", exit::worded(.0))]

@@ -1,4 +1,4 @@
-//! What `--check --json` writes: an object in JSON on each line.
+//! The output of `--check --json`: a JSON object on each line.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::total::Total;
 use crate::json;
 
-/// An object. Its `event` says what the other fields are.
+/// An object. Its field `event` names the variant.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub(in crate::dircopy) enum Event<'a> {
@@ -15,20 +15,20 @@ pub(in crate::dircopy) enum Event<'a> {
     File(FileEvent<'a>),
     /// A tree or a list that could not be read.
     Error { path: Cow<'a, str>, message: String },
-    /// How far the verification is.
+    /// The progress of the verification.
     Progress {
         files: u64,
         bytes: u64,
         bytes_per_second: f64,
-        /// 0, if it is not known how much there is.
+        /// 0 if the total is unknown.
         total_bytes: u64,
         total_files: u64,
-        /// Whether no more will be found.
+        /// Whether all files have been counted.
         total_is_final: bool,
         seconds: f64,
         failed: u64,
     },
-    /// What all files came to.
+    /// The total at the end.
     Summary(&'a Total),
 }
 
@@ -36,11 +36,11 @@ pub(in crate::dircopy) enum Event<'a> {
 #[derive(Debug, Serialize)]
 pub(in crate::dircopy) struct FileEvent<'a> {
     pub(super) tree: Cow<'a, str>,
-    /// As the list has it, without its escapes.
+    /// The path as the list has it, unescaped.
     pub(super) path: Cow<'a, str>,
     /// `ok`, `differs`, `missing`, `unreadable`, `unlisted` or `damaged`.
     pub(super) result: &'static str,
-    /// Of a file that was read to its end.
+    /// `None` unless the file was read to its end.
     #[serde(flatten)]
     pub(super) hashed: Option<HashedEvent>,
     /// Why the file could not be read.
@@ -48,7 +48,7 @@ pub(in crate::dircopy) struct FileEvent<'a> {
     pub(super) message: Option<String>,
 }
 
-/// What is known of a file that was read to its end.
+/// How a file was read to its end.
 #[derive(Debug, Serialize)]
 pub(in crate::dircopy) struct HashedEvent {
     pub(super) algorithm: &'static str,
@@ -57,7 +57,7 @@ pub(in crate::dircopy) struct HashedEvent {
 }
 
 impl Event<'_> {
-    /// The object with the newline behind it.
+    /// The object, with a newline.
     pub(in crate::dircopy) fn line(&self) -> String {
         let mut line = json::line(self);
         line.push('\n');

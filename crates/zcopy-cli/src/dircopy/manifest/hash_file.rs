@@ -15,7 +15,7 @@ use crate::exit;
 ///
 /// # Errors
 ///
-/// The file cannot be opened or read, or leads out of the tree.
+/// The file cannot be opened or read, or its path leads out of the tree.
 pub(super) fn hash_file(
     root: BorrowedFd<'_>,
     path: &[u8],

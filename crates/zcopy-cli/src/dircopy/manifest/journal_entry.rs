@@ -1,23 +1,23 @@
-//! What a journal says about a file.
+//! An entry of a journal.
 
 use super::record::{Announced, Change, FileDigest};
 use crate::digest::{Algorithm, Digest};
 
-/// What has happened, or is about to happen, to the copy of a file.
+/// A change of the copy of a file, made or announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JournalEntry {
     /// A file is about to be added or replaced.
     Announced(Announced),
-    /// What was announced has not happened.
+    /// The announced change has not been made.
     Cancelled,
     /// The file has this digest.
     Has(FileDigest),
-    /// The name stands for something that no digest is known of.
+    /// No digest is known of the file that has this name now.
     Removed,
 }
 
 impl JournalEntry {
-    /// How many bytes an entry has, without its path.
+    /// The length of an entry in bytes, without its path.
     pub(super) const BYTES: usize = 2 + Digest::BYTES;
 
     /// The sign that stands for the kind of the entry in a journal.
@@ -54,7 +54,7 @@ impl JournalEntry {
         }
     }
 
-    /// What the entry changes.
+    /// The change that the entry makes to the record.
     pub(super) fn change(self) -> Change {
         match self {
             Self::Announced(announced) => Change::announced(announced),

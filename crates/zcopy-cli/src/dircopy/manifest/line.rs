@@ -5,7 +5,7 @@ use std::io::Write as _;
 use super::checksum::{Checksum, ChecksumAlgorithm};
 use crate::digest::{Algorithm, Digest};
 
-/// What a line says.
+/// A line with a SHA-256 or BLAKE3 digest.
 ///
 /// # Examples
 ///
@@ -16,7 +16,7 @@ pub struct Line {
     pub digest: Digest,
     /// The path of the file: its bytes as they are, with nothing escaped.
     pub path: Vec<u8>,
-    /// By which algorithm, where the line says so. Otherwise the caller has to know: both write 64 digits.
+    /// The algorithm, if the line has a tag. Both algorithms have 64 digits.
     pub algorithm: Option<Algorithm>,
 }
 
@@ -37,7 +37,7 @@ pub struct ChecksumLine {
     pub algorithm: Option<ChecksumAlgorithm>,
 }
 
-/// Why a line is none.
+/// The error of a malformed line.
 ///
 /// # Examples
 ///
@@ -75,7 +75,7 @@ enum Fault {
 }
 
 impl ParseLineError {
-    /// Of a line that was not even looked at.
+    /// The error of a line that is too long to be parsed.
     pub(super) fn too_long() -> Self {
         Self(Fault::TooLong)
     }
@@ -84,8 +84,8 @@ impl ParseLineError {
 /// Appends the line that says that the file has this digest, newline included, for `sha256sum -c` and `b3sum -c`.
 ///
 /// The name is escaped as GNU `sha256sum` does it since 9.0: where it has a backslash, a newline or a carriage return, these become
-/// `\\`, `\n` and `\r`, and a backslash stands before the digest. All other bytes stay as they are. Of these names `b3sum` takes those
-/// that are UTF-8, and earlier versions of it none with a carriage return.
+/// `\\`, `\n` and `\r`, and a backslash stands before the digest. All other bytes stay as they are. `b3sum` accepts only names in UTF-8,
+/// and earlier versions of it accept no carriage return.
 ///
 /// A file of the name `-` becomes `./-`: by the shorter name either tool would read standard input.
 ///
@@ -121,18 +121,18 @@ pub fn write(digest: &Digest, path: &[u8], lines: &mut Vec<u8>) {
     lines.push(b'\n');
 }
 
-/// What a line says that `sha256sum` or `b3sum` has written, of which the newline may be missing.
+/// Parses a line that `sha256sum` or `b3sum` has written. The newline may be missing.
 ///
-/// These are understood, as GNU `sha256sum` does: `DIGEST  NAME`, and `DIGEST *NAME` for what was read as binary; `SHA256 (NAME) = DIGEST`
+/// It accepts, as GNU `sha256sum` does: `DIGEST  NAME`, and `DIGEST *NAME` for a file read as binary; `SHA256 (NAME) = DIGEST`
 /// and `BLAKE3 (NAME) = DIGEST`, as BSD's tools and `--tag` write, and OpenSSL without its spaces; digits in upper case; a
 /// backslash in front of a line in which the name is escaped; white space in front of it; a carriage return behind it.
 ///
-/// What `sha256sum` takes and this does not: `DIGEST NAME` with one space, which makes names that begin with a space into others; and
-/// a name with a NUL in it, of which it takes what stands before.
+/// It rejects two forms that `sha256sum` accepts: `DIGEST NAME` with one space, because a name that begins with a space would be
+/// ambiguous; and a name with a NUL in it, which `sha256sum` cuts there.
 ///
 /// # Errors
 ///
-/// The line is none of these.
+/// The line has none of these forms.
 ///
 /// # Examples
 ///

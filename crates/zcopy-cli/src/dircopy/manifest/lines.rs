@@ -4,11 +4,11 @@ use std::io::{self, BufRead, BufReader, Read};
 
 use super::line::ParseLineError;
 
-/// The longest line that is looked at, in bytes: more than any path has that the kernel takes, 4096, escaped and with its digest; and
-/// enough for paths that are opened in parts.
+/// The longest line that is parsed, in bytes. This is far more than an escaped path of `PATH_MAX`
+/// (4096) and its digest, and leaves room for longer paths, which are opened in parts.
 pub(super) const LONGEST: u64 = 16 << 20;
 
-/// Reads a manifest by its lines, of which it holds one.
+/// Reads a manifest line by line.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     source: BufReader<R>,
@@ -21,7 +21,8 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// The next line, or why it is none. Empty ones and those that begin with `#` are passed over, as `sha256sum` does.
+    /// The next line, or an error if it is too long. Skips empty lines and those that begin with `#`,
+    /// as `sha256sum` does.
     pub(super) fn next(&mut self) -> io::Result<Option<Result<Vec<u8>, ParseLineError>>> {
         loop {
             let mut line = Vec::new();

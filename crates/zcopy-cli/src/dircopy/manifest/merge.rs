@@ -26,8 +26,8 @@ impl Sorted {
     }
 }
 
-/// What is recorded of every path that any manifest knows, in the order of the paths. Newer
-/// manifests count more.
+/// The record of every path that any manifest has, in the order of the paths. Newer manifests take
+/// precedence.
 ///
 /// Manifests are merged as they are read, so that a million records take no memory.
 #[derive(Debug)]

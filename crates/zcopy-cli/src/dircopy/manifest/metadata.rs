@@ -24,7 +24,7 @@ use super::line;
 use super::name::Name;
 use crate::digest::Digest;
 
-/// What a manifest says about itself in front of its lines.
+/// The comments in front of the lines of a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     /// When the run began. A later manifest of the same tree always has a later time, even if the
@@ -44,11 +44,11 @@ pub(crate) struct Header {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Included {
     pub(crate) name: Name,
-    /// The digest that its end tells, or else that of the whole file.
+    /// The digest in its last line, or else that of the whole file.
     pub(crate) digest: Digest,
 }
 
-/// A file that has the name of a manifest and is a file like others.
+/// A file that came from a source and has the name of a manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Copied {
     pub(crate) name: Name,
@@ -59,13 +59,13 @@ pub(crate) struct Copied {
 /// The last line of a manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct End {
-    /// How many lines stand for files.
+    /// The number of lines with a digest.
     pub(crate) n_lines: u64,
     /// The SHA-256 of all bytes before the last line.
     pub(crate) digest: Digest,
 }
 
-/// Why the comments of a manifest cannot be understood.
+/// The error of comments that cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ParseHeaderError {
     #[error("a later version of this program wrote it")]
@@ -180,7 +180,7 @@ impl HeaderParser {
     ///
     /// # Errors
     ///
-    /// It tells no time.
+    /// It has no time.
     pub(crate) fn finish(self) -> Result<Header, ParseHeaderError> {
         Ok(Header {
             time: self.time.ok_or(ParseHeaderError::Damaged)?,

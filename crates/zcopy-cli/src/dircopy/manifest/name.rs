@@ -1,4 +1,4 @@
-//! What manifests are called: `shasum.YYYY-MM-DD.HH.MM.SS.txt`.
+//! The names of manifests: `shasum.YYYY-MM-DD.HH.MM.SS.txt`.
 
 use std::fmt;
 use std::fs;
@@ -40,7 +40,7 @@ use crate::digest::Algorithm;
 pub struct Name {
     /// In local time, to the second.
     time: DateTime,
-    /// Which of the files of that second, counted from 1.
+    /// The number of the file within that second, from 1.
     nth: NonZeroU32,
     algorithm: Algorithm,
 }
@@ -91,7 +91,7 @@ impl Name {
         }
     }
 
-    /// By which algorithm the digests in the file are.
+    /// The algorithm of the digests in the file.
     ///
     /// # Examples
     ///
@@ -136,7 +136,7 @@ impl FromStr for Name {
     }
 }
 
-/// It is not what a manifest is called.
+/// The error of a name that is not the name of a manifest.
 ///
 /// # Examples
 ///
@@ -163,7 +163,7 @@ impl PartialOrd for Name {
     }
 }
 
-/// The manifests in a directory, the newest first, by what they are called. Directories are none.
+/// The names of the manifests in a directory, the newest first. Directories are left out.
 ///
 /// # Errors
 ///
@@ -197,8 +197,7 @@ pub fn all_in(directory: &Path) -> io::Result<Vec<Name>> {
     Ok(names)
 }
 
-/// By which algorithm the digests in a file are that is called so, where its lines do not tell: BLAKE3 if it names that algorithm or its
-/// tool, otherwise SHA-256.
+/// The algorithm of untagged digests in a file of this name: BLAKE3 if the name mentions that algorithm or its tool, otherwise SHA-256.
 ///
 /// # Examples
 ///
@@ -253,7 +252,7 @@ fn parse(name: &str) -> Option<Name> {
         nth: NonZeroU32::new(nth)?,
         algorithm,
     };
-    // Numbers without their zeros, or with a sign, would be understood too.
+    // This rejects numbers without leading zeros or with a sign.
     (found.to_string() == name).then_some(found)
 }
 

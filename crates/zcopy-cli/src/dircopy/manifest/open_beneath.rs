@@ -1,4 +1,4 @@
-//! Files that are opened where a manifest says, and never outside of the tree that it speaks of.
+//! Opens files at the paths of a manifest, and never outside of its tree.
 
 use std::fs::File;
 use std::io;
@@ -8,17 +8,19 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
-/// How often a path is looked up again that was renamed meanwhile.
+use crate::dircopy::reading::size as stat_size;
+
+/// How often the lookup of a path is repeated if it is renamed meanwhile.
 const TRIES: u32 = 64;
 
 /// The longest path that the kernel takes in one call, with the NUL behind it (`PATH_MAX`).
 const LONGEST: usize = 4096;
 
-/// A directory, so that files beneath it can be opened.
+/// Opens a directory, so that files beneath it can be opened.
 ///
 /// # Errors
 ///
-/// It is none, or cannot be found.
+/// The errors of `open(2)`.
 pub(super) fn directory(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
@@ -26,17 +28,18 @@ pub(super) fn directory(path: &Path) -> io::Result<OwnedFd> {
 
 /// Opens a regular file beneath the directory.
 ///
-/// What is not regular is not opened: a FIFO would wait for its writer, and opening a device may do something to it.
+/// Other files are not opened: a FIFO would wait for its writer, and opening a device may change its state.
 ///
 /// # Errors
 ///
-/// As `open(2)`; and if the path is absolute, or leads out of the directory by `..` or by a symbolic link; if it is no regular file.
+/// The errors of `open(2)`. The path is absolute, or leads out of the directory by `..` or by a symbolic link. The file is not regular.
 ///
 /// # Kernel notes
 ///
-/// `RESOLVE_BENEATH` lets symbolic links and `..` pass that stay beneath the directory. Where there is no `openat2(2)` (before Linux
-/// 5.6, or in a sandbox that forbids it, some of which say `EPERM`), and for paths of 4096 bytes and more, which no call takes, every directory on
-/// the way is opened by itself, and all symbolic links and `..` are refused.
+/// `RESOLVE_BENEATH` permits symbolic links and `..` that stay beneath the directory. Two cases open
+/// every directory on the way by itself, and refuse all symbolic links and `..`: there is no
+/// `openat2(2)` (before Linux 5.6, or in a sandbox; some sandboxes return `EPERM`), or the path has
+/// 4096 bytes or more, which no call takes.
 ///
 /// # References
 /// - [openat2(2)](https://man7.org/linux/man-pages/man2/openat2.2.html)
@@ -70,21 +73,45 @@ fn by_steps(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<OwnedFd> {
     if path.starts_with(b"/") {
         return Err(outside());
     }
-    let mut names = path
-        .split(|byte| *byte == b'/')
-        .filter(|name| !matches!(*name, b"" | b"."));
-    let last = names.next_back().ok_or(Errno::ISDIR)?;
-    let mut above = None;
-    for name in names {
-        let here = above.as_ref().map_or(directory, OwnedFd::as_fd);
-        above = Some(step(here, name, OFlags::PATH | OFlags::DIRECTORY)?);
-    }
-    let here = above.as_ref().map_or(directory, OwnedFd::as_fd);
-    refuse_special(here, last, AtFlags::SYMLINK_NOFOLLOW)?;
-    step(here, last, OFlags::RDONLY | OFlags::NOCTTY)
+    let parent = Parent::open(directory, path)?.ok_or(Errno::ISDIR)?;
+    let here = parent.directory(directory);
+    refuse_special(here, parent.name, AtFlags::SYMLINK_NOFOLLOW)?;
+    step(here, parent.name, OFlags::RDONLY | OFlags::NOCTTY)
 }
 
-/// What a path stands for.
+/// The directory in which the last name of a path is looked up.
+struct Parent<'a> {
+    /// `None` if the path has one name.
+    opened: Option<OwnedFd>,
+    name: &'a [u8],
+}
+
+impl<'a> Parent<'a> {
+    /// Opens every directory on the way by itself. Returns `None` if the path has no name.
+    fn open(directory: BorrowedFd<'_>, path: &'a [u8]) -> io::Result<Option<Self>> {
+        let mut names = path
+            .split(|byte| *byte == b'/')
+            .filter(|name| !matches!(*name, b"" | b"."));
+        let Some(last) = names.next_back() else {
+            return Ok(None);
+        };
+        let mut parent = Self {
+            opened: None,
+            name: last,
+        };
+        for name in names {
+            let here = parent.directory(directory);
+            parent.opened = Some(step(here, name, OFlags::PATH | OFlags::DIRECTORY)?);
+        }
+        Ok(Some(parent))
+    }
+
+    fn directory<'d>(&'d self, root: BorrowedFd<'d>) -> BorrowedFd<'d> {
+        self.opened.as_ref().map_or(root, OwnedFd::as_fd)
+    }
+}
+
+/// The kind of file that a path names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     RegularFile,
@@ -93,11 +120,11 @@ pub(super) enum Found {
     Nothing,
 }
 
-/// What a path beneath the directory stands for, if no symbolic link on the way is followed.
+/// Looks up a path beneath the directory without following symbolic links.
 ///
 /// # Errors
 ///
-/// What `open(2)` and `stat(2)` say, unless it is that there is nothing.
+/// The errors of `open(2)` and `stat(2)`, except those for a path that does not exist.
 pub(super) fn find(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<Found> {
     match stat_by_steps(directory, path) {
         Ok(Some(stat)) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
@@ -111,11 +138,12 @@ pub(super) fn find(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<Found> 
     }
 }
 
-/// How many bytes a file beneath the directory has.
+/// The size of a file in bytes, for a display: `..` and symbolic links to directories are followed,
+/// even out of the directory.
 ///
 /// # Errors
 ///
-/// What `open(2)` and `stat(2)` say.
+/// The errors of `open(2)` and `stat(2)`.
 pub(super) fn size(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<u64> {
     let stat = if path.len() < LONGEST {
         Some(rustix::fs::statat(
@@ -126,32 +154,20 @@ pub(super) fn size(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<u64> {
     } else {
         stat_by_steps(directory, path)?
     };
-    // No size is negative.
-    Ok(stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0)))
+    Ok(stat.map_or(0, |stat| stat_size(&stat)))
 }
 
-/// What bears a path, if no symbolic link on the way is followed. `None` for the directory itself.
+/// The status of a path without following symbolic links. `None` for the directory itself.
 fn stat_by_steps(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<Option<Stat>> {
-    let mut names = path
-        .split(|byte| *byte == b'/')
-        .filter(|name| !matches!(*name, b"" | b"."));
-    let Some(last) = names.next_back() else {
+    let Some(parent) = Parent::open(directory, path)? else {
         return Ok(None);
     };
-    let mut above = None;
-    for name in names {
-        let here = above.as_ref().map_or(directory, OwnedFd::as_fd);
-        above = Some(step(here, name, OFlags::PATH | OFlags::DIRECTORY)?);
-    }
-    let here = above.as_ref().map_or(directory, OwnedFd::as_fd);
-    Ok(Some(rustix::fs::statat(
-        here,
-        last,
-        AtFlags::SYMLINK_NOFOLLOW,
-    )?))
+    let here = parent.directory(directory);
+    let stat = rustix::fs::statat(here, parent.name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(Some(stat))
 }
 
-/// Opens one name that is neither a way out nor a symbolic link.
+/// Opens one name. Refuses `..` and symbolic links.
 fn step(directory: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
     if name == b".." {
         return Err(outside());
@@ -161,7 +177,7 @@ fn step(directory: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> io::Result<Own
         .map_err(Into::into)
 }
 
-/// What cannot even be looked at is left to be refused by opening it.
+/// Refuses files that are not regular. If `stat(2)` fails, opening the file will fail too.
 fn refuse_special(directory: BorrowedFd<'_>, path: &[u8], flags: AtFlags) -> io::Result<()> {
     let Ok(status) = rustix::fs::statat(directory, path, flags) else {
         return Ok(());
@@ -173,7 +189,8 @@ fn refuse_special(directory: BorrowedFd<'_>, path: &[u8], flags: AtFlags) -> io:
     }
 }
 
-/// The kernel's word for a path that leads out is that of a link between file systems.
+/// The error of `openat2(2)`. For a path that leads out the kernel returns `EXDEV`, whose message
+/// speaks of links between file systems.
 fn worded(errno: Errno) -> io::Error {
     match errno {
         Errno::XDEV => outside(),

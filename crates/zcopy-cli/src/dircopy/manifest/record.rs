@@ -1,4 +1,4 @@
-//! What manifests record about files.
+//! The records of manifests.
 
 use std::io::{self, BufRead as _, BufReader, Read};
 
@@ -29,14 +29,14 @@ pub(super) struct Listed {
     pub(super) file: FileDigest,
 }
 
-/// What is recorded of a path. There is always something.
+/// The record of a path. `file` or `announced` is set, or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     /// The path from the root.
     pub(crate) path: Vec<u8>,
-    /// The digest of the file, unless a run was killed that was about to add it.
+    /// The digest of the file. `None` if a killed run was about to add it.
     pub(crate) file: Option<FileDigest>,
-    /// What a run that was killed may have done to the file.
+    /// The change that a killed run may have made.
     pub(crate) announced: Option<Announced>,
 }
 
@@ -51,14 +51,14 @@ impl Record {
     }
 }
 
-/// What a run is about to do to a file.
+/// A change that a run is about to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Announced {
-    /// It adds a file. Nothing had the name before.
+    /// Adds a file. The name was free.
     Adds(FileDigest),
-    /// It replaces a file.
+    /// Replaces a file.
     Replaces(FileDigest),
-    /// It puts something in the place of a file, of which it makes no digest.
+    /// Replaces a file by something that gets no digest.
     Clears,
 }
 
@@ -72,7 +72,7 @@ impl Announced {
     }
 }
 
-/// How one manifest or journal changes what older ones say of a path.
+/// How one manifest or journal changes the record of a path that older ones have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Change {
     file: Field<FileDigest>,
@@ -143,7 +143,7 @@ impl Change {
         }
     }
 
-    /// What is recorded of a path after all changes.
+    /// The record of a path after all changes.
     pub(super) fn into_record(self, path: Vec<u8>) -> Option<Record> {
         let file = self.file.value();
         let announced = self.announced.value();
@@ -155,10 +155,10 @@ impl Change {
     }
 }
 
-/// Where lines come from.
+/// The origin of lines, which decides how they are parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Origin {
-    /// The algorithm of lines that name none.
+    /// The algorithm of lines without a tag.
     pub(super) algorithm: Algorithm,
     /// Whether another program may have written them.
     pub(super) is_foreign: bool,

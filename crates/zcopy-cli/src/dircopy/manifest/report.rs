@@ -1,4 +1,4 @@
-//! What is said of every file, and of all of them at the end, in `sha256sum`'s words.
+//! The report of a verification, in `sha256sum`'s words.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -15,22 +15,22 @@ use crate::exit;
 use crate::json::rounded;
 use crate::quote::quoted;
 
-/// What came of one line.
+/// The result for one file or line.
 #[derive(Debug)]
 pub(super) enum Verdict {
     /// The file has the digest.
     Matches(Hashed),
-    /// It has another one.
+    /// The file has another digest.
     Differs(Hashed),
-    /// Nothing has its name.
+    /// The file does not exist.
     Missing(io::Error),
-    /// It could not be opened, or not be read to its end.
+    /// The file could not be opened, or not be read to its end.
     Unreadable(io::Error),
     /// No manifest lists the file.
     Unlisted,
-    /// A map beside the file, which no manifest lists, says that bytes of it are missing.
+    /// No manifest lists the file, and a map beside it says that bytes are missing.
     Damaged,
-    /// The line is none.
+    /// The line is malformed.
     Malformed,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Hashed {
     pub(super) elapsed: Duration,
 }
 
-/// What came of one line, and whose line it was.
+/// The result for one file. The path is empty if the line is malformed.
 #[derive(Debug)]
 pub(super) struct FileResult {
     pub(super) path: Vec<u8>,
@@ -50,20 +50,21 @@ pub(super) struct FileResult {
 }
 
 impl FileResult {
-    /// How many bytes of memory it takes.
+    /// The bytes of memory that this takes.
     pub(super) fn weight(&self) -> usize {
         size_of::<Option<Self>>() + self.path.capacity()
     }
 }
 
-/// Where everything is said.
+/// Standard output and standard error, or their substitutes.
 pub(super) struct Streams<'a> {
     pub(super) stdout: &'a mut (dyn Write + Send),
     pub(super) stderr: &'a mut (dyn Write + Send),
 }
 
 impl Streams<'_> {
-    /// Says on standard error, after the program's name, what is the matter. Whoever closed it wants to hear nothing.
+    /// Writes a message to standard error, after the program's name. Errors are ignored: if standard
+    /// error is closed, nobody reads it.
     pub(super) fn say(&mut self, message: &str) {
         let mut line = exit::program().into_vec();
         line.extend_from_slice(b": ");
@@ -72,14 +73,14 @@ impl Streams<'_> {
         let _ = self.stderr.write_all(&line);
     }
 
-    /// Says what is wrong with a file.
+    /// Writes the error of a file to standard error.
     pub(super) fn complain(&mut self, file: &Path, error: &io::Error) {
         let file = quoted(file.as_os_str());
         self.say(&format!("{file}: {}", exit::worded(error)));
     }
 }
 
-/// Which files are spoken of.
+/// Which files are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReportFilter {
     Everything,
@@ -97,21 +98,21 @@ pub(super) enum ReportFormat {
     Json,
 }
 
-/// Says what came of one manifest, and counts.
+/// Reports and counts the results of one tree.
 pub(super) struct Report<'a, 'v> {
     pub(super) streams: &'a mut Streams<'v>,
-    /// The tree, as it stands before the files' names in complaints.
+    /// The tree. Error messages name it before the path.
     pub(super) directory: &'a Path,
     pub(super) filter: ReportFilter,
     pub(super) format: ReportFormat,
-    /// Whether it stands before the files' names everywhere, because there are several trees.
+    /// Whether every line names the tree before the path, because there are several trees.
     pub(super) names_directory: bool,
     pub(super) counts: Counts,
-    /// What is going to be said on standard output, all at once.
+    /// The lines that are not written to standard output yet.
     pub(super) lines: Vec<u8>,
 }
 
-/// How many lines came to what.
+/// The number of lines with each result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Counts {
     matching: u64,
@@ -124,11 +125,11 @@ pub(super) struct Counts {
 }
 
 impl Report<'_, '_> {
-    /// Takes what came of the next lines.
+    /// Writes and counts the next results.
     ///
     /// # Errors
     ///
-    /// Standard output takes nothing.
+    /// Standard output cannot be written to.
     pub(super) fn take(&mut self, all: &mut dyn Iterator<Item = FileResult>) -> io::Result<()> {
         for FileResult { path, verdict } in all {
             let path = Path::new(OsStr::from_bytes(&path));
@@ -150,7 +151,7 @@ impl Report<'_, '_> {
         self.flush()
     }
 
-    /// Adds what came of a file to what is going to be said.
+    /// Adds the line of a file.
     fn list(&mut self, path: &Path, verdict: &Verdict) {
         let line = match self.format {
             ReportFormat::Text => self.text(path, verdict, ""),
@@ -187,7 +188,7 @@ impl Report<'_, '_> {
 }
 
 impl Verdict {
-    /// What `sha256sum` says.
+    /// The result in `sha256sum`'s words.
     fn words(&self) -> &'static str {
         match self {
             Self::Matches(_) => "OK",
@@ -308,7 +309,7 @@ impl Counts {
         )
     }
 
-    /// What there is to warn of at the end.
+    /// The warnings at the end.
     pub(super) fn warnings(&self) -> Vec<String> {
         let malformed = match self.malformed {
             1 => "line is improperly formatted",

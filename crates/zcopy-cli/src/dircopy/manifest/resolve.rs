@@ -1,4 +1,4 @@
-//! What a record says of a file that a killed run may have changed.
+//! Which digest a file should have that a killed run may have changed.
 
 use std::fs::File;
 use std::io;
@@ -10,10 +10,10 @@ use super::record::{Announced, FileDigest, Record};
 use crate::dircopy::spelling::paths::PathSpellings;
 
 impl Record {
-    /// The digest that the file has to have. If a killed run was about to change the file, this
-    /// looks whether it did. `root` is the root of the tree and `null` is `/dev/null`.
+    /// The digest that the file should have. If a killed run was about to change the file, this
+    /// reads the file to learn whether the run did. `root` is the root of the tree and `null` is `/dev/null`.
     ///
-    /// Returns `None` if nothing is recorded of the file, as the run did not come to add it.
+    /// Returns `None` if the run had not added the file yet.
     ///
     /// # Errors
     ///
@@ -37,8 +37,8 @@ impl Record {
         };
         match (announced, self.file) {
             (Announced::Replaces(new), Some(old)) if !has(new)? && has(old)? => Ok(Some(old)),
-            // Nothing had the name of an added file, so that whatever has it now is the new one. A
-            // file that was replaced and has neither digest is damaged: its source has the new one.
+            // The name of an added file was free, so the file with that name now is the new one. A
+            // replaced file with neither digest is damaged: it should have the new one.
             (Announced::Adds(new), _) | (Announced::Replaces(new), Some(_)) => Ok(Some(new)),
             (Announced::Replaces(new), None) => Ok(has(new)?.then_some(new)),
             (Announced::Clears, Some(old)) => Ok(has(old)?.then_some(old)),
@@ -47,12 +47,12 @@ impl Record {
     }
 }
 
-/// Whether there is no regular file with this path. A file that has been renamed by its case alone
-/// is still found by its old name where case is ignored, and is missing all the same. Paths ascend.
+/// Whether no regular file has this path. Where case is ignored, a file that was renamed only in
+/// case is found by its old name, and still counts as missing. Callers pass paths in ascending order.
 ///
 /// # Errors
 ///
-/// It cannot be looked for.
+/// The path cannot be looked up.
 pub(super) fn is_missing(
     root: BorrowedFd<'_>,
     spellings: &mut PathSpellings,

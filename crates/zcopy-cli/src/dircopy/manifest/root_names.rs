@@ -1,4 +1,4 @@
-//! The names in the root of a tree that manifests and journals have.
+//! The names of manifests and journals in the root of a tree.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -10,7 +10,7 @@ use super::journal::is_journal;
 use super::name::Name;
 use crate::dircopy::listing;
 
-/// The names of manifests that anything but a directory has.
+/// The names of manifests, except those that directories have.
 pub(super) fn names_in(root: BorrowedFd<'_>) -> io::Result<Vec<Name>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = rustix::fs::openat(root, c".", flags, Mode::empty())?;

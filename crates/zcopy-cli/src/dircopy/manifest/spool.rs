@@ -17,14 +17,14 @@ use super::record::Change;
 /// How many bytes of entries are sorted at once.
 const PIECE: usize = 4 << 20;
 
-/// How many bytes each reader of a piece reads ahead. There may be hundreds.
+/// How many bytes the reader of a piece reads ahead. There may be hundreds of readers.
 const READ_AHEAD: usize = 16 << 10;
 
 /// A temporary file of sorted pieces, without a name.
 #[derive(Debug)]
 pub(super) struct Spool {
     file: BufWriter<File>,
-    /// How long the file is.
+    /// The length of the file.
     n_bytes: u64,
 }
 
@@ -36,12 +36,11 @@ pub(super) struct Piece {
 }
 
 impl Spool {
-    /// Begins an empty one in the directory for temporary files. If none can be made there, it is in
-    /// memory.
+    /// Makes an empty spool in the directory for temporary files, or in memory if that fails.
     ///
     /// # Errors
     ///
-    /// Neither can be made.
+    /// Both fail.
     pub(super) fn new() -> io::Result<Self> {
         let in_memory = |_| {
             let flags = MemfdFlags::CLOEXEC;
@@ -58,7 +57,7 @@ impl Spool {
     ///
     /// # Errors
     ///
-    /// That of `next`; the temporary file cannot be written.
+    /// The error of `next`; the temporary file cannot be written.
     pub(super) fn sort(
         &mut self,
         mut next: impl FnMut() -> io::Result<Option<(Vec<u8>, JournalEntry)>>,
@@ -103,9 +102,9 @@ impl Spool {
 pub(super) struct Sorter<S> {
     spool: S,
     pieces: Vec<Piece>,
-    /// Those of the next piece.
+    /// The entries of the next piece.
     entries: Vec<(Vec<u8>, JournalEntry)>,
-    /// How much memory they take.
+    /// The memory that these entries take.
     n_bytes: usize,
 }
 
@@ -171,7 +170,7 @@ impl PieceReader {
         }
     }
 
-    /// The next path, and what all its entries change.
+    /// The next path, and the changes of all its entries.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What all files of a verification came to.
+//! The total of a verification.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(in crate::dircopy) struct Total {
     bytes_per_second: f64,
     #[serde(flatten)]
     counts: Counts,
-    /// Files that failed, and trees and lists that could not be read.
+    /// The number of files that failed, and of trees and lists that could not be read.
     failed: u64,
     #[serde(skip)]
     elapsed: Duration,
@@ -37,7 +37,7 @@ impl Total {
         }
     }
 
-    /// The total in two lines of text. None if no file was listed.
+    /// The total in two lines of text. Empty if no file was listed.
     pub(super) fn lines(&self) -> Vec<String> {
         let Self {
             files,

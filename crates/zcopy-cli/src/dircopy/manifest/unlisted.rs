@@ -25,7 +25,7 @@ use crate::quote::quoted;
 /// Which files are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Find {
-    /// Damaged files alone.
+    /// Only damaged files.
     Damaged,
     /// All files that have no record.
     All,
@@ -40,9 +40,9 @@ pub(super) struct UnlistedFile {
 }
 
 /// Finds regular files below the root of a tree that have no record, in the order of their paths.
-/// Manifests, journals, files under construction, and maps of damaged files are none of them.
+/// Manifests, journals, files under construction, and maps of damaged files are left out.
 ///
-/// A damaged file that is recorded is none of them either: its digest tells whether it is whole.
+/// A damaged file that has a record is left out too: its digest shows whether it is whole.
 ///
 /// The paths of all files are sorted on disk, so that a million files take no memory.
 #[derive(Debug)]
@@ -51,14 +51,15 @@ pub(super) struct Unlisted {
     records: Records,
 }
 
-/// There is a map of a file. It stands in the same record as [`FOUND`], whichever comes first.
+/// A map of the file was found. If the file is found too, both entries merge into one record, in
+/// either order.
 const DAMAGED: JournalEntry = JournalEntry::Has(FileDigest::NONE);
 
-/// There is a file.
+/// The file was found.
 const FOUND: JournalEntry = JournalEntry::Announced(Announced::Adds(FileDigest::NONE));
 
 impl Unlisted {
-    /// Walks the tree, of which so many levels are open at once.
+    /// Walks the tree, and holds up to `most_open` levels open.
     ///
     /// # Errors
     ///
@@ -125,8 +126,8 @@ impl Unlisted {
         })
     }
 
-    /// The next file. A record that tells of no digest, as a killed run did not come to add it, is
-    /// none. `null` is `/dev/null`.
+    /// The next file. A record without a digest does not count: a killed run was about to add the
+    /// file. `null` is `/dev/null`.
     ///
     /// # Errors
     ///
@@ -155,19 +156,19 @@ impl Unlisted {
     }
 }
 
-/// Whether a file is a map of which ddrescue has not read everything. `mapped` is the path of the
-/// file that the map belongs to.
+/// Whether a file is a map with bad ranges. `mapped` is the path of the file that the map belongs
+/// to.
 fn is_map(root: BorrowedFd<'_>, path: &[u8], mapped: &[u8]) -> io::Result<bool> {
     let text = match open_beneath::open(root, path).and_then(MapText::from_file) {
         Ok(MapText::Other) => return Ok(false),
         Ok(text) => text,
-        // A file that cannot be read tells nothing.
+        // A file that cannot be read is not known to be a map.
         Err(error) if is_forbidden_or_gone(&error) => return Ok(false),
         Err(error) => return Err(error),
     };
     let mapped = open_beneath::open(root, mapped).and_then(|file| file.metadata());
     let size = mapped.ok().map(|mapped| mapped.len());
-    // An empty file that stands alone belongs to nothing.
+    // An empty file is a map only beside the file that it would belong to.
     let empty = match size {
         Some(_) => EmptyFile::CutMap,
         None => EmptyFile::Other,

@@ -1,4 +1,4 @@
-//! The manifest that a run leaves: the records of the earlier ones, with what the run has changed.
+//! The manifest that a run leaves: the records of the earlier ones, with the changes of the run.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -19,19 +19,19 @@ use super::write::{Finished, Writer};
 use crate::digest::Algorithm;
 use crate::dircopy::spelling::paths::PathSpellings;
 
-/// What the new manifest says of a file.
+/// The line of a file in the new manifest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// What the earlier manifests say, if they say anything.
+    /// The line of the earlier manifests, if they have one.
     #[default]
     Keep,
     /// This digest.
     Set(FileDigest),
-    /// Nothing: the name stands for something that no digest is known of.
+    /// No line: no digest is known of the file that has this name now.
     Remove,
 }
 
-/// What happens to records of files that the run does not meet.
+/// How records are carried over of files that the run does not copy.
 #[derive(Debug)]
 pub(crate) struct Carrying<'a> {
     /// The root of the tree.
@@ -40,7 +40,7 @@ pub(crate) struct Carrying<'a> {
     pub(crate) forgets_missing: bool,
     /// The paths of files that are recorded as they are now.
     pub(crate) accepted: BTreeSet<Vec<u8>>,
-    /// The algorithm for those.
+    /// The algorithm of the digests of accepted files.
     pub(crate) algorithm: Algorithm,
     /// `/dev/null`.
     pub(crate) null: &'a File,
@@ -54,11 +54,11 @@ pub(crate) struct Update<'a> {
     spellings: PathSpellings,
     writers: Writers,
     has_changed: bool,
-    /// Files that cannot be accepted, or of which it is not known whether they are missing.
+    /// Files that cannot be accepted or searched for, each with its error.
     failures: Vec<(Vec<u8>, anyhow::Error)>,
 }
 
-/// One manifest for each algorithm of which there are digests.
+/// One manifest for each algorithm that records use.
 #[derive(Debug)]
 struct Writers {
     directory: Arc<OwnedFd>,
@@ -66,7 +66,7 @@ struct Writers {
     mode: Mode,
     main: Writer,
     main_algorithm: Algorithm,
-    /// The other algorithm's. It only has lines that earlier runs left.
+    /// The manifest of the other algorithm. It has only lines of earlier manifests.
     other: Option<Writer>,
 }
 
@@ -254,14 +254,14 @@ impl<'a> Update<'a> {
         self.carrying.root
     }
 
-    /// Whether files came from the source that have the names of manifests. Only a manifest tells
-    /// that they are none.
+    /// Whether the header names files from the source that have names of manifests, and that no
+    /// earlier manifest names. Without this manifest they would count as manifests of the tree.
     pub(crate) fn tells_copied(&self, archive: &Archive) -> bool {
         let mut copied = self.writers.header.copied.iter();
         copied.any(|copied| !archive.knows_copied(copied))
     }
 
-    /// Whether any path is recorded otherwise than before.
+    /// Whether the record of any path has changed.
     pub(crate) fn has_changed(&self) -> bool {
         self.has_changed
     }

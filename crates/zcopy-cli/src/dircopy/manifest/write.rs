@@ -19,7 +19,7 @@ use crate::sys;
 /// How much is written at once, in bytes.
 const BLOCK: usize = 64 << 10;
 
-/// The most names that are tried. Stops if every name gives `EEXIST`.
+/// The most names that are tried: a limit, in case every name gives `EEXIST`.
 const MAX_NAMES: u32 = 1_000;
 
 /// A manifest that is being written. It gets its name when it is finished. If the process is killed,
@@ -30,7 +30,7 @@ pub(crate) struct Writer {
     /// The comments of a BLAKE3 manifest.
     info: Option<Vec<u8>>,
     name: Name,
-    /// Names that files like others have, or may get.
+    /// Files from the source whose names this manifest must not take.
     copied: Vec<Copied>,
     mode: Mode,
     hash: Stream,
@@ -41,7 +41,7 @@ pub(crate) struct Writer {
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) name: Name,
-    /// How it is known that the name was free.
+    /// Whether the kernel guaranteed that the name was free.
     pub(crate) exclusivity: Exclusivity,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Finished {
 #[derive(Debug)]
 struct Draft {
     place: Place<Arc<OwnedFd>>,
-    /// What is not in the file yet.
+    /// The bytes that are not in the file yet.
     buffer: Vec<u8>,
 }
 
@@ -126,9 +126,9 @@ impl Writer {
         self.n_lines > 0
     }
 
-    /// Brings the manifest to the disk, and gives it the first name of its second that is free.
+    /// Syncs the manifest, and gives it the first free name of its second.
     ///
-    /// A manifest is always synced: a part of one would be an error of every later run.
+    /// A manifest is always synced: every later run would fail at a part of one.
     ///
     /// # Errors
     ///
@@ -183,9 +183,9 @@ impl Writer {
             }
         };
         if let Some(mut info) = info {
-            // The name belongs to this manifest now. Without comments its lines are still true.
+            // The manifest has its name already. Its lines are valid without the comments.
             let name = CString::new(format!("{}{INFO}", self.name))?;
-            // Where its name is given as that of the manifest was.
+            // Its `Exclusivity` is that of the manifest: both are in the same directory.
             let _ = info.try_commit(&name, Replace::No, Durability::Synced)?;
             sys::close_file(info.into_file().into())?;
         }

@@ -38,7 +38,7 @@ fn the_blocks_of_a_map_follow_one_another_from_the_first_byte_to_the_last() {
 }
 
 #[test]
-fn a_map_says_of_what_it_is() {
+fn a_map_names_its_file_and_size() {
     let text = map(&[(4096, 512)]).text(Path::new("a/two words\n"), 9000);
     assert!(
         text.starts_with("# Mapfile. Created by zc-dircopy "),
@@ -51,7 +51,7 @@ fn a_map_says_of_what_it_is() {
 
 /// As ddrescue 1.27 writes it, with every status.
 #[test]
-fn what_ddrescue_makes_of_a_map_is_read() {
+fn a_map_that_ddrescue_has_rewritten_is_read() {
     let text = b"# Mapfile. Created by GNU ddrescue version 1.27\n\
         # Command line: ddrescue src/\xff dst/f dst/f.damaged\n\
         # Start time:   2026-11-23 07:11:18\n\
@@ -107,7 +107,7 @@ fn a_map_whose_blocks_do_not_follow_one_another_is_cut() {
     }
 }
 
-/// Wherever a map is cut, it tells of more damage and never of less.
+/// A cut map describes more damage, never less.
 #[test]
 fn a_cut_map_tells_that_the_whole_file_is_damaged() {
     let whole = map(&[(4096, 512), (8192, 808)]);

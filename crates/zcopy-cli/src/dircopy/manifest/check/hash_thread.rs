@@ -5,7 +5,7 @@ use std::thread::{self, Scope};
 
 use crate::dircopy::manifest::checksum::{Checksum, ChecksumAlgorithm, Hasher};
 
-/// The thread, as its reader sees it. It exits when this is dropped.
+/// The reader's end of the thread. The thread exits when this is dropped.
 #[derive(Debug)]
 pub(super) struct HashThread {
     messages: SyncSender<Message>,
@@ -28,8 +28,8 @@ enum Reply {
 }
 
 impl HashThread {
-    /// Starts the thread. Up to `queue_size` blocks wait for it, and then the reader waits. `None`
-    /// if the process cannot have another thread.
+    /// Starts the thread. The reader waits while `queue_size` blocks are queued. `None` if no thread
+    /// can be started.
     pub(super) fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
         queue_size: usize,

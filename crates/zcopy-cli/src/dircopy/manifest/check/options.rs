@@ -1,4 +1,4 @@
-//! What to verify, and what to say of it.
+//! The options of a verification.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::thread;
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 use crate::dircopy::manifest::report::{ReportFilter, ReportFormat};
 
-/// What to verify, and what to say of it.
+/// The options of a verification: what to verify, and what to report.
 ///
 /// # Examples
 ///
@@ -26,14 +26,14 @@ pub struct Options {
     pub(super) has_summary: bool,
     pub(super) has_total: bool,
     pub(super) n_threads: usize,
-    /// How many levels of a tree are open at once that is searched for files that are not listed.
+    /// How many levels of a tree are open at once while it is searched for unlisted files.
     pub(super) most_open: usize,
     pub(super) block_size: Option<NonZeroUsize>,
     pub(super) queue_size: Option<NonZeroUsize>,
 }
 
 impl Options {
-    /// Verifies the working directory against the newest manifest in it, on all processors, and tells everything.
+    /// Verifies the working directory against its manifests, on all processors, and reports everything.
     ///
     /// # Examples
     ///
@@ -56,7 +56,7 @@ impl Options {
         }
     }
 
-    /// Verifies this tree too. The first takes the place of the working directory.
+    /// Adds a tree. The first one replaces the working directory.
     ///
     /// # Examples
     ///
@@ -66,7 +66,7 @@ impl Options {
         self
     }
 
-    /// Verifies every tree against this manifest, of which `-` is standard input.
+    /// Verifies every tree against this list. `-` is standard input.
     ///
     /// # Examples
     ///
@@ -77,9 +77,9 @@ impl Options {
     }
 
     /// Sets the algorithm of the lines without a tag. Lines with a different number of digits are
-    /// improperly formatted then. By default the number of digits and the name of the manifest
-    /// [tell](ChecksumAlgorithm::from_list). In the trees only manifests of this algorithm are
-    /// looked for.
+    /// improperly formatted then. By default the number of digits and the name of the list
+    /// [imply](ChecksumAlgorithm::from_list) the algorithm. Without a list, records of other algorithms
+    /// are skipped.
     ///
     /// # Examples
     ///
@@ -132,7 +132,7 @@ impl Options {
         self
     }
 
-    /// Says nothing of files that have their digests, as `sha256sum --quiet`.
+    /// Does not report files that have their digests, like `sha256sum --quiet`.
     ///
     /// # Examples
     ///
@@ -225,7 +225,7 @@ impl Options {
         self
     }
 
-    /// How many bytes each thread reads at once. Default: as many as suits the file.
+    /// How many bytes each thread reads at once. Default: depends on the file.
     ///
     /// # Examples
     ///
@@ -290,7 +290,7 @@ impl Options {
         self
     }
 
-    /// How many threads read. Default: as many as there are processors.
+    /// How many threads read. Default: the number of processors.
     ///
     /// # Examples
     ///
@@ -300,7 +300,7 @@ impl Options {
         self
     }
 
-    /// How many levels of a tree are open at once while it is searched for files that are not listed. Default: 64.
+    /// How many levels of a tree are open at once while it is searched for unlisted files. Default: 64.
     pub(in crate::dircopy) fn most_open(mut self, n_levels: usize) -> Self {
         self.most_open = n_levels;
         self

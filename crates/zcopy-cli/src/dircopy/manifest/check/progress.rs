@@ -1,4 +1,4 @@
-//! How far a verification is, for a display beside it.
+//! The progress of a verification, for a display.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
