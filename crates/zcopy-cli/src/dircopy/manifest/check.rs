@@ -43,7 +43,7 @@ pub enum Outcome {
 ///
 /// # Errors
 ///
-/// As [`check_into`].
+/// The errors of [`check_into`].
 ///
 /// # Examples
 ///
@@ -129,7 +129,7 @@ pub(in crate::dircopy) struct Checked {
     pub(in crate::dircopy) total: Total,
 }
 
-/// What the trees of a verification share.
+/// The options and the state that the trees of a verification share.
 #[derive(Clone, Copy, Debug)]
 struct Shared<'a> {
     options: &'a Options,
@@ -270,8 +270,8 @@ mod tests {
         let tree = tempfile::tempdir().unwrap();
         let manifest = tree.path().join("shasum.2026-11-21.18.14.38.txt");
         let digest = "0".repeat(64);
-        let lines: String = (0..20_000).map(|n| format!("{digest}  {n:06}\n")).collect();
-        std::fs::write(&manifest, lines).unwrap();
+        let lines: Vec<_> = (0..20_000).map(|n| format!("{digest}  {n:06}\n")).collect();
+        std::fs::write(&manifest, lines.concat()).unwrap();
         std::fs::write(tree.path().join("unlisted"), "").unwrap();
         let options = Options::new().directory(tree.path()).strict(true);
         let options = options.total(true).threads(std::num::NonZeroUsize::MIN);

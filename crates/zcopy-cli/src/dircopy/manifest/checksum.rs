@@ -111,8 +111,8 @@ impl ChecksumAlgorithm {
         }
     }
 
-    /// The algorithm of an untagged checksum, as the list's file name and the number of digits
-    /// tell it. A list may hold checksums of several lengths.
+    /// The algorithm of an untagged checksum, from the file name of the list and the number of
+    /// digits. A list may hold checksums of several lengths.
     ///
     /// 32 digits are MD5, unless the name mentions XXH128 or XXH3. For 64 digits,
     /// [`name::algorithm_of`] decides between SHA-256 and BLAKE3.

@@ -10,6 +10,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
+use crate::dircopy::reading::size;
 use crate::exit;
 
 /// Ranges of files, one after another.
@@ -101,11 +102,11 @@ pub(crate) enum NotRegular {
     Other,
 }
 
-/// Opens a regular file in a directory, and tells its size. Symbolic links are not followed.
+/// Opens a regular file in a directory, without following symbolic links. Returns it and its size.
 ///
 /// # Errors
 ///
-/// What `open(2)` and `fstat(2)` say; the file is not regular.
+/// The errors of `open(2)` and `fstat(2)`; the file is not regular.
 pub(crate) fn open_regular(
     directory: BorrowedFd<'_>,
     name: impl Arg + Copy,
@@ -124,7 +125,5 @@ pub(crate) fn open_regular(
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(io::Error::other(NotRegular::Other));
     }
-    // No size is negative.
-    let size = u64::try_from(stat.st_size).unwrap_or(0);
-    Ok((opened.into(), size))
+    Ok((opened.into(), size(&stat)))
 }

@@ -83,7 +83,7 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// What `open(2)` and `write(2)` say.
+    /// The errors of `open(2)` and `write(2)`.
     pub(crate) fn begin(
         directory: &Arc<OwnedFd>,
         header: &Header,
@@ -126,7 +126,7 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// What `write(2)` and `fdatasync(2)` say.
+    /// The errors of `write(2)` and `fdatasync(2)`.
     pub(crate) fn add<'p>(
         &self,
         entries: impl IntoIterator<Item = (&'p [u8], JournalEntry)>,

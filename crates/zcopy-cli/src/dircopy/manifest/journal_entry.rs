@@ -20,7 +20,7 @@ impl JournalEntry {
     /// The length of an entry in bytes, without its path.
     pub(super) const BYTES: usize = 2 + Digest::BYTES;
 
-    /// The sign that stands for the kind of the entry in a journal.
+    /// The sign of this kind of entry in a journal.
     pub(super) fn sign(self) -> u8 {
         match self {
             Self::Announced(Announced::Adds(_)) => b'+',

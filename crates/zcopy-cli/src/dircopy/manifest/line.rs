@@ -51,7 +51,7 @@ pub struct ChecksumLine {
 #[error(transparent)]
 pub struct ParseLineError(#[from] Fault);
 
-/// What is wrong with a line.
+/// The fault of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 enum Fault {
     #[error("it does not begin with the hexadecimal digits of a digest")]
@@ -219,7 +219,7 @@ pub fn parse_any(line: &[u8]) -> Result<ChecksumLine, ParseLineError> {
     }
 }
 
-/// The algorithm's name in front of a line, and what stands behind its parenthesis.
+/// Splits `ALGORITHM (NAME) = DIGEST` behind the opening parenthesis.
 fn tag(line: &[u8]) -> Option<(ChecksumAlgorithm, &[u8])> {
     let tag_end = line.iter().position(|byte| matches!(byte, b' ' | b'('))?;
     let (tag, rest) = line.split_at(tag_end);
@@ -251,6 +251,15 @@ fn split(line: &[u8]) -> Result<(Checksum, &[u8]), Fault> {
     match rest {
         [b' ' | b'\t', b' ' | b'*', name @ ..] => Ok((checksum, name)),
         _ => Err(Fault::NoDivision),
+    }
+}
+
+/// Replaces each backslash in a path by a slash.
+pub(super) fn convert_backslashes(path: &mut [u8]) {
+    for byte in path {
+        if *byte == b'\\' {
+            *byte = b'/';
+        }
     }
 }
 

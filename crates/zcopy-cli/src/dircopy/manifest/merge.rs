@@ -128,7 +128,7 @@ impl Records {
         Ok(record)
     }
 
-    /// The record of a path. Records before it are passed over.
+    /// The record of a path. Skips the records before it.
     ///
     /// # Errors
     ///

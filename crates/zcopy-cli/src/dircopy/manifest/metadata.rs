@@ -14,7 +14,7 @@
 //! ```
 //!
 //! `b3sum -c` skips no comments. A manifest of BLAKE3 digests therefore holds lines alone, and the
-//! comments stand in a file beside it, which has the same name and `.info` behind it.
+//! comments are in a file beside it, which has the same name with the suffix `.info`.
 
 use std::io::Write as _;
 
@@ -32,7 +32,7 @@ pub(crate) struct Header {
     pub(crate) time: Timestamp,
     /// The directory that was copied, as the command line named it.
     pub(crate) source: Vec<u8>,
-    /// The earlier manifests whose lines this one continues. Nobody needs to read them again.
+    /// The earlier manifests whose lines this one has. They need not be read again.
     pub(crate) includes: Vec<Included>,
     /// The names of journals whose entries this manifest holds.
     pub(crate) journals: Vec<Vec<u8>>,

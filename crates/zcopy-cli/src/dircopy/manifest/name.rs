@@ -13,7 +13,7 @@ use jiff::tz::TimeZone;
 
 use crate::digest::Algorithm;
 
-/// The name of a manifest, which tells when it was begun and by which algorithm.
+/// The name of a manifest. It has the time when the manifest was begun, and the algorithm.
 ///
 /// It reads `shasum.2026-11-21.18.14.38.txt`, or `b3sum.…` where the digests are BLAKE3's, in local time. The second file of
 /// one second has a `b` behind the seconds (`shasum.2026-11-21.18.14.38b.txt`), the third a `c`; behind `z` come `zb` to `zz`,
@@ -258,7 +258,7 @@ fn parse(name: &str) -> Option<Name> {
 
 /// The time of day here.
 fn local_time() -> DateTime {
-    // A zone by its name, as in `TZ`, is looked for among all there are, in hundreds of calls. The system's has a file of its own.
+    // Finding a zone by its name, as in `TZ`, takes hundreds of calls. The system's zone has a file of its own.
     let system = match std::env::var_os("TZ") {
         None => fs::read("/etc/localtime").ok(),
         Some(_) => None,

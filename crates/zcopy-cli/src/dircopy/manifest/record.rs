@@ -120,7 +120,7 @@ impl Change {
         announced: Field::Cleared,
     };
 
-    /// What was announced has not happened.
+    /// The announced change has not been made.
     pub(super) const CANCELLED: Self = Self {
         file: Field::Unchanged,
         announced: Field::Cleared,
@@ -180,11 +180,7 @@ pub(super) fn parse(line: &[u8], origin: Origin) -> Result<Listed, line::ParseLi
     if origin.is_foreign {
         let is_escaped = line.trim_ascii_start().starts_with(b"\\");
         if origin.converts_paths && !is_escaped {
-            for byte in &mut path {
-                if *byte == b'\\' {
-                    *byte = b'/';
-                }
-            }
+            line::convert_backslashes(&mut path);
         }
         path = normalized(&path);
     } else if path == b"./-" {

@@ -12,10 +12,8 @@ use crate::dircopy::listing;
 
 /// The names of manifests, except those that directories have.
 pub(super) fn names_in(root: BorrowedFd<'_>) -> io::Result<Vec<Name>> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = rustix::fs::openat(root, c".", flags, Mode::empty())?;
     let mut names = Vec::new();
-    listing::each(directory.as_fd(), |name, kind| {
+    for_each_entry(root, |name, kind| {
         if let Some(name) = parse_name(name)
             && kind != FileType::Directory
         {
@@ -32,10 +30,8 @@ pub(super) fn names_in(root: BorrowedFd<'_>) -> io::Result<Vec<Name>> {
 
 /// The names of journals.
 pub(super) fn journals_in(root: BorrowedFd<'_>) -> io::Result<Vec<CString>> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = rustix::fs::openat(root, c".", flags, Mode::empty())?;
     let mut names = Vec::new();
-    listing::each(directory.as_fd(), |name, kind| {
+    for_each_entry(root, |name, kind| {
         if is_journal(name.to_bytes()) && kind != FileType::Directory {
             names.push(name.to_owned());
         }
@@ -43,6 +39,15 @@ pub(super) fn journals_in(root: BorrowedFd<'_>) -> io::Result<Vec<CString>> {
     Ok(names)
 }
 
-pub(super) fn parse_name(name: &CStr) -> Option<Name> {
+/// Visits the entries of the root with their types, as far as the file system
+/// knows them.
+fn for_each_entry(root: BorrowedFd<'_>, visit: impl FnMut(&CStr, FileType)) -> io::Result<()> {
+    // A new descriptor lists the directory from its beginning, and `root` keeps its offset.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::openat(root, c".", flags, Mode::empty())?;
+    Ok(listing::each(directory.as_fd(), visit)?)
+}
+
+fn parse_name(name: &CStr) -> Option<Name> {
     name.to_str().ok()?.parse().ok()
 }

@@ -22,7 +22,7 @@ use crate::dircopy::tree::scan::{Failure, Found, Next, ScanOptions, scan};
 use crate::exit;
 use crate::quote::quoted;
 
-/// Which files are looked for.
+/// Which files to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Find {
     /// Only damaged files.
@@ -63,8 +63,8 @@ impl Unlisted {
     ///
     /// # Errors
     ///
-    /// A directory or a manifest cannot be read; a temporary file cannot be written. Where only
-    /// damaged files are looked for, a directory that this user may not read is passed over.
+    /// A directory or a manifest cannot be read; a temporary file cannot be written. With
+    /// [`Find::Damaged`] a directory that this user may not read is skipped.
     pub(super) fn find(
         root: BorrowedFd<'_>,
         archive: &Archive,

@@ -238,7 +238,7 @@ impl<'a> Update<'a> {
     ///
     /// # Errors
     ///
-    /// As [`set`](Self::set).
+    /// The errors of [`set`](Self::set).
     pub(crate) fn complete(&mut self) -> io::Result<Vec<(Vec<u8>, anyhow::Error)>> {
         self.carry_until(None)?;
         Ok(std::mem::take(&mut self.failures))
@@ -275,7 +275,7 @@ impl<'a> Update<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Writer::finish`].
+    /// The errors of [`Writer::finish`].
     pub(crate) fn finish(self) -> io::Result<Vec<Finished>> {
         let Writers {
             directory,

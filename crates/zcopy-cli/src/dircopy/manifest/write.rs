@@ -74,7 +74,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// What `open(2)`, `fchmod(2)` and `write(2)` say.
+    /// The errors of `open(2)`, `fchmod(2)` and `write(2)`.
     pub(crate) fn begin(
         directory: &Arc<OwnedFd>,
         algorithm: Algorithm,
@@ -108,7 +108,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// What `write(2)` says.
+    /// The errors of `write(2)`.
     pub(crate) fn add(&mut self, digest: &Digest, path: &[u8]) -> io::Result<()> {
         let buffer = &mut self.lines.buffer;
         let before = buffer.len();
@@ -132,7 +132,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// What `write(2)`, `close(2)` and [`Place::commit`] say.
+    /// The errors of `write(2)`, `close(2)` and [`Place::commit`].
     pub(crate) fn finish(mut self, directory: &Arc<OwnedFd>) -> io::Result<Finished> {
         let end = End {
             n_lines: self.n_lines,

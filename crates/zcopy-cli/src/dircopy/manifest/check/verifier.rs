@@ -133,11 +133,7 @@ impl<'a> Verifier<'a> {
             return Err(missing);
         }
         let mut path = line.path.clone();
-        for byte in &mut path {
-            if *byte == b'\\' {
-                *byte = b'/';
-            }
-        }
+        line::convert_backslashes(&mut path);
         match open_beneath::open(self.root, &path) {
             Err(error) if is_missing(&error) => Err(missing),
             opened => opened,

@@ -35,7 +35,7 @@ fn path_of(tree: &TempDir, journal: &Journal) -> PathBuf {
     tree.path().join(journal.name.to_str().unwrap())
 }
 
-/// What the journals of a tree tell, as far as they can be read.
+/// The records in the journals of a tree, as far as they can be read.
 fn records(tree: &TempDir) -> Vec<(String, Option<FileDigest>, Option<Announced>)> {
     let root = File::open(tree.path()).unwrap();
     let archive = Archive::open(root.as_fd(), Verify::Needed, true).unwrap();

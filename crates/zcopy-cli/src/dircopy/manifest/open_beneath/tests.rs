@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A tree in a directory in which there is also a file that nobody is to read.
+/// A tree beside a file that must not be read.
 fn tree() -> (TempDir, OwnedFd) {
     let dir = TempDir::new().unwrap();
     let root = dir.path().join("root");
