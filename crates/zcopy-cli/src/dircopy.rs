@@ -21,51 +21,21 @@
 //! - [`place`]: files under construction, which get their names once they are whole.
 //! - [`attributes`]: owners, modes, extended attributes, access lists and times.
 
-use std::ffi::OsStr;
-use std::fs::File;
-use std::io;
-use std::os::fd::AsFd as _;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::thread;
 use std::time::Instant;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use rustix::fs::Mode;
 
 pub use args::Args;
 
-use batches::Batches;
 use budget::{Budget, Descriptors};
-use copier::{Copier, Done};
+use copy::{Stopped, copy_tree};
 use counts::Counts;
 use end::End;
 use face::{Face, Manner};
-use folded_names::FoldedNames;
-use gate::Gate;
-use granularity::Granularities;
-use hashing::Hashers;
-use interrupt::{Interrupt, Interrupted};
-use journaling::Journaling;
-use ledger::Ledger;
-use lookup::Lookup;
-use manifest::archive::{Archive, DamagedFile, Verify};
-use manifest::copied::manifests_in_source;
-use manifest::name::Name;
-use manifest::update::{Carrying, Update};
-use place::Durability;
-use prescan::{Total, prescan};
-use reading::Reader;
-use run_lock::RunLock;
+use interrupt::Interrupt;
 use settings::Settings;
-use sharing::Sharing;
-use symlinks::Symlinks;
-use tree::Root;
-use tree::scan::ScanOptions;
-use written_back::{UnwrittenFiles, write_back};
 
-use crate::order::{Workshop, in_order};
 use crate::{exit, sys};
 
 pub mod containment;
@@ -86,6 +56,7 @@ mod settings;
 mod batches;
 mod budget;
 mod copier;
+mod copy;
 mod folded_names;
 mod gate;
 mod granularity;
@@ -97,6 +68,7 @@ mod links;
 mod lookup;
 mod reading;
 mod run_lock;
+mod run_manifest;
 mod sharing;
 mod spelling;
 mod symlinks;
@@ -206,151 +178,6 @@ fn copy(settings: Settings, manner: Manner) -> Outcome {
     }
 }
 
-/// Why nothing was copied.
-enum Stopped {
-    /// It has been said.
-    Told,
-    By(anyhow::Error),
-}
-
-/// Copies the tree. Returns the paths of the manifests that it has written.
-fn copy_tree(
-    mut settings: Settings,
-    face: &Face<'_>,
-    (counts, budget): (&Counts, Budget),
-    interrupt: &Interrupt,
-    mode: Mode,
-) -> Result<Vec<PathBuf>, Stopped> {
-    let nowhere = File::options().write(true).open("/dev/null");
-    let nowhere = nowhere.context("/dev/null").map_err(Stopped::By)?;
-    let attributes = settings.directory_attributes();
-    let root = Root::open_with(&settings.source, &settings.destination, attributes);
-    let root = root.map_err(|trouble| {
-        face.complain_of(&trouble);
-        Stopped::Told
-    })?;
-    let on_wait = || face.remark_on_destination(&settings.destination, run_lock::WAITING);
-    let _lock = RunLock::acquire(root.destination(), on_wait);
-    let archive = open_archive(&mut settings, face, &root)?;
-    let (settings, destination) = (&settings, Arc::clone(root.destination()));
-    let carrying = Carrying {
-        root: destination.as_fd(),
-        forgets_missing: settings.forgets_missing,
-        accepted: settings.accepted.clone(),
-        algorithm: settings.algorithm,
-        null: &nowhere,
-    };
-    // There is something to finish from now on.
-    interrupt.catch_signals();
-    let (manifest, journaling) = begin_manifest(settings, face, &root, &archive, carrying, mode);
-    if manifest.is_none() && journaling.name().is_none() && !archive.is_empty() {
-        let error = anyhow!("nothing is copied, as files would differ from their records");
-        face.complain("".as_ref(), &error);
-        return Err(Stopped::Told);
-    }
-    let lookup = Lookup::new(&archive, &settings.accepted, root.directory());
-    let lookup = lookup
-        .map_err(|error| stop_at_destination(settings, face, error, "cannot read its manifests"))?;
-    let names = FoldedNames::new(&archive, &settings.exclude);
-    let mut ledger = Ledger::new((settings, face, counts), &root, manifest, &journaling);
-    let (end, total) = (End::default(), Total::default());
-    let unwritten = UnwrittenFiles::new(budget.unwritten_files());
-    thread::scope(|scope| {
-        if face.shows_progress() {
-            // Without threads to be had there is nothing to see.
-            let draw = || face.draw_until(&end, &total);
-            let _ = thread::Builder::new().spawn_scoped(scope, draw);
-            if let Some(n_levels) = budget.levels_of_the_prescan() {
-                let options = ScanOptions {
-                    follows_symlinks: settings.follows_symlinks,
-                    one_file_system: settings.one_file_system,
-                    most_open: n_levels.get(),
-                };
-                let (source, exclude) = (root.source(), &settings.exclude);
-                let (total, end) = (&total, &end);
-                let count = move || prescan(source, options, exclude, total, end);
-                let _ = thread::Builder::new().spawn_scoped(scope, count);
-            }
-        }
-        let _rings = RungAtLast(&end);
-        let context = (counts, &nowhere, lookup, &journaling, interrupt, &unwritten);
-        copy_entries(
-            settings,
-            face,
-            context,
-            (&root, budget),
-            &names,
-            &mut ledger,
-        );
-    });
-    let is_durable = settings.durability == Durability::Synced;
-    if is_durable || !interrupt.is_requested() {
-        let durability = settings.durability;
-        write_back(
-            face,
-            counts,
-            &destination,
-            &journaling,
-            &unwritten,
-            durability,
-        );
-    }
-    let manifest = ledger.into_manifest().and_then(|manifest| {
-        finish_manifest(settings, face, archive, manifest, &journaling, interrupt)
-    });
-    if let Err(trouble) = root.done() {
-        face.complain_of(&trouble);
-    }
-    if is_durable {
-        // Directories have their attributes now.
-        write_back(
-            face,
-            counts,
-            &destination,
-            &journaling,
-            &unwritten,
-            settings.durability,
-        );
-    }
-    let names = manifest.unwrap_or_default().into_iter();
-    Ok(names
-        .map(|name| settings.destination.join(name.to_string()))
-        .collect())
-}
-
-/// Reports what is wrong with the destination as a whole.
-fn stop_at_destination(
-    settings: &Settings,
-    face: &Face<'_>,
-    error: io::Error,
-    what: &'static str,
-) -> Stopped {
-    let error = anyhow!(error).context(what);
-    face.complain_of_destination(&settings.destination, &error);
-    Stopped::Told
-}
-
-/// Finds the manifests of the destination, which all have to be whole.
-fn open_archive(settings: &mut Settings, face: &Face<'_>, root: &Root) -> Result<Archive, Stopped> {
-    let destination = root.destination().as_fd();
-    let archive = Archive::open(destination, Verify::Needed, true)
-        .map_err(|error| stop_at_destination(settings, face, error, "cannot read its manifests"))?;
-    for DamagedFile { name, damage } in archive.damaged() {
-        let error = anyhow!("{damage}");
-        let error = error.context(
-            "the manifest is damaged, and nothing is copied before it is repaired or removed",
-        );
-        face.complain(name.as_ref(), &error);
-    }
-    if !archive.damaged().is_empty() {
-        return Err(Stopped::Told);
-    }
-    if let (false, Some(algorithm)) = (settings.has_chosen_algorithm, archive.algorithm()) {
-        settings.algorithm = algorithm;
-    }
-    Ok(archive)
-}
-
 /// Ends the drawing, even if the work panics.
 struct RungAtLast<'a>(&'a End);
 
@@ -358,165 +185,6 @@ impl Drop for RungAtLast<'_> {
     fn drop(&mut self) {
         self.0.ring();
     }
-}
-
-/// Copies everything but directories, which the walk makes.
-fn copy_entries(
-    settings: &Settings,
-    face: &Face<'_>,
-    (counts, nowhere, lookup, journaling, interrupt, unwritten): (
-        &Counts,
-        &File,
-        Lookup<'_>,
-        &Journaling<'_>,
-        &Interrupt,
-        &UnwrittenFiles,
-    ),
-    (root, budget): (&Root, Budget),
-    names: &FoldedNames<'_>,
-    ledger: &mut Ledger<'_>,
-) {
-    let (sharing, symlinks) = (Sharing::default(), Symlinks::default());
-    let granularities = Granularities::default();
-    let destination = root.destination();
-    let crowd = settings.crowd_into(destination);
-    let n_jobs = budget.jobs(crowd.n_jobs);
-    let n_makers = n_jobs.min(crowd.n_makers);
-    let most_ahead = budget.ahead(n_jobs, n_makers, settings.lanes());
-    let gate = Gate::new(n_makers);
-    let of_directory = budget.weight_of_directory();
-    let options = settings.walk(interrupt).most_open(budget.levels());
-    let walk = root.walk_apart(options, names, |trouble| face.complain_of(&trouble));
-    let mut batches = Batches::of(walk, lookup, settings.longest_short(), settings.durability);
-    thread::scope(|scope| {
-        let hashers = Hashers::start(
-            scope,
-            (settings.algorithm, settings.way),
-            settings.n_hashers(),
-            settings.queue,
-        );
-        let copier = || Copier {
-            settings,
-            face,
-            counts,
-            sharing: &sharing,
-            granularities: &granularities,
-            symlinks: &symlinks,
-            gate: &gate,
-            reader: Reader {
-                tap: hashers.tap(),
-                algorithm: settings.algorithm,
-                nowhere,
-                block_size: settings.queue.block_size,
-                interrupt,
-            },
-            most_ahead,
-            names,
-            while_waiting: budget.while_waiting(),
-            journaling,
-            interrupt,
-            unwritten,
-            news: Vec::new(),
-        };
-        let mut copier_of_links = copier();
-        let workshop = Workshop {
-            next: || batches.next(),
-            start: || {
-                let mut copier = copier();
-                move |batch| copier.work(batch)
-            },
-            weigh: |done: &Vec<Done>| copier::weight(done, of_directory),
-            deliver: |due: &mut dyn Iterator<Item = Vec<Done>>| {
-                ledger.take(&mut due.flatten(), &mut copier_of_links);
-                Ok::<(), std::convert::Infallible>(())
-            },
-        };
-        let Ok(()) = in_order(n_jobs, workshop);
-    });
-}
-
-/// Begins the manifest and the journal, if there are to be any. A run that makes no digests has
-/// them if it may change records.
-fn begin_manifest<'a>(
-    settings: &Settings,
-    face: &'a Face<'a>,
-    root: &Root,
-    archive: &Archive,
-    carrying: Carrying<'a>,
-    mode: Mode,
-) -> (Option<Update<'a>>, Journaling<'a>) {
-    if !settings.leaves_sums && archive.is_empty() {
-        return (None, Journaling::none(face));
-    }
-    let mut copied = match manifests_in_source(root.source()) {
-        Ok(copied) => copied,
-        Err(error) => {
-            ledger::complain_of_manifest(face, error);
-            return (None, Journaling::none(face));
-        }
-    };
-    copied.retain(|copied| !archive.owns(copied.name.to_string().as_bytes()));
-    let source = settings.source.as_os_str().as_bytes().to_vec();
-    let mut header = archive.next_header(source, copied);
-    let directory = root.destination();
-    let journaling = Journaling::begin(face, directory, &header, settings.durability);
-    header
-        .journals
-        .extend(journaling.name().map(<[u8]>::to_vec));
-    let manifest = Update::begin(directory, archive, header, mode, carrying)
-        .map_err(|error| ledger::complain_of_manifest(face, error))
-        .ok();
-    (manifest, journaling)
-}
-
-/// Gives the manifest its name, and removes the journals, which are no longer needed.
-fn finish_manifest(
-    settings: &Settings,
-    face: &Face<'_>,
-    mut archive: Archive,
-    mut manifest: Update<'_>,
-    journaling: &Journaling<'_>,
-    interrupt: &Interrupt,
-) -> Option<Vec<Name>> {
-    if interrupt.is_requested() {
-        for path in manifest.skip_accepted() {
-            let error = anyhow!(Interrupted).context("cannot accept it");
-            face.complain(Path::new(OsStr::from_bytes(&path)), &error);
-        }
-    }
-    let failures = manifest
-        .complete()
-        .map_err(|error| ledger::complain_of_manifest(face, error))
-        .ok()?;
-    for (path, error) in failures {
-        face.complain(Path::new(OsStr::from_bytes(&path)), &error);
-    }
-    let is_wanted = if settings.leaves_sums {
-        // An empty tree has an empty manifest.
-        manifest.has_lines()
-            || archive.is_empty()
-            || manifest.has_changed()
-            || archive.has_journals()
-    } else {
-        manifest.has_changed() || archive.has_journals() || manifest.tells_copied(&archive)
-    };
-    let root = manifest.root();
-    if !is_wanted {
-        journaling.remove();
-        archive.remove_stale_journals(root);
-        return None;
-    }
-    let manifests = manifest
-        .finish()
-        .map_err(|error| ledger::complain_of_manifest(face, error))
-        .ok()?;
-    journaling.remove();
-    archive.remove_journals(root);
-    for manifest in &manifests {
-        face.report_exclusivity(manifest.exclusivity);
-    }
-    let names = manifests.into_iter().map(|manifest| manifest.name);
-    Some(names.collect())
 }
 
 /// The mode of a new manifest. To be asked before there are threads: the mask is the process's.

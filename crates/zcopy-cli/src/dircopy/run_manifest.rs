@@ -1,0 +1,131 @@
+//! The manifest of a run.
+
+use std::ffi::OsStr;
+use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use anyhow::anyhow;
+use rustix::fs::Mode;
+
+use super::copy::{Stopped, stop_at_destination};
+use super::face::Face;
+use super::interrupt::{Interrupt, Interrupted};
+use super::journaling::Journaling;
+use super::ledger;
+use super::manifest::archive::{Archive, DamagedFile, Verify};
+use super::manifest::copied::manifests_in_source;
+use super::manifest::name::Name;
+use super::manifest::update::{Carrying, Update};
+use super::place::Durability;
+use super::settings::Settings;
+use super::tree::Root;
+
+/// Finds the manifests of the destination, which all have to be whole.
+pub(super) fn open_archive(
+    settings: &mut Settings,
+    face: &Face<'_>,
+    root: &Root,
+) -> Result<Archive, Stopped> {
+    let destination = root.destination().as_fd();
+    let archive = Archive::open(destination, Verify::Needed, true)
+        .map_err(|error| stop_at_destination(settings, face, error, "cannot read its manifests"))?;
+    for DamagedFile { name, damage } in archive.damaged() {
+        let error = anyhow!("{damage}");
+        let error = error.context(
+            "the manifest is damaged, and nothing is copied before it is repaired or removed",
+        );
+        face.complain(name.as_ref(), &error);
+    }
+    if !archive.damaged().is_empty() {
+        return Err(Stopped::Told);
+    }
+    if let (false, Some(algorithm)) = (settings.has_chosen_algorithm, archive.algorithm()) {
+        settings.algorithm = algorithm;
+    }
+    Ok(archive)
+}
+
+/// Begins the manifest and the journal, if there are to be any. A run that makes no digests has
+/// them if it may change records.
+pub(super) fn begin_manifest<'a>(
+    settings: &Settings,
+    face: &'a Face<'a>,
+    root: &Root,
+    archive: &Archive,
+    carrying: Carrying<'a>,
+    mode: Mode,
+) -> (Option<Update<'a>>, Journaling<'a>) {
+    if !settings.leaves_sums && archive.is_empty() {
+        return (None, Journaling::none(face));
+    }
+    let mut copied = match manifests_in_source(root.source()) {
+        Ok(copied) => copied,
+        Err(error) => {
+            ledger::complain_of_manifest(face, error);
+            return (None, Journaling::none(face));
+        }
+    };
+    copied.retain(|copied| !archive.owns(copied.name.to_string().as_bytes()));
+    let source = settings.source.as_os_str().as_bytes().to_vec();
+    let mut header = archive.next_header(source, copied);
+    let directory = root.destination();
+    let journaling = Journaling::begin(face, directory, &header, settings.durability);
+    header
+        .journals
+        .extend(journaling.name().map(<[u8]>::to_vec));
+    let manifest = Update::begin(directory, archive, header, mode, carrying)
+        .map_err(|error| ledger::complain_of_manifest(face, error))
+        .ok();
+    (manifest, journaling)
+}
+
+/// Gives the manifest its name, and removes the journals, which are no longer needed.
+pub(super) fn finish_manifest(
+    settings: &Settings,
+    face: &Face<'_>,
+    mut archive: Archive,
+    mut manifest: Update<'_>,
+    journaling: &Journaling<'_>,
+    interrupt: &Interrupt,
+) -> Option<Vec<Name>> {
+    if interrupt.is_requested() {
+        for path in manifest.skip_accepted() {
+            let error = anyhow!(Interrupted).context("cannot accept it");
+            face.complain(Path::new(OsStr::from_bytes(&path)), &error);
+        }
+    }
+    let failures = manifest
+        .complete()
+        .map_err(|error| ledger::complain_of_manifest(face, error))
+        .ok()?;
+    for (path, error) in failures {
+        face.complain(Path::new(OsStr::from_bytes(&path)), &error);
+    }
+    let is_wanted = if settings.leaves_sums {
+        // An empty tree has an empty manifest.
+        manifest.has_lines()
+            || archive.is_empty()
+            || manifest.has_changed()
+            || archive.has_journals()
+    } else {
+        manifest.has_changed() || archive.has_journals() || manifest.tells_copied(&archive)
+    };
+    let root = manifest.root();
+    if !is_wanted {
+        journaling.remove();
+        archive.remove_stale_journals(root);
+        return None;
+    }
+    let manifests = manifest
+        .finish()
+        .map_err(|error| ledger::complain_of_manifest(face, error))
+        .ok()?;
+    journaling.remove();
+    archive.remove_journals(root);
+    for manifest in &manifests {
+        face.report_exclusivity(manifest.exclusivity);
+    }
+    let names = manifests.into_iter().map(|manifest| manifest.name);
+    Some(names.collect())
+}
