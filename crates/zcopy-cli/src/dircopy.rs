@@ -1,37 +1,44 @@
-//! What `zc-dircopy` does: a tree is copied, file by file, and its sums are left behind.
+//! `zc-dircopy`: copies a tree, file by file, and records the digests of all files.
 //!
-//! Everything here goes by directory descriptors and names in them, never by paths, so that whatever somebody
-//! renames or replaces during the run, nothing is read or written outside of the two trees. Names are bytes.
+//! Every file is opened by its name in an open directory, never by a path. So nothing outside of the
+//! two trees is read or written, even if another process renames or replaces directories during the
+//! run. Names are bytes.
 //!
-//! One thread at a time walks; as many as there are jobs copy; others hash. What has become of entries is taken in the order of
-//! the tree, so that the manifest is sorted, and a link is made when what it leads to has its name.
+//! One thread at a time walks the source. `--jobs` threads copy files, and others hash them. The
+//! ledger takes the results in the order of the tree. So the manifest is sorted, and a hard link is
+//! made after the file that it links to.
 //!
+//! - `copy`: copies a tree; `run_manifest`: its manifest; `settings`: what the command line asks for.
 //! - `budget`: how many descriptors each part may open.
 //! - `batches`: which entries one job takes; `gate`: limits the threads that create short files.
-//! - `copier`: copies or leaves one entry; `reading` and `hashing`: hash it; `ledger`: does what has to be done in order.
-//! - `lookup`: what earlier runs recorded of an entry; `journaling`: the journal of this run; `run_lock`: one run at a time.
-//! - `folded_names`: names that the destination does not tell apart; `spelling`: how directories find and list names.
-//! - `granularity` and `time`: how file systems round times; `symlinks`, `file_system` and `limitation`: what they lack.
+//! - `copier`: copies or leaves one entry; `reading` and `hashing`: read and hash files; `ledger`:
+//!   writes lines of the manifest and makes hard links.
+//! - `lookup`: what earlier runs recorded of an entry; `journaling`: the journal of this run;
+//!   `run_lock`: one run at a time.
+//! - `folded_names`: names that the destination does not tell apart; `spelling`: how directories
+//!   find and list names.
+//! - `granularity` and `time`: how file systems round times; `symlinks`, `file_system` and
+//!   `limitation`: what they lack.
 //! - `damage_map`: which bytes of a damaged file are missing.
 //! - `interrupt`: signals that end a run early; `written_back`: writes that fail late.
 //! - `verify`: `--check`; `amend`: changes records without a copy.
-//! - [`containment`]: that the destination does not lie in the source.
+//! - [`containment`]: refuses a destination that lies in the source.
 //! - [`tree`]: walks the source and mirrors its directories.
 //! - [`policy`]: which files are copied.
 //! - [`place`]: files under construction, which get their names once they are whole.
 //! - [`attributes`]: owners, modes, extended attributes, access lists and times.
 
+use std::fs::File;
 use std::time::Instant;
 
-use anyhow::anyhow;
+use anyhow::Context as _;
 use rustix::fs::Mode;
 
 pub use args::Args;
 
 use budget::{Budget, Descriptors};
-use copy::{Stopped, copy_tree};
+use copy::{Context, copy_tree};
 use counts::Counts;
-use end::End;
 use face::{Face, Manner};
 use interrupt::Interrupt;
 use settings::Settings;
@@ -80,10 +87,10 @@ mod limitation;
 
 mod counts;
 mod damage_map;
-mod end;
 mod face;
 mod prescan;
 mod progress;
+mod stop_flag;
 mod summary;
 
 mod verify;
@@ -97,103 +104,83 @@ mod ground;
 /// The status after a usage error.
 pub const MISUSE: u8 = 2;
 
-/// What came of a run. What failed has been complained of.
+/// The result of a run. Every error has been reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All was done.
+    /// Every file was copied or verified.
     Complete,
     /// Something could not be copied or verified.
     Incomplete,
-    /// The command line makes no sense.
+    /// The command line is wrong.
     Misused,
 }
 
-/// Copies a tree, or verifies some.
+/// Copies a tree, or with `--check` verifies trees.
 #[must_use]
 pub fn run(args: &Args) -> Outcome {
     if args.check {
         return verify::verify(args);
     }
-    match Settings::of(args, current_mask()) {
-        Ok(settings) => copy(settings, args.manner()),
+    let settings = match Settings::of(args, current_umask()) {
+        Ok(settings) => settings,
         Err(message) => {
             exit::say(&message);
             exit::refer_to_help();
-            Outcome::Misused
+            return Outcome::Misused;
         }
-    }
+    };
+    copy(settings, args.manner()).unwrap_or_else(|error| {
+        exit::complain(&error);
+        Outcome::Incomplete
+    })
 }
 
-/// Copies the tree, and tells what came of it.
-fn copy(settings: Settings, manner: Manner) -> Outcome {
-    let begun = Instant::now();
-    if let Err(error) = sys::hold_closed_descriptors() {
-        exit::complain(&anyhow!(error));
-        return Outcome::Incomplete;
-    }
-    let budget = match Budget::of(Descriptors::of_process()) {
-        Ok(budget) => budget,
-        Err(error) => {
-            exit::complain(&anyhow!(error));
-            return Outcome::Incomplete;
-        }
-    };
-    // Whoever stops listening does not stop the copying.
+/// Copies a tree, and writes the summary.
+///
+/// # Errors
+///
+/// The copy cannot begin, or the summary cannot be written. Every other error has been reported.
+fn copy(settings: Settings, manner: Manner) -> anyhow::Result<Outcome> {
+    let started = Instant::now();
+    sys::hold_closed_descriptors()?;
+    let budget = Budget::of(Descriptors::of_process())?;
+    // A reader that closes the pipe does not end the copy.
     sys::ignore_sigpipe();
     let counts = Counts::default();
-    let face = match Face::new(manner, &counts) {
-        Ok(face) => face,
-        Err(error) => {
-            exit::complain(&anyhow!(error));
-            return Outcome::Incomplete;
-        }
-    };
-    let mode = mode_of_manifest();
+    let face = Face::new(manner, &counts)?;
+    let null = File::options().write(true).open("/dev/null");
+    let null = null.context("/dev/null")?;
     let interrupt = Interrupt::default();
-    let manifests = match copy_tree(settings, &face, (&counts, budget), &interrupt, mode) {
-        Ok(manifests) => manifests,
-        Err(Stopped::Told) => return Outcome::Incomplete,
-        Err(Stopped::By(error)) => {
-            exit::complain(&error);
-            return Outcome::Incomplete;
-        }
+    let context = Context {
+        face: &face,
+        counts: &counts,
+        interrupt: &interrupt,
+        budget,
+        null: &null,
+    };
+    let Ok(manifests) = copy_tree(settings, context) else {
+        return Ok(Outcome::Incomplete);
     };
     if let Some(signal) = interrupt.signal() {
         face.report_interrupt(interrupt::name(signal));
     }
-    let told = face.summarize(begun.elapsed(), &manifests, &interrupt);
-    if let Err(error) = told.and_then(|()| sys::close_stdout()) {
-        exit::complain(&anyhow!(error).context("write error"));
-        return Outcome::Incomplete;
-    }
+    face.summarize(started.elapsed(), &manifests, &interrupt)
+        .and_then(|()| sys::close_stdout())
+        .context("write error")?;
     if let Some(signal) = interrupt.signal() {
-        // The caller learns what ended the run.
+        // The exit status tells the parent process which signal it was.
         sys::by_default(signal);
-        return Outcome::Incomplete;
+        return Ok(Outcome::Incomplete);
     }
-    if counts.failed.get() == 0 {
+    Ok(if counts.failed.get() == 0 {
         Outcome::Complete
     } else {
         Outcome::Incomplete
-    }
+    })
 }
 
-/// Ends the drawing, even if the work panics.
-struct RungAtLast<'a>(&'a End);
-
-impl Drop for RungAtLast<'_> {
-    fn drop(&mut self) {
-        self.0.ring();
-    }
-}
-
-/// The mode of a new manifest. To be asked before there are threads: the mask is the process's.
-fn mode_of_manifest() -> Mode {
-    Mode::from_raw_mode(0o666) - current_mask()
-}
-
-/// What new files are not allowed. To be asked before there are threads: the mask is the process's.
-fn current_mask() -> Mode {
+/// The process's umask. Call it before other threads create files: it clears the mask for a moment.
+fn current_umask() -> Mode {
     let mask = rustix::process::umask(Mode::empty());
     rustix::process::umask(mask);
     mask

@@ -31,7 +31,7 @@ pub(super) struct Batches<'a, W: Iterator<Item = Entry>> {
 
 impl<'a, W: Iterator<Item = Entry>> Batches<'a, W> {
     /// Those of files up to this size; what is longer comes alone.
-    pub(super) fn of(walk: W, lookup: Lookup<'a>, longest: u64, durability: Durability) -> Self {
+    pub(super) fn new(walk: W, lookup: Lookup<'a>, longest: u64, durability: Durability) -> Self {
         Self {
             walk: walk.peekable(),
             links: Links::default(),

@@ -1,21 +1,19 @@
-//! Copies a tree.
+//! Copies a tree with several threads.
 
+use std::convert::Infallible;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
+use std::thread::{self, Scope};
 
-use anyhow::{Context as _, anyhow};
-use rustix::fs::Mode;
+use anyhow::anyhow;
 
-use super::RungAtLast;
 use super::batches::Batches;
 use super::budget::Budget;
 use super::copier::{self, Copier, Done};
 use super::counts::Counts;
-use super::end::End;
 use super::face::Face;
 use super::folded_names::FoldedNames;
 use super::gate::Gate;
@@ -33,34 +31,45 @@ use super::run_lock::{self, RunLock};
 use super::run_manifest::{begin_manifest, finish_manifest, open_archive};
 use super::settings::Settings;
 use super::sharing::Sharing;
+use super::stop_flag::{StopFlag, StopOnDrop};
 use super::symlinks::Symlinks;
 use super::tree::Root;
 use super::tree::scan::ScanOptions;
 use super::written_back::{UnwrittenFiles, write_back};
 use crate::order::{Workshop, in_order};
 
-/// Why nothing was copied.
-pub(super) enum Stopped {
-    /// It has been said.
-    Told,
-    By(anyhow::Error),
+/// What all parts of a run share.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub(super) face: &'a Face<'a>,
+    pub(super) counts: &'a Counts,
+    pub(super) interrupt: &'a Interrupt,
+    pub(super) budget: Budget,
+    /// `/dev/null`, the sink of files that are only hashed.
+    pub(super) null: &'a File,
 }
+
+/// The error of a run that copied nothing. Its cause has been reported.
+#[derive(Debug)]
+pub(super) struct Reported;
 
 /// Copies the tree. Returns the paths of the manifests that it has written.
 pub(super) fn copy_tree(
     mut settings: Settings,
-    face: &Face<'_>,
-    (counts, budget): (&Counts, Budget),
-    interrupt: &Interrupt,
-    mode: Mode,
-) -> Result<Vec<PathBuf>, Stopped> {
-    let nowhere = File::options().write(true).open("/dev/null");
-    let nowhere = nowhere.context("/dev/null").map_err(Stopped::By)?;
+    context: Context<'_>,
+) -> Result<Vec<PathBuf>, Reported> {
+    let Context {
+        face,
+        counts,
+        interrupt,
+        budget,
+        null,
+    } = context;
     let attributes = settings.directory_attributes();
     let root = Root::open_with(&settings.source, &settings.destination, attributes);
     let root = root.map_err(|trouble| {
         face.complain_of(&trouble);
-        Stopped::Told
+        Reported
     })?;
     let on_wait = || face.remark_on_destination(&settings.destination, run_lock::WAITING);
     let _lock = RunLock::acquire(root.destination(), on_wait);
@@ -71,53 +80,37 @@ pub(super) fn copy_tree(
         forgets_missing: settings.forgets_missing,
         accepted: settings.accepted.clone(),
         algorithm: settings.algorithm,
-        null: &nowhere,
+        null,
     };
-    // There is something to finish from now on.
+    // From here on there are files to finish.
     interrupt.catch_signals();
-    let (manifest, journaling) = begin_manifest(settings, face, &root, &archive, carrying, mode);
+    let (manifest, journaling) = begin_manifest(settings, face, &root, &archive, carrying);
     if manifest.is_none() && journaling.name().is_none() && !archive.is_empty() {
         let error = anyhow!("nothing is copied, as files would differ from their records");
         face.complain("".as_ref(), &error);
-        return Err(Stopped::Told);
+        return Err(Reported);
     }
     let lookup = Lookup::new(&archive, &settings.accepted, root.directory());
-    let lookup = lookup
-        .map_err(|error| stop_at_destination(settings, face, error, "cannot read its manifests"))?;
+    let lookup = lookup.map_err(|error| report_unreadable_manifests(settings, face, error))?;
     let names = FoldedNames::new(&archive, &settings.exclude);
-    let mut ledger = Ledger::new((settings, face, counts), &root, manifest, &journaling);
-    let (end, total) = (End::default(), Total::default());
+    let mut ledger = Ledger::new(settings, context, &root, manifest, &journaling);
     let unwritten = UnwrittenFiles::new(budget.unwritten_files());
+    let entries = Entries {
+        settings,
+        context,
+        root: &root,
+        names: &names,
+        journaling: &journaling,
+        unwritten: &unwritten,
+    };
+    let (stop, total) = (StopFlag::default(), Total::default());
     thread::scope(|scope| {
-        if face.shows_progress() {
-            // Without threads to be had there is nothing to see.
-            let draw = || face.draw_until(&end, &total);
-            let _ = thread::Builder::new().spawn_scoped(scope, draw);
-            if let Some(n_levels) = budget.levels_of_the_prescan() {
-                let options = ScanOptions {
-                    follows_symlinks: settings.follows_symlinks,
-                    one_file_system: settings.one_file_system,
-                    most_open: n_levels.get(),
-                };
-                let (source, exclude) = (root.source(), &settings.exclude);
-                let (total, end) = (&total, &end);
-                let count = move || prescan(source, options, exclude, total, end);
-                let _ = thread::Builder::new().spawn_scoped(scope, count);
-            }
-        }
-        let _rings = RungAtLast(&end);
-        let context = (counts, &nowhere, lookup, &journaling, interrupt, &unwritten);
-        copy_entries(
-            settings,
-            face,
-            context,
-            (&root, budget),
-            &names,
-            &mut ledger,
-        );
+        show_progress(scope, settings, context, &root, &stop, &total);
+        let _stop = StopOnDrop(&stop);
+        entries.copy(lookup, &mut ledger);
     });
     let is_durable = settings.durability == Durability::Synced;
-    if is_durable || !interrupt.is_requested() {
+    let write_back = || {
         let durability = settings.durability;
         write_back(
             face,
@@ -127,6 +120,9 @@ pub(super) fn copy_tree(
             &unwritten,
             durability,
         );
+    };
+    if is_durable || !interrupt.is_requested() {
+        write_back();
     }
     let manifest = ledger.into_manifest().and_then(|manifest| {
         finish_manifest(settings, face, archive, manifest, &journaling, interrupt)
@@ -135,15 +131,8 @@ pub(super) fn copy_tree(
         face.complain_of(&trouble);
     }
     if is_durable {
-        // Directories have their attributes now.
-        write_back(
-            face,
-            counts,
-            &destination,
-            &journaling,
-            &unwritten,
-            settings.durability,
-        );
+        // The manifest has its name now, and directories have their attributes.
+        write_back();
     }
     let names = manifest.unwrap_or_default().into_iter();
     Ok(names
@@ -151,89 +140,128 @@ pub(super) fn copy_tree(
         .collect())
 }
 
-/// Reports what is wrong with the destination as a whole.
-pub(super) fn stop_at_destination(
+/// Reports manifests of the destination that cannot be read.
+pub(super) fn report_unreadable_manifests(
     settings: &Settings,
     face: &Face<'_>,
     error: io::Error,
-    what: &'static str,
-) -> Stopped {
-    let error = anyhow!(error).context(what);
+) -> Reported {
+    let error = anyhow!(error).context("cannot read its manifests");
     face.complain_of_destination(&settings.destination, &error);
-    Stopped::Told
+    Reported
 }
 
-/// Copies everything but directories, which the walk makes.
-fn copy_entries(
-    settings: &Settings,
-    face: &Face<'_>,
-    (counts, nowhere, lookup, journaling, interrupt, unwritten): (
-        &Counts,
-        &File,
-        Lookup<'_>,
-        &Journaling<'_>,
-        &Interrupt,
-        &UnwrittenFiles,
-    ),
-    (root, budget): (&Root, Budget),
-    names: &FoldedNames<'_>,
-    ledger: &mut Ledger<'_>,
+/// Starts the threads that show the progress and count the files of the source.
+fn show_progress<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    settings: &'scope Settings,
+    context: Context<'scope>,
+    root: &'scope Root,
+    stop: &'scope StopFlag,
+    total: &'scope Total,
 ) {
-    let (sharing, symlinks) = (Sharing::default(), Symlinks::default());
-    let granularities = Granularities::default();
-    let destination = root.destination();
-    let crowd = settings.crowd_into(destination);
-    let n_jobs = budget.jobs(crowd.n_jobs);
-    let n_makers = n_jobs.min(crowd.n_makers);
-    let most_ahead = budget.ahead(n_jobs, n_makers, settings.lanes());
-    let gate = Gate::new(n_makers);
-    let of_directory = budget.weight_of_directory();
-    let options = settings.walk(interrupt).most_open(budget.levels());
-    let walk = root.walk_apart(options, names, |trouble| face.complain_of(&trouble));
-    let mut batches = Batches::of(walk, lookup, settings.longest_short(), settings.durability);
-    thread::scope(|scope| {
-        let hashers = Hashers::start(
-            scope,
-            (settings.algorithm, settings.way),
-            settings.n_hashers(),
-            settings.queue,
-        );
-        let copier = || Copier {
+    let Context { face, budget, .. } = context;
+    if !face.shows_progress() {
+        return;
+    }
+    // If a thread cannot be started, no progress is shown.
+    let draw = move || face.draw_until(stop, total);
+    let _ = thread::Builder::new().spawn_scoped(scope, draw);
+    if let Some(n_levels) = budget.levels_of_the_prescan() {
+        let options = ScanOptions {
+            follows_symlinks: settings.follows_symlinks,
+            one_file_system: settings.one_file_system,
+            most_open: n_levels.get(),
+        };
+        let count = move || prescan(root.source(), options, &settings.exclude, total, stop);
+        let _ = thread::Builder::new().spawn_scoped(scope, count);
+    }
+}
+
+/// The entries of a tree, all but directories, which the walk makes.
+struct Entries<'a> {
+    settings: &'a Settings,
+    context: Context<'a>,
+    root: &'a Root,
+    names: &'a FoldedNames<'a>,
+    journaling: &'a Journaling<'a>,
+    unwritten: &'a UnwrittenFiles,
+}
+
+impl Entries<'_> {
+    /// Copies them with several threads. The ledger takes the results in the order of the tree.
+    fn copy(&self, lookup: Lookup<'_>, ledger: &mut Ledger<'_>) {
+        let Self {
             settings,
+            names,
+            journaling,
+            unwritten,
+            ..
+        } = *self;
+        let Context {
             face,
             counts,
-            sharing: &sharing,
-            granularities: &granularities,
-            symlinks: &symlinks,
-            gate: &gate,
-            reader: Reader {
-                tap: hashers.tap(),
-                algorithm: settings.algorithm,
-                nowhere,
-                block_size: settings.queue.block_size,
-                interrupt,
-            },
-            most_ahead,
-            names,
-            while_waiting: budget.while_waiting(),
-            journaling,
             interrupt,
-            unwritten,
-            news: Vec::new(),
-        };
-        let mut copier_of_links = copier();
-        let workshop = Workshop {
-            next: || batches.next(),
-            start: || {
-                let mut copier = copier();
-                move |batch| copier.work(batch)
-            },
-            weigh: |done: &Vec<Done>| copier::weight(done, of_directory),
-            deliver: |due: &mut dyn Iterator<Item = Vec<Done>>| {
-                ledger.take(&mut due.flatten(), &mut copier_of_links);
-                Ok::<(), std::convert::Infallible>(())
-            },
-        };
-        let Ok(()) = in_order(n_jobs, workshop);
-    });
+            budget,
+            null,
+        } = self.context;
+        let (sharing, symlinks) = (Sharing::default(), Symlinks::default());
+        let granularities = Granularities::default();
+        let threads = settings.copy_threads(self.root.destination());
+        let n_jobs = budget.jobs(threads.n_jobs);
+        let n_creators = n_jobs.min(threads.n_creators);
+        let most_ahead = budget.ahead(n_jobs, n_creators, settings.lanes());
+        let gate = Gate::new(n_creators);
+        let directory_weight = budget.weight_of_directory();
+        let options = settings.walk(interrupt).most_open(budget.levels());
+        let on_error = |trouble| face.complain_of(&trouble);
+        let walk = self.root.walk_apart(options, names, on_error);
+        let mut batches = Batches::new(walk, lookup, settings.longest_short(), settings.durability);
+        thread::scope(|scope| {
+            let hashers = Hashers::start(
+                scope,
+                settings.algorithm,
+                settings.way,
+                settings.n_hashers(),
+                settings.queue,
+            );
+            let copier = || Copier {
+                settings,
+                face,
+                counts,
+                sharing: &sharing,
+                granularities: &granularities,
+                symlinks: &symlinks,
+                gate: &gate,
+                reader: Reader {
+                    tap: hashers.tap(),
+                    algorithm: settings.algorithm,
+                    null,
+                    block_size: settings.queue.block_size,
+                    interrupt,
+                },
+                most_ahead,
+                names,
+                while_waiting: budget.while_waiting(),
+                journaling,
+                interrupt,
+                unwritten,
+                news: Vec::new(),
+            };
+            let mut copier_of_links = copier();
+            let workshop = Workshop {
+                next: || batches.next(),
+                start: || {
+                    let mut copier = copier();
+                    move |batch| copier.work(batch)
+                },
+                weigh: |results: &Vec<Done>| copier::weight(results, directory_weight),
+                deliver: |due: &mut dyn Iterator<Item = Vec<Done>>| {
+                    ledger.take(&mut due.flatten(), &mut copier_of_links);
+                    Ok::<(), Infallible>(())
+                },
+            };
+            let Ok(()) = in_order(n_jobs, workshop);
+        });
+    }
 }

@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 use super::attributes;
 use super::counts::Counts;
 use super::damage_map::{Damage, Rest};
-use super::end::End;
+
 use super::interrupt::Interrupt;
 use super::limitation::{Limitation, Limitations};
 use super::place::Exclusivity;
 use super::prescan::Total;
 use super::progress::Gauge;
+use super::stop_flag::StopFlag;
 use super::summary::{State, Summary};
 use super::tree::{Cause, Trouble};
 use crate::look::Look;
@@ -194,8 +195,8 @@ impl<'a> Face<'a> {
         self.manner == Manner::Json || self.screen().has_line()
     }
 
-    /// Shows how far the copy is until the end rings. What begins now is timed from now on.
-    pub(super) fn draw_until(&self, end: &End, total: &Total) {
+    /// Shows how far the copy is until the flag is set. The clock starts now.
+    pub(super) fn draw_until(&self, stop: &StopFlag, total: &Total) {
         if !self.shows_progress() {
             return;
         }
@@ -206,7 +207,7 @@ impl<'a> Face<'a> {
         };
         let begin = Instant::now();
         let mut gauge = Gauge::new(self.counts, total);
-        while !end.rings_within(interval) {
+        while !stop.wait(interval) {
             self.draw(&mut gauge, begin.elapsed());
         }
         self.screen().take_line_away();

@@ -103,7 +103,8 @@ impl Hashers {
     /// Starts them. They end when this is dropped, with all taps.
     pub(super) fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
-        (algorithm, way): (Algorithm, Way),
+        algorithm: Algorithm,
+        way: Way,
         n_threads: usize,
         queue: Queue,
     ) -> Self {

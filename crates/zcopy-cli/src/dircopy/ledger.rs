@@ -9,6 +9,7 @@ use anyhow::anyhow;
 
 use super::containment::Identity;
 use super::copier::{Copier, Done, Settled, news};
+use super::copy::Context;
 use super::counts::Counts;
 use super::face::Face;
 use super::journaling::Journaling;
@@ -65,15 +66,16 @@ impl First {
 
 impl<'a> Ledger<'a> {
     pub(super) fn new(
-        (settings, face, counts): (&'a Settings, &'a Face<'a>, &'a Counts),
+        settings: &'a Settings,
+        context: Context<'a>,
         root: &'a Root,
         manifest: Option<Update<'a>>,
         journaling: &'a Journaling<'a>,
     ) -> Self {
         Self {
             settings,
-            face,
-            counts,
+            face: context.face,
+            counts: context.counts,
             root,
             manifest,
             journaling,

@@ -11,8 +11,8 @@ use rustix::fs::{AtFlags, FileType};
 
 use super::containment::identity;
 use super::counts::Count;
-use super::end::End;
 use super::reading::size;
+use super::stop_flag::StopFlag;
 use super::tree::Exclude;
 use super::tree::scan::{Next, ScanOptions, scan};
 
@@ -52,7 +52,7 @@ impl Total {
     }
 }
 
-/// Counts what a walk from the source is going to give. Stops when the end rings, and the total stays incomplete.
+/// Counts what a walk from the source is going to give. Stops when the flag is set, and the total stays incomplete.
 ///
 /// Nothing is opened but directories. A tree that changes meanwhile is miscounted. Errors are passed over: the walk meets them too,
 /// and reports them.
@@ -61,7 +61,7 @@ pub(super) fn prescan(
     options: ScanOptions,
     exclude: &Exclude,
     total: &Total,
-    end: &End,
+    stop: &StopFlag,
 ) {
     // Of files with several names, those that have been met by one.
     let mut met = HashSet::new();
@@ -72,7 +72,7 @@ pub(super) fn prescan(
     };
     let mut is_complete = true;
     scan(source, options, |found| {
-        if end.has_rung() {
+        if stop.is_set() {
             is_complete = false;
             return Next::Stop;
         }

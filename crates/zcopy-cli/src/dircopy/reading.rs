@@ -37,7 +37,7 @@ pub(super) struct Reader<'a> {
     /// The algorithm of the digests.
     pub(super) algorithm: Algorithm,
     /// `/dev/null`, into which is read what is only to be hashed.
-    pub(super) nowhere: &'a File,
+    pub(super) null: &'a File,
     /// How much is read at once, in bytes.
     pub(super) block_size: usize,
     /// Whether transfers are to end early.
@@ -95,7 +95,7 @@ impl Reader<'_> {
         size: u64,
         passed: Option<&Count>,
     ) -> anyhow::Result<Digest> {
-        let transfer = Transfer::new(file, self.nowhere).limit(limit(size));
+        let transfer = Transfer::new(file, self.null).limit(limit(size));
         let contents = self.contents_of(transfer, self.block_size, size, passed)?;
         Ok(self.tap.digest_of(&contents))
     }
@@ -111,7 +111,7 @@ impl Reader<'_> {
         size: u64,
         passed: Option<&Count>,
     ) -> anyhow::Result<Contents> {
-        let transfer = Transfer::new(file, self.nowhere);
+        let transfer = Transfer::new(file, self.null);
         if size < AT_ONCE as u64 {
             return self.contents_of(transfer, self.block_size, size, passed);
         }
@@ -206,7 +206,7 @@ impl Reader<'_> {
         let mut others: Vec<_> = others
             .map(|file| (Stream::new(file.algorithm), file.digest))
             .collect();
-        let transfer = Transfer::new(file, self.nowhere)
+        let transfer = Transfer::new(file, self.null)
             .limit(limit(size(stat)))
             .source_offset(0)
             .buffer_size(self.block_size)

@@ -5,10 +5,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use anyhow::anyhow;
-use rustix::fs::Mode;
-
-use super::copy::{Stopped, stop_at_destination};
+use super::copy::{Reported, report_unreadable_manifests};
 use super::face::Face;
 use super::interrupt::{Interrupt, Interrupted};
 use super::journaling::Journaling;
@@ -20,16 +17,19 @@ use super::manifest::update::{Carrying, Update};
 use super::place::Durability;
 use super::settings::Settings;
 use super::tree::Root;
+use anyhow::anyhow;
 
-/// Finds the manifests of the destination, which all have to be whole.
+/// Reads the manifests of the destination. Fails if one of them is damaged.
+///
+/// Without `--hash` the algorithm becomes that of the newest manifest.
 pub(super) fn open_archive(
     settings: &mut Settings,
     face: &Face<'_>,
     root: &Root,
-) -> Result<Archive, Stopped> {
+) -> Result<Archive, Reported> {
     let destination = root.destination().as_fd();
     let archive = Archive::open(destination, Verify::Needed, true)
-        .map_err(|error| stop_at_destination(settings, face, error, "cannot read its manifests"))?;
+        .map_err(|error| report_unreadable_manifests(settings, face, error))?;
     for DamagedFile { name, damage } in archive.damaged() {
         let error = anyhow!("{damage}");
         let error = error.context(
@@ -38,7 +38,7 @@ pub(super) fn open_archive(
         face.complain(name.as_ref(), &error);
     }
     if !archive.damaged().is_empty() {
-        return Err(Stopped::Told);
+        return Err(Reported);
     }
     if let (false, Some(algorithm)) = (settings.has_chosen_algorithm, archive.algorithm()) {
         settings.algorithm = algorithm;
@@ -46,15 +46,14 @@ pub(super) fn open_archive(
     Ok(archive)
 }
 
-/// Begins the manifest and the journal, if there are to be any. A run that makes no digests has
-/// them if it may change records.
+/// Begins the manifest and the journal. A run without digests begins them only if the destination
+/// has records, which the run may change.
 pub(super) fn begin_manifest<'a>(
     settings: &Settings,
     face: &'a Face<'a>,
     root: &Root,
     archive: &Archive,
     carrying: Carrying<'a>,
-    mode: Mode,
 ) -> (Option<Update<'a>>, Journaling<'a>) {
     if !settings.leaves_sums && archive.is_empty() {
         return (None, Journaling::none(face));
@@ -74,7 +73,7 @@ pub(super) fn begin_manifest<'a>(
     header
         .journals
         .extend(journaling.name().map(<[u8]>::to_vec));
-    let manifest = Update::begin(directory, archive, header, mode, carrying)
+    let manifest = Update::begin(directory, archive, header, settings.manifest_mode, carrying)
         .map_err(|error| ledger::complain_of_manifest(face, error))
         .ok();
     (manifest, journaling)

@@ -74,14 +74,16 @@ pub(super) struct Settings {
     pub(super) accepted: BTreeSet<Vec<u8>>,
     /// Whether records of files that are gone are dropped.
     pub(super) forgets_missing: bool,
+    /// The mode of a new manifest.
+    pub(super) manifest_mode: Mode,
 }
 
 /// How many threads copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Crowd {
+pub(super) struct CopyThreads {
     pub(super) n_jobs: usize,
     /// How many of them may make short files at once.
-    pub(super) n_makers: usize,
+    pub(super) n_creators: usize,
 }
 
 impl Settings {
@@ -153,6 +155,7 @@ impl Settings {
             explains: args.explain,
             accepted,
             forgets_missing: args.forget_missing,
+            manifest_mode: manifest_mode(umask),
         })
     }
 
@@ -175,27 +178,27 @@ impl Settings {
     /// Two short ones a core: a cold disk is read twice as fast as by one, and no faster by four. On btrfs one, since threads that make files
     /// there wait for each other. Where there are lanes to fill, as many [long](Self::longest_short) ones, but at most eight a core; of those
     /// that are synced, as many short ones too. At most 64 in all.
-    pub(super) fn crowd_into(&self, destination: impl AsFd) -> Crowd {
+    pub(super) fn copy_threads(&self, destination: impl AsFd) -> CopyThreads {
         if let Some(n_jobs) = self.n_jobs {
-            return Crowd {
+            return CopyThreads {
                 n_jobs,
-                n_makers: n_jobs,
+                n_creators: n_jobs,
             };
         }
         let file_system = rustix::fs::fstatfs(destination);
         // The type is a `c_long` here and something else there.
         let is_btrfs = file_system.is_ok_and(|found| i128::from(found.f_type) == BTRFS);
-        let n_makers = self.n_cores * if is_btrfs { 1 } else { 2 };
+        let n_creators = self.n_cores * if is_btrfs { 1 } else { 2 };
         let n_streams = if self.wants_digests() {
             self.n_cores * self.lanes().min(MOST_STREAMS)
         } else {
             0
         };
-        let n_jobs = n_makers.max(n_streams).min(MOST_JOBS);
-        Crowd {
+        let n_jobs = n_creators.max(n_streams).min(MOST_JOBS);
+        CopyThreads {
             n_jobs,
-            n_makers: match self.durability {
-                Durability::Cached => n_makers.min(n_jobs),
+            n_creators: match self.durability {
+                Durability::Cached => n_creators.min(n_jobs),
                 // Those that sync at the same time share what the disk writes.
                 Durability::Synced => n_jobs,
             },
@@ -235,6 +238,11 @@ impl Settings {
             .exclude(self.exclude.clone())
             .stop(Arc::clone(interrupt.flag()))
     }
+}
+
+/// The mode of a new manifest.
+pub(super) fn manifest_mode(umask: Mode) -> Mode {
+    Mode::from_raw_mode(0o666) - umask
 }
 
 /// The paths of files that are recorded as they are.

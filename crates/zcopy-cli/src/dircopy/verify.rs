@@ -12,13 +12,14 @@ use rustix::stdio::{stderr, stdout};
 use super::amend::{Amended, Amendment};
 use super::args::Args;
 use super::budget::Descriptors;
-use super::end::End;
 use super::face::screen::Screen;
 use super::face::{FRAME, Manner, REPORT};
 use super::manifest::check::{self, Checked, Progress};
 use super::manifest::event::Event;
 use super::run_lock::WAITING;
-use super::{Outcome, RungAtLast, mode_of_manifest};
+use super::settings::manifest_mode;
+use super::stop_flag::{StopFlag, StopOnDrop};
+use super::{Outcome, current_umask};
 use crate::history::History;
 use crate::json::rounded;
 use crate::look::Look;
@@ -32,7 +33,7 @@ const WINDOW: Duration = Duration::from_secs(5);
 
 /// Verifies trees against their manifests.
 pub(super) fn verify(args: &Args) -> Outcome {
-    let amendment = match args.amendment(mode_of_manifest()) {
+    let amendment = match args.amendment(manifest_mode(current_umask())) {
         Ok(amendment) => amendment,
         Err(message) => {
             exit::say(&message);
@@ -91,15 +92,15 @@ fn amend_all(args: &Args, amendment: &Amendment) -> check::Outcome {
 fn try_verify(args: &Args) -> anyhow::Result<check::Outcome> {
     let options = args.check_options(Descriptors::of_process())?;
     let console = Console::new(args.manner())?;
-    let (progress, end) = (Progress::default(), End::default());
+    let (progress, stop) = (Progress::default(), StopFlag::default());
     let Checked { outcome, total } = thread::scope(|scope| {
         if console.shows_progress() {
             progress.want_total();
-            // Without a thread no progress is shown.
-            let draw = || console.draw_until(&end, &progress);
+            // Without a thread nothing is shown.
+            let draw = || console.draw_until(&stop, &progress);
             let _ = thread::Builder::new().spawn_scoped(scope, draw);
         }
-        let _ring = RungAtLast(&end);
+        let _stop = StopOnDrop(&stop);
         let (mut stdout, mut stderr) = (StandardOutput(&console), StandardError(&console));
         check::check_trees(&options, &mut stdout, &mut stderr, &progress)
     })?;
@@ -140,8 +141,8 @@ impl Console {
         self.manner == Manner::Json || self.screen().has_line()
     }
 
-    /// Shows the progress until the end.
-    fn draw_until(&self, end: &End, progress: &Progress) {
+    /// Shows how far the verification is until the end.
+    fn draw_until(&self, stop: &StopFlag, progress: &Progress) {
         let interval = if self.manner == Manner::Json {
             REPORT
         } else {
@@ -149,7 +150,7 @@ impl Console {
         };
         let started = Instant::now();
         let mut history = History::over(WINDOW);
-        while !end.rings_within(interval) {
+        while !stop.wait(interval) {
             let elapsed = started.elapsed();
             history.sample(elapsed, progress.bytes());
             let state = State::read(progress, &history);

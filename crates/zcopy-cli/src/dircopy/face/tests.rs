@@ -245,7 +245,7 @@ fn where_standard_error_is_no_terminal_or_nothing_is_wanted_there_is_no_progress
         let (stdout, stderr) = on_files(manner, |face, _| {
             assert!(!face.shows_progress());
             // It does not wait for the end.
-            face.draw_until(&End::default(), &Total::default());
+            face.draw_until(&StopFlag::default(), &Total::default());
         });
         assert_eq!((stdout.as_str(), stderr.as_str()), ("", ""));
     }
@@ -332,7 +332,7 @@ fn the_line_has_gone_before_the_summary_comes() {
 #[test]
 fn the_display_draws_until_the_end() {
     let (mut user, program) = terminal();
-    let (counts, end, total) = (Counts::default(), End::default(), Total::default());
+    let (counts, stop, total) = (Counts::default(), StopFlag::default(), Total::default());
     let nothing = File::create("/dev/null").unwrap();
     let face = Face::on(
         Manner::Normal,
@@ -344,13 +344,13 @@ fn the_display_draws_until_the_end() {
     .unwrap();
     let mut shown = Vec::new();
     thread::scope(|scope| {
-        let drawing = scope.spawn(|| face.draw_until(&end, &total));
+        let drawing = scope.spawn(|| face.draw_until(&stop, &total));
         let mut some = [0; 4096];
         while !shown.ends_with(b"\x1b[K") {
             let n = user.read(&mut some).unwrap();
             shown.extend_from_slice(&some[..n]);
         }
-        end.ring();
+        stop.stop();
         drawing.join().unwrap();
     });
     assert_eq!(screen(&shown), ["0.00  B of 0.00  B+, 0.00  B/s, 0 of 0+"]);

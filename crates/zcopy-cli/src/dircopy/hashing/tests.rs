@@ -33,7 +33,7 @@ fn as_many_bytes_may_wait_as_were_asked_for_and_two_blocks_of_any_length() {
 #[test]
 fn a_tap_holds_no_more_than_its_queue_does() {
     thread::scope(|scope| {
-        let hashers = Hashers::start(scope, (Algorithm::Blake3, Way::best()), 1, queue(10));
+        let hashers = Hashers::start(scope, Algorithm::Blake3, Way::best(), 1, queue(10));
         let mut tap = hashers.tap();
         for _ in 0..20 {
             for len in [1 << 20, 100] {
@@ -54,7 +54,7 @@ fn streams_of_many_taps_get_their_own_digests() {
     let ways = Way::all().map(|way| (way, Algorithm::Sha256));
     for (way, algorithm) in ways.chain([(Way::best(), Algorithm::Blake3)]) {
         thread::scope(|scope| {
-            let hashers = Hashers::start(scope, (algorithm, way), 2, queue(3));
+            let hashers = Hashers::start(scope, algorithm, way, 2, queue(3));
             let hashers = &hashers;
             thread::scope(|scope| {
                 for worker in 0..5 {
@@ -86,7 +86,7 @@ fn streams_of_many_taps_get_their_own_digests() {
 fn a_stream_that_is_given_up_leaves_the_next_one_alone() {
     for way in Way::all() {
         thread::scope(|scope| {
-            let hashers = Hashers::start(scope, (Algorithm::Sha256, way), 1, queue(2));
+            let hashers = Hashers::start(scope, Algorithm::Sha256, way, 1, queue(2));
             let mut tap = hashers.tap();
             for _ in 0..20 {
                 let mut flow = tap.begin(u64::MAX);
@@ -105,7 +105,7 @@ fn a_stream_that_is_given_up_leaves_the_next_one_alone() {
 #[test]
 fn who_is_too_far_ahead_waits() {
     thread::scope(|scope| {
-        let hashers = Hashers::start(scope, (Algorithm::Sha256, Way::best()), 1, queue(4));
+        let hashers = Hashers::start(scope, Algorithm::Sha256, Way::best(), 1, queue(4));
         let mut tap = hashers.tap();
         let mut flow = tap.begin(u64::MAX);
         for _ in 0..1000 {
@@ -119,7 +119,7 @@ fn who_is_too_far_ahead_waits() {
 #[test]
 fn files_are_handed_over_while_a_core_would_be_idle() {
     thread::scope(|scope| {
-        let hashers = Hashers::start(scope, (Algorithm::Blake3, Way::best()), 1, queue(4));
+        let hashers = Hashers::start(scope, Algorithm::Blake3, Way::best(), 1, queue(4));
         let (mut tap, mut other) = (hashers.tap(), hashers.tap());
         assert!(matches!(tap.begin(SHORT).course, Course::Here(_)));
         let lone = tap.begin(SHORT + 1);
@@ -134,7 +134,7 @@ fn files_are_handed_over_while_a_core_would_be_idle() {
 fn short_files_are_kept_where_there_are_lanes_and_hashed_at_once_where_there_are_none() {
     for way in Way::all() {
         thread::scope(|scope| {
-            let hashers = Hashers::start(scope, (Algorithm::Sha256, way), 1, queue(4));
+            let hashers = Hashers::start(scope, Algorithm::Sha256, way, 1, queue(4));
             let mut tap = hashers.tap();
             for len in [0, 1, 5000, SHORT as usize] {
                 let file = bytes(3, len);
@@ -159,7 +159,7 @@ fn short_files_are_kept_where_there_are_lanes_and_hashed_at_once_where_there_are
 fn no_more_is_kept_than_a_short_file() {
     for way in Way::all() {
         thread::scope(|scope| {
-            let hashers = Hashers::start(scope, (Algorithm::Sha256, way), 1, queue(4));
+            let hashers = Hashers::start(scope, Algorithm::Sha256, way, 1, queue(4));
             let mut tap = hashers.tap();
             let file = bytes(5, SHORT as usize + 1);
             let mut flow = tap.begin(0);
@@ -176,7 +176,7 @@ fn no_more_is_kept_than_a_short_file() {
 fn what_was_kept_is_hashed_together() {
     for way in Way::all() {
         thread::scope(|scope| {
-            let hashers = Hashers::start(scope, (Algorithm::Sha256, way), 1, queue(4));
+            let hashers = Hashers::start(scope, Algorithm::Sha256, way, 1, queue(4));
             let files: Vec<_> = (0..40).map(|at| bytes(at, at * 377)).collect();
             let files: Vec<_> = files.iter().map(Vec::as_slice).collect();
             let expected = digests(Algorithm::Sha256, &files);
@@ -190,7 +190,7 @@ fn what_was_kept_is_hashed_together() {
 fn the_lanes_of_one_thread_are_filled_before_those_of_the_next() {
     for way in Way::all().filter(|way| way.lanes() > 1) {
         thread::scope(|scope| {
-            let hashers = Hashers::start(scope, (Algorithm::Sha256, way), 2, queue(4));
+            let hashers = Hashers::start(scope, Algorithm::Sha256, way, 2, queue(4));
             let mut taps: Vec<_> = (0..way.lanes() + 2).map(|_| hashers.tap()).collect();
             let mut flows: Vec<_> = taps.iter_mut().map(|tap| tap.begin(u64::MAX)).collect();
             let n_open = || {
@@ -215,7 +215,7 @@ fn a_stream_without_bytes_is_not_waited_for() {
         thread::scope(|scope| {
             // Where streams are hashed one by one, each has a thread.
             let n_threads = if way.lanes() > 1 { 1 } else { 2 };
-            let hashers = Hashers::start(scope, (Algorithm::Sha256, way), n_threads, queue(2));
+            let hashers = Hashers::start(scope, Algorithm::Sha256, way, n_threads, queue(2));
             let (mut idle, mut busy) = (hashers.tap(), hashers.tap());
             let idle = idle.begin(u64::MAX);
             let file = bytes(1, 2_000_000);
@@ -245,7 +245,7 @@ fn long_blocks_are_hashed_in_pieces_where_there_are_lanes() {
                 (3, 5000),
             ] {
                 let queue = Queue { size, block_size };
-                let hashers = Hashers::start(scope, (Algorithm::Sha256, way), 1, queue);
+                let hashers = Hashers::start(scope, Algorithm::Sha256, way, 1, queue);
                 let Queue {
                     size: n_pieces,
                     block_size: piece,

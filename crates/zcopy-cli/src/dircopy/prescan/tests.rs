@@ -53,7 +53,13 @@ fn scanned(source: &Path, options: (bool, bool), patterns: &[&str]) -> Total {
             one_file_system: options.1,
             most_open,
         };
-        prescan(source.as_fd(), options, &exclude, &total, &End::default());
+        prescan(
+            source.as_fd(),
+            options,
+            &exclude,
+            &total,
+            &StopFlag::default(),
+        );
         total
     });
     // Few descriptors make no difference.
@@ -205,7 +211,7 @@ fn what_cannot_be_read_is_passed_over() {
         OPTIONS,
         &exclude,
         &total,
-        &End::default(),
+        &StopFlag::default(),
     );
     assert_eq!((total.files(), total.is_complete()), (0, true));
 }
@@ -213,9 +219,9 @@ fn what_cannot_be_read_is_passed_over() {
 #[test]
 fn a_scan_that_is_ended_is_not_complete() {
     let scratch = tree();
-    let (total, end) = (Total::default(), End::default());
-    end.ring();
+    let (total, stop) = (Total::default(), StopFlag::default());
+    stop.stop();
     let source = open(&source(&scratch));
-    prescan(source.as_fd(), OPTIONS, &Exclude::default(), &total, &end);
+    prescan(source.as_fd(), OPTIONS, &Exclude::default(), &total, &stop);
     assert!(!total.is_complete());
 }
