@@ -1,44 +1,43 @@
-//! Entries in batches: neighbours that one thread deals with, one after another.
+//! Groups the entries of a walk into batches, each of one directory. One thread copies a batch.
 //!
-//! Threads that make files in one directory wait for each other in the kernel; with a directory to itself none does.
+//! Threads that create files in the same directory wait for each other in the kernel.
 
 use std::iter::Peekable;
 use std::sync::Arc;
 
 use super::copier::Job;
-use super::links::Links;
+use super::hardlinks::HardLinks;
 use super::lookup::Lookup;
 use super::place::Durability;
 use super::reading::size;
 use super::tree::Entry;
 
-/// How many entries a batch has at most.
-const MOST: usize = 256;
+/// The most entries of a batch.
+const MAX_ENTRIES: usize = 256;
 
-/// How many bytes their files have at most, if there are several.
-pub(super) const MOST_BYTES: u64 = 1 << 20;
+/// The most bytes of a batch of several files: 1 MiB.
+pub(super) const MAX_BYTES: u64 = 1 << 20;
 
 /// The entries of a walk, in batches.
 pub(super) struct Batches<'a, W: Iterator<Item = Entry>> {
     walk: Peekable<W>,
-    links: Links,
+    links: HardLinks,
     lookup: Lookup<'a>,
-    /// How many entries a batch has at most.
-    most: usize,
-    /// What is longer comes alone.
+    max_entries: usize,
+    /// A longer file has a batch of its own.
     longest: u64,
 }
 
 impl<'a, W: Iterator<Item = Entry>> Batches<'a, W> {
-    /// Those of files up to this size; what is longer comes alone.
+    /// Groups files of up to `longest` bytes. A longer file has a batch of its own.
     pub(super) fn new(walk: W, lookup: Lookup<'a>, longest: u64, durability: Durability) -> Self {
         Self {
             walk: walk.peekable(),
-            links: Links::default(),
+            links: HardLinks::default(),
             lookup,
-            // Threads that sync at the same time share what the disk writes.
-            most: match durability {
-                Durability::Cached => MOST,
+            // Files that several threads sync at the same time share a commit of the journal.
+            max_entries: match durability {
+                Durability::Cached => MAX_ENTRIES,
                 Durability::Synced => 1,
             },
             longest,
@@ -62,11 +61,11 @@ impl<W: Iterator<Item = Entry>> Iterator for Batches<'_, W> {
         let mut n_bytes = size(first.stat());
         let mut batch = vec![self.job(first)];
         let longest = self.longest;
-        while batch.len() < self.most && !is_long(&batch, longest) {
+        while batch.len() < self.max_entries && !is_long(&batch, longest) {
             let next = self.walk.next_if(|entry| {
                 let is_neighbour = Arc::ptr_eq(entry.directory(), &directory);
                 let size = size(entry.stat());
-                is_neighbour && size <= longest && n_bytes.saturating_add(size) <= MOST_BYTES
+                is_neighbour && size <= longest && n_bytes.saturating_add(size) <= MAX_BYTES
             });
             let Some(entry) = next else {
                 break;
@@ -78,7 +77,7 @@ impl<W: Iterator<Item = Entry>> Iterator for Batches<'_, W> {
     }
 }
 
-/// Whether a batch is a file that is longer than this.
+/// Whether a batch is one file of more than `longest` bytes.
 pub(super) fn is_long(batch: &[Job], longest: u64) -> bool {
     matches!(batch, [job] if size(job.entry.stat()) > longest)
 }

@@ -12,7 +12,7 @@ use anyhow::anyhow;
 
 use super::batches::Batches;
 use super::budget::Budget;
-use super::copier::{self, Copier, Done};
+use super::copier::{self, Copier, EntryResult};
 use super::counts::Counts;
 use super::face::Face;
 use super::folded_names::FoldedNames;
@@ -253,10 +253,10 @@ impl Entries<'_> {
                 next: || batches.next(),
                 start: || {
                     let mut copier = copier();
-                    move |batch| copier.work(batch)
+                    move |batch| copier.copy_batch(batch)
                 },
-                weigh: |results: &Vec<Done>| copier::weight(results, directory_weight),
-                deliver: |due: &mut dyn Iterator<Item = Vec<Done>>| {
+                weigh: |results: &Vec<EntryResult>| copier::weight(results, directory_weight),
+                deliver: |due: &mut dyn Iterator<Item = Vec<EntryResult>>| {
                     ledger.take(&mut due.flatten(), &mut copier_of_links);
                     Ok::<(), Infallible>(())
                 },

@@ -11,7 +11,7 @@ pub(super) struct Gate {
 
 /// A thread that has passed a [`Gate`]. Once this is dropped it is through.
 #[derive(Debug)]
-pub(super) struct Passing<'a>(&'a Gate);
+pub(super) struct Permit<'a>(&'a Gate);
 
 impl Gate {
     /// A gate for so many at once.
@@ -23,16 +23,16 @@ impl Gate {
     }
 
     /// Waits until there is room.
-    pub(super) fn pass(&self) -> Passing<'_> {
+    pub(super) fn acquire(&self) -> Permit<'_> {
         // A number is never half written.
         let n_free = self.n_free.lock().unwrap_or_else(PoisonError::into_inner);
         let n_free = self.freed.wait_while(n_free, |n_free| *n_free == 0);
         *n_free.unwrap_or_else(PoisonError::into_inner) -= 1;
-        Passing(self)
+        Permit(self)
     }
 }
 
-impl Drop for Passing<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         *self.0.n_free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.0.freed.notify_one();
@@ -58,7 +58,7 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..50 {
-                        let _passing = gate.pass();
+                        let _permit = gate.acquire();
                         most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                         thread::yield_now();
                         inside.fetch_sub(1, Ordering::SeqCst);
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn as_many_pass_as_were_said() {
         let gate = Gate::new(2);
-        let both = [gate.pass(), gate.pass()];
+        let both = [gate.acquire(), gate.acquire()];
         assert_eq!(*gate.n_free.lock().unwrap(), 0);
         drop(both);
         assert_eq!(*gate.n_free.lock().unwrap(), 2);
@@ -85,13 +85,13 @@ mod tests {
     fn who_panics_is_through_too() {
         let gate = Gate::new(1);
         let passed = thread::scope(|scope| {
-            let passing = scope.spawn(|| {
-                let _passing = gate.pass();
+            let permit = scope.spawn(|| {
+                let _permit = gate.acquire();
                 panic!("inside");
             });
-            passing.join()
+            permit.join()
         });
         assert!(passed.is_err());
-        drop(gate.pass());
+        drop(gate.acquire());
     }
 }

@@ -228,12 +228,15 @@ impl<'h> Tap<'h> {
     pub(super) fn digest_of(&self, contents: &Contents) -> Digest {
         match contents {
             Contents::Digested(digest) => *digest,
-            Contents::Kept(kept) => {
-                let mut stream = Stream::new(self.hashers.algorithm);
-                stream.update(kept);
-                stream.finish()
-            }
+            Contents::Kept(bytes) => self.digest_of_bytes(bytes),
         }
+    }
+
+    /// The digest of these bytes.
+    pub(super) fn digest_of_bytes(&self, bytes: &[u8]) -> Digest {
+        let mut stream = Stream::new(self.hashers.algorithm);
+        stream.update(bytes);
+        stream.finish()
     }
 
     /// The digests of what was kept, made together.

@@ -1,4 +1,5 @@
-//! What is done in the order of the tree: lines of the manifest, and further names of files that have been copied.
+//! Does what has to be done in the order of the tree: sets lines of the manifest, and links additional
+//! names to the copies of their files.
 
 use std::collections::HashMap;
 use std::io;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use anyhow::anyhow;
 
 use super::containment::Identity;
-use super::copier::{Copier, Done, Settled, news};
+use super::copier::{Copier, CopyResult, EntryResult, journal_entry};
 use super::copy::Context;
 use super::counts::Counts;
 use super::face::Face;
@@ -21,46 +22,46 @@ use super::tree::{Entry, Opened, Root};
 
 mod link;
 
-/// Takes what has become of entries, in the order of their paths.
+/// Takes the results of entries in the order of the tree.
 pub(super) struct Ledger<'a> {
     settings: &'a Settings,
     face: &'a Face<'a>,
     counts: &'a Counts,
     root: &'a Root,
-    /// None, if none is wanted, or it could not be written.
+    /// None, if the run writes no manifest, or the manifest could not be written.
     manifest: Option<Update<'a>>,
     journaling: &'a Journaling<'a>,
-    /// The files of which more names may come.
+    /// The files of which more names come.
     firsts: HashMap<Identity, First>,
-    /// What is known of file systems of the destination, by their devices.
+    /// Whether the file systems of the destination, by device, tell files apart.
     identities: HashMap<u64, Identities>,
 }
 
-/// Whether names of one file can be told from names of different ones, by inode numbers and link counts.
+/// Whether inode numbers and link counts of a file system tell one file from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Identities {
-    /// A link has been made, and it was the file.
+    /// A link was made, and had the inode number of its file.
     Reliable,
-    /// A link has been made, and it did not seem to be the file.
+    /// A link was made, and seemed to be another file.
     Unreliable,
 }
 
-/// The name under which a file was met first, or first copied.
+/// The name of a file that was copied first. Additional names are linked to its copy.
 struct First {
     path: Vec<u8>,
-    /// How many more names there will be.
+    /// How many additional names have not come yet.
     n_more: u64,
-    /// What has become of it, unless it failed.
-    settled: Option<Settled>,
-    /// Earlier copies of the same file, which have as many names as they can.
+    /// None, if the copy failed.
+    copy: Option<CopyResult>,
+    /// Earlier copies of the same file, which have as many names as the file system allows.
     full: Vec<Identity>,
 }
 
 impl First {
-    /// Has further names be linked to this copy.
-    fn replace(&mut self, entry: &Entry, settled: Settled) {
+    /// Makes the copy of another name the one to link to.
+    fn replace(&mut self, entry: &Entry, copy: CopyResult) {
         self.path = entry.path().into_os_string().into_vec();
-        self.settled = Some(settled);
+        self.copy = Some(copy);
     }
 }
 
@@ -84,33 +85,37 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Takes what has become of the next entries.
-    pub(super) fn take(&mut self, all: &mut dyn Iterator<Item = Done>, copier: &mut Copier<'_>) {
-        // The directory of the last link, which probably is that of the next.
+    /// Takes the results of the next entries.
+    pub(super) fn take(
+        &mut self,
+        results: &mut dyn Iterator<Item = EntryResult>,
+        copier: &mut Copier<'_>,
+    ) {
+        // The directory of the last link stays open, as the next link probably is in it too.
         let mut opened: Option<Arc<Opened>> = None;
-        for done in all {
-            match done {
-                Done::Settled { path, line } => {
+        for result in results {
+            match result {
+                EntryResult::Settled { path, line } => {
                     self.list(line, &path);
                 }
-                Done::First {
+                EntryResult::First {
                     path,
                     file,
                     n_more,
-                    settled,
+                    copy,
                 } => {
-                    let line = settled.unwrap_or_default().line;
-                    // Further names get the same line.
+                    let line = copy.unwrap_or_default().line;
+                    // Additional names get the same line.
                     let line = self.list(line, &path);
                     let first = First {
                         path,
                         n_more,
-                        settled: settled.map(|settled| Settled { line, ..settled }),
+                        copy: copy.map(|copy| CopyResult { line, ..copy }),
                         full: Vec::new(),
                     };
                     self.firsts.insert(file, first);
                 }
-                Done::Further { entry, file, known } => {
+                EntryResult::Additional { entry, file, known } => {
                     let path = entry.path();
                     if !entry.is_open() {
                         drop(opened.take());
@@ -118,12 +123,12 @@ impl<'a> Ledger<'a> {
                     match entry.resume() {
                         Ok(entry) => {
                             opened = Some(Arc::clone(entry.opened()));
-                            self.link(entry, file, known, copier);
+                            self.add_name(entry, file, known, copier);
                         }
                         Err(trouble) => {
                             self.face.complain_of(&trouble);
                             self.list(Line::Keep, path.as_os_str().as_bytes());
-                            self.forget_name(file);
+                            self.skip_name(file);
                         }
                     }
                 }
@@ -131,19 +136,19 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Returns the manifest, if it could be written so far.
+    /// The manifest, unless it could not be written.
     pub(super) fn into_manifest(self) -> Option<Update<'a>> {
         self.manifest
     }
 
-    /// Sets the line of a path. Returns the line that another name of the same file gets.
+    /// Sets the line of a path. Returns the line for additional names of the file.
     fn list(&mut self, line: Line, path: &[u8]) -> Line {
         let Some(manifest) = &mut self.manifest else {
             return line;
         };
         match manifest.set(path, line) {
             Ok(recorded) => match line {
-                // Another name may be recorded by itself.
+                // An additional name may have a record of its own.
                 Line::Keep => recorded.map_or(Line::Keep, Line::Set),
                 line => line,
             },
@@ -155,31 +160,30 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Makes a link to the copy of the same file. If there is none, or it cannot have another name, this becomes a copy.
-    fn link(&mut self, entry: Entry, file: Identity, known: Known, copier: &mut Copier<'_>) {
+    /// Links an additional name to the copy of its file, or copies the name by itself.
+    fn add_name(&mut self, entry: Entry, file: Identity, known: Known, copier: &mut Copier<'_>) {
         let path = entry.path();
         let bytes = path.as_os_str().as_bytes();
-        let outcome = match self.firsts.remove(&file) {
-            // The first name's turn comes first, so that there is one.
+        let added = match self.firsts.remove(&file) {
+            // Results come in the order of the tree, so the first name has come.
             None => Err(anyhow!("its first name is not known")),
             Some(mut first) => {
-                let outcome = self.link_or_copy(&mut first, &entry, known, copier);
+                let added = self.link_or_copy(&mut first, &entry, known, copier);
                 first.n_more -= 1;
                 if first.n_more > 0 {
                     self.firsts.insert(file, first);
                 }
-                outcome
+                added
             }
         };
-        if let Ok(line) = outcome
+        if let Ok(line) = added
             && known.recorded.map(Line::Set) != Some(line)
         {
-            let news = news(bytes, line);
-            self.journaling
-                .add(news.iter().map(|(path, entry)| (&path[..], *entry)));
+            let news = journal_entry(line).map(|entry| (bytes, entry));
+            self.journaling.add(news);
         }
         copier.flush_news();
-        let line = outcome.unwrap_or_else(|error| {
+        let line = added.unwrap_or_else(|error| {
             if !is_interrupted(&error) {
                 self.face.complain(&path, &error);
             }
@@ -188,20 +192,21 @@ impl<'a> Ledger<'a> {
         let line = self.list(line, bytes);
         if let Some(First {
             path,
-            settled: Some(settled),
+            copy: Some(copy),
             ..
         }) = self.firsts.get_mut(&file)
             && path == bytes
         {
-            settled.line = line;
+            // This name was copied, and later names are linked to it.
+            copy.line = line;
         }
         if let Err(trouble) = entry.done() {
             self.face.complain_of(&trouble);
         }
     }
 
-    /// Waits for one name less of a file.
-    fn forget_name(&mut self, file: Identity) {
+    /// Counts an additional name that cannot be opened.
+    fn skip_name(&mut self, file: Identity) {
         if let Some(first) = self.firsts.get_mut(&file) {
             first.n_more -= 1;
             if first.n_more == 0 {
@@ -211,7 +216,7 @@ impl<'a> Ledger<'a> {
     }
 }
 
-/// Reports that there will be no manifest.
+/// Reports that the manifest cannot be written.
 pub(super) fn complain_of_manifest(face: &Face<'_>, error: io::Error) {
     let error = anyhow!(error).context("cannot write the manifest");
     face.complain("".as_ref(), &error);

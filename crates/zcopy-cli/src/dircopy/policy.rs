@@ -1,4 +1,4 @@
-//! Which files are copied (pure).
+//! Decides which files are copied. Makes no system calls.
 
 use std::cmp::Ordering;
 
@@ -8,47 +8,48 @@ use super::time::LAST_OF_32_BITS;
 
 pub use super::time::Time;
 
-/// What becomes of files that the destination has already.
+/// How a run treats files that the destination has already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// They are replaced if they differ in size, or are older than the source.
+    /// Replaces a file that differs in size from its original or is older.
     #[default]
     Default,
-    /// They are left as they are.
+    /// Leaves every file as it is.
     Never,
-    /// They are replaced.
+    /// Replaces every file.
     Always,
-    /// As by default, and what seems to be the same is compared by its digests.
+    /// As `Default`, and compares a file of the same size and time with its original by digest.
     Update,
 }
 
-/// What to do about a file.
+/// The decision about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It is copied, and replaces what is there.
+    /// Copy it, and replace the existing file.
     Copy,
-    /// It is left as it is.
+    /// Leave the existing file as it is.
     Skip,
-    /// Both are read, and it is copied if they differ.
+    /// Read both files, and copy if they differ.
     Compare,
-    /// The same, where it is not known whether the source is newer.
+    /// The same. The times do not tell whether the source is newer.
     CompareInDoubt,
 }
 
-/// What a file system makes of a time that is set.
+/// How a file system rounds a time that is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// It keeps this one.
+    /// It stores this time.
     As(Time),
-    /// It could not be asked.
+    /// This could not be found out.
     Unknown,
 }
 
-/// What to do about a regular file of the source, of which this is known, where the destination has that.
+/// Decides whether `source` is copied over `destination`.
 ///
-/// Times are compared in nanoseconds. Many file systems round them down, so that every copy is older than its source. A copy that is older by
-/// less than its file system may round, as far as the zeros tell that its time ends in, is in doubt: then `kept` is asked what that file system
-/// makes of the source's time. If that is not known either, the contents decide.
+/// Times are compared in nanoseconds. Many file systems round times down, so that every copy is older
+/// than its source. The zeros at the end of the copy's time show by how much its file system may
+/// round. If the copy is older by less than that, `kept` asks how the file system rounds the source's
+/// time. If `kept` does not know, the contents decide.
 #[must_use]
 pub fn decide(
     policy: Policy,
@@ -74,22 +75,22 @@ pub fn decide(
     }
 }
 
-/// Whether what bears the name of a further name of a file stays as it is, instead of becoming a link: it is never replaced, or as long as
-/// the original and newer.
+/// Whether an existing file stays, instead of becoming a link for an additional name of `source`: the
+/// policy never replaces it, or it is newer than the source and has the same size.
 #[must_use]
-pub fn keeps_its_own(policy: Policy, source: &Stat, existing: &Stat) -> bool {
+pub fn keeps_existing_name(policy: Policy, source: &Stat, existing: &Stat) -> bool {
     let is_newer = Time::modified(existing) > Time::modified(source);
-    // Of what is newer the granularity does not matter.
+    // Rounding cannot make a copy newer.
     let decide = || decide(policy, source, existing, |_| Kept::Unknown);
     policy == Policy::Never || is_newer && decide() == Decision::Skip
 }
 
-/// How a file of the source and its copy compare by their times.
+/// How the times of a file and its copy compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Age {
     /// The copy is older.
     Older,
-    /// The copy has the source's time, as its file system keeps it.
+    /// The copy has the source's time, as its file system rounds it.
     Same,
     /// The copy is newer.
     Newer,
@@ -108,7 +109,7 @@ fn age(source: Time, existing: Time, kept: impl FnOnce(Time) -> Kept) -> Age {
         return compare(source);
     }
     let rounded = source.floor(existing.coarsest_granularity());
-    // Times beyond 32 bits end there on ext3, and begin anew on some servers.
+    // ext3 stores later times as the last of 32 bits. Some servers drop the higher bits.
     if existing < rounded && !source.is_beyond_32_bits() {
         return Age::Older;
     }

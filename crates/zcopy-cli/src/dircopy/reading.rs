@@ -1,4 +1,4 @@
-//! Files that are read whole, to be hashed.
+//! Reads files and hashes them.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -20,51 +20,52 @@ use super::tree::Entry;
 use crate::digest::{Algorithm, Digest, Stream};
 use crate::exit;
 
-/// So much is read at once past the cache, where nobody reads ahead: 1 MiB.
-pub(super) const AT_ONCE: usize = 1 << 20;
+/// The size of a read past the page cache, where the kernel does not read ahead: 1 MiB.
+pub(super) const READ_SIZE: usize = 1 << 20;
 
-/// The digest of a copy.
+/// The digest of a file that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CopyDigest {
+pub(super) struct FoundDigest {
     pub(super) digest: Digest,
-    /// Whether the copy has the digest that it was recorded with, if it was.
+    /// Whether it is one of the expected digests. True if there are none.
     pub(super) is_as_recorded: bool,
 }
 
-/// Has what passes digested.
+/// Reads files and hashes them, one after another.
 pub(super) struct Reader<'a> {
     pub(super) tap: Tap<'a>,
     /// The algorithm of the digests.
     pub(super) algorithm: Algorithm,
-    /// `/dev/null`, into which is read what is only to be hashed.
+    /// `/dev/null`, the sink of files that are only hashed.
     pub(super) null: &'a File,
-    /// How much is read at once, in bytes.
+    /// The size of a read in bytes.
     pub(super) block_size: usize,
-    /// Whether transfers are to end early.
+    /// Stops transfers early.
     pub(super) interrupt: &'a Interrupt,
 }
 
 impl Reader<'_> {
-    /// Runs a transfer of about so many bytes, counts what passes as it does, and says what it was; nothing, if the thread that hashed it has
-    /// ended, or the transfer was [interrupted](Self::no_contents).
+    /// Runs a transfer of about `size` bytes, and hashes and counts the bytes. Returns no contents if
+    /// the transfer was interrupted or the hashing thread has exited: [`no_contents`](Self::no_contents)
+    /// makes the error.
     ///
     /// # Errors
     ///
-    /// The transfer's.
+    /// The error of the transfer.
     pub(super) fn run(
         &mut self,
         transfer: Transfer<'_>,
         size: u64,
-        passed: Option<&Count>,
+        counter: Option<&Count>,
     ) -> Result<(Report, Option<Contents>), zcopy::Error> {
         self.run_and_inspect(transfer, size, |bytes| {
-            if let Some(passed) = passed {
-                passed.add(bytes.len() as u64);
+            if let Some(counter) = counter {
+                counter.add(bytes.len() as u64);
             }
         })
     }
 
-    /// As [`run`](Self::run), and shows the bytes.
+    /// As [`run`](Self::run), and calls `inspect` with the bytes.
     fn run_and_inspect(
         &mut self,
         transfer: Transfer<'_>,
@@ -77,64 +78,65 @@ impl Reader<'_> {
             inspect(bytes);
         });
         let interrupt = self.interrupt;
-        let report = transfer.observe(|_| flow_until(interrupt)).run()?;
+        let report = transfer.observe(|_| stop_if_interrupted(interrupt)).run()?;
         if report.ended() == Ended::Stopped {
             return Ok((report, None));
         }
         Ok((report, flow.finish()))
     }
 
-    /// The digest of all that a file holds, wherever it stands.
+    /// The digest of a whole file. The file's cursor does not matter.
     ///
     /// # Errors
     ///
-    /// What the kernel says of reading.
+    /// The file cannot be read, or the run is interrupted.
     pub(super) fn digest_of(
         &mut self,
         file: &File,
         size: u64,
-        passed: Option<&Count>,
+        counter: Option<&Count>,
     ) -> anyhow::Result<Digest> {
-        let transfer = Transfer::new(file, self.null).limit(limit(size));
-        let contents = self.contents_of(transfer, self.block_size, size, passed)?;
+        let transfer = Transfer::new(file, self.null).limit(read_limit(size));
+        let contents = self.contents_of(transfer, self.block_size, size, counter)?;
         Ok(self.tap.digest_of(&contents))
     }
 
-    /// What a file holds of which nothing is in memory yet, nor to be kept there. It is read past the cache, unless it is short.
+    /// Reads a whole file that is not in the page cache. A file of 1 MiB or more is read with
+    /// `O_DIRECT`, so that it does not fill the cache.
     ///
     /// # Errors
     ///
     /// As [`digest_of`](Self::digest_of).
-    pub(super) fn contents_past_cache(
+    pub(super) fn read_past_cache(
         &mut self,
         file: &File,
         size: u64,
-        passed: Option<&Count>,
+        counter: Option<&Count>,
     ) -> anyhow::Result<Contents> {
         let transfer = Transfer::new(file, self.null);
-        if size < AT_ONCE as u64 {
-            return self.contents_of(transfer, self.block_size, size, passed);
+        if size < READ_SIZE as u64 {
+            return self.contents_of(transfer, self.block_size, size, counter);
         }
         if let Ok(flags) = rustix::fs::fcntl_getfl(file) {
-            // It is only slower if the file system cannot do that.
+            // Without O_DIRECT the read takes longer.
             let _ = rustix::fs::fcntl_setfl(file, flags | OFlags::DIRECT);
         }
-        self.contents_of(transfer, self.block_size.max(AT_ONCE), size, passed)
+        self.contents_of(transfer, self.block_size.max(READ_SIZE), size, counter)
     }
 
     fn contents_of(
         &mut self,
         transfer: Transfer<'_>,
-        at_once: usize,
+        read_size: usize,
         size: u64,
-        passed: Option<&Count>,
+        counter: Option<&Count>,
     ) -> anyhow::Result<Contents> {
         let transfer = transfer
             .source_offset(0)
-            .buffer_size(at_once)
+            .buffer_size(read_size)
             .sparse(Sparse::KeepUnwritten);
         let (_, contents) = self
-            .run(transfer, size, passed)
+            .run(transfer, size, counter)
             .map_err(|error| anyhow!(read_error(&error)))?;
         contents.ok_or_else(|| self.no_contents())
     }
@@ -147,59 +149,55 @@ impl Reader<'_> {
         }
     }
 
-    /// The digest of an entry, and whether it is one of the digests that are expected, if any are.
+    /// The digest of an entry, compared with the `expected` ones.
     ///
     /// # Errors
     ///
-    /// It cannot be read, or is written to meanwhile.
+    /// The file cannot be read, or changes while it is read.
     pub(super) fn digest_of_original(
         &mut self,
         entry: &Entry,
         expected: &[FileDigest],
-    ) -> anyhow::Result<(Digest, bool)> {
+    ) -> anyhow::Result<FoundDigest> {
         let (file, stat) = entry.open().context("cannot open")?;
-        let digests = self.digest_and_compare(&file, &stat, None, expected);
-        let CopyDigest {
-            digest,
-            is_as_recorded,
-        } = digests.context("cannot read")?;
+        let found = self.digest_and_compare(&file, &stat, None, expected);
+        let found = found.context("cannot read")?;
         if !is_untouched(&file, &stat).context("cannot stat")? {
             bail!("it changed while it was read");
         }
-        Ok((digest, is_as_recorded))
+        Ok(found)
     }
 
-    /// The digest of what bears an entry's name in the destination, and whether that is one of the
-    /// digests that it has to have.
+    /// The digest of an entry's copy, compared with the `expected` ones.
     ///
     /// # Errors
     ///
-    /// It cannot be read, or is written to meanwhile.
+    /// The copy cannot be read, or changes while it is read.
     pub(super) fn digest_of_copy(
         &mut self,
         entry: &Entry,
-        passed: Option<&Count>,
+        counter: Option<&Count>,
         expected: &[FileDigest],
-    ) -> anyhow::Result<CopyDigest> {
+    ) -> anyhow::Result<FoundDigest> {
         let Named { directory, name } = entry.destination();
         let (file, stat) = open_regular(directory, name).context("cannot open its copy")?;
-        let digests = self.digest_and_compare(&file, &stat, passed, expected);
-        let digests = digests.context("cannot read its copy")?;
+        let found = self.digest_and_compare(&file, &stat, counter, expected);
+        let found = found.context("cannot read its copy")?;
         if !is_untouched(&file, &stat).context("cannot stat its copy")? {
             bail!("its copy changed while it was read");
         }
-        Ok(digests)
+        Ok(found)
     }
 
-    /// The digest of all that a file holds, and whether it has one of the digests that are
-    /// expected. All digests are made in one pass.
+    /// The digest of a whole file, compared with the `expected` ones. The file is read once, whatever
+    /// their algorithms.
     fn digest_and_compare(
         &mut self,
         file: &File,
         stat: &Stat,
-        passed: Option<&Count>,
+        counter: Option<&Count>,
         expected: &[FileDigest],
-    ) -> anyhow::Result<CopyDigest> {
+    ) -> anyhow::Result<FoundDigest> {
         let others = expected
             .iter()
             .filter(|file| file.algorithm != self.algorithm);
@@ -207,7 +205,7 @@ impl Reader<'_> {
             .map(|file| (Stream::new(file.algorithm), file.digest))
             .collect();
         let transfer = Transfer::new(file, self.null)
-            .limit(limit(size(stat)))
+            .limit(read_limit(size(stat)))
             .source_offset(0)
             .buffer_size(self.block_size)
             .sparse(Sparse::KeepUnwritten);
@@ -215,8 +213,8 @@ impl Reader<'_> {
             for (stream, _) in &mut others {
                 stream.update(bytes);
             }
-            if let Some(passed) = passed {
-                passed.add(bytes.len() as u64);
+            if let Some(counter) = counter {
+                counter.add(bytes.len() as u64);
             }
         });
         let (_, contents) = run.map_err(|error| anyhow!(read_error(&error)))?;
@@ -228,26 +226,27 @@ impl Reader<'_> {
             || others
                 .into_iter()
                 .any(|(stream, other)| stream.finish() == other);
-        Ok(CopyDigest {
+        Ok(FoundDigest {
             digest,
             is_as_recorded,
         })
     }
 }
 
-/// Opens a regular file in a directory of the destination, and no link to one.
+/// Opens a regular file in a directory of the destination. Does not follow a symbolic link.
 pub(super) fn open_regular(directory: impl AsFd, name: &CStr) -> io::Result<(File, Stat)> {
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = rustix::fs::openat(directory, name, flags, Mode::empty())?;
     let stat = rustix::fs::fstat(&file)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+    if !is_regular(&stat) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     Ok((file.into(), stat))
 }
 
-/// Whether nobody has touched a file since it was looked at: its size, its times of modification and change, and which it is.
+/// Whether a file is the same as before, by its inode number, its size, and its times of
+/// modification and change.
 pub(super) fn is_untouched(file: &File, before: &Stat) -> io::Result<bool> {
     let version = |stat: &Stat| {
         let modified = (stat.st_mtime, stat.st_mtime_nsec);
@@ -257,23 +256,30 @@ pub(super) fn is_untouched(file: &File, before: &Stat) -> io::Result<bool> {
     Ok(version(before) == version(&rustix::fs::fstat(file)?))
 }
 
-/// How many bytes a file claims to have.
+/// Whether this is a regular file.
+pub(super) fn is_regular(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+}
+
+/// The size of a file in bytes.
 pub(super) fn size(stat: &Stat) -> u64 {
-    // No size is negative.
+    // The kernel gives no negative size.
     u64::try_from(stat.st_size).unwrap_or(0)
 }
 
-/// How much is read of what others may write to. What claims to be empty, as in `/proc`, may hold anything. Of anything else a byte more than
-/// it had says that it grows, and to follow it may never end.
-pub(super) fn limit(size: u64) -> u64 {
+/// How many bytes to read of a file with this size.
+///
+/// A file in `/proc` has the size 0 and any length. Of any other file one more byte is read: it
+/// shows that the file has grown, and a file that grows without end is not followed.
+pub(super) fn read_limit(size: u64) -> u64 {
     match size {
         0 => u64::MAX,
         size => size.saturating_add(1),
     }
 }
 
-/// Stops a transfer if the run is to end.
-pub(super) fn flow_until(interrupt: &Interrupt) -> ControlFlow<()> {
+/// Stops a transfer after a signal.
+pub(super) fn stop_if_interrupted(interrupt: &Interrupt) -> ControlFlow<()> {
     if interrupt.is_requested() {
         ControlFlow::Break(())
     } else {
@@ -281,7 +287,7 @@ pub(super) fn flow_until(interrupt: &Interrupt) -> ControlFlow<()> {
     }
 }
 
-/// The kernel's error behind a failed transfer. If it speaks of reading, it names the offset.
+/// The kernel's error of a transfer that failed. The error of a read names the offset.
 pub(super) fn read_error(error: &zcopy::Error) -> io::Error {
     let cause = exit::cause(error);
     if error.side() != Side::Source || error.call().is_none() {
@@ -297,6 +303,7 @@ pub(super) fn is_interrupted(error: &anyhow::Error) -> bool {
     error.is::<Interrupted>()
 }
 
+/// The error of a file whose hashing thread has exited.
 pub(super) fn no_digest() -> anyhow::Error {
-    anyhow!("cannot hash: what does so has ended")
+    anyhow!("cannot hash: the hashing thread has exited")
 }

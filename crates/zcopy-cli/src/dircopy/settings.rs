@@ -169,7 +169,7 @@ impl Settings {
         if self.wants_digests() && self.lanes() > 1 {
             hashing::SHORT
         } else {
-            batches::MOST_BYTES
+            batches::MAX_BYTES
         }
     }
 

@@ -1,9 +1,8 @@
-//! Files that cannot be read everywhere, and copies that lack something.
+//! Copies files of which some bytes cannot be read.
 //!
 //! A damaged copy has a [map](DamageMap) beside it and no line in the manifest. The map gets its name
-//! first, so that at no moment there is a damaged copy without one; a copy that is whole gets its
-//! name before the map is removed. A file that is recorded is whole, whatever a map says: its digest
-//! tells.
+//! before the damaged copy, and is removed after a whole copy has got its name. So no damaged copy is
+//! ever without a map. A copy that has its recorded digest is whole, even if there is a map.
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -11,11 +10,12 @@ use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 
 use anyhow::{Context as _, anyhow, bail};
-use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::fs::{AtFlags, Stat};
 use rustix::io::Errno;
 
-use super::file::{Draft, Target, Way};
-use super::{Copied, Copier, Settled};
+use super::file::{PendingCopy, Started, Target};
+use super::publish::{has_name, place_identity};
+use super::{Copier, CopyResult};
 use crate::dircopy::attributes::Named;
 use crate::dircopy::containment::identity;
 use crate::dircopy::damage_map::{
@@ -27,12 +27,22 @@ use crate::dircopy::manifest::journal_entry::JournalEntry;
 use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::{Durability, Linked, Replace, place_link};
 use crate::dircopy::policy::Policy;
-use crate::dircopy::reading::size;
+use crate::dircopy::reading::{is_regular, size};
 use crate::dircopy::tree::Entry;
 
+/// The result of linking a name to a damaged copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::dircopy) enum DamagedLink {
+    /// The name is linked, or an existing copy was kept. This was reported.
+    Settled,
+    /// The copy cannot have another name.
+    Unable,
+}
+
 impl<'a> Copier<'a> {
-    /// The map beside a copy, if it lacks something. A map of which ddrescue has read everything is
-    /// removed. A file that was copied, or is going to be, is no such map.
+    /// The map beside a copy, if bytes are missing. A map without damage, such as `ddrescue` leaves
+    /// when it has read everything, is removed. A recorded file of this name, or one that the source
+    /// has, is not a map of the copy.
     pub(in crate::dircopy) fn map_of_copy(
         &self,
         entry: &Entry,
@@ -59,7 +69,7 @@ impl<'a> Copier<'a> {
         Ok(map)
     }
 
-    /// Removes the map of a copy that is whole now.
+    /// Removes the map beside a copy that is now whole.
     pub(in crate::dircopy) fn remove_map(&self, entry: &Entry) {
         let Named { directory, name } = entry.destination();
         if let Err(error) = remove_map(directory, name, self.settings.durability) {
@@ -68,7 +78,7 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// The damage of an original that is itself the copy of a damaged file.
+    /// The damage that a map in the source lists: the original is itself a damaged copy.
     pub(super) fn damage_of_original(&self, entry: &Entry) -> anyhow::Result<DamageMap> {
         if !entry.may_have_source_map() {
             return Ok(DamageMap::default());
@@ -83,9 +93,9 @@ impl<'a> Copier<'a> {
         Ok(map)
     }
 
-    /// Passes over an entry that is the map of another, whose copy gets a map of its own. A map
-    /// without damage is a file like others, and so is the map of a file that is excluded.
-    pub(super) fn pass_over_map(&self, entry: &Entry) -> anyhow::Result<Option<Settled>> {
+    /// Skips an entry that is the map of a damaged file: the copy of that file gets its own map. A
+    /// map without damage and the map of an excluded file are copied like other files.
+    pub(super) fn pass_over_map(&self, entry: &Entry) -> anyhow::Result<Option<CopyResult>> {
         let Some(mapped) = mapped_name(entry.name().to_bytes()) else {
             return Ok(None);
         };
@@ -99,16 +109,15 @@ impl<'a> Copier<'a> {
         if exclude.matches(OsStr::from_bytes(mapped), false, path) {
             return Ok(None);
         }
-        // A part of a name has no zero byte.
+        // A part of a C string has no zero byte.
         let mapped = CString::new(mapped).unwrap_or_default();
         let found = rustix::fs::statat(directory, &mapped, AtFlags::empty()).ok();
-        let is_file = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        let found = found.filter(is_file).map(|found| size(&found));
+        let found = found.filter(is_regular).map(|found| size(&found));
         let is_cut = text == MapText::Cut;
         let map = text.of_mapped(found, EmptyFile::Other);
         match found {
             _ if map.is_none_or(|map| map.is_empty()) => Ok(None),
-            Some(_) => Ok(Some(Settled::default())),
+            Some(_) => Ok(Some(CopyResult::default())),
             None if is_cut => Ok(None),
             None => {
                 bail!("it is the map of a damaged file that is not there, and is not copied")
@@ -116,91 +125,86 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Copies a file of which the destination may have a damaged copy.
+    /// Copies a file that has a damaged copy in the destination, as the map beside it says.
     pub(super) fn complete(
         &mut self,
         entry: &Entry,
         existing: Option<Stat>,
         known: Known,
         map: DamageMap,
-    ) -> anyhow::Result<Copied<'a>> {
+    ) -> anyhow::Result<Started<'a>> {
         let bytes = Some(&self.counts.bytes);
-        let mut target = Target {
-            replace: Replace::No,
-            known,
-            map: Some(map),
-            is_same_version: false,
-        };
         let Some(existing) = existing else {
+            let target = Target {
+                map: Some(map),
+                ..Target::new(Replace::No, known)
+            };
             return self.copy(entry, target, bytes);
         };
         if known.is_accepted {
-            let settled = self.leave(entry, &existing, known)?;
+            let result = self.leave(entry, &existing, known)?;
             self.remove_map(entry);
-            return Ok(Copied::over(settled));
+            return Ok(Started::finished(result));
         }
         let expected = known.expected();
         if !expected.is_empty() {
             let found = self.reader.digest_of_copy(entry, bytes, &expected);
-            // One that cannot be read is not whole.
+            // A copy that cannot be read is not whole.
             if let Ok(found) = found
                 && found.is_as_recorded
             {
                 self.remove_map(entry);
                 let line = self.listed(found.digest);
-                return Ok(Copied::over(self.left(line, &existing, known, true)));
+                return Ok(Started::finished(self.left(line, &existing, known)));
             }
             self.interrupt.check()?;
         }
         if self.settings.policy == Policy::Never {
-            let map = target.map.unwrap_or_default();
-            return Ok(Copied::over(self.leave_damaged(
-                entry,
-                &existing,
-                &map,
-                Rest::Left,
-            )));
+            let result = self.leave_damaged(entry, &existing, &map, Rest::Left);
+            return Ok(Started::finished(result));
         }
-        target.replace = Replace::Yes;
+        let target = Target {
+            map: Some(map),
+            ..Target::new(Replace::Yes, known)
+        };
         self.copy(entry, target, bytes)
     }
 
-    /// Reports a damaged copy that stays as it is.
+    /// Leaves a damaged copy, and reports it.
     fn leave_damaged(
         &self,
         entry: &Entry,
         existing: &Stat,
         map: &DamageMap,
         rest: Rest,
-    ) -> Settled {
+    ) -> CopyResult {
         self.face
             .report_damage(&entry.path(), &Damage { map, rest });
         self.counts.files.add(1);
         self.counts.bytes_of_files.add(size(existing));
         self.counts.skipped.add(1);
-        Settled {
-            copy: Some(identity(existing)),
+        CopyResult {
+            file: Some(identity(existing)),
             is_copy: true,
             is_damaged: true,
-            ..Settled::default()
+            ..CopyResult::default()
         }
     }
 
-    /// Gives a damaged copy its name, and its map. What was there stays, unless it is a copy that
-    /// lacks more.
+    /// Gives a damaged copy its map and its name. It replaces nothing but a copy of which more is
+    /// missing.
     pub(super) fn publish_damaged(
         &mut self,
         entry: &Entry,
-        mut draft: Draft<'_>,
-        way: Way,
+        mut copy: PendingCopy<'_>,
         contents: Option<Contents>,
-    ) -> anyhow::Result<Settled> {
+    ) -> anyhow::Result<CopyResult> {
         let digest = contents.map(|contents| self.reader.tap.digest_of(&contents));
-        let damage = std::mem::take(&mut draft.damage);
-        let old = draft.target.map.take();
-        let Target { replace, known, .. } = draft.target;
-        if damage.lost_bytes() >= size(&draft.stat) {
-            // The disk may be gone, and a file of zeros helps nobody.
+        let damage = std::mem::take(&mut copy.damage);
+        let old = copy.target.map.take();
+        let Target { replace, known, .. } = copy.target;
+        if damage.lost_bytes() >= size(&copy.stat) {
+            // The disk may have been unplugged. A file of zeros is useless.
             bail!("cannot read any of its {}", damage.words());
         }
         match (&old, replace) {
@@ -218,54 +222,47 @@ impl<'a> Copier<'a> {
         if replace == Replace::No {
             self.ensure_free_name(entry)?;
         }
-        self.prepare_copy(entry, &draft, way, digest)?;
-        // As long as the old copy has the name, the map is also true of that.
-        let before = match (&old, replace) {
+        self.prepare(entry, &copy, digest)?;
+        // While the old copy has the name, the map has to be true of both copies.
+        let both = match (&old, replace) {
             (Some(old), Replace::Yes) => Some(damage.union(old)),
             _ => None,
         };
         let replace_map = Replace::what_is_there(old.is_some());
-        let map = before.as_ref().unwrap_or(&damage);
-        write_map(entry, map, size(&draft.stat), replace_map)?;
+        let map = both.as_ref().unwrap_or(&damage);
+        write_map(entry, map, size(&copy.stat), replace_map)?;
         self.cancel_announced(entry, known);
-        let (stat, n_bytes, mut place) = (draft.stat, draft.n_bytes, draft.place);
-        let copy = rustix::fs::fstat(&place).map_err(io::Error::from);
-        let copy = identity(&copy.context("cannot stat its copy")?);
-        if let Err(error) = place.try_commit(entry.name(), replace, Durability::Synced) {
+        let file = place_identity(&copy.place)?;
+        if let Err(error) = copy
+            .place
+            .try_commit(entry.name(), replace, Durability::Synced)
+        {
+            // If the copy has its name, it may have it on the disk too, and needs the map.
             let exists = entry.existing().is_ok_and(|found| found.is_some());
-            // Whether the name is on the disk may be unknown, and then the map stays.
-            let has_name = entry
-                .existing()
-                .is_ok_and(|found| found.is_some_and(|found| identity(&found) == copy));
-            if exists && !has_name && old.is_none() {
+            if exists && !has_name(entry, file) && old.is_none() {
                 self.remove_map(entry);
             }
-            self.unwritten.keep(place, &error);
+            self.unwritten.keep(copy.place, &error);
             return Err(anyhow!(error).context("cannot give its copy the name"));
         }
-        if before.is_some_and(|before| before != damage) {
-            write_map(entry, &damage, size(&stat), Replace::Yes)?;
+        if both.is_some_and(|both| both != damage) {
+            write_map(entry, &damage, size(&copy.stat), Replace::Yes)?;
         }
         let rest = Rest::Copied;
         let report = Damage { map: &damage, rest };
         self.face.report_damage(&entry.path(), &report);
-        self.counts.files.add(1);
-        self.counts.bytes_of_files.add(n_bytes);
-        match way {
-            Way::Written => self.counts.copied.add(1),
-            Way::Shared => self.counts.cloned.add(1),
-        }
-        Ok(Settled {
+        self.count_copy(copy.method, copy.n_bytes);
+        Ok(CopyResult {
             line: line_of_damaged(known),
-            copy: Some(copy),
+            file: Some(file),
             is_copy: true,
             is_damaged: true,
-            ..Settled::default()
+            ..CopyResult::default()
         })
     }
 
-    /// Tells the journal that a file which a killed run announced is not there. What is recorded of
-    /// the file stays, whatever moment this run is killed at.
+    /// Takes back the announcement of a killed run. So the record of the file stays, even if this run
+    /// is killed too.
     fn cancel_announced(&self, entry: &Entry, known: Known) {
         if known.announced.is_some() {
             let path = entry.path();
@@ -274,8 +271,8 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Refuses a copy whose name is taken, before the map that may be that of another name is
-    /// written.
+    /// Refuses a copy whose name is taken. Call it before its map is written: the map could replace
+    /// the map of another name.
     fn ensure_free_name(&self, entry: &Entry) -> anyhow::Result<()> {
         let Named { directory, name } = entry.destination();
         match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -288,9 +285,8 @@ impl<'a> Copier<'a> {
         Err(error).context("cannot give its copy the name")
     }
 
-    /// Links a further name of a damaged file to its damaged copy. That name gets a map too. Another
-    /// file stays, unless it is a damaged copy that lacks more. False, if the copy cannot have
-    /// another name.
+    /// Links an additional name of a damaged file to its damaged copy. The name gets a map too. It
+    /// replaces nothing but a copy of which more is missing.
     pub(in crate::dircopy) fn link_damaged(
         &self,
         entry: &Entry,
@@ -298,7 +294,7 @@ impl<'a> Copier<'a> {
         first: Named<'_>,
         existing: Option<&Stat>,
         copy: &Stat,
-    ) -> anyhow::Result<bool> {
+    ) -> anyhow::Result<DamagedLink> {
         let directory = first.directory.as_fd();
         let map = DamageMap::of_file(directory, first.name, EmptyFile::CutMap);
         let map = map.context("cannot read the map of its first name")?;
@@ -312,7 +308,7 @@ impl<'a> Copier<'a> {
                     let (map, rest) = (&map, Rest::Kept);
                     self.face
                         .report_damage(&entry.path(), &Damage { map, rest });
-                    return Ok(true);
+                    return Ok(DamagedLink::Settled);
                 }
                 Some(_) => {}
             }
@@ -321,34 +317,33 @@ impl<'a> Copier<'a> {
         if existing.is_none() {
             self.ensure_free_name(entry)?;
         }
-        let before = match &old {
+        let both = match &old {
             Some(old) if !is_linked => Some(map.union(old)),
             _ => None,
         };
         let replace_map = Replace::what_is_there(old.is_some());
         let size = size(copy);
-        write_map(entry, before.as_ref().unwrap_or(&map), size, replace_map)?;
+        write_map(entry, both.as_ref().unwrap_or(&map), size, replace_map)?;
         self.cancel_announced(entry, known);
         if !is_linked {
             let replace = Replace::what_is_there(existing.is_some());
             let linked = place_link(first, entry.destination(), replace, Durability::Synced);
             match Linked::from_result(linked).context("cannot link it to its first name")? {
                 Linked::Made => {}
-                Linked::Unable(_) | Linked::Unproven => return Ok(false),
+                Linked::Unable(_) | Linked::Unproven => return Ok(DamagedLink::Unable),
             }
         }
-        if before.is_some_and(|before| before != map) {
+        if both.is_some_and(|both| both != map) {
             write_map(entry, &map, size, Replace::Yes)?;
         }
         let (map, rest) = (&map, Rest::Copied);
         self.face
             .report_damage(&entry.path(), &Damage { map, rest });
-        Ok(true)
+        Ok(DamagedLink::Settled)
     }
 }
 
-/// The line of a damaged copy: the digest that was recorded tells what it should hold. What a killed
-/// run announced did not happen.
+/// The line of a damaged copy: its record stays, without the announcement of a killed run.
 pub(in crate::dircopy) fn line_of_damaged(known: Known) -> Line {
     match (known.announced, known.recorded) {
         (None, _) => Line::Keep,
@@ -370,7 +365,7 @@ fn write_map(entry: &Entry, map: &DamageMap, size: u64, replace: Replace) -> any
         })
 }
 
-/// Refuses to write a map where a file of the source goes.
+/// Refuses a map whose name the copy of another file of the source needs.
 fn check_map_name(entry: &Entry) -> anyhow::Result<()> {
     if !entry.may_have_source_map() {
         return Ok(());

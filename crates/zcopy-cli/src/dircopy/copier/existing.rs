@@ -1,7 +1,10 @@
-//! Copies that the destination has already: whether they are left, compared or replaced.
+//! Decides whether the existing copy of a file is left, compared or replaced.
 
-use super::file::Target;
-use super::{Copied, Copier, MANIFEST_IN_THE_WAY, Proof, Settled};
+use anyhow::{Context as _, anyhow, bail};
+use rustix::fs::{FileType, Stat};
+
+use super::file::{Started, Target, Version};
+use super::{Copier, CopyResult, MANIFEST_IN_THE_WAY, Proof};
 use crate::digest::Digest;
 use crate::dircopy::containment::identity;
 use crate::dircopy::lookup::{Known, Modified};
@@ -9,24 +12,22 @@ use crate::dircopy::manifest::record::FileDigest;
 use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::Replace;
 use crate::dircopy::policy::{self, Decision, Policy, decide};
-use crate::dircopy::reading::{CopyDigest, size};
+use crate::dircopy::reading::{FoundDigest, is_regular, size};
 use crate::dircopy::settings::Settings;
 use crate::dircopy::tree::Entry;
-use anyhow::{Context as _, anyhow, bail};
-use rustix::fs::{FileType, Stat};
 
-/// The error of a copy that is not what was recorded.
+/// The error of a copy that has another digest than was recorded.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("its copy differs from the digest that it was recorded with")]
 struct DiffersFromRecord;
 
-/// The error of an original that is not what was recorded.
+/// The error of an original that has another digest than was recorded.
 const CANNOT_REPAIR: &str =
     "it differs from the digest that its copy was recorded with, so that it cannot repair the copy";
 
 impl<'a> Copier<'a> {
     /// Leaves a manifest of the destination, which no file of the source replaces.
-    pub(super) fn keep_manifest(&mut self, entry: &Entry) -> anyhow::Result<Settled> {
+    pub(super) fn keep_manifest(&mut self, entry: &Entry) -> anyhow::Result<CopyResult> {
         let existing = entry.existing().context("cannot stat its copy")?;
         let is_alike = |existing: &Stat| {
             existing.st_size == entry.stat().st_size && entry.kind() == FileType::RegularFile
@@ -35,27 +36,31 @@ impl<'a> Copier<'a> {
             bail!(MANIFEST_IN_THE_WAY);
         };
         let found = self.reader.digest_of_copy(entry, None, &[])?;
-        let (original, _) = self.reader.digest_of_original(entry, &[])?;
-        if found.digest != original {
+        let original = self.reader.digest_of_original(entry, &[])?;
+        if found.digest != original.digest {
             bail!(MANIFEST_IN_THE_WAY);
         }
-        Ok(self.left(Line::Keep, &existing, Known::default(), false))
-    }
-
-    /// Whether a further name of a file is left to what bears it already.
-    pub(super) fn keeps_its_own(&self, entry: &Entry) -> bool {
-        // Should it not be known, the link will tell.
-        let existing = entry.existing().ok().flatten();
-        existing.is_some_and(|existing| {
-            policy::keeps_its_own(self.settings.policy, entry.stat(), &existing)
+        Ok(CopyResult {
+            is_copy: false,
+            ..self.left(Line::Keep, &existing, Known::default())
         })
     }
 
-    /// Refuses an entry if what bears its name belongs to another one.
+    /// Whether the file that has an additional name in the destination stays, instead of being
+    /// replaced by a link.
+    pub(super) fn stays_as_it_is(&self, entry: &Entry) -> bool {
+        // If it cannot be found out now, linking fails and reports why.
+        let existing = entry.existing().ok().flatten();
+        existing.is_some_and(|existing| {
+            policy::keeps_existing_name(self.settings.policy, entry.stat(), &existing)
+        })
+    }
+
+    /// Refuses an entry if its name in the destination belongs to another entry.
     ///
     /// # Errors
     ///
-    /// It does, or that cannot be found out.
+    /// The name belongs to another entry, or the names cannot be compared.
     pub(in crate::dircopy) fn ensure_own_name(
         &self,
         entry: &Entry,
@@ -68,126 +73,147 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Reports an entry if what bears its name belongs to another one, which stays. The records of
-    /// both stay, too, but not what a killed run did not come to make.
+    /// Reports an entry if its name in the destination belongs to another entry. The existing file
+    /// and the records of both entries stay. An announcement of a killed run is dropped if the
+    /// entry has no record.
     pub(in crate::dircopy) fn refuse_other_name(
         &self,
         entry: &Entry,
         known: Known,
-    ) -> anyhow::Result<Option<Settled>> {
+    ) -> anyhow::Result<Option<CopyResult>> {
         let other = self.names.of_entry(entry, known);
         let Some(other) = other.context("cannot compare its name with others")? else {
             return Ok(None);
         };
         let error = anyhow!(other).context("not copied");
         self.face.complain(&entry.path(), &error);
-        let is_made = known.recorded.is_some() || known.announced.is_none();
-        let line = if is_made { Line::Keep } else { Line::Remove };
-        Ok(Some(Settled {
+        let line = if known.recorded.is_none() && known.announced.is_some() {
+            Line::Remove
+        } else {
+            Line::Keep
+        };
+        Ok(Some(CopyResult {
             line,
             is_news: line == Line::Remove,
-            ..Settled::default()
+            ..CopyResult::default()
         }))
     }
 
-    /// Copies a regular file, or leaves its copy as it is.
-    pub(super) fn regular(&mut self, entry: &Entry, known: Known) -> anyhow::Result<Copied<'a>> {
-        let counts = self.counts;
-        let bytes = Some(&counts.bytes);
-        if let Some(settled) = self.pass_over_map(entry)? {
-            return Ok(Copied::over(settled));
+    /// Starts the copy of a regular file, or leaves its copy.
+    pub(super) fn start_regular(
+        &mut self,
+        entry: &Entry,
+        known: Known,
+    ) -> anyhow::Result<Started<'a>> {
+        if let Some(result) = self.pass_over_map(entry)? {
+            return Ok(Started::finished(result));
         }
         let existing = entry.existing().context("cannot stat its copy")?;
-        let is_regular =
-            |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         if existing.is_some()
             && let Some(refused) = self.refuse_other_name(entry, known)?
         {
-            return Ok(Copied::over(refused));
+            return Ok(Started::finished(refused));
         }
         if existing.as_ref().is_none_or(is_regular)
             && let Some(map) = self.map_of_copy(entry, known)?
         {
             return self.complete(entry, existing, known, map);
         }
-        let target = |replace| Target::new(replace, known);
+        let bytes = Some(&self.counts.bytes);
         let is_forced = self.settings.policy == Policy::Always || known.is_accepted;
-        let is_recorded_version = !is_forced && known.modified == Modified::BeforeRecords;
+        let version = match known.modified {
+            Modified::BeforeRecords if !is_forced => Version::Recorded,
+            _ => Version::Unknown,
+        };
         let Some(existing) = existing else {
-            let target = Target {
-                is_same_version: is_recorded_version,
-                ..target(Replace::No)
-            };
+            let mut target = Target::new(Replace::No, known);
+            target.version = version;
             return self.copy(entry, target, bytes);
         };
-        let is_file = is_regular(&existing);
-        if known.is_accepted && is_file {
-            return self.leave(entry, &existing, known).map(Copied::over);
+        if known.is_accepted && is_regular(&existing) {
+            return self.leave(entry, &existing, known).map(Started::finished);
         }
-        let decision = self.decide(self.settings.policy, entry, &existing);
-        let is_in_doubt = decision == Decision::CompareInDoubt;
-        match decision {
+        match self.decide(self.settings.policy, entry, &existing) {
             Decision::Copy => {
-                let target = Target {
-                    is_same_version: is_recorded_version && self.has_same_time(entry, &existing),
-                    ..target(Replace::Yes)
-                };
+                let mut target = Target::new(Replace::Yes, known);
+                // To compare the times may take a test file in the destination.
+                if version == Version::Recorded && self.has_same_time(entry, &existing) {
+                    target.version = version;
+                }
                 self.copy(entry, target, bytes)
             }
-            Decision::Skip => match self.leave(entry, &existing, known) {
-                // The copy is newer, since something has changed it.
-                Err(error)
-                    if self.settings.policy == Policy::Update
-                        && error.is::<DiffersFromRecord>() =>
-                {
-                    let expected = known.expected();
-                    let (_, is_as_recorded) = self.reader.digest_of_original(entry, &expected)?;
-                    if !is_as_recorded {
-                        return Err(error);
-                    }
-                    self.copy(entry, target(Replace::Yes), None)
-                }
-                settled => settled.map(Copied::over),
-            },
-            Decision::Compare | Decision::CompareInDoubt => {
-                let found = self
-                    .reader
-                    .digest_of_copy(entry, bytes, &known.expected())?;
-                let expected = known.expected();
-                let (original, is_as_recorded) =
-                    self.reader.digest_of_original(entry, &expected)?;
-                if found.digest == original {
-                    let line = self.compare_with_record(found, known)?;
-                    Ok(Copied::over(self.left(line, &existing, known, true)))
-                } else if !(is_as_recorded || is_in_doubt && found.is_as_recorded) {
-                    bail!(CANNOT_REPAIR);
-                } else {
-                    // What it holds has been counted.
-                    self.copy(entry, target(Replace::Yes), None)
-                }
+            Decision::Skip => self.leave_or_repair(entry, &existing, known),
+            decision @ (Decision::Compare | Decision::CompareInDoubt) => {
+                self.compare(entry, &existing, known, decision)
             }
         }
     }
 
-    /// What to do about a regular file, where the destination has this.
+    /// Leaves a copy. With `--overwrite-policy update` a copy that differs from its record is
+    /// replaced by an original that has the recorded digest, even if the copy is newer.
+    fn leave_or_repair(
+        &mut self,
+        entry: &Entry,
+        existing: &Stat,
+        known: Known,
+    ) -> anyhow::Result<Started<'a>> {
+        match self.leave(entry, existing, known) {
+            Err(error)
+                if self.settings.policy == Policy::Update && error.is::<DiffersFromRecord>() =>
+            {
+                let original = self.reader.digest_of_original(entry, &known.expected())?;
+                if !original.is_as_recorded {
+                    return Err(error);
+                }
+                // The bytes of the copy have been counted.
+                self.copy(entry, Target::new(Replace::Yes, known), None)
+            }
+            result => result.map(Started::finished),
+        }
+    }
+
+    /// Compares a copy with its original, and replaces the copy if they differ.
+    fn compare(
+        &mut self,
+        entry: &Entry,
+        existing: &Stat,
+        known: Known,
+        decision: Decision,
+    ) -> anyhow::Result<Started<'a>> {
+        let (bytes, expected) = (Some(&self.counts.bytes), known.expected());
+        let found = self.reader.digest_of_copy(entry, bytes, &expected)?;
+        let original = self.reader.digest_of_original(entry, &expected)?;
+        if found.digest == original.digest {
+            let line = self.compare_with_record(found, known)?;
+            return Ok(Started::finished(self.left(line, existing, known)));
+        }
+        let may_be_newer = decision == Decision::CompareInDoubt && found.is_as_recorded;
+        if !original.is_as_recorded && !may_be_newer {
+            bail!(CANNOT_REPAIR);
+        }
+        // The bytes of the copy have been counted.
+        self.copy(entry, Target::new(Replace::Yes, known), None)
+    }
+
+    /// Decides whether a regular file replaces `existing`.
     pub(super) fn decide(&self, policy: Policy, entry: &Entry, existing: &Stat) -> Decision {
         decide(policy, entry.stat(), existing, |time| {
             self.granularities.kept(entry, time)
         })
     }
 
-    /// Whether a copy was modified when its original was, as far as the destination keeps times.
+    /// Whether a copy has the modification time of its original, as its file system rounds it.
     fn has_same_time(&self, entry: &Entry, existing: &Stat) -> bool {
         let mut same_size = *existing;
         same_size.st_size = entry.stat().st_size;
         self.decide(Policy::Update, entry, &same_size) == Decision::Compare
     }
 
-    /// Refuses an original that is no newer than its copy and has another digest than was recorded.
+    /// Refuses an original that is no newer than its record and has another digest.
     ///
     /// # Errors
     ///
-    /// It is such an original.
+    /// The digests differ.
     pub(super) fn compare_original_with_record(
         &self,
         target: &Target,
@@ -201,7 +227,7 @@ impl<'a> Copier<'a> {
         else {
             return Ok(());
         };
-        if !target.is_same_version
+        if target.version != Version::Recorded
             || recorded.algorithm != self.settings.algorithm
             || recorded.digest == digest
         {
@@ -215,22 +241,22 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Leaves what bears the name in the destination, read or not.
+    /// Leaves an existing copy. Reads it if its digest is needed.
     pub(super) fn leave(
         &mut self,
         entry: &Entry,
         existing: &Stat,
         known: Known,
-    ) -> anyhow::Result<Settled> {
-        if FileType::from_raw_mode(existing.st_mode) != FileType::RegularFile {
+    ) -> anyhow::Result<CopyResult> {
+        if !is_regular(existing) {
             if self.settings.verifies_existing {
-                bail!("what bears its name is no regular file");
+                bail!("its copy is not a regular file");
             }
-            // It is never replaced, and has no line.
+            // The policy never replaces it. The manifest lists regular files alone.
             self.counts.others.add(1);
-            return Ok(Settled::default());
+            return Ok(CopyResult::default());
         }
-        // What has the same length and time is taken for its copy. That matters only to further names.
+        // A file with the same size and time is taken for the copy. Only additional names need to know.
         let is_same = entry.stat().st_nlink > 1
             && self.decide(Policy::Update, entry, existing) == Decision::Compare;
         let bytes = &self.counts.bytes;
@@ -241,42 +267,47 @@ impl<'a> Copier<'a> {
         } = self.settings;
         if !lists_skipped && !verifies_existing && !known.is_accepted && !known.is_doubtful() {
             bytes.add(size(entry.stat()));
-            return Ok(self.left(Line::Keep, existing, known, is_same));
+            return Ok(CopyResult {
+                is_copy: is_same,
+                ..self.left(Line::Keep, existing, known)
+            });
         }
         let found = self
             .reader
             .digest_of_copy(entry, Some(bytes), &known.expected())?;
         let line = self.compare_with_record(found, known)?;
         if *verifies_existing {
-            let (original, _) = self.reader.digest_of_original(entry, &[])?;
-            if found.digest != original && !known.is_accepted {
+            let original = self.reader.digest_of_original(entry, &[])?;
+            if found.digest != original.digest && !known.is_accepted {
                 self.face
                     .complain(&entry.path(), &anyhow!("its copy differs from it"));
-                // The line says what the copy should be, until it is.
+                // Until the copy is repaired, the line has the digest that it should have.
                 let line = if known.expected().is_empty() {
-                    self.listed(original)
+                    self.listed(original.digest)
                 } else {
                     Line::Keep
                 };
-                return Ok(Settled {
+                return Ok(CopyResult {
                     line,
                     is_news: line != Line::Keep,
-                    ..Settled::default()
+                    ..CopyResult::default()
                 });
             }
         }
-        let is_copy = is_same || *verifies_existing;
-        Ok(self.left(line, existing, known, is_copy))
+        Ok(CopyResult {
+            is_copy: is_same || *verifies_existing,
+            ..self.left(line, existing, known)
+        })
     }
 
-    /// Compares a copy that was read with the digest that it was recorded with.
+    /// Compares the digest of a copy with its record. Returns the line of the copy.
     ///
     /// # Errors
     ///
-    /// They differ. The record stays, so that every check fails until the copy is repaired.
+    /// The digests differ. The record stays, so that every check fails until the copy is repaired.
     pub(super) fn compare_with_record(
         &self,
-        found: CopyDigest,
+        found: FoundDigest,
         known: Known,
     ) -> anyhow::Result<Line> {
         if !found.is_as_recorded && !known.is_accepted {
@@ -285,7 +316,7 @@ impl<'a> Copier<'a> {
         Ok(self.listed(found.digest))
     }
 
-    /// Compares another name of a copy that has this digest with what the name was recorded with.
+    /// Compares the digest of a copy with the record of an additional name.
     ///
     /// # Errors
     ///
@@ -300,7 +331,7 @@ impl<'a> Copier<'a> {
         if known.is_accepted || expected.is_empty() || expected.contains(&found) {
             return Ok(());
         }
-        // It may have been recorded by another algorithm.
+        // The record may be of another algorithm.
         let found = self.reader.digest_of_copy(entry, None, &expected)?;
         self.compare_with_record(found, known).map(|_| ())
     }
@@ -317,21 +348,21 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Counts a regular file that was left.
-    pub(super) fn left(&self, line: Line, existing: &Stat, known: Known, is_copy: bool) -> Settled {
+    /// Counts a copy that was left. Returns its result.
+    pub(super) fn left(&self, line: Line, existing: &Stat, known: Known) -> CopyResult {
         self.counts.files.add(1);
         self.counts.bytes_of_files.add(size(existing));
         self.counts.skipped.add(1);
         let is_recorded = known.announced.is_none() && known.recorded.map(Line::Set) == Some(line);
-        Settled {
+        CopyResult {
             line,
             is_news: line != Line::Keep && !is_recorded,
-            copy: Some(identity(existing)),
+            file: Some(identity(existing)),
             proof: match line {
                 Line::Keep | Line::Remove => Proof::None,
                 Line::Set(_) => Proof::Read,
             },
-            is_copy,
+            is_copy: true,
             is_damaged: false,
         }
     }

@@ -1,4 +1,4 @@
-//! Regular files, which are cloned or written.
+//! Writes or clones a regular file.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -8,7 +8,7 @@ use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{Advice, Mode, Stat};
 use zcopy::{Ended, Reflink, Report, Side, SkipErrors, Sparse, Transfer};
 
-use super::{Copied, Copier, Read};
+use super::{Copier, CopyResult};
 use crate::dircopy::attributes::Permissions;
 use crate::dircopy::containment::identity;
 use crate::dircopy::counts::Count;
@@ -17,32 +17,43 @@ use crate::dircopy::hashing::Contents;
 use crate::dircopy::interrupt::Interrupted;
 use crate::dircopy::lookup::Known;
 use crate::dircopy::place::{self, Replace};
-use crate::dircopy::reading::{AT_ONCE, flow_until, is_interrupted, limit, read_error, size};
+use crate::dircopy::reading::{
+    READ_SIZE, is_interrupted, read_error, read_limit, size, stop_if_interrupted,
+};
 use crate::dircopy::tree::Entry;
 
-/// Longer files are copied in steps, so that a signal ends the copy early: 64 MiB.
-const LONGEST_UNWATCHED: u64 = 64 << 20;
+/// A shorter file is copied in one call. A longer one is copied in steps, so that a signal ends the
+/// copy early: 64 MiB.
+const MAX_UNINTERRUPTED: u64 = 64 << 20;
 
-/// Where a copy is under construction, in its directory.
+/// The file under construction, in its directory.
 pub(super) type Place = place::Place<Arc<OwnedFd>>;
 
-/// How a file's bytes got there.
+/// How a copy gets its contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Method {
     Written,
-    Shared,
+    Cloned,
 }
 
-/// What the destination has by the name that a copy is to get.
+/// The name that a copy is to get.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) replace: Replace,
     pub(super) known: Known,
     /// The map beside a damaged copy.
     pub(super) map: Option<DamageMap>,
-    /// Whether the copy has to have the recorded digest, because nothing tells that the original is
-    /// a newer version.
-    pub(super) is_same_version: bool,
+    pub(super) version: Version,
+}
+
+/// Whether the record of a copy is of this version of the original.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Version {
+    /// The original may be newer.
+    #[default]
+    Unknown,
+    /// The original is no newer. So the copy has to have the recorded digest.
+    Recorded,
 }
 
 impl Target {
@@ -51,64 +62,64 @@ impl Target {
             replace,
             known,
             map: None,
-            is_same_version: false,
+            version: Version::Unknown,
         }
     }
 }
 
 /// A copy under construction.
-pub(super) struct Draft<'a> {
+pub(super) struct PendingCopy<'a> {
     pub(super) source: File,
+    /// The state of the source when the copy began.
     pub(super) stat: Stat,
     pub(super) place: Place,
     pub(super) target: Target,
-    /// What cannot be read of the original.
+    pub(super) method: Method,
+    /// Ranges of the original that cannot be read.
     pub(super) damage: DamageMap,
-    /// Counts what passes as it does.
-    passed: Option<&'a Count>,
-    /// How long it has become.
+    /// Counts bytes as they are read or written.
+    counter: Option<&'a Count>,
+    /// The length of the copy.
     pub(super) n_bytes: u64,
 }
 
-impl<'a> Draft<'a> {
-    /// Begins a copy.
+impl<'a> PendingCopy<'a> {
+    /// Opens the source, and creates an empty file for the copy.
     fn begin(
         entry: &Entry,
         target: Target,
         permissions: Permissions,
-        passed: Option<&'a Count>,
+        counter: Option<&'a Count>,
     ) -> anyhow::Result<Self> {
         let (source, stat) = entry.open().context("cannot open")?;
         if identity(&stat) != identity(entry.stat()) {
             bail!("it was replaced before it could be copied");
         }
         Ok(Self {
-            place: begin_place(entry, &stat, permissions)?,
+            place: create_place(entry, &stat, permissions)?,
             source,
             stat,
             target,
+            method: Method::Written,
             damage: DamageMap::default(),
-            passed,
+            counter,
             n_bytes: 0,
         })
     }
 
-    pub(super) fn replace(&self) -> Replace {
-        self.target.replace
-    }
-
-    /// Has a short clone read from the disk: its pages are its own, and not in memory.
+    /// Starts to read a short clone from the disk. A clone does not share the page cache of its
+    /// original.
     pub(super) fn read_ahead(&self) {
-        if size(&self.stat) < AT_ONCE as u64 {
-            // Only time is lost if not.
+        if size(&self.stat) < READ_SIZE as u64 {
+            // Without it the clone is only read later.
             let _ = rustix::fs::fadvise(&self.place, 0, None, Advice::WillNeed);
         }
     }
 }
 
-/// Makes an empty file for a copy.
-fn begin_place(entry: &Entry, stat: &Stat, permissions: Permissions) -> anyhow::Result<Place> {
-    // Its owner has to be able to write, or he could not give it attributes.
+/// Creates an empty file for a copy.
+fn create_place(entry: &Entry, stat: &Stat, permissions: Permissions) -> anyhow::Result<Place> {
+    // Without these bits an owner who is not root could not set extended attributes.
     let private = Mode::RUSR | Mode::WUSR;
     let mode = match permissions {
         Permissions::Original => Mode::from_raw_mode(stat.st_mode & 0o777) | private,
@@ -118,90 +129,114 @@ fn begin_place(entry: &Entry, stat: &Stat, permissions: Permissions) -> anyhow::
         .context("cannot create its copy")
 }
 
+/// A copy after its first step.
+pub(super) enum Started<'a> {
+    /// It is a clone, which has to be read to be hashed.
+    Cloned(Box<PendingCopy<'a>>),
+    /// Its contents have been read.
+    Read(ReadCopy<'a>),
+}
+
+impl Started<'_> {
+    /// A copy that needs no further step.
+    pub(super) const fn finished(result: CopyResult) -> Self {
+        Self::Read(ReadCopy::Finished(result))
+    }
+}
+
+/// A copy whose contents have been read.
+pub(super) enum ReadCopy<'a> {
+    /// It is short. Its contents, which are here, have to be hashed before it gets its name.
+    Unhashed(Box<PendingCopy<'a>>, Vec<u8>),
+    /// It needs no further step.
+    Finished(CopyResult),
+}
+
 impl<'a> Copier<'a> {
-    /// Copies a regular file, and counts what passes as it does. A clone that is to be hashed is left to be [read](Self::read).
+    /// Copies a regular file: clones it, or writes it if it cannot be cloned. `counter` counts the
+    /// bytes.
+    ///
+    /// A clone that has to be hashed is [read](Self::read_clone) next.
     pub(super) fn copy(
         &mut self,
         entry: &Entry,
         target: Target,
-        passed: Option<&'a Count>,
-    ) -> anyhow::Result<Copied<'a>> {
-        let permissions = self.settings.preserve.permissions;
+        counter: Option<&'a Count>,
+    ) -> anyhow::Result<Started<'a>> {
         let original_damage = self.damage_of_original(entry)?;
-        let mut draft = Draft::begin(entry, target, permissions, passed)?;
-        let wants_digest = self.settings.wants_digests();
-        if !self.share(entry, &mut draft)? {
-            let contents = self.write(entry, &mut draft, wants_digest)?;
-            draft.damage = draft.damage.union(&original_damage);
+        let permissions = self.settings.preserve.permissions;
+        let mut copy = PendingCopy::begin(entry, target, permissions, counter)?;
+        copy.damage = original_damage;
+        if !self.clone_file(entry, &mut copy)? {
+            let contents = self.write(entry, &mut copy)?;
             return self
-                .publish_or_keep(entry, draft, Way::Written, contents)
-                .map(Copied::Read);
+                .publish_if_hashed(entry, copy, contents)
+                .map(Started::Read);
         }
-        draft.damage = original_damage;
-        if wants_digest {
-            return Ok(Copied::Cloned(Box::new(draft)));
+        if self.settings.wants_digests() {
+            return Ok(Started::Cloned(Box::new(copy)));
         }
-        if let Some(passed) = passed {
-            passed.add(size(&draft.stat));
+        if let Some(counter) = counter {
+            counter.add(size(&copy.stat));
         }
-        self.publish_or_keep(entry, draft, Way::Shared, None)
-            .map(Copied::Read)
+        self.publish_if_hashed(entry, copy, None).map(Started::Read)
     }
 
-    /// Reads a clone.
-    pub(super) fn read(&mut self, entry: &Entry, copied: Copied<'a>) -> anyhow::Result<Read<'a>> {
-        let mut draft = match copied {
-            Copied::Cloned(draft) => *draft,
-            Copied::Read(read) => return Ok(read),
-        };
-        let (file, size) = (draft.place.file(), size(&draft.stat));
-        let contents = self.reader.contents_past_cache(file, size, draft.passed);
-        let (way, contents) = match contents {
-            Err(error) if self.settings.skips_errors && !is_interrupted(&error) => {
-                // It shares the bad blocks of the original, whose good ones are written now.
-                draft.place = begin_place(entry, &draft.stat, self.settings.preserve.permissions)?;
-                draft.passed = None;
-                let original_damage = std::mem::take(&mut draft.damage);
-                let contents = self.write(entry, &mut draft, true)?;
-                draft.damage = draft.damage.union(&original_damage);
-                (Way::Written, contents)
-            }
-            contents => (Way::Shared, Some(contents.context("cannot read its copy")?)),
-        };
-        self.publish_or_keep(entry, draft, way, contents)
-    }
-
-    /// Gives a copy its name, unless it has to be hashed before.
-    fn publish_or_keep(
+    /// Reads a clone, to hash it.
+    ///
+    /// A clone shares the bad blocks of its original. If it cannot be read, `--skip-errors` writes a
+    /// copy in place of it.
+    pub(super) fn read_clone(
         &mut self,
         entry: &Entry,
-        draft: Draft<'a>,
-        way: Way,
+        started: Started<'a>,
+    ) -> anyhow::Result<ReadCopy<'a>> {
+        let mut copy = match started {
+            Started::Cloned(copy) => *copy,
+            Started::Read(read) => return Ok(read),
+        };
+        let (file, size) = (copy.place.file(), size(&copy.stat));
+        let contents = match self.reader.read_past_cache(file, size, copy.counter) {
+            Err(error) if self.settings.skips_errors && !is_interrupted(&error) => {
+                let permissions = self.settings.preserve.permissions;
+                copy.place = create_place(entry, &copy.stat, permissions)?;
+                // The bytes of the clone have been counted.
+                copy.counter = None;
+                self.write(entry, &mut copy)?
+            }
+            contents => Some(contents.context("cannot read its copy")?),
+        };
+        self.publish_if_hashed(entry, copy, contents)
+    }
+
+    /// Publishes a copy, unless it has to be hashed first.
+    fn publish_if_hashed(
+        &mut self,
+        entry: &Entry,
+        copy: PendingCopy<'a>,
         contents: Option<Contents>,
-    ) -> anyhow::Result<Read<'a>> {
-        if !draft.damage.is_empty() {
-            let settled = self.publish_damaged(entry, draft, way, contents);
-            return settled.map(Read::Over);
+    ) -> anyhow::Result<ReadCopy<'a>> {
+        if !copy.damage.is_empty() {
+            let result = self.publish_damaged(entry, copy, contents);
+            return result.map(ReadCopy::Finished);
         }
         let digest = match contents {
-            Some(Contents::Kept(kept)) => return Ok(Read::Kept(Box::new(draft), way, kept)),
+            Some(Contents::Kept(bytes)) => return Ok(ReadCopy::Unhashed(Box::new(copy), bytes)),
             Some(Contents::Digested(digest)) => Some(digest),
             None => None,
         };
-        self.announce(entry, &draft, digest);
-        self.publish(entry, draft, (way, digest))
-            .inspect_err(|_| self.cancel(entry))
-            .map(Read::Over)
+        self.announce(entry, &copy, digest);
+        self.publish(entry, copy, digest).map(ReadCopy::Finished)
     }
 
-    /// Has the copy share the source's blocks, if the file systems can.
-    fn share(&self, entry: &Entry, draft: &mut Draft<'_>) -> anyhow::Result<bool> {
-        let Draft {
+    /// Lets the copy share the blocks of its source. Returns false if the file systems cannot.
+    fn clone_file(&self, entry: &Entry, copy: &mut PendingCopy<'_>) -> anyhow::Result<bool> {
+        let PendingCopy {
             source,
             stat,
             place,
             ..
-        } = draft;
+        } = copy;
         let devices = (identity(stat).0, entry.directory().destination_device());
         if size(stat) == 0 || !self.sharing.may_share(devices) {
             return Ok(false);
@@ -213,7 +248,8 @@ impl<'a> Copier<'a> {
         match transfer.run() {
             Ok(report) if report.bytes() == size(stat) => {
                 self.explain(entry, &report);
-                draft.n_bytes = report.bytes();
+                copy.method = Method::Cloned;
+                copy.n_bytes = report.bytes();
                 Ok(true)
             }
             Ok(_) => bail!("it changed while it was copied"),
@@ -221,66 +257,62 @@ impl<'a> Copier<'a> {
                 self.sharing.learn(devices, &error);
                 Ok(false)
             }
-            Err(error) => Err(of_transfer(&error)),
+            Err(error) => Err(transfer_error(&error)),
         }
     }
 
-    /// Writes the copy, and says what is written, if it is to be digested.
+    /// Writes the copy. Returns its contents if the settings want digests.
     fn write(
         &mut self,
         entry: &Entry,
-        draft: &mut Draft<'_>,
-        wants_digest: bool,
+        copy: &mut PendingCopy<'_>,
     ) -> anyhow::Result<Option<Contents>> {
-        let Draft {
-            source,
-            stat,
-            place,
-            passed,
-            damage,
-            ..
-        } = draft;
-        let mut transfer = Transfer::new(source, place).limit(limit(size(stat)));
+        let mut skipped = DamageMap::default();
+        let size = size(&copy.stat);
+        let mut transfer = Transfer::new(&copy.source, &copy.place).limit(read_limit(size));
         transfer = if self.settings.skips_errors {
-            // Zeros in place of what cannot be read become holes.
+            // Zeros in place of bytes that cannot be read become holes.
             let sparse = transfer.sparse(Sparse::Detect);
             let adaptive = sparse.skip_errors(SkipErrors::Adaptive);
-            adaptive.on_skip(|skipped| {
-                damage.push(BadRange {
-                    offset: skipped.offset(),
-                    bytes: skipped.bytes(),
+            adaptive.on_skip(|range| {
+                skipped.push(BadRange {
+                    offset: range.offset(),
+                    bytes: range.bytes(),
                 });
             })
         } else {
             transfer.sparse(Sparse::KeepUnwritten)
         };
-        let (report, contents) = if wants_digest {
+        let (report, contents) = if self.settings.wants_digests() {
             let transfer = transfer.buffer_size(self.reader.block_size);
-            let run = self.reader.run(transfer, size(stat), *passed);
-            let (report, contents) = run.map_err(|error| of_transfer(&error))?;
+            let run = self.reader.run(transfer, size, copy.counter);
+            let (report, contents) = run.map_err(|error| transfer_error(&error))?;
             let contents = contents.ok_or_else(|| self.reader.no_contents())?;
             (report, Some(contents))
         } else {
             let interrupt = self.interrupt;
-            let transfer = if size(stat) > LONGEST_UNWATCHED {
-                transfer.observe(|_| flow_until(interrupt))
+            let transfer = if size > MAX_UNINTERRUPTED {
+                transfer.observe(|_| stop_if_interrupted(interrupt))
             } else {
                 transfer
             };
-            let report = transfer.run().map_err(|error| of_transfer(&error))?;
+            let report = transfer.run().map_err(|error| transfer_error(&error))?;
             if report.ended() == Ended::Stopped {
                 bail!(Interrupted);
             }
-            if let Some(passed) = passed {
-                passed.add(report.bytes());
+            if let Some(counter) = copy.counter {
+                counter.add(report.bytes());
             }
             (report, None)
         };
-        if report.bytes() != size(stat) && size(stat) > 0 {
+        // Files in /proc have the size 0 and any length.
+        if report.bytes() != size && size > 0 {
             bail!("it changed while it was copied");
         }
         self.explain(entry, &report);
-        draft.n_bytes = report.bytes();
+        copy.method = Method::Written;
+        copy.damage = copy.damage.union(&skipped);
+        copy.n_bytes = report.bytes();
         Ok(contents)
     }
 
@@ -291,12 +323,12 @@ impl<'a> Copier<'a> {
     }
 }
 
-/// What a transfer between a file and its copy failed of.
-fn of_transfer(error: &zcopy::Error) -> anyhow::Error {
-    let what = match error.side() {
+/// The error of a transfer from a file to its copy.
+fn transfer_error(error: &zcopy::Error) -> anyhow::Error {
+    let failed = match error.side() {
         Side::Source => "cannot read",
         Side::Sink => "cannot write its copy",
         _ => "cannot copy",
     };
-    anyhow!(read_error(error)).context(what)
+    anyhow!(read_error(error)).context(failed)
 }

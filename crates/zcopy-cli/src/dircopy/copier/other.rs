@@ -1,4 +1,4 @@
-//! Entries that are not regular files.
+//! Copies symbolic links and special files.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use anyhow::{Context as _, bail};
 use rustix::fs::{AtFlags, FileType, Mode, Stat};
 
-use super::{Copier, Settled};
+use super::{Copier, CopyResult};
 use crate::dircopy::attributes::Named;
 use crate::dircopy::limitation::Limitation;
 use crate::dircopy::lookup::Known;
@@ -15,13 +15,14 @@ use crate::dircopy::manifest::record::Announced;
 use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::{Replace, SpecialFile, place_other};
 use crate::dircopy::policy::Policy;
+use crate::dircopy::reading::is_regular;
 use crate::dircopy::symlinks::Changes;
 use crate::dircopy::time::Time;
 use crate::dircopy::tree::Entry;
 
 impl Copier<'_> {
-    /// Copies what is not a regular file, or leaves it.
-    pub(super) fn other(&self, entry: &Entry, known: Known) -> anyhow::Result<Settled> {
+    /// Copies an entry that is not a regular file, or leaves its copy.
+    pub(super) fn copy_other(&self, entry: &Entry, known: Known) -> anyhow::Result<CopyResult> {
         if known.is_accepted {
             bail!("it is not a regular file, and cannot be accepted");
         }
@@ -43,12 +44,10 @@ impl Copier<'_> {
         {
             bail!("its copy differs from it");
         }
-        let is_file =
-            |existing: &Stat| FileType::from_raw_mode(existing.st_mode) == FileType::RegularFile;
-        let stays_file = is_left && existing.as_ref().is_some_and(is_file);
+        let stays_file = is_left && existing.as_ref().is_some_and(is_regular);
         if let Some(existing) = &existing
             && !is_left
-            && is_file(existing)
+            && is_regular(existing)
             && known.recorded.is_some()
             && self.settings.policy != Policy::Always
             && Time::modified(entry.stat()) <= Time::modified(existing)
@@ -70,26 +69,26 @@ impl Copier<'_> {
                 if !found.is_some_and(|found| is_alike(entry, &found)) {
                     return Err(error);
                 }
-                // It has the name, and not for certain. What was recorded is gone.
+                // The copy has the name, but maybe not on the disk. The recorded file is gone.
                 self.face.complain(&entry.path(), &error);
-                return Ok(Settled {
+                return Ok(CopyResult {
                     line: Line::Remove,
                     is_news: !known.expected().is_empty(),
-                    ..Settled::default()
+                    ..CopyResult::default()
                 });
             }
         }
         self.counts.others.add(1);
         let is_copy = !is_left || existing.is_some_and(|existing| is_alike(entry, &existing));
-        Ok(Settled {
+        Ok(CopyResult {
             line: if stays_file { Line::Keep } else { Line::Remove },
             is_news: !stays_file && !known.expected().is_empty(),
             is_copy,
-            ..Settled::default()
+            ..CopyResult::default()
         })
     }
 
-    /// Makes its copy, unless another run has just done so.
+    /// Makes the copy, unless another process has just made it.
     fn place(&self, entry: &Entry, existing: Option<&Stat>) -> anyhow::Result<()> {
         let replace = Replace::what_is_there(existing.is_some());
         let (source, destination) = (entry.source(), entry.destination());
@@ -119,8 +118,8 @@ impl Copier<'_> {
         {
             self.ensure_own_name(entry, Known::default())?;
             let Named { directory, name } = destination;
-            let met = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
-            if met.is_ok_and(|met| is_alike(entry, &met)) {
+            let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+            if found.is_ok_and(|found| is_alike(entry, &found)) {
                 return Ok(());
             }
         }
@@ -133,7 +132,7 @@ impl Copier<'_> {
     }
 }
 
-/// Whether something that is no regular file is what its copy is.
+/// Whether an entry that is not a regular file and its copy are alike.
 fn is_alike(entry: &Entry, existing: &Stat) -> bool {
     let kind = FileType::from_raw_mode(existing.st_mode);
     if kind != entry.kind() {

@@ -1,133 +1,171 @@
-//! A copy that gets its name.
+//! Gives a copy its name.
 
-use super::file::{Draft, Place, Target, Way};
-use super::{Copier, Proof, Settled};
+use std::io;
+
+use anyhow::{Context as _, anyhow, bail};
+use rustix::fs::{Advice, Stat};
+
+use super::file::{Method, PendingCopy, Place, Target};
+use super::{Copier, CopyResult, Proof};
 use crate::digest::Digest;
 use crate::dircopy::attributes::{self, Named, Permissions, Replaces};
-use crate::dircopy::containment::identity;
+use crate::dircopy::containment::{Identity, identity};
 use crate::dircopy::lookup::Known;
 use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::{Durability, Replace};
 use crate::dircopy::policy::{Decision, Policy, decide};
-use crate::dircopy::reading::{is_untouched, open_regular, size};
+use crate::dircopy::reading::{is_regular, is_untouched, open_regular, size};
 use crate::dircopy::tree::Entry;
 use crate::{exit, sys};
-use anyhow::{Context as _, anyhow, bail};
-use rustix::fs::{Advice, FileType, Stat};
-use std::io;
 
 impl Copier<'_> {
-    /// Gives a copy its name: all its bytes have been written and are what they should be. Before, its attributes are set, and of one that was
-    /// written a descriptor is closed without a word of anything gone wrong.
+    /// Gives a copy its name, once it is prepared.
     ///
-    /// Should the last close fail all the same, the file is there, is reported, and has no line.
+    /// If the copy fails, its announcement is taken back. If the copy has its name and may not have
+    /// its contents, this is reported, and the result has no line.
+    ///
+    /// # Errors
+    ///
+    /// The copy has no name.
     pub(super) fn publish(
         &mut self,
         entry: &Entry,
-        draft: Draft<'_>,
-        (way, digest): (Way, Option<Digest>),
-    ) -> anyhow::Result<Settled> {
+        copy: PendingCopy<'_>,
+        digest: Option<Digest>,
+    ) -> anyhow::Result<CopyResult> {
+        self.try_publish(entry, copy, digest)
+            .inspect_err(|_| self.cancel(entry))
+    }
+
+    fn try_publish(
+        &mut self,
+        entry: &Entry,
+        copy: PendingCopy<'_>,
+        digest: Option<Digest>,
+    ) -> anyhow::Result<CopyResult> {
         if let Some(digest) = digest {
-            self.compare_original_with_record(&draft.target, digest)?;
+            self.compare_original_with_record(&copy.target, digest)?;
         }
-        self.prepare_copy(entry, &draft, way, digest)?;
-        let Draft {
+        self.prepare(entry, &copy, digest)?;
+        let PendingCopy {
             stat,
             mut place,
             target: Target { replace, map, .. },
+            method,
             n_bytes,
             ..
-        } = draft;
+        } = copy;
         if replace == Replace::Yes {
             self.journaling.allow_replacing()?;
         }
-        let file = rustix::fs::fstat(&place).map_err(io::Error::from);
-        let new = identity(&file.context("cannot stat its copy")?);
-        // A damaged copy may not come back once its map is gone.
+        let pending = place_identity(&place)?;
+        // Without its map, a damaged copy that comes back after a crash would pass for a whole one.
         let durability = match map {
             Some(_) => Durability::Synced,
             None => self.settings.durability,
         };
-        let committed = place.try_commit(entry.name(), replace, durability);
-        if let Err(error) = &committed
-            && durability == Durability::Synced
-            && error.kind() != io::ErrorKind::AlreadyExists
-            && entry
-                .existing()
-                .is_ok_and(|found| found.is_some_and(|found| identity(&found) == new))
-        {
-            let error = io::Error::new(error.kind(), exit::worded(error));
-            return Ok(self.lose(entry, error, "cannot give its copy the name for certain"));
-        }
-        let exclusivity = match committed {
+        let exclusivity = match place.try_commit(entry.name(), replace, durability) {
+            Ok(exclusivity) => exclusivity,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 self.ensure_own_name(entry, Known::default())?;
-                // Another run may have been here.
                 drop(place);
-                let met = self.meet(entry, &stat, digest)?;
-                return met.ok_or_else(|| anyhow!(error).context("cannot give its copy the name"));
+                let accepted = self.accept_existing(entry, &stat, digest)?;
+                return accepted
+                    .ok_or_else(|| anyhow!(error).context("cannot give its copy the name"));
+            }
+            Err(error) if durability == Durability::Synced && has_name(entry, pending) => {
+                let error = io::Error::new(error.kind(), exit::worded(&error));
+                let failed = "cannot give its copy the name for certain";
+                return Ok(self.report_unproven(entry, error, failed));
             }
             Err(error) => {
-                let what = match durability {
+                let failed = match durability {
                     Durability::Cached => "cannot give its copy the name",
                     Durability::Synced => "cannot give its copy the name, or not for certain",
                 };
                 self.unwritten.keep(place, &error);
-                return Err(anyhow!(error).context(what));
+                return Err(anyhow!(error).context(failed));
             }
-            Ok(exclusivity) => exclusivity,
         };
         self.face.report_exclusivity(exclusivity);
-        let file = place.into_file();
-        let copy = if entry.stat().st_nlink > 1 {
-            // Its further names will be links to this file and no other.
-            match rustix::fs::fstat(&file).map_err(io::Error::from) {
-                Ok(copy) => Some(identity(&copy)),
-                Err(error) => return Ok(self.lose(entry, error, "cannot stat its copy")),
+        // Additional names are linked to this file and to no other. Over FUSE the new name may have
+        // changed the inode number.
+        let may_get_names = entry.stat().st_nlink > 1;
+        let file = may_get_names.then(|| rustix::fs::fstat(&place)).transpose();
+        let file = match file {
+            Ok(stat) => stat.map(|stat| identity(&stat)),
+            Err(errno) => {
+                return Ok(self.report_unproven(entry, errno.into(), "cannot stat its copy"));
             }
-        } else {
-            None
         };
-        if let Err(error) = sys::close_file(file.into()) {
-            return Ok(self.lose(entry, error, "cannot close its copy"));
+        if let Err(error) = sys::close_file(place.into_file().into()) {
+            return Ok(self.report_unproven(entry, error, "cannot close its copy"));
         }
         if map.is_some() {
             self.remove_map(entry);
         }
-        self.counts.files.add(1);
-        self.counts.bytes_of_files.add(n_bytes);
-        match way {
-            Way::Written => self.counts.copied.add(1),
-            Way::Shared => self.counts.cloned.add(1),
-        }
+        self.count_copy(method, n_bytes);
         let line = match digest.filter(|_| self.settings.leaves_sums) {
             Some(digest) => self.listed(digest),
             None => Line::Remove,
         };
-        Ok(Settled {
+        Ok(CopyResult {
             line,
-            // The journal was told what is added.
+            // The announcement of a new file records it.
             is_news: replace == Replace::Yes || line == Line::Remove,
             proof: Proof::Written,
-            copy,
+            file,
             is_copy: true,
             is_damaged: false,
         })
     }
 
-    /// What a copy takes the place of, if its mode depends on that.
-    pub(super) fn replaces<'e>(
-        &self,
-        entry: &'e Entry,
-        replace: Replace,
-    ) -> anyhow::Result<Replaces<'e>> {
+    /// Prepares a copy for its name: checks that the original is unchanged, verifies the copy, sets
+    /// its attributes, and waits for errors of its writes.
+    pub(super) fn prepare(
+        &mut self,
+        entry: &Entry,
+        copy: &PendingCopy<'_>,
+        digest: Option<Digest>,
+    ) -> anyhow::Result<()> {
+        let PendingCopy {
+            source,
+            stat,
+            place,
+            damage,
+            ..
+        } = copy;
+        if !is_untouched(source, stat).context("cannot stat")? {
+            bail!("it changed while it was copied");
+        }
+        if self.settings.verifies && (digest.is_some() || damage.is_empty()) {
+            self.verify(place, size(stat), digest)?;
+        }
+        let preserve = self.settings.preserve;
+        let replaces = self.replaces(entry, copy.target.replace)?;
+        let applied = if entry.directory().hands_down() {
+            attributes::apply(source, place, stat, preserve, replaces)
+        } else {
+            attributes::apply_to_new(source, place, stat, preserve, replaces)
+        };
+        if let Err(error) = applied {
+            self.face.complain_of_attributes(&entry.path(), error);
+        }
+        // A clone has no pages to write.
+        if copy.method == Method::Written {
+            place.settle().context("cannot write its copy")?;
+        }
+        Ok(())
+    }
+
+    /// The file that a copy replaces, if the mode of the copy depends on it.
+    fn replaces<'e>(&self, entry: &'e Entry, replace: Replace) -> anyhow::Result<Replaces<'e>> {
         let existing = match (self.settings.preserve.permissions, replace) {
             (Permissions::Created { .. }, Replace::Yes) => entry.existing(),
             _ => Ok(None),
         };
         let existing = existing.context("cannot stat its copy")?;
-        let is_file = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        Ok(match existing.filter(is_file) {
+        Ok(match existing.filter(is_regular) {
             Some(stat) => {
                 let mode = attributes::mode_to_hand_on(entry.destination(), &stat);
                 Replaces::Mode(mode.context("cannot examine its copy")?)
@@ -138,65 +176,35 @@ impl Copier<'_> {
         })
     }
 
-    /// Does what is done to a copy before it gets its name: the original is looked at again, the
-    /// copy verified, if it has a digest, and given its attributes, and the kernel asked for errors
-    /// of the writes.
-    pub(super) fn prepare_copy(
-        &mut self,
-        entry: &Entry,
-        draft: &Draft<'_>,
-        way: Way,
-        digest: Option<Digest>,
-    ) -> anyhow::Result<()> {
-        let Draft {
-            source,
-            stat,
-            place,
-            damage,
-            ..
-        } = draft;
-        if !is_untouched(source, stat).context("cannot stat")? {
-            bail!("it changed while it was copied");
+    /// Counts a copy that has its name.
+    pub(super) fn count_copy(&self, method: Method, n_bytes: u64) {
+        self.counts.files.add(1);
+        self.counts.bytes_of_files.add(n_bytes);
+        match method {
+            Method::Written => self.counts.copied.add(1),
+            Method::Cloned => self.counts.cloned.add(1),
         }
-        if self.settings.verifies && (digest.is_some() || damage.is_empty()) {
-            self.verify(place, size(stat), digest)?;
-        }
-        let preserve = self.settings.preserve;
-        let replaces = self.replaces(entry, draft.replace())?;
-        let applied = if entry.directory().hands_down() {
-            attributes::apply(source, place, stat, preserve, replaces)
-        } else {
-            attributes::apply_to_new(source, place, stat, preserve, replaces)
-        };
-        if let Err(error) = applied {
-            self.face.complain_of_attributes(&entry.path(), error);
-        }
-        // Of a clone nothing waits to be written.
-        if way == Way::Written {
-            place.settle().context("cannot write its copy")?;
-        }
-        Ok(())
     }
 
     /// Reports a copy that has its name, and may not have its contents.
-    pub(super) fn lose(&self, entry: &Entry, error: io::Error, what: &'static str) -> Settled {
-        let error = anyhow!(error).context(what);
+    fn report_unproven(&self, entry: &Entry, error: io::Error, failed: &'static str) -> CopyResult {
+        let error = anyhow!(error).context(failed);
         self.face.complain(&entry.path(), &error);
-        Settled {
+        CopyResult {
             line: Line::Remove,
             is_news: true,
-            ..Settled::default()
+            ..CopyResult::default()
         }
     }
 
-    /// Takes what has come to bear the name meanwhile, if it is what would have: another run's copy. None if it is not: it may be that of
-    /// a name that this file system does not tell from this one.
-    pub(super) fn meet(
+    /// Accepts a file that another process created under this name, if its contents match. Returns
+    /// None if they do not.
+    fn accept_existing(
         &mut self,
         entry: &Entry,
         stat: &Stat,
         digest: Option<Digest>,
-    ) -> anyhow::Result<Option<Settled>> {
+    ) -> anyhow::Result<Option<CopyResult>> {
         let Named { directory, name } = entry.destination();
         let (file, existing) = open_regular(directory, name).context("cannot open its copy")?;
         let kept = |time| self.granularities.kept(entry, time);
@@ -212,27 +220,34 @@ impl Copier<'_> {
             }
         }
         let line = digest.map_or(Line::Keep, |digest| self.listed(digest));
-        Ok(Some(self.left(line, &existing, Known::default(), true)))
+        Ok(Some(self.left(line, &existing, Known::default())))
     }
 
     /// Reads the copy back from the disk.
-    pub(super) fn verify(
-        &mut self,
-        place: &Place,
-        size: u64,
-        digest: Option<Digest>,
-    ) -> anyhow::Result<()> {
-        // Pages that have not been written cannot be dropped.
+    fn verify(&mut self, place: &Place, size: u64, digest: Option<Digest>) -> anyhow::Result<()> {
+        // Dirty pages cannot be dropped.
         rustix::fs::fdatasync(place)
             .map_err(io::Error::from)
             .context("cannot write its copy")?;
-        // A file system without a disk keeps its pages.
+        // A file system without a disk, such as tmpfs, keeps its pages.
         let _ = rustix::fs::fadvise(place, 0, None, Advice::DontNeed);
-        let read = self.reader.contents_past_cache(place.file(), size, None);
+        let read = self.reader.read_past_cache(place.file(), size, None);
         let read = read.context("cannot read its copy")?;
         if Some(self.reader.tap.digest_of(&read)) != digest {
             bail!("its copy does not read as it was written");
         }
         Ok(())
     }
+}
+
+/// The device and inode number of a copy under construction.
+pub(super) fn place_identity(place: &Place) -> anyhow::Result<Identity> {
+    let stat = rustix::fs::fstat(place).map_err(io::Error::from);
+    Ok(identity(&stat.context("cannot stat its copy")?))
+}
+
+/// Whether the name of an entry is a name of this file.
+pub(super) fn has_name(entry: &Entry, file: Identity) -> bool {
+    let existing = entry.existing().ok().flatten();
+    existing.is_some_and(|existing| identity(&existing) == file)
 }

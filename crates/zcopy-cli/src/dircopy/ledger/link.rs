@@ -1,10 +1,21 @@
-//! Further names of a file, which become links to its copy, or copies of their own.
+//! Links additional names of files to their copies, or copies them by themselves.
+
+use std::cell::Cell;
+use std::ffi::{CString, OsStr};
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::Path;
+
+use anyhow::{Context as _, anyhow, bail};
+use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::io::Errno;
 
 use super::{First, Identities, Ledger};
 use crate::dircopy::attributes::Named;
 use crate::dircopy::containment::{Identity, identity};
-use crate::dircopy::copier::damaged::line_of_damaged;
-use crate::dircopy::copier::{Copier, MANIFEST_IN_THE_WAY, Proof, Settled};
+use crate::dircopy::copier::damaged::{DamagedLink, line_of_damaged};
+use crate::dircopy::copier::{Copier, CopyResult, MANIFEST_IN_THE_WAY, Proof};
 use crate::dircopy::counts::Count;
 use crate::dircopy::limitation::Limitation;
 use crate::dircopy::lookup::Known;
@@ -13,46 +24,43 @@ use crate::dircopy::manifest::record::Announced;
 use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::{Linked, Replace, place_link, place_proven_link};
 use crate::dircopy::tree::Entry;
-use anyhow::{Context as _, anyhow, bail};
-use rustix::fs::{AtFlags, FileType, Stat};
-use rustix::io::Errno;
-use std::cell::Cell;
-use std::ffi::{CString, OsStr};
-use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::Path;
 
-/// What has become of a link.
-enum Link {
-    Made,
-    NotMade(NotLinked),
-    /// The name has changed, and may stand for something else. That was reported.
-    Doubtful,
-}
-
-/// What has become of a further name.
+/// The result of an additional name.
 enum Outcome {
-    /// It is a name of the copy, and has this line.
+    /// The name needs no copy. This is its line.
     Settled(Line),
-    /// It is to become a copy of its own, or stays one.
     NotLinked(NotLinked),
 }
 
-/// Why a further name has not become a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NotLinked {
-    /// Links cannot be made, or not be told from other files.
-    Unable,
-    /// The copy has as many names as it can have.
-    TooMany,
-    /// What bears the first name is not the copy.
-    Lost,
-    /// Nobody has proven that the copy is what this name was recorded with.
+/// The result of making a link.
+enum Link {
+    Made,
+    NotMade(NotLinked),
+    /// The name has changed, and may be another file's. This was reported.
     Doubtful,
 }
 
+/// Why an additional name has not become a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NotLinked {
+    /// The file system has no links, or does not tell files apart.
+    Unable,
+    /// The copy has as many names as the file system allows.
+    TooMany,
+    /// The first name is no longer a name of the copy.
+    Lost,
+    /// The copy may not be what this name was recorded with.
+    Doubtful,
+}
+
+/// The copy that names are linked to.
+struct LinkSource<'a> {
+    name: Named<'a>,
+    stat: Stat,
+}
+
 impl Ledger<'_> {
+    /// Links an additional name to the copy of its file, or copies the name by itself.
     pub(super) fn link_or_copy(
         &mut self,
         first: &mut First,
@@ -60,45 +68,42 @@ impl Ledger<'_> {
         known: Known,
         copier: &mut Copier<'_>,
     ) -> anyhow::Result<Line> {
-        let Some(copy) = first.settled.filter(|settled| settled.is_copy) else {
-            let settled = copier.work_alone(entry, known)?;
-            first.replace(entry, settled);
-            return Ok(settled.line);
+        let Some(copy) = first.copy.filter(|copy| copy.is_copy) else {
+            let own_copy = copier.copy_alone(entry, known)?;
+            first.replace(entry, own_copy);
+            return Ok(own_copy.line);
         };
-        let not_linked = match self.link_to(first, copy, (entry, known), copier)? {
+        let not_linked = match self.link(first, copy, entry, known, copier)? {
             Outcome::Settled(line) => return Ok(line),
             Outcome::NotLinked(not_linked) => not_linked,
         };
-        let settled = copier.work_alone(entry, known)?;
-        if settled.proof == Proof::Written {
+        let own_copy = copier.copy_alone(entry, known)?;
+        if own_copy.proof == Proof::Written {
             self.counts.links_copied.add(1);
             if not_linked != NotLinked::Doubtful {
                 self.face.report_limitation(Limitation::HardLinks);
             }
         }
-        if settled.is_copy && matches!(not_linked, NotLinked::TooMany | NotLinked::Lost) {
+        if own_copy.is_copy && matches!(not_linked, NotLinked::TooMany | NotLinked::Lost) {
             if not_linked == NotLinked::TooMany {
-                first.full.extend(copy.copy);
+                first.full.extend(copy.file);
             }
             // Later names are linked to this copy.
-            first.replace(entry, settled);
+            first.replace(entry, own_copy);
         }
-        Ok(settled.line)
+        Ok(own_copy.line)
     }
 
-    fn link_to(
+    /// Links an additional name to `copy`, which has the first name.
+    fn link(
         &mut self,
         first: &First,
-        Settled {
-            line,
-            copy,
-            proof,
-            is_damaged,
-            ..
-        }: Settled,
-        (entry, known): (&Entry, Known),
+        copy: CopyResult,
+        entry: &Entry,
+        known: Known,
         copier: &mut Copier<'_>,
     ) -> anyhow::Result<Outcome> {
+        let CopyResult { line, proof, .. } = copy;
         if known.is_manifest {
             bail!(MANIFEST_IN_THE_WAY);
         }
@@ -108,28 +113,27 @@ impl Ledger<'_> {
         {
             return Ok(Outcome::Settled(refused.line));
         }
-        let path = Path::new(OsStr::from_bytes(&first.path));
-        let opened = self.open_parent(path);
+        let opened = self.open_parent(Path::new(OsStr::from_bytes(&first.path)));
         let (directory, name) = opened.context("cannot find its first name")?;
-        let named = Named {
+        let name = Named {
             directory: directory.as_fd(),
             name: &name,
         };
-        let found = find_copy(named, copy, entry.kind());
-        let found = found.context("cannot link it to its first name")?;
-        let Some(found) = found else {
+        let found = find_copy(name, copy.file, entry.kind());
+        let Some(stat) = found.context("cannot link it to its first name")? else {
             return Ok(Outcome::NotLinked(NotLinked::Lost));
         };
-        if is_damaged {
-            return self.link_damaged(entry, known, (named, &found), existing.as_ref(), copier);
+        let source = LinkSource { name, stat };
+        if copy.is_damaged {
+            return self.link_damaged(&source, entry, known, existing.as_ref(), copier);
         }
-        let found = identity(&found);
+        let file = identity(&stat);
         let has_map = copier.map_of_copy(entry, known)?.is_some();
-        let is_name_of = |existing: &Stat| {
+        let is_linked = |existing: &Stat| {
             let existing_file = identity(existing);
-            existing.st_nlink > 1 && (existing_file == found || first.full.contains(&existing_file))
+            existing.st_nlink > 1 && (existing_file == file || first.full.contains(&existing_file))
         };
-        if existing.as_ref().is_some_and(is_name_of) {
+        if existing.as_ref().is_some_and(is_linked) {
             if let Line::Set(found) = line {
                 copier.compare_link_with_record(entry, found, known)?;
             }
@@ -143,18 +147,17 @@ impl Ledger<'_> {
             return Ok(Outcome::Settled(line));
         }
         let expected = known.expected();
-        let has_record = matches!(line, Line::Set(file) if expected.contains(&file));
-        let is_proven = match proof {
+        let is_expected = match proof {
             Proof::None => false,
             Proof::Written => true,
-            Proof::Read => has_record,
+            Proof::Read => matches!(line, Line::Set(file) if expected.contains(&file)),
         };
-        if existing.is_some() && !expected.is_empty() && !is_proven {
-            // The first name was left, and what it holds is not what this one was recorded with.
+        if existing.is_some() && !expected.is_empty() && !is_expected {
+            // The first name was left, and holds something else than this name was recorded with.
             return Ok(Outcome::NotLinked(NotLinked::Doubtful));
         }
         let replace = Replace::what_is_there(existing.is_some());
-        match self.make_link((named, found), entry, line, replace, copier)? {
+        match self.make_link(&source, entry, line, replace, copier)? {
             Link::Made => {}
             Link::NotMade(not_linked) => return Ok(Outcome::NotLinked(not_linked)),
             Link::Doubtful => return Ok(Outcome::Settled(Line::Remove)),
@@ -163,23 +166,23 @@ impl Ledger<'_> {
             copier.remove_map(entry);
         }
         self.count(entry, &self.counts.linked);
-        // Its own record speaks of what was there before.
         Ok(Outcome::Settled(match line {
+            // The record of this name is of the file that the link replaced.
             Line::Keep => Line::Remove,
             line => line,
         }))
     }
 
-    /// Makes a link to the copy of which `first` is the name and the file. `line` is the link's.
+    /// Makes a link. Its line will be `line`.
     fn make_link(
         &mut self,
-        first: (Named<'_>, Identity),
+        source: &LinkSource<'_>,
         entry: &Entry,
         line: Line,
         replace: Replace,
         copier: &Copier<'_>,
     ) -> anyhow::Result<Link> {
-        let (named, found) = first;
+        let (name, file) = (source.name, identity(&source.stat));
         let announced = match (line, replace) {
             (Line::Set(file), Replace::No) => Some(Announced::Adds(file)),
             (Line::Set(file), Replace::Yes) => Some(Announced::Replaces(file)),
@@ -215,19 +218,19 @@ impl Ledger<'_> {
         }
         let linked = if identities.is_some() && replace == Replace::No {
             announce()?;
-            Linked::from_result(place_link(named, destination, replace, durability))
+            Linked::from_result(place_link(name, destination, replace, durability))
         } else {
-            place_proven_link(named, found, destination, replace, durability, announce)
+            place_proven_link(name, file, destination, replace, durability, announce)
         };
-        // The name may have come to lead to something else in between.
-        let leads_to_copy = || match find_copy(entry.destination(), Some(found), entry.kind()) {
+        // Another process may have replaced the file.
+        let ensure_linked = || match find_copy(entry.destination(), Some(file), entry.kind()) {
             Ok(Some(_)) => Ok(()),
-            Ok(None) => Err(anyhow!("what bears the name is not the copy")),
+            Ok(None) => Err(anyhow!("the name belongs to another file")),
             Err(error) => Err(error),
         };
-        let leads_to_copy = || leads_to_copy().context("cannot link it");
+        let ensure_linked = || ensure_linked().context("cannot link it");
         let (failure, has_name) = match linked {
-            Ok(Linked::Made) => (leads_to_copy().err(), true),
+            Ok(Linked::Made) => (ensure_linked().err(), true),
             Ok(Linked::Unable(error)) => {
                 cancel();
                 let errno = Errno::from_io_error(&error);
@@ -238,27 +241,27 @@ impl Ledger<'_> {
             }
             Ok(Linked::Unproven) => {
                 cancel();
-                let found = find_copy(named, Some(found), entry.kind());
+                let found = find_copy(name, Some(file), entry.kind());
                 if found.is_ok_and(|found| found.is_none()) {
                     return Ok(Link::NotMade(NotLinked::Lost));
                 }
                 self.identities.insert(device, Identities::Unreliable);
                 return Ok(Link::NotMade(NotLinked::Unable));
             }
-            // Another run may have been here.
+            // Another process may have made the link.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 let own = copier.ensure_own_name(entry, Known::default());
-                (own.err().or_else(|| leads_to_copy().err()), false)
+                (own.err().or_else(|| ensure_linked().err()), false)
             }
             Err(error) => {
                 let error = anyhow!(error).context("cannot link it to its first name");
-                (Some(error), leads_to_copy().is_ok())
+                (Some(error), ensure_linked().is_ok())
             }
         };
         match failure {
             None => {}
             Some(error) if has_name => {
-                // What it was recorded with is gone.
+                // The recorded file is gone.
                 self.face.complain(&own_path, &error);
                 return Ok(Link::Doubtful);
             }
@@ -276,24 +279,26 @@ impl Ledger<'_> {
     /// Makes a link to a damaged copy.
     fn link_damaged(
         &self,
+        source: &LinkSource<'_>,
         entry: &Entry,
         known: Known,
-        (named, found): (Named<'_>, &Stat),
         existing: Option<&Stat>,
         copier: &Copier<'_>,
     ) -> anyhow::Result<Outcome> {
         let device = entry.directory().destination_device();
-        if matches!(self.identities.get(&device), Some(Identities::Unreliable)) {
+        if self.identities.get(&device) == Some(&Identities::Unreliable) {
             return Ok(Outcome::NotLinked(NotLinked::Unable));
         }
-        if !copier.link_damaged(entry, known, named, existing, found)? {
-            return Ok(Outcome::NotLinked(NotLinked::Unable));
+        match copier.link_damaged(entry, known, source.name, existing, &source.stat)? {
+            DamagedLink::Unable => Ok(Outcome::NotLinked(NotLinked::Unable)),
+            DamagedLink::Settled => {
+                self.count(entry, &self.counts.linked);
+                Ok(Outcome::Settled(line_of_damaged(known)))
+            }
         }
-        self.count(entry, &self.counts.linked);
-        Ok(Outcome::Settled(line_of_damaged(known)))
     }
 
-    /// Counts an entry, and if it is a regular file, what has become of it.
+    /// Counts an entry: a regular file in `files` too.
     fn count(&self, entry: &Entry, files: &Count) {
         if entry.kind() == FileType::RegularFile {
             self.counts.files.add(1);
@@ -303,7 +308,7 @@ impl Ledger<'_> {
         }
     }
 
-    /// The directory of the destination that holds what has this path, and its name there.
+    /// Opens the parent directory of a path of the destination. Returns the name in it too.
     fn open_parent(&self, path: &Path) -> io::Result<(OwnedFd, CString)> {
         let parent = path.parent().unwrap_or(Path::new(""));
         let directory = self.root.open_destination(parent)?;
@@ -312,18 +317,19 @@ impl Ledger<'_> {
     }
 }
 
-/// The file that bears a name, if it is the copy, of which this is known.
+/// The file that has a name, if it is the copy: it has the kind of the original, and the inode number
+/// of the copy if that is known.
 ///
 /// # Errors
 ///
-/// What `fstatat(2)` says.
+/// The errors of `fstatat(2)`.
 fn find_copy(
-    named: Named<'_>,
+    name: Named<'_>,
     copy: Option<Identity>,
     kind: FileType,
 ) -> anyhow::Result<Option<Stat>> {
     let flags = AtFlags::SYMLINK_NOFOLLOW;
-    let found = rustix::fs::statat(named.directory, named.name, flags).map_err(io::Error::from);
+    let found = rustix::fs::statat(name.directory, name.name, flags).map_err(io::Error::from);
     let found = found.context("cannot stat the copy")?;
     let is_other = copy.is_some_and(|copy| copy != identity(&found));
     let is_copy = !is_other && FileType::from_raw_mode(found.st_mode) == kind;
