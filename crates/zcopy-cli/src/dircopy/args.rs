@@ -1,4 +1,4 @@
-//! The command line of `zc-dircopy`, and what it asks for.
+//! The command line of `zc-dircopy`.
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::thread;
 
 use clap::ArgAction;
-use clap::builder::{OsStringValueParser, TypedValueParser};
 use rustix::fs::Mode;
 
 use super::amend::Amendment;
@@ -14,11 +13,13 @@ use super::budget::{Descriptors, TooFew};
 use super::face::Manner;
 use super::policy::Policy;
 use super::settings;
-use crate::choice::{self, Choice};
-use crate::digest::Way;
+use crate::choice;
 use crate::dircopy::manifest::check;
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
-use crate::number::parse_size;
+
+use values::{Lanes, block_size, number, path};
+
+mod values;
 
 /// The command line of `zc-dircopy`.
 #[derive(Debug, clap::Parser)]
@@ -29,16 +30,16 @@ use crate::number::parse_size;
     override_usage = "zc-dircopy [OPTION]... SRC DST\n       \
                       zc-dircopy [OPTION]... -i SRC -o DST\n       \
                       zc-dircopy --check [OPTION]... [DIR]...",
-    about = "Copy the tree SRC to DST, and leave the digests of all its files in DST.",
-    after_help = "POLICY says what becomes of files that DST has already:\n  \
-                  default  replace them if they differ in size or are older\n  \
-                  never    leave them, and directories that exist with their attributes\n  \
-                  always   replace them\n  \
-                  update   as default, and compare the contents of those that seem to be the same\n\
-                  A GLOB without / leaves out what bears such a name, one with / what has such a path from SRC; \
-                  one that ends in /\nmeans directories alone. \
+    about = "Copy the tree SRC to DST, and record the digests of all its files in DST.",
+    after_help = "POLICY is one of:\n  \
+                  default  replace files that differ in size or are older than their originals\n  \
+                  never    leave existing files, and the attributes of existing directories\n  \
+                  always   replace all files\n  \
+                  update   as default, and compare the contents of files of the same size and time\n\
+                  A GLOB without / matches names, one with / matches paths from SRC; one that ends in / matches \
+                  only directories.\n\
                   ? and […] match a character of UTF-8, or a byte that belongs to none.\n\n\
-                  The digests stand in DST/shasum.YYYY-MM-DD.HH.MM.SS.txt, or b3sum.… for BLAKE3, as sha256sum and b3sum write them.\n\
+                  The digests are written to DST/shasum.YYYY-MM-DD.HH.MM.SS.txt, or b3sum.… for BLAKE3, as sha256sum and b3sum write them.\n\
                   The status is 0, 1 if anything failed, and 2 for bad usage."
 )]
 pub struct Args {
@@ -50,11 +51,11 @@ pub struct Args {
     #[arg(short, long, value_name = "SRC", value_parser = path(), allow_hyphen_values = true)]
     pub(super) input: Option<PathBuf>,
 
-    /// Where the copy goes; it is made if it does not exist
+    /// The directory to copy to; it is created if it does not exist
     #[arg(short, long, value_name = "DST", value_parser = path(), allow_hyphen_values = true)]
     pub(super) output: Option<PathBuf>,
 
-    /// What becomes of files that DST has already; see below
+    /// Replace existing files by POLICY; see below [default: default]
     #[arg(
         long,
         value_name = "POLICY",
@@ -65,9 +66,9 @@ pub struct Args {
     )]
     pub(super) overwrite_policy: Policy,
 
-    /// The digest: sha256 or blake3 [default: that of the newest manifest in DST, or sha256]; with
-    /// --check that of lines without a tag, and also md5, sha1, sha512 or xxh128 [default: told by
-    /// the list's name and the number of digits]
+    /// Make digests with HASH, sha256 or blake3 [default: as the newest manifest in DST, or sha256];
+    /// with --check, verify lines without a tag with HASH, which may also be md5, sha1, sha512 or
+    /// xxh128 [default: by the list's name and the number of digits]
     #[arg(
         long,
         value_name = "HASH",
@@ -84,8 +85,8 @@ pub struct Args {
     #[arg(long)]
     pub(super) no_hash_skipped: bool,
 
-    /// Record the file PATH (relative to DST) as it is now, whatever was recorded before; may be repeated; with
-    /// --check before DIR is verified
+    /// Record the file PATH (relative to DST) as it is now, and drop its earlier record; may be
+    /// repeated; with --check before DIR is verified
     #[arg(long, value_name = "PATH", value_parser = path(), action = ArgAction::Append, allow_hyphen_values = true)]
     pub(super) accept: Vec<PathBuf>,
 
@@ -128,15 +129,15 @@ pub struct Args {
     #[arg(long)]
     pub(super) no_acls: bool,
 
-    /// Copy what symbolic links lead to in their place
+    /// Copy the files that symbolic links lead to, instead of the links
     #[arg(short = 'L', long)]
     pub(super) dereference: bool,
 
-    /// Leave out directories of other file systems below SRC
+    /// Exclude directories of other file systems below SRC
     #[arg(short = 'x', long)]
     pub(super) one_file_system: bool,
 
-    /// Leave out what matches GLOB; may be repeated
+    /// Exclude entries that match GLOB; may be repeated
     #[arg(long, value_name = "GLOB", action = ArgAction::Append, allow_hyphen_values = true)]
     pub(super) exclude: Vec<OsString>,
 
@@ -144,7 +145,7 @@ pub struct Args {
     #[arg(short, long, value_name = "N", value_parser = number)]
     pub(super) jobs: Option<NonZeroUsize>,
 
-    /// Make the SHA-256 of many files together: WHEN is always, never, or auto, where that is faster
+    /// Hash many files together with SHA-256: WHEN is always, never, or auto (if it is faster)
     #[arg(
         long,
         value_name = "WHEN",
@@ -161,8 +162,8 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = number)]
     pub(super) queue_size: Option<NonZeroUsize>,
 
-    /// Read and write SIZE bytes at once; less than 4K is 4K [default: 128K; with --check as suits
-    /// the file]
+    /// Read and write SIZE bytes at once, at least 4K [default: 128K; with --check it depends on the
+    /// file]
     #[arg(long, value_name = "SIZE", value_parser = block_size)]
     pub(super) block_size: Option<NonZeroUsize>,
 
@@ -177,7 +178,7 @@ pub struct Args {
     pub(super) json: bool,
 
     /// Verify trees against their manifests
-    #[arg(long, conflicts_with_all = COPIES)]
+    #[arg(long, conflicts_with_all = COPY_OPTIONS)]
     pub(super) check: bool,
 
     /// With --check, verify against FILE: lines of sha256sum, b3sum, md5sum, sha1sum, sha512sum or
@@ -205,7 +206,7 @@ pub struct Args {
     #[arg(long)]
     pub(super) verbose: bool,
 
-    /// Say for each file how it was copied
+    /// Print how each file was copied
     #[arg(long)]
     pub(super) explain: bool,
 
@@ -218,8 +219,8 @@ pub struct Args {
     version: Option<bool>,
 }
 
-/// What goes with a copy, and not with `--check`.
-const COPIES: [&str; 18] = [
+/// The options that `--check` does not take.
+const COPY_OPTIONS: [&str; 18] = [
     "input",
     "output",
     "overwrite_policy",
@@ -241,7 +242,7 @@ const COPIES: [&str; 18] = [
 ];
 
 impl Args {
-    /// How things are told.
+    /// Which messages are written, and in which format.
     pub(super) fn manner(&self) -> Manner {
         match (self.json, self.quiet) {
             (true, _) => Manner::Json,
@@ -250,8 +251,8 @@ impl Args {
         }
     }
 
-    /// Whether there is an option that only `--check` takes.
-    pub(super) fn is_about_check(&self) -> bool {
+    /// Whether an option is given that only `--check` takes.
+    pub(super) fn has_check_option(&self) -> bool {
         self.hash_file.is_some()
             || self.no_convert_paths
             || self.silent
@@ -264,7 +265,7 @@ impl Args {
     ///
     /// # Errors
     ///
-    /// They do not go with the other options, in words.
+    /// A message, if they conflict with other options.
     pub(super) fn amendment(&self, mode: Mode) -> Result<Option<Amendment>, String> {
         if self.accept.is_empty() && !self.forget_missing {
             return Ok(None);
@@ -284,7 +285,7 @@ impl Args {
         }))
     }
 
-    /// What is verified, and how that is told.
+    /// The options of `--check`.
     ///
     /// # Errors
     ///
@@ -324,80 +325,4 @@ impl Args {
             .threads(descriptors.verifiers(n_threads)?)
             .most_open(descriptors.levels_of_a_check()))
     }
-}
-
-impl Choice for Policy {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("default", Policy::Default),
-        ("never", Policy::Never),
-        ("always", Policy::Always),
-        ("update", Policy::Update),
-    ];
-}
-
-/// When files are hashed together, in lanes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lanes {
-    Auto,
-    Always,
-    Never,
-}
-
-impl Choice for Lanes {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("auto", Self::Auto),
-        ("always", Self::Always),
-        ("never", Self::Never),
-    ];
-}
-
-impl Lanes {
-    /// How digests are made then.
-    pub(super) fn way(self) -> Way {
-        match self {
-            Self::Auto => Way::best(),
-            Self::Always => Way::in_lanes(),
-            Self::Never => Way::one_by_one(),
-        }
-    }
-}
-
-impl Choice for ChecksumAlgorithm {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("sha256", Self::Sha256),
-        ("blake3", Self::Blake3),
-        ("md5", Self::Md5),
-        ("sha1", Self::Sha1),
-        ("sha512", Self::Sha512),
-        ("xxh128", Self::Xxh128),
-    ];
-}
-
-/// Any, and be it empty: what is wrong with that is better said by whoever opens it.
-fn path() -> impl TypedValueParser<Value = PathBuf> {
-    OsStringValueParser::new().map(PathBuf::from)
-}
-
-/// The most jobs, and blocks that wait: more would wait for each other, and for memory.
-const MOST: usize = 4096;
-
-fn number(text: &str) -> Result<NonZeroUsize, String> {
-    let number = text.parse().ok().filter(|n| *n <= MOST);
-    let number = number.and_then(NonZeroUsize::new);
-    number.ok_or_else(|| format!("not a number from 1 to {MOST}"))
-}
-
-/// The most that a block may have: a thousand workers could not have more.
-const LARGEST_BLOCK: u64 = 1 << 30;
-
-/// A smaller block is rounded up to this: 4 KiB.
-const SMALLEST_BLOCK: usize = 4 << 10;
-
-fn block_size(text: &str) -> Result<NonZeroUsize, String> {
-    let size = parse_size(text, false).ok();
-    let size = size.filter(|size| (1..=LARGEST_BLOCK).contains(size));
-    // A gigabyte fits everywhere.
-    let size = size.and_then(|size| usize::try_from(size).ok());
-    let size = size.and_then(|size| NonZeroUsize::new(size.max(SMALLEST_BLOCK)));
-    size.ok_or_else(|| format!("invalid block size '{text}'"))
 }

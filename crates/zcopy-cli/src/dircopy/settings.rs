@@ -1,4 +1,4 @@
-//! What a command line asks for, once it has been understood.
+//! The settings of a copy, as the command line gives them.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -22,52 +22,53 @@ use crate::digest::{Algorithm, Way};
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 use crate::quote::argument;
 
-/// More files are not copied at once, unless that is told: each may have buffers.
+/// The most files that are copied at once without `--jobs`. Each may have buffers.
 const MOST_JOBS: usize = 64;
 
-/// No more files a core are copied at once to fill lanes: that is all of AVX2, and half of AVX-512, where one core of two hashes as much.
+/// The most files per core that are copied at once to fill lanes: all lanes of AVX2, and half of those of
+/// AVX-512, where one core hashes as much as two.
 const MOST_STREAMS: usize = 8;
 
-/// How many blocks of a file wait to be hashed, unless that was told.
+/// The default of `--queue-size`.
 const QUEUE_SIZE: usize = 10;
 
-/// How many bytes are read and written at once, unless that was told: 128 KiB.
+/// The default of `--block-size`: 128 KiB.
 const BLOCK_SIZE: usize = 128 << 10;
 
 /// `BTRFS_SUPER_MAGIC`.
 const BTRFS: i128 = 0x9123_683e;
 
-/// What is to be done, and how.
+/// The settings of a copy.
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "one for each switch")]
 pub(super) struct Settings {
     pub(super) source: PathBuf,
     pub(super) destination: PathBuf,
     pub(super) policy: Policy,
-    /// How contents are compared, and what the lines of the manifest hold.
-    /// Without `--hash`, that of the newest manifest of the destination.
+    /// The algorithm of all digests. Without `--hash` it becomes the algorithm of the newest manifest
+    /// of the destination.
     pub(super) algorithm: Algorithm,
     pub(super) has_chosen_algorithm: bool,
-    /// Whether there is a manifest.
+    /// Whether the run writes a manifest.
     pub(super) leaves_sums: bool,
-    /// Whether files that are left as they are have lines in it.
+    /// Whether files that are left are read, so that they get lines in it.
     pub(super) lists_skipped: bool,
     pub(super) verifies: bool,
     pub(super) verifies_existing: bool,
-    /// Whether what can be read of a damaged file is kept.
+    /// Whether the readable bytes of a damaged file are copied.
     pub(super) skips_errors: bool,
     pub(super) durability: Durability,
-    /// Which attributes copies take from their originals.
+    /// The attributes that copies get from their originals.
     pub(super) preserve: Preserve,
     pub(super) follows_symlinks: bool,
     pub(super) one_file_system: bool,
     pub(super) exclude: Exclude,
-    /// Files that are copied at once, if that was told.
+    /// `--jobs`.
     n_jobs: Option<usize>,
     n_cores: usize,
-    /// What of a file may wait for one of those.
+    /// How many blocks of a file may wait to be hashed.
     pub(super) queue: Queue,
-    /// How digests are made.
+    /// The implementation of the digests.
     pub(super) way: Way,
     pub(super) explains: bool,
     /// Files of the destination that are recorded as they are.
@@ -82,18 +83,18 @@ pub(super) struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CopyThreads {
     pub(super) n_jobs: usize,
-    /// How many of them may make short files at once.
+    /// How many of them may create short files at once.
     pub(super) n_creators: usize,
 }
 
 impl Settings {
-    /// Understands a command line that is to copy.
+    /// The settings of a command line without `--check`.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, in words.
+    /// A message, if the command line is wrong.
     pub(super) fn of(args: &Args, umask: Mode) -> Result<Self, String> {
-        if args.is_about_check() {
+        if args.has_check_option() {
             return Err(
                 "--hash-file, --no-convert-paths, --silent, --no-summary, --strict and --verbose go with --check"
                     .to_owned(),
@@ -103,7 +104,7 @@ impl Settings {
             return Err("--accept makes a digest, and --no-hash makes none".to_owned());
         }
         let accepted = accepted(args)?;
-        let (source, destination) = ends(args)?;
+        let (source, destination) = source_and_destination(args)?;
         let exclude = Exclude::new(&args.exclude).map_err(|error| error.to_string())?;
         let algorithm = match args.hash {
             None | Some(ChecksumAlgorithm::Sha256) => Algorithm::Sha256,
@@ -159,12 +160,12 @@ impl Settings {
         })
     }
 
-    /// How many streams a thread hashes together; one, if none.
+    /// How many files a thread hashes together, at least 1.
     pub(super) fn lanes(&self) -> usize {
         hashing::lanes(self.algorithm, self.way)
     }
 
-    /// Files up to this size are dealt with in batches. Where there are lanes, longer ones fill these.
+    /// The size up to which files are copied in batches. Longer files fill the lanes, if there are any.
     pub(super) fn longest_short(&self) -> u64 {
         if self.wants_digests() && self.lanes() > 1 {
             hashing::SHORT
@@ -173,11 +174,12 @@ impl Settings {
         }
     }
 
-    /// How many files are copied at once into this directory's file system.
+    /// How many files are copied at once into the file system of this directory. At most 64.
     ///
-    /// Two short ones a core: a cold disk is read twice as fast as by one, and no faster by four. On btrfs one, since threads that make files
-    /// there wait for each other. Where there are lanes to fill, as many [long](Self::longest_short) ones, but at most eight a core; of those
-    /// that are synced, as many short ones too. At most 64 in all.
+    /// Short files: two a core, because two threads read a cold disk twice as fast as one, and four
+    /// no faster. On btrfs one a core, because threads that create files there wait for each other.
+    /// Files that are [long](Self::longest_short): as many as fill the lanes, at most eight a core.
+    /// With `--durable` as many short files.
     pub(super) fn copy_threads(&self, destination: impl AsFd) -> CopyThreads {
         if let Some(n_jobs) = self.n_jobs {
             return CopyThreads {
@@ -186,7 +188,7 @@ impl Settings {
             };
         }
         let file_system = rustix::fs::fstatfs(destination);
-        // The type is a `c_long` here and something else there.
+        // The type of `f_type` depends on the architecture.
         let is_btrfs = file_system.is_ok_and(|found| i128::from(found.f_type) == BTRFS);
         let n_creators = self.n_cores * if is_btrfs { 1 } else { 2 };
         let n_streams = if self.wants_digests() {
@@ -199,18 +201,18 @@ impl Settings {
             n_jobs,
             n_creators: match self.durability {
                 Durability::Cached => n_creators.min(n_jobs),
-                // Those that sync at the same time share what the disk writes.
+                // Files that several threads sync at the same time share a commit of the journal.
                 Durability::Synced => n_jobs,
             },
         }
     }
 
-    /// Whether what is copied is hashed.
+    /// Whether files that are copied are hashed.
     pub(super) fn wants_digests(&self) -> bool {
         self.leaves_sums || self.verifies
     }
 
-    /// Threads that do nothing but hash.
+    /// How many threads hash.
     pub(super) fn n_hashers(&self) -> usize {
         if self.wants_digests() {
             self.n_cores
@@ -219,7 +221,7 @@ impl Settings {
         }
     }
 
-    /// Which attributes the directories of the destination get.
+    /// The attributes that directories of the destination get.
     pub(super) fn directory_attributes(&self) -> DirectoryAttributes {
         DirectoryAttributes {
             preserve: self.preserve,
@@ -230,7 +232,7 @@ impl Settings {
         }
     }
 
-    /// What the walk is told.
+    /// The options of the walk.
     pub(super) fn walk(&self, interrupt: &Interrupt) -> tree::Options {
         tree::Options::new()
             .follow_symlinks(self.follows_symlinks)
@@ -245,11 +247,11 @@ pub(super) fn manifest_mode(umask: Mode) -> Mode {
     Mode::from_raw_mode(0o666) - umask
 }
 
-/// The paths of files that are recorded as they are.
+/// The paths of `--accept`.
 ///
 /// # Errors
 ///
-/// One of them leads out of the destination, in words.
+/// A message, if a path leads out of the destination.
 pub(super) fn accepted(args: &Args) -> Result<BTreeSet<Vec<u8>>, String> {
     for path in &args.accept {
         let is_name = |part| matches!(part, Component::Normal(_) | Component::CurDir);
@@ -261,7 +263,7 @@ pub(super) fn accepted(args: &Args) -> Result<BTreeSet<Vec<u8>>, String> {
     Ok(args.accept.iter().map(|path| normalized(path)).collect())
 }
 
-/// The path as manifests name it.
+/// A path as manifests write it.
 fn normalized(path: &Path) -> Vec<u8> {
     // This drops `.` and repeated slashes.
     let path: PathBuf = path
@@ -271,8 +273,8 @@ fn normalized(path: &Path) -> Vec<u8> {
     path.into_os_string().into_vec()
 }
 
-/// Source and destination: by their options, or else the next operand.
-fn ends(args: &Args) -> Result<(PathBuf, PathBuf), String> {
+/// The source and the destination: the values of `-i` and `-o`, or else the operands.
+fn source_and_destination(args: &Args) -> Result<(PathBuf, PathBuf), String> {
     let mut operands = args.paths.iter();
     let source = args.input.as_ref().or_else(|| operands.next());
     let source = source.ok_or("missing source operand")?;
@@ -284,9 +286,9 @@ fn ends(args: &Args) -> Result<(PathBuf, PathBuf), String> {
     if let Some(extra) = operands.next() {
         return Err(format!("extra operand {}", argument(extra.as_os_str())));
     }
-    for (end, operand) in [("source", source), ("destination", destination)] {
+    for (role, operand) in [("source", source), ("destination", destination)] {
         if operand.as_os_str().is_empty() {
-            return Err(format!("the {end} has no name"));
+            return Err(format!("the {role} has no name"));
         }
     }
     Ok((source.clone(), destination.clone()))

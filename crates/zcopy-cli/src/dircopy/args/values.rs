@@ -1,0 +1,90 @@
+//! Values of options.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
+
+use crate::choice::Choice;
+use crate::digest::Way;
+use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
+use crate::dircopy::policy::Policy;
+use crate::number::parse_size;
+
+impl Choice for Policy {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("default", Policy::Default),
+        ("never", Policy::Never),
+        ("always", Policy::Always),
+        ("update", Policy::Update),
+    ];
+}
+
+/// When files are hashed together, in the lanes of vector registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::dircopy) enum Lanes {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Choice for Lanes {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("auto", Self::Auto),
+        ("always", Self::Always),
+        ("never", Self::Never),
+    ];
+}
+
+impl Lanes {
+    /// The implementation of digests.
+    pub(in crate::dircopy) fn way(self) -> Way {
+        match self {
+            Self::Auto => Way::best(),
+            Self::Always => Way::in_lanes(),
+            Self::Never => Way::one_by_one(),
+        }
+    }
+}
+
+impl Choice for ChecksumAlgorithm {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("sha256", Self::Sha256),
+        ("blake3", Self::Blake3),
+        ("md5", Self::Md5),
+        ("sha1", Self::Sha1),
+        ("sha512", Self::Sha512),
+        ("xxh128", Self::Xxh128),
+    ];
+}
+
+/// Parses any path, also an empty one: opening it gives the better error message.
+pub(super) fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
+}
+
+/// The most jobs, and the most blocks that wait. More would only take memory.
+const MAX_NUMBER: usize = 4096;
+
+/// Parses a number of jobs or blocks.
+pub(super) fn number(text: &str) -> Result<NonZeroUsize, String> {
+    let number = text.parse().ok().filter(|n| *n <= MAX_NUMBER);
+    let number = number.and_then(NonZeroUsize::new);
+    number.ok_or_else(|| format!("not a number from 1 to {MAX_NUMBER}"))
+}
+
+/// The largest block: 1 GiB.
+const LARGEST_BLOCK: u64 = 1 << 30;
+
+/// A smaller block is rounded up to this: 4 KiB.
+const SMALLEST_BLOCK: usize = 4 << 10;
+
+/// Parses the size of a block.
+pub(super) fn block_size(text: &str) -> Result<NonZeroUsize, String> {
+    let size = parse_size(text, false).ok();
+    let size = size.filter(|size| (1..=LARGEST_BLOCK).contains(size));
+    // 1 GiB fits into 32 bits.
+    let size = size.and_then(|size| usize::try_from(size).ok());
+    let size = size.and_then(|size| NonZeroUsize::new(size.max(SMALLEST_BLOCK)));
+    size.ok_or_else(|| format!("invalid block size '{text}'"))
+}
