@@ -10,7 +10,7 @@
 //!
 //! - `copy`: copies a tree; `run_manifest`: its manifest; `settings`: what the command line asks for.
 //! - `budget`: how many descriptors each part may open.
-//! - `batches`: which entries one job takes; `gate`: limits the threads that create short files.
+//! - `batches`: which entries one job takes; `semaphore`: limits the threads that create short files.
 //! - `copier`: copies or leaves one entry; `reading` and `hashing`: read and hash files; `ledger`:
 //!   writes lines of the manifest and makes hard links.
 //! - `lookup`: what earlier runs recorded of an entry; `journaling`: the journal of this run;
@@ -65,7 +65,6 @@ mod budget;
 mod copier;
 mod copy;
 mod folded_names;
-mod gate;
 mod granularity;
 mod hardlinks;
 mod hashing;
@@ -76,6 +75,7 @@ mod lookup;
 mod reading;
 mod run_lock;
 mod run_manifest;
+mod semaphore;
 mod sharing;
 mod spelling;
 mod symlinks;

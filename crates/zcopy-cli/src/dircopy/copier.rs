@@ -11,7 +11,6 @@ use super::containment::Identity;
 use super::counts::Counts;
 use super::face::Face;
 use super::folded_names::FoldedNames;
-use super::gate::Gate;
 use super::granularity::Granularities;
 use super::hardlinks::Role;
 use super::interrupt::Interrupt;
@@ -20,6 +19,7 @@ use super::lookup::Known;
 use super::manifest::journal_entry::JournalEntry;
 use super::manifest::update::Line;
 use super::reading::Reader;
+use super::semaphore::Semaphore;
 use super::settings::Settings;
 use super::sharing::Sharing;
 use super::symlinks::Symlinks;
@@ -132,7 +132,7 @@ pub(super) struct Copier<'a> {
     pub(super) granularities: &'a Granularities,
     pub(super) symlinks: &'a Symlinks,
     /// Limits the threads that create short files.
-    pub(super) gate: &'a Gate,
+    pub(super) creators: &'a Semaphore,
     pub(super) reader: Reader<'a>,
     /// How many entries are started before the first of them is published, so that clones are read
     /// from the disk together, and short files are hashed together.

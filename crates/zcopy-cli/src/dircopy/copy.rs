@@ -16,7 +16,6 @@ use super::copier::{self, Copier, EntryResult};
 use super::counts::Counts;
 use super::face::Face;
 use super::folded_names::FoldedNames;
-use super::gate::Gate;
 use super::granularity::Granularities;
 use super::hashing::Hashers;
 use super::interrupt::Interrupt;
@@ -29,6 +28,7 @@ use super::prescan::{Total, prescan};
 use super::reading::Reader;
 use super::run_lock::{self, RunLock};
 use super::run_manifest::{begin_manifest, finish_manifest, open_archive};
+use super::semaphore::Semaphore;
 use super::settings::Settings;
 use super::sharing::Sharing;
 use super::stop_flag::{StopFlag, StopOnDrop};
@@ -211,7 +211,7 @@ impl Entries<'_> {
         let n_jobs = budget.jobs(threads.n_jobs);
         let n_creators = n_jobs.min(threads.n_creators);
         let most_ahead = budget.ahead(n_jobs, n_creators, settings.lanes());
-        let gate = Gate::new(n_creators);
+        let creators = Semaphore::new(n_creators);
         let directory_weight = budget.weight_of_directory();
         let options = settings.walk(interrupt).most_open(budget.levels());
         let on_error = |trouble| face.complain_of(&trouble);
@@ -232,7 +232,7 @@ impl Entries<'_> {
                 sharing: &sharing,
                 granularities: &granularities,
                 symlinks: &symlinks,
-                gate: &gate,
+                creators: &creators,
                 reader: Reader {
                     tap: hashers.tap(),
                     algorithm: settings.algorithm,

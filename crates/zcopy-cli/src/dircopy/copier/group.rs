@@ -54,9 +54,9 @@ impl<T> Task<T> {
 impl<'a> Copier<'a> {
     /// Copies the entries of a batch, except for additional names of files. Reports what fails.
     pub(in crate::dircopy) fn copy_batch(&mut self, batch: Vec<Job>) -> Vec<EntryResult> {
-        let gate = self.gate;
+        let creators = self.creators;
         let is_long = batches::is_long(&batch, self.settings.longest_short());
-        let _permit = (!is_long).then(|| gate.acquire());
+        let _permit = (!is_long).then(|| creators.acquire());
         let mut results = Vec::with_capacity(batch.len());
         let mut batch = batch.into_iter().peekable();
         while batch.peek().is_some() {

@@ -1,28 +1,28 @@
-//! A bound on how many threads do something at once.
+//! A counting semaphore.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Lets so many threads pass, and the next one when one of them is through.
+/// Limits how many threads do something at the same time.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct Semaphore {
     n_free: Mutex<usize>,
     freed: Condvar,
 }
 
-/// A thread that has passed a [`Gate`]. Once this is dropped it is through.
+/// A permit of a [`Semaphore`]. Dropping it gives it back.
 #[derive(Debug)]
-pub(super) struct Permit<'a>(&'a Gate);
+pub(super) struct Permit<'a>(&'a Semaphore);
 
-impl Gate {
-    /// A gate for so many at once.
-    pub(super) const fn new(most: usize) -> Self {
+impl Semaphore {
+    /// A semaphore with `n_permits` permits.
+    pub(super) const fn new(n_permits: usize) -> Self {
         Self {
-            n_free: Mutex::new(most),
+            n_free: Mutex::new(n_permits),
             freed: Condvar::new(),
         }
     }
 
-    /// Waits until there is room.
+    /// Takes a permit. Waits until one is free.
     pub(super) fn acquire(&self) -> Permit<'_> {
         // A number is never half written.
         let n_free = self.n_free.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,11 +44,11 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread;
 
-    use super::Gate;
+    use super::Semaphore;
 
     #[test]
-    fn no_more_pass_at_once_than_were_said_and_in_the_end_all_do() {
-        let gate = Gate::new(2);
+    fn no_more_threads_enter_than_there_are_permits_and_in_the_end_all_do() {
+        let semaphore = Semaphore::new(2);
         let (inside, most, through) = (
             AtomicUsize::new(0),
             AtomicUsize::new(0),
@@ -58,7 +58,7 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..50 {
-                        let _permit = gate.acquire();
+                        let _permit = semaphore.acquire();
                         most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                         thread::yield_now();
                         inside.fetch_sub(1, Ordering::SeqCst);
@@ -73,25 +73,25 @@ mod tests {
     }
 
     #[test]
-    fn as_many_pass_as_were_said() {
-        let gate = Gate::new(2);
-        let both = [gate.acquire(), gate.acquire()];
-        assert_eq!(*gate.n_free.lock().unwrap(), 0);
+    fn as_many_threads_enter_as_there_are_permits() {
+        let semaphore = Semaphore::new(2);
+        let both = [semaphore.acquire(), semaphore.acquire()];
+        assert_eq!(*semaphore.n_free.lock().unwrap(), 0);
         drop(both);
-        assert_eq!(*gate.n_free.lock().unwrap(), 2);
+        assert_eq!(*semaphore.n_free.lock().unwrap(), 2);
     }
 
     #[test]
-    fn who_panics_is_through_too() {
-        let gate = Gate::new(1);
-        let passed = thread::scope(|scope| {
+    fn a_panic_gives_the_permit_back() {
+        let semaphore = Semaphore::new(1);
+        let entered = thread::scope(|scope| {
             let permit = scope.spawn(|| {
-                let _permit = gate.acquire();
+                let _permit = semaphore.acquire();
                 panic!("inside");
             });
             permit.join()
         });
-        assert!(passed.is_err());
-        drop(gate.acquire());
+        assert!(entered.is_err());
+        drop(semaphore.acquire());
     }
 }
