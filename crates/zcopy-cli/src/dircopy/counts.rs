@@ -1,33 +1,34 @@
-//! How much of a tree has been dealt with so far.
+//! Counts files and bytes during a run.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What all threads count together, and whoever displays it reads.
+/// The counters of a run. All threads add to them, and the display reads them.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// Bytes of regular files that have been copied, cloned or read, also of those that failed then.
+    /// Bytes of regular files that were copied, cloned or read, also of files that failed later.
     pub(super) bytes: Count,
-    /// Bytes of the files below.
+    /// Bytes of the files that `files` counts.
     pub(super) bytes_of_files: Count,
-    /// Regular files that have got their names or kept them, whichever of the next four they are.
+    /// Regular files that have their names: the sum of `copied`, `cloned`, `linked` and `skipped`.
     pub(super) files: Count,
     /// Regular files whose bytes were written.
     pub(super) copied: Count,
     /// Regular files that share their blocks with the source.
     pub(super) cloned: Count,
-    /// Further names of regular files.
+    /// Additional names of regular files that became links.
     pub(super) linked: Count,
-    /// Further names of regular files that have become copies of their own, which are counted above.
+    /// Additional names of regular files that became copies of their own. `copied` and `cloned` count
+    /// them too.
     pub(super) links_copied: Count,
     /// Regular files that were left as they were.
     pub(super) skipped: Count,
-    /// Symbolic links, FIFOs and devices, made or left, and whatever else was left.
+    /// Symbolic links, FIFOs and devices that were made or left, and other entries that were left.
     pub(super) others: Count,
-    /// Regular files of which bytes are missing, because their originals could not be read.
+    /// Regular files with bytes that could not be read from their originals.
     pub(super) damaged: Count,
-    /// How many bytes are missing of them.
+    /// The number of those bytes.
     pub(super) lost_bytes: Count,
-    /// What was complained of.
+    /// Errors that were reported.
     pub(super) failed: Count,
 }
 
@@ -36,12 +37,12 @@ pub(super) struct Counts {
 pub(super) struct Count(AtomicU64);
 
 impl Count {
-    /// Counts so many more.
+    /// Adds `n`.
     pub(super) fn add(&self, n: u64) {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// How many there are so far.
+    /// The number so far.
     pub(super) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

@@ -1,7 +1,7 @@
-//! What is said, and where.
+//! Writes messages, the progress and the summary.
 //!
-//! Complaints go to standard error, and so does the progress line, if that is a terminal. The summary goes to standard output; for
-//! programs, everything does, each an object of JSON on a line.
+//! Errors go to standard error, and so does the progress line if that is a terminal. The summary goes
+//! to standard output. With `--json` everything also goes there, one object on each line.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -33,24 +33,24 @@ use screen::Screen;
 mod event;
 pub(super) mod screen;
 
-/// How often a line is drawn for people: as often as they can read it.
+/// How often the progress line is drawn on a terminal.
 pub(super) const FRAME: Duration = Duration::from_millis(200);
 
-/// How often a line is written for programs, which keep them all.
+/// How often `--json` writes the progress. Programs may keep all of it.
 pub(super) const REPORT: Duration = Duration::from_secs(1);
 
-/// How much is said.
+/// Which messages are written, and in which format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manner {
-    /// Complaints alone.
+    /// Errors alone.
     Quiet,
-    /// Also how far the copy is, and at the end what became of it.
+    /// Also the progress and the summary.
     Normal,
-    /// The same for programs.
+    /// All of it as JSON.
     Json,
 }
 
-/// How things are told. All threads share it.
+/// Writes the messages of all threads.
 #[derive(Debug)]
 pub(super) struct Face<'a> {
     manner: Manner,
@@ -61,8 +61,8 @@ pub(super) struct Face<'a> {
 }
 
 impl<'a> Face<'a> {
-    /// Speaks on standard error and standard output. From now on a terminal does not stop this process for writing to it in
-    /// the background.
+    /// Writes to standard error and standard output. From now on a terminal does not stop this process if it
+    /// writes in the background.
     ///
     /// # Errors
     ///
@@ -73,7 +73,7 @@ impl<'a> Face<'a> {
         Self::on(manner, counts, stdout, stderr, Look::of_environment())
     }
 
-    /// Speaks where the descriptors lead.
+    /// Writes to these descriptors.
     fn on(
         manner: Manner,
         counts: &'a Counts,
@@ -94,12 +94,12 @@ impl<'a> Face<'a> {
         })
     }
 
-    /// Says what is wrong with something, and counts it. The path is from the root.
+    /// Reports and counts an error. The path is from the root.
     pub(super) fn complain(&self, path: &Path, error: &anyhow::Error) {
         self.complain_in(path, &exit::chained(error.chain()));
     }
 
-    /// Says which bytes of a file are missing, and counts them.
+    /// Reports and counts the missing bytes of a file.
     pub(super) fn report_damage(&self, path: &Path, damage: &Damage<'_>) {
         self.counts.damaged.add(1);
         self.counts.lost_bytes.add(damage.map.lost_bytes());
@@ -111,36 +111,36 @@ impl<'a> Face<'a> {
                 ranges: damage.map.ranges(),
                 is_copied: damage.rest == Rest::Copied,
             };
-            // The summary meets the same error.
+            // An outlet that has failed fails again for the summary, which reports it.
             let _ = self.tell(&event);
         }
     }
 
-    /// Says what is wrong with the destination as a whole, and counts it.
+    /// Reports and counts an error of the destination as a whole.
     pub(super) fn complain_of_destination(&self, destination: &Path, error: &anyhow::Error) {
         self.complain_in(destination, &exit::chained(error.chain()));
     }
 
-    /// Says what went wrong on the walk, and counts it.
+    /// Reports and counts an error of the walk.
     pub(super) fn complain_of(&self, trouble: &Trouble) {
         if let Cause::Attributes(error) = trouble.cause()
             && self.report_lost_attributes(error)
         {
             return;
         }
-        // The first is the path.
+        // The first error of the chain is the path.
         let causes = anyhow::Chain::new(trouble).skip(1);
         self.complain_in(trouble.path(), &exit::chained(causes));
     }
 
-    /// Says which attributes could not be kept. Those that the file system never keeps are reported once, and nothing is wrong then.
+    /// Reports attributes that could not be set. Attributes that the file system never keeps are reported once, and are no error.
     pub(super) fn complain_of_attributes(&self, path: &Path, error: attributes::Error) {
         if !self.report_lost_attributes(&error) {
             self.complain(path, &anyhow::Error::new(error));
         }
     }
 
-    /// Reports what the file system never keeps. Returns whether that is all.
+    /// Reports attributes that the file system never keeps. Returns whether these are all.
     fn report_lost_attributes(&self, error: &attributes::Error) -> bool {
         let limitations = error.limitations();
         for limitation in limitations {
@@ -149,12 +149,12 @@ impl<'a> Face<'a> {
         !limitations.is_empty()
     }
 
-    /// Says something about the destination, with which nothing is wrong.
+    /// Writes a message about the destination that is no error.
     pub(super) fn remark_on_destination(&self, destination: &Path, text: &str) {
         self.say(destination, text);
     }
 
-    /// Says that a signal ended the run early.
+    /// Reports that a signal ended the run early.
     pub(super) fn report_interrupt(&self, signal: &str) {
         let mut line = exit::program().into_vec();
         let text = format!(": interrupted by {signal}; the next run copies the rest\n");
@@ -162,12 +162,12 @@ impl<'a> Face<'a> {
         self.screen().say(&line);
     }
 
-    /// Says something about a file, with which nothing is wrong.
+    /// Writes a message about a file that is no error.
     pub(super) fn remark(&self, path: &Path, text: &str) {
         self.say(path, text);
     }
 
-    /// Says once what the file system of the destination cannot do, unless errors alone are wanted.
+    /// Reports once what the file system of the destination cannot do. `--quiet` leaves it out.
     pub(super) fn report_limitation(&self, limitation: Limitation) {
         if self.manner == Manner::Quiet || !self.limitations.add(limitation) {
             return;
@@ -176,12 +176,12 @@ impl<'a> Face<'a> {
         self.say("".as_ref(), message);
         if self.manner == Manner::Json {
             let path = or_dot("".as_ref()).to_string_lossy();
-            // The summary meets the same error.
+            // An outlet that has failed fails again for the summary, which reports it.
             let _ = self.tell(&Event::Remark { path, message });
         }
     }
 
-    /// Says how it is known that a name was free, if it is not for certain.
+    /// Reports if a file that another process created may have been replaced.
     pub(super) fn report_exclusivity(&self, exclusivity: Exclusivity) {
         match exclusivity {
             Exclusivity::Atomic => {}
@@ -189,13 +189,13 @@ impl<'a> Face<'a> {
         }
     }
 
-    /// Whether anybody is shown how far the copy is: a program, or a person before the terminal that standard error
-    /// is, unless it was somebody else's when this began.
+    /// Whether the progress is shown: as JSON, or on a terminal if this process was in its foreground when the
+    /// run began.
     pub(super) fn shows_progress(&self) -> bool {
         self.manner == Manner::Json || self.screen().has_line()
     }
 
-    /// Shows how far the copy is until the flag is set. The clock starts now.
+    /// Shows the progress until the flag is set. The clock starts now.
     pub(super) fn draw_until(&self, stop: &StopFlag, total: &Total) {
         if !self.shows_progress() {
             return;
@@ -210,14 +210,14 @@ impl<'a> Face<'a> {
         while !stop.wait(interval) {
             self.draw(&mut gauge, begin.elapsed());
         }
-        self.screen().take_line_away();
+        self.screen().remove_line();
     }
 
-    /// Says what became of the tree. All complaints have been taken by then, even by a terminal that was stopped.
+    /// Writes the summary, after the terminal has taken all messages, even if it was stopped.
     ///
     /// # Errors
     ///
-    /// That standard output takes nothing, or did not take an earlier line.
+    /// Standard output cannot be written, or an earlier write failed.
     pub(super) fn summarize(
         &self,
         elapsed: Duration,
@@ -234,11 +234,11 @@ impl<'a> Face<'a> {
         }
     }
 
-    /// Shows how far the copy is now.
+    /// Shows the progress once.
     fn draw(&self, gauge: &mut Gauge<'_>, elapsed: Duration) {
         let progress = gauge.read(elapsed);
         if self.manner == Manner::Json {
-            // The summary meets the same error.
+            // An outlet that has failed fails again for the summary, which reports it.
             let _ = self.tell(&Event::Progress(&progress));
         } else {
             self.screen().draw(|columns| progress.line(columns));
@@ -250,14 +250,14 @@ impl<'a> Face<'a> {
         let path = or_dot(path);
         self.say(path, message);
         if self.manner == Manner::Json {
-            // What is no UTF-8 has no place in JSON.
+            // JSON has no bytes that are not UTF-8.
             let path = path.to_string_lossy();
-            // The summary meets the same error.
+            // An outlet that has failed fails again for the summary, which reports it.
             let _ = self.tell(&Event::Error { path, message });
         }
     }
 
-    /// Writes a message with a path in front.
+    /// Writes a message after its path.
     fn say(&self, path: &Path, message: &str) {
         let path = quoted(or_dot(path).as_os_str());
         let mut line = exit::program().into_vec();
@@ -265,7 +265,7 @@ impl<'a> Face<'a> {
         self.screen().say(&line);
     }
 
-    /// Writes a line for programs.
+    /// Writes a line of JSON.
     fn tell(&self, event: &Event<'_>) -> io::Result<()> {
         self.stdout().put(event.line().as_bytes())
     }
@@ -279,7 +279,7 @@ impl<'a> Face<'a> {
     }
 }
 
-/// The root has no name in its own tree.
+/// The path, or `.` for the root, whose path is empty.
 fn or_dot(path: &Path) -> &Path {
     if path.as_os_str().is_empty() {
         Path::new(".")

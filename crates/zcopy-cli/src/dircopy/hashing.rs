@@ -1,11 +1,13 @@
-//! Digests made in threads of their own, while whoever has the bytes goes on.
+//! Hashes files in threads of their own, while other threads read them.
 //!
-//! Each thread has an inbox, and [`Streams`] of many files under way, so that their blocks fill the lanes of vector registers where that
-//! pays. A file's blocks are copied into as many buffers as its queue has: whoever is so far ahead waits for one to come back.
+//! Each hashing thread has an inbox, and [`Streams`] of several files, so that their blocks fill the
+//! lanes of vector registers. A file's blocks are copied into as many buffers as its queue has. A
+//! reader that has filled all of them waits until one comes back.
 //!
-//! To hand a short file over takes longer than to hash it. Where there are lanes to fill it is kept, and hashed together with its neighbours by who
-//! copies them; otherwise it is hashed as it passes. So is a larger one where there are no lanes and as many are under way as there are threads:
-//! handing over costs a copy, and pays only while a core would be idle.
+//! Handing over a short file takes longer than hashing it. Where there are lanes to fill, a short file
+//! is kept in memory, and the thread that copies it hashes it together with its neighbours. Without
+//! lanes, the thread that copies a short file hashes it at once. It also hashes a larger file if every
+//! hashing thread has one: handing over costs a copy, and only pays while a core is idle.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -17,16 +19,18 @@ use crate::digest::{Algorithm, Digest, Stream, Way, digest_each};
 
 mod streams;
 
-/// How many messages a thread's inbox holds. Who finds it full waits.
+/// How many messages a thread's inbox holds. A sender waits while it is full.
 const INBOX: usize = 256;
 
-/// Files up to this size are hashed by who copies them: 256 KiB. To hand one over costs a copy and two turns of the scheduler.
+/// Files up to this size are hashed by the thread that copies them: 256 KiB. Handing one over costs a
+/// copy and two context switches.
 pub(super) const SHORT: u64 = 256 << 10;
 
-/// So much of a stream is hashed at once where it has to wait for others, at most: 128 KiB, which take less than a millisecond.
+/// The most bytes of a stream that are hashed at once while other streams wait: 128 KiB, which take less
+/// than a millisecond.
 const PIECE: usize = 128 << 10;
 
-/// How many streams a thread hashes together; one, if none.
+/// How many streams a thread hashes together, at least 1.
 pub(super) fn lanes(algorithm: Algorithm, way: Way) -> usize {
     match algorithm {
         Algorithm::Sha256 => way.lanes(),
@@ -34,17 +38,17 @@ pub(super) fn lanes(algorithm: Algorithm, way: Way) -> usize {
     }
 }
 
-/// What of each stream may wait to be hashed.
+/// The blocks of each stream that may wait to be hashed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Queue {
-    /// How many blocks.
+    /// The number of blocks.
     pub(super) size: usize,
-    /// How long these are, as a rule, in bytes.
+    /// The usual length of a block in bytes.
     pub(super) block_size: usize,
 }
 
 impl Queue {
-    /// The same, in pieces of one length that do not have others wait for long.
+    /// The same number of bytes, in blocks of up to [`PIECE`] bytes.
     fn in_pieces(self) -> Self {
         let n_pieces = self.block_size.div_ceil(PIECE).max(1);
         Self {
@@ -53,36 +57,37 @@ impl Queue {
         }
     }
 
-    /// How many, if they are so long: not more in all, but two at least, if there may be two, so that one can be filled while the other is hashed.
+    /// How many blocks of `len` bytes may wait: no more bytes in all, but at least two blocks if the
+    /// queue has two, so that one is filled while the other is hashed.
     fn most(self, len: usize) -> usize {
         let fitting = self.size.saturating_mul(self.block_size) / len.max(1);
         fitting.max(2).min(self.size)
     }
 }
 
-/// The threads.
+/// The hashing threads.
 #[derive(Debug)]
 pub(super) struct Hashers {
     algorithm: Algorithm,
     queue: Queue,
     way: Way,
-    /// How many streams keep a thread busy. Where it is one, no stream waits for others.
+    /// How many streams a thread hashes together. If it is 1, no stream waits for others.
     n_lanes: usize,
-    /// How many streams are under way, wherever they are hashed.
+    /// How many streams are open, in whichever thread they are hashed.
     n_streams: AtomicUsize,
     threads: Vec<Hasher>,
     n_taps: AtomicUsize,
 }
 
-/// A thread, as others see it.
+/// A hashing thread.
 #[derive(Debug)]
 struct Hasher {
     inbox: SyncSender<Message>,
-    /// How many streams it has.
+    /// How many streams are open in it.
     n_open: AtomicUsize,
 }
 
-/// What a thread is told. Streams are named by their [taps](Tap), of which each has one at a time.
+/// A message to a hashing thread. A stream has the number of its [`Tap`], which opens one at a time.
 #[derive(Debug)]
 enum Message {
     Open(usize, Sender<Reply>),
@@ -91,7 +96,7 @@ enum Message {
     Abandon(usize),
 }
 
-/// What comes back.
+/// A reply of a hashing thread.
 #[derive(Debug)]
 enum Reply {
     /// A buffer that can be filled again.
@@ -100,7 +105,7 @@ enum Reply {
 }
 
 impl Hashers {
-    /// Starts them. They end when this is dropped, with all taps.
+    /// Starts the threads. They exit when this and all taps have been dropped.
     pub(super) fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
         algorithm: Algorithm,
@@ -111,7 +116,7 @@ impl Hashers {
         let threads = (0..n_threads).map_while(|_| {
             let (inbox, messages) = sync_channel(INBOX);
             let work = move || Streams::new(algorithm, way).serve(&messages);
-            // With fewer threads it takes longer, and without any each file is hashed by who copies it.
+            // With fewer threads hashing takes longer. Without any, the threads that copy files hash them.
             thread::Builder::new().spawn_scoped(scope, work).ok()?;
             Some(Hasher {
                 inbox,
@@ -134,7 +139,8 @@ impl Hashers {
         }
     }
 
-    /// The thread for another stream: the busiest one that has a lane left, since full lanes take no longer than half of them.
+    /// The thread for another stream: the busiest one with a free lane, because full lanes take as long as
+    /// half-full ones.
     fn choose(&self) -> Option<&Hasher> {
         let n_open = |hasher: &&Hasher| hasher.n_open.load(Ordering::Relaxed);
         let has_room = |hasher: &&Hasher| n_open(hasher) < self.n_lanes;
@@ -143,12 +149,12 @@ impl Hashers {
         busiest.or_else(|| threads.min_by_key(n_open))
     }
 
-    /// A way to have streams hashed, one after another.
+    /// Makes a client, which hashes one stream after another.
     pub(super) fn tap(&self) -> Tap<'_> {
         Tap {
             hashers: self,
             id: self.n_taps.fetch_add(1, Ordering::Relaxed),
-            // Of a stream that has ended before it began.
+            // Until a stream begins, no reply can come.
             replies: channel().1,
             spare: Vec::new(),
             n_buffers: 0,
@@ -156,20 +162,20 @@ impl Hashers {
     }
 }
 
-/// Has streams hashed, one after another.
+/// A client of the hashing threads, which hashes one stream after another.
 #[derive(Debug)]
 pub(super) struct Tap<'h> {
     hashers: &'h Hashers,
     id: usize,
-    /// What comes back of the stream at hand. Nothing more can, once its thread has ended.
+    /// Replies for the open stream. The channel is closed when the hashing thread exits.
     replies: Receiver<Reply>,
     spare: Vec<Vec<u8>>,
-    /// How many buffers there are: spare ones, and those of the stream at hand.
+    /// How many buffers there are: the spare ones, and those of the open stream.
     n_buffers: usize,
 }
 
 impl<'h> Tap<'h> {
-    /// Begins a stream of about so many bytes.
+    /// Begins a stream of about `size` bytes.
     pub(super) fn begin(&mut self, size: u64) -> Flow<'_, 'h> {
         let hashers = self.hashers;
         let n_streams = hashers.n_streams.fetch_add(1, Ordering::Relaxed);
@@ -179,13 +185,13 @@ impl<'h> Tap<'h> {
             _ if has_lanes && size <= SHORT => Course::Kept(Vec::with_capacity(size as usize)),
             Some(hasher) if size > SHORT && (has_lanes || !keeps_cores_busy) => {
                 hasher.n_open.fetch_add(1, Ordering::Relaxed);
-                // Without a bound of its own, so that no thread ever waits for who asked: there are as many buffers as the queue has.
+                // A hashing thread never waits for its client: the buffers bound this channel.
                 let (reply, replies) = channel();
                 self.replies = replies;
-                // Those of a stream that was given up are gone with it.
+                // A stream that was abandoned has dropped its buffers.
                 self.n_buffers = self.spare.len();
                 let opened = Message::Open(self.id, reply);
-                // If the thread is no more, that shows at the end.
+                // If the thread has exited, `finish` returns None.
                 let _ = hasher.inbox.send(opened);
                 Course::There(Line {
                     hasher,
@@ -201,10 +207,10 @@ impl<'h> Tap<'h> {
         }
     }
 
-    /// A buffer that nobody uses, for so many bytes; none, if the threads have ended.
+    /// A free buffer for `len` bytes. None, if the hashing thread has exited.
     fn buffer(&mut self, len: usize) -> Option<Vec<u8>> {
         let most = self.hashers.queue.most(len);
-        // Each may become as long as the longest block.
+        // A buffer may be as long as the longest block so far, so longer blocks get fewer of them.
         while self.n_buffers > most && self.spare.pop().is_some() {
             self.n_buffers -= 1;
         }
@@ -218,13 +224,13 @@ impl<'h> Tap<'h> {
             }
             match self.replies.recv().ok()? {
                 Reply::Buffer(buffer) => self.spare.push(buffer),
-                // No digest comes before its end.
+                // The digest comes after `End`, which has not been sent.
                 Reply::Digest(_) => return None,
             }
         }
     }
 
-    /// The digest of what passed.
+    /// The digest of these contents.
     pub(super) fn digest_of(&self, contents: &Contents) -> Digest {
         match contents {
             Contents::Digested(digest) => *digest,
@@ -239,7 +245,7 @@ impl<'h> Tap<'h> {
         stream.finish()
     }
 
-    /// The digests of what was kept, made together.
+    /// The digests of several files, hashed together.
     pub(super) fn digests(&self, kept: &[&[u8]]) -> Vec<Digest> {
         let mut digests = vec![Digest::from_bytes([0; Digest::BYTES]); kept.len()];
         let Hashers { algorithm, way, .. } = *self.hashers;
@@ -247,7 +253,7 @@ impl<'h> Tap<'h> {
         digests
     }
 
-    /// The digest of the stream that has ended.
+    /// Waits for the digest of the stream that has ended.
     fn digest(&mut self) -> Option<Digest> {
         loop {
             match self.replies.recv().ok()? {
@@ -258,23 +264,23 @@ impl<'h> Tap<'h> {
     }
 }
 
-/// What a stream has come to.
+/// The contents of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Contents {
-    /// It has been hashed.
+    /// Their digest.
     Digested(Digest),
-    /// It is short, and to be hashed [together](Tap::digests) with others.
+    /// The bytes of a short stream, which is hashed [together](Tap::digests) with others.
     Kept(Vec<u8>),
 }
 
-/// A stream under way. One that is dropped is given up.
+/// An open stream. Dropping it abandons it.
 #[derive(Debug)]
 pub(super) struct Flow<'t, 'h> {
     course: Course<'t, 'h>,
     counted: Counted<'h>,
 }
 
-/// Counts down when it is over.
+/// Counts an open stream. Dropping it counts down.
 #[derive(Debug)]
 struct Counted<'h>(&'h Hashers);
 
@@ -284,13 +290,14 @@ impl Drop for Counted<'_> {
     }
 }
 
+/// How a stream is hashed.
 #[derive(Debug)]
 enum Course<'t, 'h> {
-    /// To be hashed later, with others.
+    /// Later, together with others.
     Kept(Vec<u8>),
-    /// Hashed at once.
+    /// By this thread, at once.
     Here(Stream),
-    /// Hashed by another thread.
+    /// By a hashing thread.
     There(Line<'t, 'h>),
 }
 
@@ -302,13 +309,13 @@ struct Line<'t, 'h> {
 }
 
 impl Flow<'_, '_> {
-    /// These bytes come next.
+    /// Adds the next bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         match &mut self.course {
             Course::Kept(kept) if kept.len() + bytes.len() <= SHORT as usize => {
                 kept.extend_from_slice(bytes);
             }
-            // There is more than was said.
+            // The stream is longer than `begin` was told.
             Course::Kept(kept) => {
                 let mut stream = Stream::new(self.counted.0.algorithm);
                 stream.update(kept);
@@ -320,7 +327,7 @@ impl Flow<'_, '_> {
         }
     }
 
-    /// What the stream has come to; none, if the thread that hashed it has ended.
+    /// The contents of the whole stream. None, if the hashing thread has exited.
     pub(super) fn finish(self) -> Option<Contents> {
         match self.course {
             Course::Kept(kept) => Some(Contents::Kept(kept)),

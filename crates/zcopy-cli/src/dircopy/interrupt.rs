@@ -56,12 +56,12 @@ impl Interrupt {
         &self.is_requested
     }
 
-    /// Whether the run is to end.
+    /// Whether a signal has asked the run to end.
     pub(super) fn is_requested(&self) -> bool {
         self.is_requested.load(Ordering::Relaxed)
     }
 
-    /// [`Interrupted`], if the run is to end.
+    /// Fails with [`Interrupted`] after a signal.
     pub(super) fn check(&self) -> Result<(), Interrupted> {
         if self.is_requested() {
             Err(Interrupted)

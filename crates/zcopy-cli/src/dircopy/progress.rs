@@ -1,4 +1,4 @@
-//! How far the copy is, and how fast it goes on.
+//! The progress of a copy and its rate.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::json::rounded;
 use crate::number::{self, Unit};
 use crate::time;
 
-/// Over how long the rate is taken: long enough for the time left to be read, short enough to tell of now.
+/// The rate is an average over this time: long enough to be readable, short enough to be current.
 const WINDOW: Duration = Duration::from_secs(5);
 
-/// Takes readings, and remembers as many of them as a rate needs.
+/// Measures the progress, and remembers the last seconds for the rate.
 #[derive(Debug)]
 pub(super) struct Gauge<'a> {
     counts: &'a Counts,
@@ -23,7 +23,7 @@ pub(super) struct Gauge<'a> {
 }
 
 impl<'a> Gauge<'a> {
-    /// A gauge that is put up when the copy begins.
+    /// Make it when the copy begins.
     pub(super) fn new(counts: &'a Counts, total: &'a Total) -> Self {
         Self {
             counts,
@@ -32,12 +32,12 @@ impl<'a> Gauge<'a> {
         }
     }
 
-    /// How far the copy is, so long after it began.
+    /// The progress after `elapsed`.
     pub(super) fn read(&mut self, elapsed: Duration) -> Progress {
         let total_is_final = self.total.is_complete();
         let (bytes, files) = (self.counts.bytes.get(), self.counts.files.get());
         self.history.sample(elapsed, bytes);
-        // Files that are being written to may turn out longer than they were.
+        // Files may have grown since they were counted.
         let total_bytes = self.total.bytes().max(bytes);
         let total_files = self.total.files().max(files);
         Progress {
@@ -54,20 +54,20 @@ impl<'a> Gauge<'a> {
     }
 }
 
-/// How far the copy is at one moment.
+/// The progress of a copy at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Progress {
     bytes: u64,
     files: u64,
-    /// Over the last seconds.
+    /// The average over the last seconds.
     bytes_per_second: f64,
     total_bytes: u64,
     total_files: u64,
-    /// Whether no more will be found.
+    /// Whether all files have been counted.
     total_is_final: bool,
-    /// Since the beginning.
+    /// Seconds since the copy began.
     seconds: f64,
-    /// How long the rest takes at this rate, unless nothing moves.
+    /// How long the rest takes at this rate. None, if the rate is 0.
     #[serde(skip)]
     remaining: Option<Duration>,
     #[serde(skip)]
@@ -75,7 +75,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// The same as a line of at most so many columns.
+    /// The progress as a line of at most `columns` columns.
     pub(super) fn line(&self, columns: usize) -> String {
         let size = |bytes| number::amount(bytes, Unit::Bytes, false);
         let (more, eta) = if self.total_is_final {
@@ -95,7 +95,7 @@ impl Progress {
             self.files,
             self.total_files,
         );
-        // All of it is ASCII.
+        // The line is ASCII, so that each byte is a column.
         line.truncate(columns);
         line
     }

@@ -1,23 +1,23 @@
-//! Which file systems share blocks.
+//! Remembers which file systems cannot clone files.
 
 use std::sync::{PoisonError, RwLock};
 
 use rustix::io::Errno;
 
-/// The pairs of file systems, by their devices, of which it is known that they do not.
+/// The pairs of devices, source and destination, between which files cannot be cloned.
 #[derive(Debug, Default)]
 pub(super) struct Sharing {
     unable: RwLock<Vec<(u64, u64)>>,
 }
 
 impl Sharing {
-    /// Whether it is worth trying, from one device to another.
+    /// Whether cloning from one device to the other may work.
     pub(super) fn may_share(&self, pair: (u64, u64)) -> bool {
         let unable = self.unable.read().unwrap_or_else(PoisonError::into_inner);
         !unable.contains(&pair)
     }
 
-    /// Remembers what a file could not be shared for, if it holds for all others.
+    /// Remembers the devices of a clone that failed, if every other clone would fail too.
     pub(super) fn learn(&self, pair: (u64, u64), error: &zcopy::Error) {
         let was_tried = !error.report().attempts().is_empty();
         let errno = error.raw_os_error().map(Errno::from_raw_os_error);

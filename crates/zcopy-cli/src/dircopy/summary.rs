@@ -1,4 +1,4 @@
-//! What became of the tree.
+//! The summary of a run.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::number::{self, Unit};
 use crate::quote::quoted;
 use crate::time;
 
-/// From here on nobody counts milliseconds.
+/// A longer time is shown without milliseconds.
 const LONG: Duration = Duration::from_secs(60);
 
 /// How a run ended.
@@ -40,14 +40,14 @@ impl State {
     }
 }
 
-/// What became of the tree, all told.
+/// The summary of a run.
 #[derive(Debug, Serialize)]
 pub(super) struct Summary<'a> {
     state: State,
     files: u64,
     bytes: u64,
     seconds: f64,
-    /// On an average over all.
+    /// The average over the whole run.
     bytes_per_second: f64,
     copied: u64,
     cloned: u64,
@@ -56,11 +56,11 @@ pub(super) struct Summary<'a> {
     skipped: u64,
     others: u64,
     failed: u64,
-    /// Files that are not whole.
+    /// Files with missing bytes.
     damaged: u64,
-    /// Bytes that they lack.
+    /// The number of missing bytes.
     lost_bytes: u64,
-    /// The file of the digests, if there is one. What is no UTF-8 has no place in JSON.
+    /// The manifest, if there is one. Bytes that are not UTF-8 become U+FFFD.
     sums: Option<Cow<'a, str>>,
     #[serde(skip)]
     elapsed: Duration,
@@ -69,7 +69,7 @@ pub(super) struct Summary<'a> {
 }
 
 impl<'a> Summary<'a> {
-    /// What has been counted, so long after the beginning.
+    /// The summary of a run that took `elapsed`.
     pub(super) fn of(
         counts: &Counts,
         state: State,
@@ -98,7 +98,7 @@ impl<'a> Summary<'a> {
         }
     }
 
-    /// The same in words: two lines, one for hard links that were not kept, and one for the file of the digests.
+    /// The summary as text: two lines, one more if hard links were copied, and one for each manifest.
     pub(super) fn words(&self) -> String {
         let Self {
             files,
@@ -140,7 +140,7 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// A number of bytes in words, with a round figure beside a large one.
+/// A number of bytes as text. A rounded number follows a large one.
 pub(super) fn size(bytes: u64) -> String {
     match bytes {
         1 => "1 byte".to_owned(),
@@ -152,7 +152,7 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
-/// A duration in words.
+/// A duration as text.
 pub(super) fn time(elapsed: Duration) -> String {
     if elapsed < LONG {
         format!("{:.3} s", elapsed.as_secs_f64())
@@ -161,17 +161,17 @@ pub(super) fn time(elapsed: Duration) -> String {
     }
 }
 
-/// A rate in words.
+/// A rate as text.
 pub(super) fn rate(bytes_per_second: f64) -> String {
     dense(&number::rate(bytes_per_second, Unit::Bytes, false))
 }
 
-/// An amount without the blanks that keep it as wide as others.
+/// An amount without the padding that aligns it.
 fn dense(amount: &str) -> String {
     amount.replace(' ', "")
 }
 
-/// Nothing, where no time has passed.
+/// The rate, or 0 if no time has passed.
 #[allow(clippy::cast_precision_loss, reason = "a rate needs no more digits")]
 pub(super) fn per_second(bytes: u64, elapsed: Duration) -> f64 {
     if elapsed.is_zero() {

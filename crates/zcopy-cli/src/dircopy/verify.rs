@@ -161,7 +161,7 @@ impl Console {
                 self.screen().draw(|columns| state.line(columns));
             }
         }
-        self.screen().take_line_away();
+        self.screen().remove_line();
     }
 
     fn screen(&self) -> MutexGuard<'_, Screen> {
@@ -256,7 +256,7 @@ impl Write for StandardOutput<'_> {
         // The lock keeps the line away until the results have been written.
         let _screen = self.0.stdout_is_terminal.then(|| {
             let mut screen = self.0.screen();
-            screen.take_line_away();
+            screen.remove_line();
             screen
         });
         self.0.stdout().put(bytes)?;

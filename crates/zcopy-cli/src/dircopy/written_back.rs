@@ -1,4 +1,4 @@
-//! Writes that the kernel makes after `write(2)` has returned, and that fail then.
+//! Write-back errors: the kernel writes pages to the disk after `write(2)` has returned.
 
 use std::ffi::OsStr;
 use std::io;
@@ -16,7 +16,7 @@ use super::face::Face;
 use super::journaling::Journaling;
 use super::place::{Durability, Place};
 
-/// What a failed write costs, as an error message tells it.
+/// The error of a file that the kernel could not write.
 const NOT_ON_DISK: &str = "its copy may not be on the disk";
 
 /// The most files that are kept open because the disk did not take their contents.
@@ -61,9 +61,9 @@ impl UnwrittenFiles {
 ///
 /// # Kernel notes
 ///
-/// `syncfs(2)` tells of errors since the descriptor was opened (Linux 5.8), once, and not of which
-/// file they are. `fsync(2)` of a descriptor that was opened after the error tells it if nobody was
-/// told before. So each file that this run has written is asked, but only after an error.
+/// `syncfs(2)` reports errors since the descriptor was opened (Linux 5.8), each once and without its
+/// file. `fsync(2)` of a file that was opened after the error reports it, unless it was reported
+/// before. So after an error, every file that this run has written is opened and synced.
 pub(super) fn write_back(
     face: &Face<'_>,
     counts: &Counts,
@@ -73,16 +73,16 @@ pub(super) fn write_back(
     durability: Durability,
 ) {
     let error = match (rustix::fs::syncfs(destination), durability) {
-        // A filter may refuse the call, which matters only to a durable copy.
+        // A seccomp filter may refuse the call. Only a durable copy needs it.
         (Ok(()), _) | (Err(Errno::NOSYS | Errno::PERM), Durability::Cached) => return,
         (Err(error), _) => error,
     };
     let n_failed = counts.failed.get();
     report_failed_files(face, journaling);
-    // A file that was synced by itself was reported if that failed.
+    // A file that could not be synced before has been reported.
     let was_reported = unwritten.has_failed.load(Ordering::Relaxed);
-    let has_culprit = was_reported || counts.failed.get() > n_failed;
-    if !has_culprit || rustix::fs::syncfs(destination).is_err() {
+    let is_explained = was_reported || counts.failed.get() > n_failed;
+    if !is_explained || rustix::fs::syncfs(destination).is_err() {
         let error = anyhow!(io::Error::from(error)).context("cannot bring the copy to the disk");
         face.complain("".as_ref(), &error);
     }

@@ -1,4 +1,4 @@
-//! What is told to programs: an object in JSON, a line each.
+//! The events of `--json`: one JSON object on each line.
 
 use std::borrow::Cow;
 
@@ -9,36 +9,36 @@ use crate::dircopy::progress::Progress;
 use crate::dircopy::summary::Summary;
 use crate::json;
 
-/// Something to be told. Each object has an `event`, which says what the others are.
+/// An event. The field `event` names the variant.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub(super) enum Event<'a> {
-    /// How far the copy is.
+    /// The progress of the copy.
     Progress(&'a Progress),
-    /// What is wrong with something, and its path from the root.
+    /// An error, and the path from the root of the entry that failed.
     Error {
         path: Cow<'a, str>,
         message: &'a str,
     },
-    /// Something to know about the run or something in it, with which nothing is wrong.
+    /// A message that is no error.
     Remark {
         path: Cow<'a, str>,
         message: &'a str,
     },
-    /// Which bytes of a file are missing, because its original could not be read.
+    /// The bytes of a file that could not be read from its original.
     Damaged {
         path: Cow<'a, str>,
         lost_bytes: u64,
         ranges: &'a [BadRange],
-        /// Whether a copy of the rest was made now. If not, what was there was kept.
+        /// Whether the rest was copied. If not, an existing copy was kept.
         is_copied: bool,
     },
-    /// What became of the tree.
+    /// The summary of the run.
     Summary(&'a Summary<'a>),
 }
 
 impl Event<'_> {
-    /// The object, with the end of its line.
+    /// The object and a newline.
     pub(super) fn line(&self) -> String {
         let mut line = json::line(self);
         line.push('\n');

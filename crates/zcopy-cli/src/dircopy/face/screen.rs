@@ -1,4 +1,4 @@
-//! Standard error: messages, and below them a line that is drawn again and again.
+//! Standard error: messages, and below them the progress line.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -8,30 +8,30 @@ use crate::look::Look;
 use crate::outlet::Outlet;
 use crate::tty::Tty;
 
-/// How long whoever has something to say may be held up by a terminal. It gets the rest later.
-const A_MOMENT: Duration = Duration::from_millis(20);
+/// How long a message may wait for a terminal. The rest is written later.
+const WRITE_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// How long to sleep at once where nothing is left to do but to wait.
-const A_WHILE: Duration = Duration::from_secs(3600);
+/// The time-out of a wait that is repeated until the terminal takes the text.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// How many bytes of messages may wait for a terminal before those who have more to say wait too: thousands of
-/// messages, none of which is lost.
+/// How many bytes of messages may wait for a terminal, about 10000 messages. A thread with one more message waits.
+/// No message is lost.
 const LONGEST_QUEUE: usize = 1 << 20;
 
-/// How wide a terminal is taken to be that does not say so.
+/// The width of a terminal that does not report it.
 const USUAL_COLUMNS: u16 = 80;
 
-/// Where messages go, with or without a line below them.
+/// Where messages are written.
 #[derive(Debug)]
 pub(in crate::dircopy) enum Screen {
-    /// Messages alone, which wait for nobody and are waited for.
+    /// Messages without a progress line. A write waits until all of it is written.
     Plain(Outlet),
-    /// A terminal.
+    /// A terminal with a progress line.
     Terminal(Terminal),
 }
 
 impl Screen {
-    /// A line is drawn where the descriptor leads, if that is a terminal, and is not somebody else's just now.
+    /// Draws the progress line if the descriptor is a terminal, and this process is in its foreground.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl Screen {
         }
     }
 
-    /// No line is drawn.
+    /// Writes messages alone.
     ///
     /// # Errors
     ///
@@ -57,40 +57,40 @@ impl Screen {
         Ok(Self::Plain(Outlet::on(fd)?))
     }
 
-    /// Whether there is a line.
+    /// Whether there is a progress line.
     pub(in crate::dircopy) fn has_line(&self) -> bool {
         matches!(self, Self::Terminal(_))
     }
 
-    /// Writes a message, which ends its line, above the line.
+    /// Writes a message, which ends with a newline, above the progress line.
     pub(in crate::dircopy) fn say(&mut self, message: &[u8]) {
         match self {
-            // Whoever closed standard error wants to hear nothing.
+            // If standard error is closed, nobody reads the message.
             Self::Plain(outlet) => drop(outlet.put(message)),
             Self::Terminal(terminal) => terminal.say(message),
         }
     }
 
-    /// Draws the line that fits so many columns over the one before. Where there is no room for it, or the terminal is
-    /// somebody else's, it is left out.
+    /// Draws the progress line over the last one. `line` gets the number of columns. Nothing is drawn while the
+    /// terminal is full, or another process group is in its foreground.
     pub(in crate::dircopy) fn draw(&mut self, line: impl FnOnce(usize) -> String) {
         if let Self::Terminal(terminal) = self {
             terminal.draw(line);
         }
     }
 
-    /// Leaves no line.
-    pub(in crate::dircopy) fn take_line_away(&mut self) {
+    /// Removes the progress line.
+    pub(in crate::dircopy) fn remove_line(&mut self) {
         if let Self::Terminal(terminal) = self {
-            terminal.take_line_away();
+            terminal.remove_line();
         }
     }
 
-    /// Leaves no line, and waits until the terminal has taken all messages, or has gone.
+    /// Removes the progress line, and waits until the terminal has taken all messages or is closed.
     pub(in crate::dircopy) fn finish(&mut self) {
         if let Self::Terminal(terminal) = self {
-            terminal.take_line_away();
-            while !terminal.flush(A_WHILE) {}
+            terminal.remove_line();
+            while !terminal.flush(EXIT_TIMEOUT) {}
         }
     }
 }
@@ -101,34 +101,34 @@ impl Drop for Screen {
     }
 }
 
-/// A terminal, which nobody waits for unless it has very much to take.
+/// A terminal with a progress line. Writes do not wait for it until [`LONGEST_QUEUE`] bytes are queued.
 #[derive(Debug)]
 pub(in crate::dircopy) struct Terminal {
     tty: Tty,
-    /// Whether it understands more than text and carriage returns.
+    /// Whether it understands escape sequences.
     has_sequences: bool,
-    /// The line that stands below the messages when the terminal has taken all that waits; empty if there is none.
+    /// The progress line, as the terminal shows it once it has taken all queued text. Empty if there is none.
     shown: String,
-    /// Messages behind those that the terminal has been offered.
+    /// Messages that have not been given to `tty`.
     waiting: Vec<u8>,
 }
 
 impl Terminal {
     fn say(&mut self, message: &[u8]) {
-        self.look_whose_it_is();
+        self.forget_lost_line();
         let mut text = self.erasure();
         text.extend_from_slice(message);
         if self.flush(Duration::ZERO) {
             text.extend_from_slice(self.shown.as_bytes());
         } else {
-            // It comes back when the terminal takes something.
+            // The next frame draws it again.
             self.shown.clear();
         }
         self.send(&text);
     }
 
     fn draw(&mut self, line: impl FnOnce(usize) -> String) {
-        self.look_whose_it_is();
+        self.forget_lost_line();
         if !self.flush(Duration::ZERO) || !self.tty.is_ours() {
             return;
         }
@@ -140,26 +140,26 @@ impl Terminal {
         } else {
             format!("\r{line:<width$}", width = self.shown.len())
         };
-        if self.tty.put(frame.as_bytes(), A_MOMENT) {
+        if self.tty.put(frame.as_bytes(), WRITE_TIMEOUT) {
             self.shown = line;
         }
     }
 
-    fn take_line_away(&mut self) {
-        self.look_whose_it_is();
+    fn remove_line(&mut self) {
+        self.forget_lost_line();
         let text = self.erasure();
         self.shown.clear();
         self.send(&text);
     }
 
-    /// Forgets the line if it is no longer the last on the screen.
-    fn look_whose_it_is(&mut self) {
+    /// Forgets the line if another process group may have written below it.
+    fn forget_lost_line(&mut self) {
         if !self.tty.is_ours() {
             self.shown.clear();
         }
     }
 
-    /// What takes the line away.
+    /// The text that removes the line.
     fn erasure(&self) -> Vec<u8> {
         match self.shown.len() {
             0 => Vec::new(),
@@ -168,26 +168,26 @@ impl Terminal {
         }
     }
 
-    /// Writes text behind all that waits. It waits too, if it must.
+    /// Writes text after all queued text, or queues it.
     fn send(&mut self, text: &[u8]) {
         if self.flush(Duration::ZERO) {
-            self.tty.queue(text, A_MOMENT);
+            self.tty.queue(text, WRITE_TIMEOUT);
             return;
         }
         self.waiting.extend_from_slice(text);
         while self.waiting.len() > LONGEST_QUEUE {
-            self.flush(A_WHILE);
+            self.flush(EXIT_TIMEOUT);
         }
     }
 
-    /// Whether nothing waits, at the latest when patience is at an end.
-    fn flush(&mut self, patience: Duration) -> bool {
-        if !self.tty.flush(patience) {
+    /// Writes queued text for at most `timeout`. Returns whether all is written.
+    fn flush(&mut self, timeout: Duration) -> bool {
+        if !self.tty.flush(timeout) {
             return false;
         }
         if !self.waiting.is_empty() {
             let waiting = std::mem::take(&mut self.waiting);
-            self.tty.queue(&waiting, patience);
+            self.tty.queue(&waiting, timeout);
         }
         !self.tty.is_clogged()
     }

@@ -8,11 +8,11 @@ use crate::digest::{Algorithm, Lane, Lanes, Way};
 
 /// Streams that are hashed together, a block of each at a time.
 ///
-/// Whoever has brought more than others waits for them, so that all lanes are busy for as long, but not for those that bring nothing.
+/// A stream that has more blocks than others waits for their next blocks, so that all lanes are busy.
 #[derive(Debug)]
 pub(super) struct Streams {
     lanes: Lanes,
-    /// How many keep all lanes busy.
+    /// How many streams fill all lanes.
     most: usize,
     open: Vec<Open>,
 }
@@ -25,19 +25,19 @@ struct Open {
     reply: Sender<Reply>,
     /// Blocks that have not been hashed.
     waiting: VecDeque<Vec<u8>>,
-    /// No more will come.
+    /// Whether no more blocks come.
     has_ended: bool,
 }
 
 impl Open {
-    /// Whether something can be done about it.
+    /// Whether there is a block to hash, or the digest is due.
     fn is_ready(&self) -> bool {
         self.has_ended || !self.waiting.is_empty()
     }
 }
 
 impl Streams {
-    /// None yet.
+    /// No streams.
     pub(super) fn new(algorithm: Algorithm, way: Way) -> Self {
         Self {
             lanes: Lanes::by(algorithm, way),
@@ -46,7 +46,7 @@ impl Streams {
         }
     }
 
-    /// Does what it is told, until nobody can tell it anything.
+    /// Handles messages until all senders have gone.
     pub(super) fn serve(mut self, messages: &Receiver<Message>) {
         loop {
             let n_ready = self.open.iter().filter(|open| open.is_ready()).count();
@@ -94,13 +94,13 @@ impl Streams {
         }
     }
 
-    /// Where the stream is that this tap has under way. Those before it have ended.
+    /// The index of the open stream of this tap. Earlier streams of the tap have ended.
     fn find(&self, id: usize) -> Option<usize> {
         let is_it = |open: &Open| open.id == id && !open.has_ended;
         self.open.iter().position(is_it)
     }
 
-    /// Hashes a block of each stream, and gives out the digests of those that are over.
+    /// Hashes a block of each stream, and sends the digests of streams that are complete.
     fn hash(&mut self) {
         let is_over = |open: &mut Open| open.has_ended && open.waiting.is_empty();
         let over: Vec<_> = self.open.extract_if(.., is_over).collect();
@@ -113,7 +113,7 @@ impl Streams {
             Some((&open.lane, block.as_slice()))
         });
         self.lanes.push_together(&next.collect::<Vec<_>>());
-        // Whoever has given up needs neither buffers nor digests.
+        // A client that has abandoned its stream needs no replies.
         for open in &mut self.open {
             if let Some(block) = open.waiting.pop_front() {
                 let _ = open.reply.send(Reply::Buffer(block));
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use crate::digest::{Digest, digests};
 
-    /// What comes of these blocks of so many streams, which all begin before and end after them.
+    /// The replies to these blocks of `n_streams` streams, which begin before and end after all blocks.
     fn told(way: Way, blocks: &[(usize, Vec<u8>)], n_streams: usize) -> Vec<Reply> {
         let (inbox, messages) = sync_channel(100);
         let (reply, replies) = channel();
@@ -183,7 +183,7 @@ mod tests {
         }
     }
 
-    /// Whoever has brought more waits, until all have brought something or ended.
+    /// A stream with more blocks waits until every other stream has one or has ended.
     #[test]
     fn streams_are_hashed_in_step() {
         let blocks = [(0, 10), (0, 11), (0, 12), (1, 20)].map(|(id, byte)| (id, vec![byte; 1000]));
