@@ -58,7 +58,7 @@ pub(super) enum EntryResult {
     First {
         path: Vec<u8>,
         file: Identity,
-        /// How many additional names the file had.
+        /// The number of its additional names.
         n_more: u64,
         /// None, if the copy failed.
         copy: Option<CopyResult>,
@@ -72,7 +72,7 @@ pub(super) enum EntryResult {
 }
 
 impl EntryResult {
-    /// How many bytes of memory it takes.
+    /// Its size in memory, in bytes.
     fn weight(&self) -> usize {
         let path = match self {
             Self::Settled { path, .. } | Self::First { path, .. } => path.capacity(),
@@ -82,8 +82,8 @@ impl EntryResult {
     }
 }
 
-/// How many bytes of memory the results of one directory take. `directory` is added if an
-/// additional name keeps the directory open.
+/// The size in memory of the results of one directory, in bytes. `directory` is added if an additional
+/// name keeps the directory open.
 pub(super) fn weight(results: &[EntryResult], directory: usize) -> usize {
     let is_additional = |result: &EntryResult| matches!(result, EntryResult::Additional { .. });
     let kept = if results.iter().any(is_additional) {
@@ -134,8 +134,8 @@ pub(super) struct Copier<'a> {
     /// Limits the threads that create short files.
     pub(super) creators: &'a Semaphore,
     pub(super) reader: Reader<'a>,
-    /// How many entries are started before the first of them is published, so that clones are read
-    /// from the disk together, and short files are hashed together.
+    /// The number of entries that are started before the first of them is published, so that clones are
+    /// read from the disk together, and short files are hashed together.
     pub(super) most_ahead: usize,
     /// Finds names that the destination does not tell apart.
     pub(super) names: &'a FoldedNames<'a>,

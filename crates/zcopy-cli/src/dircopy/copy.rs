@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::fs::File;
-use std::io;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,7 +26,9 @@ use super::place::Durability;
 use super::prescan::{Total, prescan};
 use super::reading::Reader;
 use super::run_lock::{self, RunLock};
-use super::run_manifest::{begin_manifest, finish_manifest, open_archive};
+use super::run_manifest::{
+    Reported, begin_manifest, finish_manifest, open_archive, report_unreadable_manifests,
+};
 use super::semaphore::Semaphore;
 use super::settings::Settings;
 use super::sharing::Sharing;
@@ -38,7 +39,7 @@ use super::tree::scan::ScanOptions;
 use super::written_back::{UnwrittenFiles, write_back};
 use crate::order::{Workshop, in_order};
 
-/// What all parts of a run share.
+/// The objects that all parts of a run share.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) face: &'a Face<'a>,
@@ -48,10 +49,6 @@ pub(super) struct Context<'a> {
     /// `/dev/null`, the sink of files that are only hashed.
     pub(super) null: &'a File,
 }
-
-/// The error of a run that copied nothing. Its cause has been reported.
-#[derive(Debug)]
-pub(super) struct Reported;
 
 /// Copies the tree. Returns the paths of the manifests that it has written.
 pub(super) fn copy_tree(
@@ -138,17 +135,6 @@ pub(super) fn copy_tree(
     Ok(names
         .map(|name| settings.destination.join(name.to_string()))
         .collect())
-}
-
-/// Reports manifests of the destination that cannot be read.
-pub(super) fn report_unreadable_manifests(
-    settings: &Settings,
-    face: &Face<'_>,
-    error: io::Error,
-) -> Reported {
-    let error = anyhow!(error).context("cannot read its manifests");
-    face.complain_of_destination(&settings.destination, &error);
-    Reported
 }
 
 /// Starts the threads that show the progress and count the files of the source.

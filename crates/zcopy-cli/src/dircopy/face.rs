@@ -133,7 +133,8 @@ impl<'a> Face<'a> {
         self.complain_in(trouble.path(), &exit::chained(causes));
     }
 
-    /// Reports attributes that could not be set. Attributes that the file system never keeps are reported once, and are no error.
+    /// Reports attributes that could not be set. Attributes that the file system never keeps are reported
+    /// once, and are no error.
     pub(super) fn complain_of_attributes(&self, path: &Path, error: attributes::Error) {
         if !self.report_lost_attributes(&error) {
             self.complain(path, &anyhow::Error::new(error));

@@ -16,7 +16,7 @@ pub(super) enum Role {
     /// The first name that the walk gives. It is copied.
     First {
         file: Identity,
-        /// How many additional names the file had.
+        /// The number of its additional names.
         n_more: u64,
     },
     /// Another name. It becomes a link to the copy of the first.
@@ -29,7 +29,7 @@ type Version = (i64, i64, u64);
 /// A file of which more names may come.
 #[derive(Debug)]
 struct Expected {
-    /// How many names have not come yet.
+    /// The number of names that have not come yet.
     n_names: u64,
     version: Version,
 }

@@ -19,7 +19,7 @@ use crate::digest::{Algorithm, Digest, Stream, Way, digest_each};
 
 mod streams;
 
-/// How many messages a thread's inbox holds. A sender waits while it is full.
+/// The size of a thread's inbox in messages. A sender waits while the inbox is full.
 const INBOX: usize = 256;
 
 /// Files up to this size are hashed by the thread that copies them: 256 KiB. Handing one over costs a
@@ -30,7 +30,7 @@ pub(super) const SHORT: u64 = 256 << 10;
 /// than a millisecond.
 const PIECE: usize = 128 << 10;
 
-/// How many streams a thread hashes together, at least 1.
+/// The number of streams that a thread hashes together, at least 1.
 pub(super) fn lanes(algorithm: Algorithm, way: Way) -> usize {
     match algorithm {
         Algorithm::Sha256 => way.lanes(),
@@ -57,8 +57,8 @@ impl Queue {
         }
     }
 
-    /// How many blocks of `len` bytes may wait: no more bytes in all, but at least two blocks if the
-    /// queue has two, so that one is filled while the other is hashed.
+    /// The number of blocks of `len` bytes that may wait: no more bytes in all, but at least two blocks
+    /// if the queue has two, so that one is filled while the other is hashed.
     fn most(self, len: usize) -> usize {
         let fitting = self.size.saturating_mul(self.block_size) / len.max(1);
         fitting.max(2).min(self.size)
@@ -71,9 +71,9 @@ pub(super) struct Hashers {
     algorithm: Algorithm,
     queue: Queue,
     way: Way,
-    /// How many streams a thread hashes together. If it is 1, no stream waits for others.
+    /// The number of streams that a thread hashes together. If it is 1, no stream waits for others.
     n_lanes: usize,
-    /// How many streams are open, in whichever thread they are hashed.
+    /// The number of open streams, in whichever thread they are hashed.
     n_streams: AtomicUsize,
     threads: Vec<Hasher>,
     n_taps: AtomicUsize,
@@ -83,7 +83,7 @@ pub(super) struct Hashers {
 #[derive(Debug)]
 struct Hasher {
     inbox: SyncSender<Message>,
-    /// How many streams are open in it.
+    /// The number of its open streams.
     n_open: AtomicUsize,
 }
 
@@ -170,7 +170,7 @@ pub(super) struct Tap<'h> {
     /// Replies for the open stream. The channel is closed when the hashing thread exits.
     replies: Receiver<Reply>,
     spare: Vec<Vec<u8>>,
-    /// How many buffers there are: the spare ones, and those of the open stream.
+    /// The number of buffers: the spare ones, and those of the open stream.
     n_buffers: usize,
 }
 

@@ -49,7 +49,7 @@ enum Identities {
 /// The name of a file that was copied first. Additional names are linked to its copy.
 struct First {
     path: Vec<u8>,
-    /// How many additional names have not come yet.
+    /// The number of additional names that have not come yet.
     n_more: u64,
     /// None, if the copy failed.
     copy: Option<CopyResult>,

@@ -267,7 +267,7 @@ pub(super) fn size(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }
 
-/// How many bytes to read of a file with this size.
+/// The most bytes that are read of a file with this size.
 ///
 /// A file in `/proc` has the size 0 and any length. Of any other file one more byte is read: it
 /// shows that the file has grown, and a file that grows without end is not followed.

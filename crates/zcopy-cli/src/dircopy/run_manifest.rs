@@ -1,11 +1,11 @@
-//! The manifest of a run.
+//! Begins and finishes the manifest of a run.
 
 use std::ffi::OsStr;
+use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use super::copy::{Reported, report_unreadable_manifests};
 use super::face::Face;
 use super::interrupt::{Interrupt, Interrupted};
 use super::journaling::Journaling;
@@ -18,6 +18,10 @@ use super::place::Durability;
 use super::settings::Settings;
 use super::tree::Root;
 use anyhow::anyhow;
+
+/// The error of a run that copied nothing. Its cause has been reported.
+#[derive(Debug)]
+pub(super) struct Reported;
 
 /// Reads the manifests of the destination. Fails if one of them is damaged.
 ///
@@ -44,6 +48,17 @@ pub(super) fn open_archive(
         settings.algorithm = algorithm;
     }
     Ok(archive)
+}
+
+/// Reports manifests of the destination that cannot be read.
+pub(super) fn report_unreadable_manifests(
+    settings: &Settings,
+    face: &Face<'_>,
+    error: io::Error,
+) -> Reported {
+    let error = anyhow!(error).context("cannot read its manifests");
+    face.complain_of_destination(&settings.destination, &error);
+    Reported
 }
 
 /// Begins the manifest and the journal. A run without digests begins them only if the destination

@@ -25,8 +25,8 @@ use crate::quote::argument;
 /// The most files that are copied at once without `--jobs`. Each may have buffers.
 const MOST_JOBS: usize = 64;
 
-/// The most files per core that are copied at once to fill lanes: all lanes of AVX2, and half of those of
-/// AVX-512, where one core hashes as much as two.
+/// The most files per core that are copied at once to fill lanes: all 8 lanes of AVX2, and half of the
+/// 16 lanes of AVX-512: full lanes of one core hash as fast as half-full lanes of two.
 const MOST_STREAMS: usize = 8;
 
 /// The default of `--queue-size`.
@@ -66,7 +66,7 @@ pub(super) struct Settings {
     /// `--jobs`.
     n_jobs: Option<usize>,
     n_cores: usize,
-    /// How many blocks of a file may wait to be hashed.
+    /// The blocks of a file that may wait to be hashed.
     pub(super) queue: Queue,
     /// The implementation of the digests.
     pub(super) way: Way,
@@ -79,11 +79,11 @@ pub(super) struct Settings {
     pub(super) manifest_mode: Mode,
 }
 
-/// How many threads copy.
+/// The number of threads that copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CopyThreads {
     pub(super) n_jobs: usize,
-    /// How many of them may create short files at once.
+    /// The most of them that create short files at the same time.
     pub(super) n_creators: usize,
 }
 
@@ -160,7 +160,7 @@ impl Settings {
         })
     }
 
-    /// How many files a thread hashes together, at least 1.
+    /// The number of files that a thread hashes together, at least 1.
     pub(super) fn lanes(&self) -> usize {
         hashing::lanes(self.algorithm, self.way)
     }
@@ -174,7 +174,7 @@ impl Settings {
         }
     }
 
-    /// How many files are copied at once into the file system of this directory. At most 64.
+    /// The number of files that are copied at once into the file system of this directory, at most 64.
     ///
     /// Short files: two a core, because two threads read a cold disk twice as fast as one, and four
     /// no faster. On btrfs one a core, because threads that create files there wait for each other.
@@ -212,7 +212,7 @@ impl Settings {
         self.leaves_sums || self.verifies
     }
 
-    /// How many threads hash.
+    /// The number of hashing threads.
     pub(super) fn n_hashers(&self) -> usize {
         if self.wants_digests() {
             self.n_cores

@@ -14,8 +14,8 @@ const WRITE_TIMEOUT: Duration = Duration::from_millis(20);
 /// The time-out of a wait that is repeated until the terminal takes the text.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// How many bytes of messages may wait for a terminal, about 10000 messages. A thread with one more message waits.
-/// No message is lost.
+/// The most bytes of messages that wait for a terminal, about 10000 messages. A thread with one more
+/// message waits. No message is lost.
 const LONGEST_QUEUE: usize = 1 << 20;
 
 /// The width of a terminal that does not report it.

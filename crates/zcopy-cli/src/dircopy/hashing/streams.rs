@@ -12,7 +12,7 @@ use crate::digest::{Algorithm, Lane, Lanes, Way};
 #[derive(Debug)]
 pub(super) struct Streams {
     lanes: Lanes,
-    /// How many streams fill all lanes.
+    /// The number of streams that fill all lanes.
     most: usize,
     open: Vec<Open>,
 }
