@@ -250,7 +250,7 @@ impl<'a> Copier<'a> {
     ) -> anyhow::Result<CopyResult> {
         if !is_regular(existing) {
             if self.settings.verifies_existing {
-                bail!("its copy is not a regular file");
+                bail!("its copy is no regular file");
             }
             // The policy never replaces it. The manifest lists regular files alone.
             self.counts.others.add(1);
