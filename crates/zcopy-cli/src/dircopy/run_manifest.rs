@@ -14,7 +14,6 @@ use super::manifest::archive::{Archive, DamagedFile, Verify};
 use super::manifest::copied::manifests_in_source;
 use super::manifest::name::Name;
 use super::manifest::update::{Carrying, Update};
-use super::place::Durability;
 use super::settings::Settings;
 use super::tree::Root;
 use anyhow::anyhow;

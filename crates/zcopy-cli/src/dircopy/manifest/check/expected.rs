@@ -2,12 +2,12 @@
 
 use std::os::fd::BorrowedFd;
 
-use crate::dircopy::end::End;
 use crate::dircopy::manifest::archive::Archive;
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 use crate::dircopy::manifest::open_beneath;
 use crate::dircopy::manifest::record::Announced;
 use crate::dircopy::prescan::Total;
+use crate::dircopy::stop_flag::StopFlag;
 
 /// Whether all files of a tree were counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,14 +23,14 @@ pub(super) fn count_files(
     archive: &Archive,
     only: Option<ChecksumAlgorithm>,
     total: &Total,
-    end: &End,
+    stop: &StopFlag,
 ) -> Counted {
     // An error here is also an error of the verification, which reports it.
     let Ok(mut records) = archive.records() else {
         return Counted::Part;
     };
     loop {
-        if end.has_rung() {
+        if stop.is_set() {
             return Counted::Part;
         }
         let record = match records.next() {

@@ -9,8 +9,6 @@ use std::thread;
 use super::expected::{Counted, count_files};
 use super::verifier::{Job, Verifier};
 use super::{Outcome, Shared};
-use crate::dircopy::RungAtLast;
-use crate::dircopy::end::End;
 use crate::dircopy::manifest::archive::{Archive, DamagedFile, Verify};
 use crate::dircopy::manifest::lines::Lines;
 use crate::dircopy::manifest::merge::Records;
@@ -18,6 +16,7 @@ use crate::dircopy::manifest::open_beneath;
 use crate::dircopy::manifest::record::FileDigest;
 use crate::dircopy::manifest::report::{Counts, FileResult, Report, Streams, Verdict};
 use crate::dircopy::manifest::unlisted::{Find, Unlisted, UnlistedFile};
+use crate::dircopy::stop_flag::{StopFlag, StopOnDrop};
 use crate::order::{Workshop, in_order};
 
 /// The error of a tree, a manifest or a list that cannot be read.
@@ -222,7 +221,7 @@ impl<'a> Tree<'a> {
                 None
             })
         };
-        let end = End::default();
+        let stop = StopFlag::default();
         let written = thread::scope(|scope| {
             let workshop = Workshop {
                 next,
@@ -233,12 +232,12 @@ impl<'a> Tree<'a> {
                 weigh: FileResult::weight,
                 deliver: |due: &mut dyn Iterator<Item = FileResult>| report.take(due),
             };
-            let _ring = RungAtLast(&end);
+            let _stop = StopOnDrop(&stop);
             if let Some(archive) = archive {
-                let end = &end;
+                let stop = &stop;
                 let count = move || {
                     let total = progress.total();
-                    if count_files(root, archive, options.hash, total, end) == Counted::All {
+                    if count_files(root, archive, options.hash, total, stop) == Counted::All {
                         progress.add_counted_tree();
                     }
                 };
