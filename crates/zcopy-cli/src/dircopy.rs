@@ -97,6 +97,7 @@ mod verify;
 
 mod listed;
 mod listing;
+mod st_mode;
 
 #[cfg(test)]
 mod ground;

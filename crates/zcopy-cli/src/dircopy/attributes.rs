@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::file_system;
 use super::limitation::Limitation;
+use super::st_mode::{file_type, permissions};
 use xattrs::{Found, Present, Target};
 
 pub use preserve::{Permissions, Preserve, Replaces};
@@ -209,8 +210,8 @@ fn apply_over(
         first.unless(owner, Attribute::Owner)
     };
     let found = xattrs::mirror(&source, (&target, present), owner, preserve);
-    let current = new.map(|new| Mode::from_raw_mode(new.st_mode & 0o7777));
-    let kind = FileType::from_raw_mode(stat.st_mode);
+    let current = new.as_ref().map(permissions);
+    let kind = file_type(stat);
     let created = preserve.mode(replaces, current.unwrap_or(Mode::empty()), kind);
     let mode = created.unwrap_or_else(|| preserve.original_mode(&source, mode(stat, owner)));
     let has_mode =
@@ -263,7 +264,7 @@ pub fn apply_named(
         }
         Err(errno) => first.unless(Err(errno), Attribute::Xattrs),
     }
-    let kind = FileType::from_raw_mode(stat.st_mode);
+    let kind = file_type(stat);
     let dated = if kind == FileType::Symlink {
         let Named { directory, name } = destination;
         // Before Linux 5.8 a link that is held could not be dated.
@@ -286,8 +287,7 @@ fn hold_new(named: Named<'_>, original: &Stat) -> Result<(OwnedFd, CString), Err
     let failed = |errno| Error::new(Attribute::Any, errno);
     let (held, path) = hold(named).map_err(failed)?;
     let found = rustix::fs::fstat(&held).map_err(failed)?;
-    let kind = |stat: &Stat| FileType::from_raw_mode(stat.st_mode);
-    if kind(&found) != kind(original) || found.st_nlink > 1 {
+    if file_type(&found) != file_type(original) || found.st_nlink > 1 {
         return Err(Error {
             attribute: Attribute::Any,
             n_more: 0,
@@ -401,7 +401,7 @@ fn set_owner(
 
 /// The permissions, without those that would give somebody else's powers away.
 fn mode(stat: &Stat, owner: Owner) -> Mode {
-    let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
+    let mode = permissions(stat);
     match owner {
         Owner::Kept => mode,
         Owner::Lost => mode - (Mode::SUID | Mode::SGID),

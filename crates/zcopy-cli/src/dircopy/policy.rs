@@ -2,8 +2,9 @@
 
 use std::cmp::Ordering;
 
-use rustix::fs::{FileType, Stat};
+use rustix::fs::Stat;
 
+use super::st_mode::is_regular;
 use super::time::LAST_OF_32_BITS;
 
 pub use super::time::Time;
@@ -62,8 +63,7 @@ pub fn decide(
         Policy::Always => return Decision::Copy,
         Policy::Default | Policy::Update => {}
     }
-    let is_file = FileType::from_raw_mode(destination.st_mode) == FileType::RegularFile;
-    if !is_file || source.st_size != destination.st_size {
+    if !is_regular(destination) || source.st_size != destination.st_size {
         return Decision::Copy;
     }
     let age = age(Time::modified(source), Time::modified(destination), kept);

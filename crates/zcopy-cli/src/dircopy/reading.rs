@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 
 use anyhow::{Context as _, anyhow, bail};
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::{Mode, OFlags, Stat};
 use zcopy::{Ended, Report, Side, Sparse, Transfer};
 
 use super::attributes::Named;
@@ -16,6 +16,7 @@ use super::counts::Count;
 use super::hashing::{Contents, Tap};
 use super::interrupt::{Interrupt, Interrupted};
 use super::manifest::record::FileDigest;
+use super::st_mode::is_regular;
 use super::tree::Entry;
 use crate::digest::{Algorithm, Digest, Stream};
 use crate::exit;
@@ -254,11 +255,6 @@ pub(super) fn is_untouched(file: &File, before: &Stat) -> io::Result<bool> {
         (identity(stat), stat.st_size, modified, changed)
     };
     Ok(version(before) == version(&rustix::fs::fstat(file)?))
-}
-
-/// Whether this is a regular file.
-pub(super) fn is_regular(stat: &Stat) -> bool {
-    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
 }
 
 /// The size of a file in bytes.

@@ -27,7 +27,8 @@ use crate::dircopy::manifest::journal_entry::JournalEntry;
 use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::{Durability, Linked, Replace, place_link};
 use crate::dircopy::policy::Policy;
-use crate::dircopy::reading::{is_regular, size};
+use crate::dircopy::reading::size;
+use crate::dircopy::st_mode::is_regular;
 use crate::dircopy::tree::Entry;
 
 /// The result of linking a name to a damaged copy.

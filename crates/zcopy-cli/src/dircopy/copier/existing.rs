@@ -12,8 +12,9 @@ use crate::dircopy::manifest::record::FileDigest;
 use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::Replace;
 use crate::dircopy::policy::{self, Decision, Policy, decide};
-use crate::dircopy::reading::{FoundDigest, is_regular, size};
+use crate::dircopy::reading::{FoundDigest, size};
 use crate::dircopy::settings::Settings;
+use crate::dircopy::st_mode::is_regular;
 use crate::dircopy::tree::Entry;
 
 /// The error of a copy that has another digest than was recorded.

@@ -15,7 +15,7 @@ use crate::dircopy::manifest::record::Announced;
 use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::{Replace, SpecialFile, place_other};
 use crate::dircopy::policy::Policy;
-use crate::dircopy::reading::is_regular;
+use crate::dircopy::st_mode::{file_type, is_regular};
 use crate::dircopy::symlinks::Changes;
 use crate::dircopy::time::Time;
 use crate::dircopy::tree::Entry;
@@ -98,10 +98,8 @@ impl Copier<'_> {
             FileType::Unknown => bail!("it is of an unknown kind"),
             _ => {}
         }
-        let is_alike_kind =
-            |existing: &&Stat| FileType::from_raw_mode(existing.st_mode) == entry.kind();
         let replaced_mode = existing
-            .filter(is_alike_kind)
+            .filter(|existing| file_type(existing) == entry.kind())
             .map(|existing| Mode::from_raw_mode(existing.st_mode & 0o777));
         let other = SpecialFile::read(source, stat).context("cannot read")?;
         let mut other = other.preserve(self.settings.preserve, replaced_mode);
@@ -134,7 +132,7 @@ impl Copier<'_> {
 
 /// Whether an entry that is not a regular file and its copy are alike.
 fn is_alike(entry: &Entry, existing: &Stat) -> bool {
-    let kind = FileType::from_raw_mode(existing.st_mode);
+    let kind = file_type(existing);
     if kind != entry.kind() {
         return false;
     }

@@ -14,7 +14,8 @@ use crate::dircopy::lookup::Known;
 use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::{Durability, Replace};
 use crate::dircopy::policy::{Decision, Policy, decide};
-use crate::dircopy::reading::{is_regular, is_untouched, open_regular, size};
+use crate::dircopy::reading::{is_untouched, open_regular, size};
+use crate::dircopy::st_mode::is_regular;
 use crate::dircopy::tree::Entry;
 use crate::{exit, sys};
 

@@ -23,6 +23,7 @@ use crate::dircopy::manifest::journal_entry::JournalEntry;
 use crate::dircopy::manifest::record::Announced;
 use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::{Linked, Replace, place_link, place_proven_link};
+use crate::dircopy::st_mode::file_type;
 use crate::dircopy::tree::Entry;
 
 /// The result of an additional name.
@@ -332,6 +333,6 @@ fn find_copy(
     let found = rustix::fs::statat(name.directory, name.name, flags).map_err(io::Error::from);
     let found = found.context("cannot stat the copy")?;
     let is_other = copy.is_some_and(|copy| copy != identity(&found));
-    let is_copy = !is_other && FileType::from_raw_mode(found.st_mode) == kind;
+    let is_copy = !is_other && file_type(&found) == kind;
     Ok(is_copy.then_some(found))
 }

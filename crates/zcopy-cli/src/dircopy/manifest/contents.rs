@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use rustix::path::Arg;
 
 use crate::dircopy::reading::size;
+use crate::dircopy::st_mode::{file_type, is_regular};
 use crate::exit;
 
 /// Ranges of files, one after another.
@@ -75,7 +76,7 @@ impl Read for Reader {
 
 fn is_symlink(directory: BorrowedFd<'_>, name: impl Arg) -> bool {
     let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
-    found.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
+    found.is_ok_and(|stat| file_type(&stat) == FileType::Symlink)
 }
 
 /// The next byte of a source, without consuming it.
@@ -122,7 +123,7 @@ pub(crate) fn open_regular(
     // The errno is dropped, so that no caller takes it for one of `open(2)`.
     let stat = rustix::fs::fstat(&opened);
     let stat = stat.map_err(|errno| io::Error::other(exit::worded(&io::Error::from(errno))))?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+    if !is_regular(&stat) {
         return Err(io::Error::other(NotRegular::Other));
     }
     Ok((opened.into(), size(&stat)))

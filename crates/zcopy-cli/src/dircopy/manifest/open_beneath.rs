@@ -9,6 +9,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use crate::dircopy::reading::size as stat_size;
+use crate::dircopy::st_mode::{file_type, is_regular};
 
 /// How often the lookup of a path is repeated if it is renamed meanwhile.
 const TRIES: u32 = 64;
@@ -127,9 +128,7 @@ pub(super) enum Found {
 /// The errors of `open(2)` and `stat(2)`, except those for a path that does not exist.
 pub(super) fn find(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<Found> {
     match stat_by_steps(directory, path) {
-        Ok(Some(stat)) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
-            Ok(Found::RegularFile)
-        }
+        Ok(Some(stat)) if is_regular(&stat) => Ok(Found::RegularFile),
         Ok(_) => Ok(Found::Other),
         Err(error) => match error.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(Found::Nothing),
@@ -182,7 +181,7 @@ fn refuse_special(directory: BorrowedFd<'_>, path: &[u8], flags: AtFlags) -> io:
     let Ok(status) = rustix::fs::statat(directory, path, flags) else {
         return Ok(());
     };
-    match FileType::from_raw_mode(status.st_mode) {
+    match file_type(&status) {
         FileType::RegularFile | FileType::Symlink => Ok(()),
         FileType::Directory => Err(Errno::ISDIR.into()),
         _ => Err(io::Error::other("not a regular file")),

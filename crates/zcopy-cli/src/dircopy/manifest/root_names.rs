@@ -9,6 +9,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use super::journal::is_journal;
 use super::name::Name;
 use crate::dircopy::listing;
+use crate::dircopy::st_mode::is_directory;
 
 /// The names of manifests, except those that directories have.
 pub(super) fn names_in(root: BorrowedFd<'_>) -> io::Result<Vec<Name>> {
@@ -23,7 +24,7 @@ pub(super) fn names_in(root: BorrowedFd<'_>) -> io::Result<Vec<Name>> {
     names.retain(|name| {
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         let stat = rustix::fs::statat(root, name.to_string(), flags);
-        !stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
+        !stat.is_ok_and(|stat| is_directory(&stat))
     });
     Ok(names)
 }

@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use super::{Exclusivity, Replace};
 use crate::dircopy::listing;
+use crate::dircopy::st_mode::file_type;
 
 /// What they all begin with.
 pub(super) const PREFIX: &[u8] = b".zc-dircopy-";
@@ -189,7 +190,7 @@ fn sweep_name(directory: BorrowedFd<'_>, name: &CStr) {
     let Ok(stat) = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else {
         return;
     };
-    match FileType::from_raw_mode(stat.st_mode) {
+    match file_type(&stat) {
         FileType::Directory => {}
         FileType::RegularFile => {
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use super::{Durability, Exclusivity, Replace, hidden, sync};
 use crate::dircopy::attributes::{self, Named, Preserve, Replaces};
 use crate::dircopy::containment::{Identity, identity};
+use crate::dircopy::st_mode::file_type;
 
 /// Something that has got its name.
 #[derive(Debug)]
@@ -48,7 +49,7 @@ impl<'a> SpecialFile<'a> {
     ///
     /// What `readlinkat(2)` says of a symbolic link.
     pub fn read(named: Named<'a>, stat: &'a Stat) -> io::Result<Self> {
-        let target = match FileType::from_raw_mode(stat.st_mode) {
+        let target = match file_type(stat) {
             FileType::Symlink => rustix::fs::readlinkat(named.directory, named.name, Vec::new())?,
             _ => CString::default(),
         };
@@ -106,7 +107,7 @@ pub fn place_other(
         ..
     } = source;
     let Named { directory, name } = destination;
-    let kind = FileType::from_raw_mode(stat.st_mode);
+    let kind = file_type(stat);
     let device = match kind {
         FileType::CharacterDevice | FileType::BlockDevice => stat.st_rdev,
         _ => 0,

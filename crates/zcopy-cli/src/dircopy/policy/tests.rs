@@ -1,3 +1,5 @@
+use rustix::fs::FileType;
+
 use super::*;
 use crate::dircopy::time::Granularity;
 

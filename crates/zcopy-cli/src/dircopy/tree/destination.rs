@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, Stat};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::map_names::MapNames;
@@ -13,6 +13,7 @@ use super::{DIRECTORY, reopen};
 use crate::dircopy::attributes::{Named, hold};
 use crate::dircopy::listed::Listed;
 use crate::dircopy::place::hidden;
+use crate::dircopy::st_mode::permissions;
 
 /// Its owner may do everything, and nobody else may do anything, until it has the attributes of its original.
 const PRIVATE: Mode = Mode::RWXU;
@@ -126,10 +127,6 @@ pub(super) fn open(parent: BorrowedFd<'_>, name: &CStr, is_new: bool) -> Result<
         opened => opened?,
     };
     Made::prepare(directory, is_new, before)
-}
-
-fn permissions(stat: &Stat) -> Mode {
-    Mode::from_raw_mode(stat.st_mode & 0o7777)
 }
 
 /// Gives a directory that its owner was allowed to fill the mode that it had before.

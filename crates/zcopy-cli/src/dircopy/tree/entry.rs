@@ -14,6 +14,7 @@ use super::directory::{Directory, Opened};
 use super::trouble::Trouble;
 use crate::dircopy::attributes::Named;
 use crate::dircopy::damage_map::map_name;
+use crate::dircopy::st_mode::{file_type, is_regular};
 
 /// Something to be copied.
 #[derive(Debug)]
@@ -91,7 +92,7 @@ impl Entry {
     /// What it is; no directory.
     #[must_use]
     pub fn kind(&self) -> FileType {
-        FileType::from_raw_mode(self.stat.st_mode)
+        file_type(&self.stat)
     }
 
     /// The original.
@@ -158,7 +159,7 @@ impl Entry {
         };
         let file = rustix::fs::openat(self.opened.source(), &*self.name, flags, Mode::empty())?;
         let stat = rustix::fs::fstat(&file)?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        if !is_regular(&stat) {
             return Err(Errno::INVAL.into());
         }
         Ok((file.into(), stat))

@@ -14,6 +14,7 @@ use super::reopening::{self, DirectoryId, Tree};
 use super::trail::Trail;
 use super::{DIRECTORY, reopen};
 use crate::dircopy::listing;
+use crate::dircopy::st_mode::file_type;
 
 /// How a tree is looked through.
 #[derive(Clone, Copy, Debug)]
@@ -263,7 +264,7 @@ fn kind_of(
 ) -> Result<FileType, Errno> {
     let kind_by = |flags| {
         let stat = rustix::fs::statat(directory, name, flags)?;
-        Ok(FileType::from_raw_mode(stat.st_mode))
+        Ok(file_type(&stat))
     };
     match kind {
         FileType::Unknown => match kind_by(AtFlags::SYMLINK_NOFOLLOW)? {

@@ -17,6 +17,7 @@ use super::trouble::{Cause, Trouble};
 use super::{DIRECTORY, destination};
 use crate::dircopy::containment::identity;
 use crate::dircopy::folded_names::FoldedNames;
+use crate::dircopy::st_mode::{file_type, is_directory};
 
 /// The entries of a tree in the bytewise order of their paths, and its directories made in the destination.
 ///
@@ -151,7 +152,7 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
     /// What bears a name in the source.
     fn look(&self, directory: BorrowedFd<'_>, name: &CStr) -> Result<(Stat, Way), Errno> {
         let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+        let is_link = file_type(&stat) == FileType::Symlink;
         if is_link && self.options.follows_symlinks {
             let stat = rustix::fs::statat(directory, name, AtFlags::empty())?;
             return Ok((stat, Way::Link));
@@ -263,8 +264,4 @@ pub(super) fn open(parent: BorrowedFd<'_>, name: &CStr, way: Way) -> Result<Owne
         Way::Link => DIRECTORY - OFlags::NOFOLLOW,
     };
     rustix::fs::openat(parent, name, flags, Mode::empty())
-}
-
-fn is_directory(stat: &Stat) -> bool {
-    FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
