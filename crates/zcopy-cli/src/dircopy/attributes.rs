@@ -4,21 +4,25 @@
 //! not give it attributes, so its mode comes after them; and each of these would touch no time but the last, which is
 //! set behind all.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid};
+use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, Stat, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 
-use super::file_system;
-use super::limitation::Limitation;
 use super::st_mode::{file_type, permissions};
+use error::{Attribute, First};
 use xattrs::{Found, Present, Target};
 
+pub use error::Error;
+pub use named::Named;
+pub(super) use named::{hold, through_proc};
 pub use preserve::{Permissions, Preserve, Replaces};
 
 mod access_list;
+mod error;
+mod named;
 mod preserve;
 mod xattrs;
 
@@ -32,103 +36,6 @@ pub(super) fn mode_to_hand_on(file: Named<'_>, stat: &Stat) -> io::Result<Mode> 
     // The set-user-ID and set-group-ID bits are not for other contents.
     let mode = Mode::from_raw_mode(stat.st_mode & 0o777);
     Ok(xattrs::mode_without_list(&Target::Named(&path), mode))
-}
-
-/// Something that is named in an open directory.
-#[derive(Clone, Copy, Debug)]
-pub struct Named<'a> {
-    /// The directory.
-    pub directory: BorrowedFd<'a>,
-    /// Its name there.
-    pub name: &'a CStr,
-}
-
-/// An attribute that could not be kept. Of several it is the first, and the others are counted.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot keep {attribute}{}", and_more(*.n_more))]
-pub struct Error {
-    attribute: Attribute,
-    n_more: usize,
-    #[source]
-    cause: io::Error,
-    /// What the file system lacks, if that explains all that could not be kept.
-    limitations: Vec<Limitation>,
-}
-
-fn and_more(n_more: usize) -> String {
-    match n_more {
-        0 => String::new(),
-        n => format!(" and {n} more"),
-    }
-}
-
-impl Error {
-    fn new(attribute: Attribute, errno: Errno) -> Self {
-        Self {
-            limitations: attribute.limitation(errno).into_iter().collect(),
-            attribute,
-            n_more: 0,
-            cause: errno.into(),
-        }
-    }
-
-    /// What the file system of the destination never keeps, if that explains all that could not be kept. Empty if not.
-    pub(super) fn limitations(&self) -> &[Limitation] {
-        &self.limitations
-    }
-
-    /// Where it happened. On a file system that has all attributes, none of them is lacking.
-    fn on(mut self, destination: impl AsFd) -> Self {
-        if !self.limitations.is_empty() && !file_system::is_foreign(destination) {
-            self.limitations.clear();
-        }
-        self
-    }
-}
-
-/// What can fail to be kept.
-#[derive(Debug, thiserror::Error)]
-enum Attribute {
-    /// All that there are.
-    #[error("any attribute")]
-    Any,
-    /// User and group.
-    #[error("the owner")]
-    Owner,
-    /// Permissions.
-    #[error("the mode")]
-    Mode,
-    /// The list of extended attributes.
-    #[error("the extended attributes")]
-    Xattrs,
-    /// One extended attribute, or an access list.
-    #[error("the extended attribute {}", .0.to_string_lossy())]
-    Xattr(CString),
-    /// Those of the last access and modification.
-    #[error("the times")]
-    Times,
-}
-
-impl Attribute {
-    /// What a file system may lack, if it says this of an attribute.
-    ///
-    /// # Kernel notes
-    ///
-    /// FAT, exFAT and what is mounted with options for all owners and modes say `EPERM` even to root. Extended attributes are `EOPNOTSUPP`.
-    /// Drivers in user space say `ENOSYS` for what they do not know.
-    fn limitation(&self, errno: Errno) -> Option<Limitation> {
-        // A user may do less than the file system can.
-        let is_refused = errno == Errno::PERM && rustix::process::geteuid().is_root();
-        if !is_refused && !matches!(errno, Errno::OPNOTSUPP | Errno::NOSYS) {
-            return None;
-        }
-        match self {
-            Self::Owner => Some(Limitation::Owners),
-            Self::Mode => Some(Limitation::Modes),
-            Self::Xattrs | Self::Xattr(_) => Some(Limitation::Xattrs),
-            Self::Any | Self::Times => None,
-        }
-    }
 }
 
 /// Gives an open file or directory what its original has, of which `stat` tells, as far as that is to be preserved.
@@ -288,87 +195,9 @@ fn hold_new(named: Named<'_>, original: &Stat) -> Result<(OwnedFd, CString), Err
     let (held, path) = hold(named).map_err(failed)?;
     let found = rustix::fs::fstat(&held).map_err(failed)?;
     if file_type(&found) != file_type(original) || found.st_nlink > 1 {
-        return Err(Error {
-            attribute: Attribute::Any,
-            n_more: 0,
-            cause: io::Error::other("what was made has been replaced"),
-            limitations: Vec::new(),
-        });
+        return Err(Error::replaced());
     }
     Ok((held, path))
-}
-
-/// Holds on to what bears a name, and says where it can be reached as long as it is held.
-pub(super) fn hold(named: Named<'_>) -> Result<(OwnedFd, CString), Errno> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let held = rustix::fs::openat(named.directory, named.name, flags, Mode::empty())?;
-    let path = through_proc(held.as_fd());
-    Ok((held, path))
-}
-
-/// A path to what is open.
-pub(super) fn through_proc(fd: BorrowedFd<'_>) -> CString {
-    let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
-    // A number holds no zero byte.
-    CString::new(path).unwrap_or_default()
-}
-
-/// The first of the errors, which counts the others.
-#[derive(Default)]
-struct First(Option<Error>);
-
-impl First {
-    fn keep<T>(&mut self, result: Result<T, Error>) {
-        if let Err(error) = result {
-            self.add(error);
-        }
-    }
-
-    fn unless<T: Default>(&mut self, result: Result<T, Errno>, attribute: Attribute) -> T {
-        result.unwrap_or_else(|cause| {
-            self.add(Error::new(attribute, cause));
-            T::default()
-        })
-    }
-
-    fn add(&mut self, error: Error) {
-        match &mut self.0 {
-            Some(first) => {
-                first.n_more += 1 + error.n_more;
-                if first.limitations.is_empty() || error.limitations.is_empty() {
-                    // Something else is wrong.
-                    first.limitations.clear();
-                } else {
-                    first.limitations.extend(error.limitations);
-                }
-            }
-            none => *none = Some(error),
-        }
-    }
-
-    /// Adds what was ignored without an error.
-    ///
-    /// # Kernel notes
-    ///
-    /// FAT and exFAT ignore a mode that they cannot keep, and ntfs-3g without its option `permissions` any owner.
-    fn examine(&mut self, file: BorrowedFd<'_>, stat: &Stat, owner: Owner, mode: Option<Mode>) {
-        let Ok(found) = rustix::fs::fstat(file) else {
-            return;
-        };
-        let has_owner = (found.st_uid, found.st_gid) == (stat.st_uid, stat.st_gid);
-        let lost_owner = owner == Owner::Kept && !has_owner;
-        let lost_mode = mode.is_some_and(|mode| (found.st_mode ^ mode.as_raw_mode()) & 0o777 != 0);
-        if (lost_owner || lost_mode) && file_system::is_foreign(file) {
-            let lost = [(lost_owner, Attribute::Owner), (lost_mode, Attribute::Mode)];
-            for (_, attribute) in lost.into_iter().filter(|(is_lost, _)| *is_lost) {
-                self.add(Error::new(attribute, Errno::OPNOTSUPP));
-            }
-        }
-    }
-
-    fn into_result(self) -> Result<(), Error> {
-        self.0.map_or(Ok(()), Err)
-    }
 }
 
 /// Whose file it has become.

@@ -7,7 +7,8 @@ use rustix::fs::{Mode, XattrFlags};
 use rustix::io::Errno;
 
 use super::access_list::AccessList;
-use super::{Attribute, Error, First, Owner, Preserve};
+use super::error::{Attribute, Error, First};
+use super::{Owner, Preserve};
 
 /// The most that the kernel gives of a value, and as a rule of a list: `XATTR_SIZE_MAX` and `XATTR_LIST_MAX`.
 const MOST: usize = 64 << 10;

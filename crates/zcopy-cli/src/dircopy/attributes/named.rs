@@ -1,0 +1,31 @@
+//! Files that are reached by a name in an open directory.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+/// Something that is named in an open directory.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    /// The directory.
+    pub directory: BorrowedFd<'a>,
+    /// Its name there.
+    pub name: &'a CStr,
+}
+
+/// Holds on to what bears a name, and says where it can be reached as long as it is held.
+pub(in crate::dircopy) fn hold(named: Named<'_>) -> Result<(OwnedFd, CString), Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let held = rustix::fs::openat(named.directory, named.name, flags, Mode::empty())?;
+    let path = through_proc(held.as_fd());
+    Ok((held, path))
+}
+
+/// A path to what is open.
+pub(in crate::dircopy) fn through_proc(fd: BorrowedFd<'_>) -> CString {
+    let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    // A number holds no zero byte.
+    CString::new(path).unwrap_or_default()
+}
