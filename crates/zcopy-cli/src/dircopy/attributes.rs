@@ -1,8 +1,13 @@
-//! What a copy keeps of its original besides the contents: owner, extended attributes, access lists, mode and times.
+//! Copies owner, extended attributes, access lists, mode and times from an original to its copy.
 //!
-//! The order is the kernel's: a change of owner takes privileges away, so it comes first; who may not write to a file may
-//! not give it attributes, so its mode comes after them; and each of these would touch no time but the last, which is
-//! set behind all.
+//! The kernel dictates the order. `chown(2)` clears privileges, so the owner comes first. A mode without write permission
+//! forbids `setxattr(2)`, so the mode comes after the attributes. The times come last.
+//!
+//! - `named`: a file that is reached by a name in an open directory.
+//! - `preserve`: the attributes to keep, and the mode where it is not kept.
+//! - `xattrs`: extended attributes.
+//! - `access_list`: access lists, which are extended attributes (pure).
+//! - `error`: attributes that could not be kept.
 
 use std::ffi::CString;
 use std::io;
@@ -12,7 +17,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, Stat, Timespec, Timestamps, 
 use rustix::io::Errno;
 
 use super::st_mode::{file_type, permissions};
-use error::{Attribute, First};
+use error::{Attribute, Errors};
 use xattrs::{Found, Present, Target};
 
 pub use error::Error;
@@ -26,31 +31,31 @@ mod named;
 mod preserve;
 mod xattrs;
 
-/// The permissions of a file that the next file of its name is to have, which does not have its access list.
+/// The permissions that a file passes on to the file that replaces it. The new file does not get the access list.
 ///
 /// # Errors
 ///
-/// What `open(2)` says of it.
+/// Those of `open(2)`.
 pub(super) fn mode_to_hand_on(file: Named<'_>, stat: &Stat) -> io::Result<Mode> {
     let (_held, path) = hold(file)?;
-    // The set-user-ID and set-group-ID bits are not for other contents.
+    // Other contents must not inherit the set-user-ID and set-group-ID bits.
     let mode = Mode::from_raw_mode(stat.st_mode & 0o777);
     Ok(xattrs::mode_without_list(&Target::Named(&path), mode))
 }
 
-/// Gives an open file or directory what its original has, of which `stat` tells, as far as that is to be preserved.
+/// Gives an open file or directory the attributes of its original that are to be preserved. `stat` describes the original.
 ///
-/// To be called when the last byte has been written and the last name made: everything later changes the times.
+/// Call this after the last write and the last new name: both change the times.
 ///
-/// What the destination has of `user.*` and `trusted.*` attributes and access lists and the original has not, such as an access list
-/// inherited from a directory, is removed.
+/// Removes access lists and `user.*` and `trusted.*` attributes that the original lacks, such as an access list inherited
+/// from a directory.
 ///
 /// # Errors
 ///
-/// The first attribute that could not be kept; the others are all the same. None are
-/// - an owner that a process without privileges may not set. The set-user-ID and set-group-ID bits and the file's
-///   capabilities are not kept then;
-/// - attributes other than `user.*` that the destination's file system does not have, or that a process without privileges
+/// The first attribute that could not be kept. The others are kept as far as possible. Two losses are no error:
+/// - the owner, if the process lacks the privilege to set it. The set-user-ID and set-group-ID bits and the file's
+///   capabilities are then lost too;
+/// - attributes other than `user.*` that the file system of the destination lacks, or that a process without privileges
 ///   may not read or set.
 pub fn apply(
     source: impl AsFd,
@@ -59,13 +64,19 @@ pub fn apply(
     preserve: Preserve,
     replaces: Replaces<'_>,
 ) -> Result<(), Error> {
-    let destination = (destination.as_fd(), Present::Unknown);
-    apply_over(source.as_fd(), destination, stat, preserve, replaces)
+    let source = source.as_fd();
+    apply_over(
+        Original { source, stat },
+        destination.as_fd(),
+        Present::Unknown,
+        preserve,
+        replaces,
+    )
 }
 
-/// The same for a file that has just been made, in a directory that [hands no access list down](hands_down).
+/// The same for a new file in a directory that [hands no access list down](hands_down).
 ///
-/// One that the directory has got since it was asked stays.
+/// If the directory has got a default access list in the meantime, the file keeps the list that it inherited.
 ///
 /// # Errors
 ///
@@ -77,35 +88,43 @@ pub fn apply_to_new(
     preserve: Preserve,
     replaces: Replaces<'_>,
 ) -> Result<(), Error> {
-    let new = (new.as_fd(), Present::None);
-    apply_over(source.as_fd(), new, stat, preserve, replaces)
+    let source = source.as_fd();
+    let original = Original { source, stat };
+    apply_over(original, new.as_fd(), Present::None, preserve, replaces)
 }
 
 /// Gives an open file or directory the times of its original, and nothing else.
 ///
 /// # Errors
 ///
-/// They could not be set.
+/// The times could not be set.
 pub(super) fn apply_times(destination: impl AsFd, stat: &Stat) -> Result<(), Error> {
     rustix::fs::futimens(destination, &times(stat))
         .map_err(|errno| Error::new(Attribute::Times, errno))
 }
 
-/// Whether files that are made in this directory get an access list from it.
+/// Whether new files in this directory inherit an access list.
 pub fn hands_down(directory: impl AsFd) -> bool {
     xattrs::has_default_list(&Target::Open(directory.as_fd()))
 }
 
+/// An open file or directory of the source.
+#[derive(Clone, Copy)]
+struct Original<'a> {
+    source: BorrowedFd<'a>,
+    stat: &'a Stat,
+}
+
 fn apply_over(
-    source: BorrowedFd<'_>,
-    (destination, present): (BorrowedFd<'_>, Present),
-    stat: &Stat,
+    Original { source, stat }: Original<'_>,
+    destination: BorrowedFd<'_>,
+    present: Present,
     preserve: Preserve,
     replaces: Replaces<'_>,
 ) -> Result<(), Error> {
     let (source, target) = (Target::Open(source), Target::Open(destination));
-    let mut first = First::default();
-    // A new file is often what it should be: what changes nothing costs as much as what does.
+    let mut errors = Errors::default();
+    // A new file often has the right owner and mode already, and a call that changes nothing costs as much as others.
     let new = rustix::fs::fstat(destination).ok();
     let is_theirs = new.is_some_and(|new| (new.st_uid, new.st_gid) == (stat.st_uid, stat.st_gid));
     let owner = if is_theirs {
@@ -114,32 +133,32 @@ fn apply_over(
         Owner::Lost
     } else {
         let owner = set_owner(stat, |uid, gid| rustix::fs::fchown(destination, uid, gid));
-        first.unless(owner, Attribute::Owner)
+        errors.ok_or_record(owner, Attribute::Owner)
     };
-    let found = xattrs::mirror(&source, (&target, present), owner, preserve);
+    let found = xattrs::mirror(&source, &target, present, owner, preserve);
     let current = new.as_ref().map(permissions);
     let kind = file_type(stat);
     let created = preserve.mode(replaces, current.unwrap_or(Mode::empty()), kind);
     let mode = created.unwrap_or_else(|| preserve.original_mode(&source, mode(stat, owner)));
     let has_mode =
         (is_theirs || !preserve.owner) && matches!(found, Ok(Found::None)) && current == Some(mode);
-    first.keep(found);
+    errors.record(found);
     if !has_mode {
-        first.unless(rustix::fs::fchmod(destination, mode), Attribute::Mode);
+        errors.ok_or_record(rustix::fs::fchmod(destination, mode), Attribute::Mode);
     }
     if !(is_theirs && has_mode) {
-        first.examine(destination, stat, owner, created.is_none().then_some(mode));
+        errors.add_ignored(destination, stat, owner, created.is_none().then_some(mode));
     }
-    first.unless(
+    errors.ok_or_record(
         rustix::fs::futimens(destination, &times(stat)),
         Attribute::Times,
     );
-    first.into_result().map_err(|error| error.on(destination))
+    errors.into_result().map_err(|error| error.on(destination))
 }
 
-/// The same for a symbolic link, which is not followed, or what should not be opened: a FIFO, a socket, a device.
+/// The same for a symbolic link, which is not followed, and for a FIFO, a socket or a device, which must not be opened.
 ///
-/// A link has no mode. Its extended attributes are reached through `/proc`; where there is none, it keeps none.
+/// A link has no mode. Its extended attributes are reached through `/proc`; without `/proc` they are lost.
 ///
 /// # Errors
 ///
@@ -151,13 +170,13 @@ pub fn apply_named(
     preserve: Preserve,
     replaces: Replaces<'_>,
 ) -> Result<(), Error> {
-    let mut first = First::default();
+    let mut errors = Errors::default();
     let (copy, path) = hold_new(destination, stat)?;
     let owner = if preserve.owner {
         let owner = set_owner(stat, |uid, gid| {
             rustix::fs::chownat(&copy, c"", uid, gid, AtFlags::EMPTY_PATH)
         });
-        first.unless(owner, Attribute::Owner)
+        errors.ok_or_record(owner, Attribute::Owner)
     } else {
         Owner::Lost
     };
@@ -166,30 +185,30 @@ pub fn apply_named(
         Ok((_original, original)) => {
             let (from, to) = (Target::Named(&original), Target::Named(&path));
             mode = preserve.original_mode(&from, mode);
-            let to = (&to, Present::Unknown);
-            first.keep(xattrs::mirror(&from, to, owner, preserve));
+            let mirrored = xattrs::mirror(&from, &to, Present::Unknown, owner, preserve);
+            errors.record(mirrored);
         }
-        Err(errno) => first.unless(Err(errno), Attribute::Xattrs),
+        Err(errno) => errors.ok_or_record(Err(errno), Attribute::Xattrs),
     }
     let kind = file_type(stat);
     let dated = if kind == FileType::Symlink {
         let Named { directory, name } = destination;
-        // Before Linux 5.8 a link that is held could not be dated.
+        // Before Linux 5.8 `utimensat(2)` took no `O_PATH` descriptor of a link.
         rustix::fs::utimensat(directory, name, &times(stat), AtFlags::SYMLINK_NOFOLLOW)
     } else {
-        // The path leads to what is held, which is no link.
+        // The path leads to the open file, which is no link.
         let created = preserve.mode(replaces, Mode::empty(), kind);
         let changed = rustix::fs::chmod(&path, created.unwrap_or(mode));
-        first.unless(changed, Attribute::Mode);
+        errors.ok_or_record(changed, Attribute::Mode);
         rustix::fs::utimensat(CWD, &path, &times(stat), AtFlags::empty())
     };
-    first.unless(dated, Attribute::Times);
-    first.into_result().map_err(|error| error.on(&copy))
+    errors.ok_or_record(dated, Attribute::Times);
+    errors.into_result().map_err(|error| error.on(&copy))
 }
 
-/// Holds on to what has just been made like its original.
+/// Opens a file that has just been made as a copy of `original`.
 ///
-/// Somebody may have put something else in its place, that has other names too: nothing of that is given away.
+/// Another process may have put a file with other names in its place. Such a file must not get another owner or mode.
 fn hold_new(named: Named<'_>, original: &Stat) -> Result<(OwnedFd, CString), Error> {
     let failed = |errno| Error::new(Attribute::Any, errno);
     let (held, path) = hold(named).map_err(failed)?;
@@ -200,17 +219,17 @@ fn hold_new(named: Named<'_>, original: &Stat) -> Result<(OwnedFd, CString), Err
     Ok((held, path))
 }
 
-/// Whose file it has become.
+/// Whether the copy has the owner of its original.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Owner {
-    /// The original's.
+    /// It has the same user and group.
     Kept,
-    /// In part or whole somebody else's.
+    /// The user or the group differs.
     #[default]
     Lost,
 }
 
-/// Gives it user and group, or as much of that as is permitted.
+/// Sets user and group, or the group alone if only that is permitted.
 fn set_owner(
     stat: &Stat,
     chown: impl Fn(Option<Uid>, Option<Gid>) -> Result<(), Errno>,
@@ -218,9 +237,9 @@ fn set_owner(
     let (uid, gid) = (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid));
     match chown(Some(uid), Some(gid)) {
         Ok(()) => Ok(Owner::Kept),
-        // EINVAL speaks of somebody whom this user namespace does not know.
+        // EINVAL: this user namespace does not map the user or the group.
         Err(Errno::PERM | Errno::INVAL) if !rustix::process::geteuid().is_root() => {
-            // A user may give files to the groups he is in. It is no loss if not.
+            // A user may give files to groups that he belongs to.
             let _ = chown(None, Some(gid));
             Ok(Owner::Lost)
         }
@@ -228,7 +247,7 @@ fn set_owner(
     }
 }
 
-/// The permissions, without those that would give somebody else's powers away.
+/// The permissions, without the set-user-ID and set-group-ID bits if those would stand for another owner.
 fn mode(stat: &Stat, owner: Owner) -> Mode {
     let mode = permissions(stat);
     match owner {
@@ -243,7 +262,7 @@ fn times(stat: &Stat) -> Timestamps {
     Timestamps {
         last_access: Timespec {
             tv_sec: stat.st_atime as i64,
-            // Below 10⁹, as the next.
+            // Both are below 10⁹.
             tv_nsec: stat.st_atime_nsec.try_into().unwrap_or(0),
         },
         last_modification: Timespec {

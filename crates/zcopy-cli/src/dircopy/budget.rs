@@ -1,4 +1,4 @@
-//! What the descriptors that a process may have are for.
+//! Distributes the descriptors that a process may open.
 
 use std::num::NonZeroUsize;
 
@@ -8,63 +8,66 @@ use super::written_back::MAX_KEPT;
 use crate::order::MOST_WAITING;
 use crate::sys;
 
-/// Copies of standard output and error, `/dev/null`, both roots, the newest manifest with its comments, sorted records, the journal,
-/// and the new manifests of both algorithms.
-const OF_A_COPY: usize = 11;
+/// Copies of standard output and error, `/dev/null`, both roots, the newest manifest and its comments, sorted records, the journal,
+/// and a new manifest for each of two algorithms.
+const DESCRIPTORS_PER_COPY: usize = 11;
 
-/// A directory of the walk, the one above it, which is closed when this one has been entered, and a file for a moment.
-const OF_THE_WALK: usize = 5;
+/// The walk's directory and its copy, the directory above and its copy, which are closed right after, and a file for a moment.
+const DESCRIPTORS_OF_WALK: usize = 5;
 
-/// The directory of a link, and the way to its first name, or a file, its copy and another descriptor of that, if it cannot be linked.
-const OF_LINKS: usize = 5;
+/// To make a link: its directory in both trees, and the path to the first name. If it cannot be made, the path gives way to the
+/// file, its copy and a second descriptor of the copy.
+const DESCRIPTORS_OF_LINKS: usize = 5;
 
-/// Two levels of the tree that is counted for the progress.
-const OF_THE_PRESCAN: usize = 2;
+/// Two levels of the tree that the pre-scan counts.
+const DESCRIPTORS_OF_PRESCAN: usize = 2;
 
-/// The least that a copy gets on with, besides [these](OF_A_COPY). One thread does all in turn: it walks on, with the directory of a job
-/// open; it copies, with a file, its copy, another descriptor of that, and a directory of the walk open; or it makes a link.
-const LEAST_OF_WORK: usize = OF_THE_WALK + OF_A_DIRECTORY;
+/// The fewest with which a copy works, besides [`DESCRIPTORS_PER_COPY`]. One thread then takes turns: it walks on, while a job keeps
+/// its directory open; it copies a file, with a second descriptor of the copy and a directory of the walk open; or it makes a link.
+const MIN_DESCRIPTORS_OF_WORK: usize = DESCRIPTORS_OF_WALK + DESCRIPTORS_PER_DIRECTORY;
 
-/// Copies of standard output and error, `/dev/null`, the root, the manifest with its comments, sorted records, sorted names, and the
-/// way to a file whose size is added to the total.
-const OF_A_CHECK: usize = 10;
+/// Copies of standard output and error, `/dev/null`, the root, the manifest and its comments, sorted records, sorted names, and the
+/// directory and the file whose size is added to the total.
+const DESCRIPTORS_PER_CHECK: usize = 10;
 
-/// The way to a file, and the file; and two levels of the tree that is searched for files that are not listed.
-const OF_A_VERIFIER: usize = 2;
+/// A file that is verified, and a directory on the path to it.
+const DESCRIPTORS_PER_VERIFIER: usize = 2;
 
-/// A job's open files besides those at hand: those of its directory, and two for a moment.
-const OF_A_JOB: usize = 4;
+/// The directory of a job's files, its copy, and two for a moment.
+const DESCRIPTORS_PER_JOB: usize = 4;
 
 /// A file and its copy.
-const OF_A_FILE: usize = 2;
+const DESCRIPTORS_PER_FILE: usize = 2;
 
 /// A directory and its copy.
-const OF_A_DIRECTORY: usize = 2;
+const DESCRIPTORS_PER_DIRECTORY: usize = 2;
 
-/// Clones that are read from the disk together: 16 make up for its latency, and so do 64 of all copiers.
-const READ_TOGETHER: usize = 16;
-const READ_TOGETHER_BY_ALL: usize = 64;
+/// The most clones that one thread reads ahead: 16 make up for the latency of a disk.
+const MAX_READ_AHEAD: usize = 16;
 
-/// More directories do not wait for their links' turns.
-const MOST_DIRECTORIES: usize = 512;
+/// The most clones that all threads together read ahead, for the same reason.
+const MAX_READ_AHEAD_OF_ALL: usize = 64;
 
-/// With fewer they are closed while they wait: the copying would stop for them again and again.
-const FEWEST_DIRECTORIES: usize = 8;
+/// The most directories that stay open while links in them wait.
+const MAX_WAITING_DIRECTORIES: usize = 512;
 
-/// How much memory a directory takes that is closed while it waits, in bytes.
-const OF_A_CLOSED_DIRECTORY: usize = 1 << 10;
+/// With fewer descriptors than these directories need, waiting directories are closed: the copying would stop for them too often.
+const MIN_WAITING_DIRECTORIES: usize = 8;
 
-/// A higher limit is not used up by what was open when this process began.
-const MANY: usize = 1024;
+/// The memory that a closed directory takes while it waits, in bytes.
+const BYTES_PER_CLOSED_DIRECTORY: usize = 1 << 10;
 
-/// How many descriptors a process may have besides those that it began with.
+/// From this limit on, descriptors that were open when the process began are not counted: they are few in comparison.
+const HIGH_LIMIT: usize = 1024;
+
+/// The limit of a process, and the descriptors that it may open besides those that it began with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Descriptors {
     limit: usize,
     n_free: usize,
 }
 
-/// A limit with which nothing can be done.
+/// The limit is too low for any work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too few descriptors: {limit} may be open (ulimit -n), and {needed} are needed")]
 pub(super) struct TooFew {
@@ -73,12 +76,16 @@ pub(super) struct TooFew {
 }
 
 impl Descriptors {
-    /// Those of this process, when nothing has been opened yet. The limit is raised as far as it goes.
+    /// Counts the descriptors of this process, which must not have opened any yet. Raises the soft limit to the hard limit.
     pub(super) fn of_process() -> Self {
         sys::allow_descriptors();
         let limit = sys::most_descriptors();
-        let n_open = if limit < MANY { count_open() } else { None };
-        // Without /proc it is not known who left which open.
+        let n_open = if limit < HIGH_LIMIT {
+            count_open()
+        } else {
+            None
+        };
+        // Without /proc the standard streams are assumed to be open, and no others.
         Self::new(limit, n_open.unwrap_or(3))
     }
 
@@ -87,7 +94,7 @@ impl Descriptors {
         Self { limit, n_free }
     }
 
-    /// What is left if a number of them is used for something.
+    /// The number of descriptors that are left besides `n_used`, at least `n_least`.
     fn besides(self, n_used: usize, n_least: usize) -> Result<usize, TooFew> {
         let needed = n_used + n_least;
         if self.n_free < needed {
@@ -100,26 +107,30 @@ impl Descriptors {
         Ok(self.n_free - n_used)
     }
 
-    /// How many files are verified at once, if so many are wanted.
+    /// The number of files to verify at the same time, at most `wanted`.
     ///
     /// # Errors
     ///
-    /// There are too few for one.
+    /// The descriptors do not suffice for one.
     pub(super) fn verifiers(self, wanted: NonZeroUsize) -> Result<NonZeroUsize, TooFew> {
-        // One of them finds the next file meanwhile.
-        let n = self.besides(OF_A_CHECK + OF_A_VERIFIER, OF_A_VERIFIER)?;
-        let most = NonZeroUsize::new(n / OF_A_VERIFIER).unwrap_or(NonZeroUsize::MIN);
+        // One more thread finds the next file in the meantime.
+        let n = self.besides(
+            DESCRIPTORS_PER_CHECK + DESCRIPTORS_PER_VERIFIER,
+            DESCRIPTORS_PER_VERIFIER,
+        )?;
+        let most = NonZeroUsize::new(n / DESCRIPTORS_PER_VERIFIER).unwrap_or(NonZeroUsize::MIN);
         Ok(wanted.min(most))
     }
 
-    /// How many levels of a tree stay open whose files are verified later.
+    /// The number of levels to keep open of a tree that is searched for files without a record. The search opens one more for a
+    /// moment. It begins when all listed files have been verified, so that it has the descriptors of the verifiers.
     pub(super) fn levels_of_a_check(self) -> usize {
-        self.n_free.saturating_sub(OF_A_CHECK + 1).max(1)
+        self.n_free.saturating_sub(DESCRIPTORS_PER_CHECK + 1).max(1)
     }
 }
 
-/// How many descriptors there are for what needs the more the more of it is done at once. A quarter of them is for links that wait for
-/// their turns, a quarter for levels of both trees, a sixteenth for files that a disk did not take, the rest for jobs.
+/// The descriptors for work that can be done in parallel: a quarter for links that wait for their turns, a quarter for levels of the
+/// walk and the pre-scan, a sixteenth for files that could not be written back, the rest for jobs.
 #[derive(Clone, Copy, Debug)]
 #[allow(
     clippy::struct_field_names,
@@ -134,71 +145,72 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// Shares them out for a copy.
+    /// Distributes the descriptors of a copy.
     ///
     /// # Errors
     ///
-    /// There are too few.
+    /// The limit is too low.
     pub(super) fn of(descriptors: Descriptors) -> Result<Self, TooFew> {
-        let n = descriptors.besides(OF_A_COPY, LEAST_OF_WORK)?;
-        let more = n.saturating_sub(OF_THE_WALK + OF_LINKS + OF_THE_PRESCAN);
+        let n = descriptors.besides(DESCRIPTORS_PER_COPY, MIN_DESCRIPTORS_OF_WORK)?;
+        let more =
+            n.saturating_sub(DESCRIPTORS_OF_WALK + DESCRIPTORS_OF_LINKS + DESCRIPTORS_OF_PRESCAN);
         Ok(Self {
             for_jobs: more / 16 * 7,
             for_links: more / 4,
             for_levels: more / 8,
-            for_prescan: (n - LEAST_OF_WORK).min(OF_THE_PRESCAN + more / 8),
+            for_prescan: (n - MIN_DESCRIPTORS_OF_WORK).min(DESCRIPTORS_OF_PRESCAN + more / 8),
             for_unwritten: more / 16,
         })
     }
 
-    /// As many jobs as are wanted, or as there is room for, with two files each.
+    /// The number of jobs, at most `wanted`. Each may have two files open.
     pub(super) fn jobs(self, wanted: usize) -> usize {
         wanted
-            .min(self.for_jobs / (OF_A_JOB + 2 * OF_A_FILE))
+            .min(self.for_jobs / (DESCRIPTORS_PER_JOB + 2 * DESCRIPTORS_PER_FILE))
             .max(1)
     }
 
-    /// How many files a job has open together that makes short ones, if so many of the jobs do, one at least: as many as are read from the disk
-    /// together, or hashed together in so many lanes.
+    /// The number of files that a job which copies short files may have open together: enough to read clones ahead, and to fill
+    /// `n_lanes` of the multi-stream hash. `n_makers` of the `n_jobs` copy short files; one at least.
     pub(super) fn ahead(self, n_jobs: usize, n_makers: usize, n_lanes: usize) -> usize {
-        let taken = n_jobs * (OF_A_JOB + OF_A_FILE);
-        let more = self.for_jobs.saturating_sub(taken) / (n_makers * OF_A_FILE);
-        let wanted = (READ_TOGETHER_BY_ALL / n_makers).min(READ_TOGETHER);
+        let taken = n_jobs * (DESCRIPTORS_PER_JOB + DESCRIPTORS_PER_FILE);
+        let more = self.for_jobs.saturating_sub(taken) / (n_makers * DESCRIPTORS_PER_FILE);
+        let wanted = (MAX_READ_AHEAD_OF_ALL / n_makers).min(MAX_READ_AHEAD);
         wanted.max(n_lanes).min(1 + more)
     }
 
-    /// How many levels of the tree stay open.
+    /// The number of levels of the tree that stay open.
     pub(super) fn levels(self) -> usize {
-        1 + self.for_levels / OF_A_DIRECTORY
+        1 + self.for_levels / DESCRIPTORS_PER_DIRECTORY
     }
 
-    /// How many levels stay open of the tree that is counted for the progress. `None` if it is not counted.
+    /// The number of levels that the pre-scan keeps open. `None` if there is no pre-scan.
     pub(super) fn levels_of_the_prescan(self) -> Option<NonZeroUsize> {
-        // One more is open for a moment.
+        // It opens one more for a moment.
         NonZeroUsize::new(self.for_prescan.saturating_sub(1))
     }
 
-    /// How many files stay open that a disk did not take, each with its directory.
+    /// The number of files that stay open after their write-back failed, each with its directory.
     pub(super) fn unwritten_files(self) -> usize {
-        (self.for_unwritten / OF_A_FILE).min(MAX_KEPT)
+        (self.for_unwritten / DESCRIPTORS_PER_FILE).min(MAX_KEPT)
     }
 
     /// Whether directories stay open while links in them wait.
     pub(super) fn while_waiting(self) -> WhileWaiting {
-        if self.for_links / OF_A_DIRECTORY < FEWEST_DIRECTORIES {
+        if self.for_links / DESCRIPTORS_PER_DIRECTORY < MIN_WAITING_DIRECTORIES {
             WhileWaiting::Closed
         } else {
             WhileWaiting::Open
         }
     }
 
-    /// What a directory that waits for the turns of its links weighs, in bytes of results.
+    /// The share that a waiting directory has in the memory for waiting results, in bytes.
     pub(super) fn weight_of_directory(self) -> usize {
         match self.while_waiting() {
-            WhileWaiting::Closed => OF_A_CLOSED_DIRECTORY,
+            WhileWaiting::Closed => BYTES_PER_CLOSED_DIRECTORY,
             WhileWaiting::Open => {
-                let most = self.for_links / OF_A_DIRECTORY;
-                MOST_WAITING / most.min(MOST_DIRECTORIES)
+                let n_open = self.for_links / DESCRIPTORS_PER_DIRECTORY;
+                MOST_WAITING / n_open.min(MAX_WAITING_DIRECTORIES)
             }
         }
     }
@@ -224,23 +236,27 @@ mod tests {
                 let n_makers = n_jobs.min(*makers);
                 let ahead = budget.ahead(n_jobs, n_makers, *n_lanes);
                 assert!((1..=*wanted).contains(&n_jobs) && (1..=16).contains(&ahead));
-                let files = n_makers * (ahead - 1) * OF_A_FILE;
+                let files = n_makers * (ahead - 1) * DESCRIPTORS_PER_FILE;
                 let prescan = budget.levels_of_the_prescan();
                 let prescan = prescan.map_or(0, |levels| levels.get() + 1);
-                let levels = (budget.levels() - 1) * OF_A_DIRECTORY;
-                let unwritten = budget.unwritten_files() * OF_A_FILE;
-                let kept = 3 + OF_A_COPY + prescan + levels + unwritten;
+                let levels = (budget.levels() - 1) * DESCRIPTORS_PER_DIRECTORY;
+                let unwritten = budget.unwritten_files() * DESCRIPTORS_PER_FILE;
+                let kept = 3 + DESCRIPTORS_PER_COPY + prescan + levels + unwritten;
                 let needed = if n_jobs == 1 && ahead == 1 {
-                    kept + LEAST_OF_WORK.max(OF_A_DIRECTORY + OF_LINKS)
+                    kept + MIN_DESCRIPTORS_OF_WORK
+                        .max(DESCRIPTORS_PER_DIRECTORY + DESCRIPTORS_OF_LINKS)
                 } else {
-                    kept + OF_THE_WALK + OF_LINKS + n_jobs * (OF_A_JOB + OF_A_FILE) + files
+                    kept + DESCRIPTORS_OF_WALK
+                        + DESCRIPTORS_OF_LINKS
+                        + n_jobs * (DESCRIPTORS_PER_JOB + DESCRIPTORS_PER_FILE)
+                        + files
                 };
                 let links = match budget.while_waiting() {
                     WhileWaiting::Closed => 0,
                     WhileWaiting::Open => {
                         let most = MOST_WAITING / budget.weight_of_directory();
                         assert!((1..=512).contains(&most));
-                        most * OF_A_DIRECTORY
+                        most * DESCRIPTORS_PER_DIRECTORY
                     }
                 };
                 assert!(needed + links <= limit, "{needed} and {links} of {limit}");
@@ -282,7 +298,7 @@ mod tests {
         let words = "too few descriptors: 20 may be open (ulimit -n), and 21 are needed";
         assert_eq!(budget(20).unwrap_err().to_string(), words);
         assert!(budget(21).is_ok());
-        // Some were open before.
+        // Seven descriptors were open before.
         let error = Budget::of(Descriptors::new(24, 7)).unwrap_err();
         let words = "too few descriptors: 24 may be open (ulimit -n), and 25 are needed";
         assert_eq!(error.to_string(), words);

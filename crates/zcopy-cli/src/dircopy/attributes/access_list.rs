@@ -2,12 +2,12 @@
 
 use rustix::fs::Mode;
 
-/// The entries of an access list that every file has in its mode, and the mask.
+/// The entries of an access list that a mode can express, and the mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AccessList {
     owner: u32,
     owning_group: u32,
-    /// The most that the owning group and those whom the list names may do. A list without names has none.
+    /// The upper limit for the owning group and for named users and groups. A list without names has no mask.
     mask: Option<u32>,
     others: u32,
 }
@@ -18,9 +18,9 @@ const MASK: u16 = 0x10;
 const OTHER: u16 = 0x20;
 
 impl AccessList {
-    /// Understands the value of `system.posix_acl_access` or `system.posix_acl_default`.
+    /// Parses the value of `system.posix_acl_access` or `system.posix_acl_default`.
     pub(super) fn parse(value: &[u8]) -> Option<Self> {
-        // A version, then entries of a tag, permissions and an ID.
+        // A version of four bytes, then entries of eight: a tag, permissions and an ID.
         let (_version, entries) = value.split_at_checked(4)?;
         let permissions = |tag: u16| {
             let mut entries = entries.chunks_exact(8);
@@ -40,7 +40,7 @@ impl AccessList {
         self.with_group(self.mask.unwrap_or(self.owning_group))
     }
 
-    /// The mode of a file without the list whose owning group may do no more than with it.
+    /// The mode of a file without this list. Its owning group gets no more permissions than the list gave it.
     pub(super) fn mode_without_list(self) -> Mode {
         self.with_group(self.owning_group & self.mask.unwrap_or(7))
     }

@@ -11,7 +11,7 @@ use super::Owner;
 use crate::dircopy::file_system;
 use crate::dircopy::limitation::Limitation;
 
-/// An attribute that could not be kept. Of several it is the first, and the others are counted.
+/// The first attribute that could not be kept, and the number of the others.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot keep {attribute}{}", and_more(*.n_more))]
 pub struct Error {
@@ -19,7 +19,7 @@ pub struct Error {
     n_more: usize,
     #[source]
     cause: io::Error,
-    /// What the file system lacks, if that explains all that could not be kept.
+    /// The features that the file system lacks, if these explain every lost attribute; otherwise empty.
     limitations: Vec<Limitation>,
 }
 
@@ -50,12 +50,12 @@ impl Error {
         }
     }
 
-    /// What the file system of the destination never keeps, if that explains all that could not be kept. Empty if not.
+    /// The features that the file system of the destination lacks, if these explain every lost attribute; otherwise empty.
     pub(in crate::dircopy) fn limitations(&self) -> &[Limitation] {
         &self.limitations
     }
 
-    /// Where it happened. On a file system that has all attributes, none of them is lacking.
+    /// Drops the limitations if the file system of the destination has all attributes.
     pub(super) fn on(mut self, destination: impl AsFd) -> Self {
         if !self.limitations.is_empty() && !file_system::is_foreign(destination) {
             self.limitations.clear();
@@ -64,10 +64,10 @@ impl Error {
     }
 }
 
-/// What can fail to be kept.
+/// An attribute that can get lost.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Attribute {
-    /// All that there are.
+    /// All attributes.
     #[error("any attribute")]
     Any,
     /// User and group.
@@ -82,20 +82,20 @@ pub(super) enum Attribute {
     /// One extended attribute, or an access list.
     #[error("the extended attribute {}", .0.to_string_lossy())]
     Xattr(CString),
-    /// Those of the last access and modification.
+    /// The times of the last access and modification.
     #[error("the times")]
     Times,
 }
 
 impl Attribute {
-    /// What a file system may lack, if it says this of an attribute.
+    /// The feature that a file system may lack if it refuses this attribute with `errno`.
     ///
     /// # Kernel notes
     ///
-    /// FAT, exFAT and what is mounted with options for all owners and modes say `EPERM` even to root. Extended attributes are `EOPNOTSUPP`.
-    /// Drivers in user space say `ENOSYS` for what they do not know.
+    /// FAT, exFAT and file systems that are mounted with one owner and mode for all files answer `EPERM` even to root. A file
+    /// system without extended attributes answers `EOPNOTSUPP`. Drivers in user space answer `ENOSYS` to calls that they lack.
     fn limitation(&self, errno: Errno) -> Option<Limitation> {
-        // A user may do less than the file system can.
+        // For other users `EPERM` says nothing about the file system.
         let is_refused = errno == Errno::PERM && rustix::process::geteuid().is_root();
         if !is_refused && !matches!(errno, Errno::OPNOTSUPP | Errno::NOSYS) {
             return None;
@@ -109,18 +109,19 @@ impl Attribute {
     }
 }
 
-/// The first of the errors, which counts the others.
+/// Collects errors into one, which names the first attribute and counts the others.
 #[derive(Default)]
-pub(super) struct First(Option<Error>);
+pub(super) struct Errors(Option<Error>);
 
-impl First {
-    pub(super) fn keep<T>(&mut self, result: Result<T, Error>) {
+impl Errors {
+    pub(super) fn record<T>(&mut self, result: Result<T, Error>) {
         if let Err(error) = result {
             self.add(error);
         }
     }
 
-    pub(super) fn unless<T: Default>(
+    /// Returns the value, or records the error of `attribute`.
+    pub(super) fn ok_or_record<T: Default>(
         &mut self,
         result: Result<T, Errno>,
         attribute: Attribute,
@@ -136,7 +137,7 @@ impl First {
             Some(first) => {
                 first.n_more += 1 + error.n_more;
                 if first.limitations.is_empty() || error.limitations.is_empty() {
-                    // Something else is wrong.
+                    // One of the errors has another cause.
                     first.limitations.clear();
                 } else {
                     first.limitations.extend(error.limitations);
@@ -146,12 +147,12 @@ impl First {
         }
     }
 
-    /// Adds what was ignored without an error.
+    /// Reads owner and mode back, and adds an error for each that a foreign file system has silently ignored.
     ///
     /// # Kernel notes
     ///
-    /// FAT and exFAT ignore a mode that they cannot keep, and ntfs-3g without its option `permissions` any owner.
-    pub(super) fn examine(
+    /// FAT and exFAT ignore a mode that they cannot keep. ntfs-3g without its option `permissions` ignores owners.
+    pub(super) fn add_ignored(
         &mut self,
         file: BorrowedFd<'_>,
         stat: &Stat,

@@ -6,16 +6,16 @@ use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-/// Something that is named in an open directory.
+/// A file that is reached by a name in an open directory.
 #[derive(Clone, Copy, Debug)]
 pub struct Named<'a> {
     /// The directory.
     pub directory: BorrowedFd<'a>,
-    /// Its name there.
+    /// The name in the directory.
     pub name: &'a CStr,
 }
 
-/// Holds on to what bears a name, and says where it can be reached as long as it is held.
+/// Opens a file with `O_PATH`, and returns a path through `/proc` that leads to it while it is open.
 pub(in crate::dircopy) fn hold(named: Named<'_>) -> Result<(OwnedFd, CString), Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let held = rustix::fs::openat(named.directory, named.name, flags, Mode::empty())?;
@@ -23,9 +23,9 @@ pub(in crate::dircopy) fn hold(named: Named<'_>) -> Result<(OwnedFd, CString), E
     Ok((held, path))
 }
 
-/// A path to what is open.
+/// The path of an open file in `/proc`.
 pub(in crate::dircopy) fn through_proc(fd: BorrowedFd<'_>) -> CString {
     let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
-    // A number holds no zero byte.
+    // A number has no zero byte.
     CString::new(path).unwrap_or_default()
 }

@@ -9,37 +9,38 @@ use super::xattrs::{Space, Target, default_mode, mode_without_list};
 /// Which attributes a copy takes from its original, as `--preserve` of `cp(1)` lists them. Times are always among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preserve {
-    /// User and group. Otherwise the copy has those of the process, or of the directory if that has the set-group-ID bit.
+    /// User and group. Otherwise the kernel chooses: the user of the process, and its group or, if the directory has the
+    /// set-group-ID bit, the directory's group.
     pub owner: bool,
     /// Permissions.
     pub permissions: Permissions,
     /// Extended attributes other than access lists. Otherwise they are neither copied nor removed.
     pub xattrs: bool,
-    /// Access lists, unless permissions are not preserved: they hold those too. Otherwise they are neither copied nor removed.
+    /// Access lists, if permissions are preserved too, which they include. Otherwise they are neither copied nor removed.
     pub acls: bool,
 }
 
-/// Whose permissions a copy has.
+/// The permissions that a copy gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permissions {
     /// The original's.
     Original,
-    /// What `open(2)` or `mkdir(2)` gives a new file or directory. What exists keeps its own.
+    /// The permissions that `open(2)` or `mkdir(2)` gives a new file or directory. Existing ones keep their own.
     Created {
-        /// The process's mask, which holds where the directory has no default access list.
+        /// The umask of the process, which counts if the directory has no default access list.
         umask: Mode,
     },
 }
 
-/// What a copy takes the place of.
+/// The file or directory that a copy replaces.
 #[derive(Clone, Copy, Debug)]
 pub enum Replaces<'a> {
-    /// Nothing: it is new in this directory. A new directory has inherited the default access list, so that it may stand for its parent.
+    /// Nothing: the copy is new in a directory.
     Nothing {
-        /// The directory.
+        /// That directory, or the copy itself if it is a directory, since it has inherited the default access list.
         directory: BorrowedFd<'a>,
     },
-    /// Something with this mode, which may be the directory itself.
+    /// A file with this mode, or the directory that is being filled.
     Mode(Mode),
 }
 
@@ -52,7 +53,7 @@ impl Preserve {
         acls: true,
     };
 
-    /// Whether attributes of this kind are copied, and removed where the original has none.
+    /// Whether attributes of this name space are copied, and removed if the original lacks them.
     pub(super) fn has(self, space: Space) -> bool {
         match space {
             Space::AccessList | Space::AccessListOfXfs => {
@@ -62,12 +63,12 @@ impl Preserve {
         }
     }
 
-    /// Whether there are extended attributes or access lists to look for.
+    /// Whether any extended attributes or access lists are copied.
     pub(super) fn has_any(self) -> bool {
         self.has(Space::User) || self.has(Space::AccessList)
     }
 
-    /// The original's mode for a copy of it. Without the original's access list nobody may do more than with it.
+    /// The mode of a copy that gets its original's. If the access list is not copied, the mode grants no more than the list did.
     pub(super) fn original_mode(self, original: &Target<'_>, mode: Mode) -> Mode {
         if self.has(Space::AccessList) || mode.intersection(Mode::RWXG).is_empty() {
             return mode;
@@ -75,7 +76,7 @@ impl Preserve {
         mode_without_list(original, mode)
     }
 
-    /// The mode of a copy that does not have the original's. `current` is what the kernel gave it when it was created.
+    /// The mode of a copy that does not get its original's; `None` if it does. `current` is the mode that the kernel gave it.
     pub(super) fn mode(
         self,
         replaces: Replaces<'_>,
@@ -90,7 +91,7 @@ impl Preserve {
             Replaces::Nothing { directory } => directory,
         };
         let (all, inherited) = match kind {
-            // The group of the parent goes on downwards.
+            // A new directory inherits the set-group-ID bit.
             FileType::Directory => (Mode::from_raw_mode(0o777), current & Mode::SGID),
             _ => (Mode::from_raw_mode(0o666), Mode::empty()),
         };

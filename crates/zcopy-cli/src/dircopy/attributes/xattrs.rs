@@ -7,24 +7,24 @@ use rustix::fs::{Mode, XattrFlags};
 use rustix::io::Errno;
 
 use super::access_list::AccessList;
-use super::error::{Attribute, Error, First};
+use super::error::{Attribute, Error, Errors};
 use super::{Owner, Preserve};
 
-/// The most that the kernel gives of a value, and as a rule of a list: `XATTR_SIZE_MAX` and `XATTR_LIST_MAX`.
-const MOST: usize = 64 << 10;
+/// The largest value, and on most file systems the longest list: `XATTR_SIZE_MAX` and `XATTR_LIST_MAX`.
+const MAX_LEN: usize = 64 << 10;
 
-/// What others than owner, group and all may do with a file.
+/// The access list of a file.
 const ACCESS_LIST: &CStr = c"system.posix_acl_access";
 
-/// What is made in a directory that has this list gets one from it.
+/// The default access list of a directory, which new entries inherit.
 const DEFAULT_LIST: &CStr = c"system.posix_acl_default";
 
-/// What has attributes.
+/// A file whose attributes are read or changed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target<'a> {
-    /// A file that is open, or a directory.
+    /// An open file or directory.
     Open(BorrowedFd<'a>),
-    /// What a path through `/proc` leads to.
+    /// A file at the end of a path through `/proc`.
     Named(&'a CStr),
 }
 
@@ -58,9 +58,9 @@ impl Target<'_> {
         }
     }
 
-    /// All names, each with a zero byte behind it. None where attributes are unknown.
+    /// All names, each with a zero byte behind it. `None` if the file system has no attributes.
     fn names(&self) -> Result<Option<Vec<u8>>, Errno> {
-        match grown(|list| self.list(list)) {
+        match read_with(|list| self.list(list)) {
             Ok(names) => Ok(Some(names)),
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(None),
             Err(errno) => Err(errno),
@@ -68,20 +68,20 @@ impl Target<'_> {
     }
 }
 
-/// Who may use attributes of a name, and what they mean.
+/// The name space of an attribute, which decides who may use it and what it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
-    /// `user.*`: people's own.
+    /// `user.*`.
     User,
-    /// `trusted.*`: root's own.
+    /// `trusted.*`, which only root can use.
     Trusted,
     /// `system.posix_acl_*`.
     AccessList,
-    /// `trusted.SGI_ACL_*`: what xfs calls its access lists besides. Elsewhere, and with the list gone, they would mean nothing.
+    /// `trusted.SGI_ACL_*`: a second name that XFS gives its access lists. It means nothing on other file systems.
     AccessListOfXfs,
-    /// `security.capability`: what a program may do, whoever runs it.
+    /// `security.capability`: the capabilities of a program.
     Capability,
-    /// `security.*` and what a file system has to itself.
+    /// `security.*` and the attributes of particular file systems.
     Other,
 }
 
@@ -97,35 +97,35 @@ impl Space {
         }
     }
 
-    /// Whether it is to be expected that it cannot be had, because the file system lacks it or only root may.
+    /// Whether a loss is no error, because the file system lacks the attribute or only root may use it.
     fn forgives(self, errno: Errno) -> bool {
         let is_lacking = errno == Errno::OPNOTSUPP;
         let is_forbidden = matches!(errno, Errno::PERM | Errno::ACCESS);
         self != Self::User && (is_lacking || is_forbidden)
     }
 
-    /// Whether what the original lacks is to be removed. Labels and the like are the destination's own.
+    /// Whether attributes that the original lacks are removed. Security labels belong to the destination.
     fn is_mirrored(self) -> bool {
         matches!(self, Self::User | Self::Trusted | Self::AccessList)
     }
 }
 
-/// Whether there were attributes.
+/// Whether the source or the destination has attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     None,
     Some,
 }
 
-/// What is known of the attributes that a destination has before.
+/// Whether the destination may have attributes before the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Present {
-    /// None that would have to go.
+    /// It has no attributes that would have to be removed.
     None,
     Unknown,
 }
 
-/// Whether what is made in a directory gets an access list from it, as far as can be told.
+/// Whether new entries of a directory inherit an access list. True if the attributes cannot be listed.
 pub(super) fn has_default_list(directory: &Target<'_>) -> bool {
     match directory.names() {
         Ok(names) => each(&names.unwrap_or_default()).any(|name| name == DEFAULT_LIST),
@@ -133,27 +133,28 @@ pub(super) fn has_default_list(directory: &Target<'_>) -> bool {
     }
 }
 
-/// The permissions that the default access list of a directory leaves to what is made there, if it has one.
+/// The permissions that new entries of a directory get from its default access list, if it has one.
 pub(super) fn default_mode(directory: &Target<'_>) -> Option<Mode> {
-    let list = grown(|value| directory.get(DEFAULT_LIST, value)).ok()?;
+    let list = read_with(|value| directory.get(DEFAULT_LIST, value)).ok()?;
     AccessList::parse(&list).map(AccessList::mode)
 }
 
-/// The permissions that a file with this mode leaves to its owner, its group and others. The group bits of a file with an access list stand
-/// for all whom that names.
+/// The mode that gives owner, owning group and others the same permissions without an access list. With a list, the group
+/// bits of `mode` are the list's mask.
 pub(super) fn mode_without_list(file: &Target<'_>, mode: Mode) -> Mode {
-    let list = grown(|value| file.get(ACCESS_LIST, value)).ok();
+    let list = read_with(|value| file.get(ACCESS_LIST, value)).ok();
     match list.and_then(|list| AccessList::parse(&list)) {
         Some(list) => (mode - (Mode::RWXU | Mode::RWXG | Mode::RWXO)) | list.mode_without_list(),
         None => mode,
     }
 }
 
-/// Copies those extended attributes of the source that are preserved, and removes others of their kind. Tells whether there were any, on either
-/// side.
+/// Copies the extended attributes that are to be preserved, and removes others in the same name spaces. Returns whether the
+/// source or the destination had any.
 pub(super) fn mirror(
     source: &Target<'_>,
-    (destination, present): (&Target<'_>, Present),
+    destination: &Target<'_>,
+    present: Present,
     owner: Owner,
     preserve: Preserve,
 ) -> Result<Found, Error> {
@@ -166,15 +167,15 @@ pub(super) fn mirror(
         Present::None => None,
         Present::Unknown => destination.names().map_err(listing)?,
     };
-    let mut first = First::default();
+    let mut errors = Errors::default();
     let mut keep = |result: Result<(), Errno>, name: &CStr| match result {
         Err(errno) if !Space::of(name).forgives(errno) => {
-            first.add(Error::new(Attribute::Xattr(name.to_owned()), errno));
+            errors.add(Error::new(Attribute::Xattr(name.to_owned()), errno));
         }
         _ => {}
     };
     let present = present.unwrap_or_default();
-    // A file system without attributes says nothing about them, but files there have no access lists.
+    // A source file system without attributes is no reason to remove some, except access lists.
     let (knows_all, wanted) = (wanted.is_some(), wanted.unwrap_or_default());
     if present.is_empty() && wanted.is_empty() {
         return Ok(Found::None);
@@ -188,13 +189,13 @@ pub(super) fn mirror(
             && !each(&wanted).any(|wanted| wanted == name)
         {
             match destination.remove(name) {
-                // It has gone since it was listed.
+                // Another process has removed it since it was listed.
                 Err(Errno::NODATA) => {}
                 removed => keep(removed, name),
             }
         }
     }
-    // An access list may take the right away to set the others.
+    // Access lists come last: one may forbid to set the other attributes.
     let is_list = |name: &&CStr| Space::of(name) == Space::AccessList;
     let is_other = |name: &&CStr| {
         let lists = [Space::AccessList, Space::AccessListOfXfs];
@@ -206,15 +207,15 @@ pub(super) fn mirror(
         if Space::of(name) == Space::Capability && owner == Owner::Lost {
             continue;
         }
-        let copied = match grown(|value| source.get(name, value)) {
+        let copied = match read_with(|value| source.get(name, value)) {
             Ok(value) => destination.set(name, &value),
-            // It has gone since it was listed.
+            // Another process has removed it since it was listed.
             Err(Errno::NODATA) => Ok(()),
             Err(errno) => Err(errno),
         };
         keep(copied, name);
     }
-    first.into_result().map(|()| Found::Some)
+    errors.into_result().map(|()| Found::Some)
 }
 
 /// The names in a list.
@@ -223,16 +224,16 @@ fn each(list: &[u8]) -> impl Iterator<Item = &CStr> {
         .filter_map(|name| CStr::from_bytes_with_nul(name).ok())
 }
 
-/// What a call gives, asked for with little room first.
-fn grown(get: impl Fn(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u8>, Errno> {
-    let mut little = [0; 256];
-    match get(&mut little) {
-        Ok(n) => Ok(little[..n].to_vec()),
+/// Calls `get` with a small buffer, and with the largest if that is too short.
+fn read_with(get: impl Fn(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u8>, Errno> {
+    let mut buffer = [0; 256];
+    match get(&mut buffer) {
+        Ok(n) => Ok(buffer[..n].to_vec()),
         Err(Errno::RANGE) => {
-            let mut most = vec![0; MOST];
-            let n = get(&mut most)?;
-            most.truncate(n);
-            Ok(most)
+            let mut buffer = vec![0; MAX_LEN];
+            let n = get(&mut buffer)?;
+            buffer.truncate(n);
+            Ok(buffer)
         }
         Err(errno) => Err(errno),
     }
