@@ -123,7 +123,7 @@ impl Descriptors {
     }
 
     /// The number of levels to keep open of a tree that is searched for files without a record. The search opens one more for a
-    /// moment. It begins when all listed files have been verified, so that it has the descriptors of the verifiers.
+    /// moment. It ends before the first file is verified, so that it may use the descriptors of the verifiers.
     pub(super) fn levels_of_a_check(self) -> usize {
         self.n_free.saturating_sub(DESCRIPTORS_PER_CHECK + 1).max(1)
     }

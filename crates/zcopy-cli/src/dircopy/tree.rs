@@ -1,12 +1,18 @@
 //! The source tree, walked in order, and its directories in the destination.
 //!
-//! A [`Root`] is the pair of trees. Its [`Walk`] makes the directories and gives everything else as [entries](Entry), in the bytewise
-//! order of their paths, to be copied by whoever wants to, in any order, on any thread. An entry is told to be
-//! [done](Entry::done); when the last of a [`Directory`] is, that gets its own attributes, which nothing changes from then on.
+//! A [`Root`] is the pair of trees. Its [`Walk`] makes the directories, and returns all other [entries](Entry) in the bytewise order of
+//! their paths. They may be copied in any order and on any thread. After the last [`Entry::done`] of a [`Directory`], its copy gets its
+//! attributes, and does not change any more.
 //!
-//! Each level of the tree that is being walked takes two descriptors, and so does each directory with entries that are not done.
-//! Where there are few, [levels above](Options::most_open) are closed, and so are directories of entries that [wait](Waiting); they are
-//! opened again when their turn comes, if they are still where they were.
+//! Each level of the walk takes two descriptors, and so does each directory with pending entries. Where descriptors are few,
+//! [levels above](Options::most_open) are closed, and so are directories of entries that [wait](Waiting). They are opened again when
+//! their turn comes, if they are the same directories.
+//!
+//! - `walk`: the iterator over the source; `names`: the names in one directory; `options` and `exclude`: what is walked.
+//! - `directory` and `entry`: a directory and another entry, in both trees; `destination`: directories made in the destination.
+//! - `trail`: the path of a directory; `reopening`: directories opened again by it.
+//! - `map_names` and `rivals`: names in a directory that need a closer look.
+//! - `scan`: all entries of one tree, without a destination.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -21,6 +27,7 @@ use rustix::io::Errno;
 use super::containment;
 use super::folded_names::FoldedNames;
 use crate::sys;
+use directory::Source;
 
 pub use super::folded_names::OtherName;
 pub use directory::{Directory, Opened};
@@ -82,22 +89,22 @@ pub struct Root {
 }
 
 impl Root {
-    /// Opens the source, and the destination, which is made if it does not exist, with all directories above it.
+    /// Opens the source and the destination, which is created, with all directories above it, if it does not exist.
     ///
-    /// Both may be named by symbolic links. The limit of descriptors is raised as far as it goes.
+    /// Both paths may be symbolic links. The soft limit of descriptors is raised to the hard limit.
     ///
     /// # Errors
     ///
-    /// As [`containment::check`], and what `open(2)` and `mkdir(2)` say; `ENOTDIR` for a source that is no directory.
+    /// Those of [`containment::check`], `open(2)` and `mkdir(2)`; `ENOTDIR`, if the source is not a directory.
     pub fn open(source: &Path, destination: &Path) -> Result<Self, Trouble> {
         Self::open_with(source, destination, DirectoryAttributes::default())
     }
 
-    /// The same, where directories get not all attributes, or not all directories.
+    /// The same, with a choice of attributes for the directories of the destination.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open).
+    /// Those of [`open`](Self::open).
     pub fn open_with(
         source: &Path,
         destination: &Path,
@@ -112,34 +119,33 @@ impl Root {
         let refused = |error| Trouble::new(destination, Cause::Destination(error));
         containment::check(&stat, destination).map_err(refused)?;
         let made = destination::make_root(destination).map_err(refused)?;
-        // Somebody may have been at work in between.
+        // Another process may have moved or replaced the destination since the first check.
         containment::check_open(&stat, made.directory.as_fd()).map_err(refused)?;
-        let (directory, opened) = Directory::root((opened, stat), made, attributes)
-            .map_err(|errno| refused(errno.into()))?;
+        let source = Source {
+            directory: opened,
+            stat,
+        };
+        let (directory, opened) =
+            Directory::root(source, made, attributes).map_err(|errno| refused(errno.into()))?;
         let directory = Arc::new(directory);
         Ok(Self { directory, opened })
     }
 
-    /// Walks the tree. What goes wrong on the way is reported, and the walk goes on behind it.
+    /// Walks the tree. The walk reports errors and continues after them.
     ///
-    /// One walk at a time: they would read the same descriptor.
+    /// Two walks at the same time would read the same descriptor.
     pub fn walk<R: FnMut(Trouble)>(&self, options: Options, report: R) -> Walk<'static, R> {
-        Walk::new((&self.directory, &self.opened), options, report, None)
+        Walk::new(&self.directory, &self.opened, options, report, None)
     }
 
-    /// The same, and a directory that another name has in the destination is not entered.
+    /// The same, but directories that have another name in the destination are reported and not entered.
     pub(super) fn walk_apart<'a, R: FnMut(Trouble)>(
         &self,
         options: Options,
         names: &'a FoldedNames<'a>,
         report: R,
     ) -> Walk<'a, R> {
-        Walk::new(
-            (&self.directory, &self.opened),
-            options,
-            report,
-            Some(names),
-        )
+        Walk::new(&self.directory, &self.opened, options, report, Some(names))
     }
 
     /// The root's own directory.
@@ -160,12 +166,11 @@ impl Root {
         self.opened.destination()
     }
 
-    /// Opens a directory of the destination by its path from the root, for a hard link to what is in it.
+    /// Opens a directory of the destination by its path from the root.
     ///
     /// # Errors
     ///
-    /// What `open(2)` says; `ENOTDIR`, if there is a symbolic link on the way; `EINVAL` for a path that is not
-    /// made of names alone.
+    /// Those of `open(2)`; `ENOTDIR`, if the path leads through a symbolic link; `EINVAL`, if it has other components than names.
     pub fn open_destination(&self, path: &Path) -> io::Result<OwnedFd> {
         let mut directory = reopen(self.destination().as_fd(), c".")?;
         for component in path.components() {
@@ -178,8 +183,7 @@ impl Root {
         Ok(directory)
     }
 
-    /// Says that nothing more comes to the root of the destination. If the walk is over and all its entries are done, the
-    /// root gets its attributes now; otherwise with the last of them.
+    /// Ends the work on the root of the destination. The root gets its attributes when the walk is over and all entries are done.
     ///
     /// # Errors
     ///

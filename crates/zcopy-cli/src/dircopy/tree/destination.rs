@@ -1,4 +1,4 @@
-//! The directories of the destination, made and opened.
+//! Makes and opens directories of the destination.
 
 use std::ffi::CStr;
 use std::io;
@@ -15,52 +15,62 @@ use crate::dircopy::listed::Listed;
 use crate::dircopy::place::hidden;
 use crate::dircopy::st_mode::permissions;
 
-/// Its owner may do everything, and nobody else may do anything, until it has the attributes of its original.
+/// The mode of a directory until it gets the attributes of its original.
 const PRIVATE: Mode = Mode::RWXU;
 
-/// A directory of the destination.
+/// A directory of the destination that is ready to be filled.
 #[derive(Debug)]
 pub(super) struct Made {
     pub(super) directory: OwnedFd,
-    /// The mode that it had before. None if it did not exist.
+    /// The mode that it had before. `None` if it did not exist.
     pub(super) former_mode: Option<Mode>,
-    /// The names in it, unless they could not be read.
+    /// The names in it. `None` if they could not be read.
     pub(super) listed: Option<Listed>,
-    /// The names in it that maps of damaged files may have.
+    /// The names in it that may be damage maps.
     pub(super) maps: MapNames,
 }
 
+/// Whether a directory existed before the walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    Created,
+    Existing,
+}
+
 impl Made {
-    /// Lets the owner of a directory fill it, and removes what killed runs have left there, unless the directory has just been created.
-    fn prepare(directory: OwnedFd, is_new: bool, before: Option<Mode>) -> Result<Self, Errno> {
+    /// Gives the owner access to a directory. Removes the files that killed runs have left in an existing one. `before` is its mode
+    /// before it could be opened, if that had to be changed.
+    fn prepare(directory: OwnedFd, origin: Origin, before: Option<Mode>) -> Result<Self, Errno> {
         let found = permissions(&rustix::fs::fstat(&directory)?);
         if !found.contains(PRIVATE) {
             match rustix::fs::fchmod(&directory, found | PRIVATE) {
-                // Somebody else's may be open to all the same.
+                // Another owner's directory may be writable all the same.
                 Ok(()) | Err(Errno::PERM) => {}
                 Err(errno) => return Err(errno),
             }
         }
         let (mut listed, mut maps) = (Listed::default(), MapNames::default());
-        // What cannot be read can still be filled.
-        let read = if is_new {
-            Ok(())
-        } else {
-            hidden::sweep(directory.as_fd(), |name| {
+        let read = match origin {
+            Origin::Created => Ok(()),
+            Origin::Existing => hidden::sweep(directory.as_fd(), |name| {
                 listed.add(name);
                 maps.add(name);
-            })
+            }),
         };
         listed.finish();
         Ok(Self {
             directory,
-            former_mode: (!is_new).then(|| before.unwrap_or(found)),
+            former_mode: match origin {
+                Origin::Created => None,
+                Origin::Existing => Some(before.unwrap_or(found)),
+            },
+            // A directory that cannot be read can still be filled.
             listed: read.is_ok().then_some(listed),
             maps,
         })
     }
 
-    /// Gives a directory that nothing comes to the mode that it had before.
+    /// Gives a directory that is not filled its former mode again.
     pub(super) fn restore_mode(&self) -> Result<(), Errno> {
         match self.former_mode {
             Some(mode) => restore_mode(self.directory.as_fd(), mode),
@@ -69,10 +79,10 @@ impl Made {
     }
 }
 
-/// Opens the root of the destination, and makes it if need be, with all directories above it.
+/// Opens the root of the destination. Creates it, with all directories above it, if it does not exist.
 pub(super) fn make_root(path: &Path) -> io::Result<Made> {
-    let is_new = match rustix::fs::stat(path) {
-        Ok(_) => false,
+    let origin = match rustix::fs::stat(path) {
+        Ok(_) => Origin::Existing,
         Err(Errno::NOENT) => make_with_parents(path)?,
         Err(errno) => return Err(errno.into()),
     };
@@ -87,55 +97,55 @@ pub(super) fn make_root(path: &Path) -> io::Result<Made> {
         }
         opened => opened?,
     };
-    Ok(Made::prepare(directory, is_new, before)?)
+    Ok(Made::prepare(directory, origin, before)?)
 }
 
-/// Makes the root and all directories above it, unless somebody else has just done so.
-fn make_with_parents(path: &Path) -> io::Result<bool> {
+/// Creates the root and all directories above it, unless another process does so at the same time.
+fn make_with_parents(path: &Path) -> io::Result<Origin> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent)?;
     }
     match rustix::fs::mkdir(path, PRIVATE) {
-        Ok(()) => Ok(true),
-        Err(Errno::EXIST) => Ok(false),
+        Ok(()) => Ok(Origin::Created),
+        Err(Errno::EXIST) => Ok(Origin::Existing),
         Err(errno) => Err(errno.into()),
     }
 }
 
-/// Makes a directory of the destination. False, if something has the name already.
-pub(super) fn create(parent: BorrowedFd<'_>, name: &CStr) -> Result<bool, Errno> {
+/// Creates a directory of the destination, unless a file of any type has the name already.
+pub(super) fn create(parent: BorrowedFd<'_>, name: &CStr) -> Result<Origin, Errno> {
     match rustix::fs::mkdirat(parent, name, PRIVATE) {
-        Ok(()) => Ok(true),
-        Err(Errno::EXIST) => Ok(false),
+        Ok(()) => Ok(Origin::Created),
+        Err(Errno::EXIST) => Ok(Origin::Existing),
         Err(errno) => Err(errno),
     }
 }
 
-/// Opens a directory of the destination. A symbolic link is not followed, but in the way.
-pub(super) fn open(parent: BorrowedFd<'_>, name: &CStr, is_new: bool) -> Result<Made, Errno> {
+/// Opens a directory of the destination. A symbolic link is not followed, but an error.
+pub(super) fn open(parent: BorrowedFd<'_>, name: &CStr, origin: Origin) -> Result<Made, Errno> {
     let mut before = None;
     let directory = match reopen(parent, name) {
         Err(Errno::ACCESS) => {
             let directory = parent;
             let (held, path) = hold(Named { directory, name })?;
             let mode = permissions(&rustix::fs::fstat(&held)?);
-            // A symbolic link has no mode, so that this one would be refused.
+            // If the name is a symbolic link, chmod(2) of the link fails, and its target stays as it is.
             rustix::fs::chmod(path, mode | PRIVATE)?;
             before = Some(mode);
             reopen(parent, name)?
         }
         opened => opened?,
     };
-    Made::prepare(directory, is_new, before)
+    Made::prepare(directory, origin, before)
 }
 
-/// Gives a directory that its owner was allowed to fill the mode that it had before.
+/// Gives a directory its former mode again, if that denied its owner access.
 pub(super) fn restore_mode(directory: BorrowedFd<'_>, former_mode: Mode) -> Result<(), Errno> {
     if former_mode.contains(PRIVATE) {
         return Ok(());
     }
     match rustix::fs::fchmod(directory, former_mode) {
-        // Then it had it all the time.
+        // Another owner's directory still has that mode.
         Err(Errno::PERM) => Ok(()),
         changed => changed,
     }

@@ -12,7 +12,7 @@ use rustix::fs::{Mode, Stat};
 use rustix::io::Errno;
 
 use super::destination::{self, Made};
-use super::entry::Way;
+use super::entry::FollowLink;
 use super::map_names::MapNames;
 use super::options::{DirectoryAttributes, GivenTo};
 use super::reopening::{self, Birth, DirectoryId, Tree};
@@ -25,7 +25,7 @@ use crate::dircopy::listed::Listed;
 use crate::dircopy::spelling::keeps_case;
 use crate::dircopy::spelling::names::FoldableNames;
 
-/// The descriptors of a directory of the source and of its copy. They are closed when nobody needs them.
+/// The descriptors of a directory of the source and of its copy. They are closed with the last reference.
 #[derive(Debug)]
 pub struct Opened {
     source: OwnedFd,
@@ -46,62 +46,76 @@ impl Opened {
     }
 }
 
-/// A directory of the source, and its copy. It keeps nothing open itself, so that thousands may wait.
+/// A directory of the source as it was opened.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) directory: OwnedFd,
+    pub(super) stat: Stat,
+}
+
+/// A directory of the source, and its copy. It holds no descriptor, so that thousands may wait.
 #[derive(Debug)]
 pub struct Directory {
-    /// From where it is found again. `None` for the root itself, which is never closed.
+    /// The root, from which it is found again. `None` for the root itself, which is never closed.
     root: Option<Arc<Opened>>,
     opened: Mutex<Weak<Opened>>,
-    /// Those of the source and of the copy, known once one of the two was closed.
+    /// The times of creation of the source and of the copy, read before they are closed.
     births: OnceLock<[Option<Birth>; 2]>,
     trail: Arc<Trail>,
     stat: Stat,
-    /// Which directory the copy is.
+    /// The identity of the copy.
     copy: Identity,
-    /// The mode that the copy had before the run. None if it did not exist.
+    /// The mode that the copy had before the run. `None` if it did not exist.
     former_mode: Option<Mode>,
-    /// The names that the copy had when it was opened, unless they could not be read.
+    /// The names that the copy had when it was opened. `None` if they could not be read.
     listed: Option<Listed>,
     rivals: Rivals,
     foldable_names: OnceLock<FoldableNames>,
     keeps_case: OnceLock<bool>,
     attributes: DirectoryAttributes,
-    /// Whether files made in the copy get an access list from it.
+    /// Whether new files in the copy inherit an access list.
     hands_down: bool,
-    /// The names in the source that maps of damaged files may have, once the walk has
-    /// read them.
+    /// The names in the source that may be damage maps, set when the walk has read them.
     source_maps: OnceLock<MapNames>,
-    /// The names in the copy that maps of damaged files may have.
+    /// The names in the copy that may be damage maps.
     maps: MapNames,
-    /// How many have not said yet that they are done: entries, and whoever still looks for some.
+    /// Reference count: pending entries, and the walk or [`Root`](super::Root).
     users: AtomicUsize,
 }
 
 impl Directory {
     pub(super) fn root(
-        source: (OwnedFd, Stat),
+        source: Source,
         destination: Made,
         attributes: DirectoryAttributes,
     ) -> Result<(Self, Arc<Opened>), Errno> {
         Self::new(None, Trail::root(), source, destination, attributes)
     }
 
-    pub(super) fn below(
-        parent: (&Self, &Arc<Opened>),
-        (name, way): (&CStr, Way),
-        source: (OwnedFd, Stat),
+    /// A directory in this one, which is open.
+    pub(super) fn child(
+        &self,
+        opened: &Arc<Opened>,
+        trail: Trail,
+        source: Source,
         destination: Made,
     ) -> Result<(Self, Arc<Opened>), Errno> {
-        let (parent, opened) = parent;
-        let root = Arc::clone(parent.root.as_ref().unwrap_or(opened));
-        let trail = Trail::below(&parent.trail, name, way);
-        Self::new(Some(root), trail, source, destination, parent.attributes)
+        let root = Arc::clone(self.root.as_ref().unwrap_or(opened));
+        Self::new(Some(root), trail, source, destination, self.attributes)
+    }
+
+    /// The trail of a directory in this one.
+    pub(super) fn trail_of(&self, name: &CStr, follow: FollowLink) -> Trail {
+        Trail::below(&self.trail, name, follow)
     }
 
     fn new(
         root: Option<Arc<Opened>>,
         trail: Trail,
-        (source, stat): (OwnedFd, Stat),
+        Source {
+            directory: source,
+            stat,
+        }: Source,
         Made {
             directory: destination,
             former_mode,
@@ -137,7 +151,7 @@ impl Directory {
         Ok((directory, opened))
     }
 
-    /// Closes it, if nobody else needs it open.
+    /// Drops this reference to the descriptors, which the last one closes.
     pub(super) fn close(&self, opened: &mut Option<Arc<Opened>>) {
         if let Some(opened) = opened.take() {
             self.births
@@ -145,15 +159,15 @@ impl Directory {
         }
     }
 
-    /// Whether anybody has it open.
+    /// Whether the directory is open.
     pub(super) fn is_open(&self) -> bool {
         let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         opened.strong_count() > 0
     }
 
-    /// Opens it again, unless it is still open. `child` is a directory below it, if one is open.
+    /// Opens the directory again, unless it is still open. `child` is a directory in it, if one is open.
     pub(super) fn open(&self, child: Option<&Opened>) -> Result<Arc<Opened>, Cause> {
-        // It is never half changed.
+        // A panic leaves it unchanged.
         let mut known = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(opened) = known.upgrade() {
             return Ok(opened);
@@ -193,28 +207,27 @@ impl Directory {
         Ok(opened)
     }
 
-    /// Whether it is what is copied here.
+    /// Whether the original is this directory.
     pub(super) fn is_source(&self, directory: Identity) -> bool {
         identity(&self.stat) == directory
     }
 
-    /// Whether it is what is filled here.
+    /// Whether the copy is this directory.
     pub(super) fn is_copy(&self, directory: Identity) -> bool {
         self.copy == directory
     }
 
-    /// Whether the copy was made by the walk, so that nothing was in it.
+    /// Whether the walk has created the copy, which was empty then.
     pub(super) fn is_new(&self) -> bool {
         self.former_mode.is_none()
     }
 
-    /// Whether a name stood in the copy when it was opened. `None`, if that is not known.
+    /// Whether the copy had this name when it was opened. `None` if its names could not be read.
     pub(in crate::dircopy) fn was_listed(&self, name: &CStr) -> Option<bool> {
         Some(self.listed.as_ref()?.has(name))
     }
 
-    /// The names of the source that the copy may not tell apart, which are found the first time, and
-    /// sorted.
+    /// The names of the source that the copy may not tell apart, sorted. The first call finds them.
     pub(in crate::dircopy) fn rivals(
         &self,
         find: impl FnOnce() -> io::Result<Vec<RivalName>>,
@@ -222,7 +235,7 @@ impl Directory {
         self.rivals.get(find)
     }
 
-    /// The names in the copy at some time since it was opened.
+    /// The names in the copy. The first call lists them.
     pub(in crate::dircopy) fn foldable_names(
         &self,
         opened: &Opened,
@@ -231,35 +244,34 @@ impl Directory {
             return Ok(names);
         }
         let names = FoldableNames::list(opened.destination().as_fd())?;
-        // Another thread may have listed it meanwhile.
+        // Another thread may have listed the directory in the meantime.
         Ok(self.foldable_names.get_or_init(|| names))
     }
 
-    /// Whether the copy lists names with the letters that they were made with.
+    /// Whether the copy lists names in the case in which they were created. The first call tries it.
     pub(in crate::dircopy) fn keeps_case(&self, opened: &Opened) -> bool {
         let probe = || keeps_case(opened.destination().as_fd());
         *self.keeps_case.get_or_init(probe)
     }
 
-    /// Tells which names in the source maps of damaged files may have.
+    /// Sets the names in the source that may be damage maps.
     pub(super) fn set_source_maps(&self, names: MapNames) {
-        // A directory is read once.
+        // The walk reads each directory once.
         let _ = self.source_maps.set(names);
     }
 
-    /// Whether the source may have this name, which maps of damaged files may have.
+    /// Whether the source may have this name, which is that of a damage map.
     pub(super) fn may_have_source_map(&self, name: &CStr) -> bool {
         let names = self.source_maps.get();
         names.is_some_and(|names| names.may_have(name))
     }
 
-    /// Whether the copy may have had this name, which maps of damaged files may have, when it was
-    /// opened.
+    /// Whether the copy may have had this name, which is that of a damage map, when it was opened.
     pub(super) fn may_have_map(&self, name: &CStr) -> bool {
         self.maps.may_have(name)
     }
 
-    /// Whether there are no such names at all.
+    /// Whether neither the source nor the copy has names of damage maps.
     pub(super) fn has_no_maps(&self) -> bool {
         self.maps.is_empty() && self.source_maps.get().is_none_or(MapNames::is_empty)
     }
@@ -270,37 +282,38 @@ impl Directory {
         self.copy.0
     }
 
-    /// Whether files made in the copy get an access list from it, as it was when it was opened.
+    /// Whether new files in the copy inherited an access list when it was opened.
     #[must_use]
     pub fn hands_down(&self) -> bool {
         self.hands_down
     }
 
-    /// What it was like when it was opened.
+    /// The status of the original when it was opened.
     #[must_use]
     pub fn stat(&self) -> &Stat {
         &self.stat
     }
 
-    /// Its path from the root, whose own is empty.
+    /// The path from the root; empty for the root.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         OsString::from_vec(self.trail.path()).into()
     }
 
-    /// The path from the root of what bears a name in it.
+    /// The path from the root of an entry.
     #[must_use]
     pub fn path_of(&self, name: &CStr) -> PathBuf {
         OsString::from_vec(self.trail.path_of(name.to_bytes())).into()
     }
 
-    /// One more of whom is waited for.
+    /// Adds a user, until whose [`release`](Self::release) the copy keeps its private mode.
     pub(super) fn retain(&self) {
         self.users.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One less. The last one gives the copy its attributes, or those back that it had, when all that the others did is done.
+    /// Removes a user. After the last one the copy gets its attributes, or its former mode.
     pub(super) fn release(&self, opened: &Opened) -> Result<(), Trouble> {
+        // AcqRel: the last user sees all changes that the others made in the directory.
         if self.users.fetch_sub(1, Ordering::AcqRel) > 1 {
             return Ok(());
         }
@@ -321,8 +334,8 @@ impl Directory {
             .map_err(|error| Trouble::new(self.path(), Cause::Attributes(error)))
     }
 
-    /// One less, who could not open it again, and has reported that. If it is the last one, the copy keeps the mode that it was made
-    /// with, 0700.
+    /// Removes a user that could not open the directory again. If it is the last one, the copy keeps the mode that it was made with,
+    /// 0700.
     pub(super) fn abandon(&self) {
         self.users.fetch_sub(1, Ordering::AcqRel);
     }

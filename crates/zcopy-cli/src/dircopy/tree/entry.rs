@@ -1,4 +1,4 @@
-//! What is in a directory and is no directory.
+//! Directory entries other than directories.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -16,47 +16,53 @@ use crate::dircopy::attributes::Named;
 use crate::dircopy::damage_map::map_name;
 use crate::dircopy::st_mode::{file_type, is_regular};
 
-/// Something to be copied.
+/// A file to be copied.
 #[derive(Debug)]
 #[must_use = "its directory waits until it is done"]
 pub struct Entry {
-    directory: Arc<Directory>,
+    dirent: Dirent,
     opened: Arc<Opened>,
-    name: CString,
-    stat: Stat,
-    way: Way,
 }
 
-/// How an entry is reached.
+/// A name in a directory of the source, and the file that it stood for when the walk came by.
+#[derive(Debug)]
+struct Dirent {
+    directory: Arc<Directory>,
+    name: CString,
+    stat: Stat,
+    follow: FollowLink,
+}
+
+/// Whether a name is a symbolic link that stands for its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    /// By its own name.
-    Direct,
-    /// By a symbolic link, which is to be followed.
-    Link,
+pub(super) enum FollowLink {
+    No,
+    Yes,
 }
 
 impl Entry {
+    /// Counts as a [user](Directory::retain) of the directory until it is done.
     pub(super) fn new(
-        (directory, opened): (&Arc<Directory>, Arc<Opened>),
+        directory: Arc<Directory>,
+        opened: Arc<Opened>,
         name: CString,
         stat: Stat,
-        way: Way,
+        follow: FollowLink,
     ) -> Self {
         directory.retain();
-        Self {
-            directory: Arc::clone(directory),
-            opened,
+        let dirent = Dirent {
+            directory,
             name,
             stat,
-            way,
-        }
+            follow,
+        };
+        Self { dirent, opened }
     }
 
-    /// Where it is.
+    /// Its directory.
     #[must_use]
     pub fn directory(&self) -> &Arc<Directory> {
-        &self.directory
+        &self.dirent.directory
     }
 
     /// The descriptors of its directory.
@@ -71,56 +77,56 @@ impl Entry {
         self.opened.destination()
     }
 
-    /// Its name there.
+    /// The name in its directory.
     #[must_use]
     pub fn name(&self) -> &CStr {
-        &self.name
+        &self.dirent.name
     }
 
-    /// Its path from the root.
+    /// The path from the root.
     #[must_use]
     pub fn path(&self) -> PathBuf {
-        self.directory.path_of(&self.name)
+        self.dirent.path()
     }
 
-    /// What it was like when the walk came by.
+    /// The status that the walk found.
     #[must_use]
     pub fn stat(&self) -> &Stat {
-        &self.stat
+        &self.dirent.stat
     }
 
-    /// What it is; no directory.
+    /// The file type, which is not a directory.
     #[must_use]
     pub fn kind(&self) -> FileType {
-        file_type(&self.stat)
+        file_type(&self.dirent.stat)
     }
 
-    /// The original.
+    /// The original, by its name in the source.
     #[must_use]
     pub fn source(&self) -> Named<'_> {
         Named {
             directory: self.opened.source(),
-            name: &self.name,
+            name: &self.dirent.name,
         }
     }
 
-    /// The copy, whether it exists or not.
+    /// The copy, by its name in the destination. It need not exist.
     #[must_use]
     pub fn destination(&self) -> Named<'_> {
         Named {
             directory: self.opened.destination().as_fd(),
-            name: &self.name,
+            name: &self.dirent.name,
         }
     }
 
-    /// What bears its name in the destination, if anything does. No link is followed. Nothing does in a directory that the walk has
-    /// made.
+    /// The file of this name in the destination, if there is one. A symbolic link is not followed. A directory that the walk has
+    /// made is taken to be empty.
     ///
     /// # Errors
     ///
-    /// What `fstatat(2)` says.
+    /// Those of `fstatat(2)`.
     pub fn existing(&self) -> io::Result<Option<Stat>> {
-        if self.directory.is_new() {
+        if self.dirent.directory.is_new() {
             return Ok(None);
         }
         let Named { directory, name } = self.destination();
@@ -131,33 +137,44 @@ impl Entry {
         }
     }
 
-    /// Whether the copy had a name, when its directory was opened, that the map of this file's
-    /// damage would have.
+    /// Whether the destination may have had a damage map for this file when the walk came by.
     #[must_use]
     pub fn may_have_map(&self) -> bool {
-        !self.directory.has_no_maps() && self.directory.may_have_map(&map_name(&self.name))
+        !self.dirent.directory.has_no_maps()
+            && self
+                .dirent
+                .directory
+                .may_have_map(&map_name(&self.dirent.name))
     }
 
-    /// Whether the source has such a name.
+    /// Whether the source may have a damage map for this file.
     #[must_use]
     pub fn may_have_source_map(&self) -> bool {
-        !self.directory.has_no_maps() && self.directory.may_have_source_map(&map_name(&self.name))
+        !self.dirent.directory.has_no_maps()
+            && self
+                .dirent
+                .directory
+                .may_have_source_map(&map_name(&self.dirent.name))
     }
 
-    /// Opens a regular file, for reading, and tells what it is like now: it may have grown.
+    /// Opens a regular file for reading, and returns its status at that time: it may have grown.
     ///
     /// # Errors
     ///
-    /// What `open(2)` says: `ELOOP`, if a symbolic link has come to stand there; `EINVAL`, if it is no
-    /// regular file any more.
+    /// Those of `open(2)`: `ELOOP`, if a symbolic link has replaced the file; `EINVAL`, if the file is not regular any more.
     pub fn open(&self) -> io::Result<(File, Stat)> {
-        // A FIFO that has come to stand there would wait for its writer.
+        // Without O_NONBLOCK, opening a FIFO that has replaced the file would wait for a writer.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let flags = match self.way {
-            Way::Direct => flags | OFlags::NOFOLLOW,
-            Way::Link => flags,
+        let flags = match self.dirent.follow {
+            FollowLink::No => flags | OFlags::NOFOLLOW,
+            FollowLink::Yes => flags,
         };
-        let file = rustix::fs::openat(self.opened.source(), &*self.name, flags, Mode::empty())?;
+        let file = rustix::fs::openat(
+            self.opened.source(),
+            &*self.dirent.name,
+            flags,
+            Mode::empty(),
+        )?;
         let stat = rustix::fs::fstat(&file)?;
         if !is_regular(&stat) {
             return Err(Errno::INVAL.into());
@@ -165,46 +182,34 @@ impl Entry {
         Ok((file.into(), stat))
     }
 
-    /// Says that the entry has been dealt with, well or not. The last of a directory gives that its attributes.
+    /// Ends the work on this entry, whether it succeeded or failed. After the last entry the directory gets its attributes.
     ///
-    /// Of an entry that is dropped instead this is not known: its directory keeps the mode that it was made with, 0700.
+    /// If an entry is dropped instead, its directory keeps the mode that it was made with, 0700.
     ///
     /// # Errors
     ///
     /// The attribute that the directory could not keep.
     pub fn done(self) -> Result<(), Trouble> {
-        self.directory.release(&self.opened)
+        self.dirent.directory.release(&self.opened)
     }
 
-    /// Sets it aside until its turn comes.
+    /// Sets the entry aside until its turn comes.
     pub fn wait(self, while_waiting: WhileWaiting) -> Waiting {
-        let Self {
-            directory,
-            opened,
-            name,
-            stat,
-            way,
-        } = self;
+        let Self { dirent, opened } = self;
         let mut opened = Some(opened);
         if while_waiting == WhileWaiting::Closed {
-            directory.close(&mut opened);
+            dirent.directory.close(&mut opened);
         }
-        Waiting {
-            directory,
-            opened,
-            name,
-            stat,
-            way,
-        }
+        Waiting { dirent, opened }
     }
 }
 
-/// What becomes of the descriptors of a directory while its entries wait.
+/// Whether the directory of an entry stays open while the entry waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhileWaiting {
-    /// They stay open.
+    /// Its descriptors stay open.
     Open,
-    /// They are closed, where descriptors are few.
+    /// Its descriptors are closed, to spare them.
     Closed,
 }
 
@@ -212,54 +217,52 @@ pub enum WhileWaiting {
 #[derive(Debug)]
 #[must_use = "its directory waits until it is done"]
 pub struct Waiting {
-    directory: Arc<Directory>,
+    dirent: Dirent,
     opened: Option<Arc<Opened>>,
-    name: CString,
-    stat: Stat,
-    way: Way,
 }
 
 impl Waiting {
-    /// Its name in its directory.
+    /// The name in its directory.
     #[must_use]
     pub fn name(&self) -> &CStr {
-        &self.name
+        &self.dirent.name
     }
 
-    /// Its path from the root.
+    /// The path from the root.
     #[must_use]
     pub fn path(&self) -> PathBuf {
-        self.directory.path_of(&self.name)
+        self.dirent.path()
     }
 
-    /// Whether its directory is open, for whomever.
+    /// Whether its directory is open, for this entry or another user.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.opened.is_some() || self.directory.is_open()
+        self.opened.is_some() || self.dirent.directory.is_open()
     }
 
-    /// Opens its directory again, if that was closed.
+    /// Opens the directory again, if it was closed.
     ///
     /// # Errors
     ///
-    /// The directory, or its copy, is no longer where it was, or cannot be opened. Nothing can be done about the entry.
+    /// The directory or its copy was moved or replaced, or cannot be opened. The entry cannot be copied then.
     pub fn resume(self) -> Result<Entry, Trouble> {
-        let opened = match self.opened {
+        let Self { dirent, opened } = self;
+        let opened = match opened {
             Some(opened) => opened,
-            None => match self.directory.open(None) {
+            None => match dirent.directory.open(None) {
                 Ok(opened) => opened,
                 Err(cause) => {
-                    self.directory.abandon();
-                    return Err(Trouble::new(self.directory.path_of(&self.name), cause));
+                    dirent.directory.abandon();
+                    return Err(Trouble::new(dirent.path(), cause));
                 }
             },
         };
-        Ok(Entry {
-            directory: self.directory,
-            opened,
-            name: self.name,
-            stat: self.stat,
-            way: self.way,
-        })
+        Ok(Entry { dirent, opened })
+    }
+}
+
+impl Dirent {
+    fn path(&self) -> PathBuf {
+        self.directory.path_of(&self.name)
     }
 }

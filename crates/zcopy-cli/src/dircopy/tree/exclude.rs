@@ -1,4 +1,4 @@
-//! What is left out of a copy, by name.
+//! Excludes entries from a copy by patterns.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,13 +10,13 @@ use crate::quote::quoted;
 
 mod glob;
 
-/// Shell patterns of what is left out.
+/// Shell patterns of entries to exclude.
 ///
-/// A pattern without `/` matches names, wherever they are; one with `/` matches paths from the root, and its `*` no `/`, but
-/// `**` does. One that ends in `/` matches directories alone. A directory that is left out is not entered.
+/// A pattern without `/` matches names in all directories. A pattern with `/` matches paths from the root: its `*` does not match `/`,
+/// its `**` does. A pattern that ends in `/` matches only directories. An excluded directory is not entered.
 ///
-/// Patterns and names are bytes. `?` and `[…]` match one character of UTF-8, or one byte that belongs to none, in every locale. A
-/// shell does the same in a UTF-8 locale, except in names that are not UTF-8 as a whole, where it matches bytes.
+/// Patterns and names are bytes. In every locale `?` and `[…]` match one UTF-8 character, or one byte that is not part of a
+/// character. A shell in a UTF-8 locale does the same, except in names that are not UTF-8 as a whole, where it matches bytes.
 ///
 /// # Examples
 ///
@@ -33,27 +33,27 @@ pub struct Exclude {
     directories: Patterns,
 }
 
-/// A pattern that is none.
+/// An invalid pattern.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PatternError {
-    /// It is malformed.
+    /// The pattern is malformed.
     #[error("error parsing glob {}: {cause}", in_quotes(pattern))]
     Malformed {
         /// The pattern.
         pattern: OsString,
-        /// What is wrong with it.
+        /// The error in it.
         cause: globset::ErrorKind,
     },
-    /// Names are never empty, `.` or `..`.
+    /// The pattern has a name that is empty, `.` or `..`.
     #[error("glob {} can match nothing: no path has such a name", in_quotes(.0))]
     NoName(OsString),
-    /// All patterns together take too much memory.
+    /// The patterns together take too much memory.
     #[error("too many globs")]
     TooMany(#[source] regex::Error),
 }
 
-/// The pattern as it is shown: in quotes, whatever it is.
+/// The pattern for an error message, always in quotes.
 fn in_quotes(pattern: &OsStr) -> String {
     match quoted(pattern) {
         shown if *shown == *pattern => format!("'{shown}'"),
@@ -61,23 +61,23 @@ fn in_quotes(pattern: &OsStr) -> String {
     }
 }
 
-/// Patterns of names, and of paths.
+/// Patterns for names and for paths.
 #[derive(Clone, Debug, Default)]
 struct Patterns {
-    /// `None` if there are none.
+    /// `None` without such patterns.
     names: Option<RegexSet>,
     paths: Option<RegexSet>,
 }
 
-/// How much memory the automaton of all patterns may take, in bytes: 256 MiB, which are thousands of patterns.
-const MOST_MEMORY: usize = 256 << 20;
+/// The most memory for the automaton of one set, in bytes. 256 MiB suffice for more than ten thousand patterns.
+const MAX_AUTOMATON_BYTES: usize = 256 << 20;
 
 impl Exclude {
-    /// Reads the patterns.
+    /// Compiles the patterns.
     ///
     /// # Errors
     ///
-    /// The first that is malformed, or could match no path.
+    /// The first pattern that is malformed or cannot match any path.
     pub fn new<P: AsRef<OsStr>>(
         patterns: impl IntoIterator<Item = P>,
     ) -> Result<Self, PatternError> {
@@ -106,7 +106,7 @@ impl Exclude {
             }
             let set = RegexSetBuilder::new(patterns)
                 .dot_matches_new_line(true)
-                .size_limit(MOST_MEMORY)
+                .size_limit(MAX_AUTOMATON_BYTES)
                 .build();
             set.map(Some).map_err(PatternError::TooMany)
         });
@@ -122,7 +122,7 @@ impl Exclude {
         })
     }
 
-    /// Whether what bears this name is left out. Its path is only asked for if a pattern has a `/`.
+    /// Whether an entry is excluded. `path` is called only if a pattern has a `/`.
     pub(in crate::dircopy) fn matches<P: AsRef<Path>>(
         &self,
         name: &OsStr,

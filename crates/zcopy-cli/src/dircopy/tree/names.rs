@@ -8,22 +8,20 @@ use rustix::io::Errno;
 
 use crate::dircopy::listing;
 
-/// The names in a directory, in the order in which the paths beneath it stand: a directory's as if `/` were part of its
-/// name.
+/// The names in a directory, in the order of the paths beneath it: a directory is sorted as if `/` were part of its name.
 ///
-/// A million take little more than their letters and four bytes each.
+/// A name takes its length and five or six bytes.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// Each name, a `/` behind that of a directory, and a zero byte.
+    /// All names. A `/` follows the name of a directory, and a zero byte follows each name.
     arena: Vec<u8>,
-    /// Where they begin in the arena.
+    /// The index of each name in the arena.
     order: Vec<u32>,
     next: usize,
 }
 
 impl Names {
-    /// Reads a directory, and asks of each name whether it is a directory's. An error ends it, and what was read before
-    /// is good.
+    /// Reads a directory, and calls `is_directory` for each name. Returns all names that were read, and the error after them, if any.
     pub(super) fn read(
         directory: BorrowedFd<'_>,
         mut is_directory: impl FnMut(&CStr, FileType) -> bool,
@@ -38,7 +36,7 @@ impl Names {
         (names, read.and(has_room))
     }
 
-    /// How much memory they take.
+    /// The memory that the names take.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         self.arena.capacity() + self.order.capacity() * size_of::<u32>()
@@ -58,9 +56,9 @@ impl Names {
     pub(super) fn sort(&mut self) {
         let Self { arena, order, .. } = self;
         let from = |start: u32| &arena[start as usize..];
-        // No two names agree beyond the zero byte at their ends, which comes before any other: so the ends need not be found.
+        // A zero byte ends each name and sorts before all others, so that a comparison never passes the end of a name.
         order.sort_unstable_by(|a, b| from(*a).cmp(from(*b)));
-        // What is renamed meanwhile may be read twice.
+        // A file that is renamed in the meantime may be read twice.
         order.dedup_by(|a, b| key(arena, *a) == key(arena, *b));
         arena.shrink_to_fit();
         order.shrink_to_fit();
@@ -75,12 +73,12 @@ impl Iterator for Names {
         self.next += 1;
         let key = key(&self.arena, start);
         let name = key.strip_suffix(b"/").unwrap_or(key);
-        // There is no zero byte before its end.
+        // A name has no zero byte.
         Some(CString::new(name).unwrap_or_default())
     }
 }
 
-/// The name that begins there, and its `/`.
+/// The name that begins at `start`, with its `/`.
 fn key(arena: &[u8], start: u32) -> &[u8] {
     let from = &arena[start as usize..];
     let end = memchr::memchr(0, from).unwrap_or(from.len());

@@ -1,4 +1,4 @@
-//! What a walk can be told.
+//! Options of a walk.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,21 +6,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::exclude::Exclude;
 use crate::dircopy::attributes::Preserve;
 
-/// Which attributes the directories of the destination get when they have been filled. By default all that their originals have.
+/// The attributes that directories of the destination get when they have been filled [default: all, for every directory].
 #[derive(Clone, Copy, Debug)]
 pub struct DirectoryAttributes {
-    /// Those that are preserved.
+    /// The attributes to preserve.
     pub preserve: Preserve,
-    /// Which directories get them.
+    /// The directories that get them.
     pub given_to: GivenTo,
 }
 
-/// Which directories get the attributes of their originals.
+/// The directories that get the attributes of their originals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GivenTo {
-    /// Every one.
+    /// All directories.
     All,
-    /// Those that the walk creates. The others keep their owner, mode, extended attributes and access lists, and get the times.
+    /// Directories that the walk creates. Existing ones get the times, and keep their owner, mode, extended attributes and access
+    /// lists.
     New,
 }
 
@@ -33,7 +34,7 @@ impl Default for DirectoryAttributes {
     }
 }
 
-/// What a [walk](super::Walk) can be told. By default everything is copied as it is.
+/// Options of a [walk](super::Walk). By default all entries are copied as they are.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(super) most_open: usize,
@@ -44,43 +45,42 @@ pub struct Options {
 }
 
 impl Options {
-    /// The default.
+    /// The defaults.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many levels of the tree stay open, each with two descriptors; one at least. Those above are closed, and opened again when
-    /// the walk comes back. By default all stay open.
+    /// Keeps at most this many levels of the tree open [default: all; at least one]. Each takes two descriptors. Levels above are
+    /// closed, and opened again when the walk returns to them.
     #[must_use]
     pub fn most_open(mut self, n_levels: usize) -> Self {
         self.most_open = n_levels.max(1);
         self
     }
 
-    /// Whether what symbolic links lead to is copied in their place.
+    /// Copies the targets of symbolic links instead of the links.
     #[must_use]
     pub fn follow_symlinks(mut self, follow: bool) -> Self {
         self.follows_symlinks = follow;
         self
     }
 
-    /// Whether directories on another file system than the root are made, but not entered.
+    /// Makes directories that are on another file system than the root, but does not enter them.
     #[must_use]
     pub fn one_file_system(mut self, one: bool) -> Self {
         self.one_file_system = one;
         self
     }
 
-    /// What is left out.
+    /// Excludes entries.
     #[must_use]
     pub fn exclude(mut self, exclude: Exclude) -> Self {
         self.exclude = exclude;
         self
     }
 
-    /// Ends the walk early when the flag is set. Directories that were entered get their attributes
-    /// all the same.
+    /// Ends the walk early when the flag is set. Directories that were entered still get their attributes.
     #[must_use]
     pub fn stop(mut self, flag: Arc<AtomicBool>) -> Self {
         self.stop = flag;

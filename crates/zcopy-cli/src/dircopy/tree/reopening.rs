@@ -1,7 +1,7 @@
-//! Directories that were closed to spare descriptors, and are opened again.
+//! Opens directories again that were closed to spare descriptors.
 //!
-//! A directory is reached through `..` of one below it, or by its names from the root. Somebody may have moved or replaced it in the
-//! meantime: only the very directory that was open before is taken.
+//! A directory is reached through `..` of one below it, or by its names from the root. Another process may have moved or replaced it
+//! in the meantime: only the directory that was open before is accepted.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 
-use super::entry::Way;
+use super::entry::FollowLink;
 use super::trail::Trail;
 use super::{DIRECTORY, reopen};
 use crate::dircopy::containment::{Identity, identity};
@@ -22,7 +22,7 @@ pub(super) struct Birth {
 }
 
 impl Birth {
-    /// That of an open file, where the file system tells it.
+    /// The time of creation of an open file, if the file system has it.
     pub(super) fn of(file: impl AsFd) -> Option<Self> {
         let flags = StatxFlags::BTIME;
         let stat = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, flags).ok()?;
@@ -34,7 +34,7 @@ impl Birth {
     }
 }
 
-/// What tells a directory from all others. The number of one that was removed is given to another soon, which was created later.
+/// Identifies a directory. The time of creation tells it from a later one that has got the inode number of a removed one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DirectoryId {
     pub(super) identity: Identity,
@@ -49,7 +49,7 @@ impl DirectoryId {
         })
     }
 
-    /// Takes a directory if it is this one.
+    /// Returns the directory if it is this one.
     fn check(self, directory: OwnedFd) -> io::Result<OwnedFd> {
         let is_same_number = identity(&rustix::fs::fstat(&directory)?) == self.identity;
         if is_same_number && (self.birth.is_none() || Birth::of(&directory) == self.birth) {
@@ -59,16 +59,16 @@ impl DirectoryId {
     }
 }
 
-/// Which links are followed on the way from the root.
+/// The tree in which a directory is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tree {
-    /// Those that were followed when the walk came by.
+    /// Links are followed if the walk has followed them.
     Source,
-    /// None.
+    /// No link is followed.
     Destination,
 }
 
-/// Opens the directory that `child` is in, if that is the one that is looked for.
+/// Opens the parent of `child`, if that is the wanted directory.
 pub(super) fn above(child: BorrowedFd<'_>, wanted: DirectoryId) -> Option<OwnedFd> {
     let opened = reopen(child, c"..").ok()?;
     wanted.check(opened).ok()
@@ -78,7 +78,7 @@ pub(super) fn above(child: BorrowedFd<'_>, wanted: DirectoryId) -> Option<OwnedF
 ///
 /// # Errors
 ///
-/// What `open(2)` says; another directory bears the name.
+/// Those of `open(2)`; another directory has the name.
 pub(super) fn by_names(
     root: BorrowedFd<'_>,
     trail: &Trail,
@@ -87,14 +87,14 @@ pub(super) fn by_names(
 ) -> io::Result<OwnedFd> {
     let mut at = None;
     let mut steps = trail.steps().into_iter().peekable();
-    while let Some((name, way)) = steps.next() {
+    while let Some((name, follow)) = steps.next() {
         let here = at.as_ref().map_or(root, OwnedFd::as_fd);
         let mut flags = DIRECTORY;
-        if (tree, way) == (Tree::Source, Way::Link) {
+        if (tree, follow) == (Tree::Source, FollowLink::Yes) {
             flags -= OFlags::NOFOLLOW;
         }
         if steps.peek().is_some() {
-            // It need not be readable.
+            // Directories on the way need not be readable.
             flags |= OFlags::PATH;
         }
         at = Some(rustix::fs::openat(here, name, flags, Mode::empty())?);
@@ -105,7 +105,7 @@ pub(super) fn by_names(
     }
 }
 
-/// Counts the descriptors that this process has open. `None`, if there is no `/proc`.
+/// The number of descriptors that this process has open. `None` without `/proc`.
 pub(in crate::dircopy) fn count_open() -> Option<usize> {
     let directory = rustix::fs::open("/proc/self/fd", DIRECTORY, Mode::empty()).ok()?;
     let own = directory.as_raw_fd().to_string();

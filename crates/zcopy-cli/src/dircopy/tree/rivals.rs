@@ -4,8 +4,8 @@ use std::ffi::CString;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Names of the source that the destination may not tell apart, and their keys, sorted. They are
-/// looked for when they are needed.
+/// Names of the source that the destination may not tell apart, and their keys, sorted. The first call of [`get`](Self::get) finds
+/// them.
 #[derive(Debug, Default)]
 pub(super) struct Rivals {
     found: Mutex<Option<Arc<[RivalName]>>>,
@@ -14,7 +14,7 @@ pub(super) struct Rivals {
 /// A name of the source that the destination may not tell from others.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::dircopy) struct RivalName {
-    /// Equal for names that may be one.
+    /// Equal for names that the destination may not tell apart.
     pub(in crate::dircopy) key: u64,
     pub(in crate::dircopy) name: CString,
 }

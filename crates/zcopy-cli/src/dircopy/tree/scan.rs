@@ -1,4 +1,4 @@
-//! One tree, looked through in no particular order.
+//! Lists one tree, in no particular order.
 
 use std::ffi::CStr;
 use std::io;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::entry::Way;
+use super::entry::FollowLink;
 use super::names::Names;
 use super::reopening::{self, DirectoryId, Tree};
 use super::trail::Trail;
@@ -16,55 +16,55 @@ use super::{DIRECTORY, reopen};
 use crate::dircopy::listing;
 use crate::dircopy::st_mode::file_type;
 
-/// How a tree is looked through.
+/// Options of a scan.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::dircopy) struct ScanOptions {
     pub(in crate::dircopy) follows_symlinks: bool,
     pub(in crate::dircopy) one_file_system: bool,
-    /// How many levels of the tree stay open; one at least. One more is open for a moment.
+    /// The most levels of the tree to keep open; at least one. One more is open for a moment.
     pub(in crate::dircopy) most_open: usize,
 }
 
-/// Something that was found.
+/// An entry of the tree.
 #[derive(Debug)]
 pub(in crate::dircopy) struct Found<'a> {
-    /// The directory that it is in.
+    /// The directory of the entry.
     pub(in crate::dircopy) directory: BorrowedFd<'a>,
     pub(in crate::dircopy) trail: &'a Trail,
     pub(in crate::dircopy) name: &'a CStr,
-    /// Of what a symbolic link leads to, if these are followed.
+    /// The type of the entry, or of its target if symbolic links are followed.
     pub(in crate::dircopy) kind: FileType,
 }
 
 impl Found<'_> {
-    /// Its path from the root.
+    /// The path from the root.
     pub(in crate::dircopy) fn path(&self) -> Vec<u8> {
         self.trail.path_of(self.name.to_bytes())
     }
 }
 
-/// Something that cannot be looked at.
+/// An entry that cannot be examined.
 #[derive(Debug)]
 pub(in crate::dircopy) struct Failure {
-    /// Its path from the root.
+    /// The path from the root.
     pub(in crate::dircopy) path: Vec<u8>,
     pub(in crate::dircopy) error: io::Error,
 }
 
-/// What is to be done after something was found.
+/// The next action after an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::dircopy) enum Next {
-    /// Go on; a directory is entered.
+    /// Continue, and enter the entry if it is a directory.
     Enter,
-    /// Go on, and do not enter the directory.
+    /// Continue, and do not enter the directory.
     Pass,
-    /// Look no further.
+    /// End the scan.
     Stop,
 }
 
-/// Shows all that is below a directory. What cannot be looked at is shown as an error, and passed over.
+/// Calls `show` for every entry beneath a directory. An entry that cannot be examined is shown as an error, and skipped.
 ///
-/// Nothing is opened by its path, which may be longer than the kernel takes.
+/// Nothing is opened by its path, which may be longer than the kernel accepts.
 pub(in crate::dircopy) fn scan(
     root: BorrowedFd<'_>,
     options: ScanOptions,
@@ -79,7 +79,7 @@ pub(in crate::dircopy) fn scan(
         first_open: 0,
     };
     if scan.begin().is_some() {
-        while scan.go_on().is_some() {}
+        while scan.step().is_some() {}
     }
 }
 
@@ -87,47 +87,47 @@ struct Scan<'a, S> {
     root: BorrowedFd<'a>,
     options: ScanOptions,
     show: S,
-    /// The root's, if no other file system is entered.
+    /// The device of the root, once that was examined.
     device: Option<u64>,
-    /// The directory at hand, and those above it.
+    /// The directories from the root to the current one.
     levels: Vec<Level>,
-    /// The first of them that is open; all behind it are.
+    /// The index of the first open level. All levels after it are open too.
     first_open: usize,
 }
 
 struct Level {
-    /// `None` if it is closed, or could not be opened again.
+    /// `None` if the directory is closed, or could not be opened again.
     directory: Option<OwnedFd>,
-    /// Known of one that was closed, or if it is needed.
+    /// Set when the directory is closed, and from the beginning if loops or other file systems must be detected.
     id: Option<DirectoryId>,
     trail: Arc<Trail>,
     /// The directories in it that have not been entered.
     names: Names,
 }
 
-/// Each step is `None` if the scan is to stop.
+/// Each step returns `None` to end the scan.
 impl<S: FnMut(Result<Found<'_>, Failure>) -> Next> Scan<'_, S> {
     fn begin(&mut self) -> Option<()> {
-        // The position of the root's own descriptor is somebody else's.
+        // The offset of the caller's descriptor must not change.
         match reopen(self.root, c".") {
             Ok(root) => self.enter(root, Trail::root()),
             Err(errno) => self.fail(&Trail::root(), errno.into()),
         }
     }
 
-    /// Enters the next directory, or leaves the one at hand.
-    fn go_on(&mut self) -> Option<()> {
+    /// Enters the next directory, or leaves the current one.
+    fn step(&mut self) -> Option<()> {
         let level = self.levels.last_mut()?;
         let (Some(name), Some(directory)) = (level.names.next(), &level.directory) else {
             return self.leave();
         };
-        let (flags, way) = if self.options.follows_symlinks {
-            (DIRECTORY - OFlags::NOFOLLOW, Way::Link)
+        let (flags, follow) = if self.options.follows_symlinks {
+            (DIRECTORY - OFlags::NOFOLLOW, FollowLink::Yes)
         } else {
-            (DIRECTORY, Way::Direct)
+            (DIRECTORY, FollowLink::No)
         };
         let opened = rustix::fs::openat(directory, &*name, flags, Mode::empty());
-        let trail = Trail::below(&level.trail, &name, way);
+        let trail = Trail::below(&level.trail, &name, follow);
         match opened {
             Ok(opened) => self.enter(opened, trail),
             Err(errno) => self.fail(&trail, errno.into()),
@@ -168,7 +168,7 @@ impl<S: FnMut(Result<Found<'_>, Failure>) -> Next> Scan<'_, S> {
         Some(())
     }
 
-    /// Shows what is in a directory. Returns the directories that are to be entered.
+    /// Shows the entries of a directory. Returns the directories to enter.
     fn read(&mut self, directory: BorrowedFd<'_>, trail: &Trail) -> Option<Names> {
         let follows = self.options.follows_symlinks;
         let mut names = Names::default();
@@ -211,7 +211,7 @@ impl<S: FnMut(Result<Found<'_>, Failure>) -> Next> Scan<'_, S> {
         Some(names)
     }
 
-    /// Comes back to the directory above.
+    /// Returns to the directory above.
     fn leave(&mut self) -> Option<()> {
         let child = self.levels.pop()?;
         let top = self.levels.len().checked_sub(1)?;
@@ -230,7 +230,7 @@ impl<S: FnMut(Result<Found<'_>, Failure>) -> Next> Scan<'_, S> {
             Some(id) => {
                 let below = child.directory.as_ref();
                 let above = below.and_then(|child| reopening::above(child.as_fd(), id));
-                // There may not be one more descriptor than the other way takes.
+                // The descriptor of the child may be the one that `by_names` needs.
                 drop(child);
                 let by_names = || reopening::by_names(self.root, trail, Tree::Source, id);
                 above.map_or_else(by_names, Ok)
@@ -255,7 +255,7 @@ impl<S: FnMut(Result<Found<'_>, Failure>) -> Next> Scan<'_, S> {
     }
 }
 
-/// What bears a name, or what that leads to.
+/// The type of an entry, or of its target if `follows` and it is a symbolic link.
 fn kind_of(
     directory: BorrowedFd<'_>,
     name: &CStr,

@@ -3,38 +3,38 @@
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
 
-use super::entry::Way;
+use super::entry::FollowLink;
 
-/// The name of a directory, and those above it. It opens nothing and keeps nothing open.
+/// The names of the directories from the root to one of them, as a linked list.
 ///
-/// A path of its own for each of thousands of levels would take their number squared.
+/// In a tree of thousands of levels, a whole path for each would take memory in proportion to the square of their number.
 #[derive(Debug)]
 pub(in crate::dircopy) struct Trail {
     parent: Option<Arc<Trail>>,
-    /// The root has none.
+    /// Empty for the root.
     name: CString,
-    way: Way,
+    follow: FollowLink,
 }
 
 impl Trail {
-    /// That of the root.
+    /// The trail of the root.
     pub(super) fn root() -> Self {
         Self {
             parent: None,
             name: CString::default(),
-            way: Way::Direct,
+            follow: FollowLink::No,
         }
     }
 
-    pub(super) fn below(parent: &Arc<Self>, name: &CStr, way: Way) -> Self {
+    pub(super) fn below(parent: &Arc<Self>, name: &CStr, follow: FollowLink) -> Self {
         Self {
             parent: Some(Arc::clone(parent)),
             name: name.to_owned(),
-            way,
+            follow,
         }
     }
 
-    /// The path from the root of what bears a name in this directory.
+    /// The path from the root of an entry of this directory.
     pub(in crate::dircopy) fn path_of(&self, name: &[u8]) -> Vec<u8> {
         let steps = self.steps();
         let names = steps.iter().map(|(name, _)| name.to_bytes());
@@ -50,12 +50,12 @@ impl Trail {
         }
     }
 
-    /// The names from the root to this directory, and how each is reached.
-    pub(super) fn steps(&self) -> Vec<(&CStr, Way)> {
+    /// The names from the root to this directory, and whether each is a symbolic link to follow.
+    pub(super) fn steps(&self) -> Vec<(&CStr, FollowLink)> {
         let mut steps = Vec::new();
         let mut at = self;
         while let Some(parent) = &at.parent {
-            steps.push((&*at.name, at.way));
+            steps.push((&*at.name, at.follow));
             at = parent;
         }
         steps.reverse();
@@ -69,7 +69,7 @@ impl Trail {
 }
 
 impl Drop for Trail {
-    /// One level after another: thousands of them inside each other would not fit the stack.
+    /// Drops one level after the other: recursion through thousands of levels would overflow the stack.
     fn drop(&mut self) {
         let mut next = self.parent.take();
         while let Some(trail) = next {

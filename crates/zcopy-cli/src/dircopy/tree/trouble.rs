@@ -1,4 +1,4 @@
-//! What went wrong on the walk, and where.
+//! Errors of the walk.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use super::OtherName;
 use crate::dircopy::attributes;
 use crate::quote::quoted;
 
-/// Something of the tree that could not be copied, or not whole. It reads `PATH: WHAT: CAUSE`, of which this is the
-/// first and the others are its sources.
+/// An error of the walk at a path. The whole message is `PATH: OPERATION: CAUSE`; this error displays `PATH`, and its sources the
+/// rest.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", quoted(if path.as_os_str().is_empty() { ".".as_ref() } else { path.as_os_str() }))]
 pub struct Trouble {
@@ -17,38 +17,38 @@ pub struct Trouble {
     cause: Cause,
 }
 
-/// What went wrong.
+/// The operation that failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
-    /// It cannot be told what an entry of the source is. It may have gone.
+    /// An entry of the source cannot be examined. It may have been removed.
     #[error("cannot stat")]
     Look(#[source] io::Error),
-    /// A directory of the source, which is left out.
+    /// A directory of the source cannot be opened. It is skipped.
     #[error("cannot open directory")]
     Open(#[source] io::Error),
-    /// A directory of the source, of which a part is left out.
+    /// A directory of the source cannot be read to its end. The remaining entries are skipped.
     #[error("cannot read directory")]
     Read(#[source] io::Error),
-    /// A directory in the destination, whose entries are left out.
+    /// A directory of the destination cannot be used. Its entries are skipped.
     #[error("cannot use destination directory")]
     Destination(#[source] io::Error),
-    /// A symbolic link of the source to a directory that it is in. It is left out.
+    /// A symbolic link of the source leads to a directory that contains it. It is skipped.
     #[error("file system loop detected")]
     Loop,
-    /// A directory of the destination that is being filled, met in the source. It is left out.
+    /// A directory of the source is one of the destination that is being filled. It is skipped.
     #[error("cannot copy the destination into itself")]
     Contained,
-    /// A directory of the destination that is one of those that are copied. What would go there is left out.
+    /// A directory of the destination is one of the source that is being copied. Its entries are skipped.
     #[error("cannot copy into the source")]
     IntoSource,
-    /// A directory in the destination that had to be opened up to be filled, and stays so.
+    /// A directory of the destination was made accessible to its owner, and its former mode cannot be restored.
     #[error("cannot give the destination directory back the mode that it had")]
     Mode(#[source] io::Error),
-    /// A directory of the source, whose name the destination does not tell from another one. It is left out.
+    /// The destination does not tell the name of a directory from another name. It is skipped.
     #[error("not copied")]
     OtherName(#[source] OtherName),
-    /// An attribute of a directory.
+    /// An attribute of a directory cannot be kept.
     #[error(transparent)]
     Attributes(attributes::Error),
 }
@@ -59,13 +59,13 @@ impl Trouble {
         Self { path, cause }
     }
 
-    /// Where it is, from the root.
+    /// The path from the root.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What went wrong.
+    /// The operation that failed.
     #[must_use]
     pub fn cause(&self) -> &Cause {
         &self.cause

@@ -1,4 +1,4 @@
-//! The way through the tree.
+//! Walks the source tree.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -8,8 +8,9 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat};
 use rustix::io::Errno;
 
-use super::directory::{Directory, Opened};
-use super::entry::{Entry, Way};
+use super::destination::Origin;
+use super::directory::{Directory, Opened, Source};
+use super::entry::{Entry, FollowLink};
 use super::map_names::MapNames;
 use super::names::Names;
 use super::options::Options;
@@ -21,32 +22,34 @@ use crate::dircopy::st_mode::{file_type, is_directory};
 
 /// The entries of a tree in the bytewise order of their paths, and its directories made in the destination.
 ///
-/// A directory is made before its first entry is given. Nothing is remembered but the names in the directories above.
+/// A directory is made before its first entry is returned. The walk keeps only the names in the directories on the way to the
+/// current one.
 #[derive(Debug)]
 pub struct Walk<'a, R> {
     options: Options,
     report: R,
-    /// What finds directories that another name has in the destination.
+    /// Finds directories that have another name in the destination.
     names: Option<&'a FoldedNames<'a>>,
-    /// The directory at hand, and those above it.
+    /// The directories from the root to the current one.
     levels: Vec<Level>,
-    /// The first of them that is open; all behind it are.
+    /// The index of the first open level. All levels after it are open too.
     first_open: usize,
     device: u64,
 }
 
-/// A directory of which some entries have not had their turn.
+/// A directory, and the names in it that are still to come.
 #[derive(Debug)]
 struct Level {
     directory: Arc<Directory>,
-    /// `None` if it is closed, or could not be opened again. Then it has no names either.
+    /// `None` if the directory is closed. If it cannot be opened again, its remaining names are dropped.
     opened: Option<Arc<Opened>>,
     names: Names,
 }
 
 impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
     pub(super) fn new(
-        (root, opened): (&Arc<Directory>, &Arc<Opened>),
+        root: &Arc<Directory>,
+        opened: &Arc<Opened>,
         options: Options,
         report: R,
         names: Option<&'a FoldedNames<'a>>,
@@ -60,13 +63,13 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
             device: identity(root.stat()).0,
         };
         root.retain();
-        // Another walk may have been here. If it cannot be read, that is said next.
+        // Another walk may have read this descriptor. An error comes back when the directory is read.
         let _ = rustix::fs::seek(opened.source(), SeekFrom::Start(0));
         walk.enter(Arc::clone(root), Arc::clone(opened));
         walk
     }
 
-    /// Reads the names in a directory, which come next.
+    /// Makes a directory the current one, and reads its names.
     fn enter(&mut self, directory: Arc<Directory>, opened: Arc<Opened>) {
         let is_foreign = identity(directory.stat()).0 != self.device;
         let names = if self.options.one_file_system && is_foreign {
@@ -104,7 +107,7 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
         }
     }
 
-    /// Leaves the directory at hand, whose names have all had their turn, and comes back to the one above.
+    /// Leaves the current directory, and returns to the one above.
     fn leave(&mut self) {
         let Some(Level {
             directory, opened, ..
@@ -112,8 +115,8 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
         else {
             return;
         };
-        // It may not be searched any more once it has its own mode.
-        self.come_back(opened.as_deref());
+        // The way up leads through this directory, whose own mode may forbid that: so its mode is set later.
+        self.reopen_current(opened.as_deref());
         let Some(opened) = opened else {
             directory.abandon();
             return;
@@ -123,8 +126,8 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
         }
     }
 
-    /// Opens the directory at hand again, if it was closed. What is left of one that cannot be found again is passed over.
-    fn come_back(&mut self, child: Option<&Opened>) {
+    /// Opens the current directory again, if it was closed. If that fails, its remaining entries are skipped.
+    fn reopen_current(&mut self, child: Option<&Opened>) {
         let Some(top) = self.levels.len().checked_sub(1) else {
             return;
         };
@@ -143,27 +146,27 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
         }
     }
 
-    /// Whether the name comes before others as a directory's does.
+    /// Whether the name is sorted as a directory's.
     fn is_directory(&self, directory: BorrowedFd<'_>, name: &CStr) -> bool {
         self.look(directory, name)
             .is_ok_and(|(stat, _)| is_directory(&stat))
     }
 
-    /// What bears a name in the source.
-    fn look(&self, directory: BorrowedFd<'_>, name: &CStr) -> Result<(Stat, Way), Errno> {
+    /// The status of an entry of the source, or of its target.
+    fn look(&self, directory: BorrowedFd<'_>, name: &CStr) -> Result<(Stat, FollowLink), Errno> {
         let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
         let is_link = file_type(&stat) == FileType::Symlink;
         if is_link && self.options.follows_symlinks {
             let stat = rustix::fs::statat(directory, name, AtFlags::empty())?;
-            return Ok((stat, Way::Link));
+            return Ok((stat, FollowLink::Yes));
         }
-        Ok((stat, Way::Direct))
+        Ok((stat, FollowLink::No))
     }
 
-    /// Looks at one entry. A directory is entered, what is excluded passed over, and the rest given.
+    /// Enters a directory, skips an excluded entry, and returns any other.
     fn examine(
         &mut self,
-        directory: &Arc<Directory>,
+        directory: Arc<Directory>,
         opened: Arc<Opened>,
         name: CString,
     ) -> Option<Entry> {
@@ -175,17 +178,17 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
             return None;
         }
         match looked {
-            Err(errno) => self.complain(directory, &name, Cause::Look(errno.into())),
-            Ok((_, way)) if is_directory => {
-                let descended = self.descend((directory, &opened), &name, way);
-                // It is closed where descriptors are few.
+            Err(errno) => self.complain(&directory, &name, Cause::Look(errno.into())),
+            Ok((_, follow)) if is_directory => {
+                let descended = self.descend(&directory, &opened, &name, follow);
+                // `enter` may close the directory, if this is the last reference.
                 drop(opened);
                 match descended {
                     Ok((child, opened)) => self.enter(Arc::new(child), opened),
-                    Err(cause) => self.complain(directory, &name, cause),
+                    Err(cause) => self.complain(&directory, &name, cause),
                 }
             }
-            Ok((stat, way)) => return Some(Entry::new((directory, opened), name, stat, way)),
+            Ok((stat, follow)) => return Some(Entry::new(directory, opened, name, stat, follow)),
         }
         None
     }
@@ -193,15 +196,17 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
     /// Opens a directory, and makes its copy.
     fn descend(
         &self,
-        (parent, opened): (&Directory, &Arc<Opened>),
+        parent: &Directory,
+        opened: &Arc<Opened>,
         name: &CStr,
-        way: Way,
+        follow: FollowLink,
     ) -> Result<(Directory, Arc<Opened>), Cause> {
-        let source = open(opened.source(), name, way).map_err(|errno| Cause::Open(errno.into()))?;
-        let stat = rustix::fs::fstat(&source).map_err(|errno| Cause::Look(errno.into()))?;
+        let directory =
+            open(opened.source(), name, follow).map_err(|errno| Cause::Open(errno.into()))?;
+        let stat = rustix::fs::fstat(&directory).map_err(|errno| Cause::Look(errno.into()))?;
         let source_identity = identity(&stat);
         let above = || self.levels.iter().map(|level| &level.directory);
-        // Bind mounts and links that are followed lead anywhere, and what is filled on the way would be met again for ever.
+        // Bind mounts and followed links may lead to any directory. One that is being filled would never come to an end.
         if above().any(|directory| directory.is_copy(source_identity)) {
             return Err(Cause::Contained);
         }
@@ -210,22 +215,24 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
         }
         let unusable = |errno: Errno| Cause::Destination(errno.into());
         let destination = opened.destination().as_fd();
-        let is_new = destination::create(destination, name).map_err(unusable)?;
-        if let Some(names) = self.names.filter(|_| !is_new) {
+        let origin = destination::create(destination, name).map_err(unusable)?;
+        if let Some(names) = self.names.filter(|_| origin == Origin::Existing) {
             let other = names.of_directory(parent, opened, name);
             if let Some(other) = other.map_err(Cause::Destination)? {
                 return Err(Cause::OtherName(other));
             }
         }
-        let made = destination::open(destination, name, is_new).map_err(unusable)?;
+        let made = destination::open(destination, name, origin).map_err(unusable)?;
         let copy = rustix::fs::fstat(&made.directory).map_err(unusable)?;
-        // A destination that the source is in may lead there again by the same names.
+        // If the source is inside the destination, the same names may lead into the source.
         if above().any(|directory| directory.is_source(identity(&copy))) {
-            // It is reported already.
+            // The caller reports the more important error.
             let _ = made.restore_mode();
             return Err(Cause::IntoSource);
         }
-        Directory::below((parent, opened), (name, way), (source, stat), made).map_err(unusable)
+        let trail = parent.trail_of(name, follow);
+        let source = Source { directory, stat };
+        parent.child(opened, trail, source, made).map_err(unusable)
     }
 
     fn complain(&mut self, directory: &Directory, name: &CStr, cause: Cause) {
@@ -247,7 +254,7 @@ impl<R: FnMut(Trouble)> Iterator for Walk<'_, R> {
             let level = self.levels.last_mut()?;
             if !is_stopped && let (Some(name), Some(opened)) = (level.names.next(), &level.opened) {
                 let (directory, opened) = (Arc::clone(&level.directory), Arc::clone(opened));
-                if let Some(entry) = self.examine(&directory, opened, name) {
+                if let Some(entry) = self.examine(directory, opened, name) {
                     return Some(entry);
                 }
             } else {
@@ -257,11 +264,15 @@ impl<R: FnMut(Trouble)> Iterator for Walk<'_, R> {
     }
 }
 
-/// Opens a directory of the source, as it was looked at.
-pub(super) fn open(parent: BorrowedFd<'_>, name: &CStr, way: Way) -> Result<OwnedFd, Errno> {
-    let flags = match way {
-        Way::Direct => DIRECTORY,
-        Way::Link => DIRECTORY - OFlags::NOFOLLOW,
+/// Opens a directory of the source. A symbolic link is followed only if the walk did so before.
+pub(super) fn open(
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    follow: FollowLink,
+) -> Result<OwnedFd, Errno> {
+    let flags = match follow {
+        FollowLink::No => DIRECTORY,
+        FollowLink::Yes => DIRECTORY - OFlags::NOFOLLOW,
     };
     rustix::fs::openat(parent, name, flags, Mode::empty())
 }

@@ -1,15 +1,15 @@
-//! Globs of any bytes, as regular expressions on text.
+//! Converts globs of arbitrary bytes into regular expressions on text.
 
 use std::borrow::Cow;
 
 use globset::{ErrorKind, GlobBuilder};
 
-/// The first of 256 characters that stand for bytes that belong to no character of UTF-8. They are for private use, at the very end
-/// of Unicode.
+/// The first of 256 characters that stand for bytes that are not part of a UTF-8 character. They are the last ones of Unicode, in a
+/// private use area.
 const BYTES: u32 = 0x10_ff00;
 
-/// Bytes as text, so that each character of UTF-8, and each byte that belongs to none, is one character. Different bytes are
-/// different text: a character that [stands for a byte](BYTES) is taken for the bytes that it consists of.
+/// Converts bytes to text. Each UTF-8 character, and each byte that is not part of one, becomes one character. Different bytes become
+/// different text: a character that itself [stands for a byte](BYTES) becomes one character for each of its bytes.
 pub(super) fn text(bytes: &[u8]) -> Cow<'_, str> {
     let is_plain = |text: &str| text.chars().all(|c| u32::from(c) < BYTES);
     if let Ok(text) = str::from_utf8(bytes)
@@ -31,12 +31,12 @@ pub(super) fn text(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// What stands for a byte.
+/// The character that stands for a byte.
 fn byte(byte: u8) -> char {
     char::from_u32(BYTES + u32::from(byte)).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// The regular expression for a glob, both on [text]. Only `**` matches `/`.
+/// Converts a glob into a regular expression, both on [text]. Only `**` matches `/`.
 ///
 /// # Errors
 ///
@@ -47,8 +47,8 @@ pub(super) fn to_regex(glob: &str) -> Result<String, ErrorKind> {
     Ok(on_characters(built.regex()))
 }
 
-/// Makes an expression on characters of what `globset` makes on bytes. There a character beyond ASCII is written as the bytes of its
-/// UTF-8, `\xc3\xa9`, also in a class, where that would be two characters; and a class that is negated matches `/`.
+/// Converts an expression of `globset`, which matches bytes, into one that matches characters. `globset` writes a character beyond
+/// ASCII as its UTF-8 bytes, `\xc3\xa9`, even in a class, where these are two elements. Its negated classes match `/`.
 fn on_characters(regex: &str) -> String {
     let mut rest = regex.strip_prefix("(?-u)").unwrap_or(regex).chars();
     let mut characters = String::new();
@@ -60,7 +60,7 @@ fn on_characters(regex: &str) -> String {
                     let digits: String = rest.by_ref().take(2).collect();
                     escaped.extend(u8::from_str_radix(&digits, 16));
                     if let Ok(character) = str::from_utf8(&escaped) {
-                        // No character beyond ASCII means anything in an expression.
+                        // A character beyond ASCII has no special meaning in an expression.
                         characters.push_str(character);
                         escaped.clear();
                     }

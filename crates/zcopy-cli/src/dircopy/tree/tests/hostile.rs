@@ -81,13 +81,13 @@ fn between_the_look_and_the_opening_there_is_no_way_in_either() {
     symlink("real", pair.source("link")).unwrap();
     let root = pair.root();
     // Had it been a directory when it was looked at, this would be the next call.
-    let opened = walk::open(root.source(), c"link", entry::Way::Direct);
+    let opened = walk::open(root.source(), c"link", entry::FollowLink::No);
     assert_eq!(opened.unwrap_err(), Errno::NOTDIR);
-    assert!(walk::open(root.source(), c"link", entry::Way::Link).is_ok());
+    assert!(walk::open(root.source(), c"link", entry::FollowLink::Yes).is_ok());
     symlink("/", pair.destination("link")).unwrap();
     let parent = root.destination().as_fd();
-    let is_new = destination::create(parent, c"link").unwrap();
-    let made = destination::open(parent, c"link", is_new);
+    let origin = destination::create(parent, c"link").unwrap();
+    let made = destination::open(parent, c"link", origin);
     assert_eq!(made.unwrap_err(), Errno::NOTDIR);
     let opened = root.open_destination("link/tmp".as_ref());
     assert_eq!(opened.unwrap_err().raw_os_error(), Some(libc::ENOTDIR));
