@@ -1,4 +1,4 @@
-//! That a tree is not copied into itself.
+//! Refuses to copy a tree into itself.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -7,42 +7,42 @@ use std::path::{Component, Path};
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-/// Which directory it is, whatever it is called: device and number.
+/// The identity of a file: device and inode number.
 pub(super) type Identity = (u64, u64);
 
-/// Why a tree cannot be copied there.
+/// The relation between source and destination that makes a copy impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Contained {
-    /// The two are one directory.
+    /// They are one directory.
     #[error("the destination is the source")]
     Same,
-    /// A copy would be copied again.
+    /// The copy would become part of the source.
     #[error("the destination is inside the source")]
     Beneath,
 }
 
-/// Refuses a destination that is the source or lies beneath it, by whatever way it is named. It need not exist: its nearest
-/// ancestor that does is looked at.
+/// Refuses a destination that is the source or lies beneath it, also through links and mounts. The destination need not exist: its
+/// nearest existing ancestor is examined.
 ///
-/// A directory is found by its device and number on the way up from the destination. On that way a bind mount of something
-/// beneath the source cannot be told from any other directory: the [walk](super::tree::Walk) does not enter the
-/// destination, wherever it meets it.
+/// The function climbs from the destination to the root of the file system, and compares the identity of each directory with that of
+/// the source. It does not recognise a bind mount of a directory beneath the source: for that case the
+/// [walk](super::tree::Walk) does not enter the destination when it meets it.
 ///
 /// # Errors
 ///
-/// [`Contained`], in an error of the kind `InvalidInput`; `ENOENT` for a destination with a `..` behind what does not exist; and what
-/// `open(2)` says, but for `EACCES` on the way up.
+/// [`Contained`], in an error of the kind `InvalidInput`; `ENOENT` for a destination with `..` after a name that does not exist; and
+/// those of `open(2)`, except `EACCES` on the way up.
 pub fn check(source: &Stat, destination: &Path) -> io::Result<()> {
     let (nearest, contained) = nearest(destination)?;
     climb(identity(source), nearest.as_fd(), contained)
 }
 
-/// The same, of a destination that is open.
+/// The same for an open destination.
 pub(super) fn check_open(source: &Stat, destination: BorrowedFd<'_>) -> io::Result<()> {
     climb(identity(source), destination, Contained::Same)
 }
 
-/// Looks for the source from there upwards, and calls it so if it is met at once.
+/// Looks for the source from a directory upwards. The error is `contained` if the directory itself is the source.
 fn climb(source: Identity, from: BorrowedFd<'_>, contained: Contained) -> io::Result<()> {
     let mut here = identity(&rustix::fs::fstat(from)?);
     if here == source {
@@ -53,7 +53,7 @@ fn climb(source: Identity, from: BorrowedFd<'_>, contained: Contained) -> io::Re
         let below = at.as_ref().map_or(from, OwnedFd::as_fd);
         let parent = match rustix::fs::openat(below, c"..", UP, Mode::empty()) {
             Ok(parent) => parent,
-            // Whoever may not search it has come here from elsewhere.
+            // Without search permission here, the process has reached the destination by another path.
             Err(Errno::ACCESS) => return Ok(()),
             Err(errno) => return Err(errno.into()),
         };
@@ -70,17 +70,17 @@ fn climb(source: Identity, from: BorrowedFd<'_>, contained: Contained) -> io::Re
     }
 }
 
-/// Which directory it is.
-// The fields have other types on other processors.
+/// The identity of the file that a status describes.
+// The types of the fields depend on the architecture.
 #[allow(clippy::useless_conversion, reason = "not on every processor")]
 pub(super) fn identity(stat: &Stat) -> Identity {
     (stat.st_dev.into(), stat.st_ino.into())
 }
 
-/// How directories are opened that are only on the way.
+/// The flags to open directories that are only passed through.
 const UP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// The destination, or as much of it as exists; and what it would mean if that were the source.
+/// Opens the destination or its nearest existing ancestor. Returns with it the error if that is the source.
 fn nearest(destination: &Path) -> io::Result<(OwnedFd, Contained)> {
     let mut path = destination;
     let mut contained = Contained::Same;
@@ -92,7 +92,7 @@ fn nearest(destination: &Path) -> io::Result<(OwnedFd, Contained)> {
             Err(Errno::NOENT) => {}
             Err(errno) => return Err(errno.into()),
         }
-        // Where `..` leads is not known before it exists.
+        // `..` after a name that does not exist leads to no known directory.
         path = match (path.components().next_back(), path.parent()) {
             (Some(Component::Normal(_)), Some(parent)) => parent,
             _ => return Err(Errno::NOENT.into()),

@@ -1,18 +1,22 @@
-//! Kinds of file systems that keep less of a file than Linux's own.
+//! File systems that keep fewer attributes of a file than Linux's own.
 
 use std::os::fd::AsFd;
 
 /// `FUSE_SUPER_MAGIC`: the driver is a process.
 const FUSE: i128 = 0x6573_5546;
 
-/// Those whose files may have no owner, no mode and no extended attributes: `FUSE_SUPER_MAGIC`, `MSDOS_SUPER_MAGIC`, `EXFAT_SUPER_MAGIC`,
-/// that of ntfs3, `CIFS_SUPER_MAGIC`, `SMB2_SUPER_MAGIC`.
+/// File systems whose files may have no owner, mode or extended attributes.
 const FOREIGN: [i128; 6] = [
     FUSE,
+    // `MSDOS_SUPER_MAGIC`.
     0x4d44,
+    // `EXFAT_SUPER_MAGIC`.
     0x2011_bab0,
+    // ntfs3, which has no constant in `<linux/magic.h>`.
     0x7366_746e,
+    // `CIFS_SUPER_MAGIC`.
     0xff53_4d42,
+    // `SMB2_SUPER_MAGIC`.
     0xfe53_4d42,
 ];
 
@@ -28,6 +32,6 @@ pub(super) fn is_foreign(file: impl AsFd) -> bool {
 
 fn kind(file: impl AsFd) -> Option<i128> {
     let found = rustix::fs::fstatfs(file).ok()?;
-    // The type is a `c_long` here and something else there. Where it has 32 bits, the highest is its sign.
+    // The type of `f_type` depends on the architecture. If it is a 32-bit integer, the value may be negative.
     Some(i128::from(found.f_type) & 0xffff_ffff)
 }

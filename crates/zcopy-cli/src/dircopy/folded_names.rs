@@ -1,18 +1,18 @@
-//! Names that a destination does not tell apart.
+//! Finds names that a destination does not tell apart.
 //!
 //! FAT, exFAT, NTFS with `ignore_case`, HFS+ and ext4 with `casefold` take `README` and `readme` for
 //! one name; HFS+ also takes composed and decomposed letters for the same. Two files of a source
-//! would get one copy there, and the later one would replace what is recorded of the earlier one.
+//! would get one copy there, and the later one would replace the recorded copy of the earlier one.
 //!
-//! The walk lists every directory of the destination anyway. What `fstatat(2)` finds although no
-//! such name was listed has been found by another spelling, or was made since: only then is more
-//! looked at. A file that was listed and is not recorded may be one that another name was recorded
-//! for: another spelling of its name is looked for, and only if that is found, the records are read.
-//! Other file systems pay nothing for recorded files, and a call or a few for each other one.
+//! The walk lists every directory of the destination anyway. If `fstatat(2)` finds a name that was
+//! not listed, it has found another spelling, or a file that was made since. If a name was listed
+//! but is not recorded, another spelling of it may be recorded: the records are read only if
+//! `fstatat(2)` finds another spelling. Other file systems pay nothing for recorded files, and a few
+//! calls for each other file.
 //!
-//! - `index`: which names are recorded, by key.
-//! - `owner`: to whom a file belongs (pure).
-//! - `recorded`: the recorded paths, for reports to name.
+//! - `index`: the recorded paths, by hash.
+//! - `owner`: the name that a file belongs to (pure).
+//! - `recorded`: the recorded paths themselves, for reports.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
@@ -36,7 +36,7 @@ mod index;
 mod owner;
 mod recorded;
 
-/// Another name that stands for the same file in the destination.
+/// The path of another name that stands for the same file in the destination.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the destination does not tell its name from {}", quoted(OsStr::from_bytes(.0)))]
 pub struct OtherName(Vec<u8>);
@@ -46,7 +46,7 @@ pub struct OtherName(Vec<u8>);
 pub(super) struct FoldedNames<'a> {
     archive: &'a Archive,
     exclude: &'a Exclude,
-    /// Made when it is needed first.
+    /// Made by the first call that needs it.
     index: Mutex<Option<Index>>,
     recorded: Mutex<RecordedPaths>,
 }
@@ -61,7 +61,7 @@ impl<'a> FoldedNames<'a> {
         }
     }
 
-    /// Looks whether what bears the name of an entry in the destination belongs to another name.
+    /// Finds out whether the file of an entry's name in the destination belongs to another name.
     ///
     /// # Errors
     ///
@@ -80,11 +80,11 @@ impl<'a> FoldedNames<'a> {
         }
     }
 
-    /// Looks whether a directory that exists in the destination belongs to another name.
+    /// Finds out whether an existing directory of the destination belongs to another name.
     ///
     /// # Errors
     ///
-    /// As [`of_entry`](Self::of_entry).
+    /// Those of [`of_entry`](Self::of_entry).
     pub(super) fn of_directory(
         &self,
         parent: &Directory,
@@ -176,7 +176,7 @@ impl<'a> FoldedNames<'a> {
         }
     }
 
-    /// Other names in the source that this one may not be told from.
+    /// Other names in the source that the destination may not tell from this one.
     fn rivals(
         &self,
         directory: &Directory,
@@ -233,7 +233,7 @@ impl<'a> FoldedNames<'a> {
         Ok(ask(index))
     }
 
-    /// A recorded path that this one may not be told from.
+    /// A recorded path that the destination may not tell from this one.
     fn recorded_as(&self, path: &[u8]) -> io::Result<Vec<u8>> {
         let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
         let other = recorded.other(self.archive, path)?;
@@ -241,7 +241,7 @@ impl<'a> FoldedNames<'a> {
     }
 }
 
-/// Whether a directory finds another spelling of a name, which was not listed.
+/// Whether a directory finds a name by another spelling that was not listed.
 fn has_variant(directory: &Directory, opened: &Opened, name: &CStr) -> bool {
     let is_found = |variant: &CString| {
         directory.was_listed(variant) == Some(false)
@@ -250,14 +250,14 @@ fn has_variant(directory: &Directory, opened: &Opened, name: &CStr) -> bool {
     key::variants(name).iter().any(is_found)
 }
 
-/// The names that a directory lists and that may be the same as one.
+/// The names in a directory that it may not tell from this one.
 fn spellings(
     directory: &Directory,
     opened: &Opened,
     name: &CStr,
     rivals: &[CString],
 ) -> Result<Spellings, Errno> {
-    // Other threads make files by the names of rivals. What is listed of others has stood since.
+    // Other threads may create the rivals in the meantime. Without rivals the kept list is still true.
     if rivals.is_empty() {
         let kept = directory.foldable_names(opened)?.spellings(name);
         if !kept.names.is_empty() {

@@ -1,7 +1,7 @@
-//! How coarsely the file systems of the destination keep times, found out by setting one.
+//! Finds out the granularity of times in the file systems of the destination.
 //!
-//! No system call tells. A file is created in the directory in question, its time set and read back, and the file removed; once for each
-//! file system, and only when the age of a copy depends on it.
+//! No system call returns it. So a file is created in a directory of the destination, its time is set and read back, and the file is
+//! removed. This happens once for each file system, and only if the age of a copy depends on it.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -16,30 +16,30 @@ use super::policy::Kept;
 use super::time::{Granularity, Time};
 use super::tree::Entry;
 
-/// A time that every file system can tell, and that each granularity rounds to another one.
+/// A time that every file system can represent. Each granularity rounds it to another time.
 const PROBE: Time = Time {
     seconds: 1_000_000_001,
     nanoseconds: 123_456_789,
 };
 
-/// The granularities of file systems, by their devices. None if it could not be found out.
+/// The granularities of file systems, by device. `None` if a granularity could not be found out.
 #[derive(Debug, Default)]
 pub(super) struct Granularities {
     known: Mutex<HashMap<u64, Option<Granularity>>>,
 }
 
 impl Granularities {
-    /// What the file system that an entry is copied to makes of a time.
+    /// Returns `time` as the file system of an entry's copy keeps it.
     pub(super) fn kept(&self, entry: &Entry, time: Time) -> Kept {
         let place = entry.destination_directory().as_fd();
         if time.is_beyond_32_bits() {
-            // Here every file system has an end of its own.
+            // The last time differs between file systems, so that each time is tried.
             return probe_file(place, time).map_or(Kept::Unknown, |(kept, _)| Kept::As(kept));
         }
         let device = entry.directory().destination_device();
         let known = self.lock().get(&device).copied();
         let granularity = known.unwrap_or_else(|| {
-            // Two threads may both come to probe a device. None waits for a file system of another.
+            // Two threads may probe one device. A lock would make threads wait for other file systems.
             let found = probe(place);
             self.lock().insert(device, found);
             found
@@ -65,7 +65,7 @@ impl Granularities {
 fn probe(directory: BorrowedFd<'_>) -> Option<Granularity> {
     let (kept, name) = probe_file(directory, PROBE).ok()?;
     let of_files = Granularity::found(PROBE, kept)?;
-    // Network file systems, and FUSE as a rule, have no files without names.
+    // Network file systems and most FUSE file systems have no nameless files.
     if of_files != Granularity::Nanoseconds(1) || name == Naming::Nameless {
         return Some(of_files);
     }

@@ -1,23 +1,23 @@
-//! What the file system of the destination cannot do, so that a run promises less there.
+//! Features that the file system of the destination lacks.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-/// Something that the file system of the destination cannot do.
+/// A feature that the file system of the destination lacks. A run reports each once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Limitation {
-    /// A name cannot be given only if it is free.
+    /// Giving a name only if it is free.
     ExclusiveNames,
-    /// A file cannot have another name, or such a name cannot be told from the name of another file.
+    /// Hard links that can be told from other files.
     HardLinks,
-    /// Symbolic links have no attributes: a change would be one of what they lead to.
+    /// Attributes of symbolic links. A change of these changes the target's.
     SymlinkAttributes,
-    /// Files have no owners, or not those that they are given.
+    /// Owners, or some of them.
     Owners,
-    /// Files have no permissions, or not those that they are given.
+    /// Permissions, or some of them.
     Modes,
-    /// Files have no extended attributes, or not all.
+    /// Extended attributes, or some of them.
     Xattrs,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for Limitation {
 pub(super) struct Limitations(Mutex<BTreeSet<Limitation>>);
 
 impl Limitations {
-    /// Adds one. Returns whether it is new.
+    /// Adds a limitation. Returns whether it is new.
     pub(super) fn add(&self, limitation: Limitation) -> bool {
         let mut met = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         met.insert(limitation)

@@ -1,9 +1,9 @@
-//! The names that a directory had when it was listed.
+//! A set of the names in a directory.
 
 use std::ffi::CStr;
 use std::hash::{BuildHasher as _, RandomState};
 
-/// The names in a directory, as the kernel listed them: eight bytes for each.
+/// A set of names, which takes eight bytes for each.
 #[derive(Debug, Default)]
 pub(super) struct Listed {
     /// Sorted.
@@ -12,18 +12,18 @@ pub(super) struct Listed {
 }
 
 impl Listed {
-    /// Another name. All are added before any is looked for.
+    /// Adds a name. Call [`finish`](Self::finish) after the last one, and [`has`](Self::has) only then.
     pub(super) fn add(&mut self, name: &CStr) {
         self.hashes.push(self.key.hash_one(name));
     }
 
-    /// All have been added.
+    /// Sorts the names.
     pub(super) fn finish(&mut self) {
         self.hashes.sort_unstable();
         self.hashes.shrink_to_fit();
     }
 
-    /// Whether a name is one of them.
+    /// Whether the set has a name.
     pub(super) fn has(&self, name: &CStr) -> bool {
         self.hashes.binary_search(&self.key.hash_one(name)).is_ok()
     }

@@ -1,4 +1,4 @@
-//! The names in a directory, as the kernel gives them.
+//! Lists the names in a directory in the order of the kernel.
 
 use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
@@ -6,19 +6,19 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{FileType, RawDir};
 use rustix::io::Errno;
 
-/// How much is asked for at once, in bytes: a few hundred names.
+/// The size of the buffer for `getdents64(2)`, in bytes. It has room for more than a thousand short names.
 const BLOCK: usize = 64 << 10;
 
-/// How often in a row a call is repeated that was interrupted. Signals do not come so close together; a file system of somebody's own
-/// (FUSE) may answer so for ever.
+/// The most times in a row that an interrupted call is repeated. Signals are not that frequent, but a FUSE file system may answer
+/// `EINTR` for ever.
 const MAX_INTERRUPTIONS: usize = 1000;
 
-/// Shows every name but `.` and `..`, from where the descriptor stands. Its type may be unknown.
+/// Calls `show` for every name except `.` and `..`, from the offset of the descriptor. The file type may be unknown.
 ///
 /// # Errors
 ///
-/// What `getdents64(2)` says: `EINTR`, if it says nothing else; `ENOENT`, if the directory has been removed, or a server has lost it
-/// midway. That is no end of the list, as `readdir(3)` takes it to be. What was shown before an error is good.
+/// Those of `getdents64(2)`: `EINTR`, if the call is interrupted again and again; `ENOENT`, if the directory has been removed, or a
+/// server has lost it midway. `readdir(3)` takes that for the end of the list. The names before an error are valid.
 pub(super) fn each(
     directory: BorrowedFd<'_>,
     mut show: impl FnMut(&CStr, FileType),

@@ -1,4 +1,4 @@
-//! What earlier runs recorded of the entries that a walk gives.
+//! Finds the records of the entries of a walk.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -13,58 +13,58 @@ use super::manifest::record::{Announced, FileDigest, Record};
 use super::time::Time;
 use super::tree::{Directory, Entry};
 
-/// When an original was modified.
+/// Whether an original was modified before or after its record was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Modified {
-    /// It is a newer version than any that is recorded.
+    /// It is newer than all records.
     #[default]
     AfterRecords,
-    /// It was modified before the newest manifest was begun, so that its record may be of this
+    /// It was modified before the newest manifest was begun, so that its record may describe this
     /// version.
     BeforeRecords,
 }
 
-/// What a file is that has the name of a map of damage.
+/// Whether a file with the name of a damage map has a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum MapFile {
-    /// Nothing is recorded of it.
+    /// It has no record, and may be a map.
     #[default]
     Unrecorded,
-    /// It is recorded, and so is a file like others, whatever it holds.
+    /// It has a record, so that it is an ordinary file.
     Recorded,
 }
 
-/// What is known of an entry before it is copied.
+/// Facts about an entry before it is copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Known {
     /// The digest that its copy was recorded with.
     pub(super) recorded: Option<FileDigest>,
-    /// What a run that was killed may have done to the copy.
+    /// The change that a killed run may have made to the copy.
     pub(super) announced: Option<Announced>,
     pub(super) modified: Modified,
-    /// Whether its copy is recorded as it is, whatever was recorded before.
+    /// Whether the copy is recorded as it is, in place of an earlier record.
     pub(super) is_accepted: bool,
     /// Whether the destination has a manifest of its own by this name.
     pub(super) is_manifest: bool,
-    /// What the file beside its copy is that has the name of a map.
+    /// The file beside its copy with the name of its damage map.
     pub(super) map_file: MapFile,
-    /// Whether it is the journal of a run that copied to the source.
+    /// Whether the entry is the journal of a run that copied to the source.
     pub(super) is_journal: bool,
 }
 
 impl Known {
-    /// The digests of which the copy has to have one. If there are none, it may have any.
+    /// The digests that the copy may have. If the list is empty, it may have any.
     pub(super) fn expected(&self) -> Vec<FileDigest> {
         match self.announced {
             None => self.recorded.into_iter().collect(),
-            // Nothing had the name, so that whatever has it now is the new file.
+            // No file had the name before, so that the present one is the new one.
             Some(Announced::Adds(new)) => vec![new],
             Some(Announced::Replaces(new)) => self.recorded.into_iter().chain([new]).collect(),
             Some(Announced::Clears) => Vec::new(),
         }
     }
 
-    /// Whether only reading the copy tells what it has to be.
+    /// Whether the copy must be read to find out which digest it should have.
     pub(super) fn is_doubtful(&self) -> bool {
         matches!(
             self.announced,
@@ -73,22 +73,22 @@ impl Known {
     }
 }
 
-/// Finds the records of entries. These come in the order of their paths, and so do records.
+/// Finds the records of entries. Both are in the order of their paths.
 #[derive(Debug)]
 pub(super) struct Lookup<'a> {
     archive: &'a Archive,
     accepted: &'a BTreeSet<Vec<u8>>,
     root: Arc<Directory>,
     records: Cursor,
-    /// For names of maps, once there are some.
+    /// Finds the records of damage maps. Made for the first name of one.
     maps: Option<Cursor>,
 }
 
-/// Finds records of paths, most of which come in their order.
+/// Finds records of paths. Paths in ascending order read the records once.
 #[derive(Debug)]
 struct Cursor {
     records: Records,
-    /// The path that was asked for last.
+    /// The path of the last call.
     last: Vec<u8>,
 }
 
@@ -102,7 +102,7 @@ impl Cursor {
 
     fn find(&mut self, path: &[u8], archive: &Archive) -> io::Result<Option<Record>> {
         if *path < *self.last {
-            // The tree changed while its names were read, so that it is not in order.
+            // The tree has changed while it was read, so that its paths are not in order.
             self.records = archive.records()?;
         }
         self.last.clear();
@@ -129,7 +129,7 @@ impl<'a> Lookup<'a> {
         })
     }
 
-    /// What is known of the next entry.
+    /// Finds the facts about the next entry.
     ///
     /// # Errors
     ///

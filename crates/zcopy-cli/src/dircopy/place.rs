@@ -1,6 +1,9 @@
-//! What gets a name in the destination once it is whole, and not before.
+//! Gives files their names in the destination when they are complete, and not before.
 //!
-//! However the process ends, a name stands for what it stood for before, or for all of what replaces it.
+//! However the process ends, a name stands for the complete old file or the complete new one.
+//!
+//! - `hidden`: names of files under construction.
+//! - `others`: symbolic links, special files and hard links.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -20,24 +23,24 @@ pub use others::{Linked, Placed, SpecialFile, place_link, place_other, place_pro
 pub(super) mod hidden;
 mod others;
 
-/// What becomes of whatever bears the name already.
+/// Whether a file that has the name already is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replace {
-    /// It is replaced, unless it is a directory. Links are not followed.
+    /// The file is replaced, unless it is a directory. A symbolic link is replaced itself.
     Yes,
-    /// It stays, and the new one does not get the name.
+    /// The file stays, and the new one does not get the name.
     No,
 }
 
 impl Replace {
-    /// What was found there is replaced; what was not is not, whoever has put it there meanwhile: it may be the copy of another name, which
-    /// this file system does not tell from this one.
+    /// Replaces a file that was found, and no file that was created since. That may be the copy of another name, which this file
+    /// system does not tell from this one.
     pub(super) fn what_is_there(is_there: bool) -> Self {
         if is_there { Self::Yes } else { Self::No }
     }
 }
 
-/// How it is known that a name was free when it was given with [`Replace::No`].
+/// The guarantee that a name was free when it was given with [`Replace::No`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exclusivity {
     /// The kernel found the name free and gave it in one step.
@@ -46,19 +49,19 @@ pub enum Exclusivity {
     Checked,
 }
 
-/// Whether it outlives a loss of power.
+/// Whether a file survives a loss of power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// The system writes it some time.
+    /// The kernel writes it back later.
     Cached,
-    /// It is on the disk when the call returns, and its name as well.
+    /// The file and its name are on the disk when the call returns.
     Synced,
 }
 
 /// A regular file under construction in a directory.
 ///
-/// It has no name at all until it is [committed](Self::commit), where the file system can do that; otherwise a hidden one,
-/// `.zc-dircopy-XXXXXXXX`, which goes when this is dropped. If the process is killed, the next run that comes by removes it.
+/// It has no name until it is [committed](Self::commit), if the file system supports that. Otherwise it has a hidden name,
+/// `.zc-dircopy-XXXXXXXX`, which is removed on drop. If the process is killed, the next run that lists the directory removes it.
 ///
 /// # Examples
 ///
@@ -83,21 +86,20 @@ pub struct Place<D: AsFd> {
 }
 
 impl<D: AsFd> Place<D> {
-    /// Makes an empty file that its owner alone may use. It is open for reading too.
+    /// Creates an empty file with mode 0600, which is open for reading too.
     ///
     /// # Errors
     ///
-    /// What `open(2)` says.
+    /// Those of `open(2)`.
     pub fn new(directory: D) -> io::Result<Self> {
         Self::with_mode(directory, PRIVATE)
     }
 
-    /// Makes an empty file for whoever is going to have this mode, as far as the process's mask allows. As long as it has a hidden name,
-    /// its owner alone may use it.
+    /// Creates an empty file with this mode, less the umask. If it has a hidden name, its mode is 0600.
     ///
     /// # Errors
     ///
-    /// What `open(2)` says.
+    /// Those of `open(2)`.
     pub fn with_mode(directory: D, mode: Mode) -> io::Result<Self> {
         match nameless(directory.as_fd(), mode)? {
             Some(file) => Ok(Self {
@@ -111,15 +113,15 @@ impl<D: AsFd> Place<D> {
         }
     }
 
-    /// As it is made where every file has a name.
+    /// Creates the file on a file system without nameless files.
     fn with_a_hidden_name(directory: D) -> io::Result<Self> {
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         loop {
             let make = |name: &CStr| rustix::fs::openat(&directory, name, flags, PRIVATE);
             let (file, name) = hidden::make(make)?;
-            // Another run may have come by between the two calls, and taken it for a dead one's.
-            if hold(&file) && rustix::fs::fstat(&file)?.st_nlink > 0 {
+            // Between the two calls another run may have taken it for the file of a killed run, and removed it.
+            if lock(&file) && rustix::fs::fstat(&file)?.st_nlink > 0 {
                 let hidden = Some(name);
                 return Ok(Self {
                     file: file.into(),
@@ -130,31 +132,31 @@ impl<D: AsFd> Place<D> {
         }
     }
 
-    /// The file, to be written to.
+    /// The open file.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Whether it has not even a hidden name.
+    /// Whether the file has no hidden name either.
     pub(super) fn is_nameless(&self) -> bool {
         self.spot.hidden.is_none()
     }
 
-    /// Has the kernel say what went wrong with the writes so far, if it keeps that for `close(2)`, as over a network it does.
+    /// Reports errors of earlier writes that the kernel returns only from `close(2)`, as network file systems do.
     ///
     /// # Errors
     ///
-    /// What `close(2)` says of another descriptor of the file.
+    /// Those of `close(2)` of a second descriptor of the file.
     pub fn settle(&self) -> io::Result<()> {
         sys::close_file(rustix::io::fcntl_dupfd_cloexec(&self.file, 3)?)
     }
 
-    /// Gives the file its name, and gives it back.
+    /// Gives the file its name, and returns it.
     ///
     /// # Errors
     ///
-    /// `EEXIST`, if it is not to replace what bears the name; `EISDIR`, if that is a directory; and what `fsync(2)`, `linkat(2)`
-    /// and `renameat(2)` say. The name then stands for what it stood for, unless only the directory could not be synced.
+    /// `EEXIST`, if another file has the name and must not be replaced; `EISDIR`, if that is a directory; those of `fsync(2)`,
+    /// `linkat(2)` and `renameat(2)`. After an error the name is unchanged, unless only the directory could not be synced.
     pub fn commit(
         mut self,
         name: &CStr,
@@ -165,17 +167,17 @@ impl<D: AsFd> Place<D> {
         Ok(self.into_file())
     }
 
-    /// The file, for whoever has given it its name. One that has none is gone when it is closed.
+    /// The file. If it has no name, closing it removes it.
     #[must_use]
     pub fn into_file(self) -> File {
         self.file
     }
 
-    /// Gives the file its name, unless that fails: then another one can be tried. Tells how it is known that the name was free.
+    /// Gives the file its name. After an error another name can be tried.
     ///
     /// # Errors
     ///
-    /// As [`commit`](Self::commit).
+    /// Those of [`commit`](Self::commit).
     pub fn try_commit(
         &mut self,
         name: &CStr,
@@ -198,7 +200,7 @@ impl<D: AsFd> Place<D> {
         Ok(exclusivity)
     }
 
-    /// Gives a name to a file that has none.
+    /// Gives a name to a nameless file.
     fn link(&self, name: &CStr, replace: Replace) -> Result<(), Errno> {
         let directory = self.spot.directory.as_fd();
         let link = |name: &CStr| link_nameless(self.file.as_fd(), directory, name);
@@ -206,8 +208,8 @@ impl<D: AsFd> Place<D> {
             Err(Errno::EXIST) if replace == Replace::Yes => {}
             result => return result,
         }
-        // There is no call that links over a name. Nobody else has the file, so that it can be held.
-        hold(&self.file);
+        // No call links over an existing name. No other run can have locked the nameless file.
+        lock(&self.file);
         hidden::put(directory, name, replace, link).map(|_| ())
     }
 }
@@ -218,10 +220,10 @@ impl<D: AsFd> AsFd for Place<D> {
     }
 }
 
-/// What its owner may do, and nobody else.
+/// The mode of a file under construction.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// Where a file is under construction, and the hidden name that it has to have there, if it has.
+/// The directory of a file under construction, and the file's hidden name, if it needs one.
 #[derive(Debug)]
 struct Spot<D: AsFd> {
     directory: D,
@@ -236,7 +238,7 @@ impl<D: AsFd> Drop for Spot<D> {
     }
 }
 
-/// Has the names of a directory outlive a loss of power, if that is asked for.
+/// Syncs the names in a directory if they must survive a loss of power.
 fn sync(directory: BorrowedFd<'_>, durability: Durability) -> Result<(), Errno> {
     match durability {
         Durability::Cached => Ok(()),
@@ -244,21 +246,21 @@ fn sync(directory: BorrowedFd<'_>, durability: Durability) -> Result<(), Errno> 
     }
 }
 
-/// Has other runs know that a file is not a dead one's. Not if one of them is about to remove it.
+/// Locks a file, so that no other run takes it for the file of a killed run. False if another run has locked it to remove it.
 ///
-/// A file system without locks cannot tell them, and so they leave it alone.
-fn hold(file: impl AsFd) -> bool {
-    let held = rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
-    held != Err(Errno::WOULDBLOCK)
+/// Without locks the result is true: other runs cannot lock the file either, and do not remove it.
+fn lock(file: impl AsFd) -> bool {
+    let locked = rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
+    locked != Err(Errno::WOULDBLOCK)
 }
 
-/// A file without a name, where there is such a thing, and it could be given one.
+/// Creates a nameless file. `None` if the file system has none, or if it could not be named later.
 ///
 /// # Errors
 ///
-/// What `open(2)` says, but for
-/// - `EOPNOTSUPP`, `EINVAL`, `ENOSYS`: this file system does not know `O_TMPFILE`;
-/// - `EISDIR`: neither does this kernel, or a layer below.
+/// Those of `open(2)`, except
+/// - `EOPNOTSUPP`, `EINVAL`, `ENOSYS`: the file system does not know `O_TMPFILE`;
+/// - `EISDIR`: the kernel, or a lower layer of the file system, does not know it.
 fn nameless(directory: BorrowedFd<'_>, mode: Mode) -> Result<Option<File>, Errno> {
     if !can_be_named() {
         return Ok(None);
@@ -271,7 +273,7 @@ fn nameless(directory: BorrowedFd<'_>, mode: Mode) -> Result<Option<File>, Errno
     }
 }
 
-/// Whether a file without a name can be given one: without `/proc` that takes root's `CAP_DAC_READ_SEARCH`.
+/// Whether a nameless file can be named. Without `/proc` only `CAP_DAC_READ_SEARCH` allows that.
 fn can_be_named() -> bool {
     static CAN: OnceLock<bool> = OnceLock::new();
     *CAN.get_or_init(|| {
@@ -280,11 +282,11 @@ fn can_be_named() -> bool {
     })
 }
 
-/// Gives a name to a file that was opened without one.
+/// Gives a name to a nameless file.
 ///
 /// # Kernel notes
 ///
-/// The direct way takes root, or Linux 6.10; otherwise it ends with `ENOENT`, and the way through `/proc` is left.
+/// `AT_EMPTY_PATH` needs `CAP_DAC_READ_SEARCH` or Linux 6.10, and fails with `ENOENT` otherwise. Then the path through `/proc` works.
 fn link_nameless(
     file: BorrowedFd<'_>,
     directory: BorrowedFd<'_>,

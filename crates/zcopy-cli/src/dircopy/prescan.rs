@@ -1,4 +1,4 @@
-//! How much there is to copy, found out while it is being copied.
+//! Counts the files and bytes to copy, while they are being copied.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -16,7 +16,7 @@ use super::stop_flag::StopFlag;
 use super::tree::Exclude;
 use super::tree::scan::{Next, ScanOptions, scan};
 
-/// What has been found so far.
+/// The files and bytes that have been found so far.
 #[derive(Debug, Default)]
 pub(super) struct Total {
     bytes: Count,
@@ -25,36 +25,36 @@ pub(super) struct Total {
 }
 
 impl Total {
-    /// Bytes of regular files, once for all names of a file.
+    /// The bytes of regular files. A file with several names counts once.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.get()
     }
 
-    /// Names of regular files.
+    /// The number of names of regular files.
     pub(super) fn files(&self) -> u64 {
         self.files.get()
     }
 
-    /// Whether that is all. Ask before the numbers, which then are the last.
+    /// Whether the counts are final. Load this before the counts.
     pub(super) fn is_complete(&self) -> bool {
         self.is_complete.load(Ordering::Acquire)
     }
 
-    /// Counts one name of a regular file.
+    /// Counts a name of a regular file.
     pub(super) fn add(&self, bytes: u64) {
         self.bytes.add(bytes);
         self.files.add(1);
     }
 
-    /// Says that this is all.
+    /// Marks the counts as final.
     pub(super) fn complete(&self) {
         self.is_complete.store(true, Ordering::Release);
     }
 }
 
-/// Counts what a walk from the source is going to give. Stops when the flag is set, and the total stays incomplete.
+/// Counts the regular files that a walk from the source returns. Stops when the flag is set, and leaves the total incomplete.
 ///
-/// Nothing is opened but directories. A tree that changes meanwhile is miscounted. Errors are passed over: the walk meets them too,
+/// Only directories are opened. The counts are wrong if the tree changes in the meantime. Errors are ignored: the walk meets them too,
 /// and reports them.
 pub(super) fn prescan(
     source: BorrowedFd<'_>,
@@ -63,8 +63,8 @@ pub(super) fn prescan(
     total: &Total,
     stop: &StopFlag,
 ) {
-    // Of files with several names, those that have been met by one.
-    let mut met = HashSet::new();
+    // Files with several names that have been counted by one of them.
+    let mut counted = HashSet::new();
     let flags = if options.follows_symlinks {
         AtFlags::empty()
     } else {
@@ -87,7 +87,7 @@ pub(super) fn prescan(
         if found.kind == FileType::RegularFile
             && let Ok(stat) = rustix::fs::statat(found.directory, found.name, flags)
         {
-            let is_first = stat.st_nlink <= 1 || met.insert(identity(&stat));
+            let is_first = stat.st_nlink <= 1 || counted.insert(identity(&stat));
             total.add(if is_first { size(&stat) } else { 0 });
         }
         Next::Enter

@@ -1,8 +1,8 @@
-//! How a directory finds and lists names: as they are, or in other letters too.
+//! Finds out whether a directory tells apart names that differ in case or composition.
 //!
-//! - `key`: which names may be one.
-//! - `names`: all names in a directory, by what they fold to.
-//! - `paths`: which paths lead to files by another spelling.
+//! - `key`: names that a file system may not tell apart (pure).
+//! - `names`: all names in a directory, by folded name.
+//! - `paths`: paths that lead to files by another spelling.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -18,7 +18,7 @@ pub(super) mod key;
 pub(super) mod names;
 pub(super) mod paths;
 
-/// The names in a directory that may be the same as one.
+/// The names in a directory that fold to the same as one name.
 pub(super) struct Spellings {
     pub(super) names: Vec<CString>,
 }
@@ -40,7 +40,7 @@ impl Spellings {
     }
 }
 
-/// Whether a directory of the destination finds a name that exists by another spelling.
+/// Whether a directory of the destination finds a file by another spelling than it lists.
 pub(super) fn is_folded(
     directory: BorrowedFd<'_>,
     name: &CStr,
@@ -51,7 +51,7 @@ pub(super) fn is_folded(
     !listed.has(name) || rivals.iter().chain(&key::variants(name)).any(is_found)
 }
 
-/// Whether two names of the source stand for one file.
+/// Whether two names of the source stand for one file of the destination.
 pub(super) fn is_same(
     directory: BorrowedFd<'_>,
     name: &CStr,
@@ -68,7 +68,7 @@ pub(super) fn is_same(
     if !listed.names.iter().any(is_third) {
         return true;
     }
-    // Inodes of some FUSE file systems have a number for each spelling.
+    // Some FUSE file systems give each spelling an inode number of its own.
     let is_alike = |other: Stat| {
         let facts = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
         identity(&other) == identity(&found) || facts(&other) == facts(&found)
@@ -76,22 +76,21 @@ pub(super) fn is_same(
     stat(directory, name).is_some_and(is_alike)
 }
 
-/// Whether a directory lists names with the letters that they were made with. If that cannot be
-/// tried, it may not.
+/// Creates a file to find out whether a directory lists names in the case in which they were created.
+/// False if no file can be created.
 pub(super) fn keeps_case(directory: BorrowedFd<'_>) -> bool {
-    const PREFIX: &[u8] = b".zc-dircopy-";
     const N_TRIES: u32 = 10;
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let make =
         |name: &CStr| rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR).map(drop);
     for _ in 0..N_TRIES {
-        let Ok(((), name)) = hidden::make_with_prefix(PREFIX, make) else {
+        let Ok(((), name)) = hidden::make(make) else {
             return false;
         };
         let mut is_listed = false;
         let listed = each_name(directory, |listed, _| is_listed |= *listed == *name);
         hidden::remove(directory, &name);
-        // One name of a hundred has no capital.
+        // One of a hundred random names has no upper-case letter, and tells nothing.
         if name.to_bytes().iter().any(u8::is_ascii_uppercase) {
             return listed.is_ok() && is_listed;
         }
@@ -99,7 +98,7 @@ pub(super) fn keeps_case(directory: BorrowedFd<'_>) -> bool {
     false
 }
 
-/// Shows every name in a directory, from its beginning.
+/// Calls `show` for every name in a directory, from its beginning.
 pub(super) fn each_name(
     directory: BorrowedFd<'_>,
     show: impl FnMut(&CStr, FileType),

@@ -1,4 +1,4 @@
-//! Whether symbolic links of the destination have attributes of their own.
+//! Finds out whether symbolic links of the destination have attributes of their own.
 
 use std::os::fd::BorrowedFd;
 use std::sync::{PoisonError, RwLock};
@@ -6,26 +6,26 @@ use std::sync::{PoisonError, RwLock};
 use super::file_system;
 use super::place;
 
-/// Whose attributes a call changes that names a symbolic link and is told not to follow it.
+/// The file that a call with `AT_SYMLINK_NOFOLLOW` changes if its name is a symbolic link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Changes {
-    /// Those of the link, as it should be.
+    /// The link, as it should.
     Link,
-    /// Those of the file that the link leads to, which may be outside of the destination.
+    /// The target of the link, which may be outside of the destination.
     Target,
 }
 
-/// What has been found out about file systems of the destination, by their devices.
+/// The results for the file systems of the destination, by device.
 #[derive(Debug, Default)]
 pub(super) struct Symlinks(RwLock<Vec<(u64, Changes)>>);
 
 impl Symlinks {
-    /// Finds out whose attributes change, in a directory on this device.
+    /// Finds out what changes in a directory on this device.
     ///
     /// # Kernel notes
     ///
-    /// The kernel does not follow the link, but a driver in user space may: sshfs passes chown, chmod and times on by path, and the server
-    /// follows it. No other kind of file system is asked.
+    /// The kernel does not follow the link, but a FUSE driver may: sshfs sends chown, chmod and times with the path, and the server
+    /// follows the link. Only FUSE file systems are tried.
     pub(super) fn changes(&self, directory: BorrowedFd<'_>, device: u64) -> Changes {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, changes)) = known.iter().find(|(known, _)| *known == device) {

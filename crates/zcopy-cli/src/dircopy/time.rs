@@ -1,4 +1,4 @@
-//! Times of modification, and how coarsely file systems keep them (pure).
+//! Times of modification, and their granularity in file systems (pure).
 
 use rustix::fs::{Stat, Timespec};
 
@@ -9,20 +9,20 @@ pub struct Time {
     pub(super) nanoseconds: i64,
 }
 
-/// The last second that a file system with 32 bits can tell: ext3, and XFS without `bigtime`.
+/// The last second that fits 32 bits, as in ext3 and XFS without `bigtime`.
 pub(super) const LAST_OF_32_BITS: i64 = i32::MAX as i64;
 
-/// The steps of a file system's times, in which it rounds others down.
+/// The unit of a file system's times. The file system rounds times down to a multiple of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Granularity {
-    /// So many seconds.
+    /// This many seconds.
     Seconds(i64),
-    /// So many nanoseconds; 1 if every time is kept as it is.
+    /// This many nanoseconds; 1 if every time is kept as it is.
     Nanoseconds(i64),
 }
 
 impl Granularity {
-    /// All that are in use, from the coarsest on.
+    /// All granularities in use, the coarsest first.
     const ALL: [Self; 7] = [
         // FAT.
         Self::Seconds(2),
@@ -39,28 +39,28 @@ impl Granularity {
         Self::Nanoseconds(1),
     ];
 
-    /// The granularity of a file system that kept `set` as `found`. None if it did not round down.
+    /// The granularity of a file system that kept `set` as `found`. `None` if it did not round down.
     pub(super) fn found(set: Time, found: Time) -> Option<Self> {
-        // The finest one: what is a multiple of two seconds is one of each.
+        // If `set` is a multiple of several granularities, all of them fit. The finest one is the safe answer.
         let mut from_the_finest = Self::ALL.into_iter().rev();
         from_the_finest.find(|granularity| set.floor(*granularity) == found)
     }
 }
 
 impl Time {
-    /// Later than all that file systems with 32 bits can tell, and than some with more.
+    /// Whether the time is too late for file systems with 32-bit seconds. Some with more bits cannot keep it either.
     pub(super) fn is_beyond_32_bits(self) -> bool {
         self.seconds > LAST_OF_32_BITS
     }
 
-    /// Whether it is the last time that a file system can tell, which stands for this later one.
-    /// Where seconds have 32 bits and begin anew, each second stays another one.
+    /// Whether this may be the last time of a file system, kept in place of `later`. A file system whose
+    /// 32-bit seconds overflow keeps another time for each second.
     pub(super) fn is_end_for(self, later: Self) -> bool {
         let difference = later.seconds - self.seconds;
         difference > 2 && difference % (1 << 32) != 0
     }
 
-    /// When a file was modified.
+    /// The time of a file's last modification.
     #[allow(clippy::unnecessary_cast, reason = "not on every processor")]
     pub(super) fn modified(stat: &Stat) -> Self {
         Self {
@@ -98,7 +98,7 @@ impl Time {
         }
     }
 
-    /// The coarsest granularity that a file system with this time can have.
+    /// The coarsest granularity of a file system that can keep this time.
     pub(super) fn coarsest_granularity(self) -> Granularity {
         let mut from_the_coarsest = Granularity::ALL.into_iter();
         let coarsest = from_the_coarsest.find(|granularity| self.floor(*granularity) == self);

@@ -1,12 +1,11 @@
-//! Which paths are recorded, by how they fold.
+//! Hashes of the recorded paths.
 
 use std::io;
 
 use crate::dircopy::manifest::archive::Archive;
 use crate::dircopy::spelling::key;
 
-/// The paths of all recorded files, of the directories that they are in, and of the manifests. Each
-/// takes 16 bytes.
+/// Hashes of the paths of all recorded files, of their directories, and of the manifests. Each path takes 16 bytes.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     paths: Vec<Path>,
@@ -14,9 +13,9 @@ pub(super) struct Index {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Path {
-    /// Of the folded path.
+    /// The hash of the folded path.
     key: u64,
-    /// Of the path as it is.
+    /// The hash of the path itself.
     exact: u64,
 }
 
@@ -41,7 +40,7 @@ impl Index {
         Ok(index)
     }
 
-    /// Adds a file and its directories, which the path before may have added.
+    /// Adds a file, and its directories unless those are on the path `last` too.
     fn add_below(&mut self, last: &[u8], path: &[u8]) {
         for slash in memchr::memchr_iter(b'/', path) {
             if last.get(..=slash) != Some(&path[..=slash]) {
@@ -66,7 +65,7 @@ impl Index {
         self.paths.binary_search(&Path::of(path)).is_ok()
     }
 
-    /// Whether another path is recorded that may be the same.
+    /// Whether another path is recorded that folds to the same.
     pub(super) fn has_other(&self, path: &[u8]) -> bool {
         let Path { key, exact } = Path::of(path);
         let begin = self.paths.partition_point(|path| path.key < key);

@@ -1,6 +1,6 @@
-//! To whom a file of the destination belongs that bears an entry's name (pure).
+//! Decides whether a file of the destination belongs to an entry or to another name (pure).
 
-/// What is known of a file that is found by the name of an entry, in a directory that folds names.
+/// Facts about a file that is found by the name of an entry, in a directory that folds names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Facts {
     pub(super) listed: Listed,
@@ -9,18 +9,18 @@ pub(super) struct Facts {
     pub(super) listing: Listing,
 }
 
-/// How the file was listed when the walk came to the directory.
+/// The name by which the file was listed when the walk opened the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Listed {
-    /// By the entry's name.
+    /// The entry's name.
     AsItIs,
-    /// By another spelling of it.
+    /// Another spelling of it.
     Otherwise,
-    /// Not at all: it was made since.
+    /// None: the file was made later.
     Since,
 }
 
-/// Which of the names that stand for the file are recorded.
+/// The recorded names among those that stand for the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Recorded {
     None,
@@ -39,25 +39,25 @@ pub(super) enum Rival {
 /// How a directory lists names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Listing {
-    /// As they were made.
+    /// In the case in which they were created.
     Keeps,
     /// All of them in one case.
     Folds,
 }
 
-/// To whom a file belongs.
+/// The name that a file belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// It is the entry's copy, or nobody's.
+    /// The entry's name, or no name at all: the entry may replace the file.
     This,
-    /// It was made from another name, or may be.
+    /// Another name, or possibly another name: the entry must not replace the file.
     Other,
 }
 
-/// Tells to whom a file belongs.
+/// Decides which name a file belongs to.
 ///
-/// Entries whose names fold together are judged on different threads, in any order. The facts are
-/// the same for all of them but for what was made since, so that at most one of them gets the file.
+/// Threads decide about entries whose names fold together in any order. Except for files that were
+/// made later, the facts are the same for all of them, so that at most one gets the file.
 pub(super) fn owner(facts: Facts) -> Owner {
     let Facts {
         listed,
@@ -66,8 +66,8 @@ pub(super) fn owner(facts: Facts) -> Owner {
         listing,
     } = facts;
     match (listed, recorded) {
-        // The directory may show a file so that was made by the other name. Somebody may have
-        // renamed it, but if the source has both names, it belongs to the recorded one.
+        // The directory may list a file in another case than it was created in. A user may have renamed
+        // the file, but if the source has both names, it belongs to the recorded one.
         (Listed::AsItIs, Recorded::Other)
             if listing == Listing::Folds || rival == Rival::InSource =>
         {
@@ -75,11 +75,11 @@ pub(super) fn owner(facts: Facts) -> Owner {
         }
         (Listed::AsItIs, _) => Owner::This,
         (_, Recorded::Other | Recorded::Both) => Owner::Other,
-        // Each entry has one turn, so that this one has not made it.
+        // Each entry is copied once, so that another entry has made the file.
         (Listed::Since, _) | (Listed::Otherwise, Recorded::None) if rival == Rival::InSource => {
             Owner::Other
         }
-        // A spelling that the file system prefers.
+        // The file system has chosen the spelling.
         (Listed::Otherwise | Listed::Since, Recorded::None | Recorded::This) => Owner::This,
     }
 }

@@ -1,4 +1,4 @@
-//! The recorded paths, for reports to name.
+//! The recorded paths, for reports.
 
 use std::io;
 
@@ -6,16 +6,16 @@ use crate::dircopy::manifest::archive::Archive;
 use crate::dircopy::manifest::merge::Records;
 use crate::dircopy::spelling::key;
 
-/// How many bytes the paths may take that are kept.
+/// The most memory that the kept paths may take, in bytes.
 const MAX_KEPT_BYTES: usize = 8 << 20;
 
-/// Finds recorded paths that may be the same as others.
+/// Finds recorded paths that the destination may not tell from others.
 ///
 /// Entries come in about the order of the records. A part of the records is kept, and the next part
 /// is read when a path is not in it, so that reports of many paths read the records about once.
 #[derive(Debug)]
 pub(super) struct RecordedPaths {
-    /// What follows the kept part. None at the end of the records.
+    /// The records after the kept part. `None` at their end.
     records: Option<Records>,
     /// Sorted.
     kept: Vec<Path>,
@@ -24,7 +24,7 @@ pub(super) struct RecordedPaths {
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Path {
-    /// Of the folded path.
+    /// The hash of the folded path.
     key: u64,
     path: Box<[u8]>,
 }
@@ -40,7 +40,7 @@ impl Default for RecordedPaths {
 }
 
 impl RecordedPaths {
-    /// Finds another recorded path that may be the same as this one.
+    /// Finds another recorded path that folds to the same as this one.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl RecordedPaths {
             if let Some(other) = self.kept_other(path) {
                 return Ok(Some(other.to_vec()));
             }
-            // The first end may come in the midst of the records that were still to be read.
+            // The search begins in the middle of the records: all have been read after the second end.
             if n_ends == 2 {
                 return Ok(None);
             }
@@ -68,7 +68,7 @@ impl RecordedPaths {
         paths.find(|other| *other != path)
     }
 
-    /// Keeps the next part of the records, or the first one after the last.
+    /// Keeps the next part of the records. The first part follows the last one.
     fn refill(&mut self, archive: &Archive) -> io::Result<()> {
         self.kept.clear();
         let mut records = match self.records.take() {

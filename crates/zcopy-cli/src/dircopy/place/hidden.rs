@@ -1,8 +1,7 @@
-//! Names that stand for something only until it gets its own: `.zc-dircopy-XXXXXXXX`.
+//! Hidden names of files under construction: `.zc-dircopy-XXXXXXXX`.
 //!
-//! Between two calls every process can be killed, and every name be taken away by another run that takes it for a dead
-//! one's. So a name is made anew as often as it is found to be missing. Regular files, which take long, are locked as long as somebody
-//! works on them, and left alone.
+//! A run may be killed between any two calls, and the next run removes the hidden names that it finds. So it may also remove a name
+//! that a live run has just made: that run then makes a new one. Regular files are locked while they are written, and not removed.
 
 use std::ffi::{CStr, CString};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -16,27 +15,29 @@ use super::{Exclusivity, Replace};
 use crate::dircopy::listing;
 use crate::dircopy::st_mode::file_type;
 
-/// What they all begin with.
+/// The prefix of hidden names.
 pub(super) const PREFIX: &[u8] = b".zc-dircopy-";
 
-/// What a directory begins with on which times are tried.
+/// The prefix of directories on which times are tried.
 const TIME_PREFIX: &[u8] = b".zc-dircopy-time-";
 
-/// And how many letters and digits follow.
+/// The number of letters and digits after a prefix.
 const N_RANDOM: usize = 8;
 
-/// Lets one thread at a time look for a name and then give it.
+/// Held by a thread while it checks that a name is free and then renames a file to it.
 static CHECKED_RENAME: Mutex<()> = Mutex::new(());
 
-/// How often something is tried that fails only by chance, or if somebody is at it.
+/// The limit of attempts that fail only by chance, or because another process interferes each time.
 pub(super) const N_TRIES: u32 = 100;
 
-/// Makes something under a hidden name that nobody has, and says which.
-pub(super) fn make<T>(make_at: impl Fn(&CStr) -> Result<T, Errno>) -> Result<(T, CString), Errno> {
+/// Creates a file under a new hidden name, and returns the name.
+pub(in crate::dircopy) fn make<T>(
+    make_at: impl Fn(&CStr) -> Result<T, Errno>,
+) -> Result<(T, CString), Errno> {
     make_with_prefix(PREFIX, make_at)
 }
 
-/// Makes something under a name that begins with `prefix` and that nobody has, and says which.
+/// Creates a file under a new name that begins with `prefix`, and returns the name.
 pub(in crate::dircopy) fn make_with_prefix<T>(
     prefix: &[u8],
     make_at: impl Fn(&CStr) -> Result<T, Errno>,
@@ -52,7 +53,7 @@ pub(in crate::dircopy) fn make_with_prefix<T>(
     }
 }
 
-/// Makes something under a hidden name, then gives it its own.
+/// Creates a file under a hidden name, then renames it to `name`.
 pub(super) fn put<T>(
     directory: BorrowedFd<'_>,
     name: &CStr,
@@ -61,7 +62,7 @@ pub(super) fn put<T>(
 ) -> Result<(T, Exclusivity), Errno> {
     let make_at = |hidden: &CStr| {
         make_at(hidden).inspect_err(|errno| {
-            // exfat-fuse makes a regular file of a FIFO, and fails then.
+            // exfat-fuse creates a regular file instead of a FIFO, and then fails.
             if *errno != Errno::EXIST {
                 remove(directory, hidden);
             }
@@ -71,25 +72,25 @@ pub(super) fn put<T>(
     loop {
         let (it, hidden) = make(make_at)?;
         let renamed = rename(directory, &hidden, name, replace);
-        // Two names of one file are left as they are, so that the hidden one would stay.
+        // rename(2) leaves both names if they are links to one file: the hidden name stays.
         remove(directory, &hidden);
         match renamed {
             Ok(exclusivity) => return Ok((it, exclusivity)),
-            // Another run has taken it away.
+            // Another run has removed the hidden name.
             Err(Errno::NOENT) if tries.next().is_some() => {}
             Err(errno) => return Err(errno),
         }
     }
 }
 
-/// Gives what has a hidden name its own instead.
+/// Renames a file from its hidden name to `name`.
 ///
-/// Where there is neither `RENAME_NOREPLACE` nor a hard link, the name is looked for, and given if it is not found.
+/// Without `RENAME_NOREPLACE` and hard links, a name that must be free is checked first.
 ///
 /// # Kernel notes
 ///
-/// Not every file system knows `RENAME_NOREPLACE`: NFS, and FUSE as a rule, say `EINVAL`. NFS has hard links, and FAT, which has none,
-/// knows it. Drivers in user space for exFAT and cloud storage have neither.
+/// NFS and most FUSE file systems do not know `RENAME_NOREPLACE`, and answer `EINVAL`. NFS has hard links. FAT has no hard links, but
+/// knows the flag. FUSE drivers for exFAT and cloud storage have neither.
 pub(super) fn rename(
     directory: BorrowedFd<'_>,
     hidden: &CStr,
@@ -114,7 +115,7 @@ pub(super) fn rename(
         Err(errno) if lacks_links(errno) => {}
         Err(errno) => return Err(errno),
     }
-    // Of two threads with names that the file system does not tell apart, one finds the other's.
+    // Two threads may have names that the file system does not tell apart. With the lock, the second one finds the first one's file.
     let _guard = CHECKED_RENAME
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
@@ -127,15 +128,15 @@ pub(super) fn rename(
     Ok(Exclusivity::Checked)
 }
 
-/// Whether `linkat(2)` fails with this where a file cannot have another name.
+/// Whether this error of `linkat(2)` means that the file cannot have another name.
 ///
 /// # Kernel notes
 ///
-/// - `EPERM`: the file system has no hard links. FUSE says so for a driver that has none. A directory that must not change says so too,
-///   and to rename(2) as well. `protected_hardlinks` says so of somebody else's file;
+/// - `EPERM`: the file system or the FUSE driver has no hard links; the directory is immutable, which rename(2) reports too; or
+///   `protected_hardlinks` forbids links to another owner's file;
 /// - `EOPNOTSUPP`, `ENOSYS`, `EINVAL`: network and FUSE file systems, and older kernels;
-/// - `EXDEV`: AFS between directories, and unions of file systems;
-/// - `EMLINK`: the file has as many names as it can: on ext4 65,000, on a file system without links 1.
+/// - `EXDEV`: AFS for links between directories, and union file systems;
+/// - `EMLINK`: the file has the most names possible: 65,000 on ext4, 1 on a file system without links.
 pub(super) fn lacks_links(errno: Errno) -> bool {
     matches!(
         errno,
@@ -143,13 +144,13 @@ pub(super) fn lacks_links(errno: Errno) -> bool {
     )
 }
 
-/// Removes a hidden name. It may have gone already.
+/// Removes a hidden name, if it still exists.
 pub(in crate::dircopy) fn remove(directory: BorrowedFd<'_>, hidden: &CStr) {
-    // What cannot be removed now is removed by the next run.
+    // The next run removes a name that stays.
     let _ = rustix::fs::unlinkat(directory, hidden, AtFlags::empty());
 }
 
-/// Makes a directory that nobody else works in, on which times are tried, and says how it is called.
+/// Creates a directory on which times are tried, and returns its name.
 pub(in crate::dircopy) fn make_directory(parent: BorrowedFd<'_>) -> Result<CString, Errno> {
     let make = |name: &CStr| rustix::fs::mkdirat(parent, name, Mode::RWXU);
     make_with_prefix(TIME_PREFIX, make).map(|((), name)| name)
@@ -157,15 +158,15 @@ pub(in crate::dircopy) fn make_directory(parent: BorrowedFd<'_>) -> Result<CStri
 
 /// Removes such a directory, unless it has entries.
 pub(in crate::dircopy) fn remove_directory(parent: BorrowedFd<'_>, hidden: &CStr) {
-    // As above.
+    // The next run removes a directory that stays.
     let _ = rustix::fs::unlinkat(parent, hidden, AtFlags::REMOVEDIR);
 }
 
-/// Removes what killed runs have left behind in a directory, and shows every name that was there.
+/// Removes the files that killed runs have left in a directory. Calls `show` for every name, the removed ones included.
 ///
 /// # Errors
 ///
-/// That of reading the directory. What cannot be removed stays.
+/// The directory cannot be read. A file that cannot be removed is no error.
 pub(crate) fn sweep(directory: BorrowedFd<'_>, mut show: impl FnMut(&CStr)) -> Result<(), Errno> {
     let (mut stale, mut stale_directories) = (Vec::new(), Vec::new());
     let read = listing::each(directory, |name, kind| {
@@ -185,7 +186,7 @@ pub(crate) fn sweep(directory: BorrowedFd<'_>, mut show: impl FnMut(&CStr)) -> R
     read
 }
 
-/// Removes it, unless somebody is at work on it.
+/// Removes a hidden name, unless a run has locked the file.
 fn sweep_name(directory: BorrowedFd<'_>, name: &CStr) {
     let Ok(stat) = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else {
         return;
@@ -197,12 +198,12 @@ fn sweep_name(directory: BorrowedFd<'_>, name: &CStr) {
             let Ok(file) = rustix::fs::openat(directory, name, flags, Mode::empty()) else {
                 return;
             };
-            // The lock is held until the name has gone, so that whoever makes it finds out.
+            // The lock is held until the name is removed: a run that has just created the file notices one or the other.
             if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
                 remove(directory, name);
             }
         }
-        // These cannot be locked. Whoever misses one makes another.
+        // Other types cannot be locked. A run whose file is missing creates it again.
         _ => remove(directory, name),
     }
 }
@@ -212,23 +213,23 @@ pub(in crate::dircopy) fn is_hidden(name: &[u8]) -> bool {
     has_prefix(PREFIX, name)
 }
 
-/// Whether a name is this prefix and what [`random`] puts behind it.
+/// Whether [`random`] may have made this name with this prefix.
 fn has_prefix(prefix: &[u8], name: &[u8]) -> bool {
     name.strip_prefix(prefix).is_some_and(|random| {
         random.len() == N_RANDOM && random.iter().all(u8::is_ascii_alphanumeric)
     })
 }
 
-/// A name that nobody else is likely to have.
+/// A random name.
 pub(super) fn random(prefix: &[u8]) -> CString {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    // Keyed by the kernel's random bytes, and another each time.
+    // The keys come from the kernel's random bytes, and differ in each call.
     let mut number = RandomState::new().build_hasher().finish();
     let mut name = prefix.to_vec();
     for _ in 0..N_RANDOM {
         name.push(DIGITS[(number % 62) as usize]);
         number /= 62;
     }
-    // There is no zero byte in it.
+    // Neither part has a zero byte.
     CString::new(name).unwrap_or_default()
 }

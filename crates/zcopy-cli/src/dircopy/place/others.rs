@@ -1,4 +1,4 @@
-//! What is not a regular file: symbolic links, special files, and further names of what has one.
+//! Creates symbolic links, special files and hard links.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -12,13 +12,13 @@ use crate::dircopy::attributes::{self, Named, Preserve, Replaces};
 use crate::dircopy::containment::{Identity, identity};
 use crate::dircopy::st_mode::file_type;
 
-/// Something that has got its name.
+/// The result of placing a symbolic link or special file.
 #[derive(Debug)]
 #[must_use = "an attribute may not have been kept"]
 pub struct Placed {
     /// Whether it has all its attributes.
     pub attributes: Result<(), attributes::Error>,
-    /// How it is known that its name was free, if it was not to replace anything.
+    /// The guarantee that its name was free, if it must not replace a file.
     pub exclusivity: Exclusivity,
 }
 
@@ -47,7 +47,7 @@ impl<'a> SpecialFile<'a> {
     ///
     /// # Errors
     ///
-    /// What `readlinkat(2)` says of a symbolic link.
+    /// Those of `readlinkat(2)`.
     pub fn read(named: Named<'a>, stat: &'a Stat) -> io::Result<Self> {
         let target = match file_type(stat) {
             FileType::Symlink => rustix::fs::readlinkat(named.directory, named.name, Vec::new())?,
@@ -63,7 +63,7 @@ impl<'a> SpecialFile<'a> {
         })
     }
 
-    /// Which attributes its copy has of it, and the mode of what the copy replaces, if that is of the same kind.
+    /// Sets the attributes to preserve. `replaced_mode` is the mode of the file that the copy replaces, if it has the same type.
     #[must_use]
     pub fn preserve(mut self, preserve: Preserve, replaced_mode: Option<Mode>) -> Self {
         self.preserve = preserve;
@@ -78,7 +78,7 @@ impl<'a> SpecialFile<'a> {
         }
     }
 
-    /// Has its copy keep none of its attributes.
+    /// Preserves no attributes.
     #[must_use]
     pub fn without_attributes(mut self) -> Self {
         self.keeps = Keeps::None;
@@ -88,12 +88,11 @@ impl<'a> SpecialFile<'a> {
 
 /// Copies an entry that is neither a regular file nor a directory, with its attributes.
 ///
-/// The copy is made under a hidden name, and gets its own name when it has its attributes.
+/// The copy is created under a hidden name, and gets its own name after its attributes.
 ///
 /// # Errors
 ///
-/// As of [`Place::commit`](super::Place::commit), and what `symlinkat(2)` and `mknodat(2)` say: `EPERM` for a
-/// device, as a rule, if the user is not root.
+/// Those of [`Place::commit`](super::Place::commit), `symlinkat(2)` and `mknodat(2)`: `EPERM` for a device, if the user is not root.
 pub fn place_other(
     source: &SpecialFile<'_>,
     destination: Named<'_>,
@@ -138,9 +137,9 @@ pub fn place_other(
     })
 }
 
-/// Whether the times of a symbolic link in this directory are those of what it leads to, so that setting them would change that.
+/// Whether setting the times of a symbolic link in this directory would change the link's target instead.
 ///
-/// A link that leads to nothing tells: following it fails.
+/// A dangling link is created to find out: the call fails if it follows the link.
 pub(in crate::dircopy) fn follows_links(directory: BorrowedFd<'_>) -> bool {
     let link = |name: &CStr| rustix::fs::symlinkat(hidden::random(hidden::PREFIX), directory, name);
     let Ok(((), name)) = hidden::make(link) else {
@@ -158,16 +157,16 @@ pub(in crate::dircopy) fn follows_links(directory: BorrowedFd<'_>) -> bool {
     let dated = rustix::fs::utimensat(directory, &name, &times, flags);
     let found = rustix::fs::statat(directory, &name, flags);
     hidden::remove(directory, &name);
-    // Another run may have removed it.
+    // If another run has removed the link, the error means nothing.
     found.is_ok() && matches!(dated, Err(Errno::NOENT | Errno::LOOP))
 }
 
-/// Gives another name to something that has one: a hard link. A symbolic link gets one itself.
+/// Makes a hard link. A symbolic link is not followed, but gets another name itself.
 ///
 /// # Errors
 ///
-/// As of [`Place::commit`](super::Place::commit), and what `linkat(2)` says: `EMLINK`, if it has too many; `EXDEV`,
-/// `EPERM`, where there are no hard links.
+/// Those of [`Place::commit`](super::Place::commit) and `linkat(2)`: `EMLINK`, if the file has the most links possible; `EXDEV` or
+/// `EPERM`, if the file system has no hard links.
 pub fn place_link(
     existing: Named<'_>,
     destination: Named<'_>,
@@ -188,23 +187,23 @@ pub fn place_link(
     Ok(sync(directory, durability)?)
 }
 
-/// What came of giving a file another name.
+/// The result of a hard link.
 #[derive(Debug)]
 pub enum Linked {
-    /// It has the name.
+    /// The file has the name.
     Made,
-    /// It cannot have another name: the error says why. Nothing has changed.
+    /// The file cannot have another name, because of this error. Nothing has changed.
     Unable(io::Error),
-    /// A new name could be made, but what it stands for cannot be told to be the file. Nothing has changed.
+    /// The link could be made, but not be proven to be the same file. Nothing has changed.
     Unproven,
 }
 
 impl Linked {
-    /// Tells whether a link failed because the file cannot have another name.
+    /// Tells errors that mean that the file cannot have another name from others.
     ///
     /// # Errors
     ///
-    /// All other errors of the link.
+    /// All other errors.
     pub fn from_result(result: io::Result<()>) -> io::Result<Self> {
         match result {
             Ok(()) => Ok(Self::Made),
@@ -216,18 +215,19 @@ impl Linked {
     }
 }
 
-/// The same as [`place_link`], but the link is made under a hidden name first, and gets its own name only if it stands for this file.
+/// The same as [`place_link`], but the link is made under a hidden name first, and gets its own name only if it is proven to be
+/// `file`.
 ///
-/// `announce` is called when that is known, before anything is replaced. Nothing is if it fails.
+/// `announce` is called after the proof, before a file is replaced. If it fails, nothing is replaced.
 ///
 /// # Errors
 ///
-/// As of [`place_link`], and that of `announce`, but for those that are [`Linked::Unable`].
+/// Those of [`place_link`] that are not [`Linked::Unable`], and the error of `announce`.
 ///
 /// # Kernel notes
 ///
-/// sshfs, as other drivers that know files by their paths, has another inode number for each name of a file, and a link count of 1. So
-/// nobody can tell such names from names of different files.
+/// sshfs and other drivers that identify files by path give each name of a file an inode number of its own, and a link count of 1.
+/// Such names cannot be told from names of different files.
 pub fn place_proven_link(
     existing: Named<'_>,
     file: Identity,
@@ -262,11 +262,11 @@ pub fn place_proven_link(
             }
             Err(errno) => Err(errno),
         };
-        // Two names of one file are left as they are, so that the hidden one would stay.
+        // rename(2) leaves both names if they are links to one file: the hidden name stays.
         hidden::remove(directory, &hidden);
         match placed {
             Ok(_) => break,
-            // Another run has taken it away.
+            // Another run has removed the hidden name.
             Err(errno) if may_retry(errno) => {}
             Err(errno) => return Err(errno.into()),
         }

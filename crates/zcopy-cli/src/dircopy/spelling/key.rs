@@ -1,14 +1,14 @@
-//! Which names may be one to a file system (pure).
+//! Names that a file system may not tell apart (pure).
 
 use std::ffi::{CStr, CString};
 use std::hash::{DefaultHasher, Hasher as _};
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// A name as a file system compares it that tells as few names apart as any does: without case,
-/// with letters decomposed, and without dots and spaces at its end.
+/// Folds a name as a file system would that combines the rules of all: it ignores case, composition, and dots and spaces at the
+/// end.
 ///
-/// Names that differ here differ on every file system; those that do not are to be tried.
+/// Names that fold differently are different on every file system. Names that fold to the same must be tried.
 pub(in crate::dircopy) fn fold(name: &[u8]) -> Vec<u8> {
     let is_ignored = |byte: &&u8| matches!(byte, b'.' | b' ');
     let n_ignored = name.iter().rev().take_while(is_ignored).count();
@@ -25,25 +25,25 @@ pub(in crate::dircopy) fn fold(name: &[u8]) -> Vec<u8> {
     }
 }
 
-/// A path whose names are folded.
+/// Folds each name of a path.
 pub(in crate::dircopy) fn fold_path(path: &[u8]) -> Vec<u8> {
     let names: Vec<_> = path.split(|byte| *byte == b'/').map(fold).collect();
     names.join(&b'/')
 }
 
-/// A number for a folded name or path, which others are unlikely to have.
+/// The hash of a folded name or path.
 pub(in crate::dircopy) fn hash(name: &[u8]) -> u64 {
     hash_of(&fold_path(name))
 }
 
-/// A number for bytes, which others are unlikely to have.
+/// The hash of bytes.
 pub(in crate::dircopy) fn hash_of(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(bytes);
     hasher.finish()
 }
 
-/// Other spellings, which a file system that folds names finds as well.
+/// Other spellings of a name, which a file system that folds names finds too.
 pub(in crate::dircopy) fn variants(name: &CStr) -> Vec<CString> {
     let bytes = name.to_bytes();
     let mut variants: Vec<Vec<u8>> = Vec::new();
@@ -56,7 +56,7 @@ pub(in crate::dircopy) fn variants(name: &CStr) -> Vec<CString> {
         _ => variants.push(bytes.iter().copied().map(swap_ascii_case).collect()),
     }
     variants.retain(|variant| variant != bytes);
-    // There is no zero byte in any.
+    // The variants of a name have no zero byte.
     variants
         .into_iter()
         .filter_map(|variant| CString::new(variant).ok())
@@ -88,7 +88,7 @@ fn lower(char: char) -> char {
     single(char.to_lowercase()).unwrap_or(char)
 }
 
-/// The only letter that there is: file systems map each letter to one.
+/// The only letter; `None` if there are more. File systems map each letter to one.
 fn single(mut letters: impl Iterator<Item = char>) -> Option<char> {
     let letter = letters.next()?;
     letters.next().is_none().then_some(letter)

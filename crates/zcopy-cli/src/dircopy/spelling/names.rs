@@ -1,4 +1,4 @@
-//! All names in a directory, by what they fold to.
+//! All names in a directory, by folded name.
 
 use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
@@ -7,10 +7,10 @@ use rustix::io::Errno;
 
 use super::{Spellings, each_name, key};
 
-/// The names in a directory, which are found by any spelling. Each takes 16 bytes and its own.
+/// The names in a directory, which are found by any spelling. A name takes its length and 17 bytes.
 #[derive(Debug)]
 pub(in crate::dircopy) struct FoldableNames {
-    /// Each with a zero byte at its end.
+    /// All names, each with a zero byte at its end.
     bytes: Vec<u8>,
     /// Sorted.
     index: Vec<Name>,
@@ -18,9 +18,9 @@ pub(in crate::dircopy) struct FoldableNames {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Name {
-    /// Of the folded name.
+    /// The hash of the folded name.
     key: u64,
-    /// Where the name begins.
+    /// The index of the name in `bytes`.
     begin: usize,
 }
 
@@ -38,7 +38,7 @@ impl FoldableNames {
         Ok(Self { bytes, index })
     }
 
-    /// The names that may be the same as one.
+    /// The names that fold to the same as this one.
     pub(in crate::dircopy) fn spellings(&self, name: &CStr) -> Spellings {
         let key = key::hash(name.to_bytes());
         let begin = self.index.partition_point(|name| name.key < key);

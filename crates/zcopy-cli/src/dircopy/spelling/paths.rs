@@ -1,4 +1,4 @@
-//! Which paths lead to files only by another spelling.
+//! Paths that lead to files only by another spelling.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -20,7 +20,7 @@ pub(in crate::dircopy) struct PathSpellings {
     levels: Vec<Level>,
 }
 
-/// A directory, and what is known of it.
+/// A directory on the way to the last path.
 #[derive(Debug, Default)]
 struct Level {
     /// The name that leads to it. Empty for the root.
@@ -32,7 +32,7 @@ struct Level {
 #[derive(Debug)]
 struct Listing {
     names: Listed,
-    /// When the directory had changed last before it was listed.
+    /// The times of the directory before it was listed.
     changed: Changed,
 }
 
@@ -41,8 +41,9 @@ struct Listing {
 struct Changed([(i64, u64); 2]);
 
 impl PathSpellings {
-    /// Whether a path beneath a directory leads to something only because another spelling of a
-    /// name in it is taken for the same. False, if that cannot be told. The root is always the same.
+    /// Whether a path beneath `root` leads to a file only because a directory does not tell one of its
+    /// names from another spelling. False if that cannot be found out. `root` must be the same
+    /// in all calls.
     pub(in crate::dircopy) fn is_spelled_otherwise(
         &mut self,
         root: BorrowedFd<'_>,
@@ -61,7 +62,7 @@ impl PathSpellings {
             }
             above = rustix::fs::openat(directory, &*name, flags, Mode::empty()).ok();
             if above.is_none() {
-                // The last name is no directory.
+                // The last name is usually not a directory.
                 return false;
             }
             leading = name;
@@ -69,7 +70,7 @@ impl PathSpellings {
         false
     }
 
-    /// What is known of the directory of this name. Directories beneath others are forgotten.
+    /// The level at this depth. If it was another directory's, it and those beneath are dropped.
     fn level(&mut self, depth: usize, name: CString) -> &mut Level {
         if self
             .levels
@@ -87,14 +88,15 @@ impl PathSpellings {
 }
 
 impl Level {
-    /// Whether the directory finds a name that it does not list, and lists names as they were made.
+    /// Whether the directory finds a name that it does not list, and lists names in the case in which
+    /// they were created.
     fn is_otherwise(&mut self, directory: BorrowedFd<'_>, name: &CStr) -> bool {
         let is_found = |other: &CString| stat(directory, other).is_some();
         stat(directory, name).is_some()
             && key::variants(name).iter().any(is_found)
             && self.keeps_case != Some(false)
             && !self.lists(directory, name).unwrap_or(true)
-            // This changes the directory, and comes before it is listed for good.
+            // This changes the directory, so that it comes before the last listing.
             && *self.keeps_case.get_or_insert_with(|| keeps_case(directory))
             && !self.lists_now(directory, name).unwrap_or(true)
     }
