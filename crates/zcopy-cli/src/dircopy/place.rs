@@ -18,7 +18,9 @@ use super::attributes::through_proc;
 use crate::sys;
 
 pub(super) use others::follows_links;
-pub use others::{Linked, Placed, SpecialFile, place_link, place_other, place_proven_link};
+pub use others::{
+    LinkSource, Linked, Placed, SpecialFile, place_link, place_other, place_proven_link,
+};
 
 pub(super) mod hidden;
 mod others;

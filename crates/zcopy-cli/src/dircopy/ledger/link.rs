@@ -22,7 +22,7 @@ use crate::dircopy::lookup::Known;
 use crate::dircopy::manifest::journal_entry::JournalEntry;
 use crate::dircopy::manifest::record::Announced;
 use crate::dircopy::manifest::update::Line;
-use crate::dircopy::place::{Linked, Replace, place_link, place_proven_link};
+use crate::dircopy::place::{LinkSource, Linked, Replace, place_link, place_proven_link};
 use crate::dircopy::st_mode::file_type;
 use crate::dircopy::tree::Entry;
 
@@ -55,7 +55,7 @@ enum NotLinked {
 }
 
 /// The copy that names are linked to.
-struct LinkSource<'a> {
+struct FirstCopy<'a> {
     name: Named<'a>,
     stat: Stat,
 }
@@ -124,7 +124,7 @@ impl Ledger<'_> {
         let Some(stat) = found.context("cannot link it to its first name")? else {
             return Ok(Outcome::NotLinked(NotLinked::Lost));
         };
-        let source = LinkSource { name, stat };
+        let source = FirstCopy { name, stat };
         if copy.is_damaged {
             return self.link_damaged(&source, entry, known, existing.as_ref(), copier);
         }
@@ -177,7 +177,7 @@ impl Ledger<'_> {
     /// Makes a link. Its line will be `line`.
     fn make_link(
         &mut self,
-        source: &LinkSource<'_>,
+        source: &FirstCopy<'_>,
         entry: &Entry,
         line: Line,
         replace: Replace,
@@ -221,7 +221,11 @@ impl Ledger<'_> {
             announce()?;
             Linked::from_result(place_link(name, destination, replace, durability))
         } else {
-            place_proven_link(name, file, destination, replace, durability, announce)
+            let existing = LinkSource {
+                named: name,
+                identity: file,
+            };
+            place_proven_link(existing, destination, replace, durability, announce)
         };
         // Another process may have replaced the file.
         let ensure_linked = || match find_copy(entry.destination(), Some(file), entry.kind()) {
@@ -280,7 +284,7 @@ impl Ledger<'_> {
     /// Makes a link to a damaged copy.
     fn link_damaged(
         &self,
-        source: &LinkSource<'_>,
+        source: &FirstCopy<'_>,
         entry: &Entry,
         known: Known,
         existing: Option<&Stat>,

@@ -187,6 +187,15 @@ pub fn place_link(
     Ok(sync(directory, durability)?)
 }
 
+/// A file that gets another name.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkSource<'a> {
+    /// One of its names.
+    pub named: Named<'a>,
+    /// The identity that the new name must have too.
+    pub identity: Identity,
+}
+
 /// The result of a hard link.
 #[derive(Debug)]
 pub enum Linked {
@@ -216,7 +225,7 @@ impl Linked {
 }
 
 /// The same as [`place_link`], but the link is made under a hidden name first, and gets its own name only if it is proven to be
-/// `file`.
+/// that file.
 ///
 /// `announce` is called after the proof, before a file is replaced. If it fails, nothing is replaced.
 ///
@@ -229,17 +238,20 @@ impl Linked {
 /// sshfs and other drivers that identify files by path give each name of a file an inode number of its own, and a link count of 1.
 /// Such names cannot be told from names of different files.
 pub fn place_proven_link(
-    existing: Named<'_>,
-    file: Identity,
+    existing: LinkSource<'_>,
     destination: Named<'_>,
     replace: Replace,
     durability: Durability,
     announce: impl Fn() -> io::Result<()>,
 ) -> io::Result<Linked> {
+    let LinkSource {
+        named,
+        identity: file,
+    } = existing;
     let Named { directory, name } = destination;
     let flags = AtFlags::empty();
     let link =
-        |name: &CStr| rustix::fs::linkat(existing.directory, existing.name, directory, name, flags);
+        |name: &CStr| rustix::fs::linkat(named.directory, named.name, directory, name, flags);
     let mut retries = 1..hidden::N_TRIES;
     let mut may_retry = move |errno| errno == Errno::NOENT && retries.next().is_some();
     loop {

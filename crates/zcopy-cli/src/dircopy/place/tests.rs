@@ -123,7 +123,7 @@ fn what_is_dropped_leaves_nothing() {
 
 #[test]
 fn a_file_system_without_nameless_files_gets_hidden_ones() {
-    // That of processes has neither, but says so before it says no to the other.
+    // procfs has no nameless files. That error comes before the one that it has no new files.
     if is_root() {
         assert!(
             nameless(open(Path::new("/proc")).as_fd(), PRIVATE)

@@ -10,7 +10,7 @@ use super::*;
 use crate::dircopy::ground::{Covered, open, scratch};
 use crate::dircopy::tree::{Options, Root};
 
-/// What there is to find, each three bytes.
+/// The files of the tree, each of three bytes.
 const FILES: &[&str] = &[
     "a",
     "a.o",
@@ -75,7 +75,7 @@ fn found(source: &Path, options: (bool, bool), patterns: &[&str]) -> (u64, u64) 
     (total.files(), total.bytes())
 }
 
-/// What the walk gives.
+/// Files and bytes that the walk returns.
 fn walked(scratch: &TempDir, options: (bool, bool), patterns: &[&str]) -> (u64, u64) {
     let root = Root::open(&source(scratch), &scratch.path().join("destination")).unwrap();
     let options = Options::new()

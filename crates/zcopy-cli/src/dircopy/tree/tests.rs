@@ -15,7 +15,7 @@ use crate::dircopy::ground::{Covered, as_nobody, mode, names, open, scratch, sta
 use crate::dircopy::place::{Durability, Place, Replace, SpecialFile, place_other};
 use crate::skip::is_root;
 
-/// A source that is there, and a destination that is not.
+/// A source that exists, and a destination that does not.
 struct Pair {
     scratch: TempDir,
 }
@@ -39,7 +39,7 @@ impl Pair {
         self.scratch.path().join("destination").join(path)
     }
 
-    /// Makes directories, of what ends in `/`, and files that hold their own path.
+    /// Makes a directory for each path that ends in `/`, and a file with its own path as contents for each other one.
     fn grow<P: AsRef<OsStr>>(&self, paths: impl IntoIterator<Item = P>) {
         for path in paths {
             let path = self.source(path.as_ref());
@@ -61,7 +61,7 @@ impl Pair {
     }
 }
 
-/// What a copy came to.
+/// The result of a copy.
 #[derive(Debug, Default)]
 struct Copied {
     /// Every entry, in order.
@@ -94,7 +94,7 @@ fn worded(trouble: &Trouble) -> String {
     worded
 }
 
-/// The simplest copier there can be, which deals with everything at the very end, and in the wrong order.
+/// A simple copier, which copies all entries after the walk, in reverse order.
 fn copy(root: Root, options: Options) -> Copied {
     let mut copied = Copied::default();
     let troubles = &mut copied.troubles;
@@ -139,7 +139,7 @@ fn copy_entry(entry: &Entry) -> io::Result<()> {
     Ok(())
 }
 
-/// What there is beneath a directory, with everything that a copy keeps, as `find` tells.
+/// All entries beneath a directory with the attributes that a copy keeps, as `find` prints them.
 fn found(directory: &Path) -> Vec<String> {
     let format = "%P %y %m %U %G %T@ %s %l\\0";
     let output = Command::new("find")
@@ -148,7 +148,7 @@ fn found(directory: &Path) -> Vec<String> {
         .output();
     let output = output.unwrap().stdout;
     let is_directory = |line: &&[u8]| line.windows(3).any(|word| word == b" d ");
-    // How large a directory is says nothing.
+    // The size of a directory means nothing.
     let lines = output.split(|byte| *byte == 0).map(|line| {
         let shown = String::from_utf8_lossy(line).into_owned();
         // Before its size, and the target that it has not.
@@ -303,7 +303,7 @@ fn a_directory_has_its_attributes_with_its_last_entry_and_not_before() {
     a.done().unwrap();
     assert_eq!(mode(&pair.destination("d")), "755");
     assert_eq!(stat(&pair.destination("d")).st_mtime, 1_000_000_000);
-    // The root waits for whoever opened it.
+    // The root waits for `Root::done`.
     assert_eq!(mode(&pair.destination("")), "700");
     root.done().unwrap();
     assert_eq!(mode(&pair.destination("")), mode(&pair.source("")));

@@ -27,7 +27,7 @@ const SETS_MTIME: u32 = 1 << 5;
 pub(super) struct WholeSeconds(File);
 
 impl WholeSeconds {
-    /// Mounts it; none, said aloud, if this machine has no FUSE.
+    /// Mounts it. Without FUSE the test is skipped aloud.
     pub(super) fn mount() -> Option<Self> {
         if !is_root() {
             return None;
@@ -63,7 +63,7 @@ impl WholeSeconds {
     }
 }
 
-/// What has been created, and its time.
+/// A created file or directory, and its time.
 #[derive(Default)]
 struct Node {
     name: Option<Vec<u8>>,

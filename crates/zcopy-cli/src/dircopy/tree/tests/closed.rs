@@ -86,7 +86,7 @@ fn few_descriptors_are_open_at_once() {
     assert_eq!(n_open_in(pair.scratch.path()), n_before - 2);
 }
 
-/// How many descriptors lead below a directory.
+/// The number of descriptors of files beneath a directory.
 fn n_open_in(directory: &Path) -> usize {
     let open = fs::read_dir("/proc/self/fd").unwrap();
     let open = open.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
