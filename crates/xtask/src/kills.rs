@@ -16,8 +16,8 @@ use anyhow::{Context, ensure};
 
 use crate::proof;
 use crate::scenario::{Kills, Observed, Scenario};
-use crate::short_counts::tracer::{self, Ending};
 use crate::sweep::{Ground, Options, run_all};
+use crate::tracer::{self, Ending};
 use crate::verdict::judge;
 
 /// How long a program may run under the tracer.

@@ -15,6 +15,7 @@ mod scenarios;
 mod short_counts;
 mod strace;
 mod sweep;
+mod tracer;
 mod verdict;
 mod without;
 

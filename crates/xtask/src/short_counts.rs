@@ -20,16 +20,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use self::tracer::{Ending, Traced};
 use crate::sweep::Options;
+use crate::tracer::{self, Amount, Call, Ending, Extent, Shortening, Traced};
 
-pub(crate) use self::call::Call;
-pub(crate) use self::shortening::{Amount, Extent, Shortening};
-
-mod call;
-mod shortening;
 mod sweep;
-pub(crate) mod tracer;
 
 /// How many calls a report shows of each kind.
 const SHOWN: usize = 20;

@@ -12,7 +12,8 @@ use tempfile::TempDir;
 
 #[cfg(test)]
 use super::STDOUT;
-use super::{Scenario, WALL_SECONDS};
+use super::Scenario;
+use super::run::WALL_SECONDS;
 use crate::strace::{self, Call};
 
 /// The results of a run.

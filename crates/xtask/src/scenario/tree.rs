@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::{XattrFlags, setxattr};
 
-use super::write_with_holes;
+use super::run::write_with_holes;
 use crate::scenarios::{pattern, sha256, text};
 
 pub(crate) use check::{check_damaged, check_whole, damaged_lines};

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
 
-use super::{Amount, Call, Extent, Shortening};
 use crate::proof;
 use crate::scenario::{Observed, Scenario};
 use crate::sweep::{Ground, Options, run_all};
+use crate::tracer::{Amount, Call, Extent, Shortening};
 use crate::verdict::judge;
 
 /// How many calls of each kind get their turn in each scenario.

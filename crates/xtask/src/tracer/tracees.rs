@@ -15,8 +15,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::count::{self, Entry, Lowered};
-use super::{Ending, Intervention, Shortened, Traced};
-use crate::short_counts::Call;
+use super::{Call, Ending, Intervention, Shortened, Traced};
 
 #[cfg(test)]
 mod tests;

@@ -9,8 +9,9 @@ use rustix::io::ReadWriteFlags;
 use rustix::pipe::SpliceFlags;
 use tempfile::{NamedTempFile, TempDir};
 
-use crate::short_counts::tracer::{Ending, Shortened, Traced, command, run, run_until};
-use crate::short_counts::{Amount, Call, Extent, Shortening};
+use crate::tracer::{
+    Amount, Call, Ending, Extent, Shortened, Shortening, Traced, command, run, run_until,
+};
 
 /// Long enough for any program here, also on a machine that is busy.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -246,7 +247,7 @@ const TRACEE: &str = "ZCOPY_TRACEE";
 /// This test's program, which does what `job` says in a thread of its own.
 fn this_program(job: &str) -> Command {
     let mut program = command(std::env::current_exe().unwrap());
-    program.args(["--exact", "short_counts::tracer::tracees::tests::tracee"]);
+    program.args(["--exact", "tracer::tracees::tests::tracee"]);
     program.arg("--nocapture").env(TRACEE, job);
     program.stdout(Stdio::null());
     program

@@ -10,7 +10,7 @@ use nix::libc::{self, user_regs_struct};
 use nix::sys::ptrace;
 use nix::unistd::Pid;
 
-use crate::short_counts::{Amount, Call};
+use crate::tracer::{Amount, Call};
 
 /// A count that is lower than the program asked for, and what puts it back.
 #[derive(Debug)]
@@ -238,7 +238,7 @@ mod tests {
     use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 
     use super::*;
-    use crate::short_counts::tracer::command;
+    use crate::tracer::command;
 
     /// The registers that a call preserves: all but `rax`, `rcx` and `r11`.
     fn preserved(registers: &user_regs_struct) -> [u64; 11] {

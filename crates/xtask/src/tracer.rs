@@ -20,10 +20,13 @@ use std::fmt;
 use std::process::Command;
 use std::time::Duration;
 
-use super::{Call, Shortening};
+pub(crate) use call::Call;
+pub(crate) use shortening::{Amount, Extent, Shortening};
 
+mod call;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 mod count;
+mod shortening;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 mod tracees;
 
