@@ -11,9 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, ensure};
 
-use crate::proof;
 use crate::strace;
-use crate::sweep::{Ground, Options, run_all};
+use crate::sweep::{Options, Report, Sweep, print_names};
 use crate::verdict::judge;
 use series::{Fault, Offer, Series};
 
@@ -52,7 +51,6 @@ struct Totals {
     calls: AtomicUsize,
     /// Runs that ended in success all the same.
     survived: AtomicUsize,
-    wrong: AtomicUsize,
     /// Wrong outcomes that [`accepted`] explains, by their reasons.
     accepted: Mutex<BTreeMap<&'static str, usize>>,
 }
@@ -77,39 +75,27 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let options = &args.options;
     let scenarios = options.scenarios();
     if options.list {
-        for scenario in &scenarios {
-            println!("{}", scenario.name());
-        }
+        print_names(&scenarios);
         return Ok(());
     }
     let strace = Command::new("strace").arg("-V").output();
     strace.context("strace is needed")?;
-    let ground = Ground::prepare(options)?;
+    let sweep = Sweep::prepare(options)?;
     let offers = [Offer::Everything, Offer::NoOffload];
     let settings: Vec<_> = scenarios
         .iter()
         .flat_map(|scenario| offers.map(|offer| (scenario, offer)))
         .collect();
-    let all = Mutex::new(Vec::new());
-    run_all(&ground.is_interrupted, &settings, |(scenario, offer)| {
-        let series = series::find(scenario, *offer, &ground)?;
-        // A poisoned lock means a panic, which ends the sweep.
-        all.lock()
-            .map(|mut all| all.extend(series))
-            .ok()
-            .context("a panic")
+    let mut all = sweep.find_all(&settings, |(scenario, offer)| {
+        series::find(scenario, *offer, &sweep)
     })?;
-    let mut all = all.into_inner().ok().context("a panic")?;
     all.retain(|series| {
         args.call.as_ref().is_none_or(|call| *call == series.call)
             && args
                 .errno
                 .as_ref()
                 .is_none_or(|errno| errno == series.errno.name)
-            && options.is_in_part(&series.to_string())
     });
-    // The order in which threads found them is no part of the seed.
-    all.sort_by_cached_key(Series::to_string);
     let work = all.iter().flat_map(|series| pieces(series, args)).collect();
     let work = options.draw(work, |piece: &Piece<'_>| {
         let Series { call, errno, .. } = piece.series;
@@ -128,13 +114,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     println!("about {n_faults} faults");
 
     let totals = Totals::default();
-    run_all(&ground.is_interrupted, &work, |piece| {
+    sweep.for_each(&work, |piece| {
         for nth in piece.first..=piece.last.unwrap_or(u32::MAX) {
             let fault = Fault {
                 series: piece.series,
                 nth,
             };
-            let is_reached = probe(fault, &ground, &totals)
+            let is_reached = probe(fault, &sweep, &totals)
                 .with_context(|| format!("{}: {fault}", piece.series.scenario.name()))?;
             // Threads share work in another way each time: what one run does not reach, the next
             // may.
@@ -146,40 +132,58 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     })?;
 
     let faults = totals.faults.into_inner();
-    let wrong = totals.wrong.into_inner();
+    let wrong = sweep.n_wrong();
     let accepted = totals.accepted.into_inner().ok().context("a panic")?;
-    let accepted: Vec<_> = accepted
-        .into_iter()
-        .map(|(reason, n)| format!("- {n} outcomes that are wrong and stay: {reason}\n"))
-        .collect();
-    let summary = format!(
-        "- {} scenarios, each with and without the calls that move bytes inside the kernel\n\
-         - {} runs ended before the call that was to fail\n\
-         - {faults} runs with a fault, in which {} calls failed\n\
-         - {} of these runs succeeded all the same, with exact bytes\n\
-         - {wrong} wrong outcomes{}\n\
-         {}\
-         - {}",
-        scenarios.len(),
-        totals.unreached.into_inner(),
-        totals.calls.into_inner(),
-        totals.survived.into_inner(),
-        match (wrong, accepted.is_empty()) {
-            (0, true) => NONE_LOST,
-            (0, false) => NONE_ELSE_LOST,
-            _ => "",
-        },
-        accepted.concat(),
-        ground.ending(),
+    let note = match (wrong, accepted.is_empty()) {
+        (0, true) => NONE_LOST,
+        (0, false) => NONE_ELSE_LOST,
+        _ => "",
+    };
+    let n_scenarios = scenarios.len();
+    let mut lines = vec![
+        format!(
+            "{n_scenarios} scenarios, each with and without the calls that move bytes inside the kernel"
+        ),
+        format!(
+            "{} runs ended before the call that was to fail",
+            totals.unreached.into_inner()
+        ),
+        format!(
+            "{faults} runs with a fault, in which {} calls failed",
+            totals.calls.into_inner()
+        ),
+        format!(
+            "{} of these runs succeeded all the same, with exact bytes",
+            totals.survived.into_inner()
+        ),
+        format!("{wrong} wrong outcomes{note}"),
+    ];
+    let accepted = accepted.into_iter();
+    lines.extend(
+        accepted.map(|(reason, n)| format!("{n} outcomes that are wrong and stay: {reason}")),
     );
-    ensure!(faults > 0, "nothing was made to fail");
-    println!("{summary}");
-    let is_restricted = args.call.is_some() || args.errno.is_some() || args.when.is_some();
-    if options.are_recorded(is_restricted) {
-        proof::record(&ground.heading("Failing calls"), &summary)?;
+    sweep.finish(&Report {
+        title: "Failing calls",
+        restriction: args.restriction(),
+        lines,
+        n_reached: faults,
+    })
+}
+
+impl Args {
+    /// The options that leave out faults. `None` if there are none.
+    fn restriction(&self) -> Option<String> {
+        let Self {
+            call, errno, when, ..
+        } = self;
+        let options = [
+            call.as_ref().map(|call| format!("--call {call}")),
+            errno.as_ref().map(|errno| format!("--errno {errno}")),
+            when.map(|when| format!("--when {when}")),
+        ];
+        let options: Vec<_> = options.into_iter().flatten().collect();
+        (!options.is_empty()).then(|| options.join(" "))
     }
-    ensure!(wrong == 0, "{wrong} wrong outcomes");
-    Ok(())
 }
 
 /// One piece for the whole series, or for a sample one for each call.
@@ -192,7 +196,7 @@ fn pieces<'a>(series: &'a Series<'a>, args: &Args) -> Vec<Piece<'a>> {
             last: Some(nth),
         }];
     }
-    if args.options.sample.is_none() {
+    if !args.options.is_sample() {
         return vec![Piece {
             series,
             first,
@@ -210,7 +214,7 @@ fn pieces<'a>(series: &'a Series<'a>, args: &Args) -> Vec<Piece<'a>> {
 }
 
 /// Runs one fault, and prints what is wrong. Whether any call failed.
-fn probe(fault: Fault<'_>, ground: &Ground, totals: &Totals) -> anyhow::Result<bool> {
+fn probe(fault: Fault<'_>, sweep: &Sweep, totals: &Totals) -> anyhow::Result<bool> {
     let Series {
         scenario,
         offer,
@@ -221,7 +225,7 @@ fn probe(fault: Fault<'_>, ground: &Ground, totals: &Totals) -> anyhow::Result<b
     let options = [vec![fault.to_string()], offer.options()]
         .concat()
         .join(" ");
-    let (observed, log) = scenario.run(&ground.programs, ground.scratch(), |log| {
+    let (observed, log) = sweep.run(scenario, |log| {
         let mut strace = strace::command(log, &offer.traced(call));
         strace.args(options.split(' ')).arg("--");
         strace
@@ -251,16 +255,12 @@ fn probe(fault: Fault<'_>, ground: &Ground, totals: &Totals) -> anyhow::Result<b
         *accepted.entry(reason).or_default() += 1;
         return Ok(true);
     }
-    totals.wrong.fetch_add(1, Ordering::Relaxed);
     let calls = injected.iter().take(3);
     let calls = calls.map(|call| format!("call: {}({}", call.name, call.text));
     let (errno, nth) = (errno.name, fault.nth);
-    let again = format!(
-        "cargo xtask faults {} --call {call} --errno {errno} --when {nth}",
-        ground.options_for(scenario)
-    );
+    let fault = format!("--call {call} --errno {errno} --when {nth}");
+    let again = sweep.repeating_command("faults", scenario, &fault);
     let how = [again, format!("strace -f {options}")];
-    let how = how.into_iter().chain(calls);
-    println!("{}", observed.finding(scenario, how, &wrong));
+    sweep.report_wrong(scenario, &observed, how.into_iter().chain(calls), &wrong);
     Ok(true)
 }

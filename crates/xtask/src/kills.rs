@@ -1,27 +1,17 @@
 //! Kills programs at each system call, and judges what they leave behind.
 //!
-//! A tracer counts the calls of all threads together, and sends `SIGKILL` as a thread enters the
-//! Nth. That call is not made. So each state is seen that a program can leave behind if it is
-//! killed between two calls.
+//! The tracer counts the calls of all threads together, and sends `SIGKILL` as a thread enters the
+//! Nth. The kernel does not make that call. So the sweep sees every state that a program can leave
+//! behind if it is killed between two calls.
 
-use std::ffi::OsString;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 
-use crate::proof;
-use crate::scenario::{Kills, Observed, Scenario};
-use crate::sweep::{Ground, Options, run_all};
-use crate::tracer::{self, Ending};
+use crate::scenario::{Kills, Scenario};
+use crate::sweep::{Options, Report, Sweep, TracedRun, print_names, report_without_fault};
+use crate::tracer::{self, Intervention, TracedCommand};
 use crate::verdict::judge;
-
-/// How long a program may run under the tracer.
-const LIMIT: Duration = Duration::from_secs(15);
 
 /// Arguments for a sweep of scenarios, or for one run of one command.
 #[derive(Debug, clap::Args)]
@@ -33,20 +23,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     when: Option<u32>,
 
-    /// Write the number of calls to this file.
-    #[arg(long, value_name = "FILE", hide = true, requires = "command")]
-    report: Option<PathBuf>,
-
-    /// Run this program with these arguments once, and sweep no scenario.
-    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
-}
-
-/// One run: a scenario, and the call at which it is killed.
-#[derive(Debug)]
-struct Piece<'a> {
-    scenario: &'a Scenario,
-    nth: u32,
+    #[command(flatten)]
+    command: TracedCommand,
 }
 
 /// Sweeps the scenarios whose check judges killed runs, or runs one command.
@@ -55,66 +33,43 @@ struct Piece<'a> {
 ///
 /// A command cannot be run or traced, it hangs, or the sweep finds something.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    match &args.command[..] {
-        [] => sweep(args),
-        [program, rest @ ..] => {
-            let mut command = tracer::command(program);
-            command.args(rest);
-            let traced = tracer::run_until(command, args.when, LIMIT)?;
-            if let Some(report) = &args.report {
-                fs::write(report, traced.n_calls.to_string())?;
-            }
-            match traced.ending {
-                Ending::Exited(0) => Ok(()),
-                Ending::Exited(status) => std::process::exit(status),
-                Ending::Killed(signal) => std::process::exit(128 + signal),
-                Ending::Hung => anyhow::bail!("the command hung"),
-            }
-        }
+    let only = args.when.map(|nth| Intervention::Kill { nth });
+    if args.command.is_given() {
+        return args.command.run(only);
     }
-}
-
-fn sweep(args: &Args) -> anyhow::Result<()> {
     let options = &args.options;
     let mut scenarios = options.scenarios();
     scenarios.retain(|scenario| scenario.kills == Kills::Judged);
     if options.list {
-        for scenario in &scenarios {
-            println!("{}", scenario.name());
-        }
+        print_names(&scenarios);
         return Ok(());
     }
-    let ground = Ground::prepare(options)?;
-    let work = Mutex::new(Vec::new());
-    run_all(&ground.is_interrupted, &scenarios, |scenario| {
-        let (observed, report) = run_killed(scenario, None, &ground)?;
-        let wrong = judge(scenario, &observed, &[], None);
-        let name = scenario.name();
-        ensure!(
-            wrong.is_empty() && scenario.has_succeeded(&observed),
-            "{name} fails without being killed: {wrong:?}\n{}",
-            observed.stderr
-        );
-        let n_calls = report.parse().context("the number of calls")?;
-        let calls = args.when.map_or(1..=n_calls, |nth| nth..=nth);
-        let pieces = calls.map(|nth| Piece { scenario, nth });
-        // A poisoned lock means a panic, which ends the sweep.
-        work.lock()
-            .map(|mut work| work.extend(pieces))
-            .ok()
-            .context("a panic")
-    })?;
-    let mut work = work.into_inner().ok().context("a panic")?;
-    // The order in which threads found them is no part of the seed.
-    work.sort_by_cached_key(|piece| (piece.scenario.name(), piece.nth));
-    work.retain(|Piece { scenario, nth }| {
-        options.is_in_part(&format!("{} {nth}", scenario.name()))
-    });
-    let work = options.draw(work, |piece| piece.scenario.name());
+    sweep(options, &scenarios, only)
+}
 
-    let (n_killed, n_wrong) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    run_all(&ground.is_interrupted, &work, |Piece { scenario, nth }| {
-        let (observed, _) = run_killed(scenario, Some(*nth), &ground)?;
+fn sweep(
+    options: &Options,
+    scenarios: &[Scenario],
+    only: Option<Intervention>,
+) -> anyhow::Result<()> {
+    let sweep = Sweep::prepare(options)?;
+    let runs = sweep.find_all(scenarios, |scenario| {
+        let report = report_without_fault(&sweep, scenario)?;
+        let n_calls = tracer::n_calls(&report).context("the number of calls")?;
+        let kills = (1..=n_calls).map(|nth| Intervention::Kill { nth });
+        let kills = only.map_or_else(|| kills.collect(), |only| vec![only]);
+        let runs = kills.into_iter().map(|intervention| TracedRun {
+            scenario,
+            intervention,
+        });
+        Ok(runs.collect())
+    })?;
+    let runs = options.draw(runs, |run| run.scenario.name());
+
+    let n_killed = AtomicUsize::new(0);
+    sweep.for_each(&runs, |run| {
+        let scenario = run.scenario;
+        let (observed, _) = run.run(&sweep)?;
         let has_ended = scenario.has_succeeded(&observed);
         n_killed.fetch_add(usize::from(!has_ended), Ordering::Relaxed);
         let wrong = match scenario.check {
@@ -122,45 +77,24 @@ fn sweep(args: &Args) -> anyhow::Result<()> {
             _ => judge(scenario, &observed, &[], None),
         };
         if !wrong.is_empty() {
-            n_wrong.fetch_add(1, Ordering::Relaxed);
-            let options = ground.options_for(scenario);
-            let how = format!("cargo xtask kills {options} --when {nth}");
-            println!("{}", observed.finding(scenario, [how].into_iter(), &wrong));
+            let how = run.repeating_command(&sweep);
+            sweep.report_wrong(scenario, &observed, [how].into_iter(), &wrong);
         }
         Ok(())
     })?;
-    let (killed, wrong) = (n_killed.into_inner(), n_wrong.into_inner());
-    let summary = format!(
-        "- {} scenarios, {} runs, of which {killed} were killed\n\
-         - {wrong} wrong outcomes\n\
-         - {}",
-        scenarios.len(),
-        work.len(),
-        ground.ending(),
-    );
-    println!("{summary}");
-    ensure!(killed > 0, "nothing was killed");
-    if options.are_recorded(args.when.is_some()) {
-        proof::record(&ground.heading("Kills"), &summary)?;
-    }
-    ensure!(wrong == 0, "{wrong} wrong outcomes");
-    Ok(())
-}
-
-/// Runs a scenario, with this very program between.
-fn run_killed(
-    scenario: &Scenario,
-    nth: Option<u32>,
-    ground: &Ground,
-) -> anyhow::Result<(Observed, String)> {
-    let this = std::env::current_exe().context("the path of this program")?;
-    scenario.run(&ground.programs, ground.scratch(), |log: &Path| {
-        let mut tracer = Command::new(this);
-        tracer.args(["kills", "--report"]).arg(log);
-        if let Some(nth) = nth {
-            tracer.args(["--when", &nth.to_string()]);
-        }
-        tracer.arg("--");
-        tracer
-    })
+    let n_killed = n_killed.into_inner();
+    let report = Report {
+        title: "Kills",
+        restriction: only.map(|only| only.to_string()),
+        lines: vec![
+            format!(
+                "{} scenarios, {} runs, of which {n_killed} were killed",
+                scenarios.len(),
+                runs.len()
+            ),
+            format!("{} wrong outcomes", sweep.n_wrong()),
+        ],
+        n_reached: n_killed,
+    };
+    sweep.finish(&report)
 }

@@ -11,22 +11,10 @@
 //! A program that is right finishes as it does without the tracer: with the same status and the
 //! same bytes, and counts that are those of the bytes.
 
-use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::PathBuf;
-use std::process::Command;
-use std::time::Duration;
-
-use anyhow::Context;
-
-use crate::sweep::Options;
-use crate::tracer::{self, Amount, Call, Ending, Extent, Shortening, Traced};
+use crate::sweep::{Options, print_names};
+use crate::tracer::{Amount, Call, Extent, Intervention, Shortening, TracedCommand};
 
 mod sweep;
-
-/// How many calls a report shows of each kind.
-const SHOWN: usize = 20;
 
 /// Arguments for a sweep of scenarios, or for one run of one command.
 #[derive(Debug, clap::Args)]
@@ -50,32 +38,17 @@ pub(crate) struct Args {
     #[arg(long, requires = "call")]
     on: bool,
 
-    /// Read standard input from this file [default: inherited].
-    #[arg(long, value_name = "FILE")]
-    input: Option<PathBuf>,
-
-    /// Kill the command after this many seconds.
-    #[arg(long, value_name = "SEC", default_value_t = 10.0)]
-    limit: f64,
-
-    /// Write the report to this file [default: standard error].
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
-
-    /// Run this program with these arguments once, and sweep no scenario. The tools and examples
-    /// that cargo built need no path.
-    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    command: TracedCommand,
 }
 
-/// Sweeps scenarios, or runs one command and reports on standard error. The status of one
-/// command is passed on, as a shell does it.
+/// Sweeps scenarios, or runs one command.
 ///
 /// # Errors
 ///
-/// A command cannot be run or traced, it hangs, or a sweep finds something.
+/// A command cannot be run or traced, it hangs, or the sweep finds something.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let shortening = args.call.map(|call| Shortening {
+    let only = args.call.map(|call| Shortening {
         call,
         first: args.when,
         extent: if args.on {
@@ -85,74 +58,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         },
         amount: args.amount,
     });
-    if args.command.is_empty() {
-        return sweep::sweep(&args.options, shortening);
+    if args.command.is_given() {
+        return args.command.run(only.map(Intervention::Shorten));
     }
-    let limit = Duration::try_from_secs_f64(args.limit)?;
-    let traced = tracer::run(command(args)?, shortening.as_ref(), limit)?;
-    let report = report(&traced, shortening.as_ref());
-    match &args.report {
-        Some(path) => fs::write(path, report)?,
-        None => io::stderr().write_all(report.as_bytes())?,
+    let scenarios = args.options.scenarios();
+    if args.options.list {
+        print_names(&scenarios);
+        return Ok(());
     }
-    match traced.ending {
-        Ending::Exited(0) => Ok(()),
-        Ending::Exited(status) => std::process::exit(status),
-        Ending::Killed(signal) => std::process::exit(128 + signal),
-        Ending::Hung => anyhow::bail!("the command hung"),
-    }
-}
-
-/// The command, with the tools' directories in front of its `PATH`.
-fn command(args: &Args) -> anyhow::Result<Command> {
-    let mut command = tracer::command(&args.command[0]);
-    command.args(&args.command[1..]);
-    command.env("PATH", path_with_tools()?);
-    if let Some(input) = &args.input {
-        let file = File::open(input).with_context(|| input.display().to_string())?;
-        command.stdin(file);
-    }
-    Ok(command)
-}
-
-/// The calls, the lower counts, and the ending, a line each.
-fn report(traced: &Traced, shortening: Option<&Shortening>) -> String {
-    let mut lines = Vec::new();
-    for (call, results) in &traced.results {
-        let shown: Vec<String> = results.iter().take(SHOWN).map(i64::to_string).collect();
-        let dots = if results.len() > SHOWN { " ..." } else { "" };
-        let (count, shown) = (results.len(), shown.join(" "));
-        lines.push(format!("{call}: {count} calls returned {shown}{dots}"));
-    }
-    let shortened = traced.shortened.iter().take(SHOWN);
-    lines.extend(shortened.map(ToString::to_string));
-    if traced.shortened.len() > SHOWN {
-        let more = traced.shortened.len() - SHOWN;
-        lines.push(format!("and {more} calls more"));
-    }
-    if traced.left_alone > 0 {
-        let left_alone = traced.left_alone;
-        lines.push(format!(
-            "{left_alone} calls could not be lowered (O_DIRECT or events)"
-        ));
-    }
-    if shortening.is_some() && !traced.is_reached() {
-        lines.push("not reached: no count was lowered".to_owned());
-    }
-    lines.push(traced.ending.to_string());
-    lines.push(String::new());
-    lines.join("\n")
-}
-
-/// `PATH` with the directory of this program in front, where cargo puts the tools, and `examples`.
-fn path_with_tools() -> anyhow::Result<OsString> {
-    let program = std::env::current_exe()?;
-    let mut directories = Vec::new();
-    if let Some(directory) = program.parent() {
-        directories.push(directory.to_owned());
-        directories.push(directory.join("examples"));
-    }
-    let inherited = std::env::var_os("PATH").unwrap_or_default();
-    directories.extend(std::env::split_paths(&inherited));
-    Ok(std::env::join_paths(directories)?)
+    sweep::sweep(&args.options, &scenarios, only)
 }

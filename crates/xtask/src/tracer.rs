@@ -21,11 +21,15 @@ use std::process::Command;
 use std::time::Duration;
 
 pub(crate) use call::Call;
+pub(crate) use command::{TracedCommand, n_calls};
+pub(crate) use intervention::Intervention;
 pub(crate) use shortening::{Amount, Extent, Shortening};
 
 mod call;
+mod command;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 mod count;
+mod intervention;
 mod shortening;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 mod tracees;
@@ -41,18 +45,8 @@ pub(crate) struct Traced {
     pub(crate) left_alone: u32,
     /// The results of each call, in the order of their entries. Errors are negative.
     pub(crate) results: BTreeMap<Call, Vec<i64>>,
-    /// How many calls of any name all threads have entered.
+    /// The number of calls that all threads together have entered.
     pub(crate) n_calls: u32,
-}
-
-/// What the tracer does to the program.
-#[derive(Clone, Copy, Debug)]
-enum Intervention<'a> {
-    Nothing,
-    /// Counts are lowered.
-    Shorten(&'a Shortening),
-    /// The program is killed as it enters its Nth call, which then has no effect.
-    Kill(u32),
 }
 
 /// How a program ended.
@@ -122,7 +116,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Runs a command made by [`command`] to its end, and lowers counts as `shortening` says.
+/// Runs a command made by [`command`] to its end, and intervenes.
 ///
 /// When this returns, all processes of the program have ended: the tracer kills those that run
 /// longer than `limit`, and the kernel kills them if the tracer dies.
@@ -130,34 +124,10 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
 /// # Errors
 ///
 /// The command cannot be run or traced.
+#[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 pub(crate) fn run(
     command: Command,
-    shortening: Option<&Shortening>,
-    limit: Duration,
-) -> anyhow::Result<Traced> {
-    let intervention = shortening.map_or(Intervention::Nothing, Intervention::Shorten);
-    intervene(command, intervention, limit)
-}
-
-/// Runs a command made by [`command`], and kills it as any of its threads enters the Nth call of
-/// all. Without `nth` the calls are counted.
-///
-/// # Errors
-///
-/// The command cannot be run or traced.
-pub(crate) fn run_until(
-    command: Command,
-    nth: Option<u32>,
-    limit: Duration,
-) -> anyhow::Result<Traced> {
-    let intervention = nth.map_or(Intervention::Nothing, Intervention::Kill);
-    intervene(command, intervention, limit)
-}
-
-#[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
-fn intervene(
-    command: Command,
-    intervention: Intervention<'_>,
+    intervention: Option<Intervention>,
     limit: Duration,
 ) -> anyhow::Result<Traced> {
     // A thread of its own waits for its own children alone. Other threads may trace meanwhile.
@@ -169,8 +139,8 @@ fn intervene(
     })
 }
 
-/// Fails: registers are known of one kind of machine.
+/// Fails: the tracer knows the registers of one kind of machine.
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")))]
-fn intervene(_: Command, _: Intervention<'_>, _: Duration) -> anyhow::Result<Traced> {
+pub(crate) fn run(_: Command, _: Option<Intervention>, _: Duration) -> anyhow::Result<Traced> {
     anyhow::bail!("programs are traced on x86_64 Linux with glibc only")
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 
 use super::errnos;
 use crate::scenario::Scenario;
 use crate::strace::{self, Call};
-use crate::sweep::Ground;
-use crate::verdict::{Errno, judge};
+use crate::sweep::Sweep;
+use crate::verdict::Errno;
 
 /// Calls that are not made to fail: they concern memory, locks, signals and the end of a process,
 /// and Rust's runtime makes most.
@@ -134,24 +134,17 @@ impl Offer {
 pub(super) fn find<'a>(
     scenario: &'a Scenario,
     offer: Offer,
-    ground: &Ground,
+    sweep: &Sweep,
 ) -> anyhow::Result<Vec<Series<'a>>> {
-    let name = scenario.name();
     let traced = |log: &Path| {
         let mut strace = strace::command(log, "all");
         strace.args(offer.options()).arg("--");
         strace
     };
-    let (observed, log) = scenario.run(&ground.programs, ground.scratch(), traced)?;
-    let wrong = judge(scenario, &observed, &[], None);
-    ensure!(
-        wrong.is_empty() && scenario.has_succeeded(&observed),
-        "{name} fails without a fault: {:?}, {wrong:?}\n{}",
-        observed.status,
-        observed.stderr
-    );
+    let log = sweep.run_without_fault(scenario, traced)?;
     let calls = strace::parse(&log);
-    let ours = count(&calls).with_context(|| format!("{name}: `main` is not in the trace"))?;
+    let ours = count(&calls)
+        .with_context(|| format!("{}: `main` is not in the trace", scenario.name()))?;
     let mut series = Vec::new();
     for (call, (first, count)) in ours {
         let is_refused = offer == Offer::NoOffload && OFFLOAD.split(',').any(|name| name == call);

@@ -1,138 +1,78 @@
 //! Sweeps all scenarios: each call of each program gets a lower count once, and from then on.
 
-use std::path::Path;
-use std::process::Command;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anyhow::{Context, ensure};
 use clap::ValueEnum;
 
-use crate::proof;
-use crate::scenario::{Observed, Scenario};
-use crate::sweep::{Ground, Options, run_all};
-use crate::tracer::{Amount, Call, Extent, Shortening};
+use crate::scenario::Scenario;
+use crate::sweep::{Options, Report, Sweep, TracedRun, report_without_fault};
+use crate::tracer::{Amount, Call, Extent, Intervention, Shortening};
 use crate::verdict::judge;
 
-/// How many calls of each kind get their turn in each scenario.
+/// The sweep lowers the counts of this many calls of each name in each scenario.
 const MOST: usize = 20;
 
-/// One run: a scenario, and the calls in it that move less.
-#[derive(Debug)]
-struct Piece<'a> {
-    scenario: &'a Scenario,
-    shortening: Shortening,
-}
-
-/// Sweeps the scenarios that are asked for: with one shortening, or with each that their calls
-/// allow.
+/// Sweeps scenarios with one shortening, or with each that their calls allow.
 ///
 /// # Errors
 ///
 /// A scenario fails without lower counts, or any run is wrong.
-pub(super) fn sweep(options: &Options, only: Option<Shortening>) -> anyhow::Result<()> {
-    let scenarios = options.scenarios();
-    if options.list {
-        for scenario in &scenarios {
-            println!("{}", scenario.name());
-        }
-        return Ok(());
-    }
-    let ground = Ground::prepare(options)?;
-    let work = Mutex::new(Vec::new());
-    run_all(&ground.is_interrupted, &scenarios, |scenario| {
-        let (observed, report) = run(scenario, None, &ground)?;
-        let wrong = judge(scenario, &observed, &[], None);
-        let name = scenario.name();
-        ensure!(
-            wrong.is_empty() && scenario.has_succeeded(&observed),
-            "{name} fails without lower counts: {wrong:?}\n{}",
-            observed.stderr
-        );
+pub(super) fn sweep(
+    options: &Options,
+    scenarios: &[Scenario],
+    only: Option<Shortening>,
+) -> anyhow::Result<()> {
+    let sweep = Sweep::prepare(options)?;
+    let runs = sweep.find_all(scenarios, |scenario| {
+        let report = report_without_fault(&sweep, scenario)?;
         let shortenings = only.map_or_else(|| shortenings(&report), |only| vec![only]);
-        let pieces = shortenings.into_iter();
-        let pieces = pieces.map(|shortening| Piece {
+        let runs = shortenings.into_iter().map(|shortening| TracedRun {
             scenario,
-            shortening,
+            intervention: Intervention::Shorten(shortening),
         });
-        // A poisoned lock means a panic, which ends the sweep.
-        work.lock()
-            .map(|mut work| work.extend(pieces))
-            .ok()
-            .context("a panic")
+        Ok(runs.collect())
     })?;
-    let mut work = work.into_inner().ok().context("a panic")?;
-    // The order in which threads found them is no part of the seed.
-    work.sort_by_cached_key(|piece| (piece.scenario.name(), piece.shortening.to_string()));
-    work.retain(|piece| {
-        options.is_in_part(&format!("{} {}", piece.scenario.name(), piece.shortening))
-    });
-    let work = options.draw(work, |piece| {
-        (piece.scenario.program.name(), piece.shortening.call)
+    let runs = options.draw(runs, |run| {
+        let call = match run.intervention {
+            Intervention::Shorten(shortening) => Some(shortening.call),
+            Intervention::Kill { .. } => None,
+        };
+        (run.scenario.program.name(), call)
     });
 
-    let (n_lowered, n_wrong) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    run_all(
-        &ground.is_interrupted,
-        &work,
-        |Piece {
-             scenario,
-             shortening,
-         }| {
-            let (observed, report) = run(scenario, Some(shortening), &ground)?;
-            let lowered = report.lines().filter(|line| line.contains(" lowered to "));
-            let lowered: Vec<_> = lowered.take(3).map(str::to_owned).collect();
-            n_lowered.fetch_add(usize::from(!lowered.is_empty()), Ordering::Relaxed);
-            let mut wrong = judge(scenario, &observed, &[], None);
-            if !scenario.has_succeeded(&observed) {
-                wrong.push("it failed".to_owned());
-            }
-            if !wrong.is_empty() {
-                n_wrong.fetch_add(1, Ordering::Relaxed);
-                let options = ground.options_for(scenario);
-                let how = format!("cargo xtask short-counts {options} {shortening}");
-                let how = [how].into_iter().chain(lowered);
-                println!("{}", observed.finding(scenario, how, &wrong));
-            }
-            Ok(())
-        },
-    )?;
-    let (lowered, wrong) = (n_lowered.into_inner(), n_wrong.into_inner());
-    let summary = format!(
-        "- {} scenarios, {} runs, and in {lowered} of them the kernel moved less than the program asked for\n\
-         - {wrong} wrong outcomes\n\
-         - {}",
-        scenarios.len(),
-        work.len(),
-        ground.ending(),
-    );
-    println!("{summary}");
-    ensure!(lowered > 0, "no count was lowered");
-    if options.are_recorded(only.is_some()) {
-        proof::record(&ground.heading("Short counts"), &summary)?;
-    }
-    ensure!(wrong == 0, "{wrong} wrong outcomes");
-    Ok(())
-}
-
-/// Runs a scenario, with this very program between.
-fn run(
-    scenario: &Scenario,
-    shortening: Option<&Shortening>,
-    ground: &Ground,
-) -> anyhow::Result<(Observed, String)> {
-    let this = std::env::current_exe().context("the path of this program")?;
-    scenario.run(&ground.programs, ground.scratch(), |log: &Path| {
-        let mut tracer = Command::new(this);
-        tracer
-            .args(["short-counts", "--limit", "15", "--report"])
-            .arg(log);
-        if let Some(shortening) = shortening {
-            tracer.args(shortening.to_string().split(' '));
+    let n_lowered = AtomicUsize::new(0);
+    sweep.for_each(&runs, |run| {
+        let scenario = run.scenario;
+        let (observed, report) = run.run(&sweep)?;
+        let lowered = report.lines().filter(|line| line.contains(" lowered to "));
+        let lowered: Vec<_> = lowered.take(3).map(str::to_owned).collect();
+        n_lowered.fetch_add(usize::from(!lowered.is_empty()), Ordering::Relaxed);
+        let mut wrong = judge(scenario, &observed, &[], None);
+        if !scenario.has_succeeded(&observed) {
+            wrong.push("it failed".to_owned());
         }
-        tracer.arg("--");
-        tracer
-    })
+        if !wrong.is_empty() {
+            let how = [run.repeating_command(&sweep)];
+            let how = how.into_iter().chain(lowered);
+            sweep.report_wrong(scenario, &observed, how, &wrong);
+        }
+        Ok(())
+    })?;
+    let n_lowered = n_lowered.into_inner();
+    let report = Report {
+        title: "Short counts",
+        restriction: only.map(|only| only.to_string()),
+        lines: vec![
+            format!(
+                "{} scenarios, {} runs, and in {n_lowered} of them the kernel moved less than the program asked for",
+                scenarios.len(),
+                runs.len()
+            ),
+            format!("{} wrong outcomes", sweep.n_wrong()),
+        ],
+        n_reached: n_lowered,
+    };
+    sweep.finish(&report)
 }
 
 /// Lists the shortenings to try on each call of a report.

@@ -23,7 +23,7 @@ mod tests;
 /// Runs the command in the calling thread, which must have no other children.
 pub(super) fn trace(
     mut command: Command,
-    intervention: Intervention<'_>,
+    intervention: Option<Intervention>,
     limit: Duration,
 ) -> anyhow::Result<Traced> {
     let mut tracees = Tracees::default();
@@ -123,7 +123,7 @@ impl Tracees {
     fn wait_for_all(
         &mut self,
         root: Pid,
-        intervention: Intervention<'_>,
+        intervention: Option<Intervention>,
     ) -> anyhow::Result<Ending> {
         let mut ending = Ending::Hung;
         let mut is_over = false;
@@ -212,7 +212,7 @@ impl Tracees {
     }
 
     /// Handles the entry or the exit of a call.
-    fn see_call(&mut self, thread: Pid, intervention: Intervention<'_>) -> nix::Result<()> {
+    fn see_call(&mut self, thread: Pid, intervention: Option<Intervention>) -> nix::Result<()> {
         match ptrace::syscall_info(thread)?.op {
             libc::PTRACE_SYSCALL_INFO_ENTRY => self.see_entry(thread, intervention),
             libc::PTRACE_SYSCALL_INFO_EXIT => self.see_exit(thread),
@@ -220,7 +220,7 @@ impl Tracees {
         }
     }
 
-    fn see_entry(&mut self, thread: Pid, intervention: Intervention<'_>) -> nix::Result<()> {
+    fn see_entry(&mut self, thread: Pid, intervention: Option<Intervention>) -> nix::Result<()> {
         let registers = ptrace::getregs(thread)?;
         let Some(state) = self.threads.get_mut(&thread) else {
             return Ok(());
@@ -229,8 +229,8 @@ impl Tracees {
             return Ok(());
         }
         self.n_calls += 1;
-        if matches!(intervention, Intervention::Kill(nth) if nth == self.n_calls) {
-            // A call is not made by a thread that is killed as it enters it.
+        if intervention == Some(Intervention::Kill { nth: self.n_calls }) {
+            // The kernel does not make a call if it kills the thread at the entry.
             return kill(thread, Signal::SIGKILL);
         }
         let Some(call) = count::call(&registers) else {
@@ -243,7 +243,7 @@ impl Tracees {
         let index = results.len();
         results.push(0);
         let mut lowered = None;
-        if let Intervention::Shorten(shortening) = intervention
+        if let Some(Intervention::Shorten(shortening)) = intervention
             && shortening.call == call
             && shortening.includes(u32::try_from(index + 1).unwrap_or(u32::MAX))
         {

@@ -10,7 +10,7 @@ use rustix::pipe::SpliceFlags;
 use tempfile::{NamedTempFile, TempDir};
 
 use crate::tracer::{
-    Amount, Call, Ending, Extent, Shortened, Shortening, Traced, command, run, run_until,
+    Amount, Call, Ending, Extent, Intervention, Shortened, Shortening, Traced, command, run,
 };
 
 /// Long enough for any program here, also on a machine that is busy.
@@ -42,11 +42,11 @@ struct Captured {
     stderr: String,
 }
 
-fn capture(mut command: Command, shortening: Option<&Shortening>, limit: Duration) -> Captured {
+fn capture(mut command: Command, intervention: Option<Intervention>, limit: Duration) -> Captured {
     let (stdout, stderr) = (NamedTempFile::new().unwrap(), NamedTempFile::new().unwrap());
     command.stdout(stdout.reopen().unwrap());
     command.stderr(stderr.reopen().unwrap());
-    let traced = run(command, shortening, limit).unwrap();
+    let traced = run(command, intervention, limit).unwrap();
     Captured {
         traced,
         stdout: fs::read(stdout.path()).unwrap(),
@@ -91,7 +91,11 @@ fn a_read_is_short_and_the_next_one_reads_what_is_left() {
     let whole = capture(dd(input.path()), None, LIMIT).traced;
     let reads = u32::try_from(whole.results[&Call::Read].len()).unwrap();
     let shortening = once(Call::Read, reads - 8, Amount::Half);
-    let run = capture(dd(input.path()), Some(&shortening), LIMIT);
+    let run = capture(
+        dd(input.path()),
+        Some(Intervention::Shorten(shortening)),
+        LIMIT,
+    );
     let Captured {
         traced,
         stdout,
@@ -123,7 +127,8 @@ fn all_calls_from_one_on_are_short() {
     };
     let mut dd = dd(input.path());
     dd.arg("status=none");
-    let Captured { traced, stdout, .. } = capture(dd, Some(&shortening), LIMIT);
+    let Captured { traced, stdout, .. } =
+        capture(dd, Some(Intervention::Shorten(shortening)), LIMIT);
     assert_eq!(stdout, bytes(100));
     assert_eq!(traced.results[&Call::Write].len(), 100);
     // The last byte's count is 1 already.
@@ -134,7 +139,12 @@ fn all_calls_from_one_on_are_short() {
 fn a_call_beyond_the_last_is_reported_as_not_reached() {
     let input = file(10_000);
     let shortening = once(Call::Write, 1000, Amount::One);
-    let traced = capture(dd(input.path()), Some(&shortening), LIMIT).traced;
+    let traced = capture(
+        dd(input.path()),
+        Some(Intervention::Shorten(shortening)),
+        LIMIT,
+    )
+    .traced;
     assert_eq!(traced.ending, Ending::Exited(0));
     assert!(!traced.is_reached() && !is_effective(&traced));
 }
@@ -149,7 +159,8 @@ fn the_calls_of_children_are_counted_and_lowered() {
     ]);
     shell.stdin(File::open(input.path()).unwrap());
     let shortening = once(Call::Write, 20, Amount::One);
-    let Captured { traced, stdout, .. } = capture(shell, Some(&shortening), LIMIT);
+    let Captured { traced, stdout, .. } =
+        capture(shell, Some(Intervention::Shorten(shortening)), LIMIT);
     assert_eq!(traced.ending, Ending::Exited(7));
     assert_eq!(stdout, bytes(10_000));
     assert!(is_effective(&traced), "{traced:?}");
@@ -206,7 +217,12 @@ fn a_file_with_o_direct_gets_whole_blocks() {
         let mut dd = dd(input.path());
         dd.arg(format!("of={}", output.display()));
         dd.arg(format!("bs={block}")).arg("oflag=direct");
-        run(dd, Some(&once(Call::Write, 1, Amount::One)), LIMIT).unwrap()
+        run(
+            dd,
+            Some(Intervention::Shorten(once(Call::Write, 1, Amount::One))),
+            LIMIT,
+        )
+        .unwrap()
     };
 
     let traced = write(8192);
@@ -270,7 +286,12 @@ fn each_call_has_its_count_lowered_in_a_thread_of_a_program_without_libc() {
             (Amount::AllButOne, 999, 99),
         ] {
             let shortening = once(call, number, amount);
-            let traced = run(this_program(&job), Some(&shortening), LIMIT).unwrap();
+            let traced = run(
+                this_program(&job),
+                Some(Intervention::Shorten(shortening)),
+                LIMIT,
+            )
+            .unwrap();
             let [shortened] = &traced.shortened[..] else {
                 panic!("{call}: {traced:?}");
             };
@@ -293,12 +314,12 @@ fn threads_that_end_before_their_parent_is_heard_are_forgotten() {
 fn an_event_is_left_alone() {
     let traced = run(
         this_program("event"),
-        Some(&Shortening {
+        Some(Intervention::Shorten(Shortening {
             call: Call::Read,
             first: 1,
             extent: Extent::FromThen,
             amount: Amount::AllButOne,
-        }),
+        })),
         LIMIT,
     );
     let traced = traced.unwrap();
@@ -402,24 +423,24 @@ fn make(call: &str) -> usize {
 #[test]
 fn a_program_is_killed_as_it_enters_a_call() {
     let dir = TempDir::new().unwrap();
-    let made = |nth| {
+    let made = |kill: Option<Intervention>| {
         let path = dir.path().join("made");
         let _ = fs::remove_dir(&path);
         let mut command = command("mkdir");
         command.arg(&path);
-        let traced = run_until(command, nth, LIMIT).unwrap();
+        let traced = run(command, kill, LIMIT).unwrap();
         (traced, path.exists())
     };
     let (traced, is_made) = made(None);
     assert_eq!((traced.ending, is_made), (Ending::Exited(0), true));
     let mut states = Vec::new();
     for nth in 1..=traced.n_calls {
-        let (traced, is_made) = made(Some(nth));
+        let (traced, is_made) = made(Some(Intervention::Kill { nth }));
         assert_eq!(traced.ending, Ending::Killed(9), "{nth}");
         assert_eq!(traced.n_calls, nth);
         states.push(is_made);
     }
-    // Until it has made the directory it has not, and then it has.
+    // A kill before `mkdir` leaves no directory, and a kill after it leaves one.
     states.dedup();
     assert_eq!(states, [false, true]);
 }
