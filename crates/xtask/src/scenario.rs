@@ -1,4 +1,4 @@
-//! A program on small inputs of one kind, what surrounds it, and what it must make of them.
+//! A program with its inputs, its surroundings and its expected outputs.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -6,6 +6,7 @@ use std::path::Path;
 use rustix::process::Signal;
 
 use crate::programs::Program;
+use tree::archive::LastRun;
 
 pub(crate) use observed::Observed;
 
@@ -88,15 +89,15 @@ pub(crate) struct Scenario {
     /// directory.
     pub(crate) outputs: Vec<(&'static str, Expected)>,
     pub(crate) check: Option<Check>,
-    /// Whether that judges runs that were killed, too.
+    /// Whether `check` also judges killed runs.
     pub(crate) kills: Kills,
-    /// What the name of the scenario says of the surroundings.
-    surroundings: &'static str,
+    /// The archive in the program's directory, by the end of the last run into it.
+    pub(crate) archive: Option<LastRun>,
     /// The outcome without any fault, if that is a failure.
     pub(crate) usual_failure: Option<Failure>,
 }
 
-/// Whether the check of a scenario judges what a killed run leaves behind.
+/// Whether the check of a scenario judges killed runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kills {
     Judged,
@@ -124,7 +125,7 @@ impl Scenario {
             outputs: Vec::new(),
             check: None,
             kills: Kills::NotJudged,
-            surroundings: "",
+            archive: None,
             usual_failure: None,
         }
     }
@@ -182,7 +183,7 @@ impl Scenario {
         self
     }
 
-    /// Checks what a run left behind, also if it was killed.
+    /// Checks what a run leaves behind, even a killed one.
     pub(crate) fn check_even_killed(self, check: Check) -> Self {
         Self {
             kills: Kills::Judged,
@@ -190,9 +191,9 @@ impl Scenario {
         }
     }
 
-    /// Says in the name of the scenario what surrounds the program.
-    pub(crate) fn surroundings(mut self, text: &'static str) -> Self {
-        self.surroundings = text;
+    /// Tells that `prepare` makes an archive.
+    pub(crate) fn archive(mut self, last_run: LastRun) -> Self {
+        self.archive = Some(last_run);
         self
     }
 
@@ -206,11 +207,6 @@ impl Scenario {
     pub(crate) fn fails(mut self, stdout: String, stderr: &'static str) -> Self {
         self.usual_failure = Some(Failure { stdout, stderr });
         self
-    }
-
-    /// Whether the program meets an archive that earlier runs have filled.
-    pub(crate) fn has_archive(&self) -> bool {
-        !self.surroundings.is_empty()
     }
 
     /// Whether a program goes on until its reader leaves.
@@ -277,8 +273,12 @@ impl Scenario {
         let (name, args) = (self.program.name(), self.args.join(" "));
         let size: usize = self.files.iter().map(|(_, bytes)| bytes.len()).sum();
         let size = size + self.stdin.len();
-        let surroundings = self.surroundings;
-        format!("{name} {args}{stdin}{stdout} ({size} bytes{surroundings})")
+        let archive = match self.archive {
+            None => "",
+            Some(LastRun::Finished) => ", an archive",
+            Some(LastRun::Killed) => ", an archive with a journal",
+        };
+        format!("{name} {args}{stdin}{stdout} ({size} bytes{archive})")
     }
 }
 

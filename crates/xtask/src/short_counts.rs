@@ -8,8 +8,8 @@
 //! library in `LD_PRELOAD` would not see these calls. So the tracer uses ptrace(2), which sees all
 //! of them.
 //!
-//! A program that is right finishes as it does without the tracer: with the same status and the
-//! same bytes, and counts that are those of the bytes.
+//! A correct program ends with the same status, the same bytes and the same counts as without the
+//! tracer.
 
 use crate::sweep::{Options, print_names};
 use crate::tracer::{Amount, Call, Extent, Intervention, Shortening, TracedCommand};

@@ -51,18 +51,18 @@ impl Call {
         self.text.ends_with("(INJECTED)")
     }
 
-    /// Whether the call was told that nothing has this path, or that something above it is no
-    /// directory. A program cannot know better.
+    /// Whether the call failed as if nothing had this path, or as if a parent of it were no
+    /// directory. A program has to believe that.
     pub(crate) fn denies(&self, path: &Path, cwd: &Path) -> bool {
-        self.denies_something()
+        self.denies_any_path()
             && self
                 .paths(cwd)
                 .iter()
                 .any(|denied| path.starts_with(denied))
     }
 
-    /// Whether the call was told that there is nothing.
-    pub(crate) fn denies_something(&self) -> bool {
+    /// Whether the call failed as if a file or directory did not exist.
+    pub(crate) fn denies_any_path(&self) -> bool {
         let errnos = ["= -1 ENOENT ", "= -1 ENOTDIR ", "= -1 ELOOP "];
         errnos.iter().any(|errno| self.text.contains(errno))
     }

@@ -35,8 +35,8 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    /// Describes a wrong outcome: the scenario, how it came about, the status, the messages, and
-    /// what is wrong.
+    /// Describes a wrong outcome: the scenario, the command that repeats it (`how`), the status, the
+    /// messages, and the mistakes (`wrong`).
     pub(crate) fn finding(
         &self,
         scenario: &Scenario,
@@ -64,22 +64,22 @@ impl Observed {
         calls
     }
 
-    /// Whether the program was told that the file system has no hard links.
-    pub(crate) fn lacks_links(&self) -> bool {
+    /// Whether a call failed as if the file system had no hard links.
+    pub(crate) fn is_refused_hard_links(&self) -> bool {
         let errnos = ["EPERM", "EOPNOTSUPP", "ENOSYS", "EINVAL", "EXDEV", "EMLINK"];
         self.injected().iter().any(|call| {
             call.name == "linkat" && errnos.iter().any(|errno| call.text.contains(errno))
         })
     }
 
-    /// Whether the program was told, falsely, that nothing has this path in its directory.
+    /// Whether a call failed as if nothing had this path in the program's directory.
     pub(crate) fn is_denied(&self, path: &Path) -> bool {
         let (path, cwd) = (self.dir().join(path), self.dir());
         self.injected().iter().any(|call| call.denies(&path, &cwd))
     }
 
-    /// Whether every message is known: no write to standard error was made to fail, and none of its
-    /// flags were refused as those of a closed descriptor.
+    /// Whether every message is known: no write to standard error failed, and no call reported it as
+    /// closed.
     pub(crate) fn is_heard(&self) -> bool {
         let mut calls = self.injected();
         calls.retain(|call| {
@@ -120,8 +120,8 @@ impl Observed {
     }
 }
 
-/// Sets what the output of a program depends on. Tests of colours and of terminals belong to the
-/// tools.
+/// Sets the variables that change the output of a program. Tests of colours and of terminals belong
+/// to the tools.
 pub(super) fn set_environment(command: &mut Command, scratch: &Path) {
     command
         .env("TERM", "dumb")

@@ -2,7 +2,7 @@
 
 use crate::programs::Program;
 use crate::scenario::tree::archive::{
-    ROTTEN, SPOILED, SPOILED_MESSAGE, check_archive, check_interrupted_archive,
+    LastRun, ROTTEN, SPOILED, SPOILED_MESSAGE, check_archive, check_interrupted_archive,
     check_strictly_verified_archive, check_verified_archive, make_archive,
     make_interrupted_archive, strictly_verified_lines, verified_lines,
 };
@@ -59,10 +59,10 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     scenarios
 }
 
-/// A source is copied to an archive that earlier runs have filled.
+/// Copies to an archive that earlier runs have filled, and checks of it.
 fn archives() -> Vec<Scenario> {
     let mut scenarios = Vec::new();
-    // These read a file that differs from its record.
+    // These runs read a file that differs from its record.
     for options in [&[][..], &["--durable"], &["-j1"]] {
         scenarios.push(archive(options).fails(String::new(), SPOILED_MESSAGE));
     }
@@ -83,7 +83,7 @@ fn archives() -> Vec<Scenario> {
     let check = |options: &[&'static str], check, lines| {
         let args = [&["--check", "--no-summary"], options, &["copy"]].concat();
         let check = dircopy(&args).check(check).collects(Stdout::Pipe);
-        let check = check.surroundings(INTERRUPTED);
+        let check = check.archive(LastRun::Killed);
         let check = check.prepare(make_interrupted_archive);
         check.fails(
             lines,
@@ -99,17 +99,17 @@ fn archives() -> Vec<Scenario> {
     scenarios
 }
 
-const INTERRUPTED: &str = ", an archive with a journal";
-
+/// A copy to an archive.
 fn archive(options: &[&'static str]) -> Scenario {
     let args = [&["-q"], options, &["source", "copy"]].concat();
     let copy = dircopy(&args).collects(Stdout::Pipe);
-    let copy = copy.surroundings(", an archive").prepare(make_archive);
+    let copy = copy.archive(LastRun::Finished).prepare(make_archive);
     copy.check_even_killed(check_archive)
 }
 
+/// A copy to an archive after a run that was killed.
 fn interrupted_archive(options: &[&'static str]) -> Scenario {
-    let copy = archive(options).surroundings(INTERRUPTED);
+    let copy = archive(options).archive(LastRun::Killed);
     copy.prepare(make_interrupted_archive)
         .check_even_killed(check_interrupted_archive)
 }

@@ -18,12 +18,12 @@ pub(super) fn mistakes(
     if !observed.is_heard() {
         return wrong;
     }
-    if scenario.has_archive() && injected.iter().any(Call::denies_something) {
-        // It rightly believes that there is no such file, which need not be a failure.
+    if scenario.archive.is_some() && injected.iter().any(Call::denies_any_path) {
+        // The program rightly takes the file for missing, which need not be a failure.
         return wrong;
     }
-    if scenario.has_archive() && injected.iter().all(|call| call.name == "flock") {
-        // The run waits, or goes on without a lock. It fails because of a file of the archive.
+    if scenario.archive.is_some() && injected.iter().all(|call| call.name == "flock") {
+        // The run waits, or goes on without a lock. It fails because a file of the archive is damaged.
         return wrong;
     }
     let stderr = &observed.stderr;
@@ -104,8 +104,12 @@ pub(super) fn blamed<'a>(
     }
 }
 
-/// The side of all targets, if they share one.
+/// The side of all targets, if they share one. `None` if a call was made on no target: such a call
+/// may be the one that a message tells about.
 fn only_side(targets: &[Vec<Target>]) -> Option<Side> {
+    if targets.iter().any(Vec::is_empty) {
+        return None;
+    }
     let mut sides = targets.iter().flatten().map(|target| target.side);
     let first = sides.next()?;
     sides.all(|side| side == first).then_some(first)

@@ -21,36 +21,36 @@ mod lists;
 mod options;
 mod verified;
 
-/// The file that differs from its record, and that the source has too.
+/// The file that differs from its record, and has an original in the source.
 pub(crate) const SPOILED: &str = "spoiled";
-/// The file that differs from its record, and that the source has not.
+/// The file that differs from its record, and has no original.
 pub(crate) const ROTTEN: &str = "a/rotten";
 /// The messages of a run that reads [`SPOILED`].
 pub(crate) const SPOILED_MESSAGE: &str =
     "zc-dircopy: spoiled: its copy differs from the digest that it was recorded with\n";
-/// The files of which no list knows.
+/// The file of the archive that no list has.
 const UNLISTED: &str = "a/unlisted";
 /// Names of one file of the source.
 pub(crate) const HARD_LINKS: [&str; 3] = ["b/added", "b/link", "b/link-replaced"];
-/// The time of all files in the archive, and of originals of the same version, in seconds.
+/// The time of all files in the archive, and of originals with the same size, in seconds.
 const SECONDS: u64 = 1_600_000_000;
-/// The time of originals that are a newer version, in seconds. It is later than all manifests.
+/// The time of originals with another size, in seconds. It is later than all manifests.
 const NEWER_SECONDS: u64 = 1_800_000_000;
 
-/// What was going on when the last run into the archive ended.
+/// The end of the last run into an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LastRun {
+pub(crate) enum LastRun {
     Finished,
-    /// It was killed, and left a journal.
+    /// The run was killed, and left a journal.
     Killed,
 }
 
-/// Makes an archive and a source.
+/// Makes a source, and an archive after a run that finished.
 pub(crate) fn make_archive(dir: &Path) -> anyhow::Result<()> {
     make(dir, LastRun::Finished)
 }
 
-/// Makes the same, after a run that was killed.
+/// Makes a source, and an archive after a run that was killed.
 pub(crate) fn make_interrupted_archive(dir: &Path) -> anyhow::Result<()> {
     make(dir, LastRun::Killed)
 }
@@ -75,7 +75,7 @@ fn make(dir: &Path, last_run: LastRun) -> anyhow::Result<()> {
                 {
                     NEWER_SECONDS
                 }
-                // One of its names replaces a file of the archive.
+                // One name of this original replaces a file of the archive.
                 _ if file.path == HARD_LINKS[0] => NEWER_SECONDS,
                 _ => SECONDS,
             };
@@ -114,7 +114,7 @@ fn files(last_run: LastRun) -> Vec<ArchivedFile> {
         file("a/kept")
             .recorded(List::Newest, b"kept")
             .archived(b"kept"),
-        // A run replaced it, so that the older manifest is wrong.
+        // A run has replaced this file, so that the older manifest is wrong.
         file("a/older")
             .recorded(List::Older, b"old")
             .recorded(List::Newest, b"newer")
@@ -157,7 +157,7 @@ fn files(last_run: LastRun) -> Vec<ArchivedFile> {
     files
 }
 
-/// The files that the killed run was at.
+/// The files that the journal of the killed run names.
 fn journaled() -> Vec<ArchivedFile> {
     let replaced = |path, now: &[u8]| {
         let file = file(path).recorded(List::Newest, b"old").archived(now);

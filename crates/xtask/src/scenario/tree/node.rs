@@ -1,4 +1,4 @@
-//! The entries of a tree, as they are found after a run.
+//! The entries of a tree after a run.
 
 use std::collections::BTreeMap;
 use std::fs;

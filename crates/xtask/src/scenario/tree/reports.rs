@@ -12,8 +12,8 @@ const LEFT_OUT: [&str; 4] = [
     "cannot use destination directory",
 ];
 
-/// Messages that tell of no failure: the run waits for the lock of its destination, or the file
-/// system cannot do something.
+/// The ends of messages that are about no failure: the run waits for the lock of its destination,
+/// or the file system lacks a feature.
 const REMARKS: [&str; 3] = [
     ": waiting for another run to end",
     " such names are copied as files of their own",
@@ -95,7 +95,7 @@ impl Reports {
             })
     }
 
-    /// Whether messages say that neither the journal nor the manifest has what the run did.
+    /// Whether messages say that both the manifest and the journal are lost.
     pub(super) fn name_lost_records(&self) -> bool {
         let mut messages = self.messages.iter();
         let is_journal_lost = messages.any(|message| {

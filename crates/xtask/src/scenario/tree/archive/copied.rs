@@ -1,5 +1,5 @@
-//! Judges an archive after a run, whole or not: by its entries, by what `--check` says of it now,
-//! by the new manifest alone, and by what a following run makes of it.
+//! Judges an archive after a run: its files, the verdicts of `--check`, the new manifest without the
+//! help of the program, and the archive after one more run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,22 +9,14 @@ use super::options::Options;
 use super::verified::verify;
 use super::{HARD_LINKS, LastRun, files, lists};
 use crate::scenario::tree::node::{Kind, Tree, read_tree};
-use crate::scenario::tree::reports::Reports;
 use crate::scenario::tree::{COPY, SOURCE, manifest};
 use crate::scenario::{Failure, Observed, Scenario};
+use outcome::Outcome;
 
-/// What the names of files under construction begin with.
-const HIDDEN: &str = ".zc-dircopy-";
-/// The calls by which a run removes what it no longer needs.
-const REMOVING_CALLS: [&str; 6] = [
-    "unlinkat",
-    "flock",
-    "openat",
-    "getdents64",
-    "newfstatat",
-    "fstat",
-];
+mod outcome;
 
+/// The prefix of the names of temporary files and of the journal.
+const TEMPORARY_PREFIX: &str = ".zc-dircopy-";
 /// Checks an archive to which a source was copied.
 pub(crate) fn check_archive(scenario: &Scenario, observed: &Observed) -> Vec<String> {
     check(scenario, observed, LastRun::Finished)
@@ -36,86 +28,27 @@ pub(crate) fn check_interrupted_archive(scenario: &Scenario, observed: &Observed
 }
 
 fn check(scenario: &Scenario, observed: &Observed, last_run: LastRun) -> Vec<String> {
-    let outcome = Outcome::new(scenario, observed, files(last_run));
-    let judged = outcome.mistakes();
-    judged.unwrap_or_else(|error| vec![format!("the archive cannot be checked: {error:#}")])
+    let run = ArchiveRun::new(scenario, observed, files(last_run));
+    run.mistakes()
+        .unwrap_or_else(|error| vec![format!("the archive cannot be checked: {error:#}")])
 }
 
-/// A run, and what it should have made of the archive.
+/// A run into an archive.
 #[derive(Debug)]
-struct Outcome<'a> {
+struct ArchiveRun<'a> {
     scenario: &'a Scenario,
     observed: &'a Observed,
     files: Vec<ArchivedFile>,
-    how: How,
+    outcome: Outcome,
 }
 
-/// How a run ended.
-#[derive(Debug)]
-enum How {
-    /// As it does if nothing goes wrong.
-    Succeeded,
-    /// With messages that tell what has failed.
-    Failed(Excuses),
-    /// By a signal, or by a panic.
-    Killed,
-}
-
-/// What explains that not everything is done.
-#[derive(Debug)]
-struct Excuses {
-    reports: Reports,
-    /// Whether a call failed by which files are removed.
-    may_leave_files: bool,
-}
-
-impl How {
-    fn of(scenario: &Scenario, observed: &Observed) -> Self {
-        // If messages are lost, it is not known whether there were others than the usual ones.
-        let is_known = scenario.usual_failure.is_none() || observed.is_heard();
-        if scenario.has_succeeded(observed) && is_known {
-            return Self::Succeeded;
-        }
-        match observed.status.and_then(|status| status.code()) {
-            Some(0 | 1) => {
-                let mut injected = observed.injected().into_iter();
-                Self::Failed(Excuses {
-                    reports: Reports::new(&observed.stderr, observed.is_heard()),
-                    may_leave_files: injected.any(|call| REMOVING_CALLS.contains(&&call.name[..])),
-                })
-            }
-            _ => Self::Killed,
-        }
-    }
-
-    /// Whether it is explained that a file is recorded as before.
-    fn explains_old_record(&self, path: &Path) -> bool {
-        match self {
-            Self::Failed(excuses) if excuses.reports.name_lost_manifest() => true,
-            how => how.explains(path),
-        }
-    }
-
-    /// Whether it is explained that this file is not as it should be.
-    fn explains(&self, path: &Path) -> bool {
-        match self {
-            Self::Succeeded => false,
-            Self::Failed(Excuses { reports, .. }) => {
-                reports.name_failure_of(path) || reports.name_lost_records()
-            }
-            Self::Killed => true,
-        }
-    }
-}
-
-impl<'a> Outcome<'a> {
+impl<'a> ArchiveRun<'a> {
     fn new(scenario: &'a Scenario, observed: &'a Observed, files: Vec<ArchivedFile>) -> Self {
-        let how = How::of(scenario, observed);
         Self {
             scenario,
             observed,
             files,
-            how,
+            outcome: Outcome::new(scenario, observed),
         }
     }
 
@@ -123,8 +56,8 @@ impl<'a> Outcome<'a> {
         file.after(&Options(&self.scenario.args))
     }
 
-    /// Whether the program has reason to record something else of a file, as it was told that there
-    /// is none.
+    /// Whether the program may rightly record something else of a file, as a call failed as if the
+    /// file did not exist.
     fn is_denied(&self, file: &ArchivedFile) -> bool {
         let options = Options(&self.scenario.args);
         let looks = options.forgets_missing() || !file.entries.is_empty();
@@ -135,7 +68,9 @@ impl<'a> Outcome<'a> {
     fn mistakes(&self) -> anyhow::Result<Vec<String>> {
         let mut wrong = Vec::new();
         let status = self.observed.status;
-        if matches!(self.how, How::Failed(_)) && status.is_some_and(|status| status.success()) {
+        if matches!(self.outcome, Outcome::Failed { .. })
+            && status.is_some_and(|status| status.success())
+        {
             wrong.push("a file differs from its record, and the status is 0".to_owned());
         }
         let tree = read_tree(&self.observed.dir().join(COPY))?;
@@ -155,10 +90,16 @@ impl<'a> Outcome<'a> {
         for file in &self.files {
             let path = file.path;
             let found = contents(tree, path);
-            let mut state = judge_contents(file, &self.after(file), found.as_ref(), &self.how);
+            let mut state = judge_contents(file, &self.after(file), found.as_ref(), &self.outcome);
             if state.is_empty() && !self.is_denied(file) {
                 let verdict = verdicts.get(path).copied();
-                state = judge_verdict(file, &self.after(file), found.as_ref(), verdict, &self.how);
+                state = judge_verdict(
+                    file,
+                    &self.after(file),
+                    found.as_ref(),
+                    verdict,
+                    &self.outcome,
+                );
             }
             wrong.extend(state.into_iter().map(|text| format!("{path} {text}")));
         }
@@ -167,11 +108,10 @@ impl<'a> Outcome<'a> {
                 wrong.push(format!("--check knows {path}, which never was"));
             }
         }
-        // If it is not certain that the first name has the new contents, the next run makes a copy
-        // of another name that is recorded.
+        // Without hard links, each name is a copy of its own.
         let links = HARD_LINKS.map(|path| tree.get(Path::new(path)).map(|(_, inode)| *inode));
-        let may_copy_links = self.observed.lacks_links();
-        if matches!(self.how, How::Succeeded)
+        let may_copy_links = self.observed.is_refused_hard_links();
+        if matches!(self.outcome, Outcome::Succeeded)
             && !may_copy_links
             && links.iter().any(|link| *link != links[0])
         {
@@ -190,19 +130,19 @@ impl<'a> Outcome<'a> {
         });
         let mut injected = self.observed.injected().into_iter();
         let cannot_remove = injected.any(|call| call.name == "unlinkat");
-        let strangers = strangers.filter(|(path, _)| match &self.how {
-            How::Succeeded => !is_hidden(path) || !cannot_remove,
-            How::Failed(excuses) => {
-                !(manifest::is_journal(path) || is_hidden(path) && excuses.may_leave_files)
-            }
-            How::Killed => !is_hidden(path),
+        let strangers = strangers.filter(|(path, _)| match &self.outcome {
+            Outcome::Succeeded => !is_temporary(path) || !cannot_remove,
+            Outcome::Failed {
+                may_leave_files, ..
+            } => !(manifest::is_journal(path) || is_temporary(path) && *may_leave_files),
+            Outcome::Killed => !is_temporary(path),
         });
         strangers
             .map(|(path, _)| format!("{} was left behind", path.display()))
             .collect()
     }
 
-    /// Judges the manifests that the run made, without the help of the program.
+    /// Judges the manifests of the run, without the help of the program.
     fn mistakes_of_manifests(&self, tree: &Tree) -> Vec<String> {
         let (mut promised, mut must_list) = (BTreeMap::new(), BTreeSet::new());
         let mut earlier = tree.keys().filter(|path| lists::is_earlier(path));
@@ -215,7 +155,7 @@ impl<'a> Outcome<'a> {
             if found == after.contents {
                 possible.extend(after.recorded.clone());
             }
-            if is_old && !matches!(self.how, How::Succeeded) || self.is_denied(file) {
+            if is_old && !matches!(self.outcome, Outcome::Succeeded) || self.is_denied(file) {
                 possible.extend(before.recorded.clone());
                 possible.extend(file.lines.iter().map(|(_, bytes)| bytes.clone()));
             }
@@ -223,7 +163,7 @@ impl<'a> Outcome<'a> {
                 continue;
             }
             let path = PathBuf::from(file.path);
-            let may_lack = !is_old && self.how.explains(&path) || self.is_denied(file);
+            let may_lack = !is_old && self.outcome.explains(&path) || self.is_denied(file);
             if !may_lack && !misses_list && after.recorded.is_some() {
                 must_list.insert(path.clone());
             }
@@ -252,8 +192,8 @@ impl<'a> Outcome<'a> {
             .collect())
     }
 
-    /// Runs the program once more, without any fault: it repairs everything. `verdicts` are those
-    /// before.
+    /// Runs the program once more without faults, which repairs everything. `verdicts` are the
+    /// verdicts before that run.
     fn mistakes_of_next_run(
         &self,
         verdicts: &BTreeMap<String, Verdict>,
@@ -276,8 +216,8 @@ impl<'a> Outcome<'a> {
             if contents(&tree, path) != after.contents {
                 wrong.push(format!("{path} is not what it should be"));
             }
-            // What the first run has copied and could not record, which it has told, has a line
-            // once it is read.
+            // The first run may have copied a file without a record, and told so. The next run
+            // records that file only if it reads what it skips.
             let (verdict, expected) = (later.get(path).copied(), after.verdict());
             let is_unread = !Options(&self.scenario.args).hashes_skipped();
             let is_unlisted = is_unread && verdict.is_none() && !verdicts.contains_key(path);
@@ -287,16 +227,16 @@ impl<'a> Outcome<'a> {
                 ));
             }
         }
-        let hidden = tree.keys().filter(|path| is_hidden(path));
+        let hidden = tree.keys().filter(|path| is_temporary(path));
         wrong.extend(hidden.map(|path| format!("{} is still there", path.display())));
         Ok(wrong)
     }
 }
 
-/// Whether a file was under construction, or is a journal.
-fn is_hidden(path: &Path) -> bool {
+/// Whether a path names a temporary file or a journal.
+fn is_temporary(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
-    name.is_some_and(|name| name.starts_with(HIDDEN))
+    name.is_some_and(|name| name.starts_with(TEMPORARY_PREFIX))
 }
 
 /// Judges the contents of a file: they are the old ones or the new ones.
@@ -304,7 +244,7 @@ fn judge_contents(
     file: &ArchivedFile,
     after: &State,
     found: Option<&Contents>,
-    how: &How,
+    outcome: &Outcome,
 ) -> Vec<String> {
     let (is_old, is_new) = (
         found == file.before.contents.as_ref(),
@@ -312,7 +252,7 @@ fn judge_contents(
     );
     let text = match found {
         _ if is_new => return Vec::new(),
-        _ if is_old && how.explains(Path::new(file.path)) => return Vec::new(),
+        _ if is_old && outcome.explains(Path::new(file.path)) => return Vec::new(),
         _ if is_old => "was not copied, and nothing explains it",
         Some(_) => "holds neither what it did nor what it should",
         None => "has vanished",
@@ -326,7 +266,7 @@ fn judge_verdict(
     after: &State,
     found: Option<&Contents>,
     verdict: Option<Verdict>,
-    how: &How,
+    outcome: &Outcome,
 ) -> Vec<String> {
     let (before, path) = (&file.before, Path::new(file.path));
     let (is_old, is_new) = (
@@ -338,17 +278,17 @@ fn judge_verdict(
         State { contents, recorded }.verdict()
     };
     let (old, new) = (verdict_of(&before.recorded), verdict_of(&after.recorded));
-    let is_right = match how {
-        How::Succeeded => verdict == new,
-        How::Failed(_) | How::Killed => {
-            // What a run announces before it gives a file its name is known if it is killed. A file
-            // of a run that fails may lack a line, and then this is told.
-            let has_message = how.explains(path) && !matches!(how, How::Killed);
+    let is_right = match outcome {
+        Outcome::Succeeded => verdict == new,
+        Outcome::Failed { .. } | Outcome::Killed => {
+            // The journal has every file of a killed run. A failed run may have no record of a file,
+            // and then a message tells so.
+            let has_message = outcome.explains(path) && !matches!(outcome, Outcome::Killed);
             let is_lost = !is_old && verdict.is_none() && has_message;
             is_old && verdict == old || is_new && (verdict == new || is_lost)
         }
     };
-    let is_explained = how.explains(path) || is_old && how.explains_old_record(path);
+    let is_explained = outcome.explains(path) || is_old && outcome.explains_old_record(path);
     let text = if !is_right {
         format!("is {verdict:?} for --check, instead of {old:?} or {new:?}")
     } else if is_new && verdict != new && !is_explained {
@@ -359,7 +299,7 @@ fn judge_verdict(
     vec![text]
 }
 
-/// What has a path in a tree.
+/// The contents at a path of a tree.
 fn contents(tree: &Tree, path: &str) -> Option<Contents> {
     let (node, _) = tree.get(Path::new(path))?;
     match node.kind {

@@ -1,8 +1,8 @@
-//! The files of the archive, what is recorded of them, and what a run makes of both.
+//! The files of an archive: their contents, their records, and their state after a run.
 
 use super::options::Options;
 
-/// What has a path.
+/// The contents at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Contents {
     Regular(Vec<u8>),
@@ -10,7 +10,7 @@ pub(super) enum Contents {
     Symlink(&'static str),
 }
 
-/// The list that an earlier run wrote a record to.
+/// A list that an earlier run wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum List {
     /// A manifest of another program, which nothing includes.
@@ -31,24 +31,24 @@ pub(super) enum Sign {
     Removed,
 }
 
-/// What has a path, and the contents that are recorded of it.
+/// The state of a path: its contents, and the contents that the archive records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) contents: Option<Contents>,
     pub(super) recorded: Option<Vec<u8>>,
 }
 
-/// What `--check` says of a file that is listed.
+/// The verdict of `--check` on a listed file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Matches,
     Differs,
-    /// There is no regular file.
+    /// The path has no regular file.
     Missing,
 }
 
 impl State {
-    /// The verdict that is true. `None` if the file is not listed.
+    /// The true verdict. `None` if the archive has no record of the path.
     pub(super) fn verdict(&self) -> Option<Verdict> {
         let recorded = self.recorded.as_ref()?;
         Some(match &self.contents {
@@ -63,16 +63,16 @@ impl State {
 #[derive(Debug, Clone)]
 pub(super) struct ArchivedFile {
     pub(super) path: &'static str,
-    /// The lines of earlier lists: the contents that each promises.
+    /// The lists that have a line for the path, and the contents that each line promises.
     pub(super) lines: Vec<(List, Vec<u8>)>,
     /// The entries of the journal, with the contents that they promise.
     pub(super) entries: Vec<(Sign, Vec<u8>)>,
     pub(super) before: State,
-    /// What the source has.
+    /// The contents in the source.
     pub(super) original: Option<Contents>,
 }
 
-/// A path that neither the archive nor the source has.
+/// A path at which neither the archive nor the source has a file.
 pub(super) fn file(path: &'static str) -> ArchivedFile {
     ArchivedFile {
         path,
@@ -84,39 +84,39 @@ pub(super) fn file(path: &'static str) -> ArchivedFile {
 }
 
 impl ArchivedFile {
-    /// The archive records these contents.
+    /// Adds a line to a list, so that the archive records these contents.
     pub(super) fn recorded(mut self, list: List, bytes: &[u8]) -> Self {
         self.lines.push((list, bytes.to_vec()));
         self.before.recorded = Some(bytes.to_vec());
         self
     }
 
-    /// The journal has this entry, after which the file is to have the contents `recorded`.
+    /// Adds an entry to the journal, so that the archive records the contents `recorded`.
     pub(super) fn journaled(mut self, sign: Sign, bytes: &[u8], recorded: Option<&[u8]>) -> Self {
         self.entries.push((sign, bytes.to_vec()));
         self.before.recorded = recorded.map(<[u8]>::to_vec);
         self
     }
 
-    /// The archive has a file with these contents.
+    /// Adds a file with these contents to the archive.
     pub(super) fn archived(mut self, bytes: &[u8]) -> Self {
         self.before.contents = Some(Contents::Regular(bytes.to_vec()));
         self
     }
 
-    /// The source has a file with these contents.
+    /// Adds a file with these contents to the source.
     pub(super) fn original(mut self, bytes: &[u8]) -> Self {
         self.original = Some(Contents::Regular(bytes.to_vec()));
         self
     }
 
-    /// The source has a symbolic link.
+    /// Adds a symbolic link to the source.
     pub(super) fn linked(mut self, target: &'static str) -> Self {
         self.original = Some(Contents::Symlink(target));
         self
     }
 
-    /// What a run with these options makes of it, if nothing goes wrong.
+    /// The state after a run with these options and without faults.
     pub(super) fn after(&self, options: &Options<'_>) -> State {
         let before = &self.before;
         let is_accepted = options.accepts(self.path);

@@ -1,4 +1,4 @@
-//! Writes the manifests and the journal of earlier runs, as their format is documented.
+//! Writes the manifests and the journal of earlier runs, in the documented formats.
 
 use std::fs;
 use std::path::Path;
@@ -8,17 +8,17 @@ use sha2::{Digest, Sha256};
 use super::file::{ArchivedFile, List, Sign};
 use crate::scenarios::sha256;
 
-/// The names of the earlier lists. The clock of the last run was wrong, so that its name is not the
-/// greatest.
+/// The names of the earlier lists. The clock of the last run was wrong, so that its manifest does
+/// not have the greatest name.
 const FOREIGN: &str = "shasum.2026-03-01.00.00.00.txt";
 const OLDER: &str = "shasum.2026-02-01.00.00.00.txt";
 const NEWEST: &str = "shasum.2026-01-01.00.00.00.txt";
 /// The name of the journal.
 const JOURNAL: &str = ".zc-dircopy-journal-AbCd1234";
-/// How many hexadecimal digits of its check an entry has.
+/// The number of hexadecimal digits in the check of a journal's entry.
 const CHECK_DIGITS: usize = 16;
 
-/// Whether a path is that of an earlier list.
+/// Whether an earlier run has written a list at this path.
 pub(super) fn is_earlier(path: &Path) -> bool {
     [FOREIGN, OLDER, NEWEST]
         .iter()
@@ -42,15 +42,16 @@ pub(super) fn write_manifests(root: &Path, files: &[ArchivedFile]) -> anyhow::Re
     Ok(fs::write(root.join(NEWEST), newest)?)
 }
 
-fn lines(files: &[ArchivedFile], of: List) -> Vec<String> {
+/// The lines of a list.
+fn lines(files: &[ArchivedFile], wanted: List) -> Vec<String> {
     let lines = files.iter().flat_map(|file| {
-        let lines = file.lines.iter().filter(move |(list, _)| *list == of);
+        let lines = file.lines.iter().filter(move |(list, _)| *list == wanted);
         lines.map(|(_, bytes)| format!("{}  {}\n", sha256(bytes), file.path))
     });
     lines.collect()
 }
 
-/// A manifest with these lines, and the digest that its end tells.
+/// A manifest with these lines, and the digest in its last line.
 fn manifest(header: &str, lines: &[String]) -> (String, String) {
     let n_lines = lines.len();
     let above = format!(

@@ -1,4 +1,4 @@
-//! What `--check` says of an archive.
+//! The verdicts of `--check` on an archive.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,14 +8,14 @@ use super::{LastRun, UNLISTED, files};
 use crate::scenario::tree::COPY;
 use crate::scenario::{Observed, STDOUT, Scenario};
 
-/// Whether files that no manifest lists are reported.
+/// Whether `--check` reports files that no manifest lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Strictness {
     Lenient,
     Strict,
 }
 
-/// The last words of the lines of standard output.
+/// The ends of the lines on standard output.
 const MATCHES: &str = "OK";
 const DIFFERS: &str = "FAILED";
 const UNREADABLE: &str = "FAILED open or read";
@@ -26,7 +26,7 @@ pub(crate) fn check_verified_archive(scenario: &Scenario, observed: &Observed) -
     check(scenario, observed, Strictness::Lenient)
 }
 
-/// Checks the same with `--strict`.
+/// Checks a run of `--check --strict` on such an archive.
 pub(crate) fn check_strictly_verified_archive(
     scenario: &Scenario,
     observed: &Observed,
@@ -34,12 +34,12 @@ pub(crate) fn check_strictly_verified_archive(
     check(scenario, observed, Strictness::Strict)
 }
 
-/// The standard output of `--check`, if nothing goes wrong.
+/// The standard output of `--check` without faults.
 pub(crate) fn verified_lines() -> String {
     print(&lines(Strictness::Lenient))
 }
 
-/// The same with `--strict`.
+/// The standard output of `--check --strict` without faults.
 pub(crate) fn strictly_verified_lines() -> String {
     print(&lines(Strictness::Strict))
 }
@@ -77,7 +77,7 @@ fn check(scenario: &Scenario, observed: &Observed, strictness: Strictness) -> Ve
     let stderr = observed.is_heard().then_some(&observed.stderr[..]);
     let mut expected = lines(strictness);
     let is_denied = |path: &str| observed.is_denied(&Path::new(COPY).join(path));
-    // What a killed run has announced may be there or not.
+    // A killed run may have made the files that its journal names, or not.
     expected.retain(|(path, _)| !path.starts_with("j/") || !is_denied(path));
     let mut lines: Vec<_> = stdout.split_inclusive('\n').collect();
     lines.retain(|line| {
@@ -85,16 +85,16 @@ fn check(scenario: &Scenario, observed: &Observed, strictness: Strictness) -> Ve
         !path.starts_with("j/") || !is_denied(path)
     });
     let mut wrong = judge(&lines.concat(), stderr, &expected);
-    // Some files of the archive have failed before.
+    // The archive has had damaged files before the run.
     if observed.status.is_some_and(|status| status.success()) {
         wrong.push("files are damaged, and the status is 0".to_owned());
     }
     wrong
 }
 
-/// Compares the lines of a run in which something went wrong with the true ones. It may call a file
-/// unreadable, or leave lines out, and then a message tells why. `stderr` is `None` if messages may
-/// have been lost.
+/// Compares the lines of a run under a fault with the true ones. The run may call a file unreadable,
+/// or leave lines out, and then a message explains it. `stderr` is `None` if messages may have been
+/// lost.
 fn judge(stdout: &str, stderr: Option<&str>, expected: &[(&str, &str)]) -> Vec<String> {
     let mut wrong = Vec::new();
     if !stdout.is_empty() && !stdout.ends_with('\n') {
@@ -128,7 +128,7 @@ fn judge(stdout: &str, stderr: Option<&str>, expected: &[(&str, &str)]) -> Vec<S
         }
     }
     let missing = expected.keys().find(|path| !found.contains_key(**path));
-    // A message that is about no file tells that the whole run ended early.
+    // A message that is about no file explains why the whole run ended early.
     let is_about_file = |line: &str| {
         line.contains(": WARNING: ") || line.starts_with(&format!("zc-dircopy: {COPY}/"))
     };
@@ -142,11 +142,11 @@ fn judge(stdout: &str, stderr: Option<&str>, expected: &[(&str, &str)]) -> Vec<S
     wrong
 }
 
-/// The verdicts of `--check` on the archive as it is now, by their paths. Nothing goes wrong.
+/// Runs `--check` on the archive without faults, and returns the verdicts by path.
 ///
 /// # Errors
 ///
-/// The run fails otherwise than by a file.
+/// A message is not about a file, or the status contradicts the verdicts.
 pub(super) fn verify(observed: &Observed) -> anyhow::Result<BTreeMap<String, Verdict>> {
     let output = observed.run_again(&["--check", "--no-summary", COPY])?;
     let (stdout, stderr) = (
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn no_file_is_called_otherwise_than_it_is() {
+    fn each_line_has_the_true_verdict() {
         let c = "c: FAILED open or read\n";
         assert_eq!(n_wrong(&format!("a: OK\nb: FAILED\n{c}"), ""), 0);
         assert_eq!(n_wrong(&format!("a: FAILED\nb: FAILED\n{c}"), ""), 1);
