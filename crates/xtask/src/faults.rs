@@ -171,7 +171,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 impl Args {
-    /// The options that leave out faults. `None` if there are none.
+    /// The options by which the user leaves out faults.
     fn restriction(&self) -> Option<String> {
         let Self {
             call, errno, when, ..

@@ -43,8 +43,7 @@ pub(crate) struct Sweep {
 pub(crate) struct Report {
     /// The heading of its section in `docs/proof.md`.
     pub(crate) title: &'static str,
-    /// The options, other than [`Options`], by which the user leaves out runs. `None` if there are
-    /// none.
+    /// The options, other than [`Options`], by which the user leaves out runs.
     pub(crate) restriction: Option<String>,
     /// The totals.
     pub(crate) lines: Vec<String>,
@@ -120,7 +119,7 @@ impl Sweep {
         })?;
         let mut all = all.into_inner().ok().context("a panic")?;
         all.retain(|found| self.options.is_in_part(&found.to_string()));
-        // A seed draws the same sample, whatever the order in which threads find the runs.
+        // A seed has to draw the same sample each time, and threads find runs in any order.
         all.sort_by_cached_key(ToString::to_string);
         Ok(all)
     }

@@ -56,7 +56,7 @@ impl Observed {
         lines.join("\n  ")
     }
 
-    /// The calls that strace made fail. Without strace there are none.
+    /// The calls that strace made fail. Empty without strace.
     pub(crate) fn injected(&self) -> Vec<Call> {
         let log = fs::read(self.scratch.path().join("log")).unwrap_or_default();
         let mut calls = strace::parse(&String::from_utf8_lossy(&log));
@@ -90,7 +90,7 @@ impl Observed {
         descriptors.all(|(_, path)| Path::new(path) != self.stdio[2])
     }
 
-    /// The bytes in an output: none if it does not exist.
+    /// The bytes in an output. Empty if it does not exist.
     pub(crate) fn output(&self, name: &str) -> &[u8] {
         self.outputs.get(name).map_or(&[], Vec::as_slice)
     }

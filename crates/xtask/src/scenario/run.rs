@@ -18,9 +18,9 @@ use super::peers::Peers;
 use super::{Observed, STDOUT, Scenario, Stdin, Stdout, UPSTREAM, observed};
 use crate::programs::Programs;
 
-/// How long a program may run. A program that needs more is taken for one that hangs.
+/// The time limit of a program. The sweep takes a program that needs longer for one that hangs.
 pub(super) const WALL_SECONDS: u64 = 20;
-/// How much processor time it may take. `prlimit` passes the limit on to it.
+/// The limit of the program's processor time. `prlimit` sets it.
 const CPU_SECONDS: u64 = 5;
 
 impl Scenario {

@@ -22,7 +22,7 @@ pub(crate) struct Options {
     /// Make only N runs, drawn at random: first one of each call and error, then any
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
-    /// Make only the runs of one part of several, which together are the whole: 1/3, 2/3 and 3/3
+    /// Make only the runs of part I of N, such as 1/3: the N parts together are the whole sweep
     #[arg(long, value_name = "I/N", conflicts_with = "sample")]
     part: Option<Part>,
     /// Draw the sample from this seed
@@ -72,9 +72,8 @@ impl fmt::Display for Part {
 }
 
 impl Options {
-    /// Whether the sweep writes the totals to `docs/proof.md`: it does so for a whole sweep and for
-    /// each part of one, and else on request. `restriction` are the options of one sweep that leave
-    /// out runs.
+    /// Whether the sweep writes the totals to `docs/proof.md`: a whole sweep and each part of one do
+    /// so, and other selections on request. `restriction` has the other options that leave out runs.
     pub(super) fn are_recorded(&self, restriction: Option<&str>) -> bool {
         let is_whole = self.sample.is_none() && self.scenario.is_none() && restriction.is_none();
         self.record || is_whole

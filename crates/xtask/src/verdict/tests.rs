@@ -1,6 +1,7 @@
 use std::fs;
 
 use super::*;
+use crate::scenario::tree::archive::LastRun;
 use crate::strace;
 
 const EIO: Errno = Errno {
@@ -170,4 +171,26 @@ fn zc_dircopy_tells_a_file_from_its_copy() {
             assert_eq!(wrong.len(), n_wrong, "{call} {told} {wrong:?}");
         }
     }
+}
+
+#[test]
+fn a_failing_call_on_neither_side_leaves_the_side_open() {
+    let scenario = Scenario::new(Program::Tool("zc-dircopy"), &["source", "copy"]);
+    let told = "zc-dircopy: b/same: cannot read: Input/output error\n";
+    let observed = run(1, told, 0);
+    let on_copy = format!("fstat(14<{}>)", observed.dir().join("copy/b").display());
+    let wrong = judged(&scenario, &observed, &on_copy, EIO);
+    assert_eq!(wrong, ["no message blames the output ()"]);
+    let both = format!("fstat(5</dev/null>) = -1 EIO (an error) (INJECTED)\n1 {on_copy}");
+    assert_eq!(judged(&scenario, &observed, &both, EIO), [""; 0]);
+}
+
+#[test]
+fn a_run_into_a_damaged_archive_fails_for_another_reason_than_the_lock() {
+    let copy = Scenario::new(Program::Tool("zc-dircopy"), &["source", "copy"]);
+    let told = "zc-dircopy: spoiled: its copy differs from the digest that it was recorded with\n";
+    let lock = "flock(4</lock>, LOCK_EX)";
+    assert!(!judged(&copy, &run(1, told, 0), lock, EIO).is_empty());
+    let archive = copy.archive(LastRun::Finished);
+    assert_eq!(judged(&archive, &run(1, told, 0), lock, EIO), [""; 0]);
 }

@@ -17,12 +17,13 @@ mod outcome;
 
 /// The prefix of the names of temporary files and of the journal.
 const TEMPORARY_PREFIX: &str = ".zc-dircopy-";
-/// Checks an archive to which a source was copied.
+
+/// Checks an archive after a copy to it.
 pub(crate) fn check_archive(scenario: &Scenario, observed: &Observed) -> Vec<String> {
     check(scenario, observed, LastRun::Finished)
 }
 
-/// Checks an archive to which a source was copied after a run was killed.
+/// Checks an archive with a journal after a copy to it.
 pub(crate) fn check_interrupted_archive(scenario: &Scenario, observed: &Observed) -> Vec<String> {
     check(scenario, observed, LastRun::Killed)
 }
@@ -81,7 +82,7 @@ impl<'a> ArchiveRun<'a> {
         wrong.extend(self.mistakes_of_source()?);
         let next = self.mistakes_of_next_run(&verdicts)?;
         let next = next.into_iter();
-        wrong.extend(next.map(|text| format!("after another run, {text}")));
+        wrong.extend(next.map(|text| format!("after one more run, {text}")));
         Ok(wrong)
     }
 
@@ -105,7 +106,7 @@ impl<'a> ArchiveRun<'a> {
         }
         for path in verdicts.keys() {
             if self.files.iter().all(|file| file.path != path) {
-                wrong.push(format!("--check knows {path}, which never was"));
+                wrong.push(format!("--check lists {path}, which never existed"));
             }
         }
         // Without hard links, each name is a copy of its own.
@@ -115,7 +116,7 @@ impl<'a> ArchiveRun<'a> {
             && !may_copy_links
             && links.iter().any(|link| *link != links[0])
         {
-            wrong.push("the names of one file are not linked".to_owned());
+            wrong.push("the names of one original are not linked".to_owned());
         }
         wrong
     }
@@ -207,14 +208,17 @@ impl<'a> ArchiveRun<'a> {
         let said = String::from_utf8_lossy(&output.stderr);
         let is_misled = self.files.iter().any(|file| self.is_denied(file));
         if !is_misled && (output.status.code() != Some(code) || said != stderr) {
-            wrong.push(format!("it ends with {}, and says {said}", output.status));
+            wrong.push(format!(
+                "the run ends with {} and prints {said}",
+                output.status
+            ));
         }
         let tree = read_tree(&self.observed.dir().join(COPY))?;
         let later = verify(self.observed)?;
         for file in &self.files {
             let (path, after) = (file.path, self.after(file));
             if contents(&tree, path) != after.contents {
-                wrong.push(format!("{path} is not what it should be"));
+                wrong.push(format!("{path} does not have the new contents"));
             }
             // The first run may have copied a file without a record, and told so. The next run
             // records that file only if it reads what it skips.
@@ -254,7 +258,7 @@ fn judge_contents(
         _ if is_new => return Vec::new(),
         _ if is_old && outcome.explains(Path::new(file.path)) => return Vec::new(),
         _ if is_old => "was not copied, and nothing explains it",
-        Some(_) => "holds neither what it did nor what it should",
+        Some(_) => "has neither the old contents nor the new ones",
         None => "has vanished",
     };
     vec![text.to_owned()]
@@ -309,3 +313,6 @@ fn contents(tree: &Tree, path: &str) -> Option<Contents> {
             .filter(|_| node.kind == Kind::Symlink && node.bytes == b"same"),
     }
 }
+
+#[cfg(test)]
+mod tests;
