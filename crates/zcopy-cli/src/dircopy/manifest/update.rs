@@ -1,9 +1,11 @@
 //! The manifest that a run leaves: the records of the earlier ones, with the changes of the run.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use rustix::fs::Mode;
@@ -18,6 +20,8 @@ use super::resolve::is_missing;
 use super::write::{Finished, Writer};
 use crate::digest::Algorithm;
 use crate::dircopy::spelling::paths::PathSpellings;
+use crate::exit;
+use crate::quote::quoted;
 
 /// The line of a file in the new manifest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,7 +142,7 @@ impl<'a> Update<'a> {
             record = self.records.next()?;
         }
         let now = match (line, &record) {
-            (Line::Keep, Some(record)) => record.resolve(self.carrying.root, self.carrying.null)?,
+            (Line::Keep, Some(record)) => self.resolve(record)?,
             (Line::Set(file), _) => Some(file),
             (Line::Keep, None) | (Line::Remove, _) => None,
         };
@@ -212,10 +216,9 @@ impl<'a> Update<'a> {
         let Carrying {
             root,
             forgets_missing,
-            null,
             ..
         } = self.carrying;
-        let mut file = record.resolve(root, null)?;
+        let mut file = self.resolve(record)?;
         if forgets_missing {
             match is_missing(root, &mut self.spellings, &record.path) {
                 Ok(true) => file = None,
@@ -231,6 +234,16 @@ impl<'a> Update<'a> {
             Some(file) => self.writers.add(&record.path, file),
             None => Ok(()),
         }
+    }
+
+    /// Calls [`Record::resolve`], and adds the path to its error.
+    fn resolve(&self, record: &Record) -> io::Result<Option<FileDigest>> {
+        let resolved = record.resolve(self.carrying.root, self.carrying.null);
+        resolved.map_err(|error| {
+            let path = quoted(OsStr::from_bytes(&record.path));
+            let message = exit::worded(&error);
+            io::Error::new(error.kind(), format!("{path}: {message}"))
+        })
     }
 
     /// Carries over the records that remain. Returns the files that could not be accepted or

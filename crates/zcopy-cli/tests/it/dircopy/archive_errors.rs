@@ -57,17 +57,23 @@ fn no_failing_call_leaves_a_false_line() {
     }
 }
 
-#[test]
-fn a_file_of_a_killed_run_that_cannot_be_read_is_not_called_damaged() {
-    if !has_program("strace") {
-        return;
-    }
+/// An archive in which a run was killed before it replaced `a`. The journal announces another digest
+/// of `a`, so that the next run reads the file to find out which digest it has.
+fn killed_archive() -> Archive {
     let (archive, card) = archive_and_card();
     let killed = ["--trace=renameat", "--inject=renameat:signal=KILL:when=1"].map(str::to_owned);
     let command = archive.command(&card, &["--jobs=1"]);
     assert_eq!(traced::traced(&command, &killed).run.status, 128 + 9);
     assert_eq!(fs::read(archive.0.copied("a")).unwrap(), b"a");
-    // The journal announces another digest, so that the file is read to find out which it has.
+    archive
+}
+
+#[test]
+fn a_file_of_a_killed_run_that_cannot_be_read_is_not_called_damaged() {
+    if !has_program("strace") {
+        return;
+    }
+    let archive = killed_archive();
     let check = check_command(&archive.0.copy(), &[]);
     let unreadable = ["--trace=openat2", "--inject=openat2:error=EIO:when=1"].map(str::to_owned);
     let check = traced::traced(&check, &unreadable).run;
@@ -79,6 +85,22 @@ fn a_file_of_a_killed_run_that_cannot_be_read_is_not_called_damaged() {
         check.stderr.contains("/a: Input/output error\n"),
         "{check:?}"
     );
+}
+
+#[test]
+fn a_file_that_prevents_the_manifest_is_named() {
+    if !has_program("strace") {
+        return;
+    }
+    let archive = killed_archive();
+    let other = archive.card("two", &["z"]);
+    let unreadable = [
+        "-P".to_owned(),
+        archive.0.copied("a").to_str().unwrap().to_owned(),
+        "--inject=read:error=EIO".to_owned(),
+    ];
+    let run = traced::traced(&archive.command(&other, &[]), &unreadable).run;
+    run.failed_naming(&[&["cannot write the manifest: a: Input/output error"]]);
 }
 
 #[test]
