@@ -20,6 +20,10 @@ pub(super) struct Counts {
     /// Additional names of regular files that became copies of their own. `copied` and `cloned` count
     /// them too.
     pub(super) links_copied: Count,
+    /// Copied, cloned and linked files that replaced a file of the destination.
+    pub(super) replaced: Count,
+    /// Records of files that were replaced by copies without a digest.
+    pub(super) records_dropped: Count,
     /// Regular files that were left as they were.
     pub(super) skipped: Count,
     /// Symbolic links, FIFOs and devices that were made or left, and other entries that were left.

@@ -25,6 +25,14 @@ pub(super) fn is_in_user_space(file: impl AsFd) -> bool {
     kind(file) == Some(FUSE)
 }
 
+/// Whether each file of the file system has an inode number of its own. Drivers that pass on the
+/// numbers of others may show several file systems as one: FUSE, `V9FS_MAGIC`, `CIFS_SUPER_MAGIC`,
+/// `SMB2_SUPER_MAGIC`.
+pub(super) fn has_unique_inode_numbers(file: impl AsFd) -> bool {
+    let passes_on = [FUSE, 0x0102_1997, 0xff53_4d42, 0xfe53_4d42];
+    kind(file).is_some_and(|kind| !passes_on.contains(&kind))
+}
+
 /// Whether files of the file system may lack attributes that Linux's own file systems have.
 pub(super) fn is_foreign(file: impl AsFd) -> bool {
     kind(file).is_some_and(|kind| FOREIGN.contains(&kind))

@@ -35,6 +35,8 @@ pub(super) struct Ledger<'a> {
     firsts: HashMap<Identity, First>,
     /// Whether the file systems of the destination, by device, tell files apart.
     identities: HashMap<u64, Identities>,
+    /// Whether no two files of a file system of the source, by device, have one inode number.
+    unique_numbers: HashMap<u64, bool>,
 }
 
 /// Whether inode numbers and link counts of a file system tell one file from another.
@@ -82,6 +84,7 @@ impl<'a> Ledger<'a> {
             journaling,
             firsts: HashMap::new(),
             identities: HashMap::new(),
+            unique_numbers: HashMap::new(),
         }
     }
 

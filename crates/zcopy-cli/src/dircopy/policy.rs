@@ -85,6 +85,16 @@ pub fn keeps_existing_name(policy: Policy, source: &Stat, existing: &Stat) -> bo
     policy == Policy::Never || is_newer && decide() == Decision::Skip
 }
 
+/// Whether a source is a newer version than its copy, even if a file system has rounded the time of
+/// the copy: an archive that was moved to another file system keeps the rounded times. A symbolic
+/// link or a special file is no version.
+#[must_use]
+pub fn is_newer_version(source: &Stat, existing: &Stat) -> bool {
+    let is_file = is_regular(existing);
+    let existing = Time::modified(existing);
+    is_file && Time::modified(source).floor(existing.coarsest_granularity()) > existing
+}
+
 /// How the times of a file and its copy compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Age {

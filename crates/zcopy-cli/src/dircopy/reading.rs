@@ -17,12 +17,16 @@ use super::hashing::{Contents, Tap};
 use super::interrupt::{Interrupt, Interrupted};
 use super::manifest::record::FileDigest;
 use super::st_mode::is_regular;
+use super::time::Time;
 use super::tree::Entry;
 use crate::digest::{Algorithm, Digest, Stream};
 use crate::exit;
 
 /// The size of a read past the page cache, where the kernel does not read ahead: 1 MiB.
 pub(super) const READ_SIZE: usize = 1 << 20;
+
+/// How often a file is read whose [attributes](Changes::Attributes) changed meanwhile.
+const MAX_READS: usize = 2;
 
 /// The digest of a file that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,13 +164,17 @@ impl Reader<'_> {
         entry: &Entry,
         expected: &[FileDigest],
     ) -> anyhow::Result<FoundDigest> {
-        let (file, stat) = entry.open().context("cannot open")?;
-        let found = self.digest_and_compare(&file, &stat, None, expected);
-        let found = found.context("cannot read")?;
-        if !is_untouched(&file, &stat).context("cannot stat")? {
-            bail!("it changed while it was read");
+        for _ in 0..MAX_READS {
+            let (file, stat) = entry.open().context("cannot open")?;
+            let found = self.digest_and_compare(&file, &stat, None, expected);
+            let found = found.context("cannot read")?;
+            match changes(&file, &stat).context("cannot stat")? {
+                Changes::None => return Ok(found),
+                Changes::Attributes => {}
+                Changes::Contents => break,
+            }
         }
-        Ok(found)
+        bail!("it changed while it was read");
     }
 
     /// The digest of an entry's copy, compared with the `expected` ones.
@@ -181,13 +189,34 @@ impl Reader<'_> {
         expected: &[FileDigest],
     ) -> anyhow::Result<FoundDigest> {
         let Named { directory, name } = entry.destination();
-        let (file, stat) = open_regular(directory, name).context("cannot open its copy")?;
-        let found = self.digest_and_compare(&file, &stat, counter, expected);
-        let found = found.context("cannot read its copy")?;
-        if !is_untouched(&file, &stat).context("cannot stat its copy")? {
-            bail!("its copy changed while it was read");
+        for n_read in 0..MAX_READS {
+            // Bytes that are read again are not counted again.
+            let counter = counter.filter(|_| n_read == 0);
+            let (file, stat) = open_regular(directory, name).context("cannot open its copy")?;
+            let found = self.digest_and_compare(&file, &stat, counter, expected);
+            let found = found.context("cannot read its copy")?;
+            match changes(&file, &stat).context("cannot stat its copy")? {
+                Changes::None => return Ok(found),
+                Changes::Attributes => {}
+                Changes::Contents => break,
+            }
         }
-        Ok(found)
+        bail!("its copy changed while it was read");
+    }
+
+    /// Whether a whole file has a digest.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub(super) fn compare_file(
+        &mut self,
+        file: &File,
+        expected: FileDigest,
+    ) -> anyhow::Result<bool> {
+        let stat = rustix::fs::fstat(file).map_err(io::Error::from)?;
+        let found = self.digest_and_compare(file, &stat, None, &[expected])?;
+        Ok(found.is_as_recorded)
     }
 
     /// The digest of a whole file, compared with the `expected` ones. The file is read once, whatever
@@ -246,15 +275,29 @@ pub(super) fn open_regular(directory: impl AsFd, name: &CStr) -> io::Result<(Fil
     Ok((file.into(), stat))
 }
 
-/// Whether a file is the same as before, by its inode number, its size, and its times of
-/// modification and change.
-pub(super) fn is_untouched(file: &File, before: &Stat) -> io::Result<bool> {
-    let version = |stat: &Stat| {
-        let modified = (stat.st_mtime, stat.st_mtime_nsec);
-        let changed = (stat.st_ctime, stat.st_ctime_nsec);
-        (identity(stat), stat.st_size, modified, changed)
-    };
-    Ok(version(before) == version(&rustix::fs::fstat(file)?))
+/// What has changed of a file since it was examined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Changes {
+    None,
+    /// The time of change alone: another attribute, or the number of names. Over FUSE it may be what
+    /// the kernel had guessed before the driver told the time.
+    Attributes,
+    /// The size, the modification time, or the file itself.
+    Contents,
+}
+
+/// Compares a file with its state before.
+pub(super) fn changes(file: &File, before: &Stat) -> io::Result<Changes> {
+    let after = rustix::fs::fstat(file)?;
+    let version = |stat: &Stat| (identity(stat), stat.st_size, Time::modified(stat));
+    let changed = |stat: &Stat| (stat.st_ctime, stat.st_ctime_nsec);
+    Ok(if version(before) != version(&after) {
+        Changes::Contents
+    } else if changed(before) != changed(&after) {
+        Changes::Attributes
+    } else {
+        Changes::None
+    })
 }
 
 /// The size of a file in bytes.

@@ -53,6 +53,8 @@ pub(super) struct Summary<'a> {
     cloned: u64,
     linked: u64,
     links_copied: u64,
+    replaced: u64,
+    records_dropped: u64,
     skipped: u64,
     others: u64,
     failed: u64,
@@ -87,6 +89,8 @@ impl<'a> Summary<'a> {
             cloned: counts.cloned.get(),
             linked: counts.linked.get(),
             links_copied: counts.links_copied.get(),
+            replaced: counts.replaced.get(),
+            records_dropped: counts.records_dropped.get(),
             skipped: counts.skipped.get(),
             others: counts.others.get(),
             failed: counts.failed.get(),
@@ -98,7 +102,7 @@ impl<'a> Summary<'a> {
         }
     }
 
-    /// The summary as text: two lines, one more if hard links were copied, and one for each manifest.
+    /// The summary as text: two lines, one for each rare event, and one for each manifest.
     pub(super) fn words(&self) -> String {
         let Self {
             files,
@@ -123,6 +127,16 @@ impl<'a> Summary<'a> {
             1 => "1 hard link copied as a file of its own\n".to_owned(),
             n => format!("{n} hard links copied as files of their own\n"),
         };
+        let replaced = match self.replaced {
+            0 => String::new(),
+            1 => "1 file of the destination replaced\n".to_owned(),
+            n => format!("{n} files of the destination replaced\n"),
+        };
+        let records_dropped = match self.records_dropped {
+            0 => String::new(),
+            1 => "1 record dropped, as --no-hash makes no digests\n".to_owned(),
+            n => format!("{n} records dropped, as --no-hash makes no digests\n"),
+        };
         let mut sums = String::new();
         for path in self.manifests {
             for part in ["digests in ", &quoted(path.as_os_str()), "\n"] {
@@ -132,7 +146,7 @@ impl<'a> Summary<'a> {
         format!(
             "{files} file{plural}, {} in {}, {}\n\
              {copied} copied, {cloned} cloned, {linked} linked, {skipped} skipped, {failed} failed{damaged}{others}\n\
-             {links_copied}{sums}",
+             {links_copied}{replaced}{records_dropped}{sums}",
             size(self.bytes),
             time(self.elapsed),
             rate(self.bytes_per_second),

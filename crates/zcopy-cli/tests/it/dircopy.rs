@@ -36,6 +36,7 @@ mod sharing;
 mod sums;
 mod usage;
 mod verify;
+mod versions;
 
 mod facts;
 mod file_systems;

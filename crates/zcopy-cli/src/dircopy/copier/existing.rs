@@ -3,16 +3,17 @@
 use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{FileType, Stat};
 
-use super::file::{Started, Target, Version};
+use super::file::{PendingCopy, Started, Target, Version};
 use super::{Copier, CopyResult, MANIFEST_IN_THE_WAY, Proof};
 use crate::digest::Digest;
+use crate::dircopy::attributes::Named;
 use crate::dircopy::containment::identity;
 use crate::dircopy::lookup::{Known, Modified};
 use crate::dircopy::manifest::record::FileDigest;
 use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::Replace;
-use crate::dircopy::policy::{self, Decision, Policy, decide};
-use crate::dircopy::reading::{FoundDigest, size};
+use crate::dircopy::policy::{self, Decision, Policy, decide, is_newer_version};
+use crate::dircopy::reading::{FoundDigest, open_regular, size};
 use crate::dircopy::settings::Settings;
 use crate::dircopy::st_mode::is_regular;
 use crate::dircopy::tree::Entry;
@@ -22,7 +23,10 @@ use crate::dircopy::tree::Entry;
 #[error("its copy differs from the digest that it was recorded with")]
 struct DiffersFromRecord;
 
-/// The error of an original that has another digest than was recorded.
+/// The error of an original that differs from its copy, which is as it was recorded.
+const DIFFERS_FROM_COPY: &str = "it differs from its copy, which is as it was recorded; --overwrite-policy=always replaces the copy";
+
+/// The error of an original that differs, as its copy does, from the digest that was recorded.
 const CANNOT_REPAIR: &str =
     "it differs from the digest that its copy was recorded with, so that it cannot repair the copy";
 
@@ -121,10 +125,10 @@ impl<'a> Copier<'a> {
             return self.complete(entry, existing, known, map);
         }
         let bytes = Some(&self.counts.bytes);
-        let is_forced = self.settings.policy == Policy::Always || known.is_accepted;
-        let version = match known.modified {
-            Modified::BeforeRecords if !is_forced => Version::Recorded,
-            _ => Version::Unknown,
+        let version = if self.is_newer_than_record(entry, existing.as_ref(), known) {
+            Version::Unknown
+        } else {
+            Version::Recorded
         };
         let Some(existing) = existing else {
             let mut target = Target::new(Replace::No, known);
@@ -137,10 +141,7 @@ impl<'a> Copier<'a> {
         match self.decide(self.settings.policy, entry, &existing) {
             Decision::Copy => {
                 let mut target = Target::new(Replace::Yes, known);
-                // To compare the times may take a test file in the destination.
-                if version == Version::Recorded && self.has_same_time(entry, &existing) {
-                    target.version = version;
-                }
+                target.version = version;
                 self.copy(entry, target, bytes)
             }
             Decision::Skip => self.leave_or_repair(entry, &existing, known),
@@ -148,6 +149,20 @@ impl<'a> Copier<'a> {
                 self.compare(entry, &existing, known, decision)
             }
         }
+    }
+
+    /// Whether an original may have another digest than its copy was recorded with: it was modified
+    /// after all records were made, or after its copy, or the user says so.
+    pub(in crate::dircopy) fn is_newer_than_record(
+        &self,
+        entry: &Entry,
+        existing: Option<&Stat>,
+        known: Known,
+    ) -> bool {
+        self.settings.policy == Policy::Always
+            || known.is_accepted
+            || known.modified == Modified::AfterRecords
+            || existing.is_some_and(|existing| is_newer_version(entry.stat(), existing))
     }
 
     /// Leaves a copy. With `--overwrite-policy update` a copy that differs from its record is
@@ -190,7 +205,11 @@ impl<'a> Copier<'a> {
         }
         let may_be_newer = decision == Decision::CompareInDoubt && found.is_as_recorded;
         if !original.is_as_recorded && !may_be_newer {
-            bail!(CANNOT_REPAIR);
+            bail!(if found.is_as_recorded {
+                DIFFERS_FROM_COPY
+            } else {
+                CANNOT_REPAIR
+            });
         }
         // The bytes of the copy have been counted.
         self.copy(entry, Target::new(Replace::Yes, known), None)
@@ -203,23 +222,18 @@ impl<'a> Copier<'a> {
         })
     }
 
-    /// Whether a copy has the modification time of its original, as its file system rounds it.
-    fn has_same_time(&self, entry: &Entry, existing: &Stat) -> bool {
-        let mut same_size = *existing;
-        same_size.st_size = entry.stat().st_size;
-        self.decide(Policy::Update, entry, &same_size) == Decision::Compare
-    }
-
-    /// Refuses an original that is no newer than its record and has another digest.
+    /// Refuses a copy of an original that is no newer version than the recorded one and has another
+    /// digest. `digest` is the digest of the copy, if it was hashed.
     ///
     /// # Errors
     ///
-    /// The digests differ.
+    /// The digests differ; the copy cannot be read.
     pub(super) fn compare_original_with_record(
-        &self,
-        target: &Target,
-        digest: Digest,
+        &mut self,
+        copy: &PendingCopy<'_>,
+        digest: Option<Digest>,
     ) -> anyhow::Result<()> {
+        let target = &copy.target;
         let Known {
             recorded: Some(recorded),
             announced: None,
@@ -228,17 +242,28 @@ impl<'a> Copier<'a> {
         else {
             return Ok(());
         };
-        if target.version != Version::Recorded
-            || recorded.algorithm != self.settings.algorithm
-            || recorded.digest == digest
-        {
+        if target.version != Version::Recorded {
             return Ok(());
         }
-        match target.replace {
-            Replace::No => bail!(
+        let is_as_recorded = match digest {
+            Some(digest) if recorded.algorithm == self.settings.algorithm => {
+                digest == recorded.digest
+            }
+            // The run makes no digests, or digests of another algorithm.
+            _ => {
+                let found = self.reader.compare_file(copy.place.file(), recorded);
+                found.context("cannot read its copy")?
+            }
+        };
+        match (is_as_recorded, target.replace) {
+            (true, _) => Ok(()),
+            (false, Replace::No) => bail!(
                 "it differs from the digest of its copy, which is gone; --overwrite-policy=always copies it"
             ),
-            Replace::Yes => bail!(CANNOT_REPAIR),
+            (false, Replace::Yes) => bail!(
+                "it differs from the digest that its copy was recorded with, and is no newer than the copy; \
+                 --overwrite-policy=always replaces the copy"
+            ),
         }
     }
 
@@ -277,9 +302,9 @@ impl<'a> Copier<'a> {
             .reader
             .digest_of_copy(entry, Some(bytes), &known.expected())?;
         let line = self.compare_with_record(found, known)?;
-        if *verifies_existing {
+        if *verifies_existing && !known.is_accepted {
             let original = self.reader.digest_of_original(entry, &[])?;
-            if found.digest != original.digest && !known.is_accepted {
+            if found.digest != original.digest {
                 self.face
                     .complain(&entry.path(), &anyhow!("its copy differs from it"));
                 // Until the copy is repaired, the line has the digest that it should have.
@@ -335,6 +360,26 @@ impl<'a> Copier<'a> {
         // The record may be of another algorithm.
         let found = self.reader.digest_of_copy(entry, None, &expected)?;
         self.compare_with_record(found, known).map(|_| ())
+    }
+
+    /// Whether an original has the contents of a copy, which has another name and this line.
+    pub(in crate::dircopy) fn has_contents_of(
+        &mut self,
+        entry: &Entry,
+        copy: Named<'_>,
+        line: Line,
+    ) -> anyhow::Result<bool> {
+        let original = self.reader.digest_of_original(entry, &[])?.digest;
+        let copied = match line {
+            Line::Set(file) if file.algorithm == self.settings.algorithm => file.digest,
+            _ => {
+                let opened = open_regular(copy.directory, copy.name);
+                let (file, stat) = opened.context("cannot open the copy of its first name")?;
+                let digest = self.reader.digest_of(&file, size(&stat), None);
+                digest.context("cannot read the copy of its first name")?
+            }
+        };
+        Ok(copied == original)
     }
 
     /// The line of a file with this digest.

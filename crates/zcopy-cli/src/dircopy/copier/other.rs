@@ -22,11 +22,15 @@ use crate::dircopy::tree::Entry;
 
 impl Copier<'_> {
     /// Copies an entry that is not a regular file, or leaves its copy.
-    pub(super) fn copy_other(&self, entry: &Entry, known: Known) -> anyhow::Result<CopyResult> {
-        if known.is_accepted {
-            bail!("it is not a regular file, and cannot be accepted");
-        }
+    pub(super) fn copy_other(&mut self, entry: &Entry, known: Known) -> anyhow::Result<CopyResult> {
         let existing = entry.existing().context("cannot stat its copy")?;
+        if known.is_accepted {
+            // What the user accepts is the file in the destination.
+            return match existing.filter(is_regular) {
+                Some(existing) => self.leave(entry, &existing, known),
+                None => bail!("its copy is not a regular file, and cannot be accepted"),
+            };
+        }
         if existing.is_some()
             && let Some(refused) = self.refuse_other_name(entry, known)?
         {

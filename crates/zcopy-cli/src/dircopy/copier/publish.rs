@@ -14,7 +14,7 @@ use crate::dircopy::lookup::Known;
 use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::{Durability, Replace};
 use crate::dircopy::policy::{Decision, Policy, decide};
-use crate::dircopy::reading::{is_untouched, open_regular, size};
+use crate::dircopy::reading::{Changes, changes, open_regular, size};
 use crate::dircopy::st_mode::is_regular;
 use crate::dircopy::tree::Entry;
 use crate::{exit, sys};
@@ -44,14 +44,18 @@ impl Copier<'_> {
         copy: PendingCopy<'_>,
         digest: Option<Digest>,
     ) -> anyhow::Result<CopyResult> {
-        if let Some(digest) = digest {
-            self.compare_original_with_record(&copy.target, digest)?;
-        }
+        self.compare_original_with_record(&copy, digest)?;
         self.prepare(entry, &copy, digest)?;
         let PendingCopy {
             stat,
             mut place,
-            target: Target { replace, map, .. },
+            target:
+                Target {
+                    replace,
+                    known,
+                    map,
+                    ..
+                },
             method,
             n_bytes,
             ..
@@ -106,10 +110,15 @@ impl Copier<'_> {
             self.remove_map(entry);
         }
         self.count_copy(method, n_bytes);
-        let line = match digest.filter(|_| self.settings.leaves_sums) {
-            Some(digest) => self.listed(digest),
-            None => Line::Remove,
-        };
+        if replace == Replace::Yes {
+            self.counts.replaced.add(1);
+        }
+        let line = digest
+            .filter(|_| self.settings.leaves_sums)
+            .map_or(Line::Remove, |digest| self.listed(digest));
+        if line == Line::Remove && known.recorded.is_some() {
+            self.counts.records_dropped.add(1);
+        }
         Ok(CopyResult {
             line,
             // The announcement of a new file records it.
@@ -136,7 +145,7 @@ impl Copier<'_> {
             damage,
             ..
         } = copy;
-        if !is_untouched(source, stat).context("cannot stat")? {
+        if changes(source, stat).context("cannot stat")? != Changes::None {
             bail!("it changed while it was copied");
         }
         if self.settings.verifies && (digest.is_some() || damage.is_empty()) {

@@ -1,6 +1,7 @@
 //! Links additional names of files to their copies, or copies them by themselves.
 
 use std::cell::Cell;
+use std::collections::hash_map;
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -17,6 +18,7 @@ use crate::dircopy::containment::{Identity, identity};
 use crate::dircopy::copier::damaged::{DamagedLink, line_of_damaged};
 use crate::dircopy::copier::{Copier, CopyResult, MANIFEST_IN_THE_WAY, Proof};
 use crate::dircopy::counts::Count;
+use crate::dircopy::file_system;
 use crate::dircopy::limitation::Limitation;
 use crate::dircopy::lookup::Known;
 use crate::dircopy::manifest::journal_entry::JournalEntry;
@@ -148,14 +150,18 @@ impl Ledger<'_> {
             return Ok(Outcome::Settled(line));
         }
         let expected = known.expected();
-        let is_expected = match proof {
-            Proof::None => false,
-            Proof::Written => true,
-            Proof::Read => matches!(line, Line::Set(file) if expected.contains(&file)),
-        };
-        if existing.is_some() && !expected.is_empty() && !is_expected {
-            // The first name was left, and holds something else than this name was recorded with.
+        // Without having been read, the first name proves nothing about an existing file.
+        let is_comparable = proof != Proof::None || existing.is_none();
+        let is_as_recorded =
+            is_comparable && matches!(line, Line::Set(file) if expected.contains(&file));
+        let is_newer =
+            proof == Proof::Written && copier.is_newer_than_record(entry, existing.as_ref(), known);
+        if !expected.is_empty() && !is_as_recorded && !is_newer {
+            // Copied by itself, the name is compared with its own record.
             return Ok(Outcome::NotLinked(NotLinked::Doubtful));
+        }
+        if !self.is_same_file(&source, line, entry, copier)? {
+            return Ok(Outcome::NotLinked(NotLinked::Unable));
         }
         let replace = Replace::what_is_there(existing.is_some());
         match self.make_link(&source, entry, line, replace, copier)? {
@@ -167,11 +173,37 @@ impl Ledger<'_> {
             copier.remove_map(entry);
         }
         self.count(entry, &self.counts.linked);
+        if replace == Replace::Yes {
+            self.counts.replaced.add(1);
+        }
         Ok(Outcome::Settled(match line {
             // The record of this name is of the file that the link replaced.
             Line::Keep => Line::Remove,
             line => line,
         }))
+    }
+
+    /// Whether an additional name is one of the file that was copied to `copy`, with this line. A
+    /// file system over a network or in user space may give two files one inode number, if it shows
+    /// several file systems as one. There the contents tell.
+    fn is_same_file(
+        &mut self,
+        copy: &FirstCopy<'_>,
+        line: Line,
+        entry: &Entry,
+        copier: &mut Copier<'_>,
+    ) -> anyhow::Result<bool> {
+        if entry.kind() != FileType::RegularFile {
+            return Ok(true);
+        }
+        let has_unique_numbers = match self.unique_numbers.entry(identity(entry.stat()).0) {
+            hash_map::Entry::Occupied(known) => *known.get(),
+            hash_map::Entry::Vacant(unknown) => {
+                let (file, _) = entry.open().context("cannot open")?;
+                *unknown.insert(file_system::has_unique_inode_numbers(file))
+            }
+        };
+        Ok(has_unique_numbers || copier.has_contents_of(entry, copy.name, line)?)
     }
 
     /// Makes a link. Its line will be `line`.

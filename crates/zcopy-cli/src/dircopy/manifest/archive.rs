@@ -31,7 +31,9 @@ pub(crate) struct Archive {
     own: Vec<Included>,
     /// Files that have the name of a manifest and came from a source.
     copied: Vec<Copied>,
+    /// The time of the newest manifest or journal.
     newest: Option<Timestamp>,
+    newest_manifest: Option<Timestamp>,
     damaged: Vec<DamagedFile>,
     /// The lines of the manifests that no other one includes, and the entries of the journals.
     inputs: Inputs,
@@ -113,9 +115,10 @@ impl Archive {
         self.copied.contains(copied)
     }
 
-    /// Whether the newest manifest was begun after this time.
+    /// Whether the newest manifest was begun after this time. The run of a newer journal was killed,
+    /// and may not have come to the files that its journal does not name.
     pub(crate) fn is_newer_than(&self, time: Time) -> bool {
-        self.newest
+        self.newest_manifest
             .is_some_and(|newest| newest.as_second() > time.seconds)
     }
 

@@ -24,6 +24,32 @@ const POLICIES: [Policy; 4] = [
     Policy::Update,
 ];
 
+#[test]
+fn a_version_is_newer_only_if_no_rounding_explains_its_time() {
+    let source = file(1, 1001, 999_999_999);
+    for (seconds, nanoseconds, is_newer) in [
+        (999, 999_999_999, true),
+        (999, 0, true),
+        (1000, 0, false),
+        (1001, 990_000_000, false),
+        (1001, 980_000_000, true),
+        (1001, 999_999_998, true),
+        (1001, 999_999_999, false),
+        (1002, 0, false),
+    ] {
+        let existing = file(1, seconds, nanoseconds);
+        assert_eq!(
+            is_newer_version(&source, &existing),
+            is_newer,
+            "{seconds}.{nanoseconds:09}"
+        );
+    }
+    assert!(!is_newer_version(
+        &file(1, i64::from(i32::MAX), 0),
+        &directory()
+    ));
+}
+
 /// What each policy decides, in the order of [`POLICIES`], as letters.
 fn decisions_if(source: &Stat, destination: &Stat, kept: impl Fn(Time) -> Kept) -> String {
     let letter = |policy| match decide(policy, source, destination, &kept) {

@@ -99,15 +99,44 @@ fn links_that_have_become_files_are_told_if_there_are_any() {
 }
 
 #[test]
+fn replaced_files_and_dropped_records_are_told_if_there_are_any() {
+    for (n, lines) in [
+        (
+            1,
+            [
+                "1 file of the destination replaced",
+                "1 record dropped, as --no-hash makes no digests",
+            ],
+        ),
+        (
+            2,
+            [
+                "2 files of the destination replaced",
+                "2 records dropped, as --no-hash makes no digests",
+            ],
+        ),
+    ] {
+        let counts = counts();
+        counts.replaced.add(n);
+        counts.records_dropped.add(n);
+        let words = words(&counts, Duration::from_secs(1), None);
+        let told: Vec<_> = words.lines().skip(2).collect();
+        assert_eq!(told, lines, "{words}");
+    }
+}
+
+#[test]
 fn the_object_has_all_that_the_words_have() {
     let sums = [PathBuf::from(OsStr::from_bytes(b"/copy/\xff"))];
     let counts = counts();
     counts.links_copied.add(2);
+    counts.replaced.add(5);
+    counts.records_dropped.add(1);
     let summary = Summary::of(&counts, State::Failed, Duration::from_secs(2), &sums);
     assert_eq!(
         serde_json::to_string(&summary).unwrap(),
         "{\"state\":\"failed\",\"files\":10000,\"bytes\":3650722201,\"seconds\":2.0,\"bytes_per_second\":1825361100.5,\
-         \"copied\":9000,\"cloned\":900,\"linked\":60,\"links_copied\":2,\"skipped\":40,\"others\":0,\"failed\":3,\"damaged\":0,\"lost_bytes\":0,\
+         \"copied\":9000,\"cloned\":900,\"linked\":60,\"links_copied\":2,\"replaced\":5,\"records_dropped\":1,\"skipped\":40,\"others\":0,\"failed\":3,\"damaged\":0,\"lost_bytes\":0,\
          \"sums\":\"/copy/\u{fffd}\"}"
     );
     let summary = Summary::of(&counts, State::Failed, Duration::from_secs(2), &[]);

@@ -507,7 +507,7 @@ fn a_source_that_has_rotted_does_not_replace_its_copy() {
     };
     rot(&card.join("a"));
     let run = archive.add(&card, &["--overwrite-policy=update"]);
-    run.failed_naming(&[&["a", "differs from the digest", "cannot repair"]]);
+    run.failed_naming(&[&["a", "differs from its copy, which is as it was recorded"]]);
     archive.is_intact(&["a", "b"]);
     // Neither does it repair one that has rotted otherwise.
     archive.rot("a");
@@ -611,7 +611,14 @@ fn what_cannot_be_accepted_is_refused() {
         run.failed_naming(&[&[accepted, "accept"]]);
         archive.is_intact(&["a"]);
     }
+    // Nor is one that would be replaced by a link of the source.
+    fs::remove_file(card.join("a")).unwrap();
+    std::os::unix::fs::symlink("link", card.join("a")).unwrap();
+    archive.rot("a");
+    archive.add(&card, &["--accept=a"]).is_quiet();
+    archive.is_intact(&["a"]);
     // A file that is accepted is not replaced.
+    fs::remove_file(card.join("a")).unwrap();
     put(&card.join("a"), "another take");
     let before = fs::read(archive.0.copied("a")).unwrap();
     archive.rot("a");

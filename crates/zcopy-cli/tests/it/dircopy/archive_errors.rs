@@ -214,7 +214,7 @@ fn a_rotten_original_does_not_repair_a_copy_that_was_cut() {
         fs::write(trees.copied("file"), "go").unwrap();
         dated(&trees.copied("file"), 100);
         let run = trees.run(options);
-        run.failed_naming(&[&["file", "it cannot repair the copy"]]);
+        run.failed_naming(&[&["file", "no newer than the copy"]]);
         trees.holds("file", "go");
         assert_eq!(trees.check(&[]).stdout, "file: FAILED\n");
     }

@@ -36,7 +36,8 @@ pub(super) fn run_with_tmpfs(command: &Command, place: &Path) -> Run {
         .args(command.get_args()))
 }
 
-fn apart(script: &str) -> Command {
+/// A shell that runs a script in a mount namespace of its own.
+pub(super) fn apart(script: &str) -> Command {
     let mut unshare = Command::new("unshare");
     unshare.args([
         "--mount",

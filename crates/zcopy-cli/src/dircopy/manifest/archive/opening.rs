@@ -57,10 +57,11 @@ impl Archive {
             .sort_by_key(|candidate| Reverse(candidate.age()));
         let names = candidates.iter().map(|candidate| candidate.name).collect();
         let own = candidates.iter().filter_map(Candidate::included).collect();
+        let newest_manifest = candidates.first().and_then(Candidate::time);
         let newest = with_entries
             .iter()
             .map(|(_, header)| Some(header.time))
-            .chain([candidates.first().and_then(Candidate::time)])
+            .chain([newest_manifest])
             .max()
             .flatten();
         for candidate in &candidates {
@@ -81,6 +82,7 @@ impl Archive {
             own,
             copied: separated.copied,
             newest,
+            newest_manifest,
             damaged: opening.damaged,
             inputs: opening.inputs.finish()?,
             journals: opening.journals,
