@@ -1,6 +1,7 @@
 //! Finds out whether a directory tells apart names that differ in case or composition.
 //!
 //! - `key`: names that a file system may not tell apart (pure).
+//! - `listed_paths`: the paths by which directories list files that other spellings lead to.
 //! - `names`: all names in a directory, by folded name.
 //! - `paths`: paths that lead to files by another spelling.
 
@@ -15,6 +16,7 @@ use super::listing;
 use super::place::hidden;
 
 pub(super) mod key;
+pub(super) mod listed_paths;
 pub(super) mod names;
 pub(super) mod paths;
 

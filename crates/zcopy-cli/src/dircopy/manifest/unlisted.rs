@@ -18,6 +18,8 @@ use super::record::{Announced, FileDigest};
 use super::spool::{Piece, PieceReader, Sorter, Spool};
 use crate::dircopy::damage_map::{EmptyFile, MapText, mapped_name};
 use crate::dircopy::place::hidden;
+use crate::dircopy::spelling::key;
+use crate::dircopy::spelling::listed_paths::ListedPaths;
 use crate::dircopy::tree::scan::{Failure, Found, Next, ScanOptions, scan};
 use crate::exit;
 use crate::quote::quoted;
@@ -42,13 +44,18 @@ pub(super) struct UnlistedFile {
 /// Finds regular files below the root of a tree that have no record, in the order of their paths.
 /// Manifests, journals, files under construction, and maps of damaged files are left out.
 ///
-/// A damaged file that has a record is left out too: its digest shows whether it is whole.
+/// A damaged file that has a record is left out too: its digest shows whether it is whole. So is a
+/// file whose record has another spelling of its path, if the file system does not tell the two
+/// apart.
 ///
-/// The paths of all files are sorted on disk, so that a million files take no memory.
+/// The paths of all files are sorted on disk, so that a million files take no memory. Each file
+/// without a record takes 8 bytes.
 #[derive(Debug)]
 pub(super) struct Unlisted {
     found: Records,
     records: Records,
+    /// The hashes of the paths of files that are recorded by another spelling, sorted.
+    respelled: Vec<u64>,
 }
 
 /// A map of the file was found. If the file is found too, both entries merge into one record, in
@@ -120,9 +127,11 @@ impl Unlisted {
         outcome?;
         let (spool, pieces) = sorter.finish()?;
         let spool = spool.finish()?;
+        let unrecorded = unrecorded_keys(merge(pieces.clone(), &spool)?, archive)?;
         Ok(Self {
             found: merge(pieces, &spool)?,
             records: archive.records()?,
+            respelled: respelled(root, archive, &unrecorded)?,
         })
     }
 
@@ -145,7 +154,11 @@ impl Unlisted {
                     .resolve(root, null)
                     .map_or(true, |file| file.is_some()),
             };
-            if !has_record {
+            let is_respelled = || {
+                let hash = key::hash_of(&found.path);
+                self.respelled.binary_search(&hash).is_ok()
+            };
+            if !has_record && !is_respelled() {
                 return Ok(Some(UnlistedFile {
                     path: found.path,
                     is_damaged: found.file.is_some(),
@@ -154,6 +167,39 @@ impl Unlisted {
         }
         Ok(None)
     }
+}
+
+/// The keys of the folded paths that were found and have no record, sorted.
+fn unrecorded_keys(mut found: Records, archive: &Archive) -> io::Result<Vec<u64>> {
+    let mut records = archive.records()?;
+    let mut keys = Vec::new();
+    while let Some(found) = found.next()? {
+        if records.find(&found.path)?.is_none() {
+            keys.push(key::hash(&found.path));
+        }
+    }
+    keys.sort_unstable();
+    Ok(keys)
+}
+
+/// The hashes of the paths by which directories list files that are recorded by another spelling,
+/// sorted. Only records with these keys are looked up.
+fn respelled(root: BorrowedFd<'_>, archive: &Archive, unrecorded: &[u64]) -> io::Result<Vec<u64>> {
+    let mut hashes = Vec::new();
+    if unrecorded.is_empty() {
+        return Ok(hashes);
+    }
+    let (mut records, mut listed) = (archive.records()?, ListedPaths::default());
+    while let Some(record) = records.next()? {
+        if record.may_have_file()
+            && unrecorded.binary_search(&key::hash(&record.path)).is_ok()
+            && let Some(path) = listed.find(root, &record.path)
+        {
+            hashes.push(key::hash_of(&path));
+        }
+    }
+    hashes.sort_unstable();
+    Ok(hashes)
 }
 
 /// Whether a file is a map with bad ranges. `mapped` is the path of the file that the map belongs

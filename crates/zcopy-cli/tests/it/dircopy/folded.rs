@@ -261,6 +261,33 @@ fn only_missing_files_are_forgotten_where_names_are_listed_in_other_letters() {
 }
 
 #[test]
+fn a_file_that_is_listed_by_another_spelling_than_its_record_is_checked_once() {
+    for disk in disks() {
+        let trees = Trees::new();
+        let names = ["Clip.MOV", "Dir/Sub/0001", "Dir/Sub/Clip", "x"];
+        for name in names {
+            trees.put(name, "it");
+        }
+        disk.run(&trees, &[]).is_quiet();
+        if disk.listing == Listing::Keeps {
+            // exFAT's driver would find that the new name exists.
+            fs::rename(disk.copy().join("Clip.MOV"), disk.copy().join("aside")).unwrap();
+            fs::rename(disk.copy().join("aside"), disk.copy().join("clip.mov")).unwrap();
+        }
+        let all = "Clip.MOV: OK\nDir/Sub/0001: OK\nDir/Sub/Clip: OK\nx: OK\n";
+        let run = check(&disk.copy(), &["--strict"]);
+        assert_eq!((run.status, run.stdout.as_str()), (0, all));
+        fs::write(disk.copy().join("dir/sub/new"), "").unwrap();
+        let run = check(&disk.copy(), &["--strict", "--silent"]);
+        let unlisted = run.stdout.to_ascii_lowercase();
+        assert_eq!(
+            (run.status, unlisted.as_str()),
+            (1, "dir/sub/new: failed not listed\n")
+        );
+    }
+}
+
+#[test]
 fn each_directory_is_listed_a_few_times_to_forget_what_is_missing() {
     if !has_program("strace") {
         return;
