@@ -6,6 +6,7 @@ mod archive_errors;
 mod changing;
 mod check;
 mod check_formats;
+mod check_meanwhile;
 mod check_output;
 mod damage_maps;
 mod damaged;

@@ -8,6 +8,7 @@ use std::time::Instant;
 use anyhow::Context as _;
 
 use super::event::Event;
+use super::record::FileDigest;
 use super::report::{Counts, ReportFormat, Streams};
 use super::total::Total;
 use crate::{exit, outlet};
@@ -21,6 +22,8 @@ mod expected;
 mod hash_thread;
 mod options;
 mod progress;
+mod second_look;
+mod suspects;
 mod tree;
 mod verifier;
 
@@ -68,6 +71,10 @@ pub fn check(options: &Options) -> anyhow::Result<Outcome> {
 /// Without a [list](Options::hash_file) every path that any manifest in the root of the tree knows is
 /// verified against its newest line. A damaged manifest is a failure. So is a file that no manifest
 /// lists, if a map beside it says that bytes are missing: `NAME: FAILED damaged`.
+///
+/// If another run changes the tree meanwhile, a file may differ from the record that was read at the
+/// beginning. At the end such files are verified once more, against the records of that moment, and
+/// their lines come last.
 ///
 /// Paths in a manifest are relative to the tree. This is stricter than `sha256sum`: a path fails with
 /// `open or read` if it is absolute, if it leads out of the tree by `..` or by a symbolic link, or if
@@ -136,6 +143,14 @@ struct Shared<'a> {
     /// `/dev/null`, opened for writing.
     null: &'a File,
     progress: &'a Progress,
+}
+
+impl Shared<'_> {
+    /// Whether files with digests of this algorithm are verified.
+    fn wants(self, file: FileDigest) -> bool {
+        let only = self.options.hash;
+        only.is_none_or(|only| only == file.algorithm.into())
+    }
 }
 
 /// Does what [`check_into`] does, except for the total at the end, and counts in `progress`.

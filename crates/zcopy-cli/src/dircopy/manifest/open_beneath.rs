@@ -156,6 +156,17 @@ pub(super) fn size(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<u64> {
     Ok(stat.map_or(0, |stat| stat_size(&stat)))
 }
 
+/// When a file was changed last (its `ctime`), without following symbolic links: seconds and
+/// nanoseconds.
+///
+/// # Errors
+///
+/// The errors of `open(2)` and `stat(2)`.
+pub(super) fn changed(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<(i64, u64)> {
+    let stat = stat_by_steps(directory, path)?.ok_or(Errno::ISDIR)?;
+    Ok((stat.st_ctime, stat.st_ctime_nsec))
+}
+
 /// The status of a path without following symbolic links. `None` for the directory itself.
 fn stat_by_steps(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<Option<Stat>> {
     let Some(parent) = Parent::open(directory, path)? else {

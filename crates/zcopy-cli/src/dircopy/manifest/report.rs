@@ -54,6 +54,14 @@ impl FileResult {
     pub(super) fn weight(&self) -> usize {
         size_of::<Option<Self>>() + self.path.capacity()
     }
+
+    /// The bytes of the file, if it was read to its end.
+    pub(super) fn bytes(&self) -> u64 {
+        match &self.verdict {
+            Verdict::Matches(hashed) | Verdict::Differs(hashed) => hashed.bytes,
+            _ => 0,
+        }
+    }
 }
 
 /// Standard output and standard error, or their substitutes.

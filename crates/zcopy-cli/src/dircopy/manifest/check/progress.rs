@@ -59,8 +59,8 @@ impl Progress {
         }
     }
 
-    pub(super) fn add_bytes(&self, n_bytes: usize) {
-        self.bytes.fetch_add(n_bytes as u64, Ordering::Relaxed);
+    pub(super) fn add_bytes(&self, n_bytes: u64) {
+        self.bytes.fetch_add(n_bytes, Ordering::Relaxed);
     }
 
     pub(super) fn add_file(&self, is_match: bool) {
@@ -68,6 +68,13 @@ impl Progress {
         if !is_match {
             self.failed.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Takes back a file that failed, and the bytes that were read, since it is verified again.
+    pub(super) fn take_back_failure(&self, n_bytes: u64) {
+        self.files.fetch_sub(1, Ordering::Relaxed);
+        self.failed.fetch_sub(1, Ordering::Relaxed);
+        self.bytes.fetch_sub(n_bytes, Ordering::Relaxed);
     }
 }
 

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use super::expected::{Counted, count_files};
+use super::second_look::SecondLook;
+use super::suspects::{RootState, Suspects};
 use super::verifier::{Job, Verifier};
 use super::{Outcome, Shared};
 use crate::dircopy::manifest::archive::{Archive, DamagedFile, Verify};
 use crate::dircopy::manifest::lines::Lines;
 use crate::dircopy::manifest::merge::Records;
 use crate::dircopy::manifest::open_beneath;
-use crate::dircopy::manifest::record::FileDigest;
 use crate::dircopy::manifest::report::{Counts, FileResult, Report, Streams, Verdict};
 use crate::dircopy::manifest::unlisted::{Find, Unlisted, UnlistedFile};
 use crate::dircopy::stop_flag::{StopFlag, StopOnDrop};
@@ -39,6 +40,8 @@ pub(super) struct Tree<'a> {
     path: &'a Path,
     root: OwnedFd,
     digests: Digests,
+    /// Failures that another run may have caused. `None` if the digests come from a list.
+    suspects: Option<Suspects>,
     /// The damaged manifests.
     pub(super) damaged: Vec<ListError>,
 }
@@ -49,6 +52,8 @@ enum Digests {
     List { path: PathBuf, lines: Lines<File> },
     /// The manifests of the tree.
     Archive(Box<ArchiveDigests>),
+    /// The manifests of the tree, which are closed, and which are read once more.
+    Again(SecondLook),
 }
 
 /// The digests in the manifests of a tree.
@@ -63,6 +68,7 @@ struct ArchiveDigests {
 enum Jobs<'a> {
     Lines(&'a mut Lines<File>),
     Records(&'a mut Records),
+    Again(&'a mut SecondLook),
 }
 
 impl Jobs<'_> {
@@ -70,12 +76,11 @@ impl Jobs<'_> {
         let records = match self {
             Self::Lines(lines) => return Ok(lines.next()?.map(Job::Line)),
             Self::Records(records) => records,
+            Self::Again(again) => return Ok(again.next(root, shared)),
         };
-        let only = shared.options.hash;
-        let is_wanted = |file: FileDigest| only.is_none_or(|only| only == file.algorithm.into());
         while let Some(record) = records.next()? {
             match record.resolve(root, shared.null) {
-                Ok(Some(file)) if is_wanted(file) => {
+                Ok(Some(file)) if shared.wants(file) => {
                     return Ok(Some(Job::Record(record.path, file)));
                 }
                 Ok(_) => {}
@@ -109,9 +114,11 @@ impl<'a> Tree<'a> {
                     path: list.clone(),
                     lines: Lines::of(open_list(list).map_err(in_list)?),
                 },
+                suspects: None,
                 damaged: Vec::new(),
             });
         }
+        let before = RootState::read(root.as_fd()).map_err(in_tree)?;
         let archive = Archive::open(root.as_fd(), Verify::All, options.converts_paths);
         let archive = archive.map_err(in_tree)?;
         if archive.is_empty() {
@@ -142,6 +149,7 @@ impl<'a> Tree<'a> {
                 records: archive.records().map_err(in_tree)?,
                 archive,
             })),
+            suspects: Some(Suspects::new(before)),
             damaged,
             root,
         })
@@ -168,16 +176,20 @@ impl<'a> Tree<'a> {
             Ok(()) | Err(TreeError::List(_)) => self.report_unlisted(&mut report),
             Err(TreeError::Output(_)) => Ok(()),
         };
+        let reported = match reported {
+            Err(TreeError::Output(error)) => Err(TreeError::Output(error)),
+            reported => self.look_again(&mut report).and(reported),
+        };
         let counts = report.counts;
         total.add_all(&counts);
         reported?;
         listed?;
         // An archive may be empty. A list that names no file is a mistake.
-        let may_be_empty = matches!(self.digests, Digests::Archive(_)) && options.hash.is_none();
+        let may_be_empty = !matches!(self.digests, Digests::List { .. }) && options.hash.is_none();
         let is_empty = counts.files() == 0;
         if is_empty && !may_be_empty {
             let message = match (&self.digests, options.hash) {
-                (Digests::Archive(_), Some(hash)) => {
+                (Digests::Archive(_) | Digests::Again(_), Some(hash)) => {
                     format!("no file is recorded with {}", hash.name())
                 }
                 _ => "no properly formatted checksum lines found".to_owned(),
@@ -201,6 +213,7 @@ impl<'a> Tree<'a> {
     /// Verifies every listed file and reports the results.
     fn verify_listed(&mut self, report: &mut Report<'_, '_>) -> Result<(), TreeError> {
         let (shared, root) = (self.shared, self.root.as_fd());
+        let suspects = &mut self.suspects;
         let (list_path, mut jobs, archive) = match &mut self.digests {
             Digests::List { path, lines } => (path.as_path(), Jobs::Lines(lines), None),
             Digests::Archive(digests) => {
@@ -209,6 +222,7 @@ impl<'a> Tree<'a> {
                 } = &mut **digests;
                 (self.path, Jobs::Records(records), Some(&*archive))
             }
+            Digests::Again(again) => (self.path, Jobs::Again(again), None),
         };
         let Shared {
             options, progress, ..
@@ -230,7 +244,20 @@ impl<'a> Tree<'a> {
                     move |job| verifier.verify(job, list_path)
                 },
                 weigh: FileResult::weight,
-                deliver: |due: &mut dyn Iterator<Item = FileResult>| report.take(due),
+                deliver: |due: &mut dyn Iterator<Item = FileResult>| {
+                    let Some(suspects) = suspects else {
+                        return report.take(due);
+                    };
+                    let keep = |result: FileResult| {
+                        let n_bytes = result.bytes();
+                        let result = suspects.keep(root, result);
+                        if result.is_none() {
+                            progress.take_back_failure(n_bytes);
+                        }
+                        result
+                    };
+                    report.take(&mut due.filter_map(keep))
+                },
             };
             let _stop = StopOnDrop(&stop);
             if let Some(archive) = archive {
@@ -267,16 +294,33 @@ impl<'a> Tree<'a> {
             } else {
                 Verdict::Unlisted
             };
-            let reported = report.take(&mut [FileResult { path, verdict }].into_iter());
+            let mut result = Some(FileResult { path, verdict });
+            if let Some(suspects) = &mut self.suspects {
+                result = result.and_then(|result| suspects.keep(root, result));
+            }
+            let reported = report.take(&mut result.into_iter());
             reported.map_err(TreeError::Output)?;
         }
+    }
+
+    /// Verifies the files once more whose failures another run may have caused, against the records
+    /// that the tree has now.
+    fn look_again(&mut self, report: &mut Report<'_, '_>) -> Result<(), TreeError> {
+        let Some(suspects) = self.suspects.take_if(|suspects| suspects.has_results()) else {
+            return Ok(());
+        };
+        self.suspects = None;
+        // This closes the manifests, so that there are descriptors for those of the second look.
+        self.digests = Digests::Again(SecondLook::none());
+        self.digests = Digests::Again(SecondLook::new(self.root.as_fd(), self.shared, suspects));
+        self.verify_listed(report)
     }
 
     /// The error of a list or an archive that cannot be read to its end.
     fn list_error(&self, error: io::Error) -> TreeError {
         let path = match &self.digests {
             Digests::List { path, .. } => path,
-            Digests::Archive(_) => self.path,
+            Digests::Archive(_) | Digests::Again(_) => self.path,
         };
         TreeError::List(ListError {
             path: path.to_owned(),

@@ -30,6 +30,8 @@ pub(super) enum Job {
     Record(Vec<u8>, FileDigest),
     /// A file that cannot be read, so that it is unknown whether a killed run has changed it.
     Unreadable(Vec<u8>, io::Error),
+    /// A file with its result.
+    Verified(FileResult),
 }
 
 /// Verifies files of one tree, one at a time. Each thread has one of these.
@@ -58,6 +60,14 @@ impl<'a> Verifier<'a> {
     /// Verifies the file that a record or a line of `list` names.
     pub(super) fn verify(&mut self, job: Job, list: &Path) -> FileResult {
         let line = match job {
+            Job::Verified(result) => {
+                // Files without a record are not counted.
+                if !matches!(result.verdict, Verdict::Unlisted | Verdict::Damaged) {
+                    self.shared.progress.add_file(false);
+                    self.shared.progress.add_bytes(result.bytes());
+                }
+                return result;
+            }
             Job::Line(line) => line.and_then(|line| line::parse_any(&line)).ok(),
             Job::Unreadable(path, error) => {
                 self.shared.progress.add_file(false);
@@ -154,7 +164,7 @@ impl<'a> Verifier<'a> {
         let mut bytes = 0;
         let mut count = |block: &[u8]| {
             bytes += block.len() as u64;
-            progress.add_bytes(block.len());
+            progress.add_bytes(block.len() as u64);
         };
         let checksum = match &mut self.hash_thread {
             Some(thread) if file.metadata().is_ok_and(|facts| facts.len() >= SHORT) => {

@@ -1,0 +1,115 @@
+//! Files that are verified once more, against the records that the tree has at the end.
+
+use std::os::fd::BorrowedFd;
+use std::vec::IntoIter;
+
+use super::Shared;
+use super::suspects::Suspects;
+use super::verifier::Job;
+use crate::dircopy::manifest::archive::{Archive, Verify};
+use crate::dircopy::manifest::merge::Records;
+use crate::dircopy::manifest::open_beneath::{self, Found};
+use crate::dircopy::manifest::report::{FileResult, Verdict};
+
+/// The failures of a verification that another run may have caused, and the records of the tree
+/// after it.
+#[derive(Debug)]
+pub(super) struct SecondLook {
+    /// `None` if the manifests cannot be read, or are damaged. The failures stay as they are then.
+    records: Option<Records>,
+    /// In the order of their paths.
+    results: IntoIter<FileResult>,
+    suspects: Option<Suspects>,
+}
+
+impl SecondLook {
+    /// No failures.
+    pub(super) fn none() -> Self {
+        Self {
+            records: None,
+            results: Vec::new().into_iter(),
+            suspects: None,
+        }
+    }
+
+    /// Reads the records of the tree once more.
+    pub(super) fn new(root: BorrowedFd<'_>, shared: Shared<'_>, mut suspects: Suspects) -> Self {
+        let archive = Archive::open(root, Verify::Needed, shared.options.converts_paths);
+        let archive = archive.ok().filter(|archive| {
+            let is_sound = archive.damaged().is_empty();
+            is_sound && !archive.is_empty()
+        });
+        Self {
+            records: archive.and_then(|archive| archive.records().ok()),
+            results: suspects.take().into_iter(),
+            suspects: Some(suspects),
+        }
+    }
+
+    /// The next file.
+    pub(super) fn next(&mut self, root: BorrowedFd<'_>, shared: Shared<'_>) -> Option<Job> {
+        loop {
+            let result = self.results.next()?;
+            let Some(records) = &mut self.records else {
+                return Some(Job::Verified(result));
+            };
+            let record = match records.find(&result.path) {
+                Ok(record) => record,
+                Err(_) => {
+                    self.records = None;
+                    return Some(Job::Verified(result));
+                }
+            };
+            let Some(record) = record else {
+                match self.without_record(root, shared, result) {
+                    Some(result) => return Some(Job::Verified(result)),
+                    None => continue,
+                }
+            };
+            match record.resolve(root, shared.null) {
+                Ok(Some(file)) if shared.wants(file) => {
+                    return Some(Job::Record(record.path, file));
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    if let Some(result) = self.without_record(root, shared, result) {
+                        return Some(Job::Verified(result));
+                    }
+                }
+                Err(error) => return Some(Job::Unreadable(record.path, error)),
+            }
+        }
+    }
+
+    /// The result for a file that has no record now. `None` if that is no failure: the file was
+    /// removed and its record was dropped, or it was replaced without a record.
+    fn without_record(
+        &self,
+        root: BorrowedFd<'_>,
+        shared: Shared<'_>,
+        result: FileResult,
+    ) -> Option<FileResult> {
+        let is_gone = match open_beneath::find(root, &result.path) {
+            Ok(Found::RegularFile) => false,
+            Ok(Found::Other | Found::Nothing) => true,
+            Err(_) => return Some(result),
+        };
+        if is_gone {
+            return None;
+        }
+        let has_changed = || {
+            let suspects = self.suspects.as_ref();
+            suspects.is_some_and(|suspects| suspects.has_changed(root, &result.path))
+        };
+        match result.verdict {
+            Verdict::Unlisted | Verdict::Damaged => Some(result),
+            // It is rotten, and somebody removed its record.
+            _ if !has_changed() => Some(result),
+            _ if shared.options.is_strict => Some(FileResult {
+                verdict: Verdict::Unlisted,
+                path: result.path,
+            }),
+            _ => None,
+        }
+    }
+}
