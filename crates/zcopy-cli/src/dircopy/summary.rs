@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::counts::Counts;
 use super::interrupt::Interrupt;
@@ -62,12 +62,12 @@ pub(super) struct Summary<'a> {
     damaged: u64,
     /// The number of missing bytes.
     lost_bytes: u64,
-    /// The manifest, if there is one. Bytes that are not UTF-8 become U+FFFD.
+    /// The first manifest, if there is one. Bytes that are not UTF-8 become U+FFFD.
     sums: Option<Cow<'a, str>>,
+    #[serde(serialize_with = "lossy")]
+    manifests: &'a [PathBuf],
     #[serde(skip)]
     elapsed: Duration,
-    #[serde(skip)]
-    manifests: &'a [PathBuf],
 }
 
 impl<'a> Summary<'a> {
@@ -175,8 +175,16 @@ pub(super) fn time(elapsed: Duration) -> String {
     }
 }
 
-/// A rate as text.
+/// Paths as text. Bytes that are not UTF-8 become U+FFFD.
+fn lossy<S: Serializer>(paths: &&[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(paths.iter().map(|path| path.to_string_lossy()))
+}
+
+/// A rate as text. Less than a byte a second has no prefix: `0.50B/s`.
 pub(super) fn rate(bytes_per_second: f64) -> String {
+    if bytes_per_second < 1.0 {
+        return format!("{bytes_per_second:.2}B/s");
+    }
     dense(&number::rate(bytes_per_second, Unit::Bytes, false))
 }
 

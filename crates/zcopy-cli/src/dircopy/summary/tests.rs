@@ -137,11 +137,14 @@ fn the_object_has_all_that_the_words_have() {
         serde_json::to_string(&summary).unwrap(),
         "{\"state\":\"failed\",\"files\":10000,\"bytes\":3650722201,\"seconds\":2.0,\"bytes_per_second\":1825361100.5,\
          \"copied\":9000,\"cloned\":900,\"linked\":60,\"links_copied\":2,\"replaced\":5,\"records_dropped\":1,\"skipped\":40,\"others\":0,\"failed\":3,\"damaged\":0,\"lost_bytes\":0,\
-         \"sums\":\"/copy/\u{fffd}\"}"
+         \"sums\":\"/copy/\u{fffd}\",\"manifests\":[\"/copy/\u{fffd}\"]}"
     );
     let summary = Summary::of(&counts, State::Failed, Duration::from_secs(2), &[]);
     let object = serde_json::to_string(&summary).unwrap();
-    assert!(object.ends_with("\"sums\":null}"), "{object}");
+    assert!(
+        object.ends_with("\"sums\":null,\"manifests\":[]}"),
+        "{object}"
+    );
 }
 
 #[test]
@@ -152,4 +155,12 @@ fn damaged_files_are_told_if_there_are_any() {
     let words = words(&counts, Duration::from_secs(1), None);
     let damaged = " 3 failed, 2 damaged (lacking 12288 bytes (12.0KiB))\n";
     assert!(words.ends_with(damaged), "{words}");
+}
+
+#[test]
+fn a_rate_below_one_byte_a_second_is_told_in_bytes() {
+    assert_eq!(rate(0.5471), "0.55B/s");
+    assert_eq!(rate(0.0), "0.00B/s");
+    assert_eq!(rate(1.0), "1.00B/s");
+    assert_eq!(rate(1.5e6), "1.43MiB/s");
 }
