@@ -278,8 +278,10 @@ impl Args {
         if !self.accept.is_empty() && self.paths.len() > 1 {
             return Err("--accept takes one tree".to_owned());
         }
+        let here = PathBuf::from(".");
+        let tree = self.paths.first().unwrap_or(&here);
         Ok(Some(Amendment {
-            accepted: settings::accepted(self)?,
+            accepted: settings::accepted(self, tree)?,
             forgets_missing: self.forget_missing,
             mode,
         }))

@@ -1,5 +1,6 @@
 //! The settings of a copy, as the command line gives them.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
@@ -103,8 +104,8 @@ impl Settings {
         if args.no_hash && !args.accept.is_empty() {
             return Err("--accept makes a digest, and --no-hash makes none".to_owned());
         }
-        let accepted = accepted(args)?;
         let (source, destination) = source_and_destination(args)?;
+        let accepted = accepted(args, &destination)?;
         let exclude = Exclude::new(&args.exclude).map_err(|error| error.to_string())?;
         let algorithm = match args.hash {
             None | Some(ChecksumAlgorithm::Sha256) => Algorithm::Sha256,
@@ -247,20 +248,40 @@ pub(super) fn manifest_mode(umask: Mode) -> Mode {
     Mode::from_raw_mode(0o666) - umask
 }
 
-/// The paths of `--accept`.
+/// The paths of `--accept`, relative to `destination`. An absolute path may begin with the path of
+/// the destination.
 ///
 /// # Errors
 ///
 /// A message, if a path leads out of the destination.
-pub(super) fn accepted(args: &Args) -> Result<BTreeSet<Vec<u8>>, String> {
+pub(super) fn accepted(args: &Args, destination: &Path) -> Result<BTreeSet<Vec<u8>>, String> {
+    let mut accepted = BTreeSet::new();
     for path in &args.accept {
+        let relative = below(path, destination);
         let is_name = |part| matches!(part, Component::Normal(_) | Component::CurDir);
-        if !path.components().all(is_name) || normalized(path).is_empty() {
+        if !relative.components().all(is_name) || normalized(&relative).is_empty() {
             let path = argument(path.as_os_str());
-            return Err(format!("{path} is not a path below the destination"));
+            return Err(format!(
+                "{path} is not a path below the destination; give it relative to that"
+            ));
+        }
+        accepted.insert(normalized(&relative));
+    }
+    Ok(accepted)
+}
+
+/// An absolute path relative to the destination, if it begins with the path of that, as it was given
+/// or without symbolic links. Other paths stay as they are.
+fn below<'a>(path: &'a Path, destination: &Path) -> Cow<'a, Path> {
+    if path.is_absolute() {
+        let given = std::path::absolute(destination);
+        for destination in [given, destination.canonicalize()].into_iter().flatten() {
+            if let Ok(relative) = path.strip_prefix(destination) {
+                return relative.into();
+            }
         }
     }
-    Ok(args.accept.iter().map(|path| normalized(path)).collect())
+    path.into()
 }
 
 /// A path as manifests write it.

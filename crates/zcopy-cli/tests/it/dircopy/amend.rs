@@ -110,6 +110,28 @@ fn the_journal_of_a_killed_run_is_taken_over() {
 }
 
 #[test]
+fn an_absolute_path_below_the_destination_is_accepted() {
+    let trees = archive();
+    let link = trees.path().join("link");
+    std::os::unix::fs::symlink(trees.copy(), &link).unwrap();
+    for (tree, path) in [
+        (trees.copy(), trees.copied("changed")),
+        (link.clone(), link.join("changed")),
+        (link, trees.copied("changed")),
+    ] {
+        fs::write(trees.copied("changed"), path.as_os_str().as_bytes()).unwrap();
+        let accept = format!("--accept={}", path.display());
+        let run = check(&tree, &[&accept]);
+        assert!(run.stdout.contains("changed: OK\n"), "{run:?}");
+    }
+    fs::write(trees.copied("changed"), "again").unwrap();
+    let accept = format!("--accept={}", trees.copied("changed").display());
+    trees.run(&[&accept, "--overwrite-policy=never"]).is_quiet();
+    let run = trees.check(&["--accept=/absolute"]);
+    assert!(run.stderr.contains("give it relative to that"), "{run:?}");
+}
+
+#[test]
 fn usage_that_makes_no_sense_is_refused() {
     let trees = archive();
     let list = trees.path().join("list");
