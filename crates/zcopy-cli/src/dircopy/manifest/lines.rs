@@ -12,17 +12,23 @@ pub(super) const LONGEST: u64 = 16 << 20;
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     source: BufReader<R>,
+    /// Whether the next line is the first one.
+    is_at_start: bool,
 }
+
+/// U+FEFF in UTF-8, with which some programs for Windows begin a text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl<R: Read> Lines<R> {
     pub(super) fn of(source: R) -> Self {
         Self {
             source: BufReader::with_capacity(64 << 10, source),
+            is_at_start: true,
         }
     }
 
     /// The next line, or an error if it is too long. Skips empty lines and those that begin with `#`,
-    /// as `sha256sum` does.
+    /// as `sha256sum` does. Skips a byte order mark at the start.
     pub(super) fn next(&mut self) -> io::Result<Option<Result<Vec<u8>, ParseLineError>>> {
         loop {
             let mut line = Vec::new();
@@ -35,8 +41,11 @@ impl<R: Read> Lines<R> {
             if is_cut {
                 self.source.skip_until(b'\n')?;
             }
+            if std::mem::take(&mut self.is_at_start) && line.starts_with(BYTE_ORDER_MARK) {
+                line.drain(..BYTE_ORDER_MARK.len());
+            }
             match line[..] {
-                [b'#', ..] | [b'\n' | b'\r'] | [b'\r', b'\n'] => {}
+                [] | [b'#', ..] | [b'\n' | b'\r'] | [b'\r', b'\n'] => {}
                 _ if is_cut => return Ok(Some(Err(ParseLineError::too_long()))),
                 _ => return Ok(Some(Ok(line))),
             }

@@ -41,3 +41,16 @@ fn what_has_no_newlines_is_not_held() {
     assert_eq!(lines.next().unwrap(), Some(Err(ParseLineError::too_long())));
     assert_eq!(lines.next().unwrap(), None);
 }
+
+#[test]
+fn a_byte_order_mark_at_the_start_is_no_part_of_the_first_line() {
+    for text in [&b"\xef\xbb\xbfa\nb\n"[..], b"\xef\xbb\xbf# comment\na\nb\n"] {
+        let mut lines = Lines::of(text);
+        let mut next = || lines.next().unwrap().map(Result::unwrap);
+        assert_eq!(next(), Some(b"a\n".to_vec()));
+        assert_eq!(next(), Some(b"b\n".to_vec()));
+        assert_eq!(next(), None);
+    }
+    let mut lines = Lines::of(&b"\xef\xbb\xbf"[..]);
+    assert!(lines.next().unwrap().is_none());
+}
