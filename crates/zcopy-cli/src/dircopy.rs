@@ -144,14 +144,30 @@ pub fn run(args: &Args) -> Outcome {
 fn copy(settings: Settings, manner: Manner) -> anyhow::Result<Outcome> {
     let started = Instant::now();
     sys::hold_closed_descriptors()?;
-    let budget = Budget::of(Descriptors::of_process())?;
+    let budget = Budget::of(Descriptors::of_process());
     // A reader that closes the pipe does not end the copy.
     sys::ignore_sigpipe();
     let counts = Counts::default();
-    let face = Face::new(manner, &counts)?;
-    let null = File::options().write(true).open("/dev/null");
-    let null = null.context("/dev/null")?;
+    let face = match Face::new(manner, &counts) {
+        Ok(face) => face,
+        // It fails too if there are too few descriptors.
+        Err(error) => {
+            budget?;
+            return Err(error.into());
+        }
+    };
     let interrupt = Interrupt::default();
+    let begun = budget.map_err(anyhow::Error::from).and_then(|budget| {
+        let null = File::options().write(true).open("/dev/null");
+        Ok((budget, null.context("/dev/null")?))
+    });
+    let (budget, null) = match begun {
+        Ok(begun) => begun,
+        Err(error) => {
+            face.complain_of_run(&error);
+            return end_early(&face, started, &interrupt);
+        }
+    };
     let context = Context {
         face: &face,
         counts: &counts,
@@ -160,7 +176,7 @@ fn copy(settings: Settings, manner: Manner) -> anyhow::Result<Outcome> {
         null: &null,
     };
     let Ok(manifests) = copy_tree(settings, context) else {
-        return Ok(Outcome::Incomplete);
+        return end_early(&face, started, &interrupt);
     };
     if let Some(signal) = interrupt.signal() {
         face.report_interrupt(interrupt::name(signal));
@@ -178,6 +194,17 @@ fn copy(settings: Settings, manner: Manner) -> anyhow::Result<Outcome> {
     } else {
         Outcome::Incomplete
     })
+}
+
+/// Ends a run that copied nothing. Its error has been reported.
+fn end_early(face: &Face<'_>, started: Instant, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
+    face.summarize_failure(started.elapsed(), interrupt)
+        .and_then(|()| sys::close_stdout())
+        .context("write error")?;
+    if let Some(signal) = interrupt.signal() {
+        sys::by_default(signal);
+    }
+    Ok(Outcome::Incomplete)
 }
 
 /// The process's umask. Call it before other threads create files: it clears the mask for a moment.

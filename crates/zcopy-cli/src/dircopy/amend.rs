@@ -1,11 +1,11 @@
 //! Changes records without copying: accepts files as they are now, and forgets missing ones.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,7 +16,6 @@ use super::manifest::archive::{Archive, DamagedFile, Verify};
 use super::manifest::update::{Carrying, Update};
 use super::run_lock::RunLock;
 use crate::digest::Algorithm;
-use crate::quote::quoted;
 
 /// The changes to make.
 #[derive(Clone, Debug)]
@@ -34,8 +33,8 @@ pub(super) struct Amendment {
 pub(super) struct Amended {
     /// The paths of the new manifests. Empty if nothing changed.
     pub(super) manifests: Vec<PathBuf>,
-    /// Files that could not be accepted or searched for.
-    pub(super) failures: Vec<anyhow::Error>,
+    /// The paths of files that could not be accepted or searched for, each with the reason.
+    pub(super) failures: Vec<(PathBuf, anyhow::Error)>,
 }
 
 impl Amendment {
@@ -74,8 +73,8 @@ impl Amendment {
         let mut update = update.context("cannot write the manifest")?;
         let failures = update.complete().context("cannot write the manifest")?;
         let failures = failures.into_iter().map(|(path, error)| {
-            let path = quoted(OsStr::from_bytes(&path));
-            error.context(path)
+            let path = PathBuf::from(OsString::from_vec(path));
+            (path, error)
         });
         let failures = failures.collect();
         if !update.has_changed() && !archive.has_journals() {

@@ -121,6 +121,18 @@ impl<'a> Face<'a> {
         self.complain_in(destination, &exit::chained(error.chain()));
     }
 
+    /// Reports and counts an error of the run as a whole.
+    pub(super) fn complain_of_run(&self, error: &anyhow::Error) {
+        self.counts.failed.add(1);
+        exit::complain(error);
+        if self.manner == Manner::Json {
+            let path = or_dot("".as_ref()).to_string_lossy();
+            let message = &exit::chained(error.chain());
+            // An outlet that has failed fails again for the summary, which reports it.
+            let _ = self.tell(&Event::Error { path, message });
+        }
+    }
+
     /// Reports and counts an error of the walk.
     pub(super) fn complain_of(&self, trouble: &Trouble) {
         if let Cause::Attributes(error) = trouble.cause()
@@ -232,6 +244,22 @@ impl<'a> Face<'a> {
             Manner::Quiet => Ok(()),
             Manner::Normal => self.stdout().put(summary.words().as_bytes()),
             Manner::Json => self.tell(&Event::Summary(&summary)),
+        }
+    }
+
+    /// Writes the summary of a run that copied nothing, for programs. Others have seen its error.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`summarize`](Self::summarize).
+    pub(super) fn summarize_failure(
+        &self,
+        elapsed: Duration,
+        interrupt: &Interrupt,
+    ) -> io::Result<()> {
+        match self.manner {
+            Manner::Quiet | Manner::Normal => Ok(()),
+            Manner::Json => self.summarize(elapsed, &[], interrupt),
         }
     }
 

@@ -1,7 +1,7 @@
 //! `zc-dircopy --check`: verifies trees, and shows the progress on a terminal.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,8 +14,10 @@ use super::args::Args;
 use super::budget::Descriptors;
 use super::face::screen::Screen;
 use super::face::{FRAME, Manner, REPORT};
+use super::interrupt::{self, Interrupt};
 use super::manifest::check::{self, Checked, Progress};
 use super::manifest::event::Event;
+use super::manifest::total::Total;
 use super::run_lock::WAITING;
 use super::settings::manifest_mode;
 use super::stop_flag::{StopFlag, StopOnDrop};
@@ -41,28 +43,22 @@ pub(super) fn verify(args: &Args) -> Outcome {
             return Outcome::Misused;
         }
     };
-    let amended = amendment.map_or(check::Outcome::Verified, |amendment| {
-        amend_all(args, &amendment)
-    });
-    match try_verify(args) {
-        Ok(check::Outcome::Verified) if amended == check::Outcome::Failed => Outcome::Incomplete,
-        Ok(check::Outcome::Verified) => Outcome::Complete,
-        Ok(check::Outcome::Failed) => Outcome::Incomplete,
-        Err(error) => {
-            exit::complain(&error);
-            Outcome::Incomplete
-        }
-    }
+    // They are counted before any is opened.
+    let descriptors = Descriptors::of_process();
+    try_verify(args, amendment.as_ref(), descriptors).unwrap_or_else(|error| {
+        exit::complain(&error);
+        Outcome::Incomplete
+    })
 }
 
-/// Changes the records of all trees. Reports errors.
-fn amend_all(args: &Args, amendment: &Amendment) -> check::Outcome {
+/// Changes the records of all trees. Reports errors, and returns how many there were.
+fn amend_all(args: &Args, amendment: &Amendment, console: &Console) -> u64 {
     let here = [PathBuf::from(".")];
     let trees = match &args.paths[..] {
         [] => &here[..],
         trees => trees,
     };
-    let mut outcome = check::Outcome::Verified;
+    let mut n_errors = 0;
     for tree in trees {
         let name = quoted(tree.as_os_str());
         let on_wait = || exit::say(&format!("{name}: {WAITING}"));
@@ -75,25 +71,90 @@ fn amend_all(args: &Args, amendment: &Amendment) -> check::Outcome {
                     let manifest = quoted(manifest.as_os_str());
                     exit::say(&format!("digests in {manifest}"));
                 }
-                for failure in failures {
-                    exit::complain(&failure);
-                    outcome = check::Outcome::Failed;
+                for (path, error) in failures {
+                    console.complain_of(&path, error);
+                    n_errors += 1;
                 }
             }
             Err(error) => {
-                exit::complain(&error.context(name));
-                outcome = check::Outcome::Failed;
+                console.complain_of(tree, error);
+                n_errors += 1;
             }
         }
     }
-    outcome
+    n_errors
 }
 
-fn try_verify(args: &Args) -> anyhow::Result<check::Outcome> {
-    let options = args.check_options(Descriptors::of_process())?;
-    let console = Console::new(args.manner())?;
+/// Changes records, verifies all trees, and writes the total.
+///
+/// # Errors
+///
+/// Standard output or standard error cannot be written.
+fn try_verify(
+    args: &Args,
+    amendment: Option<&Amendment>,
+    descriptors: Descriptors,
+) -> anyhow::Result<Outcome> {
+    let options = args.check_options(descriptors);
+    let console = match Console::new(args.manner()) {
+        Ok(console) => console,
+        // A console fails too if there are too few descriptors.
+        Err(error) => {
+            let _ = options?;
+            return Err(error.into());
+        }
+    };
+    let n_errors = amendment.map_or(0, |amendment| amend_all(args, amendment, &console));
+    let interrupt = Interrupt::default();
+    // An amendment that waits for another run ends at once.
+    interrupt.catch_signals();
+    let checked = match &options {
+        Ok(options) => check_trees(options, &console, &interrupt),
+        Err(error) => Err((*error).into()),
+    };
+    let mut total = match checked {
+        Ok(Checked { total, .. }) => total,
+        Err(error) => {
+            console.complain(&error);
+            let mut total = Total::of_nothing();
+            total.add_errors(1);
+            total
+        }
+    };
+    total.add_errors(n_errors);
+    if let Some(signal) = interrupt.signal() {
+        total.set_interrupted();
+        exit::say(&format!("interrupted by {}", interrupt::name(signal)));
+    }
+    let outcome = if total.is_success() {
+        Outcome::Complete
+    } else {
+        Outcome::Incomplete
+    };
+    // Without options only programs are told that nothing was verified.
+    let options = options.unwrap_or_else(|_| {
+        let options = check::Options::new().summary(!args.no_summary);
+        options.json(args.json)
+    });
+    let (mut stdout, mut stderr) = (StandardOutput(&console), StandardError(&console));
+    check::write_total(&options, &total, &mut stdout, &mut stderr)?;
+    drop(console);
+    sys::close_stdout().context("write error")?;
+    if let Some(signal) = interrupt.signal() {
+        // The exit status tells the parent process which signal it was.
+        sys::by_default(signal);
+    }
+    Ok(outcome)
+}
+
+/// Verifies all trees, and shows the progress meanwhile.
+fn check_trees(
+    options: &check::Options,
+    console: &Console,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Checked> {
     let (progress, stop) = (Progress::default(), StopFlag::default());
-    let Checked { outcome, total } = thread::scope(|scope| {
+    thread::scope(|scope| {
         if console.shows_progress() {
             progress.want_total();
             // Without a thread nothing is shown.
@@ -101,14 +162,9 @@ fn try_verify(args: &Args) -> anyhow::Result<check::Outcome> {
             let _ = thread::Builder::new().spawn_scoped(scope, draw);
         }
         let _stop = StopOnDrop(&stop);
-        let (mut stdout, mut stderr) = (StandardOutput(&console), StandardError(&console));
-        check::check_trees(&options, &mut stdout, &mut stderr, &progress)
-    })?;
-    let (mut stdout, mut stderr) = (StandardOutput(&console), StandardError(&console));
-    check::write_total(&options, &total, &mut stdout, &mut stderr)?;
-    drop(console);
-    sys::close_stdout().context("write error")?;
-    Ok(outcome)
+        let (mut stdout, mut stderr) = (StandardOutput(console), StandardError(console));
+        check::check_trees(options, &mut stdout, &mut stderr, &progress, interrupt)
+    })
 }
 
 /// Standard output, and standard error with a line below the messages if it is a terminal.
@@ -135,6 +191,29 @@ impl Console {
             stdout: Mutex::new(Outlet::on(stdout())?),
             stdout_is_terminal: rustix::termios::isatty(stdout()),
         })
+    }
+
+    /// Reports an error of a file or a tree.
+    fn complain_of(&self, path: &Path, error: anyhow::Error) {
+        let message = exit::chained(error.chain());
+        exit::complain(&error.context(quoted(path.as_os_str())));
+        self.tell_error(path, message);
+    }
+
+    /// Reports an error of the whole verification.
+    fn complain(&self, error: &anyhow::Error) {
+        exit::complain(error);
+        self.tell_error(Path::new("."), exit::chained(error.chain()));
+    }
+
+    /// Writes the event of an error with `--json`.
+    fn tell_error(&self, path: &Path, message: String) {
+        if self.manner == Manner::Json {
+            let path = path.to_string_lossy();
+            let event = Event::Error { path, message };
+            // An outlet that has failed fails again for the summary, which reports it.
+            let _ = self.stdout().put(event.line().as_bytes());
+        }
     }
 
     fn shows_progress(&self) -> bool {

@@ -10,7 +10,8 @@ use anyhow::Context as _;
 use super::event::Event;
 use super::record::FileDigest;
 use super::report::{Counts, ReportFormat, Streams};
-use super::total::Total;
+use super::total::{ErrorCounts, Total};
+use crate::dircopy::interrupt::Interrupt;
 use crate::{exit, outlet};
 
 pub use options::Options;
@@ -125,7 +126,8 @@ pub fn check_into(
     stderr: &mut (dyn Write + Send),
 ) -> anyhow::Result<Outcome> {
     let progress = Progress::default();
-    let checked = check_trees(options, stdout, stderr, &progress)?;
+    let interrupt = Interrupt::default();
+    let checked = check_trees(options, stdout, stderr, &progress, &interrupt)?;
     write_total(options, &checked.total, stdout, stderr)?;
     Ok(checked.outcome)
 }
@@ -143,6 +145,7 @@ struct Shared<'a> {
     /// `/dev/null`, opened for writing.
     null: &'a File,
     progress: &'a Progress,
+    interrupt: &'a Interrupt,
 }
 
 impl Shared<'_> {
@@ -154,11 +157,13 @@ impl Shared<'_> {
 }
 
 /// Does what [`check_into`] does, except for the total at the end, and counts in `progress`.
+/// A signal that `interrupt` catches ends it early.
 pub(in crate::dircopy) fn check_trees(
     options: &Options,
     stdout: &mut (dyn Write + Send),
     stderr: &mut (dyn Write + Send),
     progress: &Progress,
+    interrupt: &Interrupt,
 ) -> anyhow::Result<Checked> {
     let started = Instant::now();
     let null = File::options().write(true).open("/dev/null");
@@ -167,6 +172,7 @@ pub(in crate::dircopy) fn check_trees(
         options,
         null: &null,
         progress,
+        interrupt,
     };
     let mut streams = Streams { stdout, stderr };
     let here = [PathBuf::from(".")];
@@ -177,16 +183,16 @@ pub(in crate::dircopy) fn check_trees(
     progress.expect_trees(directories.len());
     let mut outcome = Outcome::Verified;
     let mut counts = Counts::default();
-    let mut n_errors = 0;
+    let mut errors = ErrorCounts::default();
     for directory in directories {
-        let mut report_error = |error: &ListError, streams: &mut Streams<'_>| {
-            n_errors += 1;
-            report_list_error(error, options.format, streams)
-        };
+        if interrupt.is_requested() {
+            break;
+        }
         let verified = match Tree::open(directory, shared) {
             Ok(tree) => {
                 for error in &tree.damaged {
-                    report_error(error, &mut streams)?;
+                    errors.damaged_manifests += 1;
+                    report_list_error(error, options.format, &mut streams)?;
                 }
                 tree.verify(&mut streams, &mut counts)
             }
@@ -199,13 +205,15 @@ pub(in crate::dircopy) fn check_trees(
             Ok(Outcome::Verified) => {}
             Ok(Outcome::Failed) => outcome = Outcome::Failed,
             Err(TreeError::List(error)) => {
-                report_error(&error, &mut streams)?;
+                errors.others += 1;
+                report_list_error(&error, options.format, &mut streams)?;
                 outcome = Outcome::Failed;
             }
             Err(TreeError::Output(error)) => return Err(error).context("write error"),
         }
     }
-    let total = Total::new(counts, n_errors, progress.bytes(), started.elapsed());
+    let (bytes, elapsed) = (progress.bytes(), started.elapsed());
+    let total = Total::new(outcome, counts, errors, bytes, elapsed);
     Ok(Checked { outcome, total })
 }
 

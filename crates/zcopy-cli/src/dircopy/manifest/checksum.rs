@@ -148,6 +148,19 @@ impl ChecksumAlgorithm {
     }
 }
 
+impl ChecksumAlgorithm {
+    /// Another algorithm whose checksums have as many digits.
+    pub(super) fn other_of_same_length(self) -> Option<Self> {
+        match self {
+            Self::Sha256 => Some(Self::Blake3),
+            Self::Blake3 => Some(Self::Sha256),
+            Self::Md5 => Some(Self::Xxh128),
+            Self::Xxh128 => Some(Self::Md5),
+            Self::Sha1 | Self::Sha512 => None,
+        }
+    }
+}
+
 impl From<Algorithm> for ChecksumAlgorithm {
     fn from(algorithm: Algorithm) -> Self {
         match algorithm {

@@ -32,6 +32,8 @@ pub(super) enum Verdict {
     Damaged,
     /// The line is malformed.
     Malformed,
+    /// A signal came before the end of the file.
+    Interrupted,
 }
 
 /// How a file was read to its end.
@@ -40,6 +42,16 @@ pub(super) struct Hashed {
     pub(super) algorithm: ChecksumAlgorithm,
     pub(super) bytes: u64,
     pub(super) elapsed: Duration,
+    pub(super) source: AlgorithmSource,
+}
+
+/// How the algorithm of a checksum is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AlgorithmSource {
+    /// A record, the line or an option names it.
+    Named,
+    /// The name of the list or the number of digits implies it.
+    Implied,
 }
 
 /// The result for one file. The path is empty if the line is malformed.
@@ -116,6 +128,8 @@ pub(super) struct Report<'a, 'v> {
     /// Whether every line names the tree before the path, because there are several trees.
     pub(super) names_directory: bool,
     pub(super) counts: Counts,
+    /// The last implied algorithm of a checksum that did not match.
+    pub(super) suspected: Option<ChecksumAlgorithm>,
     /// The lines that are not written to standard output yet.
     pub(super) lines: Vec<u8>,
 }
@@ -142,8 +156,13 @@ impl Report<'_, '_> {
         for FileResult { path, verdict } in all {
             let path = Path::new(OsStr::from_bytes(&path));
             self.counts.add(&verdict);
+            if let Verdict::Differs(hashed) = &verdict
+                && hashed.source == AlgorithmSource::Implied
+            {
+                self.suspected = Some(hashed.algorithm);
+            }
             match &verdict {
-                Verdict::Malformed => continue,
+                Verdict::Malformed | Verdict::Interrupted => continue,
                 Verdict::Matches(_) if self.filter == ReportFilter::Failures => continue,
                 Verdict::Missing(error) | Verdict::Unreadable(error) => {
                     self.flush()?;
@@ -204,8 +223,8 @@ impl Verdict {
             Self::Missing(_) | Self::Unreadable(_) => "FAILED open or read",
             Self::Unlisted => "FAILED not listed",
             Self::Damaged => "FAILED damaged",
-            // It has no line.
-            Self::Malformed => "",
+            // They have no line.
+            Self::Malformed | Self::Interrupted => "",
         }
     }
 
@@ -218,6 +237,7 @@ impl Verdict {
             algorithm,
             bytes,
             elapsed,
+            ..
         } = hashed;
         let rate = rate(per_second(*bytes, *elapsed));
         let plural = if *bytes == 1 { "" } else { "s" };
@@ -232,8 +252,8 @@ impl Verdict {
             Self::Unreadable(error) => ("unreadable", None, Some(error)),
             Self::Unlisted => ("unlisted", None, None),
             Self::Damaged => ("damaged", None, None),
-            // It has no event.
-            Self::Malformed => ("", None, None),
+            // They have no event.
+            Self::Malformed | Self::Interrupted => ("", None, None),
         };
         FileEvent {
             tree: tree.to_string_lossy(),
@@ -259,6 +279,7 @@ impl Counts {
             Verdict::Unlisted => &mut self.unlisted,
             Verdict::Damaged => &mut self.damaged,
             Verdict::Malformed => &mut self.malformed,
+            Verdict::Interrupted => return,
         } += 1;
     }
 
@@ -281,6 +302,11 @@ impl Counts {
     /// The files without the listed digest, or without any.
     pub(super) fn failed(&self) -> u64 {
         self.differing + self.missing + self.unreadable + self.unlisted + self.damaged
+    }
+
+    /// Whether no file matches.
+    pub(super) fn has_no_match(&self) -> bool {
+        self.matching == 0
     }
 
     /// Whether lines were improperly formatted.

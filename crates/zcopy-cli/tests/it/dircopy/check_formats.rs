@@ -240,3 +240,39 @@ fn a_list_from_standard_input_may_be_of_any_algorithm() {
     let output = command.stdin(list).output().unwrap();
     assert_all_match(&output.into());
 }
+
+#[test]
+fn a_list_of_another_algorithm_of_that_length_gets_a_hint() {
+    let trees = Trees::new();
+    trees.put_copy("a", "x").put_copy("b", "y");
+    let list = trees.path().join("checksums.txt");
+    let line = |name: &str, bytes| format!("{}  {name}\n", digest_of(Algorithm::Blake3, bytes));
+    fs::write(&list, line("a", b"x") + &line("b", b"y")).unwrap();
+    let option = format!("--hash-file={}", list.display());
+    let run = trees.check(&[&option]);
+    let hint = "if the digests are of blake3, give --hash=blake3";
+    assert_eq!(run.stderr.matches(hint).count(), 1, "{run:?}");
+    for options in [
+        &[&*option, "--hash=blake3"][..],
+        &[&option, "--hash=sha256"],
+    ] {
+        assert!(!trees.check(options).stderr.contains("give --hash"));
+    }
+    // One that matches shows that the algorithm is right.
+    let sha256 = format!("{}  a\n", digest_of(Algorithm::Sha256, b"x"));
+    fs::write(&list, sha256 + &line("b", b"y")).unwrap();
+    assert!(!trees.check(&[&option]).stderr.contains("give --hash"));
+}
+
+#[test]
+fn the_first_line_behind_a_byte_order_mark_is_verified() {
+    let trees = Trees::new();
+    trees.put_copy("a", "rotten").put_copy("b", "y");
+    let list = trees.path().join("checksums.txt");
+    let line = |name: &str, bytes| format!("{}  {name}\r\n", digest_of(Algorithm::Sha256, bytes));
+    let text = format!("\u{feff}{}{}", line("a", b"x"), line("b", b"y"));
+    fs::write(&list, text).unwrap();
+    let option = format!("--hash-file={}", list.display());
+    let run = trees.check(&[&option]);
+    assert_eq!((run.status, run.stdout.as_str()), (1, "a: FAILED\nb: OK\n"));
+}

@@ -212,6 +212,113 @@ fn json_tells_of_trees_and_lists_that_cannot_be_read() {
     }
 }
 
+/// The last event, which is the summary of a run that failed, and the errors.
+#[track_caller]
+fn failure(run: &Run) -> (Value, Vec<Value>) {
+    assert_eq!(run.status, 1, "{run:?}");
+    let mut events = events(run);
+    let summary = events.pop().unwrap();
+    assert_eq!(
+        (&summary["event"], &summary["state"]),
+        (&"summary".into(), &"failed".into())
+    );
+    events.retain(|event| event["event"] == "error");
+    (summary, events)
+}
+
+#[test]
+fn json_has_an_event_for_what_cannot_be_accepted_and_counts_it() {
+    let trees = whole();
+    let run = check(&trees, &["--json", "--accept=nosuch"]);
+    let (summary, errors) = failure(&run);
+    assert_eq!(
+        (errors.len(), &summary["failed"]),
+        (1, &1.into()),
+        "{run:?}"
+    );
+    assert_eq!(errors[0]["path"], "nosuch");
+    let message = errors[0]["message"].as_str().unwrap();
+    assert!(message.starts_with("cannot accept it: "), "{message}");
+    let run = check(&trees, &["--json"]);
+    assert_eq!(events(&run).last().unwrap()["state"], "done");
+}
+
+#[test]
+fn json_counts_damaged_manifests_and_so_does_the_total() {
+    let trees = whole();
+    let path = trees.sums().path;
+    let manifest = fs::read(&path).unwrap();
+    fs::write(&path, [&manifest[..], b"x"].concat()).unwrap();
+    let (summary, errors) = failure(&check(&trees, &["--json"]));
+    assert_eq!(summary["damaged_manifests"], 1);
+    assert_eq!((errors.len(), &summary["failed"]), (1, &1.into()));
+    let run = check(&trees, &[]);
+    assert!(run.stderr.ends_with(", 1 damaged manifest\n"), "{run:?}");
+    // Neither an amendment nor a copy begins. Both tell so and the verification goes on.
+    let (summary, errors) = failure(&check(&trees, &["--json", "--forget-missing"]));
+    assert_eq!((errors.len(), &summary["failed"]), (2, &2.into()));
+    let (summary, errors) = failure(&trees.run(&["--json"]));
+    assert_eq!((errors.len(), &summary["failed"]), (1, &1.into()));
+}
+
+#[test]
+fn a_run_that_cannot_begin_ends_with_a_summary_for_programs() {
+    let trees = whole();
+    let mut copy = zc_dircopy();
+    copy.arg("--json")
+        .arg(trees.original("nosuch"))
+        .arg(trees.copy());
+    let (summary, errors) = failure(&run(&mut copy));
+    assert_eq!((errors.len(), &summary["failed"]), (1, &1.into()));
+    if !has_program("bash") {
+        return;
+    }
+    for command in [
+        trees.command(&["--json"]),
+        command_anywhere(&trees, &["--json"]),
+    ] {
+        let mut limited = Command::new("bash");
+        limited.args(["-c", "ulimit -n 12; exec \"$0\" \"$@\""]);
+        limited.arg(command.get_program()).args(command.get_args());
+        let limited = run(&mut limited);
+        let (summary, errors) = failure(&limited);
+        assert_eq!((errors.len(), &summary["failed"]), (1, &1.into()));
+        let message = errors[0]["message"].as_str().unwrap();
+        assert!(message.starts_with("too few descriptors"), "{message}");
+        limited.failed_naming(&[&["zc-dircopy: too few descriptors"]]);
+    }
+}
+
+#[test]
+fn a_signal_ends_a_verification_with_a_summary() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = whole();
+    for signal in ["SIGHUP", "SIGINT", "SIGTERM"] {
+        let options = ["--jobs=1", "--block-size=8K", "--json"];
+        let calls = "read,readv,pread64,preadv,preadv2,splice";
+        let path = trees.copied("long").to_str().unwrap().to_owned();
+        let inject = format!("--inject={calls}:signal={signal}:when=3");
+        let run = traced::traced(
+            &command_anywhere(&trees, &options),
+            &["-P".to_owned(), path, inject],
+        )
+        .run;
+        let number = match signal {
+            "SIGHUP" => 1,
+            "SIGINT" => 2,
+            _ => 15,
+        };
+        assert_eq!(run.status, 128 + number, "{run:?}");
+        let events = events(&run);
+        let summary = events.last().unwrap();
+        assert_eq!(summary["state"], "interrupted", "{run:?}");
+        assert_eq!(summary["files"], 0, "the file was not read to its end");
+        assert_eq!(run.stderr, format!("zc-dircopy: interrupted by {signal}\n"));
+    }
+}
+
 #[test]
 fn blocks_of_any_size_and_queues_of_any_length_give_the_same_results() {
     let trees = damaged();

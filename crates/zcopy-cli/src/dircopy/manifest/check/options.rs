@@ -178,7 +178,7 @@ impl Options {
     /// let stdout = String::from_utf8(stdout)?;
     /// let lines: Vec<&str> = stdout.lines().collect();
     /// assert!(lines[0].starts_with(r#"{"event":"file","#) && lines[0].contains(r#""missing""#));
-    /// assert!(lines[1].starts_with(r#"{"event":"summary","files":1,"#));
+    /// assert!(lines[1].starts_with(r#"{"event":"summary","state":"failed","#));
     /// # Ok::<(), anyhow::Error>(())
     /// ```
     pub fn json(mut self, json: bool) -> Self {

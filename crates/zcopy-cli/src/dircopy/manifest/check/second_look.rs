@@ -50,6 +50,9 @@ impl SecondLook {
     pub(super) fn next(&mut self, root: BorrowedFd<'_>, shared: Shared<'_>) -> Option<Job> {
         loop {
             let result = self.results.next()?;
+            if shared.interrupt.is_requested() {
+                self.records = None;
+            }
             let Some(records) = &mut self.records else {
                 return Some(Job::Verified(result));
             };

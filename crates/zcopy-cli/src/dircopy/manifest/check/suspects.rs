@@ -101,7 +101,7 @@ impl Suspects {
             | Verdict::Unreadable(_)
             | Verdict::Unlisted
             | Verdict::Damaged => true,
-            Verdict::Matches(_) | Verdict::Malformed => false,
+            Verdict::Matches(_) | Verdict::Malformed | Verdict::Interrupted => false,
         };
         let is_suspect = may_be_outdated
             && self.n_bytes < MOST_KEPT

@@ -19,6 +19,7 @@ use crate::dircopy::manifest::report::{Counts, FileResult, Report, Streams, Verd
 use crate::dircopy::manifest::unlisted::{Find, Unlisted, UnlistedFile};
 use crate::dircopy::stop_flag::{StopFlag, StopOnDrop};
 use crate::order::{Workshop, in_order};
+use crate::quote::quoted;
 
 /// The error of a tree, a manifest or a list that cannot be read.
 pub(super) struct ListError {
@@ -73,7 +74,9 @@ enum Jobs<'a> {
 
 impl Jobs<'_> {
     fn next(&mut self, root: BorrowedFd<'_>, shared: Shared<'_>) -> io::Result<Option<Job>> {
+        let is_over = shared.interrupt.is_requested();
         let records = match self {
+            Self::Lines(_) | Self::Records(_) if is_over => return Ok(None),
             Self::Lines(lines) => return Ok(lines.next()?.map(Job::Line)),
             Self::Records(records) => records,
             Self::Again(again) => return Ok(again.next(root, shared)),
@@ -169,6 +172,7 @@ impl<'a> Tree<'a> {
             format: options.format,
             names_directory: options.directories.len() > 1,
             counts: Counts::default(),
+            suspected: None,
             lines: Vec::new(),
         };
         let listed = self.verify_listed(&mut report);
@@ -180,14 +184,14 @@ impl<'a> Tree<'a> {
             Err(TreeError::Output(error)) => Err(TreeError::Output(error)),
             reported => self.look_again(&mut report).and(reported),
         };
-        let counts = report.counts;
+        let (counts, suspected) = (report.counts, report.suspected);
         total.add_all(&counts);
         reported?;
         listed?;
         // An archive may be empty. A list that names no file is a mistake.
         let may_be_empty = !matches!(self.digests, Digests::List { .. }) && options.hash.is_none();
         let is_empty = counts.files() == 0;
-        if is_empty && !may_be_empty {
+        if is_empty && !may_be_empty && !self.shared.interrupt.is_requested() {
             let message = match (&self.digests, options.hash) {
                 (Digests::Archive(_) | Digests::Again(_), Some(hash)) => {
                     format!("no file is recorded with {}", hash.name())
@@ -199,6 +203,17 @@ impl<'a> Tree<'a> {
         if options.has_summary {
             for warning in counts.warnings() {
                 streams.say(&warning);
+            }
+            if let Digests::List { path, .. } = &self.digests
+                && counts.has_no_match()
+                && let Some(used) = suspected
+                && let Some(other) = used.other_of_same_length()
+            {
+                let (path, used, other) = (quoted(path.as_os_str()), used.name(), other.name());
+                streams.say(&format!(
+                    "{path}: no file has the {used} that is listed; \
+                     if the digests are of {other}, give --hash={other}"
+                ));
             }
         }
         let is_malformed = options.is_strict && counts.has_malformed();
@@ -283,7 +298,7 @@ impl<'a> Tree<'a> {
             return Ok(());
         };
         let (root, null) = (self.root.as_fd(), self.shared.null);
-        loop {
+        while !self.shared.interrupt.is_requested() {
             let UnlistedFile { path, is_damaged } = match digests.unlisted.next(root, null) {
                 Ok(Some(file)) => file,
                 Ok(None) => return Ok(()),
@@ -301,6 +316,7 @@ impl<'a> Tree<'a> {
             let reported = report.take(&mut result.into_iter());
             reported.map_err(TreeError::Output)?;
         }
+        Ok(())
     }
 
     /// Verifies the files once more whose failures another run may have caused, against the records

@@ -8,7 +8,7 @@ use std::thread::Scope;
 use std::time::Instant;
 
 use rustix::io::Errno;
-use zcopy::{Sparse, Transfer};
+use zcopy::{Ended, Sparse, Transfer};
 
 use super::Shared;
 use super::hash_thread::HashThread;
@@ -16,8 +16,8 @@ use crate::dircopy::manifest::checksum::{Checksum, ChecksumAlgorithm, Hasher};
 use crate::dircopy::manifest::line::{self, ChecksumLine, ParseLineError};
 use crate::dircopy::manifest::open_beneath;
 use crate::dircopy::manifest::record::FileDigest;
-use crate::dircopy::manifest::report::{FileResult, Hashed, Verdict};
-use crate::dircopy::reading::read_error;
+use crate::dircopy::manifest::report::{AlgorithmSource, FileResult, Hashed, Verdict};
+use crate::dircopy::reading::{read_error, stop_if_interrupted};
 
 /// Shorter files are hashed by the thread that reads them: 256 KiB take less time than to wake
 /// another thread.
@@ -91,17 +91,23 @@ impl<'a> Verifier<'a> {
                 verdict: Verdict::Malformed,
             };
         };
+        let source = match line.algorithm.or(self.shared.options.hash) {
+            Some(_) => AlgorithmSource::Named,
+            None => AlgorithmSource::Implied,
+        };
         let started = Instant::now();
         let verdict = match self.open(&line) {
             Err(error) if is_missing(&error) => Verdict::Missing(error),
             Err(error) => Verdict::Unreadable(error),
             Ok(file) => match self.checksum(&file, algorithm) {
                 Err(error) => Verdict::Unreadable(error),
-                Ok((found, bytes)) => {
+                Ok(None) => Verdict::Interrupted,
+                Ok(Some((found, bytes))) => {
                     let hashed = Hashed {
                         algorithm,
                         bytes,
                         elapsed: started.elapsed(),
+                        source,
                     };
                     if found == line.checksum {
                         Verdict::Matches(hashed)
@@ -111,9 +117,10 @@ impl<'a> Verifier<'a> {
                 }
             },
         };
-        self.shared
-            .progress
-            .add_file(matches!(verdict, Verdict::Matches(_)));
+        if !matches!(verdict, Verdict::Interrupted) {
+            let is_match = matches!(verdict, Verdict::Matches(_));
+            self.shared.progress.add_file(is_match);
+        }
         FileResult {
             path: line.path,
             verdict,
@@ -150,16 +157,18 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Reads a file. Returns its checksum and the number of its bytes.
+    /// Reads a file. Returns its checksum and the number of its bytes. `None` after a signal.
     fn checksum(
         &mut self,
         file: &File,
         algorithm: ChecksumAlgorithm,
-    ) -> io::Result<(Checksum, u64)> {
+    ) -> io::Result<Option<(Checksum, u64)>> {
         let mut transfer = Transfer::new(file, self.shared.null).sparse(Sparse::KeepUnwritten);
         if let Some(block_size) = self.shared.options.block_size {
             transfer = transfer.buffer_size(block_size.get());
         }
+        let interrupt = self.shared.interrupt;
+        let transfer = transfer.observe(|_| stop_if_interrupted(interrupt));
         let progress = self.shared.progress;
         let mut bytes = 0;
         let mut count = |block: &[u8]| {
@@ -173,7 +182,10 @@ impl<'a> Verifier<'a> {
                     thread.push(block);
                     count(block);
                 });
-                transfer.run().map_err(|error| read_error(&error))?;
+                let report = transfer.run().map_err(|error| read_error(&error))?;
+                if report.ended() == Ended::Stopped {
+                    return Ok(None);
+                }
                 let exited = || io::Error::other("the hashing thread has exited");
                 thread.finish().ok_or_else(exited)?
             }
@@ -183,11 +195,14 @@ impl<'a> Verifier<'a> {
                     hasher.update(block);
                     count(block);
                 });
-                transfer.run().map_err(|error| read_error(&error))?;
+                let report = transfer.run().map_err(|error| read_error(&error))?;
+                if report.ended() == Ended::Stopped {
+                    return Ok(None);
+                }
                 hasher.finish()
             }
         };
-        Ok((checksum, bytes))
+        Ok(Some((checksum, bytes)))
     }
 }
 
