@@ -56,12 +56,9 @@ impl SecondLook {
             let Some(records) = &mut self.records else {
                 return Some(Job::Verified(result));
             };
-            let record = match records.find(&result.path) {
-                Ok(record) => record,
-                Err(_) => {
-                    self.records = None;
-                    return Some(Job::Verified(result));
-                }
+            let Ok(record) = records.find(&result.path) else {
+                self.records = None;
+                return Some(Job::Verified(result));
             };
             let Some(record) = record else {
                 match self.without_record(root, shared, result) {

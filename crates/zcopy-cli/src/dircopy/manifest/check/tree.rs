@@ -54,7 +54,7 @@ enum Digests {
     /// The manifests of the tree.
     Archive(Box<ArchiveDigests>),
     /// The manifests of the tree, which are closed, and which are read once more.
-    Again(SecondLook),
+    Again(Box<SecondLook>),
 }
 
 /// The digests in the manifests of a tree.
@@ -327,8 +327,9 @@ impl<'a> Tree<'a> {
         };
         self.suspects = None;
         // This closes the manifests, so that there are descriptors for those of the second look.
-        self.digests = Digests::Again(SecondLook::none());
-        self.digests = Digests::Again(SecondLook::new(self.root.as_fd(), self.shared, suspects));
+        self.digests = Digests::Again(Box::new(SecondLook::none()));
+        let again = SecondLook::new(self.root.as_fd(), self.shared, suspects);
+        self.digests = Digests::Again(Box::new(again));
         self.verify_listed(report)
     }
 
