@@ -143,11 +143,16 @@ fn apply_over(
     let has_mode =
         (is_theirs || !preserve.owner) && matches!(found, Ok(Found::None)) && current == Some(mode);
     errors.record(found);
-    if !has_mode {
-        errors.ok_or_record(rustix::fs::fchmod(destination, mode), Attribute::Mode);
-    }
+    let changed = if has_mode {
+        Ok(())
+    } else {
+        rustix::fs::fchmod(destination, mode)
+    };
+    // A mode that was refused is not lost again.
+    let set = (created.is_none() && changed.is_ok()).then_some(mode);
+    errors.ok_or_record(changed, Attribute::Mode);
     if !(is_theirs && has_mode) {
-        errors.add_ignored(destination, stat, owner, created.is_none().then_some(mode));
+        errors.add_ignored(destination, stat, owner, set);
     }
     errors.ok_or_record(
         rustix::fs::futimens(destination, &times(stat)),
