@@ -133,12 +133,15 @@ impl<'a> Face<'a> {
         }
     }
 
-    /// Reports and counts an error of the walk.
+    /// Reports and counts an error of the walk. An unfinished copy in the source is no error.
     pub(super) fn complain_of(&self, trouble: &Trouble) {
-        if let Cause::Attributes(error) = trouble.cause()
-            && self.report_lost_attributes(error)
-        {
-            return;
+        match trouble.cause() {
+            Cause::Attributes(error) if self.report_lost_attributes(error) => return,
+            Cause::Unfinished => {
+                self.report_remark(trouble.path(), &trouble.cause().to_string());
+                return;
+            }
+            _ => {}
         }
         // The first error of the chain is the path.
         let causes = anyhow::Chain::new(trouble).skip(1);
@@ -182,13 +185,19 @@ impl<'a> Face<'a> {
 
     /// Reports once what the file system of the destination cannot do. `--quiet` leaves it out.
     pub(super) fn report_limitation(&self, limitation: Limitation) {
-        if self.manner == Manner::Quiet || !self.limitations.add(limitation) {
+        if self.limitations.add(limitation) {
+            self.report_remark("".as_ref(), &limitation.to_string());
+        }
+    }
+
+    /// Reports what is no error. `--quiet` leaves it out.
+    fn report_remark(&self, path: &Path, message: &str) {
+        if self.manner == Manner::Quiet {
             return;
         }
-        let message = &limitation.to_string();
-        self.say("".as_ref(), message);
+        self.say(path, message);
         if self.manner == Manner::Json {
-            let path = or_dot("".as_ref()).to_string_lossy();
+            let path = or_dot(path).to_string_lossy();
             // An outlet that has failed fails again for the summary, which reports it.
             let _ = self.tell(&Event::Remark { path, message });
         }

@@ -18,6 +18,7 @@ use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::FileType;
@@ -222,6 +223,12 @@ impl<'a> FoldedNames<'a> {
         let is_directory = kind == FileType::Directory;
         self.exclude
             .matches(os_name, is_directory, || directory.path_of(name))
+    }
+
+    /// Whether a path has a record. If the records cannot be read, it may have one.
+    pub(super) fn has_record(&self, path: &Path) -> bool {
+        let path = path.as_os_str().as_bytes();
+        !self.archive.is_empty() && self.with_index(|index| index.has(path)).unwrap_or(true)
     }
 
     fn with_index<T>(&self, ask: impl FnOnce(&Index) -> T) -> io::Result<T> {

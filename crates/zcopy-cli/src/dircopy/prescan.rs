@@ -11,6 +11,7 @@ use rustix::fs::{AtFlags, FileType};
 
 use super::containment::identity;
 use super::counts::Count;
+use super::place::hidden;
 use super::reading::size;
 use super::stop_flag::StopFlag;
 use super::tree::Exclude;
@@ -85,6 +86,7 @@ pub(super) fn prescan(
             return Next::Pass;
         }
         if found.kind == FileType::RegularFile
+            && !hidden::is_hidden(found.name.to_bytes())
             && let Ok(stat) = rustix::fs::statat(found.directory, found.name, flags)
         {
             let is_first = stat.st_nlink <= 1 || counted.insert(identity(&stat));

@@ -26,6 +26,7 @@ use rustix::io::Errno;
 
 use super::containment;
 use super::folded_names::FoldedNames;
+use super::place::hidden::Leftovers;
 use crate::sys;
 use directory::Source;
 
@@ -86,6 +87,8 @@ const DIRECTORY: OFlags = OFlags::RDONLY
 pub struct Root {
     directory: Arc<Directory>,
     opened: Arc<Opened>,
+    /// The names in the destination that killed runs may have left. The walk removes them.
+    leftovers: Leftovers,
 }
 
 impl Root {
@@ -118,9 +121,14 @@ impl Root {
             .map_err(|errno| Trouble::new(source, Cause::Look(errno.into())))?;
         let refused = |error| Trouble::new(destination, Cause::Destination(error));
         containment::check(&stat, destination).map_err(refused)?;
-        let made = destination::make_root(destination).map_err(refused)?;
+        let mut made = destination::make_root(destination).map_err(refused)?;
         // Another process may have moved or replaced the destination since the first check.
-        containment::check_open(&stat, made.directory.as_fd()).map_err(refused)?;
+        if let Err(error) = containment::check_open(&stat, made.directory.as_fd()) {
+            // The caller reports the more important error.
+            let _ = made.restore_mode();
+            return Err(refused(error));
+        }
+        let leftovers = std::mem::take(&mut made.leftovers);
         let source = Source {
             directory: opened,
             stat,
@@ -128,23 +136,33 @@ impl Root {
         let (directory, opened) =
             Directory::root(source, made, attributes).map_err(|errno| refused(errno.into()))?;
         let directory = Arc::new(directory);
-        Ok(Self { directory, opened })
+        Ok(Self {
+            directory,
+            opened,
+            leftovers,
+        })
     }
 
     /// Walks the tree. The walk reports errors and continues after them.
     ///
     /// Two walks at the same time would read the same descriptor.
     pub fn walk<R: FnMut(Trouble)>(&self, options: Options, report: R) -> Walk<'static, R> {
+        let destination = self.opened.destination().as_fd();
+        self.leftovers.remove(destination, |_| false);
         Walk::new(&self.directory, &self.opened, options, report, None)
     }
 
-    /// The same, but directories that have another name in the destination are reported and not entered.
+    /// The same, but directories that have another name in the destination are reported and not entered, and recorded files stay,
+    /// whatever their names are.
     pub(super) fn walk_apart<'a, R: FnMut(Trouble)>(
         &self,
         options: Options,
         names: &'a FoldedNames<'a>,
         report: R,
     ) -> Walk<'a, R> {
+        let destination = self.opened.destination().as_fd();
+        let keeps = |name: &CStr| names.has_record(&self.directory.path_of(name));
+        self.leftovers.remove(destination, keeps);
         Walk::new(&self.directory, &self.opened, options, report, Some(names))
     }
 

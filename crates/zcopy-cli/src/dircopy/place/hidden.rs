@@ -12,7 +12,6 @@ use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::{Exclusivity, Replace};
-use crate::dircopy::listing;
 use crate::dircopy::st_mode::file_type;
 
 /// The prefix of hidden names.
@@ -162,28 +161,32 @@ pub(in crate::dircopy) fn remove_directory(parent: BorrowedFd<'_>, hidden: &CStr
     let _ = rustix::fs::unlinkat(parent, hidden, AtFlags::REMOVEDIR);
 }
 
-/// Removes the files that killed runs have left in a directory. Calls `show` for every name, the removed ones included.
-///
-/// # Errors
-///
-/// The directory cannot be read. A file that cannot be removed is no error.
-pub(crate) fn sweep(directory: BorrowedFd<'_>, mut show: impl FnMut(&CStr)) -> Result<(), Errno> {
-    let (mut stale, mut stale_directories) = (Vec::new(), Vec::new());
-    let read = listing::each(directory, |name, kind| {
-        show(name);
+/// Hidden names in a directory that killed runs may have left.
+#[derive(Debug, Default)]
+pub(crate) struct Leftovers {
+    files: Vec<CString>,
+    directories: Vec<CString>,
+}
+
+impl Leftovers {
+    /// Adds a name if it is hidden. The type may be unknown.
+    pub(crate) fn add(&mut self, name: &CStr, kind: FileType) {
         if is_hidden(name.to_bytes()) && kind != FileType::Directory {
-            stale.push(name.to_owned());
+            self.files.push(name.to_owned());
         } else if has_prefix(TIME_PREFIX, name.to_bytes()) {
-            stale_directories.push(name.to_owned());
+            self.directories.push(name.to_owned());
         }
-    });
-    for name in stale {
-        sweep_name(directory, &name);
     }
-    for name in stale_directories {
-        remove_directory(directory, &name);
+
+    /// Removes the names, except files that a run has locked, and those that `keeps` keeps. A name that cannot be removed stays.
+    pub(crate) fn remove(&self, directory: BorrowedFd<'_>, mut keeps: impl FnMut(&CStr) -> bool) {
+        for name in self.files.iter().filter(|name| !keeps(name)) {
+            sweep_name(directory, name);
+        }
+        for name in &self.directories {
+            remove_directory(directory, name);
+        }
     }
-    read
 }
 
 /// Removes a hidden name, unless a run has locked the file.

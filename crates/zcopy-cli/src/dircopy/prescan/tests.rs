@@ -100,6 +100,7 @@ fn the_prescan_finds_what_the_walk_gives() {
     let source = source(&scratch);
     symlink("src", source.join("link")).unwrap();
     symlink("a", source.join("b")).unwrap();
+    fs::write(source.join("src/.zc-dircopy-aA0bB1cC"), "left behind").unwrap();
     symlink("nowhere", source.join("dangling")).unwrap();
     for patterns in [
         &[][..],

@@ -12,7 +12,8 @@ use super::map_names::MapNames;
 use super::{DIRECTORY, reopen};
 use crate::dircopy::attributes::{Named, hold};
 use crate::dircopy::listed::Listed;
-use crate::dircopy::place::hidden;
+use crate::dircopy::listing;
+use crate::dircopy::place::hidden::Leftovers;
 use crate::dircopy::st_mode::permissions;
 
 /// The mode of a directory until it gets the attributes of its original.
@@ -28,6 +29,8 @@ pub(super) struct Made {
     pub(super) listed: Option<Listed>,
     /// The names in it that may be damage maps.
     pub(super) maps: MapNames,
+    /// The names in it that killed runs may have left.
+    pub(super) leftovers: Leftovers,
 }
 
 /// Whether a directory existed before the walk.
@@ -38,8 +41,8 @@ pub(super) enum Origin {
 }
 
 impl Made {
-    /// Gives the owner access to a directory. Removes the files that killed runs have left in an existing one. `before` is its mode
-    /// before it could be opened, if that had to be changed.
+    /// Gives the owner access to a directory, and lists it. `before` is its mode before it could be opened, if that had to be
+    /// changed.
     fn prepare(directory: OwnedFd, origin: Origin, before: Option<Mode>) -> Result<Self, Errno> {
         let found = permissions(&rustix::fs::fstat(&directory)?);
         if !found.contains(PRIVATE) {
@@ -50,11 +53,13 @@ impl Made {
             }
         }
         let (mut listed, mut maps) = (Listed::default(), MapNames::default());
+        let mut leftovers = Leftovers::default();
         let read = match origin {
             Origin::Created => Ok(()),
-            Origin::Existing => hidden::sweep(directory.as_fd(), |name| {
+            Origin::Existing => listing::each(directory.as_fd(), |name, kind| {
                 listed.add(name);
                 maps.add(name);
+                leftovers.add(name, kind);
             }),
         };
         listed.finish();
@@ -67,6 +72,7 @@ impl Made {
             // A directory that cannot be read can still be filled.
             listed: read.is_ok().then_some(listed),
             maps,
+            leftovers,
         })
     }
 

@@ -121,6 +121,7 @@ impl Directory {
             former_mode,
             listed,
             maps,
+            leftovers: _,
         }: Made,
         attributes: DirectoryAttributes,
     ) -> Result<(Self, Arc<Opened>), Errno> {

@@ -48,6 +48,9 @@ pub enum Cause {
     /// The destination does not tell the name of a directory from another name. It is skipped.
     #[error("not copied")]
     OtherName(#[source] OtherName),
+    /// A run that was killed has left an unfinished copy in the source. It is skipped, and this is no error.
+    #[error("not copied: it is an unfinished copy, which a killed run left in the source")]
+    Unfinished,
     /// An attribute of a directory cannot be kept.
     #[error(transparent)]
     Attributes(attributes::Error),

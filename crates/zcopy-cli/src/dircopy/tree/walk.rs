@@ -1,8 +1,9 @@
 //! Walks the source tree.
 
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat};
@@ -18,6 +19,7 @@ use super::trouble::{Cause, Trouble};
 use super::{DIRECTORY, destination};
 use crate::dircopy::containment::identity;
 use crate::dircopy::folded_names::FoldedNames;
+use crate::dircopy::place::hidden;
 use crate::dircopy::st_mode::{file_type, is_directory};
 
 /// The entries of a tree in the bytewise order of their paths, and its directories made in the destination.
@@ -179,6 +181,9 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
         }
         match looked {
             Err(errno) => self.complain(&directory, &name, Cause::Look(errno.into())),
+            Ok(_) if !is_directory && hidden::is_hidden(name.to_bytes()) => {
+                self.complain(&directory, &name, Cause::Unfinished);
+            }
             Ok((_, follow)) if is_directory => {
                 let descended = self.descend(&directory, &opened, &name, follow);
                 // `enter` may close the directory, if this is the last reference.
@@ -231,6 +236,11 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
             return Err(Cause::IntoSource);
         }
         let trail = parent.trail_of(name, follow);
+        let keeps = |leftover: &CStr| {
+            let path = || PathBuf::from(OsString::from_vec(trail.path_of(leftover.to_bytes())));
+            self.names.is_some_and(|names| names.has_record(&path()))
+        };
+        made.leftovers.remove(made.directory.as_fd(), keeps);
         let source = Source { directory, stat };
         parent.child(opened, trail, source, made).map_err(unusable)
     }

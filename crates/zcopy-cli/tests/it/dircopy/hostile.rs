@@ -209,6 +209,61 @@ fn what_a_dead_run_has_left_is_removed_and_what_only_looks_so_stays() {
     trees.sums().lists(&["d/file"]);
 }
 
+/// The next run on the destination would remove its copy.
+#[test]
+fn an_unfinished_copy_in_the_source_is_left_out_and_named() {
+    let trees = Trees::new();
+    trees.put("a", "a").put("d/.zc-dircopy-AbCdEfGh", "left");
+    trees.put("d/.zc-dircopy-notes", "somebody's own");
+    symlink("a", trees.original(".zc-dircopy-symlink0")).unwrap();
+    for _ in 0..2 {
+        trees.succeeds(&[]);
+        let run = trees.run_aloud(&[]);
+        assert_eq!(run.status, 0, "{run:?}");
+        for name in [".zc-dircopy-symlink0", "d/.zc-dircopy-AbCdEfGh"] {
+            let remark = format!(
+                "zc-dircopy: {name}: not copied: it is an unfinished copy, which a killed run left in the source\n"
+            );
+            assert!(run.stderr.contains(&remark), "{run:?}");
+        }
+        let counts = "0 copied, 0 cloned, 0 linked, 2 skipped, 0 failed\n";
+        assert!(run.stdout.contains(counts), "{run:?}");
+    }
+    trees.sums().lists(&["a", "d/.zc-dircopy-notes"]);
+    trees.holds("d/.zc-dircopy-notes", "somebody's own");
+    assert_eq!(hidden_names(&trees.copy()).len(), 1);
+    let json = trees.run_aloud(&["--json"]).stdout;
+    let remark =
+        "{\"event\":\"remark\",\"path\":\"d/.zc-dircopy-AbCdEfGh\",\"message\":\"not copied: ";
+    assert!(json.contains(remark), "{json}");
+}
+
+/// An earlier version copied and recorded files with such names.
+#[test]
+fn a_recorded_file_stays_whatever_its_name_is() {
+    let trees = Trees::new();
+    trees.put("d/a", "a");
+    trees.succeeds(&[]);
+    let names = [".zc-dircopy-AbCdEfGh", "d/.zc-dircopy-AbCdEfGh"];
+    for name in names {
+        trees.put_copy(name, "recorded");
+        let accept = format!("--accept={name}");
+        assert_eq!(trees.check(&["-q", &accept]).status, 0);
+    }
+    let others = [".zc-dircopy-IjKlMnOp", "d/.zc-dircopy-IjKlMnOp"];
+    for name in others {
+        trees.put_copy(name, "left behind");
+    }
+    // A killed run left them: they are no files that lack a record.
+    assert_eq!(trees.check(&["-q", "--strict"]).status, 0);
+    trees.succeeds(&[]);
+    for name in names {
+        trees.holds(name, "recorded");
+    }
+    assert!(others.iter().all(|name| !trees.copied(name).exists()));
+    trees.check(&["-q", "--strict"]).is_quiet();
+}
+
 /// Names that are there when a directory is read, and gone when their turn comes.
 #[test]
 fn what_vanishes_during_the_run_is_reported_and_the_rest_copied() {
