@@ -56,6 +56,7 @@ pub mod attributes;
 
 pub mod manifest;
 
+mod accepted_maps;
 mod amend;
 mod args;
 mod settings;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use rustix::fs::{Mode, OFlags};
 
+use super::accepted_maps::{Failure, remove_maps};
 use super::manifest::archive::{Archive, DamagedFile, Verify};
 use super::manifest::update::{Carrying, Update};
 use super::run_lock::RunLock;
@@ -72,18 +73,21 @@ impl Amendment {
         let update = Update::begin(&root, &archive, header, self.mode, carrying);
         let mut update = update.context("cannot write the manifest")?;
         let failures = update.complete().context("cannot write the manifest")?;
-        let failures = failures.into_iter().map(|(path, error)| {
-            let path = PathBuf::from(OsString::from_vec(path));
-            (path, error)
-        });
-        let failures = failures.collect();
+        let as_path = |path| PathBuf::from(OsString::from_vec(path));
+        let failures = failures.into_iter();
+        let failures = failures.map(|(path, error)| (as_path(path), error));
+        let mut failures: Vec<_> = failures.collect();
         if !update.has_changed() && !archive.has_journals() {
             return Ok(Amended {
                 manifests: Vec::new(),
                 failures,
             });
         }
+        let accepted = update.take_accepted();
         let manifests = update.finish().context("cannot write the manifest")?;
+        let kept = remove_maps(root.as_fd(), &archive, accepted);
+        let kept = kept.context("cannot read its manifests")?.into_iter();
+        failures.extend(kept.map(|Failure { path, error }| (as_path(path), error)));
         archive.remove_journals(root.as_fd());
         let paths = manifests.iter();
         let paths = paths.map(|manifest| tree.join(manifest.name.to_string()));

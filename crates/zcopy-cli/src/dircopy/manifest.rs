@@ -32,7 +32,7 @@ mod contents;
 mod damage;
 mod hash_file;
 mod lines;
-mod open_beneath;
+pub(super) mod open_beneath;
 mod report;
 mod resolve;
 mod root_names;

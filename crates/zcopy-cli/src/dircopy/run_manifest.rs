@@ -6,6 +6,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use super::accepted_maps::{Failure, remove_maps};
 use super::face::Face;
 use super::interrupt::{Interrupt, Interrupted};
 use super::journaling::Journaling;
@@ -125,6 +126,7 @@ pub(super) fn finish_manifest(
         manifest.has_changed() || archive.has_journals() || manifest.tells_copied(&archive)
     };
     let root = manifest.root();
+    let accepted = manifest.take_accepted();
     if !is_wanted {
         journaling.remove();
         archive.remove_stale_journals(root);
@@ -134,6 +136,14 @@ pub(super) fn finish_manifest(
         .finish()
         .map_err(|error| ledger::complain_of_manifest(face, error))
         .ok()?;
+    match remove_maps(root, &archive, accepted) {
+        Ok(kept) => {
+            for Failure { path, error } in kept {
+                face.complain(Path::new(OsStr::from_bytes(&path)), &error);
+            }
+        }
+        Err(error) => ledger::complain_of_manifest(face, error),
+    }
     journaling.remove();
     archive.remove_journals(root);
     for manifest in &manifests {

@@ -34,8 +34,10 @@ use crate::dircopy::tree::Entry;
 /// The result of linking a name to a damaged copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::dircopy) enum DamagedLink {
-    /// The name is linked, or an existing copy was kept. This was reported.
-    Settled,
+    /// The name is linked to the copy. This was reported.
+    Made,
+    /// The name was linked to the copy already, or another copy was kept. This was reported.
+    Left,
     /// The copy cannot have another name.
     Unable,
 }
@@ -80,18 +82,14 @@ impl<'a> Copier<'a> {
     }
 
     /// The damage that a map in the source lists: the original is itself a damaged copy.
-    pub(super) fn damage_of_original(&self, entry: &Entry) -> anyhow::Result<DamageMap> {
+    pub(super) fn damage_of_original(entry: &Entry) -> anyhow::Result<DamageMap> {
         if !entry.may_have_source_map() {
             return Ok(DamageMap::default());
         }
         let Named { directory, name } = entry.source();
         let map = DamageMap::of_file(directory, name, EmptyFile::Other);
         let map = map.context("cannot read its map")?;
-        let map = map.unwrap_or_default();
-        if !map.is_empty() && !self.settings.skips_errors {
-            bail!("it is a damaged copy itself, and lacks {}", map.words());
-        }
-        Ok(map)
+        Ok(map.unwrap_or_default())
     }
 
     /// Skips an entry that is the map of a damaged file: the copy of that file gets its own map. A
@@ -286,8 +284,8 @@ impl<'a> Copier<'a> {
         Err(error).context("cannot give its copy the name")
     }
 
-    /// Links an additional name of a damaged file to its damaged copy. The name gets a map too. It
-    /// replaces nothing but a copy of which more is missing.
+    /// Links an additional name of a damaged file to its damaged copy, unless it is linked already.
+    /// The name gets a map too. It replaces nothing but a copy of which more is missing.
     pub(in crate::dircopy) fn link_damaged(
         &self,
         entry: &Entry,
@@ -309,7 +307,7 @@ impl<'a> Copier<'a> {
                     let (map, rest) = (&map, Rest::Kept);
                     self.face
                         .report_damage(&entry.path(), &Damage { map, rest });
-                    return Ok(DamagedLink::Settled);
+                    return Ok(DamagedLink::Left);
                 }
                 Some(_) => {}
             }
@@ -324,23 +322,27 @@ impl<'a> Copier<'a> {
         };
         let replace_map = Replace::what_is_there(old.is_some());
         let size = size(copy);
-        write_map(entry, both.as_ref().unwrap_or(&map), size, replace_map)?;
+        if !is_linked || old.as_ref() != Some(&map) {
+            write_map(entry, both.as_ref().unwrap_or(&map), size, replace_map)?;
+        }
         self.cancel_announced(entry, known);
-        if !is_linked {
+        let (rest, outcome) = if is_linked {
+            (Rest::Kept, DamagedLink::Left)
+        } else {
             let replace = Replace::what_is_there(existing.is_some());
             let linked = place_link(first, entry.destination(), replace, Durability::Synced);
             match Linked::from_result(linked).context("cannot link it to its first name")? {
-                Linked::Made => {}
+                Linked::Made => (Rest::Copied, DamagedLink::Made),
                 Linked::Unable(_) | Linked::Unproven => return Ok(DamagedLink::Unable),
             }
-        }
+        };
         if both.is_some_and(|both| both != map) {
             write_map(entry, &map, size, Replace::Yes)?;
         }
-        let (map, rest) = (&map, Rest::Copied);
+        let map = &map;
         self.face
             .report_damage(&entry.path(), &Damage { map, rest });
-        Ok(DamagedLink::Settled)
+        Ok(outcome)
     }
 }
 

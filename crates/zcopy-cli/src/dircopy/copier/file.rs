@@ -163,7 +163,7 @@ impl<'a> Copier<'a> {
         target: Target,
         counter: Option<&'a Count>,
     ) -> anyhow::Result<Started<'a>> {
-        let original_damage = self.damage_of_original(entry)?;
+        let original_damage = Self::damage_of_original(entry)?;
         let permissions = self.settings.preserve.permissions;
         let mut copy = PendingCopy::begin(entry, target, permissions, counter)?;
         copy.damage = original_damage;

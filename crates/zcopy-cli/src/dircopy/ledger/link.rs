@@ -140,10 +140,12 @@ impl Ledger<'_> {
             if let Line::Set(found) = line {
                 copier.compare_link_with_record(entry, found, known)?;
             }
-            if has_map && proof == Proof::Read {
+            // The copy has the digest that this name was recorded with, or is accepted as it is.
+            let is_known = known.is_accepted || !known.expected().is_empty();
+            if has_map && proof == Proof::Read && !is_known {
                 bail!("it is damaged, as its map tells, but its first name has no map");
             }
-            if has_map && proof == Proof::Written {
+            if has_map && (proof != Proof::None || known.is_accepted) {
                 copier.remove_map(entry);
             }
             self.count(entry, &self.counts.skipped);
@@ -328,8 +330,12 @@ impl Ledger<'_> {
         }
         match copier.link_damaged(entry, known, source.name, existing, &source.stat)? {
             DamagedLink::Unable => Ok(Outcome::NotLinked(NotLinked::Unable)),
-            DamagedLink::Settled => {
+            DamagedLink::Made => {
                 self.count(entry, &self.counts.linked);
+                Ok(Outcome::Settled(line_of_damaged(known)))
+            }
+            DamagedLink::Left => {
+                self.count(entry, &self.counts.skipped);
                 Ok(Outcome::Settled(line_of_damaged(known)))
             }
         }

@@ -1,5 +1,6 @@
 //! Opens files at the paths of a manifest, and never outside of its tree.
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -110,6 +111,24 @@ impl<'a> Parent<'a> {
     fn directory<'d>(&'d self, root: BorrowedFd<'d>) -> BorrowedFd<'d> {
         self.opened.as_ref().map_or(root, OwnedFd::as_fd)
     }
+}
+
+/// Opens the directory of a path for lookups. Returns the last name too. No symbolic link is followed.
+///
+/// # Errors
+///
+/// The errors of `open(2)`; the path has no name, or leads through `..` or a symbolic link.
+pub(in crate::dircopy) fn parent(
+    directory: BorrowedFd<'_>,
+    path: &[u8],
+) -> io::Result<(OwnedFd, CString)> {
+    let parent = Parent::open(directory, path)?.ok_or(Errno::ISDIR)?;
+    let name = CString::new(parent.name)?;
+    let opened = match parent.opened {
+        Some(opened) => opened,
+        None => directory.try_clone_to_owned()?,
+    };
+    Ok((opened, name))
 }
 
 /// The kind of file that a path names.

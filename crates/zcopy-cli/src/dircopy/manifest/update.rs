@@ -60,6 +60,8 @@ pub(crate) struct Update<'a> {
     has_changed: bool,
     /// Files that cannot be accepted or searched for, each with its error.
     failures: Vec<(Vec<u8>, anyhow::Error)>,
+    /// The paths of files that have been accepted, in order.
+    accepted: Vec<Vec<u8>>,
 }
 
 /// One manifest for each algorithm that records use.
@@ -125,6 +127,7 @@ impl<'a> Update<'a> {
             spellings: PathSpellings::default(),
             has_changed: false,
             failures: Vec::new(),
+            accepted: Vec::new(),
         })
     }
 
@@ -202,7 +205,9 @@ impl<'a> Update<'a> {
         match found {
             Ok(file) => {
                 self.has_changed = true;
-                self.writers.add(&path, file)
+                self.writers.add(&path, file)?;
+                self.accepted.push(path);
+                Ok(())
             }
             Err(error) => {
                 let error = anyhow::Error::from(error).context("cannot accept it");
@@ -260,6 +265,12 @@ impl<'a> Update<'a> {
     /// Keeps the records of accepted files that have not been read. Returns their paths.
     pub(crate) fn skip_accepted(&mut self) -> BTreeSet<Vec<u8>> {
         std::mem::take(&mut self.carrying.accepted)
+    }
+
+    /// The paths of files that [`complete`](Self::complete) or [`set`](Self::set) has read and
+    /// accepted. Files that [`set`](Self::set) was called for are not among them.
+    pub(crate) fn take_accepted(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.accepted)
     }
 
     /// The root of the tree.

@@ -136,6 +136,73 @@ fn a_map_is_copied_as_a_file_where_its_file_is_excluded() {
     trees.sums().lists(&["clip.damaged"]);
 }
 
+/// The source is an archive: its maps tell what its files lack, and nothing fails to be read.
+#[test]
+fn a_damaged_copy_of_an_archive_is_copied_with_its_map() {
+    for options in [&[][..], &["--no-hash"], &["--verify"], &["--durable"]] {
+        let trees = damaged();
+        fs::hard_link(trees.original("clip"), trees.original("other")).unwrap();
+        trees.put("other.damaged", map('-', '+'));
+        for _ in 0..2 {
+            let lacks = "4096 bytes (4096 at offset 0)";
+            let run = trees.run(options);
+            run.failed_naming(&[&["clip: ", lacks], &["other: ", lacks]]);
+            trees
+                .holds("clip", blocks(0, 2))
+                .holds("other", blocks(0, 2));
+            for name in ["clip.damaged", "other.damaged"] {
+                let text = fs::read_to_string(trees.copied(name)).unwrap();
+                assert!(text.contains("\n0x00000000  0x00001000  -\n"), "{text}");
+            }
+        }
+        if options != ["--no-hash"] {
+            let check = trees.check(&["--silent", "--strict"]);
+            let expected = "clip: FAILED damaged\nother: FAILED damaged\n";
+            assert_eq!(check.stdout, expected);
+        }
+    }
+}
+
+#[test]
+fn an_accepted_file_has_no_map_any_more() {
+    let trees = damaged();
+    trees.put("d/a", "a");
+    trees.run(&[]).ended_with(1);
+    // A map of nothing that is missing, as ddrescue leaves it; a file like others; one that is no map.
+    trees.put_copy("whole", blocks(1, 2));
+    trees.put_copy("whole.damaged", map('+', '+'));
+    trees.put_copy("disk", blocks(0, 2));
+    trees.put_copy("disk.damaged", map('-', '+'));
+    trees.put_copy("d/a.damaged", "mine");
+    let accepted = ["clip", "d/a", "disk", "disk.damaged", "whole"];
+    let accept: Vec<_> = accepted.map(|path| format!("--accept={path}")).into();
+    let accept: Vec<_> = accept.iter().map(String::as_str).collect();
+    let check = trees.check(&[&["-q"], &accept[..]].concat());
+    check.is_quiet();
+    assert!(!trees.copied("clip.damaged").exists());
+    assert!(!trees.copied("whole.damaged").exists());
+    trees.holds("disk.damaged", map('-', '+'));
+    trees.holds("d/a.damaged", "mine");
+    // A backup of it needs nothing else.
+    let backup = trees.path().join("backup");
+    let mut command = zc_dircopy();
+    run(command.arg("-q").arg(trees.copy()).arg(&backup)).failed_naming(&[&["disk"]]);
+}
+
+/// By a run whose source does not have the file.
+#[test]
+fn a_file_that_a_copy_run_accepts_has_no_map_any_more() {
+    let trees = damaged();
+    trees.run(&[]).ended_with(1);
+    let other = Trees::new();
+    other.put("b", "b");
+    let mut command = zc_dircopy();
+    command.args(["-q", "--accept=clip"]);
+    run(command.arg(other.source()).arg(trees.copy())).is_quiet();
+    assert!(!trees.copied("clip.damaged").exists());
+    trees.sums().lists(&["b", "clip"]).holds_in(&trees.copy());
+}
+
 #[test]
 fn a_map_is_not_counted_as_a_file() {
     let trees = damaged();

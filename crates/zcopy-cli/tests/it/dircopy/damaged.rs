@@ -321,6 +321,35 @@ fn a_copy_that_ddrescue_completed_is_recorded() {
     scene.is_whole();
 }
 
+/// As the guide tells.
+#[test]
+fn ddrescue_completes_a_copy_which_is_accepted_then() {
+    let Some(scene) = Scene::damaged(&[3, 9]) else {
+        return;
+    };
+    if !has_program("ddrescue") {
+        return;
+    }
+    scene.run(&["--skip-errors"]).ended_with(1);
+    let rescue = || {
+        let mut ddrescue = Command::new("ddrescue");
+        ddrescue.args(["--quiet", "-r3"]);
+        ddrescue.args([scene.original("d/clip"), scene.copied("d/clip")]);
+        let rescued = ddrescue.arg(scene.copied("d/clip.damaged")).status();
+        assert!(rescued.unwrap().success());
+    };
+    scene.flip(&[9]);
+    rescue();
+    let check = scene.check(&["--silent"]);
+    assert_eq!(check.stdout, "d/clip: FAILED damaged\n");
+    scene.flip(&[3]);
+    rescue();
+    let check = scene.check(&["-q", "--strict", "--accept=d/clip"]);
+    assert_eq!(check.status, 0, "{check:?}");
+    scene.is_whole();
+    scene.run(&[]).is_quiet();
+}
+
 #[test]
 fn an_accepted_copy_is_no_longer_damaged() {
     let Some(scene) = Scene::damaged(&[3]) else {
@@ -447,19 +476,93 @@ fn copies_of_damaged_copies_are_damaged() {
         command.arg("-q").args(options);
         run(command.arg(scene.copy()).arg(&second))
     };
-    copied(&[]).failed_naming(&[&[
-        "d/clip",
-        "it is a damaged copy itself, and lacks 4096 bytes",
-    ]]);
-    assert!(!second.join("d/clip").exists() && !second.join("d/clip.damaged").exists());
-    for _ in 0..2 {
-        copied(&["--skip-errors"])
-            .failed_naming(&[&["d/clip", "4096 bytes (4096 at offset 20480)"]]);
+    // It can be read everywhere, so that no errors need to be skipped.
+    for options in [&[][..], &[], &["--skip-errors"]] {
+        copied(options).failed_naming(&[&["d/clip", "4096 bytes (4096 at offset 20480)"]]);
         assert_eq!(mapped(&second.join("d/clip.damaged"), LEN), [5]);
         assert!(fs::read(second.join("d/clip")).unwrap() == zeroed(&scene.clip, &[5]));
         let check = check(&second, &["--silent"]);
         assert_eq!(check.stdout, "d/clip: FAILED damaged\n");
     }
+}
+
+/// Two names of a damaged file, and its copy.
+fn linked() -> Option<Scene> {
+    let scene = Scene::damaged(&[5])?;
+    fs::hard_link(scene.original("d/clip"), scene.original("d/other")).unwrap();
+    let run = scene.run(&["--skip-errors"]);
+    run.failed_naming(&[&["d/clip"], &["d/other"]]);
+    Some(scene)
+}
+
+/// All names are recorded, and none has a map.
+#[track_caller]
+fn is_accepted(scene: &Scene) {
+    for name in ["d/clip", "d/other"] {
+        assert!(!scene.copied(&format!("{name}.damaged")).exists());
+    }
+    let sums = Sums::newest_in(&scene.copy());
+    sums.lists(&["d/a", "d/clip", "d/other", "d/z"])
+        .holds_in(&scene.copy());
+    assert_eq!(scene.check(&["-q", "--strict"]).status, 0);
+}
+
+#[test]
+fn all_names_of_a_damaged_copy_can_be_accepted() {
+    let accepted = ["--accept=d/clip", "--accept=d/other"];
+    let Some(scene) = linked() else {
+        return;
+    };
+    let check = scene.check(&[&["-q", "--strict"][..], &accepted].concat());
+    assert_eq!(check.status, 0, "{check:?}");
+    is_accepted(&scene);
+    for options in [&[][..], &["--skip-errors"], &["--no-hash-skipped"]] {
+        scene.run(options).is_quiet();
+        is_accepted(&scene);
+    }
+    let Some(scene) = linked() else {
+        return;
+    };
+    for options in [&accepted[..], &[], &["--skip-errors"]] {
+        scene.run(options).is_quiet();
+        is_accepted(&scene);
+    }
+}
+
+/// An earlier version left the maps of accepted files until the next run.
+#[test]
+fn the_map_of_an_accepted_additional_name_is_removed() {
+    let Some(scene) = linked() else {
+        return;
+    };
+    let map = fs::read(scene.copied("d/other.damaged")).unwrap();
+    let check = scene.check(&["-q", "--accept=d/clip", "--accept=d/other"]);
+    assert_eq!(check.status, 0, "{check:?}");
+    for name in ["d/clip.damaged", "d/other.damaged"] {
+        put(&scene.copied(name), &map);
+    }
+    scene.run(&[]).is_quiet();
+    is_accepted(&scene);
+}
+
+#[test]
+fn a_name_that_is_linked_to_its_damaged_copy_is_left() {
+    let Some(scene) = linked() else {
+        return;
+    };
+    let map = fs::metadata(scene.copied("d/other.damaged")).unwrap().ino();
+    let mut command = zc_dircopy();
+    command.args(["--json", "--skip-errors"]);
+    let run = run(command.arg(scene.source()).arg(scene.copy()));
+    for count in ["\"linked\":0,", "\"skipped\":4,", "\"damaged\":2,"] {
+        assert!(run.stdout.contains(count), "{run:?}");
+    }
+    let left = "d/other: cannot read 4096 bytes (4096 at offset 20480); its damaged copy, which lacks no more, is kept";
+    assert!(run.stderr.contains(left), "{run:?}");
+    assert_eq!(
+        fs::metadata(scene.copied("d/other.damaged")).unwrap().ino(),
+        map
+    );
 }
 
 #[test]
