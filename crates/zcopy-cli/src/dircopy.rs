@@ -93,6 +93,7 @@ mod prescan;
 mod progress;
 mod stop_flag;
 mod summary;
+mod temporary_file;
 
 mod verify;
 

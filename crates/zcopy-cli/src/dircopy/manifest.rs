@@ -28,7 +28,7 @@ pub(in crate::dircopy) mod event;
 pub(in crate::dircopy) mod total;
 
 mod candidate;
-mod contents;
+pub(super) mod contents;
 mod damage;
 mod hash_file;
 mod lines;

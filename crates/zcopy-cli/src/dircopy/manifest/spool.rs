@@ -8,11 +8,10 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Seek as _, Write as _};
 use std::sync::Arc;
 
-use rustix::fs::MemfdFlags;
-
 use super::contents::{Contents, FileRange, Reader, peek};
 use super::journal_entry::JournalEntry;
 use super::record::Change;
+use crate::dircopy::temporary_file::temporary_file;
 
 /// How many bytes of entries are sorted at once.
 const PIECE: usize = 4 << 20;
@@ -42,13 +41,8 @@ impl Spool {
     ///
     /// Both fail.
     pub(super) fn new() -> io::Result<Self> {
-        let in_memory = |_| {
-            let flags = MemfdFlags::CLOEXEC;
-            rustix::fs::memfd_create(c"zc-dircopy", flags).map(File::from)
-        };
-        let file = tempfile::tempfile().or_else(in_memory)?;
         Ok(Self {
-            file: BufWriter::new(file),
+            file: BufWriter::new(temporary_file()?),
             n_bytes: 0,
         })
     }

@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::entry::FollowLink;
-use super::names::Names;
+use super::names::{Collector, Names, Spill};
 use super::reopening::{self, DirectoryId, Tree};
 use super::trail::Trail;
 use super::{DIRECTORY, reopen};
@@ -67,9 +67,10 @@ pub(in crate::dircopy) enum Next {
 /// Nothing is opened by its path, which may be longer than the kernel accepts.
 pub(in crate::dircopy) fn scan(
     root: BorrowedFd<'_>,
-    options: ScanOptions,
+    mut options: ScanOptions,
     show: impl FnMut(Result<Found<'_>, Failure>) -> Next,
 ) {
+    let spill = Spill::in_place_of_level(&mut options.most_open);
     let mut scan = Scan {
         root,
         options,
@@ -77,6 +78,7 @@ pub(in crate::dircopy) fn scan(
         device: None,
         levels: Vec::new(),
         first_open: 0,
+        spill,
     };
     if scan.begin().is_some() {
         while scan.step().is_some() {}
@@ -93,6 +95,8 @@ struct Scan<'a, S> {
     levels: Vec<Level>,
     /// The index of the first open level. All levels after it are open too.
     first_open: usize,
+    /// Where names of many directories are stored.
+    spill: Spill,
 }
 
 struct Level {
@@ -118,7 +122,15 @@ impl<S: FnMut(Result<Found<'_>, Failure>) -> Next> Scan<'_, S> {
     /// Enters the next directory, or leaves the current one.
     fn step(&mut self) -> Option<()> {
         let level = self.levels.last_mut()?;
-        let (Some(name), Some(directory)) = (level.names.next(), &level.directory) else {
+        let name = match level.names.next() {
+            Ok(name) => name,
+            Err(error) => {
+                level.names = Names::default();
+                let trail = Arc::clone(&level.trail);
+                return self.fail(&trail, error);
+            }
+        };
+        let (Some(name), Some(directory)) = (name, &level.directory) else {
             return self.leave();
         };
         let (flags, follow) = if self.options.follows_symlinks {
@@ -171,7 +183,7 @@ impl<S: FnMut(Result<Found<'_>, Failure>) -> Next> Scan<'_, S> {
     /// Shows the entries of a directory. Returns the directories to enter.
     fn read(&mut self, directory: BorrowedFd<'_>, trail: &Trail) -> Option<Names> {
         let follows = self.options.follows_symlinks;
-        let mut names = Names::default();
+        let mut names = Collector::new(&mut self.spill);
         let mut is_over = false;
         let show = &mut self.show;
         let read = listing::each(directory, |name, kind| {
@@ -192,11 +204,7 @@ impl<S: FnMut(Result<Found<'_>, Failure>) -> Next> Scan<'_, S> {
                 error: errno.into(),
             };
             match show(found.map_err(failure)) {
-                Next::Enter if is_directory => {
-                    if let Err(errno) = names.add(name, true) {
-                        is_over = show(Err(failure(errno))) == Next::Stop;
-                    }
-                }
+                Next::Enter if is_directory => names.add(name, true),
                 Next::Enter | Next::Pass => {}
                 Next::Stop => is_over = true,
             }
@@ -204,11 +212,14 @@ impl<S: FnMut(Result<Found<'_>, Failure>) -> Next> Scan<'_, S> {
         if is_over {
             return None;
         }
-        names.sort();
+        let names = names.finish();
         if let Err(errno) = read {
             self.fail(trail, errno.into())?;
         }
-        Some(names)
+        match names {
+            Ok(names) => Some(names),
+            Err(error) => self.fail(trail, error).map(|()| Names::default()),
+        }
     }
 
     /// Returns to the directory above.

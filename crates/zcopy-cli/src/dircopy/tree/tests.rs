@@ -401,14 +401,16 @@ fn names_take_little_more_than_their_letters() {
     for number in 0..n {
         fs::write(scratch.path().join(format!("{number:020}")), "").unwrap();
     }
-    let (mut names, read) = names::Names::read(open(scratch.path()).as_fd(), |_, kind| {
+    let directory = open(scratch.path());
+    let mut spill = names::Spill::default();
+    let (mut names, read) = names::Names::read(directory.as_fd(), &mut spill, |_, kind| {
         kind == FileType::Directory
     });
     read.unwrap();
     // A zero byte and four for its place.
-    assert_eq!(names.bytes(), n * (20 + 1 + 4));
+    assert_eq!(names.reserved(), n * (20 + 1 + 4));
     let sorted = (0..n).map(|number| CString::new(format!("{number:020}")).unwrap());
-    assert!(names.by_ref().eq(sorted));
+    assert!(std::iter::from_fn(|| names.next().unwrap()).eq(sorted));
 }
 
 #[test]

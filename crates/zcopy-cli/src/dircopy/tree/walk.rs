@@ -13,7 +13,7 @@ use super::destination::Origin;
 use super::directory::{Directory, Opened, Source};
 use super::entry::{Entry, FollowLink};
 use super::map_names::MapNames;
-use super::names::Names;
+use super::names::{Names, Spill};
 use super::options::Options;
 use super::trouble::{Cause, Trouble};
 use super::{DIRECTORY, destination};
@@ -37,6 +37,8 @@ pub struct Walk<'a, R> {
     /// The index of the first open level. All levels after it are open too.
     first_open: usize,
     device: u64,
+    /// Where names of large directories are stored.
+    spill: Spill,
 }
 
 /// A directory, and the names in it that are still to come.
@@ -52,10 +54,11 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
     pub(super) fn new(
         root: &Arc<Directory>,
         opened: &Arc<Opened>,
-        options: Options,
+        mut options: Options,
         report: R,
         names: Option<&'a FoldedNames<'a>>,
     ) -> Self {
+        let spill = Spill::in_place_of_level(&mut options.most_open);
         let mut walk = Self {
             options,
             report,
@@ -63,6 +66,7 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
             levels: Vec::new(),
             first_open: 0,
             device: identity(root.stat()).0,
+            spill,
         };
         root.retain();
         // Another walk may have read this descriptor. An error comes back when the directory is read.
@@ -79,7 +83,8 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
         } else {
             let source = opened.source();
             let mut maps = MapNames::default();
-            let (names, read) = Names::read(source, |name, kind| {
+            let mut spill = std::mem::take(&mut self.spill);
+            let (names, read) = Names::read(source, &mut spill, |name, kind| {
                 maps.add(name);
                 match kind {
                     FileType::Unknown => self.is_directory(source, name),
@@ -89,9 +94,10 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
                     kind => kind == FileType::Directory,
                 }
             });
+            self.spill = spill;
             directory.set_source_maps(maps);
-            if let Err(errno) = read {
-                self.complain(&directory, c"", Cause::Read(errno.into()));
+            if let Err(error) = read {
+                self.complain(&directory, c"", Cause::Read(error));
             }
             names
         };
@@ -262,13 +268,24 @@ impl<R: FnMut(Trouble)> Iterator for Walk<'_, R> {
         loop {
             let is_stopped = self.options.is_stopped();
             let level = self.levels.last_mut()?;
-            if !is_stopped && let (Some(name), Some(opened)) = (level.names.next(), &level.opened) {
-                let (directory, opened) = (Arc::clone(&level.directory), Arc::clone(opened));
-                if let Some(entry) = self.examine(directory, opened, name) {
-                    return Some(entry);
-                }
+            let name = if is_stopped {
+                Ok(None)
             } else {
-                self.leave();
+                level.names.next()
+            };
+            match (name, &level.opened) {
+                (Ok(Some(name)), Some(opened)) => {
+                    let (directory, opened) = (Arc::clone(&level.directory), Arc::clone(opened));
+                    if let Some(entry) = self.examine(directory, opened, name) {
+                        return Some(entry);
+                    }
+                }
+                (Ok(_), _) => self.leave(),
+                (Err(error), _) => {
+                    level.names = Names::default();
+                    let directory = Arc::clone(&level.directory);
+                    self.complain(&directory, c"", Cause::Read(error));
+                }
             }
         }
     }
