@@ -160,6 +160,10 @@ impl<'a> Copier<'a> {
                 self.announce(entry, &copy, Some(digest));
                 self.publish(entry, *copy, Some(digest))
             }
+            ReadCopy::Unannounced(copy, digest) => {
+                self.announce(entry, &copy, digest);
+                self.publish(entry, *copy, digest)
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! The journal of a run, which goes on without it if it cannot be written.
+//! The journal of a run. If it cannot be written, no file gets a name.
 
 use std::fs::File;
 use std::io;
@@ -6,16 +6,17 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{anyhow, ensure};
+use anyhow::{anyhow, bail};
 
 use super::face::Face;
 use super::manifest::journal::{EarlierFailure, Journal};
 use super::manifest::journal_entry::JournalEntry;
 use super::manifest::metadata::Header;
-use super::place::Durability;
+use super::manifest::record::Announced;
+use super::place::{Durability, Replace};
 
-/// The journal of a run. If it cannot be written, this is reported once, and the run goes on
-/// without it.
+/// The journal of a run. If it cannot be written, this is reported once, and no further file that
+/// would be recorded gets its name.
 #[derive(Debug)]
 pub(super) struct Journaling<'a> {
     face: &'a Face<'a>,
@@ -36,31 +37,29 @@ impl<'a> Journaling<'a> {
     }
 
     /// Begins a journal.
-    pub(super) fn begin(
-        face: &'a Face<'a>,
-        directory: &Arc<OwnedFd>,
-        header: &Header,
-        durability: Durability,
-    ) -> Self {
+    pub(super) fn begin(face: &'a Face<'a>, directory: &Arc<OwnedFd>, header: &Header) -> Self {
         let mut journaling = Self::none(face);
-        match Journal::begin(directory, header, durability) {
+        match Journal::begin(directory, header) {
             Ok(journal) => journaling.journal = Some(journal),
             Err(error) => journaling.fail(error),
         }
         journaling
     }
 
-    /// Fails if an entry could not be written: a file that is replaced now would differ from its
-    /// record.
+    /// Allows a file to get a name that was announced. Fails if an entry could not be written: if
+    /// the run is killed, or its manifest cannot be written either, a file that gets a name now has
+    /// no record, and a file that is replaced differs from its record.
     ///
     /// # Errors
     ///
     /// An entry could not be written.
-    pub(super) fn allow_replacing(&self) -> anyhow::Result<()> {
-        ensure!(
-            !self.has_failed.load(Ordering::Relaxed),
-            "it is not replaced: the journal cannot be written"
-        );
+    pub(super) fn allow_name(&self, replace: Replace) -> anyhow::Result<()> {
+        if self.has_failed.load(Ordering::Relaxed) {
+            bail!(match replace {
+                Replace::No => "it is not copied: the journal cannot be written",
+                Replace::Yes => "it is not replaced: the journal cannot be written",
+            });
+        }
         Ok(())
     }
 
@@ -69,11 +68,31 @@ impl<'a> Journaling<'a> {
         Some(self.journal.as_ref()?.name())
     }
 
-    /// Adds entries.
+    /// Announces changes. With [`Durability::Synced`] the announcements are on the disk when this
+    /// returns.
+    pub(super) fn announce<'p>(
+        &self,
+        announced: impl IntoIterator<Item = (&'p [u8], Announced)>,
+        durability: Durability,
+    ) {
+        let entries = announced.into_iter();
+        let entries = entries.map(|(path, announced)| (path, JournalEntry::Announced(announced)));
+        self.write(entries, durability);
+    }
+
+    /// Adds entries that announce nothing.
     pub(super) fn add<'p>(&self, entries: impl IntoIterator<Item = (&'p [u8], JournalEntry)>) {
+        self.write(entries, Durability::Cached);
+    }
+
+    fn write<'p>(
+        &self,
+        entries: impl IntoIterator<Item = (&'p [u8], JournalEntry)>,
+        durability: Durability,
+    ) {
         if let Some(journal) = &self.journal
             && !self.has_failed.load(Ordering::Relaxed)
-            && let Err(error) = journal.add(entries)
+            && let Err(error) = journal.add(entries, durability)
         {
             self.fail(error);
         }

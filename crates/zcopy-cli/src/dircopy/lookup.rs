@@ -10,6 +10,7 @@ use super::manifest::archive::Archive;
 use super::manifest::journal::is_journal;
 use super::manifest::merge::Records;
 use super::manifest::record::{Announced, FileDigest, Record};
+use super::place::Durability;
 use super::time::Time;
 use super::tree::{Directory, Entry};
 
@@ -61,6 +62,26 @@ impl Known {
             Some(Announced::Adds(new)) => vec![new],
             Some(Announced::Replaces(new)) => self.recorded.into_iter().chain([new]).collect(),
             Some(Announced::Clears) => Vec::new(),
+        }
+    }
+
+    /// How an announcement of this change is written to the journal: it is synced if the file may
+    /// have another digest afterwards than its record says. Otherwise a loss of power could leave
+    /// the new file with the old record.
+    pub(super) fn durability_of(&self, announced: Announced, durability: Durability) -> Durability {
+        let is_as_recorded = match (self.recorded, announced) {
+            (None, _) => true,
+            (Some(_), Announced::Clears) => false,
+            (Some(old), Announced::Adds(new) | Announced::Replaces(new)) => old == new,
+        };
+        let replaces = matches!(announced, Announced::Replaces(_) | Announced::Clears);
+        if !is_as_recorded
+            || self.announced.is_some()
+            || replaces && durability == Durability::Synced
+        {
+            Durability::Synced
+        } else {
+            Durability::Cached
         }
     }
 

@@ -84,7 +84,7 @@ pub(super) fn begin_manifest<'a>(
     let source = settings.source.as_os_str().as_bytes().to_vec();
     let mut header = archive.next_header(source, copied);
     let directory = root.destination();
-    let journaling = Journaling::begin(face, directory, &header, settings.durability);
+    let journaling = Journaling::begin(face, directory, &header);
     header
         .journals
         .extend(journaling.name().map(<[u8]>::to_vec));

@@ -1,6 +1,7 @@
 //! Trees copied by `zc-dircopy`, and the manifests that are left in them.
 
 mod amend;
+mod announced;
 mod archive;
 mod archive_errors;
 mod changing;

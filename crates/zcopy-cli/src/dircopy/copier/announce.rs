@@ -1,6 +1,6 @@
 //! Entries that a copier adds to the journal.
 
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::ffi::OsStringExt as _;
 
 use super::Copier;
 use super::file::PendingCopy;
@@ -8,7 +8,7 @@ use crate::digest::Digest;
 use crate::dircopy::manifest::journal_entry::JournalEntry;
 use crate::dircopy::manifest::record::{Announced, FileDigest};
 use crate::dircopy::manifest::update::Line;
-use crate::dircopy::place::Replace;
+use crate::dircopy::place::{Durability, Replace};
 use crate::dircopy::tree::Entry;
 
 /// The journal entry for a new line of the manifest.
@@ -26,21 +26,34 @@ impl Copier<'_> {
         &self,
         copies: impl Iterator<Item = (&'e Entry, &'e PendingCopy<'e>, Option<Digest>)>,
     ) {
+        let mut durability = Durability::Cached;
         let announced: Vec<_> = copies
             .map(|(entry, copy, digest)| {
+                if self.durability_of_announcement(copy, digest) == Durability::Synced {
+                    durability = Durability::Synced;
+                }
                 let path = entry.path().into_os_string().into_vec();
-                (path, JournalEntry::Announced(self.announced(copy, digest)))
+                (path, self.announced(copy, digest))
             })
             .collect();
-        self.journaling
-            .add(announced.iter().map(|(path, entry)| (&path[..], *entry)));
+        let announced = announced.iter().map(|(path, entry)| (&path[..], *entry));
+        self.journaling.announce(announced, durability);
     }
 
     /// Announces a copy that is about to get its name.
     pub(super) fn announce(&self, entry: &Entry, copy: &PendingCopy<'_>, digest: Option<Digest>) {
-        let announced = JournalEntry::Announced(self.announced(copy, digest));
-        self.journaling
-            .add([(entry.path().as_os_str().as_bytes(), announced)]);
+        self.announce_all([(entry, copy, digest)].into_iter());
+    }
+
+    /// Whether the announcement of a copy has to be on the disk before the copy gets its name.
+    fn durability_of_announcement(
+        &self,
+        copy: &PendingCopy<'_>,
+        digest: Option<Digest>,
+    ) -> Durability {
+        let announced = self.announced(copy, digest);
+        let known = &copy.target.known;
+        known.durability_of(announced, self.settings.durability)
     }
 
     fn announced(&self, copy: &PendingCopy<'_>, digest: Option<Digest>) -> Announced {

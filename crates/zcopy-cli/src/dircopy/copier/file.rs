@@ -9,6 +9,7 @@ use rustix::fs::{Advice, Mode, Stat};
 use zcopy::{Ended, Reflink, Report, Side, SkipErrors, Sparse, Transfer};
 
 use super::{Copier, CopyResult};
+use crate::digest::Digest;
 use crate::dircopy::attributes::Permissions;
 use crate::dircopy::containment::identity;
 use crate::dircopy::counts::Count;
@@ -148,6 +149,9 @@ impl Started<'_> {
 pub(super) enum ReadCopy<'a> {
     /// It is short. Its contents, which are here, have to be hashed before it gets its name.
     Unhashed(Box<PendingCopy<'a>>, Vec<u8>),
+    /// It has to be announced before it gets its name. Copies are announced together, as the
+    /// announcement may have to be on the disk.
+    Unannounced(Box<PendingCopy<'a>>, Option<Digest>),
     /// It needs no further step.
     Finished(CopyResult),
 }
@@ -170,7 +174,7 @@ impl<'a> Copier<'a> {
         if !self.clone_file(entry, &mut copy)? {
             let contents = self.write(entry, &mut copy)?;
             return self
-                .publish_if_hashed(entry, copy, contents)
+                .publish_if_damaged(entry, copy, contents)
                 .map(Started::Read);
         }
         if self.settings.wants_digests() {
@@ -179,7 +183,8 @@ impl<'a> Copier<'a> {
         if let Some(counter) = counter {
             counter.add(size(&copy.stat));
         }
-        self.publish_if_hashed(entry, copy, None).map(Started::Read)
+        self.publish_if_damaged(entry, copy, None)
+            .map(Started::Read)
     }
 
     /// Reads a clone, to hash it.
@@ -206,11 +211,12 @@ impl<'a> Copier<'a> {
             }
             contents => Some(contents.context("cannot read its copy")?),
         };
-        self.publish_if_hashed(entry, copy, contents)
+        self.publish_if_damaged(entry, copy, contents)
     }
 
-    /// Publishes a copy, unless it has to be hashed first.
-    fn publish_if_hashed(
+    /// Publishes a damaged copy. Every other one has to be announced first, and hashed if it is
+    /// short.
+    fn publish_if_damaged(
         &mut self,
         entry: &Entry,
         copy: PendingCopy<'a>,
@@ -225,8 +231,7 @@ impl<'a> Copier<'a> {
             Some(Contents::Digested(digest)) => Some(digest),
             None => None,
         };
-        self.announce(entry, &copy, digest);
-        self.publish(entry, copy, digest).map(ReadCopy::Finished)
+        Ok(ReadCopy::Unannounced(Box::new(copy), digest))
     }
 
     /// Lets the copy share the blocks of its source. Returns false if the file systems cannot.

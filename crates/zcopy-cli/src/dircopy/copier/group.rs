@@ -9,7 +9,6 @@ use anyhow::Context as _;
 use super::announce::journal_entry;
 use super::file::{ReadCopy, Started};
 use super::{Copier, CopyResult, EntryResult, Job};
-use crate::digest::Digest;
 use crate::dircopy::batches;
 use crate::dircopy::hardlinks::Role;
 use crate::dircopy::reading::{is_interrupted, no_digest};
@@ -75,15 +74,13 @@ impl<'a> Copier<'a> {
         let started = started.into_iter();
         let read = started.map(|task| task.then(|entry, copy| self.read_clone(entry, copy)));
         let read: Vec<_> = read.collect();
-        let digests = self.hash_together(&read);
-        let mut digests = digests.into_iter();
-        for task in read {
-            let published = task.then(|entry, read| match read {
+        let hashed = self.hash_together(read);
+        self.announce_together(&hashed);
+        for task in hashed {
+            let published = task.then(|entry, hashed| match hashed {
                 ReadCopy::Finished(result) => Ok(result),
-                ReadCopy::Unhashed(copy, _) => {
-                    let digest = digests.next().ok_or_else(no_digest)?;
-                    self.publish(entry, *copy, Some(digest))
-                }
+                ReadCopy::Unhashed(..) => Err(no_digest()),
+                ReadCopy::Unannounced(copy, digest) => self.publish(entry, *copy, digest),
             });
             results.push(self.end_job(published));
         }
@@ -109,19 +106,34 @@ impl<'a> Copier<'a> {
         Task::Copy { entry, role, step }
     }
 
-    /// Hashes all files that have not been hashed, in the order of the tasks, and announces them to
-    /// the journal.
-    fn hash_together(&self, read: &[Task<ReadCopy<'_>>]) -> Vec<Digest> {
+    /// Hashes all files that have not been hashed.
+    fn hash_together(&self, read: Vec<Task<ReadCopy<'a>>>) -> Vec<Task<ReadCopy<'a>>> {
         let unhashed = read.iter().filter_map(|task| match task.reached()? {
-            (entry, ReadCopy::Unhashed(copy, contents)) => Some((entry, copy, &contents[..])),
-            (_, ReadCopy::Finished(_)) => None,
+            (_, ReadCopy::Unhashed(_, contents)) => Some(&contents[..]),
+            (_, ReadCopy::Unannounced(..) | ReadCopy::Finished(_)) => None,
         });
-        let unhashed: Vec<_> = unhashed.collect();
-        let contents: Vec<_> = unhashed.iter().map(|(_, _, contents)| *contents).collect();
+        let contents: Vec<_> = unhashed.collect();
         let digests = self.reader.tap.digests(&contents);
-        let copies = unhashed.into_iter().zip(&digests);
-        self.announce_all(copies.map(|((entry, copy, _), digest)| (entry, &**copy, Some(*digest))));
-        digests
+        let mut digests = digests.into_iter();
+        let hashed = read.into_iter().map(|task| {
+            task.then(|_, read| match read {
+                ReadCopy::Unhashed(copy, _) => {
+                    let digest = digests.next().ok_or_else(no_digest)?;
+                    Ok(ReadCopy::Unannounced(copy, Some(digest)))
+                }
+                read => Ok(read),
+            })
+        });
+        hashed.collect()
+    }
+
+    /// Announces the copies of a group to the journal, with one write and at most one sync.
+    fn announce_together(&self, hashed: &[Task<ReadCopy<'_>>]) {
+        let copies = hashed.iter().filter_map(|task| match task.reached()? {
+            (entry, ReadCopy::Unannounced(copy, digest)) => Some((entry, &**copy, *digest)),
+            (_, ReadCopy::Unhashed(..) | ReadCopy::Finished(_)) => None,
+        });
+        self.announce_all(copies);
     }
 
     /// Reports what failed, and makes the result for the ledger.

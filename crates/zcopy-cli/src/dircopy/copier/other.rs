@@ -10,7 +10,6 @@ use super::{Copier, CopyResult};
 use crate::dircopy::attributes::Named;
 use crate::dircopy::limitation::Limitation;
 use crate::dircopy::lookup::Known;
-use crate::dircopy::manifest::journal_entry::JournalEntry;
 use crate::dircopy::manifest::record::Announced;
 use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::{Replace, SpecialFile, place_other};
@@ -62,11 +61,11 @@ impl Copier<'_> {
         }
         if !is_left {
             if known.recorded.is_some() || known.announced.is_some() {
-                let cleared = JournalEntry::Announced(Announced::Clears);
                 let path = entry.path();
-                self.journaling
-                    .add([(path.as_os_str().as_bytes(), cleared)]);
-                self.journaling.allow_replacing()?;
+                let cleared = (path.as_os_str().as_bytes(), Announced::Clears);
+                let durability = known.durability_of(Announced::Clears, self.settings.durability);
+                self.journaling.announce([cleared], durability);
+                self.journaling.allow_name(Replace::Yes)?;
             }
             if let Err(error) = self.place(entry, existing.as_ref()) {
                 let found = entry.existing().ok().flatten();

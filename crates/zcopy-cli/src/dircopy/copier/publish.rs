@@ -60,9 +60,7 @@ impl Copier<'_> {
             n_bytes,
             ..
         } = copy;
-        if replace == Replace::Yes {
-            self.journaling.allow_replacing()?;
-        }
+        self.journaling.allow_name(replace)?;
         let pending = place_identity(&place)?;
         // Without its map, a damaged copy that comes back after a crash would pass for a whole one.
         let durability = match map {

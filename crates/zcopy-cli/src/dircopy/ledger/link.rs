@@ -166,7 +166,7 @@ impl Ledger<'_> {
             return Ok(Outcome::NotLinked(NotLinked::Unable));
         }
         let replace = Replace::what_is_there(existing.is_some());
-        match self.make_link(&source, entry, line, replace, copier)? {
+        match self.make_link(&source, entry, known, line, replace, copier)? {
             Link::Made => {}
             Link::NotMade(not_linked) => return Ok(Outcome::NotLinked(not_linked)),
             Link::Doubtful => return Ok(Outcome::Settled(Line::Remove)),
@@ -213,6 +213,7 @@ impl Ledger<'_> {
         &mut self,
         source: &FirstCopy<'_>,
         entry: &Entry,
+        known: Known,
         line: Line,
         replace: Replace,
         copier: &Copier<'_>,
@@ -225,24 +226,22 @@ impl Ledger<'_> {
             (Line::Keep | Line::Remove, Replace::No) => None,
         };
         let own_path = entry.path();
-        let journal = |entry| {
-            let path = own_path.as_os_str().as_bytes();
-            self.journaling.add([(path, entry)]);
-        };
+        let path = own_path.as_os_str().as_bytes();
         let is_announced = Cell::new(false);
         let announce = || {
             if let Some(announced) = announced {
                 is_announced.set(true);
-                journal(JournalEntry::Announced(announced));
+                let durability = known.durability_of(announced, self.settings.durability);
+                self.journaling.announce([(path, announced)], durability);
+                self.journaling
+                    .allow_name(replace)
+                    .map_err(io::Error::other)?;
             }
-            match replace {
-                Replace::Yes => self.journaling.allow_replacing().map_err(io::Error::other),
-                Replace::No => Ok(()),
-            }
+            Ok(())
         };
         let cancel = || {
             if is_announced.get() {
-                journal(JournalEntry::Cancelled);
+                self.journaling.add([(path, JournalEntry::Cancelled)]);
             }
         };
         let device = entry.directory().destination_device();

@@ -23,6 +23,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use super::damage::Damage;
 use super::journal_entry::JournalEntry;
@@ -56,20 +57,23 @@ pub(crate) fn is_journal(name: &[u8]) -> bool {
 pub(crate) struct Journal {
     directory: Arc<OwnedFd>,
     name: CString,
-    /// Whether an announcement is on the disk before the announced change happens.
-    durability: Durability,
     state: Mutex<State>,
+    /// The number of bytes that are on the disk. A thread that syncs the journal holds the lock, so
+    /// that threads that wait for it need no sync of their own.
+    synced: Mutex<u64>,
 }
 
 #[derive(Debug)]
 struct State {
     /// `None` once the journal is removed.
-    file: Option<File>,
+    file: Option<Arc<File>>,
+    /// The number of bytes in the file.
+    written: u64,
     /// The digest of all entries so far.
     chain: Digest,
     buffer: Vec<u8>,
-    /// Whether a write has failed. The file may end with a part of an entry, and further entries
-    /// would make the journal damaged.
+    /// Whether a write or a sync has failed. The file may end with a part of an entry, and further
+    /// entries would make the journal damaged.
     is_broken: bool,
 }
 
@@ -84,11 +88,7 @@ impl Journal {
     /// # Errors
     ///
     /// The errors of `open(2)` and `write(2)`.
-    pub(crate) fn begin(
-        directory: &Arc<OwnedFd>,
-        header: &Header,
-        durability: Durability,
-    ) -> io::Result<Self> {
+    pub(crate) fn begin(directory: &Arc<OwnedFd>, header: &Header) -> io::Result<Self> {
         let flags = OFlags::WRONLY
             | OFlags::CREATE
             | OFlags::EXCL
@@ -105,13 +105,14 @@ impl Journal {
         let journal = |file| Self {
             directory: Arc::clone(directory),
             name: name.clone(),
-            durability,
             state: Mutex::new(State {
-                file: Some(file),
+                file: Some(Arc::new(file)),
+                written: lines.len() as u64,
                 chain,
                 buffer: Vec::new(),
                 is_broken: false,
             }),
+            synced: Mutex::new(0),
         };
         match file.write_all(&lines) {
             Ok(()) => Ok(journal(file)),
@@ -122,7 +123,8 @@ impl Journal {
         }
     }
 
-    /// Adds entries for paths, in one write.
+    /// Adds entries for paths, in one write. With [`Durability::Synced`] they are on the disk when
+    /// this returns.
     ///
     /// # Errors
     ///
@@ -130,10 +132,12 @@ impl Journal {
     pub(crate) fn add<'p>(
         &self,
         entries: impl IntoIterator<Item = (&'p [u8], JournalEntry)>,
+        durability: Durability,
     ) -> io::Result<()> {
         let mut guard = self.lock();
         let State {
             file,
+            written,
             chain,
             buffer,
             is_broken,
@@ -144,13 +148,8 @@ impl Journal {
         let Some(file) = file else {
             return Err(io::Error::other("the journal has been removed"));
         };
-        let mut must_sync = false;
         buffer.clear();
         for (path, entry) in entries {
-            must_sync |= matches!(
-                entry,
-                JournalEntry::Announced(Announced::Replaces(_) | Announced::Clears)
-            );
             let entry = write_entry(path, entry);
             *chain = sha256_of(&[chain.as_bytes(), &entry]);
             let check = chain.to_string();
@@ -160,15 +159,40 @@ impl Journal {
         if buffer.is_empty() {
             return Ok(());
         }
-        if let Err(error) = file.write_all(buffer) {
+        if let Err(error) = (&**file).write_all(buffer) {
             *is_broken = true;
             return Err(error);
         }
-        if must_sync && self.durability == Durability::Synced {
-            // Otherwise a loss of power could leave the new file with the old digest.
-            rustix::fs::fdatasync(&*file)?;
+        *written += buffer.len() as u64;
+        let (end, file) = (*written, Arc::clone(file));
+        drop(guard);
+        match durability {
+            Durability::Cached => Ok(()),
+            Durability::Synced => self.sync(&file, end),
         }
-        Ok(())
+    }
+
+    /// Writes the first `end` bytes of the file to the disk, unless they are there.
+    fn sync(&self, file: &File, end: u64) -> io::Result<()> {
+        let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
+        if *synced >= end {
+            return Ok(());
+        }
+        let State {
+            written, is_broken, ..
+        } = *self.lock();
+        if is_broken {
+            // The kernel reports an error of a write-back once for each open file.
+            return Err(io::Error::other(EarlierFailure));
+        }
+        // The first sync also writes the name of the journal.
+        let directory = (*synced == 0).then(|| supported(rustix::fs::fsync(&self.directory)));
+        let done = supported(rustix::fs::fdatasync(file)).and(directory.unwrap_or(Ok(())));
+        match done {
+            Ok(()) => *synced = written,
+            Err(_) => self.lock().is_broken = true,
+        }
+        done.map_err(Into::into)
     }
 
     /// Opens each file that an entry says was written, except for files that are gone.
@@ -225,6 +249,14 @@ impl Journal {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The result of a sync. A file system that has no sync is no error.
+fn supported(synced: rustix::io::Result<()>) -> rustix::io::Result<()> {
+    match synced {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(()),
+        synced => synced,
     }
 }
 

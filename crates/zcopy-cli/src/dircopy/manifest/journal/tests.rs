@@ -28,7 +28,7 @@ fn header() -> Header {
 
 fn begin(tree: &TempDir) -> Journal {
     let directory = Arc::new(OwnedFd::from(File::open(tree.path()).unwrap()));
-    Journal::begin(&directory, &header(), Durability::Cached).unwrap()
+    Journal::begin(&directory, &header()).unwrap()
 }
 
 fn path_of(tree: &TempDir, journal: &Journal) -> PathBuf {
@@ -55,21 +55,27 @@ fn fill(journal: &Journal) {
     );
     let announced = JournalEntry::Announced;
     journal
-        .add([
-            (&b"added"[..], announced(adds)),
-            (b"replaced", announced(replaces)),
-            (b"cancelled", announced(adds)),
-            (b"two\nlines", JournalEntry::Has(file("x"))),
-        ])
+        .add(
+            [
+                (&b"added"[..], announced(adds)),
+                (b"replaced", announced(replaces)),
+                (b"cancelled", announced(adds)),
+                (b"two\nlines", JournalEntry::Has(file("x"))),
+            ],
+            Durability::Cached,
+        )
         .unwrap();
     journal
-        .add([
-            (&b"replaced"[..], JournalEntry::Has(file("newer"))),
-            (b"cancelled", JournalEntry::Cancelled),
-            (b"-", JournalEntry::Has(file("dash"))),
-            (b"gone", JournalEntry::Has(file("x"))),
-            (b"gone", JournalEntry::Removed),
-        ])
+        .add(
+            [
+                (&b"replaced"[..], JournalEntry::Has(file("newer"))),
+                (b"cancelled", JournalEntry::Cancelled),
+                (b"-", JournalEntry::Has(file("dash"))),
+                (b"gone", JournalEntry::Has(file("x"))),
+                (b"gone", JournalEntry::Removed),
+            ],
+            Durability::Cached,
+        )
         .unwrap();
 }
 
@@ -167,12 +173,12 @@ fn nothing_follows_an_entry_that_could_not_be_written() {
     fill(&journal);
     // A file that is open for reading takes nothing.
     let path = path_of(&tree, &journal);
-    let read_only = Some(File::open(&path).unwrap());
+    let read_only = Some(Arc::new(File::open(&path).unwrap()));
     let whole = std::mem::replace(&mut journal.lock().file, read_only);
     let entry = || [(&b"later"[..], JournalEntry::Has(file("x")))];
-    assert!(journal.add(entry()).is_err());
+    assert!(journal.add(entry(), Durability::Cached).is_err());
     journal.lock().file = whole;
     let before = fs::read(&path).unwrap();
-    assert!(journal.add(entry()).is_err());
+    assert!(journal.add(entry(), Durability::Cached).is_err());
     assert_eq!(fs::read(&path).unwrap(), before);
 }
