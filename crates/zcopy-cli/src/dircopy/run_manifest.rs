@@ -11,7 +11,7 @@ use super::face::Face;
 use super::interrupt::{Interrupt, Interrupted};
 use super::journaling::Journaling;
 use super::ledger;
-use super::manifest::archive::{Archive, DamagedFile, Verify};
+use super::manifest::archive::{Archive, DamagedFile, FileState, Verify};
 use super::manifest::copied::manifests_in_source;
 use super::manifest::name::Name;
 use super::manifest::update::{Carrying, Update};
@@ -34,11 +34,14 @@ pub(super) fn open_archive(
     let destination = root.destination().as_fd();
     let archive = Archive::open(destination, Verify::Needed, true)
         .map_err(|error| report_unreadable_manifests(settings, face, error))?;
-    for DamagedFile { name, damage } in archive.damaged() {
-        let error = anyhow!("{damage}");
-        let error = error.context(
-            "the manifest is damaged, and nothing is copied before it is repaired or removed",
-        );
+    for damaged in archive.damaged() {
+        let DamagedFile { name, damage } = damaged;
+        let error = anyhow!("{damage}").context(match damaged.state() {
+            FileState::Damaged => {
+                "the manifest is damaged, and nothing is copied before it is repaired or removed"
+            }
+            FileState::Denied => "the manifest cannot be read, and nothing is copied",
+        });
         face.complain(name.as_ref(), &error);
     }
     if !archive.damaged().is_empty() {
@@ -73,14 +76,13 @@ pub(super) fn begin_manifest<'a>(
     if !settings.leaves_sums && archive.is_empty() {
         return (None, Journaling::none(face));
     }
-    let mut copied = match manifests_in_source(root.source()) {
+    let copied = match manifests_in_source(root.source()) {
         Ok(copied) => copied,
         Err(error) => {
             ledger::complain_of_manifest(face, error);
             return (None, Journaling::none(face));
         }
     };
-    copied.retain(|copied| !archive.owns(copied.name.to_string().as_bytes()));
     let source = settings.source.as_os_str().as_bytes().to_vec();
     let mut header = archive.next_header(source, copied);
     let directory = root.destination();

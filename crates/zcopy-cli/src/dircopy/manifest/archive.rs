@@ -4,6 +4,7 @@
 //! also hold manifests that others wrote, and manifests that are files like others, because they
 //! came from a source that is an archive itself.
 
+use std::fmt;
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -15,12 +16,16 @@ use super::merge::Records;
 use super::metadata::{Copied, Header, Included};
 use super::name::Name;
 use crate::digest::Algorithm;
-use crate::dircopy::time::Time;
+use crate::dircopy::time::{Granularity, Time};
 
 use inputs::Inputs;
 
 mod inputs;
 mod opening;
+
+/// How far file times may be behind the clock that manifests take their times from: the kernel takes
+/// file times at its last tick, which is up to 10 ms ago (`CONFIG_HZ=100`), and twice that for safety.
+const COARSE_CLOCK: SignedDuration = SignedDuration::from_millis(20);
 
 /// The manifests of a tree.
 #[derive(Debug)]
@@ -31,8 +36,9 @@ pub(crate) struct Archive {
     own: Vec<Included>,
     /// Files that have the name of a manifest and came from a source.
     copied: Vec<Copied>,
-    /// The time of the newest manifest or journal.
+    /// When the newest manifest or journal was begun.
     newest: Option<Timestamp>,
+    /// When the newest manifest was begun.
     newest_manifest: Option<Timestamp>,
     damaged: Vec<DamagedFile>,
     /// The lines of the manifests that no other one includes, and the entries of the journals.
@@ -48,6 +54,35 @@ pub(crate) struct Archive {
 pub(crate) struct DamagedFile {
     pub(crate) name: String,
     pub(crate) damage: Damage,
+}
+
+impl DamagedFile {
+    /// What is wrong with the file. A file that the user may not read need not be damaged.
+    pub(crate) fn state(&self) -> FileState {
+        match &self.damage {
+            Damage::Unreadable(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                FileState::Denied
+            }
+            _ => FileState::Damaged,
+        }
+    }
+}
+
+/// What is wrong with a manifest or journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileState {
+    Damaged,
+    /// The user may not read it.
+    Denied,
+}
+
+impl fmt::Display for FileState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Damaged => "is damaged",
+            Self::Denied => "cannot be read",
+        })
+    }
 }
 
 /// Which manifests are verified.
@@ -106,8 +141,7 @@ impl Archive {
     /// The names of the manifests of this tree, and the names that the files with their comments
     /// have or would have.
     pub(crate) fn file_names(&self) -> impl Iterator<Item = String> {
-        let with_info = |name: &Name| [name.to_string(), format!("{name}{}", super::INFO)];
-        self.names.iter().flat_map(with_info)
+        file_names(&self.names)
     }
 
     /// Whether a manifest says that this file came from a source.
@@ -115,11 +149,20 @@ impl Archive {
         self.copied.contains(copied)
     }
 
-    /// Whether the newest manifest was begun after this time. The run of a newer journal was killed,
-    /// and may not have come to the files that its journal does not name.
-    pub(crate) fn is_newer_than(&self, time: Time) -> bool {
-        self.newest_manifest
-            .is_some_and(|newest| newest.as_second() > time.seconds)
+    /// Whether the newest manifest was begun after a file with this time was modified. In doubt it
+    /// was not: the time of a file may be earlier than the modification. The journal of a killed run
+    /// does not count: that run may not have come to the file.
+    pub(crate) fn is_newer_than(&self, modified: Time) -> bool {
+        let rounded = match modified.coarsest_granularity() {
+            Granularity::Seconds(seconds) => SignedDuration::from_secs(seconds),
+            Granularity::Nanoseconds(nanoseconds) => SignedDuration::from_nanos(nanoseconds),
+        };
+        let begun = self.newest_manifest.map(Timestamp::as_duration);
+        let time = SignedDuration::from_secs(modified.seconds)
+            .saturating_add(SignedDuration::from_nanos(modified.nanoseconds))
+            .saturating_add(rounded)
+            .saturating_add(COARSE_CLOCK);
+        begun.is_some_and(|begun| begun > time)
     }
 
     /// The algorithm of the newest manifest.
@@ -138,8 +181,9 @@ impl Archive {
 
     /// The header of a new manifest that includes all manifests and journals.
     ///
-    /// `copied` are the files in the root of the source that have the name of a manifest.
-    pub(crate) fn next_header(&self, source: Vec<u8>, mut copied: Vec<Copied>) -> Header {
+    /// `in_source` are the files in the root of the source that have the name of a manifest. None of
+    /// them replaces a manifest of this tree, so that the header names the others alone.
+    pub(crate) fn next_header(&self, source: Vec<u8>, in_source: Vec<Copied>) -> Header {
         let mut time = Timestamp::now();
         if let Some(newest) = self.newest
             && time <= newest
@@ -148,6 +192,8 @@ impl Archive {
             let later = newest.checked_add(SignedDuration::from_nanos(2));
             time = later.unwrap_or(newest);
         }
+        let mut copied = in_source;
+        copied.retain(|copied| !self.names.contains(&copied.name));
         for known in &self.copied {
             if copied.iter().all(|copied| copied.name != known.name) {
                 copied.push(*known);
@@ -165,6 +211,12 @@ impl Archive {
             copied,
         }
     }
+}
+
+/// The names of manifests, and the names that the files with their comments have or would have.
+fn file_names(manifests: &[Name]) -> impl Iterator<Item = String> {
+    let with_info = |name: &Name| [name.to_string(), format!("{name}{}", super::INFO)];
+    manifests.iter().flat_map(with_info)
 }
 
 #[cfg(test)]

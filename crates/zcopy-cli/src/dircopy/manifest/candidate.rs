@@ -190,6 +190,9 @@ impl Candidate {
             }
         }
         drop(lines);
+        if is_foreign && n_lines == 0 {
+            return Err(Damage::Empty);
+        }
         let found = End {
             n_lines,
             digest: hashed.stream.finish(),

@@ -1,6 +1,6 @@
 //! Files that came from a source and have the name of a manifest.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -8,7 +8,7 @@ use super::candidate::{Candidate, hash_named};
 use super::metadata::Copied;
 use super::name::Name;
 use super::root_names::names_in;
-use crate::digest::{Algorithm, Stream};
+use crate::digest::{Algorithm, Digest, Stream};
 
 /// The files in the root of a source that have the name of a manifest, and their digests.
 ///
@@ -37,52 +37,37 @@ pub(super) struct Separated {
     pub(super) candidates: Vec<Candidate>,
 }
 
-/// A file that a header names.
-struct Claim {
-    /// The manifest with the header. `None` if it is the header of a journal.
-    by: Option<Name>,
-    copied: Copied,
-}
-
 /// Takes the files that came from a source away from the candidates, and returns them.
 ///
-/// A header names such a file with its digest. A file that came from a source cannot name a later
-/// manifest with the right digest. If a header names a file with a wrong digest, the header is
-/// believed unless its own file is named with the right digest.
+/// Headers of manifests and journals name such files with their digests. A name with the digest of
+/// the file counts unless its own manifest came from a source: a backup of this tree, for example,
+/// names the manifests of this tree, and may be copied back. A file that came from a source cannot
+/// name a later manifest with the right digest, so that this begins with journals and with
+/// manifests that no other one names. A name with another digest (the file has changed) counts too,
+/// if it stands in a journal or a manifest of this tree.
 pub(super) fn separate_copied<'a>(
     root: BorrowedFd<'_>,
     candidates: &mut Vec<Candidate>,
     in_journals: impl Iterator<Item = &'a Copied>,
 ) -> Separated {
-    let mut claims: Vec<_> = in_journals
-        .map(|copied| Claim {
-            by: None,
-            copied: *copied,
-        })
-        .collect();
+    let mut claims = Claims::default();
+    for copied in in_journals {
+        claims.add(None, *copied, root);
+    }
     for candidate in &*candidates {
         if let Ok(Some(header)) = &candidate.header {
             let others = header.copied.iter();
-            let others = others.filter(|copied| copied.name != candidate.name);
-            claims.extend(others.map(|copied| Claim {
-                by: Some(candidate.name),
-                copied: *copied,
-            }));
+            for copied in others.filter(|copied| copied.name != candidate.name) {
+                claims.add(Some(candidate.name), *copied, root);
+            }
         }
     }
-    let mut found: Vec<Copied> = Vec::new();
-    for Claim { copied, .. } in &claims {
-        let is_known = found.iter().any(|found| found.name == copied.name);
-        if !is_known && hash_named(root, copied.name).is_ok_and(|digest| digest == copied.digest) {
-            found.push(*copied);
-        }
-    }
-    let certain: HashSet<Name> = found.iter().map(|found| found.name).collect();
-    for Claim { by, copied } in claims {
+    let mut found = claims.believed_exact(candidates);
+    let exact: HashSet<Name> = found.iter().map(|found| found.name).collect();
+    for Claim { by, copied } in claims.of_changed_files {
         let is_present = candidates.iter().any(|found| found.name == copied.name);
         let is_known = found.iter().any(|found| found.name == copied.name);
-        // The file has changed since the header was written.
-        if is_present && !is_known && by.is_none_or(|by| !certain.contains(&by)) {
+        if is_present && !is_known && by.is_none_or(|by| !exact.contains(&by)) {
             found.push(copied);
         }
     }
@@ -93,5 +78,75 @@ pub(super) fn separate_copied<'a>(
     Separated {
         candidates: candidates.extract_if(.., is_found).collect(),
         copied: found,
+    }
+}
+
+/// A file that a header names.
+#[derive(Clone, Copy)]
+struct Claim {
+    /// The manifest with the header. `None` if it is the header of a journal.
+    by: Option<Name>,
+    copied: Copied,
+}
+
+/// The files that headers name.
+#[derive(Default)]
+struct Claims {
+    /// Claims with the digest of the file.
+    exact: Vec<Claim>,
+    /// Claims with another digest.
+    of_changed_files: Vec<Claim>,
+    /// The digests of the files. `None` for a file that cannot be read, or is not regular.
+    digests: HashMap<Name, Option<Digest>>,
+}
+
+impl Claims {
+    fn add(&mut self, by: Option<Name>, copied: Copied, root: BorrowedFd<'_>) {
+        let digest = self.digests.entry(copied.name);
+        let digest = *digest.or_insert_with(|| hash_named(root, copied.name).ok());
+        let claims = if digest == Some(copied.digest) {
+            &mut self.exact
+        } else {
+            &mut self.of_changed_files
+        };
+        claims.push(Claim { by, copied });
+    }
+
+    /// The files that journals and manifests of this tree name with the right digest.
+    fn believed_exact(&self, candidates: &[Candidate]) -> Vec<Copied> {
+        let mut found = Vec::new();
+        let mut is_copied = HashSet::new();
+        // How many exact claims to a manifest may still turn out to count.
+        let mut n_open: HashMap<Name, usize> = HashMap::new();
+        let mut claims_by: HashMap<Name, Vec<Copied>> = HashMap::new();
+        for Claim { by, copied } in &self.exact {
+            match by {
+                None if is_copied.insert(copied.name) => found.push(*copied),
+                None => {}
+                Some(by) => {
+                    *n_open.entry(copied.name).or_default() += 1;
+                    claims_by.entry(*by).or_default().push(*copied);
+                }
+            }
+        }
+        let names = candidates.iter().map(|candidate| candidate.name);
+        let is_decided = |name: &Name| is_copied.contains(name) || !n_open.contains_key(name);
+        let mut decided: Vec<Name> = names.filter(is_decided).collect();
+        let mut visited: HashSet<Name> = decided.iter().copied().collect();
+        while let Some(name) = decided.pop() {
+            let is_own = !is_copied.contains(&name);
+            for copied in claims_by.remove(&name).unwrap_or_default() {
+                if is_own && is_copied.insert(copied.name) {
+                    found.push(copied);
+                }
+                let n_open = n_open.entry(copied.name).or_default();
+                *n_open = n_open.saturating_sub(1);
+                let is_decided = *n_open == 0 || is_copied.contains(&copied.name);
+                if is_decided && visited.insert(copied.name) {
+                    decided.push(copied.name);
+                }
+            }
+        }
+        found
     }
 }

@@ -70,8 +70,8 @@ impl InputsBuilder {
         self.inputs.push(Input::Lines(contents, origin));
     }
 
-    /// Adds the lines of a manifest, each as the entry that `entry` returns. Of several lines for a
-    /// path the last one counts. Malformed lines are skipped.
+    /// Adds the lines of a manifest, each as the entry that `entry` returns for its path and digest,
+    /// if any. Of several lines for a path the last one counts. Malformed lines are skipped.
     ///
     /// # Errors
     ///
@@ -80,12 +80,16 @@ impl InputsBuilder {
         &mut self,
         contents: &Contents,
         origin: Origin,
-        entry: impl Fn(FileDigest) -> JournalEntry,
+        entry: impl Fn(&[u8], FileDigest) -> Option<JournalEntry>,
     ) -> io::Result<()> {
         let mut lines = Lines::of(contents.reader());
         self.sort(|| {
-            let listed = next_listed(&mut lines, origin)?;
-            Ok(listed.map(|listed| (listed.path, entry(listed.file))))
+            while let Some(listed) = next_listed(&mut lines, origin)? {
+                if let Some(entry) = entry(&listed.path, listed.file) {
+                    return Ok(Some((listed.path, entry)));
+                }
+            }
+            Ok(None)
         })
     }
 

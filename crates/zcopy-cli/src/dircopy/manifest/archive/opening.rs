@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use super::inputs::InputsBuilder;
-use super::{Archive, DamagedFile, Verify};
+use super::{Archive, DamagedFile, Verify, file_names};
 use crate::dircopy::manifest::candidate::{Candidate, Order};
 use crate::dircopy::manifest::contents::Contents;
 use crate::dircopy::manifest::copied::separate_copied;
@@ -38,6 +38,7 @@ impl Archive {
             damaged: Vec::new(),
             inputs: InputsBuilder::default(),
             journals: Vec::new(),
+            own_files: HashSet::new(),
         };
         // The journals come first: a run that ends meanwhile gives its manifest a name and then
         // removes its journal.
@@ -55,7 +56,7 @@ impl Archive {
         separated
             .candidates
             .sort_by_key(|candidate| Reverse(candidate.age()));
-        let names = candidates.iter().map(|candidate| candidate.name).collect();
+        let names: Vec<_> = candidates.iter().map(|candidate| candidate.name).collect();
         let own = candidates.iter().filter_map(Candidate::included).collect();
         let newest_manifest = candidates.first().and_then(Candidate::time);
         let newest = with_entries
@@ -74,6 +75,7 @@ impl Archive {
         }
         with_entries.sort_by_key(|(_, header)| Reverse(header.time));
         opening.add_all(with_entries, candidates, verify)?;
+        opening.own_files = file_names(&names).map(String::into_bytes).collect();
         for candidate in separated.candidates {
             opening.add_copied(&candidate)?;
         }
@@ -106,6 +108,8 @@ struct Opening<'a> {
     inputs: InputsBuilder,
     /// The journals among the inputs.
     journals: Vec<LeftJournal>,
+    /// The names of the manifests of this tree, and of the files with their comments.
+    own_files: HashSet<Vec<u8>>,
 }
 
 impl Opening<'_> {
@@ -206,12 +210,14 @@ impl Opening<'_> {
             self.inputs.add_sorted_lines(contents, origin);
             return Ok(());
         }
-        self.inputs.add_lines(&contents, origin, JournalEntry::Has)
+        let has = |_: &[u8], file| Some(JournalEntry::Has(file));
+        self.inputs.add_lines(&contents, origin, has)
     }
 
     /// Adds the lines of a manifest that came from a source. They count for files that exist and
     /// have no other record: if this tree was put together by hand, the manifest may list a part of
-    /// it that the tree's own manifests do not list.
+    /// it that the tree's own manifests do not list. A line for a manifest of this tree is one of
+    /// another manifest that has the same name.
     fn add_copied(&mut self, candidate: &Candidate) -> io::Result<()> {
         if matches!(candidate.header, Err(Damage::NotRegular(_))) {
             // The source has a symbolic link or a special file of this name, and so has the copy.
@@ -220,7 +226,11 @@ impl Opening<'_> {
         let Some(contents) = self.contents_of(candidate) else {
             return Ok(());
         };
-        let if_it_exists = |file| JournalEntry::Announced(Announced::Adds(file));
+        let own = &self.own_files;
+        let if_it_exists = |path: &[u8], file| {
+            let announced = JournalEntry::Announced(Announced::Adds(file));
+            (!own.contains(path)).then_some(announced)
+        };
         let origin = self.origin_of(candidate);
         self.inputs.add_lines(&contents, origin, if_it_exists)
     }

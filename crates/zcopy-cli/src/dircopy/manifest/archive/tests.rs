@@ -7,8 +7,11 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::digest::{Digest, digests};
+use crate::dircopy::manifest::journal::Journal;
+use crate::dircopy::manifest::journal_entry::JournalEntry;
 use crate::dircopy::manifest::line;
 use crate::dircopy::manifest::metadata::End;
+use crate::dircopy::place::Durability;
 
 /// A directory with manifests.
 struct Tree(TempDir);
@@ -281,8 +284,10 @@ fn a_list_of_another_program_with_garbage_in_it_is_damaged() {
     tree.is_damaged("line 2: it does not begin with the hexadecimal digits of a digest");
     tree.put(&name(1), &lines(&[("a", "x"), ("b", "x")])[..100]);
     tree.is_damaged("its end is missing");
-    tree.put(&name(1), "");
-    tree.is_damaged("it is empty");
+    for without_lines in ["", "\n", "# a comment\n", "\r\n\n"] {
+        tree.put(&name(1), without_lines);
+        tree.is_damaged("it is empty");
+    }
 }
 
 #[test]
@@ -305,4 +310,129 @@ fn a_new_manifest_is_later_than_all_others_even_if_the_clock_was_set_back() {
     let header = tree.open().next_header(Vec::new(), Vec::new());
     assert_eq!(header.time.to_string(), "2100-01-01T00:00:00.000000002Z");
     assert_eq!(header.includes, [tree.included(&name(1))]);
+}
+
+#[test]
+fn a_backup_that_is_copied_back_does_not_disown_the_manifests_that_it_names() {
+    let tree = Tree::new();
+    tree.manifest(&name(1), 1, &[("a", "own")]);
+    let own = tree.copied(&name(1));
+    // The backup came from this tree, and names its manifest as a file of its source.
+    tree.manifest_with(&name(2), 2, &[("b", "backup")], |header| {
+        header.copied.push(own);
+    });
+    let backup = tree.copied(&name(2));
+    tree.manifest_with(&name(3), 3, &[], |header| header.copied.push(backup));
+    let archive = tree.open();
+    assert!(archive.owns(name(1).as_bytes()) && archive.owns(name(3).as_bytes()));
+    assert!(!archive.owns(name(2).as_bytes()));
+    // Nobody disowns the backup any more, so that its word counts.
+    fs::remove_file(tree.path().join(name(3))).unwrap();
+    assert!(!tree.open().owns(name(1).as_bytes()));
+    assert!(tree.open().owns(name(2).as_bytes()));
+}
+
+#[test]
+fn whose_manifest_it_is_follows_any_number_of_copies_of_copies() {
+    for n_copies in 1..6_u8 {
+        let tree = Tree::new();
+        tree.manifest(&name(1), 1, &[]);
+        for day in 2..=n_copies {
+            let before = tree.copied(&name(day - 1));
+            tree.manifest_with(&name(day), day, &[], |header| header.copied.push(before));
+        }
+        let archive = tree.open();
+        for day in 1..=n_copies {
+            // The newest one belongs to the tree, the one that it names does not, and so on.
+            let is_own = (n_copies - day) % 2 == 0;
+            assert_eq!(
+                archive.owns(name(day).as_bytes()),
+                is_own,
+                "{day} of {n_copies}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_new_header_names_no_file_of_the_source_that_cannot_replace_a_manifest() {
+    let tree = Tree::new();
+    tree.manifest(&name(1), 1, &[]);
+    let in_source = [1, 2].map(|day| Copied {
+        name: name(day).parse().unwrap(),
+        digest: digest(b"of the source"),
+    });
+    let header = tree.open().next_header(Vec::new(), in_source.to_vec());
+    assert_eq!(header.copied, in_source[1..]);
+}
+
+#[test]
+fn a_list_that_was_copied_records_no_manifest_of_this_tree() {
+    let tree = Tree::new();
+    let (own, info) = (name(1), format!("{}.info", name(1)));
+    let files = [("a", "x"), (&*own, "another"), (&*info, "another")];
+    tree.manifest(&name(2), 2, &files);
+    let copied = tree.copied(&name(2));
+    tree.manifest_with(&name(1), 3, &[("b", "x")], |header| {
+        header.copied.push(copied);
+    });
+    let mut records = tree.open().records().unwrap();
+    let mut paths = Vec::new();
+    while let Some(record) = records.next().unwrap() {
+        paths.push(String::from_utf8(record.path).unwrap());
+    }
+    assert_eq!(paths, ["a", "b"]);
+}
+
+#[test]
+fn a_file_time_that_may_be_later_than_it_says_is_not_older_than_a_manifest() {
+    let tree = Tree::new();
+    tree.manifest_with(&name(1), 1, &[], |header| {
+        header.time = "2026-01-01T00:00:05.5Z".parse().unwrap();
+    });
+    let archive = tree.open();
+    let second = archive.newest.unwrap().as_second();
+    for (seconds, nanoseconds, is_newer) in [
+        (0, 479_999_990, true),
+        // The clock of the kernel may be behind.
+        (0, 480_000_001, false),
+        (0, 500_000_001, false),
+        (1, 1, false),
+        // The file system may have rounded it down to a second, or to two.
+        (0, 0, false),
+        (-1, 0, false),
+        (-2, 0, true),
+        (-3, 0, true),
+        (-1, 600_000_001, true),
+    ] {
+        let time = Time {
+            seconds: second + seconds,
+            nanoseconds,
+        };
+        assert_eq!(archive.is_newer_than(time), is_newer, "{time:?}");
+    }
+}
+
+#[test]
+fn the_journal_of_a_killed_run_does_not_make_records_newer() {
+    let tree = Tree::new();
+    tree.manifest(&name(1), 1, &[("a", "x")]);
+    let root = std::sync::Arc::new(File::open(tree.path()).unwrap().into());
+    let mut header = tree.open().next_header(Vec::new(), Vec::new());
+    header.time = "2026-01-05T00:00:00Z".parse().unwrap();
+    let journal = Journal::begin(&root, &header).unwrap();
+    let added = JournalEntry::Cancelled;
+    journal
+        .add([(&b"b"[..], added)], Durability::Cached)
+        .unwrap();
+    let archive = tree.open();
+    assert!(archive.has_journals());
+    let between: Timestamp = "2026-01-03T00:00:00.1Z".parse().unwrap();
+    let between = Time {
+        seconds: between.as_second(),
+        nanoseconds: between.subsec_nanosecond().into(),
+    };
+    assert!(!archive.is_newer_than(between));
+    let new_header = archive.next_header(Vec::new(), Vec::new());
+    assert!(new_header.time > header.time);
 }
