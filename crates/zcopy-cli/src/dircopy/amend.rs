@@ -14,7 +14,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::accepted_maps::{Failure, remove_maps};
 use super::manifest::archive::{Archive, DamagedFile, Verify};
-use super::manifest::update::{Carrying, Update};
+use super::manifest::update::{Carrying, OnChange, Update};
 use super::run_lock::RunLock;
 use crate::digest::Algorithm;
 
@@ -41,12 +41,18 @@ pub(super) struct Amended {
 impl Amendment {
     /// Changes the records of a tree.
     ///
-    /// `on_wait` is called before this waits for a run that copies to the tree.
+    /// `on_wait` is called before this waits for a run that copies to the tree, and `on_change` for
+    /// each record that is changed or dropped.
     ///
     /// # Errors
     ///
     /// The tree has no manifest, or a damaged one; the new one cannot be written.
-    pub(super) fn apply(&self, tree: &Path, on_wait: impl FnOnce()) -> anyhow::Result<Amended> {
+    pub(super) fn apply(
+        &self,
+        tree: &Path,
+        on_wait: impl FnOnce(),
+        on_change: OnChange<'_>,
+    ) -> anyhow::Result<Amended> {
         let null = File::options().write(true).open("/dev/null");
         let null = null.context("/dev/null")?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -55,8 +61,9 @@ impl Amendment {
         let _lock = RunLock::acquire(&root, on_wait);
         let archive = Archive::open(root.as_fd(), Verify::Needed, true);
         let mut archive = archive.context("cannot read its manifests")?;
-        if let Some(DamagedFile { name, damage }) = archive.damaged().first() {
-            bail!("the manifest {name} is damaged: {damage}");
+        if let Some(damaged) = archive.damaged().first() {
+            let DamagedFile { name, damage } = damaged;
+            bail!("the manifest {name} {}: {damage}", damaged.state());
         }
         if archive.is_empty() {
             bail!("no manifest found");
@@ -67,6 +74,7 @@ impl Amendment {
             accepted: self.accepted.clone(),
             algorithm: archive.algorithm().unwrap_or(Algorithm::Sha256),
             null: &null,
+            on_change,
         };
         // Nothing is copied, so there is no source.
         let header = archive.next_header(Vec::new(), Vec::new());

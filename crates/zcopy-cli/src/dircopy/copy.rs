@@ -1,9 +1,11 @@
 //! Copies a tree with several threads.
 
 use std::convert::Infallible;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::AsFd as _;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, Scope};
 
@@ -21,7 +23,7 @@ use super::interrupt::Interrupt;
 use super::journaling::Journaling;
 use super::ledger::Ledger;
 use super::lookup::Lookup;
-use super::manifest::update::Carrying;
+use super::manifest::update::{Carrying, OnChange, RecordChange};
 use super::place::Durability;
 use super::prescan::{Total, prescan};
 use super::reading::Reader;
@@ -72,12 +74,16 @@ pub(super) fn copy_tree(
     let _lock = RunLock::acquire(root.destination(), on_wait);
     let archive = open_archive(&mut settings, face, &root)?;
     let (settings, destination) = (&settings, Arc::clone(root.destination()));
+    let on_change = |path: &[u8], change: RecordChange| {
+        face.report_change(Path::new(OsStr::from_bytes(path)), &change.to_string());
+    };
     let carrying = Carrying {
         root: destination.as_fd(),
         forgets_missing: settings.forgets_missing,
         accepted: settings.accepted.clone(),
         algorithm: settings.algorithm,
         null,
+        on_change: OnChange(&on_change),
     };
     // From here on there are files to finish.
     interrupt.catch_signals();

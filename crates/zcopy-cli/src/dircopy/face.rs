@@ -203,6 +203,19 @@ impl<'a> Face<'a> {
         }
     }
 
+    /// Reports the change of a record that the command line asks for. `--quiet` leaves it out.
+    pub(super) fn report_change(&self, path: &Path, message: &str) {
+        if self.manner == Manner::Quiet {
+            return;
+        }
+        self.say(path, message);
+        if self.manner == Manner::Json {
+            let path = path.to_string_lossy();
+            // An outlet that has failed fails again for the summary, which reports it.
+            let _ = self.tell(&Event::Remark { path, message });
+        }
+    }
+
     /// Reports if a file that another process created may have been replaced.
     pub(super) fn report_exclusivity(&self, exclusivity: Exclusivity) {
         match exclusivity {

@@ -1,6 +1,8 @@
 //! `zc-dircopy --check`: verifies trees, and shows the progress on a terminal.
 
+use std::ffi::OsStr;
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -18,6 +20,7 @@ use super::interrupt::{self, Interrupt};
 use super::manifest::check::{self, Checked, Progress};
 use super::manifest::event::Event;
 use super::manifest::total::Total;
+use super::manifest::update::{OnChange, RecordChange};
 use super::run_lock::WAITING;
 use super::settings::manifest_mode;
 use super::stop_flag::{StopFlag, StopOnDrop};
@@ -62,7 +65,8 @@ fn amend_all(args: &Args, amendment: &Amendment, console: &Console) -> u64 {
     for tree in trees {
         let name = quoted(tree.as_os_str());
         let on_wait = || exit::say(&format!("{name}: {WAITING}"));
-        match amendment.apply(tree, on_wait) {
+        let on_change = |path: &[u8], change| console.report_change(tree, path, change);
+        match amendment.apply(tree, on_wait, OnChange(&on_change)) {
             Ok(Amended {
                 manifests,
                 failures,
@@ -198,6 +202,23 @@ impl Console {
         let message = exit::chained(error.chain());
         exit::complain(&error.context(quoted(path.as_os_str())));
         self.tell_error(path, message);
+    }
+
+    /// Reports a record that was changed. `--quiet` leaves it out.
+    fn report_change(&self, tree: &Path, path: &[u8], change: RecordChange) {
+        let path = Path::new(OsStr::from_bytes(path));
+        if self.manner != Manner::Quiet {
+            exit::say(&format!("{}: {change}", quoted(path.as_os_str())));
+        }
+        if self.manner == Manner::Json {
+            let event = Event::Remark {
+                tree: tree.to_string_lossy(),
+                path: path.to_string_lossy(),
+                message: change.to_string(),
+            };
+            // An outlet that has failed fails again for the summary, which reports it.
+            let _ = self.stdout().put(event.line().as_bytes());
+        }
     }
 
     /// Reports an error of the whole verification.

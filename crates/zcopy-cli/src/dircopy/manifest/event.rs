@@ -15,6 +15,12 @@ pub(in crate::dircopy) enum Event<'a> {
     File(FileEvent<'a>),
     /// A tree or a list that could not be read.
     Error { path: Cow<'a, str>, message: String },
+    /// A record that was changed as the command line asks.
+    Remark {
+        tree: Cow<'a, str>,
+        path: Cow<'a, str>,
+        message: String,
+    },
     /// The progress of the verification.
     Progress {
         files: u64,

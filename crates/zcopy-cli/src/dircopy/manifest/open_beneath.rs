@@ -75,7 +75,14 @@ fn by_steps(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<OwnedFd> {
     if path.starts_with(b"/") {
         return Err(outside());
     }
-    let parent = Parent::open(directory, path)?.ok_or(Errno::ISDIR)?;
+    let parent = match Parent::open(directory, path) {
+        // The kernel's error of a link where a directory should be.
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {
+            Err(Errno::NOTDIR.into())
+        }
+        parent => parent,
+    };
+    let parent = parent?.ok_or(Errno::ISDIR)?;
     let here = parent.directory(directory);
     refuse_special(here, parent.name, AtFlags::SYMLINK_NOFOLLOW)?;
     step(here, parent.name, OFlags::RDONLY | OFlags::NOCTTY)
@@ -103,7 +110,12 @@ impl<'a> Parent<'a> {
         };
         for name in names {
             let here = parent.directory(directory);
-            parent.opened = Some(step(here, name, OFlags::PATH | OFlags::DIRECTORY)?);
+            let opened = match step(here, name, OFlags::PATH | OFlags::DIRECTORY) {
+                // The kernel's error would be `ENOTDIR`, as for a file.
+                Err(_) if is_symlink(here, name) => return Err(Errno::LOOP.into()),
+                opened => opened?,
+            };
+            parent.opened = Some(opened);
         }
         Ok(Some(parent))
     }
@@ -137,6 +149,8 @@ pub(super) enum Found {
     RegularFile,
     /// A directory, a symbolic link or a special file.
     Other,
+    /// A symbolic link is on the way.
+    BehindLink,
     Nothing,
 }
 
@@ -150,7 +164,8 @@ pub(super) fn find(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<Found> 
         Ok(Some(stat)) if is_regular(&stat) => Ok(Found::RegularFile),
         Ok(_) => Ok(Found::Other),
         Err(error) => match error.raw_os_error().map(Errno::from_raw_os_error) {
-            Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(Found::Nothing),
+            Some(Errno::NOENT | Errno::NOTDIR) => Ok(Found::Nothing),
+            Some(Errno::LOOP) => Ok(Found::BehindLink),
             _ => Err(error),
         },
     }
@@ -204,6 +219,11 @@ fn step(directory: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> io::Result<Own
     let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     rustix::io::retry_on_intr(|| rustix::fs::openat(directory, name, flags, Mode::empty()))
         .map_err(Into::into)
+}
+
+fn is_symlink(directory: BorrowedFd<'_>, name: &[u8]) -> bool {
+    let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+    found.is_ok_and(|stat| file_type(&stat) == FileType::Symlink)
 }
 
 /// Refuses files that are not regular. If `stat(2)` fails, opening the file will fail too.

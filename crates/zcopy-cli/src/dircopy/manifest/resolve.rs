@@ -29,7 +29,7 @@ impl Record {
         match (open_beneath::find(root, &self.path)?, announced) {
             (Found::RegularFile, _) => {}
             (Found::Other, Announced::Clears) => return Ok(None),
-            (Found::Other | Found::Nothing, _) => return Ok(self.file),
+            (Found::Other | Found::BehindLink | Found::Nothing, _) => return Ok(self.file),
         }
         let has = |file: FileDigest| {
             let found = hash_file(root, &self.path, file.algorithm, null)?;
@@ -47,19 +47,36 @@ impl Record {
     }
 }
 
-/// Whether no regular file has this path. Where case is ignored, a file that was renamed only in
-/// case is found by its old name, and still counts as missing. Callers pass paths in ascending order.
+/// Whether a recorded file is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Presence {
+    /// A check can open it.
+    Present,
+    /// Its path leads to nothing.
+    Gone,
+    /// Its path leads to what is no regular file, or through a symbolic link out of the tree.
+    Obstructed,
+}
+
+/// Whether the file with this path is there. Where case is ignored, a file that was renamed only in
+/// case is found by its old name, and still counts as gone. Callers pass paths in ascending order.
 ///
 /// # Errors
 ///
 /// The path cannot be looked up.
-pub(super) fn is_missing(
+pub(super) fn presence(
     root: BorrowedFd<'_>,
     spellings: &mut PathSpellings,
     path: &[u8],
-) -> io::Result<bool> {
+) -> io::Result<Presence> {
     Ok(match open_beneath::find(root, path)? {
-        Found::Other | Found::Nothing => true,
-        Found::RegularFile => spellings.is_spelled_otherwise(root, path),
+        Found::Nothing => Presence::Gone,
+        Found::RegularFile if spellings.is_spelled_otherwise(root, path) => Presence::Gone,
+        Found::RegularFile => Presence::Present,
+        // A check follows links that stay in the tree.
+        Found::Other | Found::BehindLink => match open_beneath::open(root, path) {
+            Ok(_) => Presence::Present,
+            Err(_) => Presence::Obstructed,
+        },
     })
 }

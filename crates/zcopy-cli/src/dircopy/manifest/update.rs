@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
+use anyhow::anyhow;
 use rustix::fs::Mode;
 
 use super::archive::Archive;
@@ -16,7 +18,7 @@ use super::merge::Records;
 use super::metadata::Header;
 use super::open_beneath::{self, Found};
 use super::record::{FileDigest, Record};
-use super::resolve::is_missing;
+use super::resolve::{Presence, presence};
 use super::write::{Finished, Writer};
 use crate::digest::Algorithm;
 use crate::dircopy::spelling::paths::PathSpellings;
@@ -35,6 +37,34 @@ pub(crate) enum Line {
     Remove,
 }
 
+/// How a record is changed on request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RecordChange {
+    /// The file is recorded as it is now.
+    Accepted,
+    /// The file is gone, and has no record any more.
+    Forgotten,
+}
+
+impl fmt::Display for RecordChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Accepted => "accepted: it is recorded as it is now",
+            Self::Forgotten => "forgotten: it is gone, and its record is dropped",
+        })
+    }
+}
+
+/// Is told the path of each record that is changed on request.
+#[derive(Clone, Copy)]
+pub(crate) struct OnChange<'a>(pub(crate) &'a (dyn Fn(&[u8], RecordChange) + Sync));
+
+impl fmt::Debug for OnChange<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnChange")
+    }
+}
+
 /// How records are carried over of files that the run does not copy.
 #[derive(Debug)]
 pub(crate) struct Carrying<'a> {
@@ -48,6 +78,7 @@ pub(crate) struct Carrying<'a> {
     pub(crate) algorithm: Algorithm,
     /// `/dev/null`.
     pub(crate) null: &'a File,
+    pub(crate) on_change: OnChange<'a>,
 }
 
 /// A new manifest under construction.
@@ -139,7 +170,7 @@ impl<'a> Update<'a> {
     /// A manifest cannot be read; the new one cannot be written.
     pub(crate) fn set(&mut self, path: &[u8], line: Line) -> io::Result<Option<FileDigest>> {
         self.carry_until(Some(path))?;
-        self.carrying.accepted.remove(path);
+        let is_accepted = self.carrying.accepted.remove(path);
         let mut record = None;
         if self.records.peek() == Some(path) {
             record = self.records.next()?;
@@ -149,7 +180,11 @@ impl<'a> Update<'a> {
             (Line::Set(file), _) => Some(file),
             (Line::Keep, None) | (Line::Remove, _) => None,
         };
-        self.has_changed |= now != record.and_then(|record| record.file);
+        let has_changed = now != record.and_then(|record| record.file);
+        self.has_changed |= has_changed;
+        if is_accepted && has_changed && matches!(line, Line::Set(_)) {
+            self.carrying.on_change.0(path, RecordChange::Accepted);
+        }
         if let Some(file) = now {
             self.writers.add(path, file)?;
         }
@@ -190,6 +225,7 @@ impl<'a> Update<'a> {
             accepted,
             algorithm,
             null,
+            on_change,
             ..
         } = &mut self.carrying;
         let Some(path) = accepted.pop_first() else {
@@ -197,13 +233,16 @@ impl<'a> Update<'a> {
         };
         let found = match open_beneath::find(*root, &path) {
             Ok(Found::RegularFile) => hash_file(*root, &path, *algorithm, null),
-            Ok(Found::Other | Found::Nothing) => {
+            Ok(Found::Other | Found::BehindLink | Found::Nothing) => {
                 Err(io::Error::other("there is no regular file of this name"))
             }
             Err(error) => Err(error),
         };
         match found {
             Ok(file) => {
+                if record.and_then(|record| record.file) != Some(file) {
+                    on_change.0(&path, RecordChange::Accepted);
+                }
                 self.has_changed = true;
                 self.writers.add(&path, file)?;
                 self.accepted.push(path);
@@ -221,13 +260,22 @@ impl<'a> Update<'a> {
         let Carrying {
             root,
             forgets_missing,
+            on_change,
             ..
         } = self.carrying;
         let mut file = self.resolve(record)?;
         if forgets_missing {
-            match is_missing(root, &mut self.spellings, &record.path) {
-                Ok(true) => file = None,
-                Ok(false) => {}
+            match presence(root, &mut self.spellings, &record.path) {
+                Ok(Presence::Gone) => {
+                    if file.take().is_some() {
+                        on_change.0(&record.path, RecordChange::Forgotten);
+                    }
+                }
+                Ok(Presence::Present) => {}
+                Ok(Presence::Obstructed) => {
+                    let error = anyhow!("its record stays: what is there is no regular file");
+                    self.failures.push((record.path.clone(), error));
+                }
                 Err(error) => {
                     let error = anyhow::Error::from(error).context("cannot tell if it is missing");
                     self.failures.push((record.path.clone(), error));

@@ -45,6 +45,44 @@ fn a_file_is_accepted_and_missing_files_are_forgotten_without_a_source() {
 }
 
 #[test]
+fn each_record_that_is_changed_or_dropped_is_named() {
+    let accepted = "changed: accepted: it is recorded as it is now";
+    let forgotten = "d/gone: forgotten: it is gone, and its record is dropped";
+    let options = ["--accept=changed", "--accept=same", "--forget-missing"];
+    for is_check in [true, false] {
+        for output in ["", "--quiet", "--json"] {
+            let trees = archive();
+            let empty = trees.path().join("empty");
+            fs::create_dir(&empty).unwrap();
+            let mut command = zc_dircopy();
+            command
+                .args(options)
+                .args((!output.is_empty()).then_some(output));
+            if is_check {
+                command.arg("--check").arg(trees.copy());
+            } else {
+                command.arg(empty).arg(trees.copy());
+            }
+            let run = run(&mut command);
+            assert_eq!(run.status, 0, "{run:?}");
+            for words in [accepted, forgotten] {
+                let line = format!("zc-dircopy: {words}\n");
+                assert_eq!(run.stderr.contains(&line), output != "--quiet", "{run:?}");
+                let (path, message) = words.split_once(": ").unwrap();
+                let event = run.stdout.lines().any(|line| {
+                    line.contains("\"event\":\"remark\"")
+                        && line.contains(&format!("\"path\":\"{path}\""))
+                        && line.contains(&format!("\"message\":\"{message}\""))
+                });
+                assert_eq!(event, output == "--json", "{run:?}");
+            }
+            // This one is as it was recorded.
+            assert!(!run.stderr.contains("same"), "{run:?}");
+        }
+    }
+}
+
+#[test]
 fn an_amendment_that_changes_nothing_writes_no_manifest() {
     let trees = Trees::new();
     trees.put("file", "x").succeeds(&[]);

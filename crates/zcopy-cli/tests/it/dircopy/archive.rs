@@ -630,22 +630,53 @@ fn what_cannot_be_accepted_is_refused() {
     archive.is_intact(&["a"]);
 }
 
+/// What a check calls missing is forgotten. What it calls unreadable stays recorded: the files may
+/// have been moved elsewhere, with a link in their place.
 #[test]
-fn what_is_no_file_any_more_is_forgotten() {
+fn a_file_is_forgotten_only_if_nothing_is_in_its_place() {
+    let files = [
+        "b", "d/gone", "d2/gone", "dir", "fifo", "in/file", "link", "out/file",
+    ];
     let archive = Archive::new();
-    let card = archive.card("one", &["a", "b", "c/d", "e"]);
+    let card = archive.card("one", &files);
     archive.add(&card, &[]).is_quiet();
     let copied = |name: &str| archive.0.copied(name);
-    for name in ["a", "b"] {
+    for name in ["dir", "fifo", "link"] {
         fs::remove_file(copied(name)).unwrap();
     }
-    fs::create_dir(copied("a")).unwrap();
-    std::os::unix::fs::symlink("nowhere", copied("b")).unwrap();
-    fs::rename(copied("c"), copied("f")).unwrap();
-    std::os::unix::fs::symlink("f", copied("c")).unwrap();
-    let other = archive.card("two", &["e"]);
-    archive.add(&other, &["--forget-missing"]).is_quiet();
-    archive.is_intact(&["e"]);
+    for name in ["d", "d2"] {
+        fs::remove_dir_all(copied(name)).unwrap();
+    }
+    put(&copied("d2"), "no directory any more");
+    fs::create_dir(copied("dir")).unwrap();
+    mkfifo(&copied("fifo"));
+    std::os::unix::fs::symlink("nowhere", copied("link")).unwrap();
+    fs::rename(copied("out"), archive.0.path().join("moved")).unwrap();
+    std::os::unix::fs::symlink("../moved", copied("out")).unwrap();
+    // A check follows this one.
+    fs::rename(copied("in"), copied("inner")).unwrap();
+    std::os::unix::fs::symlink("inner", copied("in")).unwrap();
+
+    let there = ["dir", "fifo", "link", "out/file"];
+    let check = archive.check();
+    let counts = "2 matching, 0 differing, 2 missing, 4 unreadable";
+    assert!(check.stderr.contains(counts), "{check:?}");
+    archive.fails(&["d/gone", "d2/gone", "dir", "fifo", "link", "out/file"]);
+    let other = archive.card("two", &["b"]);
+    for run in [
+        archive.add(&other, &["--forget-missing"]),
+        run(zc_dircopy()
+            .args(["--check", "--forget-missing", "--silent", "--no-summary"])
+            .arg(archive.0.copy())),
+    ] {
+        assert_eq!(run.status, 1);
+        for name in there {
+            let kept =
+                format!("zc-dircopy: {name}: its record stays: what is there is no regular file\n");
+            assert!(run.stderr.contains(&kept), "{run:?}");
+        }
+        archive.fails(&there);
+    }
 }
 
 #[test]

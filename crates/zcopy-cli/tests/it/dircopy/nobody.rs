@@ -168,3 +168,21 @@ fn a_skipped_file_that_may_not_be_read_is_reported() {
         .unwrap()
         .is_quiet();
 }
+
+#[test]
+fn a_manifest_that_may_not_be_read_is_not_called_damaged() {
+    let trees = Trees::new();
+    trees.put("a", "x").succeeds(&[]);
+    let manifest = trees.sums().path;
+    chmod(&manifest, 0o600);
+    let amend = check_command(&trees.copy(), &["--forget-missing"]);
+    for command in [trees.command(&[]), check_command(&trees.copy(), &[]), amend] {
+        let Some(run) = by_nobody(command) else {
+            return;
+        };
+        assert_eq!(run.status, 1, "{run:?}");
+        assert!(run.stderr.contains("cannot be read"), "{run:?}");
+        assert!(run.stderr.contains("Permission denied"), "{run:?}");
+        assert!(!run.stderr.contains("damaged"), "{run:?}");
+    }
+}

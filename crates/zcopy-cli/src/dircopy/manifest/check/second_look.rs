@@ -91,7 +91,7 @@ impl SecondLook {
     ) -> Option<FileResult> {
         let is_gone = match open_beneath::find(root, &result.path) {
             Ok(Found::RegularFile) => false,
-            Ok(Found::Other | Found::Nothing) => true,
+            Ok(Found::Other | Found::BehindLink | Found::Nothing) => true,
             Err(_) => return Some(result),
         };
         if is_gone {

@@ -127,16 +127,14 @@ impl<'a> Tree<'a> {
         if archive.is_empty() {
             return Err(in_tree(io::Error::other("no manifest found")));
         }
-        let damaged = archive
-            .damaged()
-            .iter()
-            .map(|DamagedFile { name, damage }| {
-                let message = format!("the manifest is damaged: {damage}");
-                ListError {
-                    path: path.join(name),
-                    error: io::Error::other(message),
-                }
-            });
+        let damaged = archive.damaged().iter().map(|damaged| {
+            let DamagedFile { name, damage } = damaged;
+            let message = format!("the manifest {}: {damage}", damaged.state());
+            ListError {
+                path: path.join(name),
+                error: io::Error::other(message),
+            }
+        });
         let damaged = damaged.collect();
         let find = if options.is_strict {
             Find::All

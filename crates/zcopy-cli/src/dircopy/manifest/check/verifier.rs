@@ -14,7 +14,7 @@ use super::Shared;
 use super::hash_thread::HashThread;
 use crate::dircopy::manifest::checksum::{Checksum, ChecksumAlgorithm, Hasher};
 use crate::dircopy::manifest::line::{self, ChecksumLine, ParseLineError};
-use crate::dircopy::manifest::open_beneath;
+use crate::dircopy::manifest::open_beneath::{self, Found};
 use crate::dircopy::manifest::record::FileDigest;
 use crate::dircopy::manifest::report::{AlgorithmSource, FileResult, Hashed, Verdict};
 use crate::dircopy::reading::{read_error, stop_if_interrupted};
@@ -97,7 +97,7 @@ impl<'a> Verifier<'a> {
         };
         let started = Instant::now();
         let verdict = match self.open(&line) {
-            Err(error) if is_missing(&error) => Verdict::Missing(error),
+            Err(error) if is_missing(&error) && self.is_gone(&line.path) => Verdict::Missing(error),
             Err(error) => Verdict::Unreadable(error),
             Ok(file) => match self.checksum(&file, algorithm) {
                 Err(error) => Verdict::Unreadable(error),
@@ -155,6 +155,15 @@ impl<'a> Verifier<'a> {
             Err(error) if is_missing(&error) => Err(missing),
             opened => opened,
         }
+    }
+
+    /// Whether a path that cannot be opened leads to nothing, and not to a symbolic link.
+    fn is_gone(&self, path: &[u8]) -> bool {
+        // A path that cannot be looked up without links is not shown to lead anywhere.
+        matches!(
+            open_beneath::find(self.root, path),
+            Ok(Found::Nothing) | Err(_)
+        )
     }
 
     /// Reads a file. Returns its checksum and the number of its bytes. `None` after a signal.
