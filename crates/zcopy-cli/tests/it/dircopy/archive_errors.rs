@@ -61,9 +61,11 @@ fn no_failing_call_leaves_a_false_line() {
 /// of `a`, so that the next run reads the file to find out which digest it has.
 fn killed_archive() -> Archive {
     let (archive, card) = archive_and_card();
-    let killed = ["--trace=renameat", "--inject=renameat:signal=KILL:when=1"].map(str::to_owned);
+    // The first call gives `b` its name: files get theirs after the group has been announced.
+    let killed = ["--trace=renameat", "--inject=renameat:signal=KILL:when=2"].map(str::to_owned);
     let command = archive.command(&card, &["--jobs=1"]);
     assert_eq!(traced::traced(&command, &killed).run.status, 128 + 9);
+    assert!(archive.0.copied("b").is_symlink());
     assert_eq!(fs::read(archive.0.copied("a")).unwrap(), b"a");
     archive
 }
