@@ -304,9 +304,9 @@ impl Counts {
         self.differing + self.missing + self.unreadable + self.unlisted + self.damaged
     }
 
-    /// Whether no file matches.
+    /// Whether several files differ, and none matches.
     pub(super) fn has_no_match(&self) -> bool {
-        self.matching == 0
+        self.matching == 0 && self.differing > 1
     }
 
     /// Whether lines were improperly formatted.

@@ -17,6 +17,8 @@ use crate::dircopy::manifest::report::{FileResult, Verdict};
 pub(super) struct SecondLook {
     /// `None` if the manifests cannot be read, or are damaged. The failures stay as they are then.
     records: Option<Records>,
+    /// The names of the tree's manifests now.
+    manifests: Vec<String>,
     /// In the order of their paths.
     results: IntoIter<FileResult>,
     suspects: Option<Suspects>,
@@ -27,6 +29,7 @@ impl SecondLook {
     pub(super) fn none() -> Self {
         Self {
             records: None,
+            manifests: Vec::new(),
             results: Vec::new().into_iter(),
             suspects: None,
         }
@@ -39,8 +42,10 @@ impl SecondLook {
             let is_sound = archive.damaged().is_empty();
             is_sound && !archive.is_empty()
         });
+        let names = archive.iter().flat_map(Archive::file_names);
         Self {
-            records: archive.and_then(|archive| archive.records().ok()),
+            manifests: names.collect(),
+            records: archive.as_ref().and_then(|archive| archive.records().ok()),
             results: suspects.take().into_iter(),
             suspects: Some(suspects),
         }
@@ -101,7 +106,10 @@ impl SecondLook {
             let suspects = self.suspects.as_ref();
             suspects.is_some_and(|suspects| suspects.has_changed(root, &result.path))
         };
+        let is_manifest = |name: &String| name.as_bytes() == result.path;
         match result.verdict {
+            // A run that ended meanwhile left it.
+            Verdict::Unlisted if self.manifests.iter().any(is_manifest) => None,
             Verdict::Unlisted | Verdict::Damaged => Some(result),
             // It is rotten, and somebody removed its record.
             _ if !has_changed() => Some(result),

@@ -71,10 +71,11 @@ impl RootState {
         })
     }
 
-    /// Whether the root has another manifest or another journal now, or a journal has grown.
+    /// Whether the root has another manifest or other journals now, or a journal has grown.
     fn has_changed(&self, root: BorrowedFd<'_>) -> io::Result<bool> {
+        let journals = journals(root)?;
         let is_new = |journal: &Journal| !self.journals.contains(journal);
-        if journals(root)?.iter().any(is_new) {
+        if journals.len() != self.journals.len() || journals.iter().any(is_new) {
             return Ok(true);
         }
         let is_new = |name: &Name| !self.manifests.contains(name);

@@ -21,6 +21,9 @@ use crate::dircopy::stop_flag::{StopFlag, StopOnDrop};
 use crate::order::{Workshop, in_order};
 use crate::quote::quoted;
 
+/// How often a file is verified again at most. Runs on the tree may follow one another.
+const MAX_LOOKS: usize = 5;
+
 /// The error of a tree, a manifest or a list that cannot be read.
 pub(super) struct ListError {
     pub(super) path: PathBuf,
@@ -317,18 +320,24 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
-    /// Verifies the files once more whose failures another run may have caused, against the records
-    /// that the tree has now.
+    /// Verifies the files again whose failures another run may have caused, against the records that
+    /// the tree has now.
     fn look_again(&mut self, report: &mut Report<'_, '_>) -> Result<(), TreeError> {
-        let Some(suspects) = self.suspects.take_if(|suspects| suspects.has_results()) else {
-            return Ok(());
-        };
+        for n_left in (0..MAX_LOOKS).rev() {
+            let Some(suspects) = self.suspects.take_if(|suspects| suspects.has_results()) else {
+                break;
+            };
+            // The run may still be at work. The last look reports what fails.
+            let before = RootState::read(self.root.as_fd()).ok();
+            self.suspects = before.filter(|_| n_left > 0).map(Suspects::new);
+            // This closes the manifests, so that there are descriptors for those of the next look.
+            self.digests = Digests::Again(Box::new(SecondLook::none()));
+            let again = SecondLook::new(self.root.as_fd(), self.shared, suspects);
+            self.digests = Digests::Again(Box::new(again));
+            self.verify_listed(report)?;
+        }
         self.suspects = None;
-        // This closes the manifests, so that there are descriptors for those of the second look.
-        self.digests = Digests::Again(Box::new(SecondLook::none()));
-        let again = SecondLook::new(self.root.as_fd(), self.shared, suspects);
-        self.digests = Digests::Again(Box::new(again));
-        self.verify_listed(report)
+        Ok(())
     }
 
     /// The error of a list or an archive that cannot be read to its end.
