@@ -153,18 +153,17 @@ impl<'a> Copier<'a> {
     pub(super) fn copy_alone(&mut self, entry: &Entry, known: Known) -> anyhow::Result<CopyResult> {
         self.interrupt.check()?;
         let started = self.start(entry, known)?;
-        match self.read_clone(entry, started)? {
-            ReadCopy::Finished(result) => Ok(result),
+        let (copy, digest) = match self.read_clone(entry, started)? {
+            ReadCopy::Finished(result) => return Ok(result),
             ReadCopy::Unhashed(copy, contents) => {
                 let digest = self.reader.tap.digest_of_bytes(&contents);
-                self.announce(entry, &copy, Some(digest));
-                self.publish(entry, *copy, Some(digest))
+                (copy, Some(digest))
             }
-            ReadCopy::Unannounced(copy, digest) => {
-                self.announce(entry, &copy, digest);
-                self.publish(entry, *copy, digest)
-            }
-        }
+            ReadCopy::Unannounced(copy, digest) => (copy, digest),
+        };
+        self.prepare_announcement(entry, &copy, digest)?;
+        self.announce(entry, &copy, digest);
+        self.publish(entry, *copy, digest)
     }
 
     /// Starts the copy of an entry, or leaves its copy.

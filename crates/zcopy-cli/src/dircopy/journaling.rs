@@ -9,19 +9,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{anyhow, bail};
 
 use super::face::Face;
-use super::manifest::journal::{EarlierFailure, Journal};
+use super::manifest::journal::{AddError, EarlierFailure, Journal};
 use super::manifest::journal_entry::JournalEntry;
 use super::manifest::metadata::Header;
 use super::manifest::record::Announced;
 use super::place::{Durability, Replace};
+use crate::exit;
 
 /// The journal of a run. If it cannot be written, this is reported once, and no further file that
-/// would be recorded gets its name.
+/// would be recorded gets its name. If it cannot be synced, no recorded file is replaced.
 #[derive(Debug)]
 pub(super) struct Journaling<'a> {
     face: &'a Face<'a>,
     journal: Option<Journal>,
-    has_failed: AtomicBool,
+    is_unwritten: AtomicBool,
+    is_unsynced: AtomicBool,
     is_reported: AtomicBool,
 }
 
@@ -31,30 +33,41 @@ impl<'a> Journaling<'a> {
         Self {
             face,
             journal: None,
-            has_failed: AtomicBool::new(false),
+            is_unwritten: AtomicBool::new(false),
+            is_unsynced: AtomicBool::new(false),
             is_reported: AtomicBool::new(false),
         }
     }
 
-    /// Begins a journal.
+    /// Begins a journal. A second attempt follows one that fails.
     pub(super) fn begin(face: &'a Face<'a>, directory: &Arc<OwnedFd>, header: &Header) -> Self {
         let mut journaling = Self::none(face);
-        match Journal::begin(directory, header) {
+        let begun = Journal::begin(directory, header).or_else(|error| {
+            journaling.report(&error);
+            Journal::begin(directory, header)
+        });
+        match begun {
             Ok(journal) => journaling.journal = Some(journal),
-            Err(error) => journaling.fail(error),
+            Err(_) => journaling.is_unwritten = AtomicBool::new(true),
         }
         journaling
     }
 
-    /// Allows a file to get a name that was announced. Fails if an entry could not be written: if
-    /// the run is killed, or its manifest cannot be written either, a file that gets a name now has
-    /// no record, and a file that is replaced differs from its record.
+    /// Allows a file to get a name that was announced with this durability. Fails if an announcement
+    /// may be missing: if the run is killed, or its manifest cannot be written either, a file that
+    /// gets a name now has no record, and a file that is replaced differs from its record.
     ///
     /// # Errors
     ///
-    /// An entry could not be written.
-    pub(super) fn allow_name(&self, replace: Replace) -> anyhow::Result<()> {
-        if self.has_failed.load(Ordering::Relaxed) {
+    /// An entry could not be written, or not be synced if that was asked for.
+    pub(super) fn allow_name(
+        &self,
+        replace: Replace,
+        durability: Durability,
+    ) -> anyhow::Result<()> {
+        let is_unsynced =
+            durability == Durability::Synced && self.is_unsynced.load(Ordering::Relaxed);
+        if self.is_unwritten.load(Ordering::Relaxed) || is_unsynced {
             bail!(match replace {
                 Replace::No => "it is not copied: the journal cannot be written",
                 Replace::Yes => "it is not replaced: the journal cannot be written",
@@ -90,11 +103,20 @@ impl<'a> Journaling<'a> {
         entries: impl IntoIterator<Item = (&'p [u8], JournalEntry)>,
         durability: Durability,
     ) {
-        if let Some(journal) = &self.journal
-            && !self.has_failed.load(Ordering::Relaxed)
-            && let Err(error) = journal.add(entries, durability)
-        {
-            self.fail(error);
+        let Some(journal) = &self.journal else {
+            return;
+        };
+        match journal.add(entries, durability) {
+            Ok(None) => {}
+            Ok(Some(error)) => self.report(&error),
+            Err(AddError::Write(error)) => {
+                self.is_unwritten.store(true, Ordering::Relaxed);
+                self.report(&error);
+            }
+            Err(AddError::Sync(error)) => {
+                self.is_unsynced.store(true, Ordering::Relaxed);
+                self.report(&error);
+            }
         }
     }
 
@@ -103,7 +125,8 @@ impl<'a> Journaling<'a> {
         if let Some(journal) = &self.journal
             && let Err(error) = journal.for_each_written(visit)
         {
-            self.fail(error);
+            let error = anyhow!(error).context("cannot read the journal");
+            self.face.complain("".as_ref(), &error);
         }
     }
 
@@ -114,15 +137,14 @@ impl<'a> Journaling<'a> {
         }
     }
 
-    fn fail(&self, error: io::Error) {
-        self.has_failed.store(true, Ordering::Relaxed);
+    fn report(&self, error: &io::Error) {
         // The thread whose write failed reports the cause.
         let is_consequence = match error.get_ref() {
             Some(inner) => inner.is::<EarlierFailure>(),
             None => false,
         };
         if !is_consequence && !self.is_reported.swap(true, Ordering::Relaxed) {
-            let error = anyhow!(error).context("cannot write the journal");
+            let error = anyhow!("cannot write the journal: {}", exit::worded(error));
             self.face.complain("".as_ref(), &error);
         }
     }

@@ -204,7 +204,7 @@ impl Reader<'_> {
         bail!("its copy changed while it was read");
     }
 
-    /// Whether a whole file has a digest.
+    /// Whether a whole file has one of the `expected` digests.
     ///
     /// # Errors
     ///
@@ -212,10 +212,10 @@ impl Reader<'_> {
     pub(super) fn compare_file(
         &mut self,
         file: &File,
-        expected: FileDigest,
+        expected: &[FileDigest],
     ) -> anyhow::Result<bool> {
         let stat = rustix::fs::fstat(file).map_err(io::Error::from)?;
-        let found = self.digest_and_compare(file, &stat, None, &[expected])?;
+        let found = self.digest_and_compare(file, &stat, None, expected)?;
         Ok(found.is_as_recorded)
     }
 

@@ -65,7 +65,8 @@ pub(super) fn report_unreadable_manifests(
 }
 
 /// Begins the manifest and the journal. A run without digests begins them only if the destination
-/// has records, which the run may change.
+/// has records, which the run may change, or if the source has manifests: copied without a header
+/// that names them, these would pass for manifests of the destination.
 pub(super) fn begin_manifest<'a>(
     settings: &Settings,
     face: &'a Face<'a>,
@@ -73,9 +74,6 @@ pub(super) fn begin_manifest<'a>(
     archive: &Archive,
     carrying: Carrying<'a>,
 ) -> (Option<Update<'a>>, Journaling<'a>) {
-    if !settings.leaves_sums && archive.is_empty() {
-        return (None, Journaling::none(face));
-    }
     let copied = match manifests_in_source(root.source()) {
         Ok(copied) => copied,
         Err(error) => {
@@ -83,6 +81,9 @@ pub(super) fn begin_manifest<'a>(
             return (None, Journaling::none(face));
         }
     };
+    if !settings.leaves_sums && archive.is_empty() && copied.is_empty() {
+        return (None, Journaling::none(face));
+    }
     let source = settings.source.as_os_str().as_bytes().to_vec();
     let mut header = archive.next_header(source, copied);
     let directory = root.destination();

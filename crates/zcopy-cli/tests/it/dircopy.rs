@@ -34,6 +34,7 @@ mod nobody;
 mod policy;
 mod preserve;
 mod progress;
+mod several_runs;
 mod sharing;
 mod sums;
 mod usage;

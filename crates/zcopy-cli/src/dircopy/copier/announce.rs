@@ -2,13 +2,17 @@
 
 use std::os::unix::ffi::OsStringExt as _;
 
+use anyhow::Context as _;
+
 use super::Copier;
 use super::file::PendingCopy;
 use crate::digest::Digest;
+use crate::dircopy::lookup::Known;
 use crate::dircopy::manifest::journal_entry::JournalEntry;
 use crate::dircopy::manifest::record::{Announced, FileDigest};
 use crate::dircopy::manifest::update::Line;
 use crate::dircopy::place::{Durability, Replace};
+use crate::dircopy::st_mode::is_regular;
 use crate::dircopy::tree::Entry;
 
 /// The journal entry for a new line of the manifest.
@@ -40,13 +44,75 @@ impl Copier<'_> {
         self.journaling.announce(announced, durability);
     }
 
+    /// Does what comes before the announcement of a copy. A killed run leaves no announcement of a copy
+    /// that it would have refused.
+    ///
+    /// # Errors
+    ///
+    /// The copy is refused; a file cannot be read.
+    pub(super) fn prepare_announcement(
+        &mut self,
+        entry: &Entry,
+        copy: &PendingCopy<'_>,
+        digest: Option<Digest>,
+    ) -> anyhow::Result<()> {
+        self.compare_original_with_record(copy, digest)?;
+        self.settle_announcement(entry, copy.target.known)
+    }
+
+    /// Records the digest of an existing file that a killed run may have copied, before another file
+    /// replaces it. Of two announcements only the last counts.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub(in crate::dircopy) fn settle_announcement(
+        &mut self,
+        entry: &Entry,
+        known: Known,
+    ) -> anyhow::Result<()> {
+        let Some(announced) = known.announced else {
+            return Ok(());
+        };
+        let existing = entry.existing().context("cannot stat its copy")?;
+        if !existing.as_ref().is_some_and(is_regular) {
+            return Ok(());
+        }
+        let new = match announced {
+            // Nothing had the name, so that whatever has it now is the new file.
+            Announced::Adds(new) => {
+                self.journal_digest(entry, new);
+                return Ok(());
+            }
+            Announced::Replaces(new) => Some(new),
+            Announced::Clears => None,
+        };
+        let expected: Vec<_> = known.recorded.into_iter().chain(new).collect();
+        if expected.is_empty() {
+            return Ok(());
+        }
+        let found = self.reader.digest_of_copy(entry, None, &expected)?;
+        if !found.is_as_recorded {
+            return Ok(());
+        }
+        let algorithm = self.settings.algorithm;
+        let digest = found.digest;
+        self.journal_digest(entry, FileDigest { algorithm, digest });
+        Ok(())
+    }
+
+    fn journal_digest(&self, entry: &Entry, file: FileDigest) {
+        let path = entry.path().into_os_string().into_vec();
+        self.journaling.add([(&path[..], JournalEntry::Has(file))]);
+    }
+
     /// Announces a copy that is about to get its name.
     pub(super) fn announce(&self, entry: &Entry, copy: &PendingCopy<'_>, digest: Option<Digest>) {
         self.announce_all([(entry, copy, digest)].into_iter());
     }
 
     /// Whether the announcement of a copy has to be on the disk before the copy gets its name.
-    fn durability_of_announcement(
+    pub(super) fn durability_of_announcement(
         &self,
         copy: &PendingCopy<'_>,
         digest: Option<Digest>,

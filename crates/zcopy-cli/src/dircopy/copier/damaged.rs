@@ -82,7 +82,7 @@ impl<'a> Copier<'a> {
     }
 
     /// The damage that a map in the source lists: the original is itself a damaged copy.
-    pub(super) fn damage_of_original(entry: &Entry) -> anyhow::Result<DamageMap> {
+    pub(in crate::dircopy) fn damage_of_original(entry: &Entry) -> anyhow::Result<DamageMap> {
         if !entry.may_have_source_map() {
             return Ok(DamageMap::default());
         }

@@ -1,5 +1,7 @@
 //! Decides whether the existing copy of a file is left, compared or replaced.
 
+use std::ffi::CString;
+
 use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{FileType, Stat};
 
@@ -8,6 +10,7 @@ use super::{Copier, CopyResult, MANIFEST_IN_THE_WAY, Proof};
 use crate::digest::Digest;
 use crate::dircopy::attributes::Named;
 use crate::dircopy::containment::identity;
+use crate::dircopy::damage_map::{DamageMap, EmptyFile, mapped_name};
 use crate::dircopy::lookup::{Known, Modified};
 use crate::dircopy::manifest::record::FileDigest;
 use crate::dircopy::manifest::update::Line;
@@ -234,24 +237,18 @@ impl<'a> Copier<'a> {
         digest: Option<Digest>,
     ) -> anyhow::Result<()> {
         let target = &copy.target;
-        let Known {
-            recorded: Some(recorded),
-            announced: None,
-            ..
-        } = target.known
-        else {
-            return Ok(());
-        };
-        if target.version != Version::Recorded {
+        let expected = target.known.expected();
+        if target.version != Version::Recorded || expected.is_empty() {
             return Ok(());
         }
-        let is_as_recorded = match digest {
-            Some(digest) if recorded.algorithm == self.settings.algorithm => {
-                digest == recorded.digest
-            }
+        let algorithm = self.settings.algorithm;
+        let has_other_algorithm = expected.iter().any(|file| file.algorithm != algorithm);
+        let is_as_recorded = match digest.map(|digest| FileDigest { algorithm, digest }) {
+            Some(file) if expected.contains(&file) => true,
+            Some(_) if !has_other_algorithm => false,
             // The run makes no digests, or digests of another algorithm.
             _ => {
-                let found = self.reader.compare_file(copy.place.file(), recorded);
+                let found = self.reader.compare_file(copy.place.file(), &expected);
                 found.context("cannot read its copy")?
             }
         };
@@ -282,6 +279,11 @@ impl<'a> Copier<'a> {
             self.counts.others.add(1);
             return Ok(CopyResult::default());
         }
+        if known.recorded.is_none() && is_damage_map(entry)? {
+            // It is the map of a damaged copy, and no copy of the entry.
+            self.counts.others.add(1);
+            return Ok(CopyResult::default());
+        }
         // A file with the same size and time is taken for the copy. Only additional names need to know.
         let is_same = entry.stat().st_nlink > 1
             && self.decide(Policy::Update, entry, existing) == Decision::Compare;
@@ -308,7 +310,8 @@ impl<'a> Copier<'a> {
                 self.face
                     .complain(&entry.path(), &anyhow!("its copy differs from it"));
                 // Until the copy is repaired, the line has the digest that it should have.
-                let line = if known.expected().is_empty() {
+                let is_unrecorded = known.expected().is_empty();
+                let line = if is_unrecorded && Self::damage_of_original(entry)?.is_empty() {
                     self.listed(original.digest)
                 } else {
                     Line::Keep
@@ -412,4 +415,16 @@ impl<'a> Copier<'a> {
             is_damaged: false,
         }
     }
+}
+
+/// Whether the existing file of an entry is the map of a damaged copy.
+fn is_damage_map(entry: &Entry) -> anyhow::Result<bool> {
+    let Named { directory, name } = entry.destination();
+    let Some(mapped) = mapped_name(name.to_bytes()) else {
+        return Ok(false);
+    };
+    let mapped = CString::new(mapped)?;
+    let map = DamageMap::of_file(directory, &mapped, EmptyFile::Other);
+    let map = map.context("cannot read its copy")?;
+    Ok(map.is_some_and(|map| !map.is_empty()))
 }

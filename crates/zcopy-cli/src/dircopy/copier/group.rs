@@ -74,7 +74,16 @@ impl<'a> Copier<'a> {
         let started = started.into_iter();
         let read = started.map(|task| task.then(|entry, copy| self.read_clone(entry, copy)));
         let read: Vec<_> = read.collect();
-        let hashed = self.hash_together(read);
+        let hashed = self.hash_together(read).into_iter();
+        let prepared = hashed.map(|task| {
+            task.then(|entry, hashed| {
+                if let ReadCopy::Unannounced(copy, digest) = &hashed {
+                    self.prepare_announcement(entry, copy, *digest)?;
+                }
+                Ok(hashed)
+            })
+        });
+        let hashed: Vec<_> = prepared.collect();
         self.announce_together(&hashed);
         for task in hashed {
             let published = task.then(|entry, hashed| match hashed {
@@ -94,6 +103,7 @@ impl<'a> Copier<'a> {
             Err(interrupted) => Err(interrupted.into()),
         };
         if let (Role::Additional { file }, Ok(known)) = (role, &known)
+            && !known.is_accepted
             && !self.stays_as_it_is(&entry)
         {
             return Task::Handed(EntryResult::Additional {

@@ -61,11 +61,12 @@ impl Copier<'_> {
         }
         if !is_left {
             if known.recorded.is_some() || known.announced.is_some() {
+                self.settle_announcement(entry, known)?;
                 let path = entry.path();
                 let cleared = (path.as_os_str().as_bytes(), Announced::Clears);
                 let durability = known.durability_of(Announced::Clears, self.settings.durability);
                 self.journaling.announce([cleared], durability);
-                self.journaling.allow_name(Replace::Yes)?;
+                self.journaling.allow_name(Replace::Yes, durability)?;
             }
             if let Err(error) = self.place(entry, existing.as_ref()) {
                 let found = entry.existing().ok().flatten();

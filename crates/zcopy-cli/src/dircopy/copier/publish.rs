@@ -44,7 +44,7 @@ impl Copier<'_> {
         copy: PendingCopy<'_>,
         digest: Option<Digest>,
     ) -> anyhow::Result<CopyResult> {
-        self.compare_original_with_record(&copy, digest)?;
+        let announced = self.durability_of_announcement(&copy, digest);
         self.prepare(entry, &copy, digest)?;
         let PendingCopy {
             stat,
@@ -60,7 +60,7 @@ impl Copier<'_> {
             n_bytes,
             ..
         } = copy;
-        self.journaling.allow_name(replace)?;
+        self.journaling.allow_name(replace, announced)?;
         let pending = place_identity(&place)?;
         // Without its map, a damaged copy that comes back after a crash would pass for a whole one.
         let durability = match map {

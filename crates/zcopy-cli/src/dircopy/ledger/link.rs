@@ -130,6 +130,10 @@ impl Ledger<'_> {
         if copy.is_damaged {
             return self.link_damaged(&source, entry, known, existing.as_ref(), copier);
         }
+        if !Copier::damage_of_original(entry)?.is_empty() {
+            // It has a map in the source, and the first name has none.
+            return Ok(Outcome::NotLinked(NotLinked::Doubtful));
+        }
         let file = identity(&stat);
         let has_map = copier.map_of_copy(entry, known)?.is_some();
         let is_linked = |existing: &Stat| {
@@ -137,6 +141,11 @@ impl Ledger<'_> {
             existing.st_nlink > 1 && (existing_file == file || first.full.contains(&existing_file))
         };
         if existing.as_ref().is_some_and(is_linked) {
+            if proof == Proof::None && known.recorded.is_some() && known.announced.is_none() {
+                // Nothing was read, and its own record stays.
+                self.count(entry, &self.counts.skipped);
+                return Ok(Outcome::Settled(Line::Keep));
+            }
             if let Line::Set(found) = line {
                 copier.compare_link_with_record(entry, found, known)?;
             }
@@ -166,6 +175,7 @@ impl Ledger<'_> {
             return Ok(Outcome::NotLinked(NotLinked::Unable));
         }
         let replace = Replace::what_is_there(existing.is_some());
+        copier.settle_announcement(entry, known)?;
         match self.make_link(&source, entry, known, line, replace, copier)? {
             Link::Made => {}
             Link::NotMade(not_linked) => return Ok(Outcome::NotLinked(not_linked)),
@@ -234,7 +244,7 @@ impl Ledger<'_> {
                 let durability = known.durability_of(announced, self.settings.durability);
                 self.journaling.announce([(path, announced)], durability);
                 self.journaling
-                    .allow_name(replace)
+                    .allow_name(replace, durability)
                     .map_err(io::Error::other)?;
             }
             Ok(())

@@ -58,9 +58,18 @@ pub(crate) struct Journal {
     directory: Arc<OwnedFd>,
     name: CString,
     state: Mutex<State>,
-    /// The number of bytes that are on the disk. A thread that syncs the journal holds the lock, so
-    /// that threads that wait for it need no sync of their own.
-    synced: Mutex<u64>,
+    /// A thread that syncs the journal holds the lock, so that threads that wait for it need no sync
+    /// of their own.
+    synced: Mutex<Synced>,
+}
+
+/// The part of a journal that is on the disk.
+#[derive(Debug, Default)]
+struct Synced {
+    /// The number of bytes.
+    n_bytes: u64,
+    /// Whether a sync has failed. The kernel reports an error of a write-back once for each open file.
+    has_failed: bool,
 }
 
 #[derive(Debug)]
@@ -72,9 +81,20 @@ struct State {
     /// The digest of all entries so far.
     chain: Digest,
     buffer: Vec<u8>,
-    /// Whether a write or a sync has failed. The file may end with a part of an entry, and further
+    /// Whether a write has failed twice. The file may end with a part of an entry, and further
     /// entries would make the journal damaged.
     is_broken: bool,
+}
+
+/// The error of entries.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AddError {
+    /// They are not in the journal.
+    #[error(transparent)]
+    Write(io::Error),
+    /// They are in the journal, and maybe not on the disk.
+    #[error(transparent)]
+    Sync(io::Error),
 }
 
 /// The error of an entry that is not written because an earlier one could not be.
@@ -112,7 +132,7 @@ impl Journal {
                 buffer: Vec::new(),
                 is_broken: false,
             }),
-            synced: Mutex::new(0),
+            synced: Mutex::default(),
         };
         match file.write_all(&lines) {
             Ok(()) => Ok(journal(file)),
@@ -124,7 +144,8 @@ impl Journal {
     }
 
     /// Adds entries for paths, in one write. With [`Durability::Synced`] they are on the disk when
-    /// this returns.
+    /// this returns. A write that fails is repeated once. Returns the error of the first attempt if
+    /// the second one succeeded.
     ///
     /// # Errors
     ///
@@ -133,7 +154,7 @@ impl Journal {
         &self,
         entries: impl IntoIterator<Item = (&'p [u8], JournalEntry)>,
         durability: Durability,
-    ) -> io::Result<()> {
+    ) -> Result<Option<io::Error>, AddError> {
         let mut guard = self.lock();
         let State {
             file,
@@ -143,10 +164,11 @@ impl Journal {
             is_broken,
         } = &mut *guard;
         if *is_broken {
-            return Err(io::Error::other(EarlierFailure));
+            return Err(AddError::Write(io::Error::other(EarlierFailure)));
         }
         let Some(file) = file else {
-            return Err(io::Error::other("the journal has been removed"));
+            let error = io::Error::other("the journal has been removed");
+            return Err(AddError::Write(error));
         };
         buffer.clear();
         for (path, entry) in entries {
@@ -157,40 +179,46 @@ impl Journal {
             buffer.extend_from_slice(&entry);
         }
         if buffer.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
-        if let Err(error) = (&**file).write_all(buffer) {
-            *is_broken = true;
-            return Err(error);
+        let first_error = (&**file).write_all(buffer).err();
+        if first_error.is_some() {
+            let repeat = || {
+                // A part of the entries may have been written.
+                file.set_len(*written)?;
+                (&**file).write_all(buffer)
+            };
+            if let Err(error) = repeat() {
+                *is_broken = true;
+                return Err(AddError::Write(error));
+            }
         }
         *written += buffer.len() as u64;
         let (end, file) = (*written, Arc::clone(file));
         drop(guard);
-        match durability {
-            Durability::Cached => Ok(()),
-            Durability::Synced => self.sync(&file, end),
+        if durability == Durability::Synced {
+            self.sync(&file, end).map_err(AddError::Sync)?;
         }
+        Ok(first_error)
     }
 
     /// Writes the first `end` bytes of the file to the disk, unless they are there.
     fn sync(&self, file: &File, end: u64) -> io::Result<()> {
         let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
-        if *synced >= end {
+        if synced.n_bytes >= end {
             return Ok(());
         }
-        let State {
-            written, is_broken, ..
-        } = *self.lock();
-        if is_broken {
-            // The kernel reports an error of a write-back once for each open file.
+        if synced.has_failed {
             return Err(io::Error::other(EarlierFailure));
         }
+        let written = self.lock().written;
         // The first sync also writes the name of the journal.
-        let directory = (*synced == 0).then(|| supported(rustix::fs::fsync(&self.directory)));
+        let directory =
+            (synced.n_bytes == 0).then(|| supported(rustix::fs::fsync(&self.directory)));
         let done = supported(rustix::fs::fdatasync(file)).and(directory.unwrap_or(Ok(())));
         match done {
-            Ok(()) => *synced = written,
-            Err(_) => self.lock().is_broken = true,
+            Ok(()) => synced.n_bytes = written,
+            Err(_) => synced.has_failed = true,
         }
         done.map_err(Into::into)
     }
