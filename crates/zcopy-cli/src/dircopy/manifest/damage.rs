@@ -34,4 +34,9 @@ impl Damage {
             None => Self::Unreadable(error),
         }
     }
+
+    /// Whether the file is gone.
+    pub(super) fn is_not_found(&self) -> bool {
+        matches!(self, Self::Unreadable(error) if error.kind() == io::ErrorKind::NotFound)
+    }
 }

@@ -25,7 +25,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::damage::Damage;
 use super::journal_entry::JournalEntry;
 use super::line;
 use super::metadata::Header;
@@ -237,7 +236,7 @@ impl Journal {
             Ok(Some(entries)) => entries,
             Ok(None) => return Ok(()),
             // The manifest has its entries.
-            Err(Damage::Unreadable(error)) if error.kind() == io::ErrorKind::NotFound => {
+            Err(damage) if damage.is_not_found() => {
                 return Ok(());
             }
             Err(damage) => return Err(io::Error::other(damage)),

@@ -123,8 +123,7 @@ impl Opening<'_> {
                 Ok(Some((header, _))) => with_entries.push((journal, header)),
                 Ok(None) => stale.push(journal),
                 // A run that ends while this one verifies removes its journal.
-                Err(Damage::Unreadable(error))
-                    if verify == Verify::All && error.kind() == io::ErrorKind::NotFound => {}
+                Err(damage) if verify == Verify::All && damage.is_not_found() => {}
                 Err(damage) => self.add_damage(&journal, damage),
             }
         }
@@ -148,7 +147,7 @@ impl Opening<'_> {
             while let Some((journal, _)) =
                 journals.next_if(|(_, header)| Some(header.time) > candidate.time())
             {
-                self.add_journal(journal)?;
+                self.add_journal(journal, verify)?;
             }
             let is_included = candidate
                 .included()
@@ -165,13 +164,13 @@ impl Opening<'_> {
             }
         }
         for (journal, _) in journals {
-            self.add_journal(journal)?;
+            self.add_journal(journal, verify)?;
         }
         Ok(())
     }
 
     /// Adds the entries of a journal.
-    fn add_journal(&mut self, journal: LeftJournal) -> io::Result<()> {
+    fn add_journal(&mut self, journal: LeftJournal, verify: Verify) -> io::Result<()> {
         let mut entries = match journal.entries(self.root) {
             Ok(Some((_, entries))) => entries,
             // It could be read a moment ago.
@@ -179,6 +178,7 @@ impl Opening<'_> {
                 self.add_damage(&journal, Damage::Cut);
                 return Ok(());
             }
+            Err(damage) if verify == Verify::All && damage.is_not_found() => return Ok(()),
             Err(damage) => {
                 self.add_damage(&journal, damage);
                 return Ok(());
