@@ -116,7 +116,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Runs a command made by [`command`] to its end, and intervenes.
+/// Runs a command made by [`command()`] to its end, and intervenes.
 ///
 /// When this returns, all processes of the program have ended: the tracer kills those that run
 /// longer than `limit`, and the kernel kills them if the tracer dies.

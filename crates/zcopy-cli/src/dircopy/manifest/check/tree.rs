@@ -64,7 +64,7 @@ enum Digests {
 struct ArchiveDigests {
     archive: Archive,
     records: Records,
-    /// Files without a record that are damaged; and with [`Options::strict`] all files without one.
+    /// Files without a record that are damaged; and with `--strict` all files without one.
     unlisted: Unlisted,
 }
 
