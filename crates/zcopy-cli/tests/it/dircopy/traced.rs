@@ -35,7 +35,9 @@ impl Traced {
 
 /// The same command under `strace`, which is told more.
 fn under_strace(command: &Command, options: &[String], log: &NamedTempFile) -> Command {
-    let mut strace = Command::new("strace");
+    // A shell may have started the tests with signals ignored.
+    let mut strace = Command::new("env");
+    strace.args(["--default-signal", "strace"]);
     strace.args(["-f", "-qq", "-y", "-s", "4096", "-o"]);
     strace.arg(log.path()).args(options).arg("--");
     strace.arg(command.get_program()).args(command.get_args());
