@@ -32,7 +32,7 @@ mod values;
                       zc-dircopy --check [OPTION]... [DIR]...",
     about = "Copy the tree SRC to DST, and record the digests of all its files in DST.",
     after_help = "POLICY is one of:\n  \
-                  default  replace files that differ in size or are older than their originals\n  \
+                  default  replace files that differ in size or are older than their originals; recorded files only by originals that are newer or have the recorded digest\n  \
                   never    leave existing files, and the attributes of existing directories\n  \
                   always   replace all files\n  \
                   update   as default, and compare the contents of files of the same size and time\n\
@@ -77,7 +77,7 @@ pub struct Args {
     )]
     pub(super) hash: Option<ChecksumAlgorithm>,
 
-    /// Make no digests; a manifest is written only if records change
+    /// Make no digests; a manifest is written only if records change, or if SRC has manifests
     #[arg(long)]
     pub(super) no_hash: bool,
 
@@ -85,7 +85,7 @@ pub struct Args {
     #[arg(long)]
     pub(super) no_hash_skipped: bool,
 
-    /// Record the file PATH (relative to DST) as it is now, and drop its earlier record; may be
+    /// Record the file PATH (relative to DST, or absolute) as it is now, and drop its earlier record; may be
     /// repeated; with --check before DIR is verified
     #[arg(long, value_name = "PATH", value_parser = path(), action = ArgAction::Append, allow_hyphen_values = true)]
     pub(super) accept: Vec<PathBuf>,

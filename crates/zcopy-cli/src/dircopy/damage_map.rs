@@ -124,7 +124,7 @@ pub(super) struct Damage<'a> {
     pub(super) rest: Rest,
 }
 
-/// What happened to the readable bytes of a damaged file.
+/// Whether a run copied the readable bytes of a damaged file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
     /// They were copied, or linked to the copy.

@@ -5,6 +5,8 @@ use std::io;
 
 use rustix::fs::MemfdFlags;
 
+use crate::exit;
+
 /// Makes an empty file in the directory for temporary files, or in memory if that fails.
 ///
 /// # Errors
@@ -16,4 +18,13 @@ pub(super) fn temporary_file() -> io::Result<File> {
         rustix::fs::memfd_create(c"zc-dircopy", flags).map(File::from)
     };
     Ok(tempfile::tempfile().or_else(in_memory)?)
+}
+
+/// Names the temporary file in the error of a write to it.
+pub(super) fn unwritten(error: &io::Error) -> io::Error {
+    let message = exit::worded(error);
+    io::Error::new(
+        error.kind(),
+        format!("cannot write a temporary file: {message}"),
+    )
 }

@@ -79,7 +79,7 @@ impl Copier<'_> {
             return Ok(());
         }
         let new = match announced {
-            // Nothing had the name, so that whatever has it now is the new file.
+            // The name was free, so the existing file is the new one.
             Announced::Adds(new) => {
                 self.journal_digest(entry, new);
                 return Ok(());

@@ -133,20 +133,18 @@ impl<'a> Copier<'a> {
         } else {
             Version::Recorded
         };
+        let target = |replace| Target {
+            version,
+            ..Target::new(replace, known)
+        };
         let Some(existing) = existing else {
-            let mut target = Target::new(Replace::No, known);
-            target.version = version;
-            return self.copy(entry, target, bytes);
+            return self.copy(entry, target(Replace::No), bytes);
         };
         if known.is_accepted && is_regular(&existing) {
             return self.leave(entry, &existing, known).map(Started::finished);
         }
         match self.decide(self.settings.policy, entry, &existing) {
-            Decision::Copy => {
-                let mut target = Target::new(Replace::Yes, known);
-                target.version = version;
-                self.copy(entry, target, bytes)
-            }
+            Decision::Copy => self.copy(entry, target(Replace::Yes), bytes),
             Decision::Skip => self.leave_or_repair(entry, &existing, known),
             decision @ (Decision::Compare | Decision::CompareInDoubt) => {
                 self.compare(entry, &existing, known, decision)

@@ -24,7 +24,7 @@ impl Copier<'_> {
     pub(super) fn copy_other(&mut self, entry: &Entry, known: Known) -> anyhow::Result<CopyResult> {
         let existing = entry.existing().context("cannot stat its copy")?;
         if known.is_accepted {
-            // What the user accepts is the file in the destination.
+            // The user accepts the file in the destination.
             return match existing.filter(is_regular) {
                 Some(existing) => self.leave(entry, &existing, known),
                 None => bail!("its copy is not a regular file, and cannot be accepted"),

@@ -97,7 +97,7 @@ impl DamageMap {
 }
 
 impl MapText {
-    /// Reads a file that has the name of a map. Anything but a regular file is not a map.
+    /// Reads a file that has the name of a map. Only a regular file is a map.
     ///
     /// # Errors
     ///

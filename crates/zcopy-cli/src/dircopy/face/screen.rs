@@ -65,7 +65,7 @@ impl Screen {
     /// Writes a message, which ends with a newline, above the progress line.
     pub(in crate::dircopy) fn say(&mut self, message: &[u8]) {
         match self {
-            // If standard error is closed, nobody reads the message.
+            // A message to a closed standard error is lost.
             Self::Plain(outlet) => drop(outlet.put(message)),
             Self::Terminal(terminal) => terminal.say(message),
         }
@@ -107,7 +107,7 @@ pub(in crate::dircopy) struct Terminal {
     tty: Tty,
     /// Whether it understands escape sequences.
     has_sequences: bool,
-    /// The progress line, as the terminal shows it once it has taken all queued text. Empty if there is none.
+    /// The progress line that the terminal shows after all queued text; empty without a line.
     shown: String,
     /// Messages that have not been given to `tty`.
     waiting: Vec<u8>,

@@ -369,8 +369,8 @@ impl Ledger<'_> {
     }
 }
 
-/// The file that has a name, if it is the copy: it has the kind of the original, and the inode number
-/// of the copy if that is known.
+/// Examines the file that has a name. Returns `None` unless it has the kind of the original, and the
+/// identity `copy` if that is given.
 ///
 /// # Errors
 ///

@@ -57,7 +57,7 @@ pub(crate) struct DamagedFile {
 }
 
 impl DamagedFile {
-    /// What is wrong with the file. A file that the user may not read need not be damaged.
+    /// Tells a damaged file from one that the user may not read.
     pub(crate) fn state(&self) -> FileState {
         match &self.damage {
             Damage::Unreadable(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -68,7 +68,7 @@ impl DamagedFile {
     }
 }
 
-/// What is wrong with a manifest or journal.
+/// The state of a manifest or journal that cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileState {
     Damaged,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::contents::{Contents, FileRange, Reader, peek};
 use super::journal_entry::JournalEntry;
 use super::record::Change;
-use crate::dircopy::temporary_file::temporary_file;
+use crate::dircopy::temporary_file::{temporary_file, unwritten};
 
 /// How many bytes of entries are sorted at once.
 const PIECE: usize = 4 << 20;
@@ -69,10 +69,12 @@ impl Spool {
         let start = self.n_bytes;
         for (path, entry) in entries.drain(..) {
             let head = entry.to_bytes();
-            self.file.write_all(&head)?;
-            self.file.write_all(&path)?;
             // No path has a NUL.
-            self.file.write_all(&[0])?;
+            for part in [&head[..], &path, &[0]] {
+                self.file
+                    .write_all(part)
+                    .map_err(|error| unwritten(&error))?;
+            }
             self.n_bytes += (head.len() + path.len() + 1) as u64;
         }
         let end = self.n_bytes;
@@ -85,7 +87,8 @@ impl Spool {
     ///
     /// The temporary file cannot be written.
     pub(super) fn finish(self) -> io::Result<Arc<File>> {
-        let mut file = self.file.into_inner().map_err(io::Error::from)?;
+        let file = self.file.into_inner().map_err(io::Error::from);
+        let mut file = file.map_err(|error| unwritten(&error))?;
         file.rewind()?;
         Ok(Arc::new(file))
     }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::*;
+use crate::mounts::mount_tmpfs;
 use crate::screen::Terminal;
 use crate::skip::has_program;
 
@@ -434,4 +435,17 @@ fn json_tells_every_second_how_far_it_is() {
         assert!(progress[name].is_number(), "{name}: {progress}");
     }
     assert_eq!(events.last().unwrap()["event"], "summary");
+}
+
+#[test]
+fn a_full_directory_for_temporary_files_is_named() {
+    let Some(full) = mount_tmpfs(1) else { return };
+    let trees = whole();
+    let mut file = fs::File::create(full.dir().join("rest")).unwrap();
+    std::io::copy(&mut std::io::repeat(1), &mut file).unwrap_err();
+    let mut command = check_command(&trees.copy(), &["--strict", "--silent"]);
+    let run = run(command.env("TMPDIR", full.dir()));
+    assert_eq!(run.status, 1, "{run:?}");
+    let message = "cannot write a temporary file: No space left on device";
+    assert!(run.stderr.contains(message), "{run:?}");
 }

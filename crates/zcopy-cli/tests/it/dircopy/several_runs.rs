@@ -32,6 +32,26 @@ fn kill(archive: &Archive, card: &Path, calls: &str, nth: u32) {
     assert_eq!(traced.run.status, 137, "{traced:?}");
 }
 
+/// The first run into a new archive has been killed.
+fn killed_while_adding() -> (Archive, PathBuf) {
+    let archive = Archive::new();
+    let card = archive.card("one", &NAMES);
+    write_version(&card, "two", 50);
+    kill(&archive, &card, "linkat", 4);
+    (archive, card)
+}
+
+/// A run that replaced the recorded version `one` by `two` has been killed.
+fn killed_while_replacing() -> (Archive, PathBuf) {
+    let archive = Archive::new();
+    let card = archive.card("one", &NAMES);
+    write_version(&card, "one", 100);
+    archive.add(&card, &[]).is_quiet();
+    write_version(&card, "two", 50);
+    kill(&archive, &card, "renameat", 3);
+    (archive, card)
+}
+
 /// The contents of all copies.
 fn copies(archive: &Archive) -> Vec<String> {
     let read = |name: &str| fs::read_to_string(archive.0.copied(name)).unwrap();
@@ -64,12 +84,7 @@ fn an_announcement_makes_no_other_original_acceptable() {
         return;
     }
     for is_gone in [false, true] {
-        let archive = Archive::new();
-        let card = archive.card("one", &NAMES);
-        write_version(&card, "one", 100);
-        archive.add(&card, &[]).is_quiet();
-        write_version(&card, "two", 50);
-        kill(&archive, &card, "renameat", 3);
+        let (archive, card) = killed_while_replacing();
         write_version(&card, "rotten", 200);
         let before = copies(&archive);
         assert!(before.contains(&"one".to_owned()) && before.contains(&"two".to_owned()));
@@ -95,17 +110,11 @@ fn files_of_two_killed_runs_keep_their_digests() {
         return;
     }
     for is_new in [false, true] {
-        let archive = Archive::new();
-        let card = archive.card("one", &NAMES);
-        if is_new {
-            write_version(&card, "two", 50);
-            kill(&archive, &card, "linkat", 4);
+        let (archive, card) = if is_new {
+            killed_while_adding()
         } else {
-            write_version(&card, "one", 100);
-            archive.add(&card, &[]).is_quiet();
-            write_version(&card, "two", 50);
-            kill(&archive, &card, "renameat", 3);
-        }
+            killed_while_replacing()
+        };
         let copied = || {
             let is_there = |name: &&str| archive.0.copied(name).exists();
             NAMES.into_iter().filter(is_there).collect::<Vec<_>>()

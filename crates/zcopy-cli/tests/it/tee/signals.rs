@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -10,8 +10,11 @@ use crate::child::{end_of, read_exactly, zc_tee};
 
 /// Runs with these arguments until a first line has come out, and then interrupts it.
 fn interrupted(arguments: &[&str]) -> Child {
-    let mut child = zc_tee();
+    // A shell may have started the tests with interrupts ignored.
+    let mut child = Command::new("env");
     child
+        .arg("--default-signal")
+        .arg(zc_tee().get_program())
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());

@@ -326,7 +326,7 @@ fn a_backup_that_is_copied_back_does_not_disown_the_manifests_that_it_names() {
     let archive = tree.open();
     assert!(archive.owns(name(1).as_bytes()) && archive.owns(name(3).as_bytes()));
     assert!(!archive.owns(name(2).as_bytes()));
-    // Nobody disowns the backup any more, so that its word counts.
+    // No manifest names the backup now, so its header counts.
     fs::remove_file(tree.path().join(name(3))).unwrap();
     assert!(!tree.open().owns(name(1).as_bytes()));
     assert!(tree.open().owns(name(2).as_bytes()));

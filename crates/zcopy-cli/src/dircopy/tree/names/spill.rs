@@ -1,8 +1,7 @@
 //! Sorted names in a temporary file.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, BufWriter, Write};
-use std::os::unix::fs::FileExt as _;
+use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, SeekFrom, Write as _};
 use std::sync::Arc;
 
 use rustix::io::Errno;
@@ -96,33 +95,16 @@ impl Spill {
     }
 }
 
-/// Writes a run at an offset. Returns its end.
-fn write(run: &Run, file: &File, start: u64) -> io::Result<u64> {
-    let sink = WriterAt { file, end: start };
-    let mut writer = BufWriter::with_capacity(64 << 10, sink);
+/// Writes a run at an offset. Returns its end. Readers have offsets of their own.
+fn write(run: &Run, mut file: &File, start: u64) -> io::Result<u64> {
+    file.seek(SeekFrom::Start(start))?;
+    let mut writer = BufWriter::with_capacity(64 << 10, file);
     for key in run.keys() {
         writer.write_all(key)?;
         writer.write_all(&[0])?;
     }
-    Ok(writer.into_inner().map_err(io::Error::from)?.end)
-}
-
-/// Writes to a file from an offset on.
-struct WriterAt<'a> {
-    file: &'a File,
-    end: u64,
-}
-
-impl Write for WriterAt<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let n = self.file.write_at(bytes, self.end)?;
-        self.end += n as u64;
-        Ok(n)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    writer.flush()?;
+    file.stream_position()
 }
 
 /// A run in the temporary file.
