@@ -20,8 +20,11 @@ use crate::sys::{Errno, Kernel, Linux};
 use crate::transfer::before_anything_moved;
 use course::Course;
 
-pub(crate) mod course;
+mod course;
 mod template;
+
+#[cfg(test)]
+mod tests;
 
 /// Gives a sink one pattern over and over, as `yes` does.
 ///
@@ -256,13 +259,24 @@ impl<'a> Repeat<'a> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn run<Sink: AsFd + ?Sized>(self, sink: &Sink) -> Result<Report> {
-        let fd = sink.as_fd();
-        let prepared = prepare(&Linux, self.pattern, fd, &self.options);
-        let (mut sink, plan) = prepared.map_err(before_anything_moved)?;
-        let own = engine::open_again(&Linux, fd, &mut sink, (Side::Sink, &self.options));
-        let sink = End::new(own.as_ref().map_or(fd, AsFd::as_fd), sink, None);
+        self.run_with(Linux, sink.as_fd())
+    }
+
+    /// Runs on the given kernel. Tests give it a simulated one.
+    pub(crate) fn run_with<K: Kernel>(self, kernel: K, sink: BorrowedFd<'_>) -> Result<Report> {
+        let prepared = prepare(&kernel, self.pattern, sink, &self.options);
+        let (mut endpoint, plan) = prepared.map_err(before_anything_moved)?;
+        let own = engine::open_again(&kernel, sink, &mut endpoint, Side::Sink, &self.options);
+        let sink = End::new(own.as_ref().map_or(sink, AsFd::as_fd), endpoint, None);
         let (options, observer) = (self.options, self.observer);
-        Course::new(Linux, self.pattern, sink, plan, options, observer).run()
+        Course::new(kernel, self.pattern, sink, plan, options, observer).run()
+    }
+
+    /// Replaces all options at once.
+    #[cfg(test)]
+    pub(crate) fn with_options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
     }
 }
 
@@ -276,7 +290,7 @@ impl std::fmt::Debug for Repeat<'_> {
 }
 
 /// Looks at the sink, refuses what cannot work, and plans. Touches nothing.
-pub(crate) fn prepare<K: Kernel>(
+fn prepare<K: Kernel>(
     kernel: &K,
     pattern: &[u8],
     sink: BorrowedFd<'_>,

@@ -16,7 +16,7 @@ use course::{Course, Desk};
 
 mod ahead;
 mod chunk;
-pub(crate) mod course;
+mod course;
 mod made;
 mod rewriter;
 
@@ -233,18 +233,30 @@ impl<'a, R: Rewriter> Rewrite<'a, R> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn run<Source: AsFd + ?Sized>(&mut self, source: &Source) -> Result<Report> {
-        let fd = source.as_fd();
-        let (from, to) = prepare(&Linux, fd, self.sink).map_err(before_anything_moved)?;
-        let goes_ahead =
-            ahead::is_worth_it(&from) && *self.desk.has_processor.get_or_init(ahead::has_processor);
-        let source = || End::new(fd, from, None);
+        self.run_with(Linux, source.as_fd())
+    }
+
+    /// Runs on the given kernel. Tests give it a simulated one.
+    pub(crate) fn run_with<K: Kernel>(
+        &mut self,
+        kernel: K,
+        source: BorrowedFd<'_>,
+    ) -> Result<Report> {
+        let prepared = prepare(&kernel, source, self.sink);
+        let (from, to) = prepared.map_err(before_anything_moved)?;
+        let reader_kernel = kernel.for_another_thread().filter(|_| {
+            ahead::is_worth_it(&from) && *self.desk.has_processor.get_or_init(ahead::has_processor)
+        });
+        let source = || End::new(source, from, None);
         let sink = End::new(self.sink, to, None);
-        let course = Course::new(Linux, sink, &mut self.rewriter, &mut self.desk);
-        if goes_ahead {
+        let course = Course::new(kernel, sink, &mut self.rewriter, &mut self.desk);
+        match reader_kernel {
             // The thread reads by an end of its own; this one goes back over what was not taken.
-            return std::thread::scope(|scope| course.run(source(), ahead::start(scope, source())));
+            Some(kernel) => std::thread::scope(|scope| {
+                course.run(source(), ahead::start(scope, kernel, source()))
+            }),
+            None => course.run(source(), None),
         }
-        course.run(source(), None)
     }
 
     /// Says to the rewriter that nothing more will come, and gives the sink what it makes of what it has not taken yet. Without
@@ -262,11 +274,16 @@ impl<'a, R: Rewriter> Rewrite<'a, R> {
     ///
     /// See [`Rewrite`] and [`waiting`](Self::waiting).
     pub fn finish(&mut self) -> Result<Report> {
-        let prepared = engine::examine(&Linux, Side::Sink, self.sink);
+        self.finish_with(Linux)
+    }
+
+    /// Finishes on the given kernel. Tests give it a simulated one.
+    pub(crate) fn finish_with<K: Kernel>(&mut self, kernel: K) -> Result<Report> {
+        let prepared = engine::examine(&kernel, Side::Sink, self.sink);
         let prepared = prepared.and_then(|sink| preflight::check_sink(&sink).map(|()| sink));
         let to = prepared.map_err(before_anything_moved)?;
         let to = End::new(self.sink, to, None);
-        Course::new(Linux, to, &mut self.rewriter, &mut self.desk).finish()
+        Course::new(kernel, to, &mut self.rewriter, &mut self.desk).finish()
     }
 
     /// What has been read and the rewriter has not taken: the beginning of a line, say, or what could not be given back to a pipe when
@@ -308,7 +325,7 @@ impl<R> std::fmt::Debug for Rewrite<'_, R> {
 }
 
 /// Looks at both ends, and refuses what cannot work. Touches nothing.
-pub(crate) fn prepare<K: Kernel>(
+fn prepare<K: Kernel>(
     kernel: &K,
     source: BorrowedFd<'_>,
     sink: BorrowedFd<'_>,

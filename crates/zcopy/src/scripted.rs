@@ -29,3 +29,25 @@ mod seam;
 mod tests;
 
 pub(crate) use kernel::Scripted;
+
+use crate::error::Error;
+use crate::report::Report;
+use crate::strategy::Strategy;
+use crate::sys::Errno;
+
+/// Whether a transfer was refused before anything was tried.
+pub(crate) fn has_not_begun(error: &Error) -> bool {
+    (error.is_refused() || error.is_unsuitable()) && error.report().attempts().is_empty()
+}
+
+/// Every strategy that was tried, with the bytes it moved and the errno that ended it.
+pub(crate) fn attempts(report: &Report) -> Vec<(Strategy, u64, Option<Errno>)> {
+    let attempts = report.attempts().iter();
+    attempts
+        .map(|attempt| {
+            let errno = attempt.error().and_then(|error| error.raw_os_error());
+            let errno = errno.map(Errno::from_raw_os_error);
+            (attempt.strategy(), attempt.bytes(), errno)
+        })
+        .collect()
+}

@@ -201,6 +201,11 @@ pub(crate) trait Kernel {
     fn poll(&self, fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> Result<usize>;
     /// A monotonic clock, counted from anywhere.
     fn now(&self) -> Duration;
+
+    // Threads.
+
+    /// The same kernel for another thread; `None` if calls can be made from this thread alone.
+    fn for_another_thread(&self) -> Option<impl Kernel + Send + 'static>;
 }
 
 /// The running kernel.
@@ -493,5 +498,9 @@ impl Kernel for Linux {
     fn now(&self) -> Duration {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         Duration::try_from(now).unwrap_or_default()
+    }
+
+    fn for_another_thread(&self) -> Option<impl Kernel + Send + 'static> {
+        Some(*self)
     }
 }

@@ -16,7 +16,7 @@ use crate::progress::Observer;
 use crate::report::{Ended, Report};
 use crate::route::Inspector;
 use crate::strategy::Strategy;
-use crate::sys::Linux;
+use crate::sys::{Kernel, Linux};
 
 mod offsets;
 mod pacing;
@@ -318,37 +318,49 @@ impl<'a> Transfer<'a> {
     ///
     /// See [`Transfer`], [`Report`] and [`Error`].
     pub fn run(self) -> Result<Report> {
+        self.run_with(Linux)
+    }
+
+    /// Runs on the given kernel. Tests give it a simulated one.
+    pub(crate) fn run_with<K: Kernel + Copy>(self, kernel: K) -> Result<Report> {
         if self.is_fanout() {
-            return self.fan_out();
+            return self.fan_out(kernel);
         }
-        let (ends, options) = ((self.source, self.sink), &self.options);
+        let (fds, options) = ((self.source, self.sink), &self.options);
         let short = match self.pace {
-            None => engine::go_short(&Linux, ends, options, self.legacy),
-            Some(_) => engine::look(&Linux, ends),
+            None => engine::go_short(&kernel, fds, options, self.legacy),
+            Some(_) => engine::look(&kernel, fds),
         };
         let (source, sink, begun) = match short.map_err(before_anything_moved)? {
             Way::Whole(report) => return Ok(report),
             Way::Long(source, sink, begun) => (source, sink, begun),
         };
         // What has moved bytes has passed every check that is made here.
-        let prepared = engine::prepare_examined(&Linux, ends, (source, sink), options);
+        let prepared = engine::prepare_examined(&kernel, fds, (source, sink), options);
         let (mut source, mut sink, plan) = prepared.map_err(before_anything_moved)?;
-        let (from, to) = ((Side::Source, &self.options), (Side::Sink, &self.options));
-        let from = engine::open_again(&Linux, self.source, &mut source, from);
-        let to = engine::open_again(&Linux, self.sink, &mut sink, to);
-        let from = from.as_ref().map_or(self.source, AsFd::as_fd);
-        let to = to.as_ref().map_or(self.sink, AsFd::as_fd);
-        let source = End::new(from, source, self.options.source_offset);
-        let sink = End::new(to, sink, self.options.sink_offset);
+        let own_source =
+            engine::open_again(&kernel, self.source, &mut source, Side::Source, options);
+        let own_sink = engine::open_again(&kernel, self.sink, &mut sink, Side::Sink, options);
+        let source_fd = own_source.as_ref().map_or(self.source, AsFd::as_fd);
+        let sink_fd = own_sink.as_ref().map_or(self.sink, AsFd::as_fd);
+        let source = End::new(source_fd, source, options.source_offset);
+        let sink = End::new(sink_fd, sink, options.sink_offset);
         let audience = Audience {
             observer: self.observer,
             inspect: self.inspect,
             on_skip: self.on_skip,
         };
-        Engine::new(Linux, source, sink, plan, self.options, audience)
+        Engine::new(kernel, source, sink, plan, self.options, audience)
             .keeping(self.pace)
             .going_on(begun)
             .run()
+    }
+
+    /// Replaces all options at once.
+    #[cfg(test)]
+    pub(crate) fn with_options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
     }
 }
 

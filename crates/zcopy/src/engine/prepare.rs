@@ -64,7 +64,8 @@ pub(crate) fn open_again<K: Kernel>(
     kernel: &K,
     fd: BorrowedFd<'_>,
     endpoint: &mut Endpoint,
-    (side, options): (Side, &Options),
+    side: Side,
+    options: &Options,
 ) -> Option<OwnedFd> {
     let may_sleep = options.tick.is_none() && !options.watch_readers;
     if may_sleep || endpoint.nonblocking || !endpoint.can_be_opened_again {

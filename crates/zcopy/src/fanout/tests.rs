@@ -10,12 +10,11 @@
 )]
 
 use std::ops::ControlFlow;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use super::{Fanout, prepare};
-use crate::end::End;
+use crate::Transfer;
 use crate::error::Error;
-use crate::options::{OnSinkError, Options, SinkPolicy};
+use crate::options::{OnSinkError, Options};
 use crate::progress::{Observer, Progress};
 use crate::report::{Report, SinkReport};
 use crate::route::Inspector;
@@ -30,9 +29,6 @@ mod hub;
 mod refusals;
 mod waiting;
 
-/// What came of a fan-out. An error of `None` is one that was not even begun.
-type Outcome = Result<Report, Option<Error>>;
-
 /// Whoever looks on.
 struct Attendants<'a> {
     observe: Observer<'a>,
@@ -46,24 +42,21 @@ fn fan_out_attended(
     (source, sinks): (&OwnedFd, &[OwnedFd]),
     options: Options,
     attendants: Attendants<'_>,
-) -> Outcome {
+) -> Result<Report, Error> {
     kernel.state.borrow_mut().is_shared = true;
-    let fds: Vec<BorrowedFd<'_>> = sinks.iter().map(AsFd::as_fd).collect();
-    let prepared = prepare(&kernel, source.as_fd(), &fds, &options);
-    let (from, to, plan) = prepared.map_err(|_| None)?;
-    let source = End::new(source.as_fd(), from, options.source_offset);
-    let offsets = std::iter::once(options.sink_offset).chain(std::iter::repeat(None));
-    let ends = fds.iter().zip(to).zip(offsets);
-    let ends: Vec<_> = ends
-        .map(|((fd, endpoint), offset)| End::new(*fd, endpoint, offset))
-        .collect();
-    let attendants = (
-        options.observed.then_some(attendants.observe),
-        options.inspected.then_some(attendants.inspect),
-        SinkPolicy::Ask(attendants.decide),
-    );
-    let fanout = Fanout::new(kernel, source, ends, plan, options, attendants);
-    fanout.run().map_err(Some)
+    let mut transfer = Transfer::new(source, &sinks[0])
+        .with_options(options)
+        .on_sink_error_with(attendants.decide);
+    for sink in &sinks[1..] {
+        transfer = transfer.also_to(sink);
+    }
+    if options.observed {
+        transfer = transfer.observe(attendants.observe);
+    }
+    if options.inspected {
+        transfer = transfer.inspect(attendants.inspect);
+    }
+    transfer.run_with(kernel)
 }
 
 /// The same, with nobody looking on.
@@ -78,6 +71,5 @@ fn fan_out(
         inspect: Box::new(|_| {}),
         decide: Box::new(move |_| decision),
     };
-    let outcome = fan_out_attended(kernel, ends, options, attendants);
-    outcome.map_err(|error| error.expect("nothing is refused"))
+    fan_out_attended(kernel, ends, options, attendants)
 }

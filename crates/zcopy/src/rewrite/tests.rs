@@ -10,9 +10,8 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use super::course::{Course, Desk};
-use super::{Rewriter, prepare};
-use crate::end::End;
+use super::course::Desk;
+use super::{Input, Rewrite, Rewriter, Rewritten};
 use crate::error::Error;
 use crate::report::Report;
 use crate::scripted::Scripted;
@@ -24,6 +23,9 @@ mod makers;
 mod properties;
 mod waiting;
 
+/// A rewriter that is only borrowed.
+type Asked<'a> = &'a mut dyn FnMut(Input<'_>, &mut [u8]) -> Rewritten;
+
 /// Rewrites one source in the scripted kernel, as `Rewrite::run` does in the real one.
 fn run<R: Rewriter>(
     kernel: &Scripted,
@@ -31,10 +33,9 @@ fn run<R: Rewriter>(
     rewriter: &mut R,
     desk: &mut Desk,
 ) -> Result<Report, Error> {
-    let (source, sink) = (source.as_fd(), sink.as_fd());
-    let (from, to) = prepare(&kernel, source, sink).unwrap();
-    let (from, to) = (End::new(source, from, None), End::new(sink, to, None));
-    Course::new(kernel, to, rewriter, desk).run(from, None)
+    at_desk(sink, rewriter, desk, |rewrite| {
+        rewrite.run_with(kernel, source.as_fd())
+    })
 }
 
 /// Says that nothing more will come, as `Rewrite::finish` does.
@@ -44,7 +45,20 @@ fn finish<R: Rewriter>(
     rewriter: &mut R,
     desk: &mut Desk,
 ) -> Result<Report, Error> {
-    let fd = sink.as_fd();
-    let to = crate::endpoint::Endpoint::of(&kernel, fd).unwrap();
-    Course::new(kernel, End::new(fd, to, None), rewriter, desk).finish()
+    at_desk(sink, rewriter, desk, |rewrite| rewrite.finish_with(kernel))
+}
+
+/// Calls `act` with a `Rewrite` that asks this rewriter and goes on with this desk.
+fn at_desk<R: Rewriter>(
+    sink: &OwnedFd,
+    rewriter: &mut R,
+    desk: &mut Desk,
+    act: impl FnOnce(&mut Rewrite<'_, Asked<'_>>) -> Result<Report, Error>,
+) -> Result<Report, Error> {
+    let mut ask = |input: Input<'_>, room: &mut [u8]| rewriter.rewrite(input, room);
+    let mut rewrite = Rewrite::new(sink, &mut ask as Asked<'_>);
+    std::mem::swap(&mut rewrite.desk, desk);
+    let outcome = act(&mut rewrite);
+    std::mem::swap(&mut rewrite.desk, desk);
+    outcome
 }

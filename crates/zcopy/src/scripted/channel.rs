@@ -9,10 +9,13 @@ use crate::sys::Errno;
 
 /// A pipe, or one direction of a stream socket. It moves when somebody waits for it.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "facts, one by one")]
 pub(crate) struct Channel {
     pub(crate) queue: Queue,
     pub(crate) capacity: usize,
     pub(crate) is_stream: bool,
+    /// Whether it is a pseudo-terminal.
+    pub(crate) is_terminal: bool,
     /// Whether each write makes packets (`O_DIRECT` of a pipe).
     pub(crate) is_packet: bool,
     /// Before which bytes the peer of a TCP socket sends an urgent one.
@@ -83,6 +86,7 @@ impl Channel {
             queue: Queue::default(),
             capacity,
             is_stream,
+            is_terminal: false,
             is_packet: false,
             marks: VecDeque::new(),
             pages_of: None,

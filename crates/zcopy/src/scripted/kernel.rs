@@ -279,7 +279,7 @@ impl State {
 
     pub(crate) fn is_pipe(&self, fd: RawFd) -> bool {
         match &self.objects[self.descriptor(fd).object] {
-            Object::Channel(channel) => !channel.is_stream,
+            Object::Channel(channel) => !(channel.is_stream || channel.is_terminal),
             _ => false,
         }
     }

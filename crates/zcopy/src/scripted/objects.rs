@@ -226,6 +226,15 @@ impl Object {
         Object::Channel(Channel::new(64 << 10, is_stream, peer))
     }
 
+    /// A pseudo-terminal whose reader takes everything.
+    pub(crate) fn terminal() -> Self {
+        let Object::Channel(mut channel) = Self::taking(false) else {
+            unreachable!("`taking` makes a channel")
+        };
+        channel.is_terminal = true;
+        Object::Channel(channel)
+    }
+
     /// The same, whose peer takes so long for each move.
     pub(crate) fn slowly(mut self, delay: Duration) -> Self {
         if let Some(timing) = self.timing_mut() {

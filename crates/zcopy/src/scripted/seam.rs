@@ -9,7 +9,7 @@ use super::objects::{BLOCK, Object};
 use super::script::Call;
 use crate::fault::Side;
 use crate::sys::{
-    Errno, FileSystemStatus, FileType, Kernel, OFlags, Patience, PollFd, Result, SealFlags,
+    Errno, FileSystemStatus, FileType, Kernel, Linux, OFlags, Patience, PollFd, Result, SealFlags,
     SeekFrom, SocketType, SpliceFlags, Status, WriteOut,
 };
 
@@ -36,6 +36,9 @@ impl Kernel for &Scripted {
                 status.device = file.device;
                 status.size = file.size();
                 status.allocated = file.allocated();
+            }
+            Object::Channel(channel) if channel.is_terminal => {
+                status.names_device = rustix::fs::makedev(136, object as u32);
             }
             Object::Channel(channel) if !channel.is_stream => status.file_type = FileType::Fifo,
             Object::Channel(_) | Object::Messages(_) => status.file_type = FileType::Socket,
@@ -108,7 +111,7 @@ impl Kernel for &Scripted {
             return Err(Errno::NOENT);
         }
         let Descriptor { object, side, .. } = *state.descriptor(fd.as_raw_fd());
-        let own = state.name(object, flags, side);
+        let own = state.name(object, flags | OFlags::NONBLOCK, side);
         state.descriptor_mut(own.as_raw_fd()).is_own = true;
         Ok(own)
     }
@@ -429,5 +432,9 @@ impl Kernel for &Scripted {
 
     fn now(&self) -> Duration {
         self.state.borrow().clock
+    }
+    /// Its state is shared by reference, without locks.
+    fn for_another_thread(&self) -> Option<impl Kernel + Send + 'static> {
+        None::<Linux>
     }
 }

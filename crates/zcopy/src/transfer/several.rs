@@ -10,7 +10,7 @@ use crate::fanout::{self, Fanout};
 use crate::fault::Side;
 use crate::options::{OnSinkError, SinkPolicy};
 use crate::report::{Report, SinkReport};
-use crate::sys::Linux;
+use crate::sys::Kernel;
 
 #[cfg(doc)]
 use crate::{Reflink, Sparse, Strategy};
@@ -135,31 +135,31 @@ impl<'a> Transfer<'a> {
         sinks
     }
 
-    pub(super) fn fan_out(self) -> Result<Report> {
+    pub(super) fn fan_out<K: Kernel + Copy>(self, kernel: K) -> Result<Report> {
         let fds = self.sinks();
-        let prepared = fanout::prepare(&Linux, self.source, &fds, &self.options);
+        let prepared = fanout::prepare(&kernel, self.source, &fds, &self.options);
         let (mut source, mut sinks, plan) =
             prepared.map_err(|unprepared| unprepared.into_error(fds.len()))?;
-        let again = |fd, endpoint: &mut _, side| {
-            engine::open_again(&Linux, fd, endpoint, (side, &self.options))
+        let open_again = |fd, endpoint: &mut _, side| {
+            engine::open_again(&kernel, fd, endpoint, side, &self.options)
         };
-        let from = again(self.source, &mut source, Side::Source);
-        let to = fds.iter().zip(&mut sinks);
-        let to: Vec<_> = to
-            .map(|(fd, endpoint)| again(*fd, endpoint, Side::Sink))
+        let own_source = open_again(self.source, &mut source, Side::Source);
+        let own_sinks = fds.iter().zip(&mut sinks);
+        let own_sinks: Vec<_> = own_sinks
+            .map(|(fd, endpoint)| open_again(*fd, endpoint, Side::Sink))
             .collect();
-        let from = from.as_ref().map_or(self.source, AsFd::as_fd);
-        let source = End::new(from, source, self.options.source_offset);
-        // An offset is that of the first.
+        let source_fd = own_source.as_ref().map_or(self.source, AsFd::as_fd);
+        let source = End::new(source_fd, source, self.options.source_offset);
+        // The offset is the first sink's.
         let offsets = std::iter::once(self.options.sink_offset).chain(std::iter::repeat(None));
-        let fds = fds.iter().zip(&to);
-        let fds = fds.map(|(fd, own)| own.as_ref().map_or(*fd, AsFd::as_fd));
-        let sinks = fds.zip(sinks).zip(offsets);
+        let sink_fds = fds.iter().zip(&own_sinks);
+        let sink_fds = sink_fds.map(|(fd, own)| own.as_ref().map_or(*fd, AsFd::as_fd));
+        let sinks = sink_fds.zip(sinks).zip(offsets);
         let sinks: Vec<_> = sinks
             .map(|((fd, endpoint), offset)| End::new(fd, endpoint, offset))
             .collect();
         let attendants = (self.observer, self.inspect, self.policy);
-        Fanout::new(Linux, source, sinks, plan, self.options, attendants)
+        Fanout::new(kernel, source, sinks, plan, self.options, attendants)
             .keeping(self.pace)
             .run()
     }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
-use super::{Outcome, attempts, transfer, transfer_watched};
+use super::{attempts, has_not_begun, transfer, transfer_watched};
 use crate::fault::Side;
 use crate::options::{Options, Reflink};
 use crate::report::Ended;
@@ -145,5 +145,5 @@ fn what_cannot_be_cloned_into_is_not_touched() {
 fn is_refused(kernel: &Scripted, ends: (&OwnedFd, &OwnedFd)) -> bool {
     let nobody = |_: &_| ControlFlow::Continue(());
     let outcome = transfer_watched(kernel, ends, whole(), nobody, |_| {});
-    matches!(outcome, Outcome::Refused(_))
+    outcome.is_err_and(|error| has_not_begun(&error))
 }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use super::{Outcome, attempts, transfer, transfer_watched};
+use super::{attempts, transfer, transfer_watched};
 use crate::fault::Side;
 use crate::options::{Options, Sparse};
 use crate::progress::Progress;
@@ -333,9 +333,7 @@ fn only_a_hole_that_nothing_follows_is_given_a_length() {
             ControlFlow::Continue(())
         };
         let outcome = transfer_watched(&kernel, (&source, &sink), options, observe, |_| {});
-        let Outcome::Ran(Ok(report)) = outcome else {
-            panic!("{outcome:?}");
-        };
+        let report = outcome.unwrap();
         assert_eq!(report.hole_bytes(), 10 * BLOCK as u64);
         assert!(kernel.answers(Call::Write).is_empty());
         assert!(kernel.answers(Call::PunchHole).is_empty());
@@ -433,9 +431,7 @@ fn inspected(kernel: &Scripted, ends: (&OwnedFd, &OwnedFd), options: Options) ->
         |_| ControlFlow::Continue(()),
         inspect,
     );
-    let Outcome::Ran(Ok(report)) = outcome else {
-        panic!("{outcome:?}");
-    };
+    let report = outcome.unwrap();
     (report, seen)
 }
 

@@ -1,15 +1,13 @@
 //! A pace that several transfers keep together.
 
 use std::ops::ControlFlow;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use super::prepare;
-use crate::end::End;
-use crate::engine::{Audience, Engine};
+use crate::Transfer;
 use crate::options::Options;
 use crate::pace::Pace;
-use crate::progress::{Observer, Progress};
+use crate::progress::Progress;
 use crate::report::{Ended, Report};
 use crate::scripted::kernel::Scripted;
 use crate::scripted::objects::{Object, patterned};
@@ -25,16 +23,9 @@ fn paced(
     pace: &Pace,
     observer: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Report {
-    let fds = (source.as_fd(), sink.as_fd());
-    let (from, to, plan) = prepare(&kernel, fds, &options).unwrap();
-    let (from, to) = (End::new(fds.0, from, None), End::new(fds.1, to, None));
-    let observer: Observer<'_> = Box::new(observer);
-    let audience = Audience {
-        observer: Some(observer),
-        ..Audience::default()
-    };
-    let engine = Engine::new(kernel, from, to, plan, options, audience);
-    engine.keeping(Some(pace)).run().unwrap()
+    let transfer = Transfer::new(source, sink).with_options(options);
+    let transfer = transfer.pace(pace).observe(observer);
+    transfer.run_with(kernel).unwrap()
 }
 
 fn go_on(_: &Progress) -> ControlFlow<()> {

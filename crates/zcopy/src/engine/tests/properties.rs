@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestError, TestRunner};
 
-use super::{Outcome, transfer_told};
+use super::{has_not_begun, transfer_told};
 use crate::error::Error;
 use crate::fault::Side;
 use crate::options::Sparse;
@@ -149,10 +149,8 @@ fn run(
     };
     let on_skip = |stretch: &Skipped| skipped.push(*stretch);
     let options = world.options();
-    match transfer_told(kernel, ends, options, (observe, inspect, on_skip)) {
-        Outcome::Ran(result) => result.map_err(Some),
-        Outcome::Refused(_) => Err(None),
-    }
+    let outcome = transfer_told(kernel, ends, options, (observe, inspect, on_skip));
+    outcome.map_err(|error| (!has_not_begun(&error)).then_some(error))
 }
 
 fn capacity(kernel: &Scripted, fd: &OwnedFd) -> usize {

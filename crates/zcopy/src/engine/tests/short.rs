@@ -1,18 +1,17 @@
 //! The short way of small files: it makes the calls of read and write, and whatever they answer comes to what it
 //! comes to without it.
 
-use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use super::{Outcome, attempts, transfer, transfer_after};
-use crate::engine::Legacy;
+use super::{attempts, transfer};
+use crate::Series;
 use crate::error::Error;
 use crate::fault::Side;
 use crate::options::Options;
-use crate::report::{Ended, Report, Skipped};
+use crate::report::{Ended, Report};
 use crate::scripted::Scripted;
 use crate::scripted::objects::{File, Object, pattern, patterned};
 use crate::scripted::script::{Call, Twist};
@@ -22,19 +21,12 @@ use crate::sys::{Errno, OFlags};
 /// One transfer of a series.
 fn next(
     kernel: &Scripted,
-    ends: (&OwnedFd, &OwnedFd),
+    series: &Series<'_>,
+    source: &OwnedFd,
     options: Options,
-    legacy: &Legacy,
 ) -> Result<Report, Error> {
-    let told = (
-        |_: &crate::Progress| ControlFlow::Continue(()),
-        |_: &[u8]| {},
-        |_: &Skipped| {},
-    );
-    match transfer_after(kernel, ends, options, told, Some(legacy)) {
-        Outcome::Ran(result) => result,
-        Outcome::Refused(failure) => panic!("{failure:?}"),
-    }
+    let transfer = series.transfer(source).with_options(options);
+    transfer.run_with(kernel)
 }
 
 #[test]
@@ -125,11 +117,11 @@ fn the_source_is_put_back_over_what_a_full_sink_did_not_take() {
 fn transfers_of_a_series_share_one_buffer() {
     let kernel = Scripted::default();
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-    let legacy = Legacy::default();
+    let series = Series::new(&sink);
     let mut expected = Vec::new();
     for len in [3000, 10, 1000, 4095] {
         let source = kernel.source(Object::file(&patterned(len)), OFlags::empty());
-        let report = next(&kernel, (&source, &sink), Options::default(), &legacy).unwrap();
+        let report = next(&kernel, &series, &source, Options::default()).unwrap();
         assert_eq!(report.bytes(), len as u64);
         expected.extend(patterned(len));
     }
@@ -142,13 +134,13 @@ fn transfers_of_a_series_share_one_buffer() {
 fn flags_that_change_in_the_middle_of_a_series_are_heeded() {
     let kernel = Scripted::default();
     let sink = kernel.sink(Object::taking(false), OFlags::empty());
-    let legacy = Legacy::default();
+    let series = Series::new(&sink);
     for flags in [OFlags::empty(), OFlags::NONBLOCK] {
         let fd = std::os::fd::AsRawFd::as_raw_fd(&sink);
         kernel.state.borrow_mut().descriptor_mut(fd).flags = flags | OFlags::WRONLY;
         for _ in 0..10 {
             let source = kernel.source(Object::file(&patterned(30_000)), OFlags::empty());
-            let report = next(&kernel, (&source, &sink), Options::default(), &legacy).unwrap();
+            let report = next(&kernel, &series, &source, Options::default()).unwrap();
             assert_eq!(report.bytes(), 30_000);
         }
     }
@@ -160,34 +152,21 @@ fn flags_that_change_in_the_middle_of_a_series_are_heeded() {
 fn a_source_of_a_series_that_is_open_in_another_way_is_refused_or_read_by_blocks() {
     let kernel = Scripted::default();
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-    let legacy = Legacy::default();
+    let series = Series::new(&sink);
     let small = kernel.source(Object::file(&patterned(100)), OFlags::empty());
-    next(&kernel, (&small, &sink), Options::default(), &legacy).unwrap();
+    next(&kernel, &series, &small, Options::default()).unwrap();
 
     let direct = kernel.source(Object::file(&patterned(5000)), OFlags::DIRECT);
-    let report = next(&kernel, (&direct, &sink), Options::default(), &legacy).unwrap();
+    let report = next(&kernel, &series, &direct, Options::default()).unwrap();
     assert_eq!(report.bytes(), 5000);
     assert!(kernel.contents(&sink) == [patterned(100), patterned(5000)].concat());
 
     let small = kernel.source(Object::file(&patterned(100)), OFlags::empty());
-    next(&kernel, (&small, &sink), Options::default(), &legacy).unwrap();
+    next(&kernel, &series, &small, Options::default()).unwrap();
     let mute = kernel.sink(Object::file(&patterned(100)), OFlags::empty());
-    let told = (
-        |_: &crate::Progress| ControlFlow::Continue(()),
-        |_: &[u8]| {},
-        |_: &Skipped| {},
-    );
-    let outcome = transfer_after(
-        &kernel,
-        (&mute, &sink),
-        Options::default(),
-        told,
-        Some(&legacy),
-    );
-    let Outcome::Refused(failure) = outcome else {
-        panic!("read what is not open for reading");
-    };
-    assert_eq!(failure.cause, Errno::BADF.into());
+    let error = next(&kernel, &series, &mute, Options::default()).unwrap_err();
+    assert!(error.is_refused(), "{error:#}");
+    assert_eq!(error.raw_os_error(), Some(Errno::BADF.raw_os_error()));
 }
 
 /// A file of a series, what befalls it, and whether it is wanted whole.
@@ -224,7 +203,7 @@ fn a_series_delivers_what_its_transfers_report_and_nothing_of_one_in_another() {
             _ => Object::taking(false),
         };
         let sink = kernel.sink(sink, OFlags::empty());
-        let legacy = Legacy::default();
+        let series = Series::new(&sink);
         let mut expected = Vec::new();
         for (nth, (len, twists, limit)) in draws.into_iter().enumerate() {
             // No two files of a series hold the same.
@@ -237,7 +216,7 @@ fn a_series_delivers_what_its_transfers_report_and_nothing_of_one_in_another() {
                 limit,
                 ..Options::default()
             };
-            let (report, is_whole) = match next(&kernel, (&source, &sink), options, &legacy) {
+            let (report, is_whole) = match next(&kernel, &series, &source, options) {
                 Ok(report) => (report, true),
                 Err(error) => (error.into_report(), false),
             };

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use super::{Outcome, transfer_watched};
+use super::transfer_watched;
 use crate::options::Options;
 use crate::report::{Ended, Report};
 use crate::scripted::Scripted;
@@ -37,10 +37,7 @@ fn stopped(
         }
         ControlFlow::Break(())
     };
-    match transfer_watched(kernel, ends, options, stop, |_| {}) {
-        Outcome::Ran(result) => result.unwrap(),
-        Outcome::Refused(failure) => panic!("{failure:?}"),
-    }
+    transfer_watched(kernel, ends, options, stop, |_| {}).unwrap()
 }
 
 #[test]
@@ -104,9 +101,7 @@ fn an_observer_is_asked_when_a_signal_interrupts_a_wait() {
         };
         let stop = |_: &_| ControlFlow::Break(());
         let outcome = transfer_watched(&kernel, (&source, &sink), options, stop, |_| {});
-        let Outcome::Ran(Ok(report)) = outcome else {
-            panic!("{outcome:?}");
-        };
+        let report = outcome.unwrap();
         assert_eq!((report.bytes(), report.ended()), (0, Ended::Stopped));
         assert_eq!(kernel.elapsed(), Duration::ZERO, "{rate:?}");
     }

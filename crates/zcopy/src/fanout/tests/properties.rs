@@ -8,12 +8,12 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestError, TestRunner};
 
 use super::world::{Branch, Several, worlds};
-use super::{Attendants, Outcome, fan_out_attended};
+use super::{Attendants, fan_out_attended};
 use crate::engine::FALSE_STARTS;
+use crate::error::Error;
 use crate::fault::Side;
 use crate::options::OnSinkError;
 use crate::report::{Ended, Report};
-use crate::scripted::Scripted;
 use crate::scripted::objects::Object;
 use crate::scripted::oracle::{
     Data, Gap, data, judge_calls, judge_pages, judge_sink, judge_source_position, read,
@@ -21,6 +21,7 @@ use crate::scripted::oracle::{
 use crate::scripted::queue::PACKET;
 use crate::scripted::script::Call;
 use crate::scripted::world::Kind;
+use crate::scripted::{Scripted, has_not_begun};
 use crate::strategy::Strategy as Route;
 use crate::sys::Errno;
 
@@ -64,7 +65,7 @@ fn check(world: &Several) -> Result<(), TestCaseError> {
     let outcome = run(world, &kernel, (&source, &sinks), &mut seen);
     let report = match &outcome {
         Ok(report) => Some(report),
-        Err(error) => error.as_ref().map(crate::Error::report),
+        Err(error) => error.as_ref().map(Error::report),
     };
     // Every sink holds the beginning of what the first among them holds.
     let told = |index: usize| {
@@ -124,6 +125,9 @@ fn check(world: &Several) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// What came of a fan-out. An error of `None` is one that was not even begun.
+type Outcome = Result<Report, Option<Error>>;
+
 fn run(
     world: &Several,
     kernel: &Scripted,
@@ -158,7 +162,8 @@ fn run(
         inspect: Box::new(|bytes| inspected.extend_from_slice(bytes)),
         decide: Box::new(decide),
     };
-    fan_out_attended(kernel, (source, sinks), world.options(), attendants)
+    let outcome = fan_out_attended(kernel, (source, sinks), world.options(), attendants);
+    outcome.map_err(|error| (!has_not_begun(&error)).then_some(error))
 }
 
 fn capacity(kernel: &Scripted, fd: &OwnedFd) -> usize {

@@ -1,5 +1,11 @@
 //! A pattern repeated for ever, in the scripted kernel.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test that panics fails"
+)]
+
 use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,22 +14,20 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestError, TestRunner};
 
-use super::{Outcome, attempts};
-use crate::end::End;
+use super::Repeat;
 use crate::engine::FALSE_STARTS;
 use crate::error::Error;
 use crate::fault::Side;
 use crate::options::Options;
 use crate::plan;
-use crate::progress::{Observer, Progress};
-use crate::repeat::{course::Course, prepare};
+use crate::progress::Progress;
 use crate::report::{Ended, Report};
-use crate::scripted::Scripted;
 use crate::scripted::draw::worlds;
 use crate::scripted::objects::{Object, patterned};
 use crate::scripted::oracle::{Gap, judge_sink};
 use crate::scripted::script::{Call, Twist};
 use crate::scripted::world::{Kind, World};
+use crate::scripted::{Scripted, attempts};
 use crate::strategy::Strategy as Route;
 use crate::sys::{Errno, OFlags};
 
@@ -37,19 +41,12 @@ fn repeat_watched(
     sink: &OwnedFd,
     options: Options,
     observe: impl FnMut(&Progress) -> ControlFlow<()>,
-) -> Outcome {
-    let fd = sink.as_fd();
-    let (to, plan) = match prepare(&kernel, pattern, fd, &options) {
-        Ok(prepared) => prepared,
-        Err(failure) => return Outcome::Refused(failure),
-    };
-    let observer: Option<Observer<'_>> = if options.observed {
-        Some(Box::new(observe))
-    } else {
-        None
-    };
-    let sink = End::new(fd, to, None);
-    Outcome::Ran(Course::new(kernel, pattern, sink, plan, options, observer).run())
+) -> Result<Report, Error> {
+    let mut repeat = Repeat::new(pattern).with_options(options);
+    if options.observed {
+        repeat = repeat.observe(observe);
+    }
+    repeat.run_with(kernel, sink.as_fd())
 }
 
 /// The same, up to a limit, with nobody looking on.
@@ -59,10 +56,7 @@ fn repeat(kernel: &Scripted, pattern: &[u8], sink: &OwnedFd, limit: usize) -> Re
         ..Options::default()
     };
     let observe = |_: &Progress| ControlFlow::Continue(());
-    match repeat_watched(kernel, pattern, sink, options, observe) {
-        Outcome::Ran(result) => result.unwrap(),
-        Outcome::Refused(failure) => panic!("{failure:?}"),
-    }
+    repeat_watched(kernel, pattern, sink, options, observe).unwrap()
 }
 
 /// The first `len` bytes of the endless repetition.
@@ -156,14 +150,13 @@ fn check(repetition: &Repetition) -> Result<(), TestCaseError> {
         }
         ControlFlow::Continue(())
     };
-    let result = match repeat_watched(&kernel, &pattern, &sink, options, observe) {
-        Outcome::Ran(result) => result,
-        Outcome::Refused(_) => {
-            prop_assert_eq!(options.strategy, Some(Route::Tee));
-            prop_assert!(kernel.state.borrow().log.is_empty());
-            return Ok(());
-        }
-    };
+    let result = repeat_watched(&kernel, &pattern, &sink, options, observe);
+    let attempts = result.as_ref().unwrap_or_else(Error::report).attempts();
+    if attempts.is_empty() && result.as_ref().is_err_and(Error::is_unsuitable) {
+        prop_assert_eq!(options.strategy, Some(Route::Tee));
+        prop_assert!(kernel.state.borrow().log.is_empty());
+        return Ok(());
+    }
     let report = result.as_ref().unwrap_or_else(Error::report);
     let ours = endless(&pattern, report.bytes() as usize);
     judge_sink(&kernel, (&sink, &world.sink), &ours, Gap::after(&result))
@@ -305,7 +298,7 @@ fn repeat_by_tee(kernel: &Scripted, pattern: &[u8], sink: &OwnedFd, limit: usize
     };
     let observe = |_: &Progress| ControlFlow::Continue(());
     let outcome = repeat_watched(kernel, pattern, sink, options, observe);
-    assert!(matches!(outcome, Outcome::Ran(Ok(_))), "{outcome:?}");
+    outcome.unwrap();
     assert!(kernel.contents(sink) == endless(pattern, limit));
 }
 
@@ -389,9 +382,7 @@ fn a_socket_s_own_time_out_ends_it() {
         };
         let observe = |_: &Progress| ControlFlow::Continue(());
         let outcome = repeat_watched(&kernel, b"y\n", &sink, options, observe);
-        let Outcome::Ran(Err(error)) = outcome else {
-            panic!("{outcome:?}");
-        };
+        let error = outcome.unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
         assert_eq!(error.bytes() as usize, kernel.contents(&sink).len());
     }

@@ -1,0 +1,79 @@
+//! Terminals that a tick must not be held up by: they are opened once more, in non-blocking mode.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::options::{OnSinkError, Options};
+use crate::report::Report;
+use crate::scripted::Scripted;
+use crate::scripted::objects::{Object, patterned};
+use crate::scripted::script::Call;
+use crate::sys::OFlags;
+use crate::{Repeat, Transfer};
+
+const LEN: usize = 51_200;
+
+/// What the library writes to a terminal that cannot be opened once more, after each poll.
+const WRITE_WITHOUT_REOPENING: usize = 256;
+
+/// One way to write [`LEN`] bytes to a terminal.
+type Write = fn(&Scripted, &OwnedFd, Options) -> Result<Report, Error>;
+
+#[test]
+fn a_ticking_transfer_writes_as_much_as_a_reopened_terminal_takes() {
+    let writes: [(&str, Write); 3] = [
+        ("transfer", by_transfer),
+        ("fan-out", by_fan_out),
+        ("repeat", by_repeat),
+    ];
+    for (name, write) in writes {
+        for has_proc in [true, false] {
+            let kernel = Scripted::default();
+            {
+                let mut state = kernel.state.borrow_mut();
+                state.has_proc = has_proc;
+                state.may_sleep = false;
+                // A terminal refuses `RWF_NOWAIT`.
+                state.knows_nowait = false;
+            }
+            let terminal = kernel.sink(Object::terminal(), OFlags::empty());
+            let options = Options {
+                tick: Some(Duration::from_millis(10)),
+                ..Options::default()
+            };
+            let report = write(&kernel, &terminal, options).unwrap();
+            assert_eq!(report.bytes(), LEN as u64, "{name}");
+            let writes = kernel.answers(Call::Write);
+            let longest = writes.into_iter().flatten().max().unwrap();
+            if has_proc {
+                assert!(longest > WRITE_WITHOUT_REOPENING, "{name}: {longest}");
+            } else {
+                assert_eq!(longest, WRITE_WITHOUT_REOPENING, "{name}");
+            }
+        }
+    }
+}
+
+fn by_transfer(kernel: &Scripted, sink: &OwnedFd, options: Options) -> Result<Report, Error> {
+    let source = kernel.source(Object::file(&patterned(LEN)), OFlags::empty());
+    let transfer = Transfer::new(&source, sink).with_options(options);
+    transfer.run_with(kernel)
+}
+
+fn by_fan_out(kernel: &Scripted, sink: &OwnedFd, options: Options) -> Result<Report, Error> {
+    let source = kernel.source(Object::file(&patterned(LEN)), OFlags::empty());
+    let transfer = Transfer::new(&source, sink).with_options(options);
+    // A sink that may be detached is served as several are.
+    let fan_out = transfer.on_sink_error(OnSinkError::Detach);
+    fan_out.run_with(kernel)
+}
+
+fn by_repeat(kernel: &Scripted, sink: &OwnedFd, options: Options) -> Result<Report, Error> {
+    let options = Options {
+        limit: Some(LEN as u64),
+        ..options
+    };
+    let repeat = Repeat::new("y\n").with_options(options);
+    repeat.run_with(kernel, sink.as_fd())
+}
