@@ -1,4 +1,4 @@
-//! The clock of a transfer: when its observer is due, and when its pace allows more.
+//! When the observer of a transfer is due, and when its rate allows more.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use crate::options::Options;
 use crate::pace::Pace;
 use crate::progress::{Observer, Progress};
-use crate::sys::{Errno, Kernel};
+use crate::sys::Kernel;
 
-/// Calls the observer, and sleeps for the pace.
+/// Calls the observer, and asks the rate limiter.
 ///
-/// It is asked for the time only where a tick or a rate limit needs it.
+/// It asks for the time only where a tick or a rate limit needs it.
 pub(crate) struct Clock<'a> {
     observer: Option<Observer<'a>>,
     tick: Option<Duration>,
@@ -73,15 +73,6 @@ impl<'a> Clock<'a> {
         self.tick.is_some()
     }
 
-    /// The time, if a wait that begins now is going to be measured.
-    pub(crate) fn start_of_wait<K: Kernel>(&self, kernel: &K) -> Duration {
-        if self.ticks() {
-            kernel.now()
-        } else {
-            Duration::ZERO
-        }
-    }
-
     /// The time left until the observer is due; zero if it is.
     pub(crate) fn until_tick<K: Kernel>(&self, kernel: &K) -> Option<Duration> {
         let tick = self.tick?;
@@ -124,23 +115,15 @@ impl<'a> Clock<'a> {
         ControlFlow::Continue(())
     }
 
-    /// How many of the `wanted` bytes the pace allows now, after waiting until it allows some. The
-    /// observer is shown `progress` at every tick meanwhile.
-    pub(crate) fn allowance<K: Kernel>(
-        &mut self,
-        kernel: &K,
-        wanted: u64,
-        progress: &Progress,
-    ) -> ControlFlow<(), u64> {
-        loop {
-            let Some(pace) = self.pace() else {
-                return ControlFlow::Continue(wanted);
-            };
-            match pace.allow(kernel.now(), wanted) {
-                Ok(allowed) => return ControlFlow::Continue(wanted.min(allowed)),
-                // Whoever is observing may change the rate.
-                Err(pause) => self.nap(kernel, pause, progress)?,
-            }
+    /// How many of the `wanted` bytes the rate allows now.
+    ///
+    /// # Errors
+    ///
+    /// How long to wait, if it allows none.
+    pub(crate) fn allow<K: Kernel>(&self, kernel: &K, wanted: u64) -> Result<u64, Duration> {
+        match self.pace() {
+            Some(pace) => Ok(wanted.min(pace.allow(kernel.now(), wanted)?)),
+            None => Ok(wanted),
         }
     }
 
@@ -149,37 +132,5 @@ impl<'a> Clock<'a> {
         if let Some(pace) = self.pace() {
             pace.spend(n);
         }
-    }
-
-    /// Sleeps, and shows the observer `progress` at every tick meanwhile.
-    pub(crate) fn pause<K: Kernel>(
-        &mut self,
-        kernel: &K,
-        pause: Duration,
-        progress: &Progress,
-    ) -> ControlFlow<()> {
-        let end = kernel.now() + pause;
-        loop {
-            let left = end.saturating_sub(kernel.now());
-            if left.is_zero() {
-                return ControlFlow::Continue(());
-            }
-            self.nap(kernel, left, progress)?;
-        }
-    }
-
-    /// Sleeps so long, or until the next tick, of which the observer is told.
-    fn nap<K: Kernel>(
-        &mut self,
-        kernel: &K,
-        left: Duration,
-        progress: &Progress,
-    ) -> ControlFlow<()> {
-        let timeout = self.until_tick(kernel).map_or(left, |tick| tick.min(left));
-        // Whatever ends the sleep, the clock decides.
-        if kernel.poll(&mut [], Some(timeout)) == Err(Errno::INTR) {
-            self.interrupt();
-        }
-        self.observe_if_due(kernel, progress)
     }
 }

@@ -1,30 +1,27 @@
 //! The loop for one source and one sink: step, fall back, limit, observe, stop.
 //!
-//! [`Engine::advance`] takes one step and says what came of it; it never sleeps. [`Engine::run`] is
-//! the driver that blocks: it waits (`wait.rs`) where a step could not go on, and tidies up at the
-//! end (`finish.rs`). A driver that awaits instead of sleeping would call the same `advance`.
-
-use std::ops::ControlFlow;
+//! [`PairEngine::advance`](Engine::advance) takes one step and never waits; a driver waits where it could not go on.
 
 use crate::bad_places::{BadPlaces, OnSkip};
 use crate::buffer;
 use crate::cache::DropBehind;
-use crate::clock::Clock;
+use crate::context::{Context, Flow};
+use crate::drive::Engine;
 use crate::end::End;
 use crate::endpoint::Kind;
 use crate::error::{Error, Failure};
 use crate::fault::{Fault, Side};
 use crate::options::{Cache, Options, Sparse};
 use crate::pace::Pace;
-use crate::pipe;
 use crate::plan::{self, Plan};
 use crate::progress::{Observer, Progress};
 use crate::records::Records;
-use crate::report::{Attempt, Ended, Report};
+use crate::report::{Ended, Report};
 use crate::route::{Ask, Inspector, Route};
 use crate::sparse::{Extents, Holes};
 use crate::strategy::{Step, Strategy};
-use crate::sys::{Kernel, Patience};
+use crate::sys::Kernel;
+use crate::wait::Wait;
 
 mod at_once;
 mod fall_back;
@@ -36,19 +33,13 @@ mod wait;
 
 pub(crate) use prepare::{examine, open_again, prepare, prepare_examined};
 pub(crate) use short::{Begun, Legacy, Way, go_short, look};
-pub(crate) use wait::{LULL, timed_out, wait_for};
 
 #[cfg(test)]
 mod tests;
 
-/// So many times in a row may a side poll as ready and then block all the same, before the strategy
-/// is taken to be at fault. Somebody else at the same pipe can cause a few.
-pub(crate) const FALSE_STARTS: u32 = 8;
-
-/// A transfer under way.
-pub(crate) struct Engine<'a, K> {
-    kernel: K,
-    options: Options,
+/// A transfer from one source to one sink.
+pub(crate) struct PairEngine<'a, K> {
+    context: Context<'a, K>,
     plan: Plan,
     route: Route<'a>,
     /// The plan's strategy whose turn it is.
@@ -56,18 +47,10 @@ pub(crate) struct Engine<'a, K> {
     phase: Phase,
     extents: Option<Extents>,
     drop_behind: Option<DropBehind>,
-    clock: Clock<'a>,
-    /// What an observer is told to expect.
-    total: Option<u64>,
-    /// Bytes that the sink has accepted.
-    bytes: u64,
-    attempts: Vec<Attempt>,
-    grown_source: Option<usize>,
-    grown_sink: Option<usize>,
-    may_grow: bool,
-    false_starts: u32,
     /// Whether the source has given bytes, or said that it has none for now.
     source_has_answered: bool,
+    /// Whether the wait that must precede the next step is over.
+    has_waited: bool,
     /// What ended the short way, to be taken for the answer of the first step.
     answer: Option<Result<Step, Fault>>,
 }
@@ -94,18 +77,7 @@ enum Phase {
     Confirming,
 }
 
-/// What a step means for the transfer as a whole.
-enum Advance {
-    /// It goes on; the observer may want to know.
-    On,
-    /// It goes on by another strategy; nothing moved.
-    Again,
-    /// It waits for this side.
-    Blocked(Side),
-    Ended(Ended),
-}
-
-impl<'a, K: Kernel> Engine<'a, K> {
+impl<'a, K: Kernel> PairEngine<'a, K> {
     /// A transfer from `source` to `sink` that goes by `plan`.
     pub(crate) fn new(
         kernel: K,
@@ -146,15 +118,8 @@ impl<'a, K: Kernel> Engine<'a, K> {
             extents: (is_searched && !counts_records).then(|| Extents::new(options.inspected)),
             drop_behind: (options.cache == Cache::DropBehind)
                 .then(|| DropBehind::new(&source, &sink)),
-            clock: Clock::new(&kernel, &options, audience.observer),
-            total: remaining,
-            bytes: 0,
-            attempts: Vec::with_capacity(Strategy::ALL.len()),
-            grown_source: None,
-            grown_sink: None,
-            may_grow: options.grow_pipes,
-            false_starts: 0,
             source_has_answered: false,
+            has_waited: false,
             answer: None,
             route: Route {
                 holes,
@@ -163,23 +128,28 @@ impl<'a, K: Kernel> Engine<'a, K> {
                 inspect: audience.inspect,
                 ..Route::new(source, sink).sized(&options).gathering()
             },
-            kernel,
-            options,
+            context: Context::new(
+                kernel,
+                options,
+                plan.strategy(),
+                audience.observer,
+                remaining,
+            ),
             plan,
         }
     }
 
-    /// Has it keep the caller's pace, if there is one.
+    /// Paces the transfer by the caller's rate limiter, if there is one.
     pub(crate) fn keeping(mut self, pace: Option<&'a Pace>) -> Self {
-        self.clock.keep(&self.kernel, pace);
+        self.context = self.context.with_pace(pace);
         self
     }
 
-    /// Has it go on from where the short way has ended.
+    /// Goes on from where the short way has ended.
     pub(crate) fn going_on(mut self, begun: Begun) -> Self {
         if begun.calls > 0 {
-            self.attempts.push(begun.attempt());
-            self.bytes = begun.bytes;
+            self.context.attempts.push(begun.attempt());
+            self.context.bytes = begun.bytes;
             // Past the cache blocks are read to where the engine's own buffer has them, unless something waits in the other.
             if !begun.buffer.is_empty() || !self.route.source.endpoint.direct {
                 self.route.buffer = begun.buffer;
@@ -189,72 +159,11 @@ impl<'a, K: Kernel> Engine<'a, K> {
         self
     }
 
-    /// Moves everything, sleeping where the descriptors make it sleep.
-    pub(crate) fn run(mut self) -> Result<Report, Error> {
-        let mut outcome = self.drive();
-        if let Ok(Ended::Stopped) = outcome {
-            outcome = self.fill_reserved().map(|()| Ended::Stopped);
-        }
-        self.finish(outcome)
-    }
-
-    fn drive(&mut self) -> Result<Ended, Failure> {
-        loop {
-            let left = self
-                .options
-                .limit
-                .map_or(u64::MAX, |limit| limit - self.bytes);
-            if left == 0 || self.route.records.is_at_limit() {
-                return Ok(Ended::Limit);
-            }
-            let max = match self.allowance(left) {
-                ControlFlow::Continue(max) => max,
-                ControlFlow::Break(()) => return Ok(Ended::Stopped),
-            };
-            // Before the wait: a pipe that grows may have room at once.
-            self.grow_pipes();
-            if self.wait_before_step()?.is_break() {
-                return Ok(Ended::Stopped);
-            }
-            let watched = match self.advance(max, left)? {
-                Advance::On => self.observe(None),
-                Advance::Again => ControlFlow::Continue(()),
-                Advance::Blocked(side) => self.wait_after(side)?,
-                Advance::Ended(ended) => return Ok(ended),
-            };
-            if watched.is_break() {
-                return Ok(Ended::Stopped);
-            }
-        }
-    }
-
-    /// Fills what is reserved of a sink before a transfer stops, because a signal has cut the last call short: where others
-    /// have moved the cursor since, the range would stay a gap, and bytes of a pipe would have left it in vain.
-    ///
-    /// If nothing has left the source, `finish` gives both ranges back, unless the sink's has to be filled. The sink is a
-    /// file, so that no call waits for somebody else. A record that has to wait for its pace is not waited for.
-    fn fill_reserved(&mut self) -> Result<(), Failure> {
-        let reserved = self.route.sink.reserved();
-        let end = self.bytes + reserved.min(self.route.in_flight());
-        while self.bytes < end && !self.route.wants_more()
-            || self.route.sink.reserved() > 0 && !self.route.sink.release(&self.kernel)
-        {
-            let state = |engine: &Self| (engine.route.calls, engine.strategy, engine.phase);
-            let before = state(self);
-            match self.advance(reserved, reserved)? {
-                Advance::On => {}
-                Advance::Again if before != state(self) => {}
-                Advance::Again | Advance::Blocked(_) | Advance::Ended(_) => break,
-            }
-        }
-        Ok(())
-    }
-
     /// Takes one step of at most `max` bytes, and changes to another strategy if that one cannot go
     /// on.
-    fn advance(&mut self, max: u64, remaining: u64) -> Result<Advance, Failure> {
+    fn take_step(&mut self, max: u64, remaining: u64) -> Result<Flow, Failure> {
         let strategy = self.current();
-        let is_forced = plan::forced(&self.options).is_some();
+        let is_forced = self.context.forced().is_some();
         if strategy != Strategy::Buffered && !is_forced && self.shares_a_cursor() {
             return Ok(self.fall_back_to_buffered(strategy));
         }
@@ -264,38 +173,38 @@ impl<'a, K: Kernel> Engine<'a, K> {
         let ask = Ask {
             max: self.bounded(max),
             remaining,
-            patience: self.patience(),
+            patience: self.context.patience(),
         };
         let calls = self.route.calls;
         let step = self.step(strategy, ask);
         let calls = self.route.calls - calls;
-        let attempt = self.attempt(strategy);
+        let attempt = self.context.attempt(strategy);
         attempt.calls += calls;
         match step {
             Ok(Step::Moved(n)) => {
                 attempt.bytes += n;
-                self.clock.spend(n);
+                self.context.pacer.spend(n);
                 self.moved(n)?;
-                Ok(Advance::On)
+                Ok(Flow::Continue)
             }
             // No rate holds back what does not move.
             Ok(Step::Hole(n)) => {
                 attempt.bytes += n;
                 attempt.hole_bytes += n;
                 self.moved(n)?;
-                Ok(Advance::On)
+                Ok(Flow::Continue)
             }
             Ok(Step::Filled) => {
-                self.false_starts = 0;
+                self.context.false_starts = 0;
                 self.source_has_answered = true;
-                Ok(Advance::Again)
+                Ok(Flow::NextStrategy)
             }
-            Ok(Step::Interrupted) => Ok(Advance::On),
+            Ok(Step::Interrupted) => Ok(Flow::Continue),
             Ok(Step::Blocked(side)) => {
                 self.source_has_answered |= side != Side::Sink;
-                Ok(Advance::Blocked(side))
+                self.blocked(side)
             }
-            Ok(Step::Limit) => Ok(Advance::Ended(Ended::Limit)),
+            Ok(Step::Limit) => Ok(Flow::Ended(Ended::Limit)),
             Ok(Step::Eof) => {
                 self.credit_confirmation();
                 self.end_of_file(strategy)
@@ -305,9 +214,9 @@ impl<'a, K: Kernel> Engine<'a, K> {
                 let has_moved = attempt.has_moved();
                 if has_moved || is_forced || self.is_final(strategy, &fault) {
                     if self.reads_on(strategy, &fault) {
-                        return Ok(Advance::Again);
+                        return Ok(Flow::NextStrategy);
                     }
-                    self.attempt(strategy).cause = Some(fault.cause);
+                    self.context.attempt(strategy).cause = Some(fault.cause);
                     return Err(self.with_side(fault).into());
                 }
                 self.fall_back(strategy, fault.cause)
@@ -321,7 +230,7 @@ impl<'a, K: Kernel> Engine<'a, K> {
     fn is_at_known_end(&self, strategy: Strategy) -> bool {
         strategy != Strategy::Buffered
             && self.route.source.endpoint.is_seekable()
-            && self.total == Some(self.bytes)
+            && self.context.total == Some(self.context.bytes)
             && self.route.in_flight() == 0
     }
 
@@ -347,10 +256,10 @@ impl<'a, K: Kernel> Engine<'a, K> {
 
     /// Accounts for bytes that the sink has accepted.
     fn moved(&mut self, n: u64) -> Result<(), Failure> {
-        self.bytes += n;
-        self.route.bad.delivered = self.bytes;
+        self.context.bytes += n;
+        self.route.bad.delivered = self.context.bytes;
         if n > 0 {
-            self.false_starts = 0;
+            self.context.false_starts = 0;
             self.source_has_answered = true;
             self.sync_data()?;
             if self.phase == Phase::Confirming {
@@ -358,14 +267,14 @@ impl<'a, K: Kernel> Engine<'a, K> {
             }
         }
         let came_at_once = n >= plan::SMALL || self.route.buffer.was_filled();
-        let is_bulk = self.bytes >= plan::OPENING && came_at_once;
+        let is_bulk = self.context.bytes >= plan::OPENING && came_at_once;
         if is_bulk && self.route.in_flight() == 0 {
             self.phase = Phase::Main;
         }
         if let Some(drop_behind) = &mut self.drop_behind {
             let (source, sink) = (&self.route.source, &self.route.sink);
             drop_behind
-                .advance(&self.kernel, source, sink)
+                .advance(&self.context.kernel, source, sink)
                 .map_err(|errno| Fault::new("sync_file_range", Side::Sink, errno))?;
         }
         Ok(())
@@ -373,37 +282,30 @@ impl<'a, K: Kernel> Engine<'a, K> {
 
     pub(super) fn sync_data(&self) -> Result<(), Fault> {
         let sink = &self.route.sink;
-        sink.sync_data(&self.kernel, self.options.sync_data)
+        sink.sync_data(&self.context.kernel, self.context.options.sync_data)
     }
 
     /// Enlarges the caller's pipes, once, when the transfer is known to be long.
-    ///
-    /// Between two pipes it is the number of turns that the processes take which costs, and the
-    /// smaller pipe sets it.
     fn grow_pipes(&mut self) {
         // A limit says how much may come, and only a size how much will.
         let is_sized = self.route.source.endpoint.size.is_some();
-        let will_be_long = is_sized && self.total.is_some_and(|n| n > plan::SMALL);
-        let is_long = self.bytes >= plan::SMALL || will_be_long;
-        if !(self.may_grow && is_long) {
-            return;
-        }
-        self.may_grow = false;
-        let grow = |end: &End<'_>| match end.endpoint.kind {
-            Kind::Pipe => pipe::grow(&self.kernel, end.fd, self.options.pipe_size),
-            _ => None,
-        };
-        (self.grown_source, self.grown_sink) = (grow(&self.route.source), grow(&self.route.sink));
+        let will_be_long = is_sized && self.context.total.is_some_and(|n| n > plan::SMALL);
+        let is_long = self.context.bytes >= plan::SMALL || will_be_long;
+        let (source, sink) = (&self.route.source, &self.route.sink);
+        self.context
+            .grow_pipes(is_long, Some(source), std::iter::once(sink));
     }
 
     /// What may be asked of the coming step so that it is prompt.
     fn bounded(&self, max: u64) -> u64 {
         let sink = &self.route.sink;
-        let is_confirming =
-            self.strategy == Strategy::Buffered && self.bytes > 0 && self.route.in_flight() == 0;
-        let max = max.min(sink.prompt_len(&self.kernel, self.patience()));
+        let is_confirming = self.strategy == Strategy::Buffered
+            && self.context.bytes > 0
+            && self.route.in_flight() == 0;
+        let max = max.min(sink.prompt_len(&self.context.kernel, self.context.patience()));
         if is_confirming
             && self
+                .context
                 .attempts
                 .iter()
                 .all(|a| a.strategy != Strategy::Buffered)
@@ -412,41 +314,69 @@ impl<'a, K: Kernel> Engine<'a, K> {
         }
         max
     }
+}
 
-    /// Whether calls may sleep: not if somebody wants to be told the time meanwhile.
-    fn patience(&self) -> Patience {
-        if self.clock.ticks() {
-            Patience::NoWait
-        } else {
-            Patience::Block
-        }
-    }
+impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
+    type Kernel = K;
 
-    fn observe(&mut self, blocked: Option<Side>) -> ControlFlow<()> {
-        let progress = self.progress(blocked);
-        self.clock.observe(&self.kernel, &progress)
+    fn context(&mut self) -> &mut Context<'a, K> {
+        &mut self.context
     }
 
     fn progress(&self, blocked: Option<Side>) -> Progress {
-        Progress {
-            bytes: self.bytes,
-            records: self.route.records.count(),
-            total: self.total,
-            strategy: self.current(),
-            blocked,
-        }
+        let records = self.route.records.count();
+        self.context.progress(self.current(), records, blocked)
     }
 
-    /// The record of one strategy. There is room for all of them.
-    fn attempt(&mut self, strategy: Strategy) -> &mut Attempt {
-        let found = self
-            .attempts
-            .iter()
-            .position(|attempt| attempt.strategy == strategy);
-        let index = found.unwrap_or_else(|| {
-            self.attempts.push(Attempt::new(strategy));
-            self.attempts.len() - 1
-        });
-        &mut self.attempts[index]
+    fn advance(&mut self) -> Result<Flow, Failure> {
+        self.context.check_awaited()?;
+        self.context.clear_awaited();
+        let left = self.context.left(self.context.bytes);
+        if left == 0 || self.route.records.is_at_limit() {
+            return Ok(Flow::Ended(Ended::Limit));
+        }
+        let max = match self.allowance(left) {
+            Ok(max) => max,
+            Err(time) => {
+                self.has_waited = false;
+                return Ok(Flow::Wait(Wait::Time(time)));
+            }
+        };
+        // Before the wait: a pipe that grows may have room at once.
+        self.grow_pipes();
+        if !self.has_waited
+            && let Some(wait) = self.wait_before_step()
+        {
+            self.has_waited = true;
+            return Ok(Flow::Wait(wait));
+        }
+        self.has_waited = false;
+        self.take_step(max, left)
+    }
+
+    /// Fills what is reserved of a sink before a transfer stops, because a signal has cut the last call short: where others
+    /// have moved the cursor since, the range would stay a gap, and bytes of a pipe would have left it in vain.
+    ///
+    /// If nothing has left the source, `finish` gives both ranges back, unless the sink's has to be filled. The sink is a
+    /// file, so that no call waits for somebody else. A record that has to wait for its pace is not waited for.
+    fn fill_reserved(&mut self) -> Result<(), Failure> {
+        let reserved = self.route.sink.reserved();
+        let end = self.context.bytes + reserved.min(self.route.in_flight());
+        while self.context.bytes < end && !self.route.wants_more()
+            || self.route.sink.reserved() > 0 && !self.route.sink.release(&self.context.kernel)
+        {
+            let state = |engine: &Self| (engine.route.calls, engine.strategy, engine.phase);
+            let before = state(self);
+            match self.take_step(reserved, reserved)? {
+                Flow::Continue => {}
+                Flow::NextStrategy if before != state(self) => {}
+                Flow::NextStrategy | Flow::Wait(_) | Flow::Ended(_) => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
+        self.conclude(outcome)
     }
 }

@@ -6,25 +6,27 @@
 //! one buffer, and then it is the buffer that takes the bytes out. All are served in step: the next
 //! bytes have their turn when every sink has accepted these.
 
-use std::ops::ControlFlow;
-
 use crate::cache::Trail;
-use crate::clock::Clock;
+use crate::context::{Context, Flow, refused};
+use crate::drive::Engine;
 use crate::end::End;
 use crate::endpoint::Kind;
+use crate::engine::Audience;
 use crate::error::{Error, Failure};
 use crate::fault::{Cause, Fault, Side};
 use crate::options::{Cache, Options, SinkPolicy};
 use crate::pace::Pace;
 use crate::plan::{self, Plan};
-use crate::progress::{Observer, Progress};
+use crate::progress::Progress;
 use crate::records::Records;
-use crate::report::{Attempt, Ended, Report};
+use crate::report::{Ended, Report};
 use crate::route::{Inspector, Route};
 use crate::strategy::Strategy;
-use crate::sys::{Kernel, Patience, PollFd};
+use crate::sys::Kernel;
+use crate::wait::Wait;
 use branch::Branch;
 use hub::{Form, Hub};
+use wait::Waiting;
 
 mod branch;
 mod finish;
@@ -44,11 +46,8 @@ mod tests;
 const BOUND: u64 = 4 << 20;
 
 /// A transfer to several sinks under way.
-pub(crate) struct Fanout<'a, K> {
-    kernel: K,
-    options: Options,
-    plan: Plan,
-    clock: Clock<'a>,
+pub(crate) struct FanOutEngine<'a, K> {
+    context: Context<'a, K>,
     policy: SinkPolicy<'a>,
     inspect: Option<Inspector<'a>>,
     records: Records,
@@ -65,38 +64,23 @@ pub(crate) struct Fanout<'a, K> {
     bound: u64,
     /// The bytes that every sink had accepted when the pace and the inspector were last told.
     told: u64,
-    total: Option<u64>,
-    by_tee: Attempt,
-    by_writing: Attempt,
-    grown_source: Option<usize>,
-    grown_sink: Option<usize>,
-    may_grow: bool,
     may_take_turns: bool,
-    false_starts: u32,
     /// Whether the source may be a FIFO that nobody has opened for writing yet, which does not poll as ended.
     may_lack_writer: bool,
-    /// Room for what is polled.
-    polled: Vec<PollFd<'a>>,
+    /// What was being waited for.
+    waiting: Option<Waiting>,
 }
 
-/// What a step means for the transfer as a whole.
-enum Advance {
-    /// Something moved, or may at once.
-    On,
-    /// Nothing moves until something is ready.
-    Blocked,
-    Ended(Ended),
-}
-
-impl<'a, K: Kernel> Fanout<'a, K> {
+impl<'a, K: Kernel> FanOutEngine<'a, K> {
     /// A transfer from `source` to all of `sinks`, the first of which is the caller's main one.
     pub(crate) fn new(
         kernel: K,
         source: End<'a>,
         sinks: Vec<End<'a>>,
-        plan: Plan,
+        plan: &Plan,
         options: Options,
-        (observer, inspect, policy): (Option<Observer<'a>>, Option<Inspector<'a>>, SinkPolicy<'a>),
+        audience: Audience<'a>,
+        policy: SinkPolicy<'a>,
     ) -> Self {
         let drops = options.cache == Cache::DropBehind;
         let trail = |end: &End<'_>| drops.then(|| Trail::of(end)).flatten();
@@ -126,10 +110,10 @@ impl<'a, K: Kernel> Fanout<'a, K> {
                 Branch::new(route, way.strategy(), trail)
             })
             .collect();
+        let total = plan::remaining(&from, &options);
         Self {
-            clock: Clock::new(&kernel, &options, observer),
             policy,
-            inspect,
+            inspect: audience.inspect,
             records: Records::new(&kernel, options.records),
             source_trail: trail(&source),
             hub: Hub {
@@ -138,87 +122,35 @@ impl<'a, K: Kernel> Fanout<'a, K> {
                 head: 0,
                 surplus: Vec::new(),
             },
-            polled: Vec::with_capacity(2 * branches.len() + 1),
             branches,
             detached_last: 0,
             share_start: 0,
             share_end: None,
             bound: 0,
             told: 0,
-            total: plan::remaining(&from, &options),
-            by_tee: Attempt::new(Strategy::Tee),
-            by_writing: Attempt::new(Strategy::Buffered),
-            grown_source: None,
-            grown_sink: None,
-            may_grow: options.grow_pipes,
             may_take_turns: form != Form::Buffer && from.kind == Kind::Pipe,
-            false_starts: 0,
             may_lack_writer: from.kind == Kind::Pipe && from.nonblocking,
-            kernel,
-            options,
-            plan,
+            waiting: None,
+            context: Context::new(kernel, options, plan.strategy(), audience.observer, total),
         }
     }
 
-    /// Has it keep the caller's pace, if there is one.
+    /// Paces the transfer by the caller's rate limiter, if there is one.
     pub(crate) fn keeping(mut self, pace: Option<&'a Pace>) -> Self {
-        self.clock.keep(&self.kernel, pace);
+        self.context = self.context.with_pace(pace);
         self
     }
 
-    /// Moves everything, sleeping where the descriptors make it sleep.
-    pub(crate) fn run(mut self) -> Result<Report, Error> {
-        let mut outcome = self.drive();
-        if let Ok(Ended::Stopped) = outcome {
-            outcome = self.fill_reserved().map(|()| Ended::Stopped);
-        }
-        self.finish(outcome)
-    }
-
-    fn drive(&mut self) -> Result<Ended, Failure> {
-        loop {
-            if !self.branches.iter().any(Branch::is_live) {
-                return Ok(Ended::NoSink);
-            }
-            if self.is_even()
-                && let Some(ended) = self.begin()?
-            {
-                return Ok(ended);
-            }
-            let watched = match self.advance()? {
-                Advance::On => {
-                    self.moved()?;
-                    self.observe(None)
-                }
-                Advance::Blocked => {
-                    let watched = self.wait_after()?;
-                    // A sink that is ended by a wait may have been the last to lack something.
-                    self.moved()?;
-                    watched
-                }
-                Advance::Ended(ended) => return Ok(ended),
-            };
-            if watched.is_break() {
-                return Ok(Ended::Stopped);
-            }
-        }
-    }
-
-    /// Before more is taken from the source: the limit, the pace, and whether there is anything.
-    fn begin(&mut self) -> Result<Option<Ended>, Failure> {
-        let left = self
-            .options
-            .limit
-            .map_or(u64::MAX, |limit| limit - self.hub.head);
+    /// Before more is taken from the source: the limit, the rate, and whether there is anything. An answer means that no
+    /// round begins now.
+    fn begin(&mut self) -> Result<Option<Flow>, Failure> {
+        let left = self.context.left(self.hub.head);
         if left == 0 {
-            return Ok(Some(Ended::Limit));
+            return Ok(Some(Flow::Ended(Ended::Limit)));
         }
-        let progress = self.progress(Some(Side::Neither));
-        let allowed = match self.clock.allowance(&self.kernel, left, &progress) {
-            ControlFlow::Continue(allowed) => {
-                allowed.min(BOUND.max(self.hub.route.pipe_size as u64))
-            }
-            ControlFlow::Break(()) => return Ok(Some(Ended::Stopped)),
+        let allowed = match self.context.pacer.allow(&self.context.kernel, left) {
+            Ok(allowed) => allowed.min(BOUND.max(self.hub.route.pipe_size as u64)),
+            Err(time) => return Ok(Some(Flow::Wait(Wait::Time(time)))),
         };
         self.give_up_a_shared_cursor()?;
         self.give_lone_reader_a_pipe();
@@ -226,59 +158,71 @@ impl<'a, K: Kernel> Fanout<'a, K> {
         self.share_start = self.hub.head;
         self.share_end = None;
         self.grow_pipes();
-        let ended = self.wait_for_source()?;
-        // Only now: a wait may see readers go.
-        self.choose_last();
-        Ok(ended)
+        Ok(self.wait_for_source())
     }
 
     /// Does everything that can be done now for every sink, one call each.
-    fn advance(&mut self) -> Result<Advance, Failure> {
+    fn take_step(&mut self) -> Result<Flow, Failure> {
         let calls = self.calls();
-        let is_by_tee = self.hub.form != Form::Buffer;
-        let advance = self.serve();
-        let calls = self.calls() - calls;
-        self.attempt(is_by_tee).calls += calls;
+        let by = self.in_use();
+        let flow = self.serve();
+        self.credit_calls(by, self.calls() - calls);
         self.count();
-        advance
+        flow
     }
 
-    /// Credits the way in use with what every sink has accepted.
+    /// What shares the bytes: tee, or one buffer.
+    fn in_use(&self) -> Strategy {
+        match self.hub.form {
+            Form::Buffer => Strategy::Buffered,
+            Form::Pipe => Strategy::Tee,
+        }
+    }
+
+    fn credit_calls(&mut self, by: Strategy, calls: u64) {
+        if calls > 0 {
+            self.context.attempt(by).calls += calls;
+        }
+    }
+
+    /// Credits the strategy in use with what every sink has accepted.
     fn count(&mut self) {
-        let n = self.delivered() - self.by_tee.bytes - self.by_writing.bytes;
-        let is_by_tee = self.hub.form != Form::Buffer;
-        self.attempt(is_by_tee).bytes += n;
-    }
-
-    fn attempt(&mut self, is_by_tee: bool) -> &mut Attempt {
-        if is_by_tee {
-            &mut self.by_tee
-        } else {
-            &mut self.by_writing
+        self.context.bytes = self.delivered();
+        let counted: u64 = self
+            .context
+            .attempts
+            .iter()
+            .map(|attempt| attempt.bytes)
+            .sum();
+        let n = self.context.bytes - counted;
+        if n > 0 {
+            let by = self.in_use();
+            self.context.attempt(by).bytes += n;
         }
     }
 
     /// Tells the page cache, the pace and the inspector of what every sink has accepted.
     fn moved(&mut self) -> Result<(), Failure> {
         if let Some(trail) = &mut self.source_trail {
-            trail.advance_read(&self.kernel, &self.hub.route.source);
+            trail.advance_read(&self.context.kernel, &self.hub.route.source);
         }
         for index in 0..self.branches.len() {
-            let synced = self.branches[index].sync_data(&self.kernel, self.options.sync_data);
+            let synced = self.branches[index]
+                .sync_data(&self.context.kernel, self.context.options.sync_data);
             if let Err(fault) = synced {
                 self.sink_failed(index, fault)?;
             }
             let Branch { trail, route, .. } = &mut self.branches[index];
             if let Some(trail) = trail
-                && let Err(errno) = trail.advance_written(&self.kernel, &route.sink)
+                && let Err(errno) = trail.advance_written(&self.context.kernel, &route.sink)
             {
                 let fault = Fault::new("sync_file_range", Side::Sink, errno);
                 self.sink_failed(index, fault)?;
             }
         }
         self.count();
-        let delivered = self.delivered();
-        self.clock.spend(delivered - self.told);
+        let delivered = self.context.bytes;
+        self.context.pacer.spend(delivered - self.told);
         self.told = delivered;
         self.retire();
         Ok(())
@@ -313,7 +257,7 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             return Err(fault.into());
         }
         branch.ended = Some(fault.cause);
-        branch.route.sink.release(&self.kernel);
+        branch.route.sink.release(&self.context.kernel);
         let report = branch.report(index);
         if !self.policy.detaches(&report) {
             return Err(fault.into());
@@ -347,37 +291,9 @@ impl<'a, K: Kernel> Fanout<'a, K> {
         self.hub.route.calls + branches.sum::<u64>()
     }
 
-    /// Whether calls may sleep: not if somebody wants to be told something meanwhile.
-    fn patience(&self) -> Patience {
-        if self.clock.ticks() || self.options.watch_readers {
-            Patience::NoWait
-        } else {
-            Patience::Block
-        }
-    }
-
-    fn observe(&mut self, blocked: Option<Side>) -> ControlFlow<()> {
-        let progress = self.progress(blocked);
-        self.clock.observe(&self.kernel, &progress)
-    }
-
-    fn progress(&self, blocked: Option<Side>) -> Progress {
-        let strategy = match self.hub.form {
-            Form::Buffer => Strategy::Buffered,
-            Form::Pipe => Strategy::Tee,
-        };
-        Progress {
-            bytes: self.delivered(),
-            records: self.records.count(),
-            total: self.total,
-            strategy,
-            blocked,
-        }
-    }
-
     /// Goes on by reading and writing alone if somebody else moves the cursor of the source. Nothing is in flight.
     fn give_up_a_shared_cursor(&mut self) -> Result<(), Failure> {
-        let is_forced = self.options.strategy.is_some();
+        let is_forced = self.context.options.strategy.is_some();
         if self.hub.form == Form::Pipe && self.hub.route.source.is_shared() && !is_forced {
             self.give_up_tee(Some(Cause::SharedCursor))?;
         }
@@ -385,12 +301,11 @@ impl<'a, K: Kernel> Fanout<'a, K> {
     }
 
     /// Goes on by reading and writing alone. Nothing is in flight.
-    fn give_up_tee(&mut self, cause: Option<Cause>) -> Result<Advance, Failure> {
+    fn give_up_tee(&mut self, cause: Option<Cause>) -> Result<Flow, Failure> {
         if let Some(cause) = cause {
-            self.by_tee.cause = Some(cause);
-            if self.options.strategy == Some(Strategy::Tee) {
-                let failure = Failure::unsuitable(Strategy::Tee, "the kernel refuses it");
-                return Err(failure.caused_by(cause));
+            self.context.attempt(Strategy::Tee).cause = Some(cause);
+            if self.context.options.strategy == Some(Strategy::Tee) {
+                return Err(refused(Strategy::Tee, cause));
             }
         }
         self.hub.form = Form::Buffer;
@@ -399,6 +314,58 @@ impl<'a, K: Kernel> Fanout<'a, K> {
             branch.way = Strategy::Buffered;
             branch.route.pipe = None;
         }
-        Ok(Advance::On)
+        Ok(Flow::Continue)
+    }
+}
+
+impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
+    type Kernel = K;
+
+    fn context(&mut self) -> &mut Context<'a, K> {
+        &mut self.context
+    }
+
+    fn progress(&self, blocked: Option<Side>) -> Progress {
+        let records = self.records.count();
+        Progress {
+            // A sink that has failed since the last step may have been the last to lack something.
+            bytes: self.delivered(),
+            ..self.context.progress(self.in_use(), records, blocked)
+        }
+    }
+
+    fn advance(&mut self) -> Result<Flow, Failure> {
+        let has_waited_for_source = match self.waiting.take() {
+            Some(waiting) => {
+                if let Some(wait) = self.see_what_ended(waiting)? {
+                    return Ok(Flow::Wait(wait));
+                }
+                waiting == Waiting::Source
+            }
+            None => false,
+        };
+        if !self.branches.iter().any(Branch::is_live) {
+            return Ok(Flow::Ended(Ended::NoSink));
+        }
+        if self.is_even() {
+            if !has_waited_for_source && let Some(flow) = self.begin()? {
+                return Ok(flow);
+            }
+            // Only now: a wait may see readers go.
+            self.choose_last();
+        }
+        let flow = self.take_step()?;
+        if flow == Flow::Continue {
+            self.moved()?;
+        }
+        Ok(flow)
+    }
+
+    fn fill_reserved(&mut self) -> Result<(), Failure> {
+        self.fill_sinks()
+    }
+
+    fn finish(self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
+        self.conclude(outcome)
     }
 }

@@ -207,6 +207,9 @@ cfg_if! {
         mod fanout;
 
         mod engine;
+        mod drive;
+        mod context;
+        mod wait;
         mod plan;
         mod preflight;
 

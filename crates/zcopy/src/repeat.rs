@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use crate::drive;
 use crate::end::End;
 use crate::endpoint::Endpoint;
 use crate::engine;
@@ -18,7 +19,7 @@ use crate::report::Report;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel, Linux};
 use crate::transfer::before_anything_moved;
-use course::Course;
+use course::RepeatEngine;
 
 mod course;
 mod template;
@@ -269,7 +270,8 @@ impl<'a> Repeat<'a> {
         let own = engine::open_again(&kernel, sink, &mut endpoint, Side::Sink, &self.options);
         let sink = End::new(own.as_ref().map_or(sink, AsFd::as_fd), endpoint, None);
         let (options, observer) = (self.options, self.observer);
-        Course::new(kernel, self.pattern, sink, plan, options, observer).run()
+        let engine = RepeatEngine::new(kernel, self.pattern, sink, plan, options, observer);
+        drive::run(engine)
     }
 
     /// Replaces all options at once.

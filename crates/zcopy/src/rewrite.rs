@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
+use crate::drive;
 use crate::end::End;
 use crate::endpoint::{Endpoint, Kind};
 use crate::engine;
@@ -12,7 +13,7 @@ use crate::preflight;
 use crate::report::Report;
 use crate::sys::{Kernel, Linux};
 use crate::transfer::before_anything_moved;
-use course::{Course, Desk};
+use course::{Desk, FilterEngine, Source};
 
 mod ahead;
 mod chunk;
@@ -249,14 +250,16 @@ impl<'a, R: Rewriter> Rewrite<'a, R> {
         });
         let source = || End::new(source, from, None);
         let sink = End::new(self.sink, to, None);
-        let course = Course::new(kernel, sink, &mut self.rewriter, &mut self.desk);
-        match reader_kernel {
-            // The thread reads by an end of its own; this one goes back over what was not taken.
-            Some(kernel) => std::thread::scope(|scope| {
-                course.run(source(), ahead::start(scope, kernel, source()))
-            }),
-            None => course.run(source(), None),
-        }
+        let (rewriter, desk) = (&mut self.rewriter, &mut self.desk);
+        let own = Some(Source::new(source()));
+        let Some(reader_kernel) = reader_kernel else {
+            return drive::run(FilterEngine::new(kernel, own, None, sink, rewriter, desk));
+        };
+        // The thread reads by an end of its own; this one goes back over what was not taken.
+        std::thread::scope(|scope| {
+            let ahead = ahead::start(scope, reader_kernel, source());
+            drive::run(FilterEngine::new(kernel, own, ahead, sink, rewriter, desk))
+        })
     }
 
     /// Says to the rewriter that nothing more will come, and gives the sink what it makes of what it has not taken yet. Without
@@ -283,7 +286,8 @@ impl<'a, R: Rewriter> Rewrite<'a, R> {
         let prepared = prepared.and_then(|sink| preflight::check_sink(&sink).map(|()| sink));
         let to = prepared.map_err(before_anything_moved)?;
         let to = End::new(self.sink, to, None);
-        Course::new(kernel, to, &mut self.rewriter, &mut self.desk).finish()
+        let (rewriter, desk) = (&mut self.rewriter, &mut self.desk);
+        drive::run(FilterEngine::new(kernel, None, None, to, rewriter, desk))
     }
 
     /// What has been read and the rewriter has not taken: the beginning of a line, say, or what could not be given back to a pipe when

@@ -4,8 +4,9 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::bad_places::OnSkip;
+use crate::drive;
 use crate::end::End;
-use crate::engine::{self, Audience, Engine, Legacy, Way};
+use crate::engine::{self, Audience, Legacy, PairEngine, Way};
 use crate::error::{Error, Failure, Result};
 use crate::fanout;
 use crate::fault::Side;
@@ -350,10 +351,10 @@ impl<'a> Transfer<'a> {
             inspect: self.inspect,
             on_skip: self.on_skip,
         };
-        Engine::new(kernel, source, sink, plan, self.options, audience)
+        let engine = PairEngine::new(kernel, source, sink, plan, self.options, audience)
             .keeping(self.pace)
-            .going_on(begun)
-            .run()
+            .going_on(begun);
+        drive::run(engine)
     }
 
     /// Replaces all options at once.

@@ -2,55 +2,55 @@
 
 use std::time::Duration;
 
-use super::{Advance, Engine, Phase};
+use super::{PairEngine, Phase};
 use crate::buffer::{self, ALIGNMENT};
+use crate::context::{Flow, refused};
 use crate::end::End;
 use crate::endpoint::{Kind, SECTOR};
 use crate::error::Failure;
 use crate::fault::{Cause, Fault, Side};
 use crate::pipe;
-use crate::plan;
 use crate::report::{Attempt, Ended};
 use crate::route::Ask;
 use crate::strategy::{Step, Strategy, buffered};
 use crate::sys::{Errno, Kernel, Patience, PollFd, PollFlags, SeekFrom, retried};
 
-impl<K: Kernel> Engine<'_, K> {
+impl<K: Kernel> PairEngine<'_, K> {
     /// Goes on with the next strategy of the plan, from where this one stands. What it left in
     /// flight is moved first, by read and write.
-    pub(super) fn fall_back(&mut self, from: Strategy, cause: Cause) -> Result<Advance, Failure> {
-        self.attempt(from).cause = Some(cause);
-        if plan::forced(&self.options).is_some() {
+    pub(super) fn fall_back(&mut self, from: Strategy, cause: Cause) -> Result<Flow, Failure> {
+        self.context.attempt(from).cause = Some(cause);
+        if self.context.forced().is_some() {
             return Err(self.cannot_insist(from, cause));
         }
         self.change_to(self.plan.after(from));
-        Ok(Advance::Again)
+        Ok(Flow::NextStrategy)
     }
 
     /// Goes on with another strategy, which reserves what it needs. What cannot be given back is read and written first.
     fn change_to(&mut self, strategy: Strategy) {
         // Bytes that are to fill what stays reserved of the sink are not left to others.
-        if self.route.sink.release(&self.kernel) {
-            self.route.source.release(&self.kernel);
+        if self.route.sink.release(&self.context.kernel) {
+            self.route.source.release(&self.context.kernel);
         }
         self.strategy = strategy;
         self.phase = Phase::Main;
-        self.false_starts = 0;
+        self.context.false_starts = 0;
     }
 
     /// Goes on with read and write because somebody else moves a cursor.
-    pub(super) fn fall_back_to_buffered(&mut self, from: Strategy) -> Advance {
-        self.attempt(from).cause = Some(Cause::SharedCursor);
+    pub(super) fn fall_back_to_buffered(&mut self, from: Strategy) -> Flow {
+        self.context.attempt(from).cause = Some(Cause::SharedCursor);
         self.change_to(Strategy::Buffered);
-        Advance::Again
+        Flow::NextStrategy
     }
 
     /// Believes the end of file of a pipe or a read. Anything else may have been a file that hides its
     /// size, or the urgent mark of a stream, so that a read has the last word.
-    pub(super) fn end_of_file(&mut self, strategy: Strategy) -> Result<Advance, Failure> {
-        let rest = self.route.source.give_back_rest(&self.kernel);
+    pub(super) fn end_of_file(&mut self, strategy: Strategy) -> Result<Flow, Failure> {
+        let rest = self.route.source.give_back_rest(&self.context.kernel);
         rest.map_err(|errno| Fault::new("lseek", Side::Source, errno))?;
-        self.route.sink.release(&self.kernel);
+        self.route.sink.release(&self.context.kernel);
         let source = self.route.source.endpoint.kind;
         let sink = self.route.sink.endpoint.kind;
         let is_certain = match strategy {
@@ -60,57 +60,60 @@ impl<K: Kernel> Engine<'_, K> {
             _ => source == Kind::Pipe,
         };
         if is_certain {
-            return Ok(Advance::Ended(Ended::Eof));
+            return Ok(Flow::Ended(Ended::Eof));
         }
         if source == Kind::Stream {
             self.phase = Phase::Confirming;
-            return Ok(Advance::Again);
+            return Ok(Flow::NextStrategy);
         }
-        if plan::forced(&self.options).is_none() {
+        if self.context.forced().is_none() {
             self.strategy = Strategy::Buffered;
             self.phase = Phase::Main;
             self.extents = None;
-            return Ok(Advance::Again);
+            return Ok(Flow::NextStrategy);
         }
         match self.peek() {
-            Ok(0) => Ok(Advance::Ended(Ended::Eof)),
+            Ok(0) => Ok(Flow::Ended(Ended::Eof)),
             Ok(_) => Err(stopped_early(strategy)),
             Err(Errno::SPIPE) => self.confirm_end(strategy),
             // Another reader of the pipe has taken what the sink has not.
-            Err(Errno::AGAIN) => Ok(Advance::Blocked(Side::Source)),
+            Err(Errno::AGAIN) => self.blocked(Side::Source),
             Err(errno) => Err(Fault::new("read", Side::Source, errno).into()),
         }
     }
 
     /// Reads on from a source whose end cannot be looked at without taking what is there. Bytes that come are handed back
     /// with the error.
-    fn confirm_end(&mut self, strategy: Strategy) -> Result<Advance, Failure> {
-        let limit = self.options.limit.unwrap_or(u64::MAX);
+    fn confirm_end(&mut self, strategy: Strategy) -> Result<Flow, Failure> {
+        let limit = self.context.options.limit.unwrap_or(u64::MAX);
         let ask = Ask {
             max: buffer::LEAST as u64,
-            remaining: limit - self.bytes,
-            patience: self.patience(),
+            remaining: limit - self.context.bytes,
+            patience: self.context.patience(),
         };
-        match buffered::fill(&self.kernel, &mut self.route, &ask)? {
-            Some(Step::Eof) => Ok(Advance::Ended(Ended::Eof)),
-            Some(Step::Blocked(side)) => Ok(Advance::Blocked(side)),
-            Some(_) => Ok(Advance::On),
+        match buffered::fill(&self.context.kernel, &mut self.route, &ask)? {
+            Some(Step::Eof) => Ok(Flow::Ended(Ended::Eof)),
+            Some(Step::Blocked(side)) => self.blocked(side),
+            Some(_) => Ok(Flow::Continue),
             None => Err(stopped_early(strategy)),
         }
     }
 
     /// Counts a read that only confirmed the end of a stream among the calls of the strategy that the caller insists on.
     pub(super) fn credit_confirmation(&mut self) {
-        let Some(forced) = plan::forced(&self.options).filter(|_| self.phase == Phase::Confirming)
+        let Some(forced) = self
+            .context
+            .forced()
+            .filter(|_| self.phase == Phase::Confirming)
         else {
             return;
         };
-        let mut attempts = self.attempts.iter();
+        let mut attempts = self.context.attempts.iter();
         let only_confirmed =
             |attempt: &Attempt| attempt.strategy == Strategy::Buffered && attempt.bytes == 0;
         if let Some(index) = attempts.position(only_confirmed) {
-            let calls = self.attempts.remove(index).calls;
-            self.attempt(forced).calls += calls;
+            let calls = self.context.attempts.remove(index).calls;
+            self.context.attempt(forced).calls += calls;
         }
     }
 
@@ -124,13 +127,13 @@ impl<K: Kernel> Engine<'_, K> {
     /// Why the strategy that the caller insists on goes no further. Once it has moved bytes, a limit of
     /// the sink (its size, a seal) is the sink's doing and not the pair's.
     fn cannot_insist(&mut self, strategy: Strategy, cause: Cause) -> Failure {
-        let has_moved = self.attempt(strategy).has_moved();
+        let has_moved = self.context.attempt(strategy).has_moved();
         match cause {
             Cause::Errno(errno @ (Errno::FBIG | Errno::PERM)) if has_moved => {
                 let fault = Fault::new(strategy.call(), Side::Neither, errno);
                 self.with_side(fault).into()
             }
-            _ => Failure::unsuitable(strategy, "the kernel refuses it").caused_by(cause),
+            _ => refused(strategy, cause),
         }
     }
 
@@ -172,11 +175,11 @@ impl<K: Kernel> Engine<'_, K> {
             }
             Side::Neither => sink.is_socket() && errno == Errno::TIMEDOUT,
         };
-        let is_last = from == Strategy::Buffered || plan::forced(&self.options).is_some();
+        let is_last = from == Strategy::Buffered || self.context.forced().is_some();
         if may_be_sink || is_last {
             return false;
         }
-        self.attempt(from).cause = Some(fault.cause);
+        self.context.attempt(from).cause = Some(fault.cause);
         self.change_to(Strategy::Buffered);
         true
     }
@@ -213,7 +216,7 @@ impl<K: Kernel> Engine<'_, K> {
         let position = match source.position() {
             Some(position) => position,
             None if source.endpoint.is_seekable() => {
-                self.kernel.seek(source.fd, SeekFrom::Current(0))?
+                self.context.kernel.seek(source.fd, SeekFrom::Current(0))?
             }
             None if source.endpoint.kind == Kind::Pipe => return self.peek_pipe(),
             None => return Ok(0),
@@ -228,7 +231,11 @@ impl<K: Kernel> Engine<'_, K> {
         let start = block.as_ptr().align_offset(ALIGNMENT);
         let room = &mut block[start..][..len];
         let from = Some(position - before as u64);
-        let read = retried(|| self.kernel.read(source.fd, from, room, Patience::Block))?;
+        let read = retried(|| {
+            self.context
+                .kernel
+                .read(source.fd, from, room, Patience::Block)
+        })?;
         Ok(read.saturating_sub(before))
     }
 
@@ -236,11 +243,11 @@ impl<K: Kernel> Engine<'_, K> {
     fn peek_pipe(&self) -> Result<usize, Errno> {
         let pipe = self.route.source.fd;
         let mut fds = [PollFd::from_borrowed_fd(pipe, PollFlags::IN)];
-        retried(|| self.kernel.poll(&mut fds, Some(Duration::ZERO)))?;
+        retried(|| self.context.kernel.poll(&mut fds, Some(Duration::ZERO)))?;
         match fds[0].revents() {
             found if found.contains(PollFlags::IN) => Ok(1),
             found if found.contains(PollFlags::HUP) => Ok(0),
-            _ => pipe::peek(&self.kernel, pipe).map_err(|errno| match errno {
+            _ => pipe::peek(&self.context.kernel, pipe).map_err(|errno| match errno {
                 Errno::AGAIN => errno,
                 _ => Errno::SPIPE,
             }),

@@ -1,7 +1,8 @@
 //! The end of a transfer: nothing in flight is lost, the last hole has its length, and the report
 //! is made.
 
-use super::Engine;
+use super::PairEngine;
+use crate::context::conclude;
 use crate::end;
 use crate::error::{Error, Failure};
 use crate::fault::{Cause, Fault, Side};
@@ -9,16 +10,16 @@ use crate::plan;
 use crate::report::{Ended, Report, Undelivered};
 use crate::sys::Kernel;
 
-impl<K: Kernel> Engine<'_, K> {
+impl<K: Kernel> PairEngine<'_, K> {
     /// Puts both ends in order, and says what was done.
-    pub(super) fn finish(mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
+    pub(super) fn conclude(mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
         let mut undelivered = self.hand_back();
         // What it still holds are the source's own pages, which stay as long as it does.
         self.route.pipe = None;
         let tidied = self.finish_holes(&mut undelivered);
         self.route.inspect_zeros(u64::MAX);
         let released = self.release_sink();
-        let closed = self.route.sink_detour.close(&self.kernel);
+        let closed = self.route.sink_detour.close(&self.context.kernel);
         let tidied = tidied
             .and(released)
             .and_then(|()| self.finish_cache())
@@ -26,32 +27,22 @@ impl<K: Kernel> Engine<'_, K> {
         // The first failure is the one that counts.
         let outcome = outcome.and_then(|ended| tidied.map(|()| ended).map_err(Failure::from));
         let (source, sink) = (&self.route.source.endpoint, &self.route.sink.endpoint);
-        let shared_pages = self
-            .attempts
-            .iter()
+        let attempts = self.context.attempts.iter();
+        let shared_pages = attempts
             .filter(|attempt| attempt.bytes > 0)
             .map(|attempt| plan::page_sharing(attempt.strategy, source, sink))
             .max()
             .unwrap_or_default();
         let report = Report {
-            bytes: self.bytes,
             records: self.route.records.count(),
-            ended: outcome.as_ref().map_or(Ended::Failed, |ended| *ended),
-            first_choice: self.plan.strategy(),
-            attempts: self.attempts,
-            sinks: Vec::new(),
             hole_bytes: self.route.holes.bytes,
             // Of a hole that was taken back it is not known what of it had been skipped.
-            skipped_bytes: self.route.bad.bytes().min(self.bytes),
+            skipped_bytes: self.route.bad.bytes().min(self.context.bytes),
             shared_pages,
-            grown_source: self.grown_source,
-            grown_sink: self.grown_sink,
             undelivered: Undelivered(undelivered),
+            ..self.context.into_report(&outcome)
         };
-        match outcome {
-            Ok(_) => Ok(report),
-            Err(failure) => Err(Error::new(failure, report)),
-        }
+        conclude(outcome, report)
     }
 
     /// Gives the source back what the sink did not take: by going back over it where that can be
@@ -60,21 +51,21 @@ impl<K: Kernel> Engine<'_, K> {
         let is_back = match self.route.in_pipe() {
             0 => {
                 let bytes = self.route.buffer.pending();
-                self.route.source.rewind_over(&self.kernel, bytes)
+                self.route.source.rewind_over(&self.context.kernel, bytes)
             }
             _ => self
                 .route
                 .source
-                .rewind(&self.kernel, self.route.in_flight()),
+                .rewind(&self.context.kernel, self.route.in_flight()),
         };
         if is_back {
             return Vec::new();
         }
         let mut bytes = self.route.buffer.pending().to_vec();
         if let Some(pipe) = &mut self.route.pipe {
-            bytes.append(&mut pipe.contents(&self.kernel));
+            bytes.append(&mut pipe.contents(&self.context.kernel));
         }
-        bytes.append(&mut self.route.source.read_reserved(&self.kernel));
+        bytes.append(&mut self.route.source.read_reserved(&self.context.kernel));
         bytes
     }
 
@@ -82,31 +73,31 @@ impl<K: Kernel> Engine<'_, K> {
     /// after all: its zeros are given back, before whatever else is.
     fn finish_holes(&mut self, undelivered: &mut Vec<u8>) -> Result<(), Fault> {
         let (sink, detour) = (&self.route.sink, &mut self.route.sink_detour);
-        let Err(fault) = self.route.holes.finish(&self.kernel, sink, detour) else {
+        let Err(fault) = self.route.holes.finish(&self.context.kernel, sink, detour) else {
             // Its length may be new.
             return match self.route.holes.bytes {
                 0 => Ok(()),
                 _ => self.sync_data(),
             };
         };
-        let missing = self.route.holes.take_back(&self.kernel, sink);
+        let missing = self.route.holes.take_back(&self.context.kernel, sink);
         let n_zeros = self.route.uninspected_zeros.saturating_sub(missing);
         self.route.inspect_zeros(n_zeros);
         self.take_back(missing);
         self.route.records.take_back_zeros(missing);
-        if !self.route.source.rewind(&self.kernel, missing) {
+        if !self.route.source.rewind(&self.context.kernel, missing) {
             let n_zeros = missing.min(end::MOST_READ_BACK) as usize;
             undelivered.splice(0..0, std::iter::repeat_n(0, n_zeros));
         }
-        self.route.sink.rewind(&self.kernel, missing);
+        self.route.sink.rewind(&self.context.kernel, missing);
         Err(fault)
     }
 
     /// Counts the last `n` bytes as not delivered after all.
     fn take_back(&mut self, n: u64) {
-        self.bytes -= n;
+        self.context.bytes -= n;
         let mut left = n;
-        for attempt in self.attempts.iter_mut().rev() {
+        for attempt in self.context.attempts.iter_mut().rev() {
             let taken = left.min(attempt.bytes);
             attempt.bytes -= taken;
             attempt.hole_bytes = attempt.hole_bytes.saturating_sub(taken);
@@ -119,7 +110,7 @@ impl<K: Kernel> Engine<'_, K> {
     /// If somebody else has moved the cursor since, the range stays a gap. A failed call explains that; otherwise the source
     /// has become shorter than it was when the range was reserved.
     fn release_sink(&mut self) -> Result<(), Fault> {
-        if self.route.sink.release(&self.kernel) {
+        if self.route.sink.release(&self.context.kernel) {
             return Ok(());
         }
         Err(Fault {
@@ -134,7 +125,7 @@ impl<K: Kernel> Engine<'_, K> {
             return Ok(());
         };
         drop_behind
-            .finish(&self.kernel, &self.route.source, &self.route.sink)
+            .finish(&self.context.kernel, &self.route.source, &self.route.sink)
             .map_err(|errno| Fault::new("sync_file_range", Side::Sink, errno))
     }
 }

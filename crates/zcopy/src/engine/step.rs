@@ -1,14 +1,13 @@
 //! One step: by the strategy, or over a hole of the source.
 
-use super::{Engine, Phase};
+use super::{PairEngine, Phase};
 use crate::fault::{Cause, Fault, Side};
-use crate::plan;
 use crate::route::Ask;
 use crate::sparse::Segment;
 use crate::strategy::{self, Step, Strategy};
 use crate::sys::{Errno, Kernel};
 
-impl<K: Kernel> Engine<'_, K> {
+impl<K: Kernel> PairEngine<'_, K> {
     /// One step of the strategy, or over a hole.
     pub(super) fn step(&mut self, strategy: Strategy, mut ask: Ask) -> Result<Step, Fault> {
         if let Some(answer) = self.answer.take() {
@@ -25,7 +24,7 @@ impl<K: Kernel> Engine<'_, K> {
             && self.route.in_flight() == 0
             && self.route.bad.is_passed()
         {
-            match extents.next(&self.kernel, &self.route.source) {
+            match extents.next(&self.context.kernel, &self.route.source) {
                 Ok(Segment::Data(len)) => ask.max = ask.max.min(len),
                 Ok(Segment::Hole(len)) => return self.step_over_hole(len.min(ask.remaining)),
                 Ok(Segment::End | Segment::Unknown) => self.extents = None,
@@ -39,14 +38,14 @@ impl<K: Kernel> Engine<'_, K> {
                 Err(errno) => return Err(Fault::new("lseek", Side::Source, errno)),
             }
         }
-        strategy::step(strategy, &self.kernel, &mut self.route, &ask)
+        strategy::step(strategy, &self.context.kernel, &mut self.route, &ask)
     }
 
     /// Leaves a hole in the sink. Where it cannot have one, the source's zeros are moved like any
     /// other bytes.
     fn step_over_hole(&mut self, len: u64) -> Result<Step, Fault> {
         let source = &mut self.route.source;
-        let reserved = source.reserve_to_read(&self.kernel, len);
+        let reserved = source.reserve_to_read(&self.context.kernel, len);
         let len = reserved.map_err(|errno| Fault::new("lseek", Side::Source, errno))?;
         if len == 0 || source.is_shared() || source.has_lost_position() {
             // What is reserved now is not the hole that was found: it is moved as data.
@@ -54,13 +53,16 @@ impl<K: Kernel> Engine<'_, K> {
             return Ok(Step::Moved(0));
         }
         let (sink, detour) = (&mut self.route.sink, &mut self.route.sink_detour);
-        let left = self.route.holes.make(&self.kernel, sink, detour, len)?;
+        let left = self
+            .route
+            .holes
+            .make(&self.context.kernel, sink, detour, len)?;
         if left == 0 {
             self.extents = None;
             return Ok(Step::Moved(0));
         }
         source.advance(left);
-        source.release(&self.kernel);
+        source.release(&self.context.kernel);
         self.route.uninspected_zeros += left;
         if self.route.holes.are_certain() {
             self.route.inspect_zeros(u64::MAX);
@@ -72,13 +74,13 @@ impl<K: Kernel> Engine<'_, K> {
     /// time, for this reason, and its cursor is not moved to ask. False if the bytes cannot be
     /// looked at, so that holes are moved as zeros.
     fn look_for_zeros(&mut self, from: Strategy, reason: Errno) -> bool {
-        let is_forced = plan::forced(&self.options).is_some();
+        let is_forced = self.context.forced().is_some();
         if !self.route.holes.are_possible() || is_forced && from != Strategy::Buffered {
             return false;
         }
         self.route.holes.detect = true;
         if from != Strategy::Buffered {
-            self.attempt(from).cause = Some(Cause::Errno(reason));
+            self.context.attempt(from).cause = Some(Cause::Errno(reason));
             self.strategy = Strategy::Buffered;
             self.phase = Phase::Main;
         }

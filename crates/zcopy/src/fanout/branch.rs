@@ -212,13 +212,6 @@ impl<'a> Branch<'a> {
         Ok(())
     }
 
-    /// What is left of the sink's own time-out, `SO_SNDTIMEO`.
-    pub(crate) fn patience<K: Kernel>(&mut self, kernel: &K, now: Duration) -> Option<Duration> {
-        let waited = now.saturating_sub(self.blocked_since.unwrap_or(now));
-        let sink = &mut self.route.sink;
-        sink.until_timed_out(kernel, Side::Sink, waited)
-    }
-
     /// Notes that the sink has accepted `n` bytes.
     pub(crate) fn accepted(&mut self, n: u64) {
         self.delivered += n;

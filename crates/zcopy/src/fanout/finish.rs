@@ -1,7 +1,7 @@
 //! The end of a fan-out: nothing in flight is lost, and the report is made.
 
-use super::Fanout;
-use super::hub::Form;
+use super::FanOutEngine;
+use crate::context::conclude;
 use crate::error::{Error, Failure};
 use crate::fault::{Fault, Side};
 use crate::plan;
@@ -9,15 +9,14 @@ use crate::report::{Ended, Report, Undelivered};
 use crate::strategy::Strategy;
 use crate::sys::{Kernel, Patience};
 
-impl<K: Kernel> Fanout<'_, K> {
+impl<K: Kernel> FanOutEngine<'_, K> {
     /// Puts the source in order, and says what was done.
-    pub(super) fn finish(mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
+    pub(super) fn conclude(mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
         // First, as a sink may be detached even now.
         let tidied = self.finish_written();
-        let bytes = self.delivered();
         self.count();
         self.retire();
-        let undelivered = self.hand_back(bytes);
+        let undelivered = self.hand_back(self.context.bytes);
         self.finish_read();
         // The first failure is the one that counts.
         let outcome = outcome.and_then(|ended| tidied.map(|()| ended));
@@ -29,27 +28,15 @@ impl<K: Kernel> Fanout<'_, K> {
             })
             .max()
             .unwrap_or_default();
-        let attempts = [self.by_tee, self.by_writing].into_iter();
-        let attempts = attempts.filter(|a| a.calls > 0 || a.cause.is_some());
         let branches = self.branches.iter().enumerate();
         let report = Report {
-            bytes,
             records: self.records.count(),
-            ended: outcome.as_ref().map_or(Ended::Failed, |ended| *ended),
-            first_choice: self.plan.strategy(),
-            attempts: attempts.collect(),
             sinks: branches.map(|(index, b)| b.report(index)).collect(),
-            hole_bytes: 0,
-            skipped_bytes: 0,
             shared_pages,
-            grown_source: self.grown_source,
-            grown_sink: self.grown_sink,
             undelivered: Undelivered(undelivered),
+            ..self.context.into_report(&outcome)
         };
-        match outcome {
-            Ok(_) => Ok(report),
-            Err(failure) => Err(Error::new(failure, report)),
-        }
+        conclude(outcome, report)
     }
 
     /// Fills what is reserved of a sink before a transfer stops, because a signal has cut a call for it short: where others
@@ -57,7 +44,7 @@ impl<K: Kernel> Fanout<'_, K> {
     ///
     /// The bytes wait in that sink's private pipe, or in the hub. It is a file, so that no call waits for somebody else,
     /// and no other sink is given anything.
-    pub(super) fn fill_reserved(&mut self) -> Result<(), Failure> {
+    pub(super) fn fill_sinks(&mut self) -> Result<(), Failure> {
         let (patience, before) = (Patience::Block, self.calls());
         for index in 0..self.branches.len() {
             while self.cannot_release(index) {
@@ -68,7 +55,7 @@ impl<K: Kernel> Fanout<'_, K> {
                     Strategy::Splice => self.pour(index, reserved, patience)?,
                     Strategy::Buffered => {
                         if self.hub.route.in_pipe() > 0 {
-                            self.copy(reserved, patience, &mut false)?;
+                            let _ = self.copy(reserved, patience)?;
                         }
                         self.write(index, patience)?
                     }
@@ -81,7 +68,7 @@ impl<K: Kernel> Fanout<'_, K> {
         }
         let calls = self.calls() - before;
         if calls > 0 {
-            self.attempt(self.hub.form != Form::Buffer).calls += calls;
+            self.credit_calls(self.in_use(), calls);
             self.moved()?;
         }
         Ok(())
@@ -92,7 +79,7 @@ impl<K: Kernel> Fanout<'_, K> {
     fn cannot_release(&mut self, index: usize) -> bool {
         let branch = &mut self.branches[index];
         let sink = &mut branch.route.sink;
-        branch.ended.is_none() && sink.reserved() > 0 && !sink.release(&self.kernel)
+        branch.ended.is_none() && sink.reserved() > 0 && !sink.release(&self.context.kernel)
     }
 
     /// Gives the source back what has left it and not every sink has: by going back over it where
@@ -101,7 +88,7 @@ impl<K: Kernel> Fanout<'_, K> {
         let consumed = self.hub.consumed();
         let missing = consumed.saturating_sub(delivered);
         let mut surplus = std::mem::take(&mut self.hub.surplus);
-        if self.hub.route.source.rewind(&self.kernel, missing) {
+        if self.hub.route.source.rewind(&self.context.kernel, missing) {
             return surplus;
         }
         // Whoever is furthest behind holds what it has been given; all that comes after is in the
@@ -115,13 +102,13 @@ impl<K: Kernel> Fanout<'_, K> {
         {
             bytes.extend_from_slice(branch.route.buffer.pending());
             if let Some(pipe) = &mut branch.route.pipe {
-                bytes.append(&mut pipe.contents(&self.kernel));
+                bytes.append(&mut pipe.contents(&self.context.kernel));
             }
         }
         let from = delivered + bytes.len() as u64;
-        bytes.append(&mut self.hub.remains(&self.kernel, from));
+        bytes.append(&mut self.hub.remains(&self.context.kernel, from));
         bytes.append(&mut surplus);
-        bytes.append(&mut self.hub.route.source.read_reserved(&self.kernel));
+        bytes.append(&mut self.hub.route.source.read_reserved(&self.context.kernel));
         bytes
     }
 
@@ -130,7 +117,7 @@ impl<K: Kernel> Fanout<'_, K> {
             // What is left in a pipe are the source's own pages, which stay as long as it does.
             self.hub.route.pipe = None;
             self.branches.iter_mut().for_each(|b| b.route.pipe = None);
-            trail.finish_read(&self.kernel, &self.hub.route.source);
+            trail.finish_read(&self.context.kernel, &self.hub.route.source);
         }
     }
 
@@ -138,22 +125,24 @@ impl<K: Kernel> Fanout<'_, K> {
         let mut outcome = Ok(());
         for index in 0..self.branches.len() {
             let branch = &mut self.branches[index];
-            branch.route.sink.release(&self.kernel);
+            branch.route.sink.release(&self.context.kernel);
             // Of a step that something else has ended.
-            if let Err(fault) = branch.sync_data(&self.kernel, self.options.sync_data) {
+            if let Err(fault) =
+                branch.sync_data(&self.context.kernel, self.context.options.sync_data)
+            {
                 let failed = self.sink_failed(index, fault);
                 outcome = outcome.and(failed);
             }
             let branch = &mut self.branches[index];
             if let Some(trail) = &mut branch.trail
-                && let Err(errno) = trail.finish_written(&self.kernel, &branch.route.sink)
+                && let Err(errno) = trail.finish_written(&self.context.kernel, &branch.route.sink)
             {
                 let fault = Fault::new("sync_file_range", Side::Sink, errno);
                 let failed = self.sink_failed(index, fault);
                 outcome = outcome.and(failed);
             }
             let branch = &mut self.branches[index];
-            if let Err(fault) = branch.route.sink_detour.close(&self.kernel) {
+            if let Err(fault) = branch.route.sink_detour.close(&self.context.kernel) {
                 let failed = self.sink_failed(index, fault);
                 outcome = outcome.and(failed);
             }

@@ -1,35 +1,22 @@
 //! Which of the caller's pipes are enlarged, and what private ones are taken besides, once bytes come in bulk.
 
-use super::Fanout;
+use super::FanOutEngine;
 use super::branch::Branch;
 use super::hub::Form;
-use crate::end::End;
 use crate::endpoint::Kind;
-use crate::pipe;
 use crate::plan;
 use crate::strategy::Strategy;
 use crate::sys::Kernel;
 
-impl<K: Kernel> Fanout<'_, K> {
+impl<K: Kernel> FanOutEngine<'_, K> {
     /// Enlarges the caller's pipes, once, when the transfer is known to be long.
     pub(super) fn grow_pipes(&mut self) {
-        let is_sized = self.hub.route.source.endpoint.size.is_some();
-        let will_be_long = is_sized && self.total.is_some_and(|n| n > plan::SMALL);
-        if !self.may_grow || self.hub.head < plan::SMALL && !will_be_long {
-            return;
-        }
-        self.may_grow = false;
-        let grow = |end: &End<'_>| match end.endpoint.kind {
-            Kind::Pipe => pipe::grow(&self.kernel, end.fd, self.options.pipe_size),
-            _ => None,
-        };
-        self.grown_source = grow(&self.hub.route.source);
-        for (index, branch) in self.branches.iter().enumerate() {
-            let grown = grow(&branch.route.sink);
-            if index == 0 {
-                self.grown_sink = grown;
-            }
-        }
+        let source = &self.hub.route.source;
+        let will_be_long =
+            source.endpoint.size.is_some() && self.context.total.is_some_and(|n| n > plan::SMALL);
+        let is_long = self.hub.head >= plan::SMALL || will_be_long;
+        let sinks = self.branches.iter().map(|branch| &branch.route.sink);
+        self.context.grow_pipes(is_long, Some(source), sinks);
     }
 
     /// Gives the only pipe among the sinks a private pipe of its own, once bytes come out of a pipe in bulk: the next bytes

@@ -1,233 +1,180 @@
-//! Where a fan-out sleeps: for its source, and for sinks that are not ready.
+//! What a fan-out waits for: its source, and sinks that are not ready.
 
-use std::ops::ControlFlow;
 use std::time::Duration;
 
-use super::Fanout;
+use super::FanOutEngine;
+use super::branch::Branch;
 use super::hub::Form;
+use crate::context::{Flow, timed_out};
 use crate::endpoint::Kind;
-use crate::engine::{FALSE_STARTS, LULL};
 use crate::error::Failure;
 use crate::fault::{Fault, Side};
 use crate::pipe;
 use crate::report::Ended;
 use crate::sys::{Errno, Kernel, Patience, PollFd, PollFlags};
+use crate::wait::{Awaited, Interest, Readiness, State, Until, Wait};
 
 /// How long the reader of a socket may have gone before that is seen, where poll cannot be left to tell.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-impl<K: Kernel> Fanout<'_, K> {
+/// What a fan-out waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waiting {
+    /// The source, before a round.
+    Source,
+    /// What a step found not ready: the sinks that are blocked, or without one the source.
+    Blocked,
+}
+
+impl<K: Kernel> FanOutEngine<'_, K> {
     /// Waits until the source has bytes or has ended, where the next call would do so unwatched, or
     /// would speak of a sink though there is nothing to give it.
-    pub(super) fn wait_for_source(&mut self) -> Result<Option<Ended>, Failure> {
+    pub(super) fn wait_for_source(&mut self) -> Option<Flow> {
         let can_starve = self.hub.route.source.endpoint.can_starve();
-        let would_sleep = can_starve && self.patience() == Patience::NoWait;
+        let would_sleep = can_starve && self.context.patience() == Patience::NoWait;
         if !would_sleep {
-            return Ok(None);
+            return None;
         }
-        let source = self.hub.route.source.fd;
-        if self.may_lack_writer && !self.hub.route.source.is_readable(&self.kernel) {
+        let (kernel, source) = (&self.context.kernel, &self.hub.route.source);
+        if self.may_lack_writer && !source.is_readable(kernel) {
             if self.hub.form == Form::Buffer {
                 // A read tells. It does not wait, since such a pipe is in non-blocking mode.
                 self.may_lack_writer = false;
-                return Ok(None);
+                return None;
             }
-            match pipe::peek(&self.kernel, source) {
-                Ok(0) => return Ok(Some(Ended::Eof)),
+            match pipe::peek(kernel, source.fd) {
+                Ok(0) => return Some(Flow::Ended(Ended::Eof)),
                 Ok(_) | Err(Errno::AGAIN) => {}
                 // A kernel without tee cannot tell. The next step can: it does not wait, and if it finds
-                // that there is a writer, but no bytes, `wait_after` sleeps.
-                Err(_) => return Ok(None),
+                // that there is a writer, but no bytes, it waits then.
+                Err(_) => return None,
             }
         }
         self.may_lack_writer = false;
-        if self.clock.ticks()
-            && self
-                .hub
-                .route
-                .source
-                .is_never_ready(&self.kernel, Side::Source)
-        {
+        self.context.clear_awaited();
+        let source = &mut self.hub.route.source;
+        self.context.await_ready(Side::Source, source);
+        if self.context.awaited.is_empty() {
             // A read will say why nothing comes, which no wait would.
-            return Ok(None);
+            return None;
         }
-        let since = self.start_of_wait();
-        loop {
-            self.polled.clear();
-            let asked = PollFd::from_borrowed_fd(source, PollFlags::IN);
-            self.polled.push(asked);
-            self.watch_readers();
-            let left = self.source_patience(since);
-            self.poll(left)?;
-            let found = self.polled[0].revents();
-            self.see_readers(1)?;
-            if !self.branches.iter().any(super::Branch::is_live) {
-                return Ok(Some(Ended::NoSink));
-            }
-            if !found.is_empty() {
-                return Ok(None);
-            }
-            let progress = self.progress(Some(Side::Source));
-            let watched = self.clock.observe_if_due(&self.kernel, &progress);
-            if watched.is_break() {
-                return Ok(Some(Ended::Stopped));
-            }
-            if self.source_patience(since) == Some(Duration::ZERO) {
-                return Err(Fault::new("read", Side::Source, Errno::AGAIN).into());
-            }
-        }
+        Some(Flow::Wait(self.wait(Waiting::Source, None)))
     }
 
     /// Waits for whatever a step found not ready.
-    pub(super) fn wait_after(&mut self) -> Result<ControlFlow<()>, Failure> {
-        self.false_starts += 1;
-        if self.false_starts > FALSE_STARTS {
-            let progress = self.progress(Some(Side::Neither));
-            if self.clock.pause(&self.kernel, LULL, &progress).is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
-        // Though every sink has everything that was taken, one that is full may keep more from coming.
-        let waits_for_source = !self.branches.iter().any(|b| b.is_live() && b.blocked);
-        let since = self.start_of_wait();
+    pub(super) fn wait_for_blocked(&mut self) -> Wait {
+        let delay = self.context.count_false_start();
+        let since = match self.context.patience() {
+            Patience::NoWait => self.context.kernel.now(),
+            Patience::Block => Duration::ZERO,
+        };
         for branch in self.branches.iter_mut().filter(|b| b.blocked) {
             branch.blocked_since.get_or_insert(since);
         }
-        loop {
-            self.polled.clear();
-            if waits_for_source {
-                let source = self.hub.route.source.fd;
-                self.polled
-                    .push(PollFd::from_borrowed_fd(source, PollFlags::IN));
-            } else {
-                let blocked = self.branches.iter().filter(|b| b.is_live() && b.blocked);
-                let asked =
-                    blocked.map(|b| PollFd::from_borrowed_fd(b.route.sink.fd, PollFlags::OUT));
-                self.polled.extend(asked);
-            }
-            let n_wanted = self.polled.len();
-            if n_wanted == 0 {
-                break;
-            }
-            self.watch_readers();
-            let left = if waits_for_source {
-                self.source_patience(since)
-            } else {
-                self.sinks_patience()
-            };
-            self.poll(left)?;
-            let is_ready = self.polled[..n_wanted]
-                .iter()
-                .any(|asked| !asked.revents().is_empty());
-            self.see_readers(n_wanted)?;
-            if is_ready || !self.branches.iter().any(super::Branch::is_live) {
-                break;
-            }
-            let side = if waits_for_source {
-                Side::Source
-            } else {
-                Side::Sink
-            };
-            let progress = self.progress(Some(side));
-            if self
-                .clock
-                .observe_if_due(&self.kernel, &progress)
-                .is_break()
-            {
-                return Ok(ControlFlow::Break(()));
-            }
-            if waits_for_source && self.source_patience(since) == Some(Duration::ZERO) {
-                return Err(Fault::new("read", Side::Source, Errno::AGAIN).into());
-            }
-            self.end_those_out_of_patience()?;
+        self.context.clear_awaited();
+        // Though every sink has everything that was taken, one that is full may keep more from coming.
+        if !self.await_blocked_sinks() {
+            let source = &mut self.hub.route.source;
+            let deadline = self.context.deadline(Side::Source, source, Some(since));
+            let awaited = Awaited::ready(source.fd, Side::Source, deadline);
+            self.context.awaited.push(awaited);
         }
-        Ok(ControlFlow::Continue(()))
+        self.wait(Waiting::Blocked, delay)
     }
 
-    /// The time, where a wait by poll takes the place of a call that has a time-out of its own.
-    fn start_of_wait(&self) -> Duration {
-        match self.patience() {
-            Patience::NoWait => self.kernel.now(),
-            Patience::Block => Duration::ZERO,
+    /// Adds the sinks that are not ready to those that are waited for. False if there is none.
+    fn await_blocked_sinks(&mut self) -> bool {
+        let branches = self.branches.iter_mut().enumerate();
+        for (index, branch) in branches.filter(|(_, b)| b.is_live() && b.blocked) {
+            let (sink, since) = (&mut branch.route.sink, branch.blocked_since);
+            let deadline = self.context.deadline(Side::Sink, sink, since);
+            let awaited = Awaited::ready(sink.fd, Side::Sink, deadline).at(index);
+            self.context.awaited.push(awaited);
         }
+        !self.context.awaited.is_empty()
     }
 
-    /// What is left of the source's own time-out in a wait that began at `since`.
-    fn source_patience(&mut self, since: Duration) -> Option<Duration> {
-        if self.patience() == Patience::Block {
-            return None;
-        }
-        let waited = self.kernel.now().saturating_sub(since);
-        let source = &mut self.hub.route.source;
-        source.until_timed_out(&self.kernel, Side::Source, waited)
-    }
-
-    /// The same for the least patient of the sinks that are waited for.
-    fn sinks_patience(&mut self) -> Option<Duration> {
-        if self.patience() == Patience::Block {
-            return None;
-        }
-        let now = self.kernel.now();
-        let blocked = self.branches.iter_mut();
-        let blocked = blocked.filter(|b| b.is_live() && b.blocked);
-        blocked
-            .filter_map(|branch| branch.patience(&self.kernel, now))
-            .min()
-    }
-
-    /// Ends the sinks whose own time-outs are over.
-    fn end_those_out_of_patience(&mut self) -> Result<(), Failure> {
-        if self.patience() == Patience::Block {
-            return Ok(());
-        }
-        let now = self.kernel.now();
-        for index in 0..self.branches.len() {
-            let branch = &mut self.branches[index];
-            let is_waited_for = branch.is_live() && branch.blocked;
-            if is_waited_for && branch.patience(&self.kernel, now) == Some(Duration::ZERO) {
-                self.sink_failed(index, Fault::new("write", Side::Sink, Errno::AGAIN))?;
-            }
-        }
-        Ok(())
+    /// Waits for the endpoints that have been added, and for readers that go away.
+    fn wait(&mut self, waiting: Waiting, delay: Option<Duration>) -> Wait {
+        self.watch_readers();
+        // A socket with completions would end every poll at once, so that it is looked at now and then.
+        let mut branches = self.branches.iter();
+        let looks_again = branches.any(|branch| is_watched(branch) && branch.has_completions);
+        self.waiting = Some(waiting);
+        Wait::Readiness(Readiness {
+            until: Until::OneReady,
+            delay,
+            recheck: looks_again.then_some(LOOK_AGAIN),
+        })
     }
 
     /// Adds the sinks whose readers may go away, if the caller wants to know at once.
     fn watch_readers(&mut self) {
-        if !self.options.watch_readers {
+        if !self.context.options.watch_readers {
             return;
         }
-        let watched = self.branches.iter();
-        let watched = watched.filter(|b| is_watched(b) && !b.has_completions);
-        let watched = watched
-            .map(|branch| PollFd::from_borrowed_fd(branch.route.sink.fd, PollFlags::empty()));
-        self.polled.extend(watched);
+        let branches = self.branches.iter().enumerate();
+        let watched = branches.filter(|(_, b)| is_watched(b) && !b.has_completions);
+        let watched = watched.map(|(index, b)| Awaited::broken(b.route.sink.fd).at(index));
+        self.context.awaited.extend(watched);
     }
 
-    /// Ends the sinks whose readers have gone. They stand in the order of the branches, after the
-    /// first `n_wanted` descriptors.
-    fn see_readers(&mut self, n_wanted: usize) -> Result<(), Failure> {
-        if !self.options.watch_readers {
+    /// Ends the sinks whose readers have gone and those whose own time-outs have expired. Answers what is still to be waited for.
+    pub(super) fn see_what_ended(&mut self, waiting: Waiting) -> Result<Option<Wait>, Failure> {
+        self.see_readers()?;
+        let mut is_ready = false;
+        for place in 0..self.context.awaited.len() {
+            let awaited = self.context.awaited[place];
+            match (awaited.interest, awaited.state) {
+                (Interest::Ready, State::Polled(_)) => is_ready = true,
+                (_, State::TimedOut) if awaited.side == Side::Source => {
+                    return Err(timed_out(Side::Source).into());
+                }
+                (_, State::TimedOut) => {
+                    self.sink_failed(awaited.index, timed_out(Side::Sink))?;
+                }
+                _ => {}
+            }
+        }
+        let is_live = self.branches.iter().any(Branch::is_live);
+        if !is_ready && is_live && self.await_again() {
+            return Ok(Some(self.wait(waiting, None)));
+        }
+        if waiting == Waiting::Blocked {
+            // A sink that has been ended may have been the last to lack something.
+            self.moved()?;
+        }
+        Ok(None)
+    }
+
+    /// Keeps the endpoints that are still to be waited for. False if there is none.
+    fn await_again(&mut self) -> bool {
+        let branches = &self.branches;
+        self.context.awaited.retain(|awaited| {
+            let is_live = awaited.side == Side::Source || branches[awaited.index].is_live();
+            awaited.interest == Interest::Ready && awaited.is_pending() && is_live
+        });
+        !self.context.awaited.is_empty()
+    }
+
+    /// Ends the sinks whose readers have gone.
+    fn see_readers(&mut self) -> Result<(), Failure> {
+        if !self.context.options.watch_readers {
             return Ok(());
         }
-        let mut place = n_wanted;
-        for index in 0..self.branches.len() {
-            let branch = &self.branches[index];
-            if !is_watched(branch) || branch.has_completions {
-                continue;
+        for place in 0..self.context.awaited.len() {
+            let awaited = self.context.awaited[place];
+            if let (Interest::Broken, State::Polled(found)) = (awaited.interest, awaited.state) {
+                self.see_reader(awaited.index, found)?;
             }
-            let found = self.polled[place].revents();
-            place += 1;
-            self.see_reader(index, found)?;
         }
         for index in 0..self.branches.len() {
             let branch = &self.branches[index];
             if is_watched(branch) && branch.has_completions {
-                let mut asked = [PollFd::from_borrowed_fd(
-                    branch.route.sink.fd,
-                    PollFlags::empty(),
-                )];
+                let fd = branch.route.sink.fd;
+                let mut asked = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
                 // If the question fails, it is asked again.
-                let _ = self.kernel.poll(&mut asked, Some(Duration::ZERO));
+                let _ = self.context.kernel.poll(&mut asked, Some(Duration::ZERO));
                 self.see_reader(index, asked[0].revents())?;
             }
         }
@@ -244,39 +191,16 @@ impl<K: Kernel> Fanout<'_, K> {
         let is_doubtful = sink.endpoint.kind == Kind::Stream
             && found.contains(PollFlags::ERR)
             && !found.contains(PollFlags::HUP);
-        branch.has_completions = is_doubtful && self.kernel.socket_error(sink.fd) == Ok(None);
+        branch.has_completions =
+            is_doubtful && self.context.kernel.socket_error(sink.fd) == Ok(None);
         if found.intersects(PollFlags::ERR | PollFlags::HUP) && !branch.has_completions {
             self.sink_failed(index, Fault::new("poll", Side::Sink, Errno::PIPE))?;
         }
         Ok(())
     }
-
-    /// Polls until the next tick, or until somebody's patience ends.
-    fn poll(&mut self, left: Option<Duration>) -> Result<(), Failure> {
-        // A socket with completions would end every poll at once, so that it is looked at now and then.
-        let mut branches = self.branches.iter();
-        let looks_again = branches.any(|branch| is_watched(branch) && branch.has_completions);
-        let timeout = [
-            self.clock.until_tick(&self.kernel),
-            left,
-            looks_again.then_some(LOOK_AGAIN),
-        ];
-        let timeout = timeout.into_iter().flatten().min();
-        match self.kernel.poll(&mut self.polled, timeout) {
-            Ok(_) => Ok(()),
-            Err(Errno::INTR) => {
-                self.clock.interrupt();
-                for asked in &mut self.polled {
-                    asked.clear_revents();
-                }
-                Ok(())
-            }
-            Err(errno) => Err(Fault::new("poll", Side::Neither, errno).into()),
-        }
-    }
 }
 
-fn is_watched(branch: &super::Branch<'_>) -> bool {
+fn is_watched(branch: &Branch<'_>) -> bool {
     let kind = branch.route.sink.endpoint.kind;
     branch.is_live() && matches!(kind, Kind::Pipe | Kind::Stream)
 }

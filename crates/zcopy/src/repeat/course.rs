@@ -1,24 +1,23 @@
 //! The loop that repeats a pattern: step, fall back, limit, observe, stop.
 
 use std::borrow::Cow;
-use std::ops::ControlFlow;
 
 use super::template::Template;
 use crate::buffer;
-use crate::clock::Clock;
+use crate::context::{Context, FALSE_STARTS, Flow, conclude, refused, timed_out};
 use crate::detour::Detour;
+use crate::drive::Engine;
 use crate::end::End;
 use crate::endpoint::Kind;
-use crate::engine::{self, FALSE_STARTS};
 use crate::error::{Error, Failure};
 use crate::fault::{Cause, Fault, Side};
 use crate::options::Options;
-use crate::pipe;
 use crate::plan::{self, Plan};
 use crate::progress::{Observer, Progress};
-use crate::report::{Attempt, Ended, PageSharing, Report, Undelivered};
+use crate::report::{Ended, Report};
 use crate::strategy::{Step, Strategy, buffered};
 use crate::sys::{Errno, Kernel, Patience};
+use crate::wait::Wait;
 
 /// What an empty pipe takes at once, before anybody reads. More would wait for the reader, in pages,
 /// while the template could be made.
@@ -26,12 +25,10 @@ const EMPTY_PIPE: usize = 64 << 10;
 
 /// A repetition under way.
 ///
-/// What the sink gets next is told by `bytes` alone, so that another strategy can go on at any byte.
-pub(crate) struct Course<'a, K> {
-    kernel: K,
-    options: Options,
+/// What the sink gets next is told by the bytes that it has alone, so that another strategy can go on at any byte.
+pub(crate) struct RepeatEngine<'a, K> {
+    context: Context<'a, K>,
     plan: Plan,
-    clock: Clock<'a>,
     sink: End<'a>,
     detour: Detour,
     pattern_len: usize,
@@ -40,16 +37,11 @@ pub(crate) struct Course<'a, K> {
     template: Option<Template>,
     /// The plan's strategy whose turn it is, when the opening is over.
     strategy: Strategy,
-    /// Bytes that the sink has accepted.
-    bytes: u64,
-    by_writing: Attempt,
-    by_tee: Attempt,
-    grown_sink: Option<usize>,
-    may_grow: bool,
-    false_starts: u32,
+    /// Whether the wait that must precede the next step is over.
+    has_waited: bool,
 }
 
-impl<'a, K: Kernel> Course<'a, K> {
+impl<'a, K: Kernel> RepeatEngine<'a, K> {
     /// A pattern that is not empty, on its way to `sink` by `plan`.
     pub(crate) fn new(
         kernel: K,
@@ -63,62 +55,20 @@ impl<'a, K: Kernel> Course<'a, K> {
             sink.ignore_room();
         }
         Self {
-            clock: Clock::new(&kernel, &options, observer),
             detour: Detour::default(),
             pattern_len: pattern.len(),
             repetitions: repeated(pattern, options.limit),
             template: None,
             strategy: plan.strategy(),
-            bytes: 0,
-            by_writing: Attempt::new(Strategy::Buffered),
-            by_tee: Attempt::new(Strategy::Tee),
-            grown_sink: None,
-            may_grow: options.grow_pipes && sink.endpoint.kind == Kind::Pipe,
+            has_waited: false,
             sink,
-            false_starts: 0,
-            kernel,
-            options,
+            context: Context::new(kernel, options, plan.strategy(), observer, options.limit),
             plan,
         }
     }
 
-    /// Repeats it, sleeping where the sink makes it sleep.
-    pub(crate) fn run(mut self) -> Result<Report, Error> {
-        let outcome = self.drive();
-        self.finish(outcome)
-    }
-
-    fn drive(&mut self) -> Result<Ended, Failure> {
-        loop {
-            let limit = self.options.limit;
-            let left = limit.map_or(u64::MAX, |limit| limit - self.bytes);
-            if left == 0 {
-                return Ok(Ended::Limit);
-            }
-            let waiting = self.progress(Some(Side::Neither));
-            let max = match self.clock.allowance(&self.kernel, left, &waiting) {
-                ControlFlow::Continue(max) => max,
-                ControlFlow::Break(()) => return Ok(Ended::Stopped),
-            };
-            self.grow_pipe();
-            let waits = self.patience() == Patience::NoWait && self.sink.endpoint.can_block();
-            if waits && self.wait()?.is_break() {
-                return Ok(Ended::Stopped);
-            }
-            let watched = if let Step::Blocked(_) = self.advance(max)? {
-                self.wait_after()?
-            } else {
-                let progress = self.progress(None);
-                self.clock.observe(&self.kernel, &progress)
-            };
-            if watched.is_break() {
-                return Ok(Ended::Stopped);
-            }
-        }
-    }
-
     /// Takes one step of at most `max` bytes, and changes to writing if that is what is left to do.
-    fn advance(&mut self, max: u64) -> Result<Step, Failure> {
+    fn take_step(&mut self, max: u64) -> Result<Flow, Failure> {
         let strategy = self.current();
         let step = match strategy {
             Strategy::Tee => self.tee(max),
@@ -126,24 +76,25 @@ impl<'a, K: Kernel> Course<'a, K> {
         };
         match step {
             Ok(Step::Moved(n)) => {
-                self.attempt(strategy).bytes += n;
-                self.bytes += n;
-                self.false_starts = 0;
-                self.clock.spend(n);
+                self.context.attempt(strategy).bytes += n;
+                self.context.bytes += n;
+                self.context.false_starts = 0;
+                self.context.pacer.spend(n);
             }
             Ok(Step::Unsupported(cause)) => self.fall_back(cause)?,
+            Ok(Step::Blocked(_)) => return self.blocked(),
             Ok(_) => {}
             Err(fault) => {
                 let errno = fault.cause.errno();
                 let is_final = errno.is_none_or(|errno| strategy.fails_for_good(errno));
-                if is_final || self.options.strategy.is_some() {
-                    self.attempt(strategy).cause = Some(fault.cause);
+                if is_final || self.context.options.strategy.is_some() {
+                    self.context.attempt(strategy).cause = Some(fault.cause);
                     return Err(fault.into());
                 }
                 self.fall_back(fault.cause)?;
             }
         }
-        step.or(Ok(Step::Interrupted))
+        Ok(Flow::Continue)
     }
 
     /// The strategy for this step: the plan's, but for the opening, and for a repetition that was
@@ -159,27 +110,29 @@ impl<'a, K: Kernel> Course<'a, K> {
 
     /// Whether the template is still to prove that it is worth being filled.
     fn is_opening(&self) -> bool {
-        self.plan.opening().is_some() && self.bytes < plan::OPENING
+        self.plan.opening().is_some() && self.context.bytes < plan::OPENING
     }
 
     /// Where in the pattern the next byte stands.
     fn phase(&self) -> usize {
-        (self.bytes % self.pattern_len as u64) as usize
+        (self.context.bytes % self.pattern_len as u64) as usize
     }
 
     /// Shares the template's pages with the sink.
     fn tee(&mut self, max: u64) -> Result<Step, Fault> {
-        let patience = self.patience();
+        let patience = self.context.patience();
         let template = match &mut self.template {
             Some(template) => template,
-            none => match Template::fill(&self.kernel, &self.repetitions, self.pattern_len) {
+            none => match Template::fill(&self.context.kernel, &self.repetitions, self.pattern_len)
+            {
                 Ok(template) => none.insert(template),
                 Err(errno) => return Ok(Step::Unsupported(errno.into())),
             },
         };
-        let max = max.min(self.sink.prompt_len(&self.kernel, patience));
-        let calls = &mut self.by_tee.calls;
-        template.pour(&self.kernel, &mut self.sink, max, (patience, calls))
+        let max = max.min(self.sink.prompt_len(&self.context.kernel, patience));
+        let (step, calls) = template.pour(&self.context.kernel, &mut self.sink, max, patience);
+        self.context.attempt(Strategy::Tee).calls += calls;
+        step
     }
 
     /// Writes from the buffer, from where the pattern stands.
@@ -198,116 +151,87 @@ impl<'a, K: Kernel> Course<'a, K> {
         let pending = &self.repetitions[phase..end];
         let len = pending.len().min(bound) as u64;
         let pending = &pending[..len.min(max) as usize];
-        let patience = self.patience();
-        self.by_writing.calls += 1;
+        let patience = self.context.patience();
+        self.context.attempt(Strategy::Buffered).calls += 1;
         let sink = (&mut self.sink, &mut self.detour);
-        buffered::pour(&self.kernel, sink, pending, patience)
+        buffered::pour(&self.context.kernel, sink, pending, patience)
     }
 
     /// Goes on by writing. What is in the private pipe is forgotten: the buffer has it too.
     fn fall_back(&mut self, cause: Cause) -> Result<(), Failure> {
-        self.by_tee.cause = Some(cause);
-        if self.options.strategy.is_some() {
-            let reason = "the kernel refuses it";
-            return Err(Failure::unsuitable(Strategy::Tee, reason).caused_by(cause));
+        self.context.attempt(Strategy::Tee).cause = Some(cause);
+        if self.context.options.strategy.is_some() {
+            return Err(refused(Strategy::Tee, cause));
         }
         self.template = None;
         self.strategy = Strategy::Buffered;
-        self.false_starts = 0;
+        self.context.false_starts = 0;
         Ok(())
     }
 
-    /// Enlarges the caller's pipe, once, when the repetition turns out to be long.
-    fn grow_pipe(&mut self) {
-        if self.may_grow && self.bytes >= plan::SMALL {
-            self.may_grow = false;
-            self.grown_sink = pipe::grow(&self.kernel, self.sink.fd, pipe::WANTED);
-        }
-    }
-
     /// Waits for a sink that a step found not ready.
-    fn wait_after(&mut self) -> Result<ControlFlow<()>, Failure> {
-        let patience = self.patience();
-        if self.sink.has_timed_out(&self.kernel, Side::Sink, patience) {
-            return Err(engine::timed_out(Side::Sink).into());
+    fn blocked(&mut self) -> Result<Flow, Failure> {
+        let patience = self.context.patience();
+        let kernel = &self.context.kernel;
+        if self.sink.has_timed_out(kernel, Side::Sink, patience) {
+            return Err(timed_out(Side::Sink).into());
         }
-        self.false_starts += 1;
-        if self.false_starts > FALSE_STARTS {
-            if self.current() == Strategy::Tee && self.options.strategy.is_none() {
-                self.fall_back(Errno::AGAIN.into())?;
-                return Ok(ControlFlow::Continue(()));
-            }
-            let waiting = self.progress(Some(Side::Neither));
-            let paused = self.clock.pause(&self.kernel, engine::LULL, &waiting);
-            if paused.is_break() {
-                return Ok(paused);
-            }
+        let delay = self.context.count_false_start();
+        let is_last = self.current() != Strategy::Tee || self.context.options.strategy.is_some();
+        if self.context.false_starts > FALSE_STARTS && !is_last {
+            self.fall_back(Errno::AGAIN.into())?;
+            return Ok(Flow::NextStrategy);
         }
-        self.wait()
+        self.context.await_ready(Side::Sink, &mut self.sink);
+        Ok(Flow::Wait(Wait::until_each_ready(delay)))
     }
+}
 
-    fn wait(&mut self) -> Result<ControlFlow<()>, Failure> {
-        let progress = self.progress(None);
-        let ends = &mut [(Side::Sink, &mut self.sink)];
-        engine::wait_for(&self.kernel, &mut self.clock, ends, progress)
-    }
+impl<'a, K: Kernel> Engine<'a> for RepeatEngine<'a, K> {
+    type Kernel = K;
 
-    /// Whether calls may sleep: not if somebody wants to be told the time meanwhile.
-    fn patience(&self) -> Patience {
-        if self.clock.ticks() {
-            Patience::NoWait
-        } else {
-            Patience::Block
-        }
+    fn context(&mut self) -> &mut Context<'a, K> {
+        &mut self.context
     }
 
     fn progress(&self, blocked: Option<Side>) -> Progress {
-        Progress {
-            bytes: self.bytes,
-            records: 0,
-            total: self.options.limit,
-            strategy: self.current(),
-            blocked,
-        }
+        self.context.progress(self.current(), 0, blocked)
     }
 
-    fn attempt(&mut self, strategy: Strategy) -> &mut Attempt {
-        match strategy {
-            Strategy::Tee => &mut self.by_tee,
-            _ => &mut self.by_writing,
+    fn advance(&mut self) -> Result<Flow, Failure> {
+        self.context.check_awaited()?;
+        self.context.clear_awaited();
+        let left = self.context.left(self.context.bytes);
+        if left == 0 {
+            return Ok(Flow::Ended(Ended::Limit));
         }
+        let max = match self.context.pacer.allow(&self.context.kernel, left) {
+            Ok(max) => max,
+            Err(time) => {
+                self.has_waited = false;
+                return Ok(Flow::Wait(Wait::Time(time)));
+            }
+        };
+        let is_long = self.context.bytes >= plan::SMALL;
+        let sink = std::iter::once(&self.sink);
+        self.context.grow_pipes(is_long, None, sink);
+        let may_sleep = self.context.patience() == Patience::Block;
+        if !(self.has_waited || may_sleep) && self.sink.endpoint.can_block() {
+            self.context.await_ready(Side::Sink, &mut self.sink);
+            self.has_waited = true;
+            return Ok(Flow::Wait(Wait::until_each_ready(None)));
+        }
+        self.has_waited = false;
+        self.take_step(max)
     }
 
-    /// Says what was done.
     fn finish(mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
-        self.sink.release(&self.kernel);
-        let closed = self.detour.close(&self.kernel);
+        self.sink.release(&self.context.kernel);
+        let closed = self.detour.close(&self.context.kernel);
         // The first failure is the one that counts.
         let outcome = outcome.and_then(|ended| closed.map(|()| ended).map_err(Failure::from));
-        let mut attempts = vec![self.by_writing, self.by_tee];
-        if self.plan.opening().is_none() {
-            // Nothing was written but what the template left over.
-            attempts.reverse();
-        }
-        attempts.retain(|attempt| attempt.calls > 0 || attempt.cause.is_some());
-        let report = Report {
-            bytes: self.bytes,
-            records: 0,
-            ended: outcome.as_ref().map_or(Ended::Failed, |ended| *ended),
-            first_choice: self.plan.strategy(),
-            attempts,
-            sinks: Vec::new(),
-            hole_bytes: 0,
-            skipped_bytes: 0,
-            shared_pages: PageSharing::None,
-            grown_source: None,
-            grown_sink: self.grown_sink,
-            undelivered: Undelivered::default(),
-        };
-        match outcome {
-            Ok(_) => Ok(report),
-            Err(failure) => Err(Error::new(failure, report)),
-        }
+        let report = self.context.into_report(&outcome);
+        conclude(outcome, report)
     }
 }
 

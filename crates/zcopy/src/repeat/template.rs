@@ -107,28 +107,29 @@ impl Template {
         self.private.in_flight > 0
     }
 
-    /// Gives the sink up to `max` bytes, after sharing more with the private pipe if that is empty.
+    /// Gives the sink up to `max` bytes, after sharing more with the private pipe if that is empty. Returns how many
+    /// calls it made, too.
     pub(super) fn pour<K: Kernel>(
         &mut self,
         kernel: &K,
         sink: &mut End<'_>,
         max: u64,
-        (patience, calls): (Patience, &mut u64),
-    ) -> std::result::Result<Step, Fault> {
+        patience: Patience,
+    ) -> (std::result::Result<Step, Fault>, u64) {
+        let mut calls = 1;
         if !self.is_under_way() {
-            *calls += 1;
             let answer = self.share(kernel);
             if !matches!(answer, Step::Filled) {
-                return Ok(answer);
+                return (Ok(answer), calls);
             }
+            calls += 1;
         }
         let len = self.private.in_flight.min(max).min(BOUND);
-        *calls += 1;
         let step = splice_pipe::pour(kernel, self.private.reader(), sink, len, patience);
         if let Ok(Step::Moved(n)) = step {
             self.private.in_flight -= n;
         }
-        step
+        (step, calls)
     }
 
     /// Shares the whole repetitions with the empty private pipe.

@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestError, TestRunner};
 
 use super::Repeat;
-use crate::engine::FALSE_STARTS;
+use crate::context::FALSE_STARTS;
 use crate::error::Error;
 use crate::fault::Side;
 use crate::options::Options;

@@ -7,20 +7,20 @@ use super::chunk::{Chunk, READ};
 use super::made::Made;
 use super::{Input, Rest, Rewriter, Rewritten};
 use crate::buffer;
-use crate::clock::Clock;
+use crate::context::{Context, Flow, conclude, timed_out};
 use crate::detour::Detour;
+use crate::drive::Engine;
 use crate::end::End;
 use crate::endpoint::Kind;
-use crate::engine::{self, FALSE_STARTS};
 use crate::error::{Error, Failure};
 use crate::fault::{Fault, Side};
 use crate::options::Options;
-use crate::pipe;
 use crate::plan;
 use crate::progress::Progress;
-use crate::report::{Attempt, Ended, PageSharing, Report, Undelivered};
+use crate::report::{Ended, Report, Undelivered};
 use crate::strategy::{Step, Strategy, buffered};
 use crate::sys::{Kernel, Patience};
+use crate::wait::Wait;
 
 /// What is read at once where nobody reads ahead: with what is made of it, it stays in a second-level cache.
 const NEAR: usize = 64 << 10;
@@ -54,131 +54,156 @@ impl Desk {
     pub(crate) fn waiting(&self) -> &[u8] {
         self.chunk.pending()
     }
+
+    /// Takes what the other thread has read, behind what waits. None if it reads no more.
+    fn receive(&mut self, ahead: &Ahead<'_>) -> Option<Result<Step, Fault>> {
+        let (mut chunk, step) = ahead.next()?;
+        chunk.put_in_front(&mut self.chunk);
+        ahead.reuse(std::mem::replace(&mut self.chunk, chunk));
+        Some(step)
+    }
+
+    /// Reads once, behind what waits.
+    fn read<K: Kernel>(&mut self, kernel: &K, source: &mut Source<'_>) -> Result<Step, Fault> {
+        let len = match source.end.endpoint.kind {
+            // The longest there are have no pieces.
+            Kind::Datagram => READ,
+            _ => NEAR,
+        };
+        let room = self.chunk.room(len);
+        let from = (&mut source.end, &mut source.detour);
+        let step = buffered::draw(kernel, from, room, Patience::Block)?;
+        if let Step::Moved(n) = step {
+            self.chunk.fill(n as usize);
+        }
+        Ok(step)
+    }
 }
 
 /// One source that is being rewritten, or the end of all.
-pub(crate) struct Course<'a, K, R> {
-    kernel: K,
+///
+/// [`advance`](Engine::advance) reads once, or asks the rewriter until something has to be written or read, or writes
+/// once. A read that another thread makes is waited for like that of a slow disk.
+pub(crate) struct FilterEngine<'a, 'scope, K, R> {
+    context: Context<'a, K>,
+    /// None at the end of all.
+    source: Option<Source<'a>>,
+    ahead: Option<Ahead<'scope>>,
     sink: End<'a>,
     sink_detour: Detour,
     rewriter: &'a mut R,
     desk: &'a mut Desk,
-    clock: Clock<'a>,
-    /// Whether what is made of one read is one message.
-    keeps_messages: bool,
-    /// Bytes that the sink has accepted.
-    bytes: u64,
-    calls: u64,
-    /// The capacities that the caller's pipes, source and sink, were given, once it was time.
-    grown: Option<(Option<usize>, Option<usize>)>,
-    false_starts: u32,
+    /// What the rewriter is told to expect after the bytes that it is shown.
+    rest: Rest,
+    /// Whether everything that was made has to be written now.
+    is_delivering: bool,
+    /// What follows then.
+    next: Next,
+}
+
+/// What the next step does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Read,
+    /// Asks the rewriter, which is told to expect this.
+    Rewrite(Rest),
+    /// Fails: the rewriter took nothing of bytes that it had to take.
+    Fail,
 }
 
 /// The source that is being rewritten.
-struct Source<'a> {
+pub(crate) struct Source<'a> {
     end: End<'a>,
     detour: Detour,
     /// Bytes that were read of it.
     bytes: u64,
 }
 
-impl<'a, K: Kernel, R: Rewriter> Course<'a, K, R> {
-    /// A sink that has been looked at, and what waits on the desk.
-    pub(crate) fn new(kernel: K, sink: End<'a>, rewriter: &'a mut R, desk: &'a mut Desk) -> Self {
+impl<'a> Source<'a> {
+    pub(crate) fn new(end: End<'a>) -> Self {
         Self {
-            clock: Clock::new(&kernel, &Options::default(), None),
-            kernel,
+            end,
+            detour: Detour::default(),
+            bytes: 0,
+        }
+    }
+}
+
+impl<'a, 'scope, K: Kernel, R: Rewriter> FilterEngine<'a, 'scope, K, R> {
+    /// Rewrites one source, which another thread may read ahead, or, without one, what waits on the desk, as the
+    /// last there is.
+    pub(crate) fn new(
+        kernel: K,
+        source: Option<Source<'a>>,
+        ahead: Option<Ahead<'scope>>,
+        sink: End<'a>,
+        rewriter: &'a mut R,
+        desk: &'a mut Desk,
+    ) -> Self {
+        let rest = match source {
+            Some(_) => Rest::Open,
+            None => Rest::Last,
+        };
+        let is_done = desk.wants_more && rest == Rest::Open;
+        desk.wants_more = is_done;
+        let options = Options {
+            grow_pipes: desk.may_grow,
+            ..Options::default()
+        };
+        Self {
+            context: Context::new(kernel, options, Strategy::Buffered, None, None),
+            source,
+            ahead,
             sink,
             sink_detour: Detour::default(),
             rewriter,
             desk,
-            keeps_messages: false,
-            bytes: 0,
-            calls: 0,
-            grown: None,
-            false_starts: 0,
+            rest,
+            is_delivering: false,
+            next: if is_done {
+                Next::Read
+            } else {
+                Next::Rewrite(rest)
+            },
         }
-    }
-
-    /// Rewrites a source that has been looked at, which is read by another thread if there is one.
-    pub(crate) fn run(
-        mut self,
-        source: End<'a>,
-        ahead: Option<Ahead<'_>>,
-    ) -> Result<Report, Error> {
-        self.keeps_messages = source.endpoint.kind == Kind::Datagram;
-        let mut source = Source {
-            end: source,
-            detour: Detour::default(),
-            bytes: 0,
-        };
-        let outcome = self.drive(&mut source, ahead.as_ref());
-        let unseen = ahead.map_or_else(Vec::new, Ahead::stop);
-        self.give_back(&mut source, &unseen);
-        self.report(outcome)
-    }
-
-    /// Rewrites what waits, as the last there is.
-    pub(crate) fn finish(mut self) -> Result<Report, Error> {
-        let outcome = self.rewrite(Rest::Last);
-        self.report(outcome)
-    }
-
-    /// Reads and rewrites in turn.
-    fn drive(&mut self, source: &mut Source<'a>, ahead: Option<&Ahead<'_>>) -> Result<(), Failure> {
-        if !self.desk.wants_more {
-            self.rewrite(Rest::Open)?;
-        }
-        loop {
-            self.calls += 1;
-            // What is not to be had from the other thread is for this one to read, which knows how to wait.
-            let received = ahead.and_then(|ahead| self.receive(ahead));
-            if let Some(Ok(Step::Moved(n))) = received {
-                source.end.advance(n);
-            }
-            match received.unwrap_or_else(|| self.read(source))? {
-                Step::Moved(n) => source.bytes += n,
-                Step::Blocked(_) => {
-                    self.wait(Some(&mut source.end))?;
-                    continue;
-                }
-                Step::Eof => return Ok(()),
-                _ => continue,
-            }
-            self.false_starts = 0;
-            self.grow_pipes(source);
-            self.rewrite(Rest::Open)?;
-        }
-    }
-
-    /// Takes what the other thread has read, behind what waits. None if it reads no more.
-    fn receive(&mut self, ahead: &Ahead<'_>) -> Option<Result<Step, Fault>> {
-        let (mut chunk, step) = ahead.next()?;
-        chunk.put_in_front(&mut self.desk.chunk);
-        ahead.reuse(std::mem::replace(&mut self.desk.chunk, chunk));
-        Some(step)
     }
 
     /// Reads once, behind what waits.
-    fn read(&mut self, source: &mut Source<'a>) -> Result<Step, Fault> {
-        let len = match source.end.endpoint.kind {
-            // The longest there are have no pieces.
-            Kind::Datagram => READ,
-            _ => NEAR,
+    fn read(&mut self) -> Result<Flow, Failure> {
+        let Some(source) = &mut self.source else {
+            return Ok(Flow::Ended(Ended::Eof));
         };
-        let room = self.desk.chunk.room(len);
-        let from = (&mut source.end, &mut source.detour);
-        let step = buffered::draw(&self.kernel, from, room, Patience::Block)?;
-        if let Step::Moved(n) = step {
-            self.desk.chunk.fill(n as usize);
+        self.context.attempt(Strategy::Buffered).calls += 1;
+        // What is not to be had from the other thread is for this one to read, which knows how to wait.
+        let received = self
+            .ahead
+            .as_ref()
+            .and_then(|ahead| self.desk.receive(ahead));
+        if let Some(Ok(Step::Moved(n))) = received {
+            source.end.advance(n);
         }
-        Ok(step)
+        let step = match received {
+            Some(step) => step,
+            None => self.desk.read(&self.context.kernel, source),
+        };
+        match step? {
+            Step::Moved(n) => source.bytes += n,
+            Step::Blocked(_) => return self.blocked(Side::Source),
+            Step::Eof => return Ok(Flow::Ended(Ended::Eof)),
+            _ => return Ok(Flow::Continue),
+        }
+        self.context.false_starts = 0;
+        let will_be_long = source.end.endpoint.size.is_some_and(|n| n > plan::SMALL);
+        let is_long = will_be_long || source.bytes >= plan::SMALL;
+        let sink = std::iter::once(&self.sink);
+        self.context.grow_pipes(is_long, Some(&source.end), sink);
+        self.desk.wants_more = false;
+        self.next = Next::Rewrite(self.rest);
+        Ok(Flow::Continue)
     }
 
-    /// Has the pending bytes rewritten, until the rewriter needs more, and writes what is made of them.
-    fn rewrite(&mut self, rest: Rest) -> Result<(), Failure> {
-        self.desk.wants_more = false;
-        let mut told = rest;
+    /// Has the pending bytes rewritten, until the rewriter needs more or what it has made has to be written.
+    fn rewrite(&mut self, mut told: Rest) {
         loop {
             let Desk { chunk, made, .. } = &mut *self.desk;
             let input = Input {
@@ -188,88 +213,68 @@ impl<'a, K: Kernel, R: Rewriter> Course<'a, K, R> {
             let rewritten = self.rewriter.rewrite(input, made.room());
             chunk.take(rewritten.taken);
             made.add(rewritten.made);
-            if rewritten == Rewritten::NOTHING || !made.has_room() {
-                self.deliver()?;
-            }
-            let chunk = &self.desk.chunk;
-            told = match (rewritten, told) {
-                (Rewritten::NOTHING, Rest::Open) if chunk.has_place() => break,
-                (Rewritten::NOTHING, Rest::Open) => Rest::Full,
-                (Rewritten::NOTHING, _) if chunk.is_empty() => break,
-                (Rewritten::NOTHING, _) => return Err(Failure::idle()),
-                _ => rest,
+            self.next = match (rewritten, told) {
+                (Rewritten::NOTHING, Rest::Open) if chunk.has_place() => Next::Read,
+                (Rewritten::NOTHING, Rest::Open) => Next::Rewrite(Rest::Full),
+                (Rewritten::NOTHING, _) if chunk.is_empty() => Next::Read,
+                (Rewritten::NOTHING, _) => Next::Fail,
+                _ => Next::Rewrite(self.rest),
             };
+            if rewritten == Rewritten::NOTHING || !made.has_room() {
+                self.is_delivering = true;
+                return;
+            }
+            told = self.rest;
         }
-        self.desk.wants_more = true;
-        Ok(())
     }
 
-    /// Writes what has been made.
-    fn deliver(&mut self) -> Result<(), Failure> {
+    /// Writes once of what has been made.
+    fn write(&mut self) -> Result<Flow, Failure> {
+        let keeps_messages = |source: &Source<'_>| source.end.endpoint.kind == Kind::Datagram;
         let longest = match self.sink.endpoint.kind {
             // So many fit one datagram of every family.
-            Kind::Datagram if !self.keeps_messages => buffer::SMALL,
+            Kind::Datagram if !self.source.as_ref().is_some_and(keeps_messages) => buffer::SMALL,
             _ => usize::MAX,
         };
-        while !self.desk.made.is_empty() {
-            self.calls += 1;
-            let bytes = self.desk.made.pending();
-            let bytes = &bytes[..bytes.len().min(longest)];
-            let sink = (&mut self.sink, &mut self.sink_detour);
-            match buffered::pour(&self.kernel, sink, bytes, Patience::Block)? {
-                Step::Moved(n) => {
-                    self.desk.made.take(n as usize);
-                    self.bytes += n;
-                    self.false_starts = 0;
-                }
-                Step::Blocked(_) => self.wait(None)?,
-                _ => {}
+        self.context.attempt(Strategy::Buffered).calls += 1;
+        let bytes = self.desk.made.pending();
+        let bytes = &bytes[..bytes.len().min(longest)];
+        let sink = (&mut self.sink, &mut self.sink_detour);
+        match buffered::pour(&self.context.kernel, sink, bytes, Patience::Block)? {
+            Step::Moved(n) => {
+                self.desk.made.take(n as usize);
+                self.context.bytes += n;
+                self.context.attempt(Strategy::Buffered).bytes += n;
+                self.context.false_starts = 0;
+                Ok(Flow::Continue)
             }
+            Step::Blocked(_) => self.blocked(Side::Sink),
+            _ => Ok(Flow::Continue),
         }
-        Ok(())
     }
 
-    /// Waits for the source, or else the sink, which a call found not ready.
-    fn wait(&mut self, source: Option<&mut End<'a>>) -> Result<(), Failure> {
-        let (side, end) = match source {
-            Some(end) => (Side::Source, end),
-            None => (Side::Sink, &mut self.sink),
+    /// Waits for the side that a call found not ready.
+    fn blocked(&mut self, side: Side) -> Result<Flow, Failure> {
+        let end = match &mut self.source {
+            Some(source) if side == Side::Source => &mut source.end,
+            _ => &mut self.sink,
         };
-        if end.has_timed_out(&self.kernel, side, Patience::Block) {
-            return Err(engine::timed_out(side).into());
+        if end.has_timed_out(&self.context.kernel, side, Patience::Block) {
+            return Err(timed_out(side).into());
         }
-        let waiting = Progress {
-            bytes: self.bytes,
-            records: 0,
-            total: None,
-            strategy: Strategy::Buffered,
-            blocked: Some(side),
-        };
-        self.false_starts += 1;
-        // Nobody looks on, who could stop it.
-        let _ = (self.false_starts > FALSE_STARTS)
-            .then(|| self.clock.pause(&self.kernel, engine::LULL, &waiting));
-        let ends = &mut [(side, end)];
-        engine::wait_for(&self.kernel, &mut self.clock, ends, waiting).map(|_| ())
+        let delay = self.context.count_false_start();
+        self.context.await_ready(side, end);
+        Ok(Flow::Wait(Wait::until_each_ready(delay)))
     }
 
-    /// Enlarges the caller's pipes, once, when it turns out that much comes.
-    fn grow_pipes(&mut self, source: &Source<'a>) {
-        let will_be_long = source.end.endpoint.size.is_some_and(|n| n > plan::SMALL);
-        let is_time = will_be_long || source.bytes >= plan::SMALL;
-        if self.grown.is_some() || !(self.desk.may_grow && is_time) {
+    /// Stops the other thread, and gives the source back the bytes that were read of it and the rewriter has not seen: those
+    /// that the other thread has read, and if the sink has failed, those pending. They stay on the desk if the source cannot
+    /// be rewound.
+    fn give_back(&mut self) {
+        let unseen = self.ahead.take().map_or_else(Vec::new, Ahead::stop);
+        let Some(source) = &mut self.source else {
             return;
-        }
-        let grow = |end: &End<'_>| match end.endpoint.kind {
-            Kind::Pipe => pipe::grow(&self.kernel, end.fd, pipe::WANTED),
-            _ => None,
         };
-        self.grown = Some((grow(&source.end), grow(&self.sink)));
-    }
-
-    /// Gives the source back the bytes that were read of it and the rewriter has not seen: `unseen` are those that another
-    /// thread has read, and if the sink has failed, so are those pending. They stay here if the source cannot be rewound.
-    fn give_back(&mut self, source: &mut Source<'a>, unseen: &[u8]) {
         let chunk = &mut self.desk.chunk;
         let untouched = if self.desk.wants_more {
             0
@@ -281,53 +286,64 @@ impl<'a, K: Kernel, R: Rewriter> Course<'a, K, R> {
         let is_back = if unseen.is_empty() {
             let pending = chunk.pending();
             let bytes = &pending[pending.len() - untouched as usize..];
-            source.end.rewind_over(&self.kernel, bytes)
+            source.end.rewind_over(&self.context.kernel, bytes)
         } else {
             let n = untouched + unseen.len() as u64;
-            source.end.rewind(&self.kernel, n)
+            source.end.rewind(&self.context.kernel, n)
         };
         if is_back {
             chunk.cut(untouched as usize);
         } else {
-            chunk.append(unseen);
+            chunk.append(&unseen);
             // What a read that failed had reserved.
-            chunk.append(&source.end.read_reserved(&self.kernel));
+            chunk.append(&source.end.read_reserved(&self.context.kernel));
+        }
+    }
+}
+
+impl<'a, K: Kernel, R: Rewriter> Engine<'a> for FilterEngine<'a, '_, K, R> {
+    type Kernel = K;
+
+    fn context(&mut self) -> &mut Context<'a, K> {
+        &mut self.context
+    }
+
+    fn progress(&self, blocked: Option<Side>) -> Progress {
+        self.context.progress(Strategy::Buffered, 0, blocked)
+    }
+
+    fn advance(&mut self) -> Result<Flow, Failure> {
+        self.context.check_awaited()?;
+        self.context.clear_awaited();
+        if self.is_delivering && !self.desk.made.is_empty() {
+            return self.write();
+        }
+        self.is_delivering = false;
+        match self.next {
+            Next::Read => {
+                self.desk.wants_more = true;
+                self.read()
+            }
+            Next::Rewrite(told) => {
+                self.rewrite(told);
+                Ok(Flow::Continue)
+            }
+            Next::Fail => Err(Failure::idle()),
         }
     }
 
-    /// Says what was done.
-    fn report(mut self, outcome: Result<(), Failure>) -> Result<Report, Error> {
-        self.sink.release(&self.kernel);
-        let closed = self.sink_detour.close(&self.kernel);
+    fn finish(mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
+        self.give_back();
+        self.sink.release(&self.context.kernel);
+        let closed = self.sink_detour.close(&self.context.kernel);
         // The first failure is the one that counts.
-        let outcome = outcome.and_then(|()| closed.map_err(Failure::from));
-        let attempt = Attempt {
-            bytes: self.bytes,
-            calls: self.calls,
-            cause: outcome.as_ref().err().map(|failure| failure.cause),
-            ..Attempt::new(Strategy::Buffered)
-        };
-        let (grown_source, grown_sink) = self.grown.unwrap_or_default();
+        let outcome = outcome.and_then(|ended| closed.map(|()| ended).map_err(Failure::from));
+        let cause = outcome.as_ref().err().map(|failure| failure.cause);
+        self.context.attempt(Strategy::Buffered).cause = cause;
         let report = Report {
-            bytes: self.bytes,
-            records: 0,
-            ended: match outcome {
-                Ok(()) => Ended::Eof,
-                Err(_) => Ended::Failed,
-            },
-            first_choice: Strategy::Buffered,
-            attempts: vec![attempt],
-            sinks: Vec::new(),
-            hole_bytes: 0,
-            skipped_bytes: 0,
-            shared_pages: PageSharing::None,
-            grown_source,
-            grown_sink,
             undelivered: Undelivered(self.desk.made.hand_back()),
+            ..self.context.into_report(&outcome)
         };
-        match outcome {
-            Ok(()) => Ok(report),
-            Err(failure) => Err(Error::new(failure, report)),
-        }
+        conclude(outcome, report)
     }
 }

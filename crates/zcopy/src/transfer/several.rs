@@ -3,10 +3,11 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use super::Transfer;
+use crate::drive;
 use crate::end::End;
-use crate::engine;
+use crate::engine::{self, Audience};
 use crate::error::Result;
-use crate::fanout::{self, Fanout};
+use crate::fanout::{self, FanOutEngine};
 use crate::fault::Side;
 use crate::options::{OnSinkError, SinkPolicy};
 use crate::report::{Report, SinkReport};
@@ -158,9 +159,13 @@ impl<'a> Transfer<'a> {
         let sinks: Vec<_> = sinks
             .map(|((fd, endpoint), offset)| End::new(fd, endpoint, offset))
             .collect();
-        let attendants = (self.observer, self.inspect, self.policy);
-        Fanout::new(kernel, source, sinks, plan, self.options, attendants)
-            .keeping(self.pace)
-            .run()
+        let audience = Audience {
+            observer: self.observer,
+            inspect: self.inspect,
+            on_skip: None,
+        };
+        let (options, policy) = (self.options, self.policy);
+        let engine = FanOutEngine::new(kernel, source, sinks, &plan, options, audience, policy);
+        drive::run(engine.keeping(self.pace))
     }
 }

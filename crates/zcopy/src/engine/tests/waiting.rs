@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::{attempts, has_not_begun, transfer, transfer_watched};
-use crate::engine::FALSE_STARTS;
+use crate::context::FALSE_STARTS;
 use crate::fault::Side;
 use crate::options::Options;
 use crate::report::Ended;

@@ -9,7 +9,7 @@ use proptest::test_runner::{Config, TestError, TestRunner};
 
 use super::world::{Branch, Several, worlds};
 use super::{Attendants, fan_out_attended};
-use crate::engine::FALSE_STARTS;
+use crate::context::FALSE_STARTS;
 use crate::error::Error;
 use crate::fault::Side;
 use crate::options::OnSinkError;

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use super::{Attendants, fan_out, fan_out_attended};
-use crate::engine::FALSE_STARTS;
+use crate::context::FALSE_STARTS;
 use crate::fault::Side;
 use crate::options::{OnSinkError, Options};
 use crate::report::Ended;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::makers::Maker;
 use super::run;
-use crate::engine::FALSE_STARTS;
+use crate::context::FALSE_STARTS;
 use crate::fault::Side;
 use crate::rewrite::course::Desk;
 use crate::scripted::Scripted;

@@ -1,0 +1,225 @@
+//! The blocking driver: it takes an engine's steps one after another, and sleeps where the engine says so.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use crate::context::{Context, Flow};
+use crate::error::{Error, Failure};
+use crate::fault::{Fault, Side};
+use crate::progress::Progress;
+use crate::report::{Ended, Report};
+use crate::sys::{Errno, Kernel, PollFd};
+use crate::wait::{Awaited, Interest, Readiness, State, Until, Wait};
+
+/// A loop that moves bytes in steps. It never waits for readiness: it says what it waits for.
+pub(crate) trait Engine<'a>: Sized {
+    type Kernel: Kernel;
+
+    fn context(&mut self) -> &mut Context<'a, Self::Kernel>;
+
+    /// What an observer is told.
+    fn progress(&self, blocked: Option<Side>) -> Progress;
+
+    /// Takes one step. After a [`Flow::Wait`] it is called again when the wait is over, and finds in
+    /// [`Context::awaited`] what ended it.
+    fn advance(&mut self) -> Result<Flow, Failure>;
+
+    /// Fills the ranges that are reserved of a sink, before the transfer stops.
+    fn fill_reserved(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Puts all endpoints in order, and says what was done.
+    fn finish(self, outcome: Result<Ended, Failure>) -> Result<Report, Error>;
+}
+
+/// Moves everything, sleeping where the descriptors make it sleep.
+pub(crate) fn run<'a, E: Engine<'a>>(mut engine: E) -> Result<Report, Error> {
+    let mut outcome = drive(&mut engine);
+    if let Ok(Ended::Stopped) = outcome {
+        outcome = engine.fill_reserved().map(|()| Ended::Stopped);
+    }
+    engine.finish(outcome)
+}
+
+fn drive<'a, E: Engine<'a>>(engine: &mut E) -> Result<Ended, Failure> {
+    loop {
+        let watched = match engine.advance()? {
+            Flow::Continue => {
+                let progress = engine.progress(None);
+                let Context { pacer, kernel, .. } = engine.context();
+                pacer.observe(kernel, &progress)
+            }
+            Flow::NextStrategy => ControlFlow::Continue(()),
+            Flow::Wait(Wait::Time(time)) => {
+                let progress = engine.progress(Some(Side::Neither));
+                sleep(engine.context(), time, &progress)
+            }
+            Flow::Wait(Wait::Readiness(readiness)) => {
+                let progress = engine.progress(Some(Side::Neither));
+                wait(engine.context(), readiness, progress)?
+            }
+            Flow::Ended(ended) => return Ok(ended),
+        };
+        if watched.is_break() {
+            return Ok(Ended::Stopped);
+        }
+    }
+}
+
+/// Polls the awaited endpoints, and calls the observer at every tick meanwhile.
+///
+/// Returns when they are ready, when one of them is broken or has timed out, and after the time to recheck.
+fn wait<K: Kernel>(
+    context: &mut Context<'_, K>,
+    readiness: Readiness,
+    progress: Progress,
+) -> Result<ControlFlow<()>, Failure> {
+    if let Some(delay) = readiness.delay
+        && sleep_all(context, delay, &progress).is_break()
+    {
+        return Ok(ControlFlow::Break(()));
+    }
+    loop {
+        let Some(blocked) = pending_side(&context.awaited) else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        let timeout = [
+            context.pacer.until_tick(&context.kernel),
+            until_deadline(context),
+            readiness.recheck,
+        ];
+        let is_interrupted = poll(context, timeout.into_iter().flatten().min())?;
+        if is_over(&context.awaited, readiness.until) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let blocked = pending_side(&context.awaited).unwrap_or(blocked);
+        let progress = Progress {
+            blocked: Some(blocked),
+            ..progress
+        };
+        let Context { pacer, kernel, .. } = &mut *context;
+        if pacer.observe_if_due(kernel, &progress).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+        if mark_timed_out(context) || readiness.recheck.is_some() && !is_interrupted {
+            return Ok(ControlFlow::Continue(()));
+        }
+    }
+}
+
+/// The side of the endpoints that are still waited for; [`Side::Neither`] if they are on both.
+fn pending_side(awaited: &[Awaited<'_>]) -> Option<Side> {
+    let pending = awaited.iter().filter(|awaited| awaited.is_pending());
+    let pending = pending.filter(|awaited| awaited.interest == Interest::Ready);
+    pending
+        .map(|awaited| awaited.side)
+        .reduce(|one, other| if one == other { one } else { Side::Neither })
+}
+
+/// Whether enough endpoints are ready, or one is broken.
+fn is_over(awaited: &[Awaited<'_>], until: Until) -> bool {
+    let is_polled = |awaited: &Awaited<'_>| matches!(awaited.state, State::Polled(_));
+    let mut wanted = awaited.iter().filter(|a| a.interest == Interest::Ready);
+    let is_ready = match until {
+        Until::EachReady => wanted.all(is_polled),
+        Until::OneReady => wanted.any(is_polled),
+    };
+    let mut watched = awaited.iter().filter(|a| a.interest == Interest::Broken);
+    is_ready || watched.any(is_polled)
+}
+
+/// The time until the first socket's own time-out expires.
+fn until_deadline<K: Kernel>(context: &Context<'_, K>) -> Option<Duration> {
+    let pending = context
+        .awaited
+        .iter()
+        .filter(|awaited| awaited.is_pending());
+    let deadline = pending.filter_map(|awaited| awaited.deadline).min()?;
+    Some(deadline.saturating_sub(context.kernel.now()))
+}
+
+/// Polls once those that are still waited for. True if a signal interrupted it.
+fn poll<K: Kernel>(
+    context: &mut Context<'_, K>,
+    timeout: Option<Duration>,
+) -> Result<bool, Failure> {
+    let polled = &mut context.polled;
+    polled.clear();
+    let pending = || {
+        context
+            .awaited
+            .iter()
+            .filter(|awaited| awaited.is_pending())
+    };
+    polled.extend(pending().map(|a| PollFd::from_borrowed_fd(a.fd, a.events())));
+    match context.kernel.poll(polled, timeout) {
+        Ok(_) => {}
+        Err(Errno::INTR) => {
+            context.pacer.interrupt();
+            return Ok(true);
+        }
+        Err(errno) => return Err(Fault::new("poll", Side::Neither, errno).into()),
+    }
+    let pending = context
+        .awaited
+        .iter_mut()
+        .filter(|awaited| awaited.is_pending());
+    for (awaited, polled) in pending.zip(&context.polled) {
+        let found = polled.revents();
+        if !found.is_empty() {
+            awaited.state = State::Polled(found);
+        }
+    }
+    Ok(false)
+}
+
+/// Marks the sockets whose own time-outs have expired. True if there are some.
+fn mark_timed_out<K: Kernel>(context: &mut Context<'_, K>) -> bool {
+    let mut has_found = false;
+    for awaited in context
+        .awaited
+        .iter_mut()
+        .filter(|awaited| awaited.is_pending())
+    {
+        if awaited
+            .deadline
+            .is_some_and(|deadline| deadline <= context.kernel.now())
+        {
+            awaited.state = State::TimedOut;
+            has_found = true;
+        }
+    }
+    has_found
+}
+
+/// Sleeps this long, and calls the observer at every tick meanwhile.
+fn sleep_all<K: Kernel>(
+    context: &mut Context<'_, K>,
+    time: Duration,
+    progress: &Progress,
+) -> ControlFlow<()> {
+    let end = context.kernel.now() + time;
+    loop {
+        let left = end.saturating_sub(context.kernel.now());
+        if left.is_zero() {
+            return ControlFlow::Continue(());
+        }
+        sleep(context, left, progress)?;
+    }
+}
+
+/// Sleeps this long, or until the next tick, of which the observer is told.
+fn sleep<K: Kernel>(
+    context: &mut Context<'_, K>,
+    time: Duration,
+    progress: &Progress,
+) -> ControlFlow<()> {
+    let Context { pacer, kernel, .. } = context;
+    let timeout = pacer.until_tick(kernel).map_or(time, |tick| tick.min(time));
+    // Whatever ends the sleep, the clock decides.
+    if kernel.poll(&mut [], Some(timeout)) == Err(Errno::INTR) {
+        pacer.interrupt();
+    }
+    pacer.observe_if_due(kernel, progress)
+}
