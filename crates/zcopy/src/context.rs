@@ -8,7 +8,6 @@ use crate::endpoint::Kind;
 use crate::error::{Error, Failure};
 use crate::fault::{Cause, Fault, Side};
 use crate::options::Options;
-use crate::pace::Pace;
 use crate::pipe;
 use crate::plan;
 use crate::progress::{Observer, Progress};
@@ -84,13 +83,8 @@ impl<'a, K: Kernel> Context<'a, K> {
         }
     }
 
-    /// Paces the transfer by the caller's rate limiter, if there is one.
-    pub(crate) fn with_pace(mut self, pace: Option<&'a Pace>) -> Self {
-        self.pacer.keep(&self.kernel, pace);
-        self
-    }
-
     /// Whether calls may sleep: not if the caller wants to be told something meanwhile.
+    #[inline]
     pub(crate) fn patience(&self) -> Patience {
         if self.pacer.ticks() || self.options.watch_readers {
             Patience::NoWait
@@ -110,9 +104,11 @@ impl<'a, K: Kernel> Context<'a, K> {
     }
 
     /// The record of one strategy.
+    #[inline]
     pub(crate) fn attempt(&mut self, strategy: Strategy) -> &mut Attempt {
+        // Most often it is the last one.
         let mut attempts = self.attempts.iter();
-        let found = attempts.position(|attempt| attempt.strategy == strategy);
+        let found = attempts.rposition(|attempt| attempt.strategy == strategy);
         let index = found.unwrap_or_else(|| {
             self.attempts.push(Attempt::new(strategy));
             self.attempts.len() - 1
@@ -120,7 +116,16 @@ impl<'a, K: Kernel> Context<'a, K> {
         &mut self.attempts[index]
     }
 
+    /// Adds to the record of one strategy.
+    #[inline]
+    pub(crate) fn credit(&mut self, strategy: Strategy, calls: u64, bytes: u64) {
+        let attempt = self.attempt(strategy);
+        attempt.calls += calls;
+        attempt.bytes += bytes;
+    }
+
     /// What an observer is told.
+    #[inline]
     pub(crate) fn progress(
         &self,
         strategy: Strategy,
@@ -140,6 +145,7 @@ impl<'a, K: Kernel> Context<'a, K> {
     ///
     /// Between two pipes it is the number of turns that the processes take which costs, and the smaller pipe
     /// sets it.
+    #[inline]
     pub(crate) fn grow_pipes<'e>(
         &mut self,
         is_long: bool,
@@ -172,11 +178,6 @@ impl<'a, K: Kernel> Context<'a, K> {
         (self.false_starts > FALSE_STARTS).then_some(RETRY_DELAY)
     }
 
-    /// Begins a list of endpoints to wait for.
-    pub(crate) fn clear_awaited(&mut self) {
-        self.awaited.clear();
-    }
-
     /// Adds an endpoint to those that are waited for. With a tick, one that never becomes ready is left out: the
     /// next call says why it moves nothing, which no wait would.
     pub(crate) fn await_ready(&mut self, side: Side, end: &mut End<'a>) {
@@ -202,21 +203,28 @@ impl<'a, K: Kernel> Context<'a, K> {
         Some(since.unwrap_or_else(|| self.kernel.now()) + time_out)
     }
 
-    /// Fails if the last wait ended by the time-out of a socket, which is an answer, not a reason to try again.
-    pub(crate) fn check_awaited(&self) -> Result<(), Fault> {
+    /// Ends the last wait. Fails if it ended by the time-out of a socket, which is an answer, not a reason to try again.
+    #[inline]
+    pub(crate) fn end_wait(&mut self) -> Result<(), Fault> {
+        if self.awaited.is_empty() {
+            return Ok(());
+        }
         let mut awaited = self.awaited.iter();
-        match awaited.find(|awaited| awaited.state == State::TimedOut) {
+        let timed_out_one = awaited.find(|awaited| awaited.state == State::TimedOut);
+        let outcome = match timed_out_one {
             Some(awaited) => Err(timed_out(awaited.side)),
             None => Ok(()),
-        }
+        };
+        self.awaited.clear();
+        outcome
     }
 
     /// The report, but for what only one loop knows.
-    pub(crate) fn into_report(self, outcome: &Result<Ended, Failure>) -> Report {
+    pub(crate) fn report(&mut self, outcome: &Result<Ended, Failure>) -> Report {
         let ended = outcome.as_ref().map_or(Ended::Failed, |ended| *ended);
         Report {
             bytes: self.bytes,
-            attempts: self.attempts,
+            attempts: std::mem::take(&mut self.attempts),
             grown_source: self.grown_source,
             grown_sink: self.grown_sink,
             ..Report::of_nothing(ended, self.first_choice)

@@ -12,7 +12,7 @@ use crate::sys::{Errno, Kernel, PollFd};
 use crate::wait::{Awaited, Interest, Readiness, State, Until, Wait};
 
 /// A loop that moves bytes in steps. It never waits for readiness: it says what it waits for.
-pub(crate) trait Engine<'a>: Sized {
+pub(crate) trait Engine<'a> {
     type Kernel: Kernel;
 
     fn context(&mut self) -> &mut Context<'a, Self::Kernel>;
@@ -30,12 +30,12 @@ pub(crate) trait Engine<'a>: Sized {
     }
 
     /// Puts all endpoints in order, and says what was done.
-    fn finish(self, outcome: Result<Ended, Failure>) -> Result<Report, Error>;
+    fn finish(&mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error>;
 }
 
 /// Moves everything, sleeping where the descriptors make it sleep.
-pub(crate) fn run<'a, E: Engine<'a>>(mut engine: E) -> Result<Report, Error> {
-    let mut outcome = drive(&mut engine);
+pub(crate) fn run<'a, E: Engine<'a>>(engine: &mut E) -> Result<Report, Error> {
+    let mut outcome = drive(engine);
     if let Ok(Ended::Stopped) = outcome {
         outcome = engine.fill_reserved().map(|()| Ended::Stopped);
     }

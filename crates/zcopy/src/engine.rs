@@ -140,13 +140,12 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
     }
 
     /// Paces the transfer by the caller's rate limiter, if there is one.
-    pub(crate) fn keeping(mut self, pace: Option<&'a Pace>) -> Self {
-        self.context = self.context.with_pace(pace);
-        self
+    pub(crate) fn keep(&mut self, pace: Option<&'a Pace>) {
+        self.context.pacer.keep(&self.context.kernel, pace);
     }
 
     /// Goes on from where the short way has ended.
-    pub(crate) fn going_on(mut self, begun: Begun) -> Self {
+    pub(crate) fn go_on(&mut self, begun: Begun) {
         if begun.calls > 0 {
             self.context.attempts.push(begun.attempt());
             self.context.bytes = begun.bytes;
@@ -156,7 +155,6 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
             }
             self.answer = begun.answer;
         }
-        self
     }
 
     /// Takes one step of at most `max` bytes, and changes to another strategy if that one cannot go
@@ -329,8 +327,7 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
     }
 
     fn advance(&mut self) -> Result<Flow, Failure> {
-        self.context.check_awaited()?;
-        self.context.clear_awaited();
+        self.context.end_wait()?;
         let left = self.context.left(self.context.bytes);
         if left == 0 || self.route.records.is_at_limit() {
             return Ok(Flow::Ended(Ended::Limit));
@@ -376,7 +373,7 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
         Ok(())
     }
 
-    fn finish(self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
+    fn finish(&mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
         self.conclude(outcome)
     }
 }

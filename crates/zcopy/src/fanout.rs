@@ -136,9 +136,8 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
     }
 
     /// Paces the transfer by the caller's rate limiter, if there is one.
-    pub(crate) fn keeping(mut self, pace: Option<&'a Pace>) -> Self {
-        self.context = self.context.with_pace(pace);
-        self
+    pub(crate) fn keep(&mut self, pace: Option<&'a Pace>) {
+        self.context.pacer.keep(&self.context.kernel, pace);
     }
 
     /// Before more is taken from the source: the limit, the rate, and whether there is anything. An answer means that no
@@ -365,7 +364,7 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
         self.fill_sinks()
     }
 
-    fn finish(self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
+    fn finish(&mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
         self.conclude(outcome)
     }
 }

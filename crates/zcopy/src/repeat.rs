@@ -270,8 +270,8 @@ impl<'a> Repeat<'a> {
         let own = engine::open_again(&kernel, sink, &mut endpoint, Side::Sink, &self.options);
         let sink = End::new(own.as_ref().map_or(sink, AsFd::as_fd), endpoint, None);
         let (options, observer) = (self.options, self.observer);
-        let engine = RepeatEngine::new(kernel, self.pattern, sink, plan, options, observer);
-        drive::run(engine)
+        let mut engine = RepeatEngine::new(kernel, self.pattern, sink, plan, options, observer);
+        drive::run(&mut engine)
     }
 
     /// Replaces all options at once.

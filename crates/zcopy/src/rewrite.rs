@@ -253,12 +253,16 @@ impl<'a, R: Rewriter> Rewrite<'a, R> {
         let (rewriter, desk) = (&mut self.rewriter, &mut self.desk);
         let own = Some(Source::new(source()));
         let Some(reader_kernel) = reader_kernel else {
-            return drive::run(FilterEngine::new(kernel, own, None, sink, rewriter, desk));
+            return drive::run(&mut FilterEngine::new(
+                kernel, own, None, sink, rewriter, desk,
+            ));
         };
         // The thread reads by an end of its own; this one goes back over what was not taken.
         std::thread::scope(|scope| {
             let ahead = ahead::start(scope, reader_kernel, source());
-            drive::run(FilterEngine::new(kernel, own, ahead, sink, rewriter, desk))
+            drive::run(&mut FilterEngine::new(
+                kernel, own, ahead, sink, rewriter, desk,
+            ))
         })
     }
 
@@ -287,7 +291,9 @@ impl<'a, R: Rewriter> Rewrite<'a, R> {
         let to = prepared.map_err(before_anything_moved)?;
         let to = End::new(self.sink, to, None);
         let (rewriter, desk) = (&mut self.rewriter, &mut self.desk);
-        drive::run(FilterEngine::new(kernel, None, None, to, rewriter, desk))
+        drive::run(&mut FilterEngine::new(
+            kernel, None, None, to, rewriter, desk,
+        ))
     }
 
     /// What has been read and the rewriter has not taken: the beginning of a line, say, or what could not be given back to a pipe when

@@ -351,10 +351,10 @@ impl<'a> Transfer<'a> {
             inspect: self.inspect,
             on_skip: self.on_skip,
         };
-        let engine = PairEngine::new(kernel, source, sink, plan, self.options, audience)
-            .keeping(self.pace)
-            .going_on(begun);
-        drive::run(engine)
+        let mut engine = PairEngine::new(kernel, source, sink, plan, self.options, audience);
+        engine.keep(self.pace);
+        engine.go_on(begun);
+        drive::run(&mut engine)
     }
 
     /// Replaces all options at once.

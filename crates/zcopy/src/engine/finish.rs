@@ -12,7 +12,7 @@ use crate::sys::Kernel;
 
 impl<K: Kernel> PairEngine<'_, K> {
     /// Puts both ends in order, and says what was done.
-    pub(super) fn conclude(mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
+    pub(super) fn conclude(&mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
         let mut undelivered = self.hand_back();
         // What it still holds are the source's own pages, which stay as long as it does.
         self.route.pipe = None;
@@ -40,7 +40,7 @@ impl<K: Kernel> PairEngine<'_, K> {
             skipped_bytes: self.route.bad.bytes().min(self.context.bytes),
             shared_pages,
             undelivered: Undelivered(undelivered),
-            ..self.context.into_report(&outcome)
+            ..self.context.report(&outcome)
         };
         conclude(outcome, report)
     }

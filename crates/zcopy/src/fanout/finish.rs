@@ -11,7 +11,7 @@ use crate::sys::{Kernel, Patience};
 
 impl<K: Kernel> FanOutEngine<'_, K> {
     /// Puts the source in order, and says what was done.
-    pub(super) fn conclude(mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
+    pub(super) fn conclude(&mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
         // First, as a sink may be detached even now.
         let tidied = self.finish_written();
         self.count();
@@ -34,7 +34,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             sinks: branches.map(|(index, b)| b.report(index)).collect(),
             shared_pages,
             undelivered: Undelivered(undelivered),
-            ..self.context.into_report(&outcome)
+            ..self.context.report(&outcome)
         };
         conclude(outcome, report)
     }

@@ -51,7 +51,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             }
         }
         self.may_lack_writer = false;
-        self.context.clear_awaited();
+        self.context.awaited.clear();
         let source = &mut self.hub.route.source;
         self.context.await_ready(Side::Source, source);
         if self.context.awaited.is_empty() {
@@ -71,7 +71,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         for branch in self.branches.iter_mut().filter(|b| b.blocked) {
             branch.blocked_since.get_or_insert(since);
         }
-        self.context.clear_awaited();
+        self.context.awaited.clear();
         // Though every sink has everything that was taken, one that is full may keep more from coming.
         if !self.await_blocked_sinks() {
             let source = &mut self.hub.route.source;

@@ -70,13 +70,17 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
     /// Takes one step of at most `max` bytes, and changes to writing if that is what is left to do.
     fn take_step(&mut self, max: u64) -> Result<Flow, Failure> {
         let strategy = self.current();
-        let step = match strategy {
+        let (step, calls) = match strategy {
             Strategy::Tee => self.tee(max),
-            _ => self.write(max),
+            _ => (self.write(max), 1),
         };
+        let moved = match step {
+            Ok(Step::Moved(n)) => n,
+            _ => 0,
+        };
+        self.context.credit(strategy, calls, moved);
         match step {
             Ok(Step::Moved(n)) => {
-                self.context.attempt(strategy).bytes += n;
                 self.context.bytes += n;
                 self.context.false_starts = 0;
                 self.context.pacer.spend(n);
@@ -118,21 +122,19 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
         (self.context.bytes % self.pattern_len as u64) as usize
     }
 
-    /// Shares the template's pages with the sink.
-    fn tee(&mut self, max: u64) -> Result<Step, Fault> {
+    /// Shares the template's pages with the sink, and returns how many calls that took.
+    fn tee(&mut self, max: u64) -> (Result<Step, Fault>, u64) {
         let patience = self.context.patience();
         let template = match &mut self.template {
             Some(template) => template,
             none => match Template::fill(&self.context.kernel, &self.repetitions, self.pattern_len)
             {
                 Ok(template) => none.insert(template),
-                Err(errno) => return Ok(Step::Unsupported(errno.into())),
+                Err(errno) => return (Ok(Step::Unsupported(errno.into())), 0),
             },
         };
         let max = max.min(self.sink.prompt_len(&self.context.kernel, patience));
-        let (step, calls) = template.pour(&self.context.kernel, &mut self.sink, max, patience);
-        self.context.attempt(Strategy::Tee).calls += calls;
-        step
+        template.pour(&self.context.kernel, &mut self.sink, max, patience)
     }
 
     /// Writes from the buffer, from where the pattern stands.
@@ -152,7 +154,6 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
         let len = pending.len().min(bound) as u64;
         let pending = &pending[..len.min(max) as usize];
         let patience = self.context.patience();
-        self.context.attempt(Strategy::Buffered).calls += 1;
         let sink = (&mut self.sink, &mut self.detour);
         buffered::pour(&self.context.kernel, sink, pending, patience)
     }
@@ -199,8 +200,7 @@ impl<'a, K: Kernel> Engine<'a> for RepeatEngine<'a, K> {
     }
 
     fn advance(&mut self) -> Result<Flow, Failure> {
-        self.context.check_awaited()?;
-        self.context.clear_awaited();
+        self.context.end_wait()?;
         let left = self.context.left(self.context.bytes);
         if left == 0 {
             return Ok(Flow::Ended(Ended::Limit));
@@ -225,12 +225,12 @@ impl<'a, K: Kernel> Engine<'a> for RepeatEngine<'a, K> {
         self.take_step(max)
     }
 
-    fn finish(mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
+    fn finish(&mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
         self.sink.release(&self.context.kernel);
         let closed = self.detour.close(&self.context.kernel);
         // The first failure is the one that counts.
         let outcome = outcome.and_then(|ended| closed.map(|()| ended).map_err(Failure::from));
-        let report = self.context.into_report(&outcome);
+        let report = self.context.report(&outcome);
         conclude(outcome, report)
     }
 }

@@ -244,7 +244,7 @@ impl<'a, 'scope, K: Kernel, R: Rewriter> FilterEngine<'a, 'scope, K, R> {
             Step::Moved(n) => {
                 self.desk.made.take(n as usize);
                 self.context.bytes += n;
-                self.context.attempt(Strategy::Buffered).bytes += n;
+                self.context.credit(Strategy::Buffered, 0, n);
                 self.context.false_starts = 0;
                 Ok(Flow::Continue)
             }
@@ -313,8 +313,7 @@ impl<'a, K: Kernel, R: Rewriter> Engine<'a> for FilterEngine<'a, '_, K, R> {
     }
 
     fn advance(&mut self) -> Result<Flow, Failure> {
-        self.context.check_awaited()?;
-        self.context.clear_awaited();
+        self.context.end_wait()?;
         if self.is_delivering && !self.desk.made.is_empty() {
             return self.write();
         }
@@ -332,7 +331,7 @@ impl<'a, K: Kernel, R: Rewriter> Engine<'a> for FilterEngine<'a, '_, K, R> {
         }
     }
 
-    fn finish(mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
+    fn finish(&mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
         self.give_back();
         self.sink.release(&self.context.kernel);
         let closed = self.sink_detour.close(&self.context.kernel);
@@ -342,7 +341,7 @@ impl<'a, K: Kernel, R: Rewriter> Engine<'a> for FilterEngine<'a, '_, K, R> {
         self.context.attempt(Strategy::Buffered).cause = cause;
         let report = Report {
             undelivered: Undelivered(self.desk.made.hand_back()),
-            ..self.context.into_report(&outcome)
+            ..self.context.report(&outcome)
         };
         conclude(outcome, report)
     }

@@ -165,7 +165,8 @@ impl<'a> Transfer<'a> {
             on_skip: None,
         };
         let (options, policy) = (self.options, self.policy);
-        let engine = FanOutEngine::new(kernel, source, sinks, &plan, options, audience, policy);
-        drive::run(engine.keeping(self.pace))
+        let mut engine = FanOutEngine::new(kernel, source, sinks, &plan, options, audience, policy);
+        engine.keep(self.pace);
+        drive::run(&mut engine)
     }
 }
