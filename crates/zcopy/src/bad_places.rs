@@ -1,5 +1,5 @@
 //! Bad places of a source: what is known of the one at hand, and what to do about it next. Pure; the
-//! calls are made by read and write ([`crate::strategy::buffered`]).
+//! calls are made by read and write ([`crate::step::buffered`]).
 
 use std::ops::Range;
 

@@ -19,7 +19,8 @@ use crate::records::Records;
 use crate::report::{Ended, Report};
 use crate::route::{Ask, Inspector, Route};
 use crate::sparse::{Extents, Holes};
-use crate::strategy::{Step, Strategy};
+use crate::step::Step;
+use crate::strategy::Strategy;
 use crate::sys::Kernel;
 use crate::wait::Wait;
 

@@ -218,7 +218,7 @@ cfg_if! {
         mod progress;
         mod report;
 
-        mod strategy;
+        mod step;
 
         mod bad_places;
         mod cache;
@@ -235,6 +235,7 @@ cfg_if! {
         mod endpoint;
         mod fault;
         mod pipe;
+        mod strategy;
         mod sys;
 
         #[cfg(test)]

@@ -1,20 +1,8 @@
-//! The ways to move bytes, one system call each, and what a step of any of them can answer.
+//! The ways to move bytes, one system call each.
 
 use std::fmt;
 
-use crate::fault::{Cause, Fault, Side};
-use crate::route::{Ask, Route};
-use crate::sys::{Errno, Kernel};
-
-pub(crate) mod buffered;
-mod copy_file_range;
-mod gather;
-mod reflink;
-mod reserved;
-mod sendfile;
-mod splice;
-pub(crate) mod splice_pipe;
-pub(crate) mod tee;
+use crate::sys::Errno;
 
 /// A way to move bytes from one descriptor to another, named after its system call.
 ///
@@ -106,46 +94,5 @@ impl fmt::Display for Strategy {
             Self::Buffered => "buffered",
             Self::Tee => "tee",
         })
-    }
-}
-
-/// What one step came to. A step never sleeps on its own account and never polls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// The sink accepted this many bytes. Some may still be in flight; the next step goes on with
-    /// those.
-    Moved(u64),
-    /// The source has a hole of this many bytes here, and now so has the sink. Nothing moved.
-    Hole(u64),
-    /// Bytes left the source; the sink has its turn in the next step.
-    Filled,
-    /// The call says that the source has ended.
-    Eof,
-    /// The next message is longer than the limit allows; it stays in the source, or in the buffer, whole.
-    Limit,
-    /// Nothing moves until this side is ready; [`Side::Neither`] when the call does not say which.
-    Blocked(Side),
-    /// A signal came, or a read that failed will be made again in another way; nothing happened.
-    Interrupted,
-    /// This pair cannot be served this way. Nothing more moves by it, and nothing is lost.
-    Unsupported(Cause),
-}
-
-/// Takes one step by the given strategy.
-pub(crate) fn step<K: Kernel>(
-    strategy: Strategy,
-    kernel: &K,
-    route: &mut Route<'_>,
-    ask: &Ask,
-) -> Result<Step, Fault> {
-    match strategy {
-        Strategy::Reflink => reflink::step(kernel, route, ask),
-        Strategy::CopyFileRange => copy_file_range::step(kernel, route, ask),
-        Strategy::Sendfile => sendfile::step(kernel, route, ask),
-        Strategy::Splice => splice::step(kernel, route, ask),
-        Strategy::SplicePipe => splice_pipe::step(kernel, route, ask),
-        Strategy::Buffered => buffered::step(kernel, route, ask),
-        // No plan for one source and one sink names it.
-        Strategy::Tee => Ok(Step::Unsupported(Errno::INVAL.into())),
     }
 }

@@ -12,7 +12,8 @@ use crate::fault::{Cause, Fault, Side};
 use crate::pipe;
 use crate::report::{Attempt, Ended};
 use crate::route::Ask;
-use crate::strategy::{Step, Strategy, buffered};
+use crate::step::{Step, buffered};
+use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel, Patience, PollFd, PollFlags, SeekFrom, retried};
 
 impl<K: Kernel> PairEngine<'_, K> {

@@ -16,7 +16,8 @@ use crate::options::{Options, SkipErrors, SyncData};
 use crate::plan;
 use crate::preflight;
 use crate::report::{Attempt, Report};
-use crate::strategy::{Step, Strategy, buffered};
+use crate::step::{Step, buffered};
+use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel, Patience};
 
 /// The largest read of the short way. The allocator asks the kernel for larger buffers each time, and touching fresh pages takes longer

@@ -4,7 +4,8 @@ use super::{PairEngine, Phase};
 use crate::fault::{Cause, Fault, Side};
 use crate::route::Ask;
 use crate::sparse::Segment;
-use crate::strategy::{self, Step, Strategy};
+use crate::step::{self, Step};
+use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel};
 
 impl<K: Kernel> PairEngine<'_, K> {
@@ -38,7 +39,7 @@ impl<K: Kernel> PairEngine<'_, K> {
                 Err(errno) => return Err(Fault::new("lseek", Side::Source, errno)),
             }
         }
-        strategy::step(strategy, &self.context.kernel, &mut self.route, &ask)
+        step::step(strategy, &self.context.kernel, &mut self.route, &ask)
     }
 
     /// Leaves a hole in the sink. Where it cannot have one, the source's zeros are moved like any

@@ -9,7 +9,8 @@ use crate::fault::{Cause, Fault, Side};
 use crate::options::SyncData;
 use crate::report::SinkReport;
 use crate::route::{Ask, Route};
-use crate::strategy::{self, Step, Strategy, buffered, splice_pipe};
+use crate::step::{self, Step, buffered, splice_pipe};
+use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel, Patience};
 
 /// One of several sinks.
@@ -154,7 +155,7 @@ impl<'a> Branch<'a> {
         };
         let step = match self.drains_by {
             Strategy::SplicePipe => splice_pipe::drain(kernel, &mut self.route, &ask)?,
-            by => strategy::step(by, kernel, &mut self.route, &ask)?,
+            by => step::step(by, kernel, &mut self.route, &ask)?,
         };
         match step {
             Step::Moved(n) => self.accepted(n),

@@ -6,7 +6,7 @@ use crate::buffer;
 use crate::end::End;
 use crate::fault::{Cause, Fault, Side};
 use crate::route::{Ask, Route};
-use crate::strategy::{Step, buffered, splice_pipe, tee};
+use crate::step::{Step, buffered, splice_pipe, tee};
 use crate::sys::{Kernel, Patience, retried};
 
 /// What the bytes wait in.

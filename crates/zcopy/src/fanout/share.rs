@@ -10,7 +10,8 @@ use crate::endpoint::Kind;
 use crate::error::Failure;
 use crate::fault::{Cause, Fault, Side};
 use crate::report::Ended;
-use crate::strategy::{Step, Strategy};
+use crate::step::Step;
+use crate::strategy::Strategy;
 use crate::sys::{Kernel, Patience};
 
 /// When a sink that was served may take more.

@@ -15,7 +15,8 @@ use crate::options::Options;
 use crate::plan::{self, Plan};
 use crate::progress::{Observer, Progress};
 use crate::report::{Ended, Report};
-use crate::strategy::{Step, Strategy, buffered};
+use crate::step::{Step, buffered};
+use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel, Patience};
 use crate::wait::Wait;
 

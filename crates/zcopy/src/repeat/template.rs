@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use crate::end::End;
 use crate::fault::{Cause, Fault};
 use crate::pipe::{self, Pipe};
-use crate::strategy::{Step, splice_pipe, tee};
+use crate::step::{Step, splice_pipe, tee};
 use crate::sys::{Errno, Kernel, Patience, Result, SpliceFlags, retried};
 
 /// The largest fragment that a unix stream socket makes of one send (`SKB_FRAG_PAGE_ORDER`), and so the

@@ -13,7 +13,7 @@ use crate::endpoint::Endpoint;
 use crate::fault::Fault;
 use crate::options::Options;
 use crate::plan;
-use crate::strategy::{Step, buffered};
+use crate::step::{Step, buffered};
 use crate::sys::{Kernel, Patience};
 
 /// How many reads may be done before they are asked for, and the one that is at work. Measured over 1 GiB: 0.22 s with

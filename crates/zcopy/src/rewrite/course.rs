@@ -18,7 +18,8 @@ use crate::options::Options;
 use crate::plan;
 use crate::progress::Progress;
 use crate::report::{Ended, Report, Undelivered};
-use crate::strategy::{Step, Strategy, buffered};
+use crate::step::{Step, buffered};
+use crate::strategy::Strategy;
 use crate::sys::{Kernel, Patience};
 use crate::wait::Wait;
 

@@ -12,7 +12,7 @@ use crate::route::Route;
 use crate::scripted::Scripted;
 use crate::scripted::objects::{Object, patterned};
 use crate::scripted::script::Call;
-use crate::strategy::Step;
+use crate::step::Step;
 use crate::sys::{OFlags, Patience};
 
 /// Another reader of the same socket may have taken what came behind an urgent mark. Where the kernel cannot be told not to

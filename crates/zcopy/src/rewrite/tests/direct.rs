@@ -16,7 +16,7 @@ use crate::scripted::Scripted;
 use crate::scripted::objects::{Object, patterned};
 use crate::scripted::others::{Action, Interference, Target};
 use crate::scripted::script::{Call, Twist};
-use crate::strategy::Step;
+use crate::step::Step;
 use crate::sys::{Errno, OFlags};
 
 const LEN: usize = 100_000;

@@ -3,7 +3,7 @@
 use crate::endpoint::Kind;
 use crate::fault::{Fault, Side};
 use crate::route::{Ask, Route};
-use crate::strategy::{Step, reserved};
+use crate::step::{Step, reserved};
 use crate::sys::{Errno, Kernel, Patience, SpliceFlags};
 
 /// No pipe of an unprivileged user holds more in full pages; slots of several pages may.

@@ -9,7 +9,7 @@ use crate::endpoint::Kind;
 use crate::fault::Fault;
 use crate::pipe::{LARGEST_PACKET, Pipe};
 use crate::route::{Ask, Route};
-use crate::strategy::{Step, splice_pipe};
+use crate::step::{Step, splice_pipe};
 use crate::sys::{Errno, Kernel};
 
 const LARGEST: u64 = LARGEST_PACKET as u64;

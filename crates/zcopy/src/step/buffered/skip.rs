@@ -6,7 +6,7 @@ use crate::end::End;
 use crate::endpoint::Kind;
 use crate::fault::{Fault, Side};
 use crate::route::{Ask, Route};
-use crate::strategy::Step;
+use crate::step::Step;
 use crate::sys::{Errno, Kernel, Patience, Result as Called, SeekFrom};
 
 /// What was done instead of a read.

@@ -8,7 +8,7 @@ use crate::pipe;
 use crate::records::Admitted;
 use crate::route::{Ask, Route};
 use crate::sparse::{self, Run};
-use crate::strategy::{Step, gather};
+use crate::step::{Step, gather};
 use crate::sys::{Errno, Kernel, Patience};
 use skip::Ahead;
 

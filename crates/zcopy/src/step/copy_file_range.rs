@@ -2,7 +2,7 @@
 
 use crate::fault::{Fault, Side};
 use crate::route::{Ask, Route};
-use crate::strategy::{Step, reserved};
+use crate::step::{Step, reserved};
 use crate::sys::{Errno, Kernel};
 
 /// One call can run for very long and cannot be watched meanwhile (systemd#13091).

@@ -3,8 +3,8 @@
 use std::os::fd::BorrowedFd;
 
 use crate::fault::{Fault, Side};
-use crate::strategy::Step;
-use crate::strategy::splice::{flags, is_unsupported};
+use crate::step::Step;
+use crate::step::splice::{flags, is_unsupported};
 use crate::sys::{Errno, Kernel, Patience};
 
 /// Shares up to `len` bytes at the head of one pipe with another pipe.

@@ -2,7 +2,7 @@
 
 use crate::fault::Cause;
 use crate::route::Route;
-use crate::strategy::Step;
+use crate::step::Step;
 use crate::sys::{Errno, Kernel, Result};
 
 /// Moves up to `len` bytes from the source to the sink by one call, which is told how many it may move.

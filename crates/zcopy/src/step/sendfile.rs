@@ -2,7 +2,7 @@
 
 use crate::fault::{Fault, Side};
 use crate::route::{Ask, Route};
-use crate::strategy::{Step, reserved, splice::is_unsupported};
+use crate::step::{Step, reserved, splice::is_unsupported};
 use crate::sys::{Errno, Kernel};
 
 /// Less than 1 MiB costs throughput on sockets; much more and one call, even a non-blocking one,

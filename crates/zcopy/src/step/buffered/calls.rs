@@ -5,7 +5,7 @@ use crate::detour::Detour;
 use crate::end::End;
 use crate::endpoint::Kind;
 use crate::fault::{Cause, Fault, Side};
-use crate::strategy::{Step, gather};
+use crate::step::{Step, gather};
 use crate::sys::{Errno, Kernel, Patience, Result as Called};
 
 /// What a pipe that polls as writable takes without sleeping: `PIPE_BUF`.

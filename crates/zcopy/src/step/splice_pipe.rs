@@ -6,8 +6,8 @@ use crate::end::End;
 use crate::fault::{Cause, Fault, Side};
 use crate::pipe::Pipe;
 use crate::route::{Ask, Route};
-use crate::strategy::splice::{flags, is_unsupported};
-use crate::strategy::{Step, reserved};
+use crate::step::splice::{flags, is_unsupported};
+use crate::step::{Step, reserved};
 use crate::sys::{Errno, Kernel, Patience};
 
 /// Fills the empty private pipe from the source, up to its capacity, then drains it once into the

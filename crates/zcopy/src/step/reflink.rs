@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use crate::fault::{Cause, Fault, Side};
 use crate::route::{Ask, Route};
-use crate::strategy::Step;
+use crate::step::Step;
 use crate::sys::{Errno, Kernel};
 
 /// Cloning takes time by the extent, so that a range is cloned in pieces; only a whole file is
