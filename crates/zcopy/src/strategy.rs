@@ -68,13 +68,13 @@ impl Strategy {
         }
     }
 
-    /// Whether a failure before this strategy moved its first byte is the transfer's own, rather
+    /// Whether a failure before this strategy moved its first byte fails the transfer, rather
     /// than a sign that the pair needs another strategy.
     ///
     /// No room, no memory and no peer stay so whoever asks. `EIO` too, except from
     /// `copy_file_range`, which returns it on CIFS for pairs that read and write serve well
     /// (gnulib, golang/go#42334).
-    pub(crate) fn fails_for_good(self, errno: Errno) -> bool {
+    pub(crate) fn is_fatal(self, errno: Errno) -> bool {
         match errno {
             Errno::NOSPC | Errno::DQUOT | Errno::NOMEM | Errno::PIPE | Errno::CONNRESET => true,
             Errno::IO => self != Self::CopyFileRange,

@@ -147,7 +147,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         let meets_socket =
             self.route.source.endpoint.is_socket() || self.route.sink.endpoint.is_socket();
         let errno = fault.cause.errno();
-        meets_socket || errno.is_none_or(|errno| strategy.fails_for_good(errno))
+        meets_socket || errno.is_none_or(|errno| strategy.is_fatal(errno))
     }
 
     /// Whether the transfer goes on past a place where the source cannot be read: by read and write, which

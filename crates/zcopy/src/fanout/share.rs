@@ -261,7 +261,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     fn is_first_trouble(&self, fault: &Fault) -> bool {
         let is_socket = self.hub.route.source.endpoint.is_socket();
         let errno = fault.cause.errno();
-        let is_final = errno.is_none_or(|errno| Strategy::SplicePipe.fails_for_good(errno));
+        let is_final = errno.is_none_or(|errno| Strategy::SplicePipe.is_fatal(errno));
         self.hub.consumed() == 0 && !is_socket && !is_final
     }
 
@@ -271,7 +271,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         let branch = &mut self.branches[index];
         let errno = fault.cause.errno();
         let strategy = branch.strategy();
-        let is_final = errno.is_none_or(|errno| strategy.fails_for_good(errno));
+        let is_final = errno.is_none_or(|errno| strategy.is_fatal(errno));
         if is_final || branch.delivered > 0 || branch.route.sink.endpoint.is_socket() {
             self.sink_failed(index, fault)?;
         } else if branch.route.in_flight() > 0 {

@@ -91,7 +91,7 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
             Ok(_) => {}
             Err(fault) => {
                 let errno = fault.cause.errno();
-                let is_final = errno.is_none_or(|errno| strategy.fails_for_good(errno));
+                let is_final = errno.is_none_or(|errno| strategy.is_fatal(errno));
                 if is_final || self.context.options.strategy.is_some() {
                     self.context.attempt(strategy).cause = Some(fault.cause);
                     return Err(fault.into());

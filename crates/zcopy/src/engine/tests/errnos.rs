@@ -254,7 +254,7 @@ fn residue_in_the_private_pipe_is_drained_by_read_and_write_when_the_sink_refuse
 }
 
 #[test]
-fn residue_is_rewound_over_when_the_sink_fails_for_good() {
+fn residue_is_rewound_over_when_the_sink_is_fatal() {
     let (kernel, source, _) = two_files(LONG);
     let mut file = File::holding(&[]);
     file.bad = Some((20_000, Errno::NOSPC));

@@ -426,7 +426,7 @@ impl Judge<'_> {
             let has_failed = error.is_some();
             let first = error.and_then(|error| error.raw_os_error());
             // What a splice was refused for a write may meet again, or something else first.
-            let is_refusal = !Route::Splice.fails_for_good(*errno);
+            let is_refusal = !Route::Splice.is_fatal(*errno);
             let is_late = self.world.trouble.disk_fails && *errno == Errno::IO;
             let is_told =
                 first == Some(errno.raw_os_error()) || has_failed && (is_late || is_refusal);
