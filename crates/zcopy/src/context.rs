@@ -70,7 +70,7 @@ impl<'a, K: Kernel> Context<'a, K> {
             pacer: Clock::new(&kernel, &options, observer),
             bytes: 0,
             total,
-            attempts: Vec::with_capacity(Strategy::ALL.len()),
+            attempts: Vec::with_capacity(Strategy::PAIRWISE.len()),
             false_starts: 0,
             awaited: Vec::new(),
             polled: Vec::new(),

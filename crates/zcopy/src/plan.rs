@@ -160,15 +160,18 @@ fn insist(
     Ok(())
 }
 
+/// Every strategy that serves a pair, in the order of trial.
+type Order = [Strategy; Strategy::PAIRWISE.len()];
+
 /// The order of trial for a pair. What is measured stands in the README's table and in
 /// `benches/ratios.rs`.
 ///
 /// A private pipe of 1 MiB moves most at a time: between two files it is ahead of `copy_file_range`, which moves 64 KiB at a
 /// time inside the kernel, and between two pipes it keeps both neighbours from waiting for each other. But it has to be made first, which short transfers
 /// do not repay.
-fn order(source: &Endpoint, sink: &Endpoint, options: &Options) -> [Strategy; 6] {
+fn order(source: &Endpoint, sink: &Endpoint, options: &Options) -> Order {
     use Strategy::{Buffered, CopyFileRange, Reflink, Sendfile, Splice, SplicePipe};
-    const UNPREPARED: [Strategy; 6] = [
+    const UNPREPARED: Order = [
         Reflink,
         CopyFileRange,
         Splice,
@@ -176,7 +179,7 @@ fn order(source: &Endpoint, sink: &Endpoint, options: &Options) -> [Strategy; 6]
         SplicePipe,
         Buffered,
     ];
-    const BY_FILE_SYSTEM: [Strategy; 6] = [
+    const BY_FILE_SYSTEM: Order = [
         Reflink,
         CopyFileRange,
         SplicePipe,
@@ -184,7 +187,7 @@ fn order(source: &Endpoint, sink: &Endpoint, options: &Options) -> [Strategy; 6]
         Splice,
         Buffered,
     ];
-    const BY_PRIVATE_PIPE: [Strategy; 6] = [
+    const BY_PRIVATE_PIPE: Order = [
         Reflink,
         SplicePipe,
         CopyFileRange,
@@ -192,7 +195,7 @@ fn order(source: &Endpoint, sink: &Endpoint, options: &Options) -> [Strategy; 6]
         Sendfile,
         Buffered,
     ];
-    const BY_SENDFILE: [Strategy; 6] = [
+    const BY_SENDFILE: Order = [
         Reflink,
         Sendfile,
         SplicePipe,

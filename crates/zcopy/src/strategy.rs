@@ -46,8 +46,9 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// Every strategy that serves one source and one sink, the most specialised first.
-    pub(crate) const ALL: [Self; 6] = [
+    /// Every strategy that serves one source and one sink, the most specialised first: all that
+    /// stand before [`Tee`](Self::Tee) in the enum, so that the compiler misses one left out here.
+    pub(crate) const PAIRWISE: [Self; Self::Tee as usize] = [
         Self::Reflink,
         Self::CopyFileRange,
         Self::Sendfile,

@@ -7,10 +7,12 @@ use crate::strategy::Strategy;
 
 /// Plans to rewrite a source's bytes for a sink.
 pub(crate) fn plan_rewritten(source: &Endpoint, sink: &Endpoint) -> Plan {
-    let candidates = Strategy::ALL.into_iter().map(|strategy| match strategy {
-        Strategy::Buffered => chosen(strategy, "the bytes become others on their way"),
-        _ => skipped(strategy, "no call of the kernel changes bytes on their way"),
-    });
+    let candidates = Strategy::PAIRWISE
+        .into_iter()
+        .map(|strategy| match strategy {
+            Strategy::Buffered => chosen(strategy, "the bytes become others on their way"),
+            _ => skipped(strategy, "no call of the kernel changes bytes on their way"),
+        });
     let mut candidates: Vec<_> = candidates.collect();
     candidates.sort_by_key(|candidate| candidate.strategy != Strategy::Buffered);
     Plan {

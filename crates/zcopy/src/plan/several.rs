@@ -87,7 +87,7 @@ pub(crate) fn plan_several(
             );
         }
     }
-    let others = Strategy::ALL.into_iter();
+    let others = Strategy::PAIRWISE.into_iter();
     let others = others.filter(|strategy| *strategy != Strategy::Buffered);
     let others = others.map(|strategy| skipped(strategy, "it serves one sink alone"));
     Ok(Plan {

@@ -285,7 +285,7 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wishes> {
         |range: std::ops::Range<u64>| prop_oneof![4 => Just(None), 1 => range.prop_map(Some)];
     let strategies = prop_oneof![
         3 => Just(None),
-        1 => prop::sample::select(Route::ALL.to_vec()).prop_map(Some),
+        1 => prop::sample::select(Route::PAIRWISE.to_vec()).prop_map(Some),
     ];
     let reflinks = prop::sample::select(vec![
         Reflink::Auto,
