@@ -93,7 +93,7 @@ pub(crate) fn plan(source: &Endpoint, sink: &Endpoint, options: &Options) -> Res
     candidates.sort_by_key(|candidate| candidate.verdict == Verdict::Skipped);
     candidates[0].verdict = Verdict::Chosen;
     let opening = match source.kind {
-        _ if forced(options).is_some() || candidates[0].strategy != Strategy::SplicePipe => None,
+        _ if forced(options).is_some() || !candidates[0].strategy.has_private_pipe() => None,
         Kind::Pipe if !(sink.kind == Kind::Pipe || goes_by_cursor(sink, options)) => {
             Some(Strategy::Splice)
         }
@@ -261,10 +261,7 @@ impl Plan {
     }
 
     fn page_sharing(&self) -> PageSharing {
-        let ways = self.ways.iter().map(|way| match way.strategy {
-            Strategy::Buffered => Strategy::Buffered,
-            _ => Strategy::Splice,
-        });
+        let ways = self.ways.iter().map(|way| way.strategy);
         let mut ways = ways.chain(self.ways.is_empty().then(|| self.strategy()));
         let shared = self.sinks.iter().map(|sink| {
             let way = ways.next().unwrap_or(Strategy::Buffered);

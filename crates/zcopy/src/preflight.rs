@@ -109,12 +109,13 @@ fn overlaps(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
         options.sink_offset.or(sink.cursor).unwrap_or(0)
     };
     let limit = options.limit.unwrap_or(u64::MAX);
+    let moves_in_order = options.strategy.is_some_and(Strategy::moves_in_order);
     if to < from {
         let len = limit.min(size.saturating_sub(from));
-        return to.saturating_add(len) > from && options.strategy != Some(Strategy::Buffered);
+        return to.saturating_add(len) > from && !moves_in_order;
     }
     let is_empty = from >= size || limit == 0;
-    let is_in_place = to == from && options.strategy == Some(Strategy::Buffered);
+    let is_in_place = to == from && moves_in_order;
     !is_empty && !is_in_place && from.saturating_add(limit) > to
 }
 

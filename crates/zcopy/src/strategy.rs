@@ -1,7 +1,11 @@
-//! The ways to move bytes, one system call each.
+//! The strategies, and what is true of each.
+//!
+//! Every fact is a match without a wildcard, so that the compiler asks for it when a strategy is
+//! added. Which strategies serve a pair of descriptors, and in which order, is the plan's to say.
 
 use std::fmt;
 
+use crate::endpoint::Kind;
 use crate::sys::Errno;
 
 /// A way to move bytes from one descriptor to another, named after its system call.
@@ -69,17 +73,170 @@ impl Strategy {
         }
     }
 
-    /// Whether a failure before this strategy moved its first byte fails the transfer, rather
-    /// than a sign that the pair needs another strategy.
+    /// Whether it can serve several sinks, and repeat a pattern.
+    pub(crate) fn serves_several(self) -> bool {
+        match self {
+            Self::Buffered | Self::Tee => true,
+            Self::Reflink
+            | Self::CopyFileRange
+            | Self::Sendfile
+            | Self::Splice
+            | Self::SplicePipe => false,
+        }
+    }
+
+    /// Whether it serves every pair, so that no other strategy takes over from it.
+    pub(crate) fn is_last_resort(self) -> bool {
+        match self {
+            Self::Buffered => true,
+            Self::Reflink
+            | Self::CopyFileRange
+            | Self::Sendfile
+            | Self::Splice
+            | Self::SplicePipe
+            | Self::Tee => false,
+        }
+    }
+
+    /// Whether the kernel moves the bytes and this process does not see them.
+    pub(crate) fn is_offload(self) -> bool {
+        match self {
+            Self::Reflink
+            | Self::CopyFileRange
+            | Self::Sendfile
+            | Self::Splice
+            | Self::SplicePipe
+            | Self::Tee => true,
+            Self::Buffered => false,
+        }
+    }
+
+    /// Whether its calls are `splice(2)` alone, which cannot pass the urgent mark of a stream.
+    pub(crate) fn is_splice(self) -> bool {
+        match self {
+            Self::Splice | Self::SplicePipe => true,
+            Self::Reflink | Self::CopyFileRange | Self::Sendfile | Self::Buffered | Self::Tee => {
+                false
+            }
+        }
+    }
+
+    /// Whether a step fills a private pipe from the source and drains it into the sink.
+    pub(crate) fn has_private_pipe(self) -> bool {
+        match self {
+            Self::SplicePipe => true,
+            Self::Reflink
+            | Self::CopyFileRange
+            | Self::Sendfile
+            | Self::Splice
+            | Self::Buffered
+            | Self::Tee => false,
+        }
+    }
+
+    /// Whether a step fills a buffer or a private pipe before it asks the sink, so that the sink
+    /// need not be ready until then.
+    pub(crate) fn fills_first(self) -> bool {
+        match self {
+            Self::SplicePipe | Self::Buffered => true,
+            Self::Reflink | Self::CopyFileRange | Self::Sendfile | Self::Splice | Self::Tee => {
+                false
+            }
+        }
+    }
+
+    /// Whether its calls name a range of a file, which is reserved first if the transfer goes by the
+    /// cursor. Other calls take turns at the cursor with those of other processes, or have none.
+    pub(crate) fn reserves_ranges(self) -> bool {
+        match self {
+            Self::Reflink
+            | Self::CopyFileRange
+            | Self::Sendfile
+            | Self::Splice
+            | Self::SplicePipe => true,
+            Self::Buffered | Self::Tee => false,
+        }
+    }
+
+    /// Whether it moves bytes strictly in order, so that the result is well defined where source and
+    /// sink overlap in one file.
+    pub(crate) fn moves_in_order(self) -> bool {
+        match self {
+            Self::Buffered => true,
+            Self::Reflink
+            | Self::CopyFileRange
+            | Self::Sendfile
+            | Self::Splice
+            | Self::SplicePipe
+            | Self::Tee => false,
+        }
+    }
+
+    /// Whether a hole of the source becomes a hole of the sink without a search for holes. Only some
+    /// file systems keep them in `copy_file_range(2)`.
+    pub(crate) fn keeps_holes(self) -> bool {
+        match self {
+            Self::Reflink => true,
+            Self::CopyFileRange
+            | Self::Sendfile
+            | Self::Splice
+            | Self::SplicePipe
+            | Self::Buffered
+            | Self::Tee => false,
+        }
+    }
+
+    /// Whether it hands the pages that the source holds to a pipe or socket, instead of a copy.
+    pub(crate) fn hands_over_pages(self) -> bool {
+        match self {
+            Self::Sendfile | Self::Splice | Self::SplicePipe | Self::Tee => true,
+            Self::Reflink | Self::CopyFileRange | Self::Buffered => false,
+        }
+    }
+
+    /// Whether it holds pages of the source in a pipe until they are copied to the sink: the
+    /// caller's pipe, a private one, or the kernel's own in `copy_file_range(2)`.
+    pub(crate) fn holds_pages(self) -> bool {
+        match self {
+            Self::CopyFileRange | Self::Sendfile | Self::Splice | Self::SplicePipe | Self::Tee => {
+                true
+            }
+            Self::Reflink | Self::Buffered => false,
+        }
+    }
+
+    /// Whether a call that returns 0 proves that a source of this kind has ended. Where it does not,
+    /// the source may be a file that hides its size, or a stream at its urgent mark.
+    pub(crate) fn proves_end(self, source: Kind, sink: Kind) -> bool {
+        match self {
+            Self::Buffered => true,
+            // Out of a pipe, a 0 may mean that the sink took nothing.
+            Self::Splice => source == Kind::Pipe && sink == Kind::Pipe,
+            Self::Reflink | Self::CopyFileRange | Self::Sendfile | Self::SplicePipe | Self::Tee => {
+                source == Kind::Pipe
+            }
+        }
+    }
+
+    /// Whether this errno fails the transfer although the strategy has moved nothing yet. Any other
+    /// errno lets the next strategy try.
     ///
-    /// No room, no memory and no peer stay so whoever asks. `EIO` too, except from
+    /// No room, no memory and no peer stay so for every strategy. `EIO` does too, except from
     /// `copy_file_range`, which returns it on CIFS for pairs that read and write serve well
     /// (gnulib, golang/go#42334).
     pub(crate) fn is_fatal(self, errno: Errno) -> bool {
         match errno {
             Errno::NOSPC | Errno::DQUOT | Errno::NOMEM | Errno::PIPE | Errno::CONNRESET => true,
-            Errno::IO => self != Self::CopyFileRange,
-            _ => self == Self::Buffered,
+            Errno::IO => match self {
+                Self::CopyFileRange => false,
+                Self::Reflink
+                | Self::Sendfile
+                | Self::Splice
+                | Self::SplicePipe
+                | Self::Buffered
+                | Self::Tee => true,
+            },
+            _ => self.is_last_resort(),
         }
     }
 }

@@ -54,13 +54,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         self.route.sink.release(&self.context.kernel);
         let source = self.route.source.endpoint.kind;
         let sink = self.route.sink.endpoint.kind;
-        let is_certain = match strategy {
-            Strategy::Buffered => true,
-            // Out of a pipe, a 0 may mean that the sink took nothing.
-            Strategy::Splice if source == Kind::Pipe => sink == Kind::Pipe,
-            _ => source == Kind::Pipe,
-        };
-        if is_certain {
+        if strategy.proves_end(source, sink) {
             return Ok(Flow::Ended(Ended::Eof));
         }
         if source == Kind::Stream {
@@ -121,8 +115,9 @@ impl<K: Kernel> PairEngine<'_, K> {
     /// Whether the source may stand at an urgent mark, which no splice gets past: in non-blocking mode it says `EAGAIN`
     /// there, though it polls as readable.
     pub(super) fn may_be_at_mark(&self) -> bool {
-        let is_spliced = matches!(self.current(), Strategy::Splice | Strategy::SplicePipe);
-        is_spliced && self.route.source.endpoint.kind == Kind::Stream && self.route.wants_more()
+        self.current().is_splice()
+            && self.route.source.endpoint.kind == Kind::Stream
+            && self.route.wants_more()
     }
 
     /// Why the strategy that the caller insists on goes no further. Once it has moved bytes, a limit of
@@ -176,7 +171,7 @@ impl<K: Kernel> PairEngine<'_, K> {
             }
             Side::Neither => sink.is_socket() && errno == Errno::TIMEDOUT,
         };
-        let is_last = from == Strategy::Buffered || self.context.forced().is_some();
+        let is_last = from.is_last_resort() || self.context.forced().is_some();
         if may_be_sink || is_last {
             return false;
         }

@@ -7,7 +7,6 @@ use crate::context::{FALSE_STARTS, Flow, timed_out};
 use crate::endpoint::{Endpoint, Kind};
 use crate::error::Failure;
 use crate::fault::{Cause, Fault, Side};
-use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel, Patience};
 use crate::wait::Wait;
 
@@ -45,15 +44,15 @@ impl<K: Kernel> PairEngine<'_, K> {
         }
         let (source, sink) = (&self.route.source.endpoint, &self.route.sink.endpoint);
         let is_empty = self.route.wants_more();
-        let fills_first = matches!(strategy, Strategy::Buffered | Strategy::SplicePipe);
         // A splice can be told not to wait for a pipe, and a private one tells whose answer it is.
-        let is_told = |end: &Endpoint| strategy == Strategy::SplicePipe && end.kind == Kind::Pipe;
+        let is_told = |end: &Endpoint| strategy.has_private_pipe() && end.kind == Kind::Pipe;
         // A FIFO that nobody has opened for writing polls as if its writer were to be waited for. In non-blocking mode a
         // read says at once that it has ended, and never sleeps.
         let may_lack_writer =
             source.kind == Kind::Pipe && source.nonblocking && !self.source_has_answered;
         let needs_source = is_empty && source.can_starve() && !is_told(source) && !may_lack_writer;
-        let needs_sink = sink.can_block() && !(is_empty && fills_first) && !is_told(sink);
+        let needs_sink =
+            sink.can_block() && !(is_empty && strategy.fills_first()) && !is_told(sink);
         if needs_source {
             self.context
                 .await_ready(Side::Source, &mut self.route.source);
@@ -76,7 +75,7 @@ impl<K: Kernel> PairEngine<'_, K> {
             return Ok(Flow::NextStrategy);
         }
         let strategy = self.current();
-        let is_last = strategy == Strategy::Buffered || self.context.forced().is_some();
+        let is_last = strategy.is_last_resort() || self.context.forced().is_some();
         if self.context.false_starts > FALSE_STARTS && !is_last {
             return self.fall_back(strategy, Cause::Errno(Errno::AGAIN));
         }

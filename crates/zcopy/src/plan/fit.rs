@@ -30,12 +30,17 @@ pub(super) fn fit(
     sink: &Endpoint,
     options: &Options,
 ) -> Fit {
-    if strategy == Strategy::Buffered {
-        return Fit::Good(why_buffered(source, sink, options));
-    }
-    if strategy == Strategy::Tee {
-        return Fit::Not("there is one sink, and nothing to be kept for another");
-    }
+    let kernel_can = match strategy {
+        Strategy::Reflink => fit_reflink(source, sink, options),
+        Strategy::CopyFileRange => fit_copy_file_range(source, sink, options),
+        Strategy::Sendfile => fit_sendfile(source, sink),
+        Strategy::Splice => fit_splice(source, sink, options),
+        Strategy::SplicePipe => fit_splice_pipe(source, sink),
+        Strategy::Buffered => return Fit::Good(why_buffered(source, sink, options)),
+        Strategy::Tee => {
+            return Fit::Not("there is one sink, and nothing to be kept for another");
+        }
+    };
     if options.inspected {
         return Fit::Not("the bytes are inspected, so that they must pass through user space");
     }
@@ -54,13 +59,6 @@ pub(super) fn fit(
     if sink.direct && divides_direct_blocks(strategy, source) {
         return Fit::Not(DIVIDES);
     }
-    let kernel_can = match strategy {
-        Strategy::Reflink => fit_reflink(source, sink, options),
-        Strategy::CopyFileRange => fit_copy_file_range(source, sink, options),
-        Strategy::Sendfile => fit_sendfile(source, sink),
-        Strategy::Splice => fit_splice(source, sink, options),
-        Strategy::SplicePipe | Strategy::Buffered | Strategy::Tee => fit_splice_pipe(source, sink),
-    };
     if matches!(kernel_can, Fit::Not(_)) {
         return kernel_can;
     }
@@ -321,11 +319,9 @@ pub(super) fn divides_blocks(source: &Endpoint, sink: &Endpoint, options: &Optio
 /// file. Measured on 6.18: of what came by a pipe that was filled from loopback TCP, from a unix socket or from another pipe,
 /// up to 315,904 of 524,288 bytes changed with the file. A sink that is no pipe or socket is given a copy.
 pub(crate) fn page_sharing(strategy: Strategy, source: &Endpoint, sink: &Endpoint) -> PageSharing {
-    use Strategy::{Sendfile, Splice, SplicePipe, Tee};
-    let hands_over = matches!(strategy, Sendfile | Splice | SplicePipe | Tee);
     let keeps_them = matches!(sink.kind, Kind::Pipe | Kind::Stream | Kind::Datagram);
     match source.kind {
-        _ if !(hands_over && keeps_them) => PageSharing::None,
+        _ if !(strategy.hands_over_pages() && keeps_them) => PageSharing::None,
         Kind::Pipe | Kind::Stream | Kind::Datagram => PageSharing::PassedOn,
         _ if source.is_mutable_file() => PageSharing::OfFile,
         _ => PageSharing::None,
@@ -352,9 +348,8 @@ pub(super) fn why_stable_forbids(
             Some("it would pass on pages that may be a file's, and stable forbids it")
         }
         PageSharing::None => {
-            let holds_pages = !matches!(strategy, Strategy::Buffered | Strategy::Reflink);
             let is_copy_of_file = source.is_mutable_file() && sink.is_seekable();
-            (holds_pages && is_copy_of_file).then_some(
+            (strategy.holds_pages() && is_copy_of_file).then_some(
                 "it would hold the file's pages while they can change, and stable forbids it",
             )
         }

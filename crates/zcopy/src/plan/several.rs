@@ -88,7 +88,7 @@ pub(crate) fn plan_several(
         }
     }
     let others = Strategy::PAIRWISE.into_iter();
-    let others = others.filter(|strategy| *strategy != Strategy::Buffered);
+    let others = others.filter(|strategy| !strategy.serves_several());
     let others = others.map(|strategy| skipped(strategy, "it serves one sink alone"));
     Ok(Plan {
         candidates: [first, second].into_iter().chain(others).collect(),
@@ -110,8 +110,10 @@ fn check(options: &Options) -> Result<(), Failure> {
         return Err(Failure::refused(Side::Neither, Errno::INVAL, reason));
     }
     match options.strategy {
-        None | Some(Strategy::Tee | Strategy::Buffered) => Ok(()),
-        Some(strategy) => Err(Failure::unsuitable(strategy, "it serves one sink alone")),
+        Some(strategy) if !strategy.serves_several() => {
+            Err(Failure::unsuitable(strategy, "it serves one sink alone"))
+        }
+        _ => Ok(()),
     }
 }
 
