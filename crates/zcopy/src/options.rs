@@ -279,13 +279,6 @@ pub(crate) struct Options {
     pub(crate) observed: bool,
 }
 
-impl Options {
-    /// Whether the bytes are looked at on the way, so that they must pass through user space.
-    pub(crate) fn looks_at_bytes(&self) -> bool {
-        self.inspected || self.records.is_wanted()
-    }
-}
-
 impl Default for Options {
     fn default() -> Self {
         Self {

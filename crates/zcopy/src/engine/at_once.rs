@@ -44,17 +44,39 @@ pub(super) fn clone<K: Kernel>(
     })
 }
 
-/// Whether nothing is asked for but blocks to be shared.
+/// Whether nothing is asked for but blocks to be shared. It names every option, so that a new one does not compile until
+/// it is decided here.
 fn is_all(options: &Options) -> bool {
-    let is_whole = options.source_offset == Some(0)
-        && options.sink_offset == Some(0)
-        && options.limit.is_none();
-    let is_watched = options.tick.is_some() || options.observed || options.looks_at_bytes();
-    let is_asked_for_more = options.rate_limit.is_some()
-        || options.cache != Cache::Keep
-        || options.skip_errors != SkipErrors::Never
-        || options.sync_data != SyncData::Never
-        || !matches!(options.sparse, Sparse::Keep | Sparse::KeepUnwritten)
-        || options.strategy.is_some();
-    options.reflink == Reflink::Always && is_whole && !(is_watched || is_asked_for_more)
+    let Options {
+        limit,
+        source_offset,
+        sink_offset,
+        strategy,
+        reflink,
+        sparse,
+        cache,
+        skip_errors,
+        sync_data,
+        rate_limit,
+        tick,
+        records,
+        inspected,
+        observed,
+        // A clone hands over no pages that can still change.
+        stable: _,
+        // It has neither pipes nor a buffer, and both ends are files, which have no readers.
+        grow_pipes: _,
+        pipe_size: _,
+        buffer_size: _,
+        watch_readers: _,
+    } = options;
+    let is_whole = *source_offset == Some(0) && *sink_offset == Some(0) && limit.is_none();
+    let is_watched = tick.is_some() || *observed || *inspected || records.is_wanted();
+    let is_asked_for_more = rate_limit.is_some()
+        || *cache != Cache::Keep
+        || *skip_errors != SkipErrors::Never
+        || *sync_data != SyncData::Never
+        || !matches!(sparse, Sparse::Keep | Sparse::KeepUnwritten)
+        || strategy.is_some();
+    *reflink == Reflink::Always && is_whole && !(is_watched || is_asked_for_more)
 }

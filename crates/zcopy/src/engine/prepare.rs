@@ -93,13 +93,37 @@ fn deserves_survey(source: &Endpoint, sink: &Endpoint, options: &Options) -> boo
     is_long || is_particular_enough(source, sink, options)
 }
 
-/// Whether an option needs facts that only a closer look at both ends gives.
+/// Whether an option needs facts that only a closer look at both ends gives. It names every option, so that a new one
+/// does not compile until it is decided here.
 pub(super) fn is_particular_enough(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
+    let Options {
+        stable,
+        sparse,
+        cache,
+        observed,
+        // `plan::forced` decides these.
+        strategy: _,
+        reflink: _,
+        // How much is moved, and how, needs no closer look.
+        limit: _,
+        source_offset: _,
+        sink_offset: _,
+        skip_errors: _,
+        sync_data: _,
+        grow_pipes: _,
+        pipe_size: _,
+        buffer_size: _,
+        rate_limit: _,
+        tick: _,
+        records: _,
+        watch_readers: _,
+        inspected: _,
+    } = options;
     source.is_same(sink)
         || source.direct
-        || options.stable
-        || options.observed
-        || options.cache == Cache::DropBehind
-        || options.sparse == Sparse::Detect
+        || *stable
+        || *observed
+        || *cache == Cache::DropBehind
+        || *sparse == Sparse::Detect
         || plan::forced(options).is_some()
 }

@@ -120,26 +120,46 @@ pub(crate) fn go_short<K: Kernel>(
 }
 
 /// Whether the short way is open to a transfer: its source a file that is [small](is_small), its options none that
-/// ask for more than read and write, and nobody looking on.
+/// ask for more than read and write, and nobody looking on. It names every option, so that a new one does not compile
+/// until it is decided here.
 fn is_open<K: Kernel>(
     kernel: &K,
     (fd, source): (BorrowedFd<'_>, &mut Endpoint),
     sink: &Endpoint,
     options: &Options,
 ) -> bool {
+    let Options {
+        limit,
+        source_offset,
+        sink_offset,
+        skip_errors,
+        sync_data,
+        buffer_size,
+        rate_limit,
+        tick,
+        records,
+        watch_readers,
+        inspected,
+        observed,
+        // `is_particular_enough` decides these.
+        stable: _,
+        strategy: _,
+        reflink: _,
+        sparse: _,
+        cache: _,
+        // Read and write enlarge no pipe for a small file.
+        grow_pipes: _,
+        pipe_size: _,
+    } = options;
     // Blocks are gathered, and messages have a length.
     let is_particular = source.direct || sink.direct || sink.kind == Kind::Datagram;
-    let is_bounded = options.limit.is_some()
-        || options.source_offset.is_some()
-        || options.sink_offset.is_some()
-        || options.rate_limit.is_some();
-    let is_watched = options.tick.is_some()
-        || options.watch_readers
-        || options.observed
-        || options.looks_at_bytes();
-    let is_asked_for_more = options.buffer_size.is_some()
-        || options.skip_errors != SkipErrors::Never
-        || options.sync_data != SyncData::Never
+    let is_bounded =
+        limit.is_some() || source_offset.is_some() || sink_offset.is_some() || rate_limit.is_some();
+    let is_watched =
+        tick.is_some() || *watch_readers || *observed || *inspected || records.is_wanted();
+    let is_asked_for_more = buffer_size.is_some()
+        || *skip_errors != SkipErrors::Never
+        || *sync_data != SyncData::Never
         || is_particular_enough(source, sink, options);
     !(is_particular || is_bounded || is_watched || is_asked_for_more)
         && is_small(kernel, (fd, source), sink, options)
