@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::endpoint::Kind;
+use crate::endpoint::{Endpoint, FileSystem, Kind};
 use crate::sys::Errno;
 
 /// A way to move bytes from one descriptor to another, named after its system call.
@@ -202,6 +202,27 @@ impl Strategy {
                 true
             }
             Self::Reflink | Self::Buffered => false,
+        }
+    }
+
+    /// Whether it may give a sink that is open with `O_DIRECT` anything but whole blocks. Through the
+    /// private pipe a file's own pages come whole, and what is left of the last one is written.
+    ///
+    /// # Kernel notes
+    ///
+    /// Where the blocks of the sink lie in several extents, `iomap_dio_rw` asks of each extent in
+    /// turn whether the memory and the length suit the device. So `EINVAL` may come when the first
+    /// ones have been written, and the call then counts none of it
+    /// (`a_direct_sink_holds_no_more_than_is_reported`).
+    pub(crate) fn divides_direct_blocks(self, source: &Endpoint) -> bool {
+        match self {
+            Self::Splice | Self::Sendfile => true,
+            Self::SplicePipe => !source.is_seekable(),
+            // Here it is a splice inside the kernel. Servers copy by themselves.
+            Self::CopyFileRange => {
+                !matches!(source.file_system, FileSystem::Unknown | FileSystem::Other)
+            }
+            Self::Reflink | Self::Buffered | Self::Tee => false,
         }
     }
 

@@ -56,7 +56,7 @@ pub(super) fn fit(
     if source.kind == Kind::Datagram || sink.kind == Kind::Datagram {
         return Fit::Not("only read and write keep the boundaries of messages");
     }
-    if sink.direct && divides_direct_blocks(strategy, source) {
+    if sink.direct && strategy.divides_direct_blocks(source) {
         return Fit::Not(DIVIDES);
     }
     if matches!(kernel_can, Fit::Not(_)) {
@@ -75,26 +75,6 @@ pub(super) fn fit(
 
 /// Why a sink that is open with `O_DIRECT` is written to.
 pub(super) const DIVIDES: &str = "the sink takes whole blocks: of a piece that is none the kernel may splice a part and then refuse it all";
-
-/// Whether a strategy may give a sink that is open with `O_DIRECT` anything but whole blocks. Through the
-/// private pipe a file's own pages come whole, and what is left of the last one is written.
-///
-/// # Kernel notes
-///
-/// Where the blocks of the sink lie in several extents, `iomap_dio_rw` asks of each extent in turn whether the memory and the
-/// length suit the device. So `EINVAL` may come when the first ones have been written, and the call then
-/// counts none of it (`a_direct_sink_holds_no_more_than_is_reported`).
-fn divides_direct_blocks(strategy: Strategy, source: &Endpoint) -> bool {
-    match strategy {
-        Strategy::Splice | Strategy::Sendfile => true,
-        Strategy::SplicePipe => !source.is_seekable(),
-        // Here it is a splice inside the kernel. Servers copy by themselves.
-        Strategy::CopyFileRange => {
-            !matches!(source.file_system, FileSystem::Unknown | FileSystem::Other)
-        }
-        Strategy::Reflink | Strategy::Buffered | Strategy::Tee => false,
-    }
-}
 
 /// What makes read and write the first choice for a pair that an offload could serve.
 fn why_read_and_write(
