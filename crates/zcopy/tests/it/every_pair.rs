@@ -1,7 +1,9 @@
 //! Every source kind, to every sink kind, at every interesting length, by the plan and by every strategy by name, compared
 //! with what a plain loop of read and write does.
 
-use zcopy::{Ended, Strategy, Transfer};
+use std::collections::HashSet;
+
+use zcopy::{Candidate, Ended, Strategy, Transfer};
 
 use crate::ends::{Sink, SinkKind, Source, SourceKind};
 use crate::files::{assert_same, pattern, write_all};
@@ -67,6 +69,16 @@ every_pair! {
     from_dev_zero: SourceKind::Zero;
     from_dev_urandom: SourceKind::Random;
     from_a_block_device: SourceKind::Block;
+}
+
+/// A strategy that this list does not name would be tried by no test.
+#[test]
+fn every_strategy_that_a_plan_names_is_tried() {
+    let source = std::fs::File::open("/dev/null").unwrap();
+    let sink = std::fs::File::create("/dev/null").unwrap();
+    let plan = Transfer::new(&source, &sink).plan().unwrap();
+    let planned = plan.candidates().iter().map(Candidate::strategy);
+    assert_eq!(planned.collect::<HashSet<_>>(), STRATEGIES.into());
 }
 
 /// The strategies that serve a pair: what the kernel offers, written down, so that a strategy that stops serving a pair it

@@ -33,7 +33,8 @@ pub(crate) fn is_refused(strategy: Strategy) -> bool {
         Strategy::Splice | Strategy::SplicePipe => &["splice"],
         // Where bytes are shared by tee, splice takes them in or out.
         Strategy::Tee => &["tee", "splice"],
-        _ => &[],
+        Strategy::Buffered => &[],
+        _ => unreachable!("{strategy} has no row"),
     };
     calls.iter().any(|call| is_call_refused(call))
 }
