@@ -244,7 +244,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         let has_residue = if self.strategy.has_private_pipe() {
             !self.route.buffer.is_empty()
         } else {
-            self.route.in_flight() > 0
+            self.strategy.is_offload() && self.route.in_flight() > 0
         };
         match self.phase {
             _ if has_residue => Strategy::Buffered,

@@ -98,7 +98,8 @@ impl Strategy {
         }
     }
 
-    /// Whether the kernel moves the bytes and this process does not see them.
+    /// Whether the kernel moves the bytes and this process does not see them. Otherwise they pass
+    /// through the buffer, and a step goes on with everything that is in flight.
     pub(crate) fn is_offload(self) -> bool {
         match self {
             Self::Reflink
@@ -134,15 +135,10 @@ impl Strategy {
         }
     }
 
-    /// Whether a step fills a buffer or a private pipe before it asks the sink, so that the sink
+    /// Whether a step fills the buffer or a private pipe before it asks the sink, so that the sink
     /// need not be ready until then.
     pub(crate) fn fills_first(self) -> bool {
-        match self {
-            Self::SplicePipe | Self::Buffered => true,
-            Self::Reflink | Self::CopyFileRange | Self::Sendfile | Self::Splice | Self::Tee => {
-                false
-            }
-        }
+        self.has_private_pipe() || !self.is_offload()
     }
 
     /// Whether its calls name a range of a file, which is reserved first if the transfer goes by the
