@@ -14,7 +14,7 @@ use crate::progress::{Observer, Progress};
 use crate::report::{Attempt, Ended, Report};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel, Patience, PollFd};
-use crate::wait::{Awaited, State, Wait};
+use crate::wait::{Awaited, State};
 
 /// How often in a row an endpoint may poll as ready and then block all the same, before the strategy is
 /// taken to be at fault. Another process at the same pipe can cause a few.
@@ -45,17 +45,6 @@ pub(crate) struct Context<'a, K> {
     grown_source: Option<usize>,
     grown_sink: Option<usize>,
     may_grow: bool,
-}
-
-/// What a loop answers after a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flow {
-    /// It goes on, and the observer is called.
-    Continue,
-    /// It goes on by another strategy; nothing moved.
-    NextStrategy,
-    Wait(Wait),
-    Ended(Ended),
 }
 
 impl<'a, K: Kernel> Context<'a, K> {

@@ -3,35 +3,14 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use crate::context::{Context, Flow};
+use crate::context::Context;
+use crate::engine::{Engine, Flow};
 use crate::error::{Error, Failure};
 use crate::fault::{Fault, Side};
 use crate::progress::Progress;
 use crate::report::{Ended, Report};
 use crate::sys::{Errno, Kernel, PollFd};
 use crate::wait::{Awaited, Interest, Readiness, State, Until, Wait};
-
-/// A loop that moves bytes in steps. It never waits for readiness: it says what it waits for.
-pub(crate) trait Engine<'a> {
-    type Kernel: Kernel;
-
-    fn context(&mut self) -> &mut Context<'a, Self::Kernel>;
-
-    /// What an observer is told.
-    fn progress(&self, blocked: Option<Side>) -> Progress;
-
-    /// Takes one step. After a [`Flow::Wait`] it is called again when the wait is over, and finds in
-    /// [`Context::awaited`] what ended it.
-    fn advance(&mut self) -> Result<Flow, Failure>;
-
-    /// Fills the ranges that are reserved of a sink, before the transfer stops.
-    fn fill_reserved(&mut self) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    /// Puts all endpoints in order, and says what was done.
-    fn finish(&mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error>;
-}
 
 /// Moves everything, sleeping where the descriptors make it sleep.
 pub(crate) fn run<'a, E: Engine<'a>>(engine: &mut E) -> Result<Report, Error> {

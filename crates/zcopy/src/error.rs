@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use crate::fault::{Cause, Fault, Side};
-use crate::report::{Bytes, Report};
+use crate::report::{Bytes, Ended, Report};
 use crate::strategy::Strategy;
 use crate::sys::Errno;
 
@@ -105,6 +105,12 @@ impl Failure {
     }
 
     /// The same, because of what the kernel said.
+    /// The error of a transfer that has done nothing.
+    pub(crate) fn before_anything_moved(self) -> Error {
+        let report = Report::of_nothing(Ended::Failed, Strategy::Buffered);
+        Error::new(self, report)
+    }
+
     pub(crate) fn caused_by(self, cause: Cause) -> Self {
         Self { cause, ..self }
     }

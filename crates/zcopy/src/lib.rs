@@ -200,16 +200,18 @@ macro_rules! cfg_if {
 
 cfg_if! {
     if #[cfg(any(target_os = "linux", target_os = "android"))] {
+        mod filter_transfer;
         mod repeat;
-        mod rewrite;
         mod transfer;
 
-        mod fanout;
+        mod drive;
 
         mod engine;
-        mod drive;
+        mod fast_path;
+
+        mod classify;
         mod context;
-        mod wait;
+        mod filter;
         mod plan;
         mod preflight;
 
@@ -219,6 +221,8 @@ cfg_if! {
         mod report;
 
         mod step;
+
+        mod wait;
 
         mod bad_places;
         mod cache;
@@ -242,7 +246,8 @@ cfg_if! {
         mod scripted;
 
         pub use repeat::Repeat;
-        pub use rewrite::{Input, Rest, Rewrite, Rewriter, Rewritten};
+        pub use filter::{Input, Rest, Rewriter, Rewritten};
+        pub use filter_transfer::Rewrite;
         pub use transfer::{Series, Transfer, copy};
 
         pub use options::{Cache, OnSinkError, Reflink, SkipErrors, Sparse, SyncData};

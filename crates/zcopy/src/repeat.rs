@@ -5,10 +5,11 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use crate::classify;
 use crate::drive;
 use crate::end::End;
 use crate::endpoint::Endpoint;
-use crate::engine;
+use crate::engine::RepeatEngine;
 use crate::error::{Failure, Result};
 use crate::fault::Side;
 use crate::options::Options;
@@ -18,14 +19,6 @@ use crate::progress::{Observer, Progress};
 use crate::report::Report;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel, Linux};
-use crate::transfer::before_anything_moved;
-use course::RepeatEngine;
-
-mod course;
-mod template;
-
-#[cfg(test)]
-mod tests;
 
 /// Gives a sink one pattern over and over, as `yes` does.
 ///
@@ -230,7 +223,7 @@ impl<'a> Repeat<'a> {
         let prepared = prepare(&Linux, self.pattern, sink.as_fd(), &self.options);
         prepared
             .map(|(_, plan)| plan)
-            .map_err(before_anything_moved)
+            .map_err(Failure::before_anything_moved)
     }
 
     /// Repeats the pattern.
@@ -266,8 +259,8 @@ impl<'a> Repeat<'a> {
     /// Runs on the given kernel. Tests give it a simulated one.
     pub(crate) fn run_with<K: Kernel>(self, kernel: K, sink: BorrowedFd<'_>) -> Result<Report> {
         let prepared = prepare(&kernel, self.pattern, sink, &self.options);
-        let (mut endpoint, plan) = prepared.map_err(before_anything_moved)?;
-        let own = engine::open_again(&kernel, sink, &mut endpoint, Side::Sink, &self.options);
+        let (mut endpoint, plan) = prepared.map_err(Failure::before_anything_moved)?;
+        let own = classify::open_again(&kernel, sink, &mut endpoint, Side::Sink, &self.options);
         let sink = End::new(own.as_ref().map_or(sink, AsFd::as_fd), endpoint, None);
         let (options, observer) = (self.options, self.observer);
         let mut engine = RepeatEngine::new(kernel, self.pattern, sink, plan, options, observer);
@@ -302,7 +295,7 @@ fn prepare<K: Kernel>(
         let reason = "the pattern is empty";
         return Err(Failure::refused(Side::Source, Errno::INVAL, reason));
     }
-    let endpoint = engine::examine(kernel, Side::Sink, sink)?;
+    let endpoint = classify::examine(kernel, Side::Sink, sink)?;
     preflight::check_sink(&endpoint)?;
     let plan = plan::plan_repeated(&Endpoint::pattern(pattern.len()), &endpoint, options)?;
     Ok((endpoint, plan))

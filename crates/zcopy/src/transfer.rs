@@ -4,17 +4,18 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::bad_places::OnSkip;
+use crate::classify;
 use crate::drive;
 use crate::end::End;
-use crate::engine::{self, Audience, Legacy, PairEngine, Way};
-use crate::error::{Error, Failure, Result};
-use crate::fanout;
+use crate::engine::{Audience, PairEngine};
+use crate::error::{Failure, Result};
+use crate::fast_path::{self, Legacy, Way};
 use crate::fault::Side;
 use crate::options::{Cache, OnSinkError, Options, Reflink, SinkPolicy, Sparse};
 use crate::pace::Pace;
 use crate::plan::Plan;
 use crate::progress::Observer;
-use crate::report::{Ended, Report};
+use crate::report::Report;
 use crate::route::Inspector;
 use crate::strategy::Strategy;
 use crate::sys::{Kernel, Linux};
@@ -275,15 +276,15 @@ impl<'a> Transfer<'a> {
     pub fn plan(&self) -> Result<Plan> {
         if self.is_fanout() {
             let sinks = self.sinks();
-            let prepared = fanout::prepare(&Linux, self.source, &sinks, &self.options);
+            let prepared = classify::prepare_several(&Linux, self.source, &sinks, &self.options);
             return prepared
                 .map(|(_, _, plan)| plan)
                 .map_err(|unprepared| unprepared.into_error(sinks.len()));
         }
-        let prepared = engine::prepare(&Linux, (self.source, self.sink), &self.options);
+        let prepared = classify::prepare(&Linux, (self.source, self.sink), &self.options);
         prepared
             .map(|(_, _, plan)| plan)
-            .map_err(before_anything_moved)
+            .map_err(Failure::before_anything_moved)
     }
 
     /// Moves the bytes.
@@ -329,19 +330,19 @@ impl<'a> Transfer<'a> {
         }
         let (fds, options) = ((self.source, self.sink), &self.options);
         let short = match self.pace {
-            None => engine::go_short(&kernel, fds, options, self.legacy),
-            Some(_) => engine::look(&kernel, fds),
+            None => fast_path::go_short(&kernel, fds, options, self.legacy),
+            Some(_) => fast_path::look(&kernel, fds),
         };
-        let (source, sink, begun) = match short.map_err(before_anything_moved)? {
+        let (source, sink, begun) = match short.map_err(Failure::before_anything_moved)? {
             Way::Whole(report) => return Ok(report),
             Way::Long(source, sink, begun) => (source, sink, begun),
         };
         // What has moved bytes has passed every check that is made here.
-        let prepared = engine::prepare_examined(&kernel, fds, (source, sink), options);
-        let (mut source, mut sink, plan) = prepared.map_err(before_anything_moved)?;
+        let prepared = classify::prepare_examined(&kernel, fds, (source, sink), options);
+        let (mut source, mut sink, plan) = prepared.map_err(Failure::before_anything_moved)?;
         let own_source =
-            engine::open_again(&kernel, self.source, &mut source, Side::Source, options);
-        let own_sink = engine::open_again(&kernel, self.sink, &mut sink, Side::Sink, options);
+            classify::open_again(&kernel, self.source, &mut source, Side::Source, options);
+        let own_sink = classify::open_again(&kernel, self.sink, &mut sink, Side::Sink, options);
         let source_fd = own_source.as_ref().map_or(self.source, AsFd::as_fd);
         let sink_fd = own_sink.as_ref().map_or(self.sink, AsFd::as_fd);
         let source = End::new(source_fd, source, options.source_offset);
@@ -398,12 +399,4 @@ pub fn copy<Source: AsFd + ?Sized, Sink: AsFd + ?Sized>(
     sink: &Sink,
 ) -> Result<u64> {
     Ok(Transfer::new(source, sink).run()?.bytes())
-}
-
-/// An error about a transfer that has done nothing.
-pub(crate) fn before_anything_moved(failure: Failure) -> Error {
-    Error::new(
-        failure,
-        Report::of_nothing(Ended::Failed, Strategy::Buffered),
-    )
 }

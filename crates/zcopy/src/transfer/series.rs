@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::engine::Legacy;
+use crate::fast_path::Legacy;
 use crate::transfer::Transfer;
 
 /// Transfers one after another into one sink, as `cat` makes them: a small file costs less than by a [`Transfer`]

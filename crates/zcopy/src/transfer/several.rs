@@ -3,11 +3,11 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use super::Transfer;
+use crate::classify;
 use crate::drive;
 use crate::end::End;
-use crate::engine::{self, Audience};
+use crate::engine::{Audience, FanOutEngine};
 use crate::error::Result;
-use crate::fanout::{self, FanOutEngine};
 use crate::fault::Side;
 use crate::options::{OnSinkError, SinkPolicy};
 use crate::report::{Report, SinkReport};
@@ -138,11 +138,11 @@ impl<'a> Transfer<'a> {
 
     pub(super) fn fan_out<K: Kernel + Copy>(self, kernel: K) -> Result<Report> {
         let fds = self.sinks();
-        let prepared = fanout::prepare(&kernel, self.source, &fds, &self.options);
+        let prepared = classify::prepare_several(&kernel, self.source, &fds, &self.options);
         let (mut source, mut sinks, plan) =
             prepared.map_err(|unprepared| unprepared.into_error(fds.len()))?;
         let open_again = |fd, endpoint: &mut _, side| {
-            engine::open_again(&kernel, fd, endpoint, side, &self.options)
+            classify::open_again(&kernel, fd, endpoint, side, &self.options)
         };
         let own_source = open_again(self.source, &mut source, Side::Source);
         let own_sinks = fds.iter().zip(&mut sinks);

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::endpoint::Endpoint;
-use crate::rewrite::ahead::{LONG, has_processor, is_worth_it};
+use crate::engine::filter::ahead::{LONG, has_processor, is_worth_it};
 use crate::scripted::Scripted;
 use crate::scripted::objects::{File, Object};
 use crate::sys::OFlags;

@@ -5,9 +5,9 @@ use std::os::fd::OwnedFd;
 
 use super::makers::Maker;
 use super::{finish, run};
+use crate::engine::Desk;
 use crate::fault::Side;
-use crate::rewrite::course::Desk;
-use crate::rewrite::{Input, Rewriter, Rewritten};
+use crate::filter::{Input, Rewriter, Rewritten};
 use crate::scripted::Scripted;
 use crate::scripted::channel::{Channel, Messages, Peer};
 use crate::scripted::objects::{File, Object, patterned};

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::{PairEngine, Phase};
 use crate::buffer::{self, ALIGNMENT};
-use crate::context::{Flow, refused};
+use crate::context::refused;
 use crate::end::End;
 use crate::endpoint::{Kind, SECTOR};
+use crate::engine::Flow;
 use crate::error::Failure;
 use crate::fault::{Cause, Fault, Side};
 use crate::pipe;

@@ -1,6 +1,6 @@
 //! Rewriters, and one that watches another and what it is shown.
 
-use crate::rewrite::{Input, Rest, Rewriter, Rewritten};
+use crate::filter::{Input, Rest, Rewriter, Rewritten};
 
 /// What a test makes of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,10 @@ use crate::plan::{self, Plan};
 use crate::preflight;
 use crate::sys::{Errno, Kernel, OFlags};
 
+mod several;
+
+pub(crate) use several::prepare_several;
+
 /// Classifies both descriptors, refuses what cannot work, and plans. Touches nothing.
 pub(crate) fn prepare<K: Kernel>(
     kernel: &K,
@@ -47,7 +51,7 @@ pub(crate) fn examine<K: Kernel>(
 }
 
 /// Refuses a descriptor that is not open, and otherwise names the call that failed on it.
-pub(super) fn unexaminable(side: Side, fault: Fault) -> Failure {
+pub(crate) fn unexaminable(side: Side, fault: Fault) -> Failure {
     match fault.cause {
         Cause::Errno(Errno::BADF) => Failure::refused(side, Errno::BADF, "it is not open"),
         _ => Fault { side, ..fault }.into(),
@@ -95,7 +99,7 @@ fn deserves_survey(source: &Endpoint, sink: &Endpoint, options: &Options) -> boo
 
 /// Whether an option needs facts that only a closer look at both ends gives. It names every option, so that a new one
 /// does not compile until it is decided here.
-pub(super) fn is_particular_enough(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
+pub(crate) fn is_particular_enough(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
     let Options {
         stable,
         sparse,

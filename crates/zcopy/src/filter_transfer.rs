@@ -2,29 +2,18 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
+use crate::classify;
 use crate::drive;
 use crate::end::End;
 use crate::endpoint::{Endpoint, Kind};
-use crate::engine;
+use crate::engine::{Desk, FilterEngine, Source, ahead};
 use crate::error::{Failure, Result};
 use crate::fault::Side;
+use crate::filter::Rewriter;
 use crate::plan::{self, Plan};
 use crate::preflight;
 use crate::report::Report;
 use crate::sys::{Kernel, Linux};
-use crate::transfer::before_anything_moved;
-use course::{Desk, FilterEngine, Source};
-
-mod ahead;
-mod chunk;
-mod course;
-mod made;
-mod rewriter;
-
-#[cfg(test)]
-mod tests;
-
-pub use rewriter::{Input, Rest, Rewriter, Rewritten};
 
 /// Gives a sink what a [`Rewriter`] makes of the bytes of one source after the other, as a filter does.
 ///
@@ -115,7 +104,7 @@ pub use rewriter::{Input, Rest, Rewriter, Rewritten};
 pub struct Rewrite<'a, R> {
     sink: BorrowedFd<'a>,
     rewriter: R,
-    desk: Desk,
+    pub(crate) desk: Desk,
 }
 
 impl<'a, R: Rewriter> Rewrite<'a, R> {
@@ -179,7 +168,7 @@ impl<'a, R: Rewriter> Rewrite<'a, R> {
         let prepared = prepare(&Linux, source.as_fd(), self.sink);
         prepared
             .map(|(source, sink)| plan::plan_rewritten(&source, &sink))
-            .map_err(before_anything_moved)
+            .map_err(Failure::before_anything_moved)
     }
 
     /// Rewrites everything that `source` has. What the rewriter has not taken by then stays, to be shown to it with the
@@ -244,7 +233,7 @@ impl<'a, R: Rewriter> Rewrite<'a, R> {
         source: BorrowedFd<'_>,
     ) -> Result<Report> {
         let prepared = prepare(&kernel, source, self.sink);
-        let (from, to) = prepared.map_err(before_anything_moved)?;
+        let (from, to) = prepared.map_err(Failure::before_anything_moved)?;
         let reader_kernel = kernel.for_another_thread().filter(|_| {
             ahead::is_worth_it(&from) && *self.desk.has_processor.get_or_init(ahead::has_processor)
         });
@@ -286,9 +275,9 @@ impl<'a, R: Rewriter> Rewrite<'a, R> {
 
     /// Finishes on the given kernel. Tests give it a simulated one.
     pub(crate) fn finish_with<K: Kernel>(&mut self, kernel: K) -> Result<Report> {
-        let prepared = engine::examine(&kernel, Side::Sink, self.sink);
+        let prepared = classify::examine(&kernel, Side::Sink, self.sink);
         let prepared = prepared.and_then(|sink| preflight::check_sink(&sink).map(|()| sink));
-        let to = prepared.map_err(before_anything_moved)?;
+        let to = prepared.map_err(Failure::before_anything_moved)?;
         let to = End::new(self.sink, to, None);
         let (rewriter, desk) = (&mut self.rewriter, &mut self.desk);
         drive::run(&mut FilterEngine::new(
@@ -335,13 +324,13 @@ impl<R> std::fmt::Debug for Rewrite<'_, R> {
 }
 
 /// Looks at both ends, and refuses what cannot work. Touches nothing.
-fn prepare<K: Kernel>(
+pub(crate) fn prepare<K: Kernel>(
     kernel: &K,
     source: BorrowedFd<'_>,
     sink: BorrowedFd<'_>,
 ) -> std::result::Result<(Endpoint, Endpoint), Failure> {
-    let mut from = engine::examine(kernel, Side::Source, source)?;
-    let to = engine::examine(kernel, Side::Sink, sink)?;
+    let mut from = classify::examine(kernel, Side::Source, source)?;
+    let to = classify::examine(kernel, Side::Sink, sink)?;
     let is_long = from.size.is_some_and(|size| size >= ahead::LONG);
     if is_long || from.direct || from.kind == Kind::Block || from.is_same(&to) {
         from.survey(kernel, source);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::end::End;
 use crate::endpoint::Endpoint;
-use crate::fanout::hub::{Form, Hub};
+use crate::engine::fan_out::hub::{Form, Hub};
 use crate::fault::Side;
 use crate::pipe::{self, Pipe};
 use crate::route::Route;

@@ -2,8 +2,8 @@
 
 use std::os::fd::BorrowedFd;
 
+use super::examine;
 use crate::endpoint::Endpoint;
-use crate::engine::examine;
 use crate::error::{Error, Failure};
 use crate::fault::Side;
 use crate::options::{Cache, Options, SkipErrors};
@@ -48,7 +48,7 @@ impl Unprepared {
 }
 
 /// Classifies all descriptors, refuses what cannot work, and plans. Touches nothing.
-pub(crate) fn prepare<K: Kernel>(
+pub(crate) fn prepare_several<K: Kernel>(
     kernel: &K,
     source: BorrowedFd<'_>,
     sinks: &[BorrowedFd<'_>],

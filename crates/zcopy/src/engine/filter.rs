@@ -2,18 +2,15 @@
 
 use std::cell::OnceCell;
 
-use super::ahead::Ahead;
-use super::chunk::{Chunk, READ};
-use super::made::Made;
-use super::{Input, Rest, Rewriter, Rewritten};
 use crate::buffer;
-use crate::context::{Context, Flow, conclude, timed_out};
+use crate::context::{Context, conclude, timed_out};
 use crate::detour::Detour;
-use crate::drive::Engine;
 use crate::end::End;
 use crate::endpoint::Kind;
+use crate::engine::{Engine, Flow};
 use crate::error::{Error, Failure};
 use crate::fault::{Fault, Side};
+use crate::filter::{Input, Rest, Rewriter, Rewritten};
 use crate::options::Options;
 use crate::plan;
 use crate::progress::Progress;
@@ -22,6 +19,16 @@ use crate::step::{Step, buffered};
 use crate::strategy::Strategy;
 use crate::sys::{Kernel, Patience};
 use crate::wait::Wait;
+use ahead::Ahead;
+use chunk::{Chunk, READ};
+use made::Made;
+
+pub(crate) mod ahead;
+mod chunk;
+mod made;
+
+#[cfg(test)]
+mod tests;
 
 /// What is read at once where nobody reads ahead: with what is made of it, it stays in a second-level cache.
 const NEAR: usize = 64 << 10;

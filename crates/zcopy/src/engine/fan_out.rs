@@ -7,11 +7,10 @@
 //! bytes have their turn when every sink has accepted these.
 
 use crate::cache::Trail;
-use crate::context::{Context, Flow, refused};
-use crate::drive::Engine;
+use crate::context::{Context, refused};
 use crate::end::End;
 use crate::endpoint::Kind;
-use crate::engine::Audience;
+use crate::engine::{Audience, Engine, Flow};
 use crate::error::{Error, Failure};
 use crate::fault::{Cause, Fault, Side};
 use crate::options::{Cache, Options, SinkPolicy};
@@ -32,11 +31,8 @@ mod branch;
 mod finish;
 mod hub;
 mod pipes;
-mod prepare;
 mod share;
 mod wait;
-
-pub(crate) use prepare::prepare;
 
 #[cfg(test)]
 mod tests;

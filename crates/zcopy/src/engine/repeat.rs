@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::template::Template;
 use crate::buffer;
-use crate::context::{Context, FALSE_STARTS, Flow, conclude, refused, timed_out};
+use crate::context::{Context, FALSE_STARTS, conclude, refused, timed_out};
 use crate::detour::Detour;
-use crate::drive::Engine;
 use crate::end::End;
 use crate::endpoint::Kind;
+use crate::engine::{Engine, Flow};
 use crate::error::{Error, Failure};
 use crate::fault::{Cause, Fault, Side};
 use crate::options::Options;
@@ -19,6 +18,12 @@ use crate::step::{Step, buffered};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel, Patience};
 use crate::wait::Wait;
+use template::Template;
+
+mod template;
+
+#[cfg(test)]
+mod tests;
 
 /// What an empty pipe takes at once, before anybody reads. More would wait for the reader, in pages,
 /// while the template could be made.

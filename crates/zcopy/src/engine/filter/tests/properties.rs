@@ -8,11 +8,11 @@ use proptest::test_runner::{Config, TestError, TestRunner};
 
 use super::makers::{Maker, Watched};
 use super::{finish, run};
+use crate::engine::Desk;
 use crate::error::Error;
 use crate::fault::Side;
+use crate::filter::Rest;
 use crate::report::{Ended, Report};
-use crate::rewrite::Rest;
-use crate::rewrite::course::Desk;
 use crate::scripted::Scripted;
 use crate::scripted::draw::{source_ends, worlds};
 use crate::scripted::oracle::{self, Gap, judge_calls, judge_sink, n_read};

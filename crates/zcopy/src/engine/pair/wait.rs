@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::{PairEngine, Phase};
-use crate::context::{FALSE_STARTS, Flow, timed_out};
+use crate::context::{FALSE_STARTS, timed_out};
 use crate::endpoint::{Endpoint, Kind};
+use crate::engine::Flow;
 use crate::error::Failure;
 use crate::fault::{Cause, Fault, Side};
 use crate::sys::{Errno, Kernel, Patience};

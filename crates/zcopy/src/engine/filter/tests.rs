@@ -10,9 +10,10 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use super::course::Desk;
-use super::{Input, Rewrite, Rewriter, Rewritten};
+use super::Desk;
 use crate::error::Error;
+use crate::filter::{Input, Rewriter, Rewritten};
+use crate::filter_transfer::Rewrite;
 use crate::report::Report;
 use crate::scripted::Scripted;
 

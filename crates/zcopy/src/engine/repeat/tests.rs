@@ -14,7 +14,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestError, TestRunner};
 
-use super::Repeat;
+use crate::Repeat;
 use crate::context::FALSE_STARTS;
 use crate::error::Error;
 use crate::fault::Side;

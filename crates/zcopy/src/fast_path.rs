@@ -6,9 +6,8 @@
 use std::cell::Cell;
 use std::os::fd::BorrowedFd;
 
-use super::at_once;
-use super::prepare::{examine, is_particular_enough, unexaminable};
 use crate::buffer::Buffer;
+use crate::classify::{examine, is_particular_enough, unexaminable};
 use crate::endpoint::{Endpoint, Kind};
 use crate::error::Failure;
 use crate::fault::{Cause, Fault, Side};
@@ -19,6 +18,8 @@ use crate::report::{Attempt, Report};
 use crate::step::{Step, buffered};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel, Patience};
+
+mod at_once;
 
 /// The largest read of the short way. The allocator asks the kernel for larger buffers each time, and touching fresh pages takes longer
 /// than two more calls for every 64 KiB.
@@ -46,12 +47,12 @@ pub(crate) enum Way {
 #[derive(Debug, Default)]
 pub(crate) struct Begun {
     /// What was read and is not in the sink.
-    pub(super) buffer: Buffer,
+    pub(crate) buffer: Buffer,
     /// Bytes that the sink has accepted.
-    pub(super) bytes: u64,
-    pub(super) calls: u64,
+    pub(crate) bytes: u64,
+    pub(crate) calls: u64,
     /// The answer that ended it, which the engine takes for that of its first step.
-    pub(super) answer: Option<Result<Step, Fault>>,
+    pub(crate) answer: Option<Result<Step, Fault>>,
 }
 
 /// Looks at both ends, and goes nowhere.
@@ -255,7 +256,7 @@ impl Begun {
     }
 
     /// What was done so far, as a strategy's doing.
-    pub(super) fn attempt(&self) -> Attempt {
+    pub(crate) fn attempt(&self) -> Attempt {
         Attempt {
             bytes: self.bytes,
             calls: self.calls,
