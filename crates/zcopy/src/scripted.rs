@@ -22,6 +22,7 @@ pub(crate) mod objects;
 pub(crate) mod oracle;
 pub(crate) mod others;
 mod polling;
+pub(crate) mod property;
 pub(crate) mod queue;
 pub(crate) mod script;
 mod seam;

@@ -12,7 +12,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestError, TestRunner};
 
 use crate::Repeat;
 use crate::context::FALSE_STARTS;
@@ -25,6 +24,7 @@ use crate::report::{Ended, Report};
 use crate::scripted::draw::worlds;
 use crate::scripted::objects::{Object, patterned};
 use crate::scripted::oracle::{Gap, judge_sink};
+use crate::scripted::property::holds_for_all;
 use crate::scripted::script::{Call, Twist};
 use crate::scripted::world::{Kind, World};
 use crate::scripted::{Scripted, attempts};
@@ -103,20 +103,7 @@ fn repetitions() -> impl Strategy<Value = Repetition> {
 
 #[test]
 fn the_sink_holds_the_beginning_of_the_endless_repetition_and_the_count_is_its_length() {
-    let mut config = Config {
-        // A failure becomes a test of its own, with a name that says what went wrong.
-        failure_persistence: None,
-        ..Config::default()
-    };
-    if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = CASES;
-    }
-    let outcome = TestRunner::new(config).run(&repetitions(), |repetition| check(&repetition));
-    match outcome {
-        Ok(()) => {}
-        Err(TestError::Fail(why, repetition)) => panic!("{why}\n{repetition:#?}"),
-        Err(error) => panic!("{error}"),
-    }
+    holds_for_all(repetitions(), CASES, check);
 }
 
 /// Runs one repetition, and judges it.

@@ -5,7 +5,6 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestError, TestRunner};
 
 use super::world::{Branch, Several, worlds};
 use super::{Attendants, fan_out_attended};
@@ -18,6 +17,7 @@ use crate::scripted::objects::Object;
 use crate::scripted::oracle::{
     Data, Gap, data, judge_calls, judge_pages, judge_sink, judge_source_position, read,
 };
+use crate::scripted::property::holds_for_all;
 use crate::scripted::queue::PACKET;
 use crate::scripted::script::Call;
 use crate::scripted::world::Kind;
@@ -30,20 +30,7 @@ const CASES: u32 = 1000;
 
 #[test]
 fn every_sink_holds_a_prefix_and_what_some_lack_is_handed_back_once_and_in_order() {
-    let mut config = Config {
-        // A failure becomes a test of its own, with a name that says what went wrong.
-        failure_persistence: None,
-        ..Config::default()
-    };
-    if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = CASES;
-    }
-    let outcome = TestRunner::new(config).run(&worlds(), |world| check(&world));
-    match outcome {
-        Ok(()) => {}
-        Err(TestError::Fail(why, world)) => panic!("{why}\n{world:#?}"),
-        Err(error) => panic!("{error}"),
-    }
+    holds_for_all(worlds(), CASES, check);
 }
 
 /// What a run has shown to those who look on.

@@ -4,7 +4,6 @@ use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestError, TestRunner};
 
 use super::makers::{Maker, Watched};
 use super::{finish, run};
@@ -17,6 +16,7 @@ use crate::scripted::Scripted;
 use crate::scripted::draw::{source_ends, worlds};
 use crate::scripted::oracle::{self, Gap, judge_calls, judge_sink, n_read};
 use crate::scripted::others::{Action, Interference, Target};
+use crate::scripted::property::holds_for_all;
 use crate::scripted::script::Call;
 use crate::scripted::world::{Kind, SourceEnd, Trouble, World};
 use crate::strategy::Strategy as Route;
@@ -77,20 +77,7 @@ fn rewritings() -> impl Strategy<Value = Rewriting> {
 
 #[test]
 fn the_sink_holds_what_was_made_of_what_was_taken_and_the_rest_is_where_it_was() {
-    let mut config = Config {
-        // A failure becomes a test of its own, with a name that says what went wrong.
-        failure_persistence: None,
-        ..Config::default()
-    };
-    if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = CASES;
-    }
-    let outcome = TestRunner::new(config).run(&rewritings(), |rewriting| check(&rewriting));
-    match outcome {
-        Ok(()) => {}
-        Err(TestError::Fail(why, rewriting)) => panic!("{why}\n{rewriting:#?}"),
-        Err(error) => panic!("{error}"),
-    }
+    holds_for_all(rewritings(), CASES, check);
 }
 
 /// Runs one rewriting, and judges it after each source.

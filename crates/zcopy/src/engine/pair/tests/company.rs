@@ -1,7 +1,5 @@
 //! Transfers whose ends others use in the meantime.
 
-use proptest::test_runner::{Config, TestError, TestRunner};
-
 use super::properties::check;
 use super::transfer;
 use crate::fault::Side;
@@ -11,6 +9,7 @@ use crate::scripted::draw::{DRAWN, Drawn, worlds_with};
 use crate::scripted::kernel::Scripted;
 use crate::scripted::objects::{BLOCK, Object, patterned};
 use crate::scripted::others::{Action, Effect, Interference, Target};
+use crate::scripted::property::holds_for_all;
 use crate::scripted::script::{Call, Twist};
 use crate::scripted::world::{Kind, SourceEnd, World};
 use crate::strategy::Strategy;
@@ -29,13 +28,6 @@ const ALONE: Drawn = Drawn {
 
 /// Runs random transfers that meet nothing else that is rare, in worlds that are made to meet it often.
 fn run(drawn: Drawn, adapt: fn(&mut World)) {
-    let mut config = Config {
-        failure_persistence: None,
-        ..Config::default()
-    };
-    if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = CASES;
-    }
     let worlds = worlds_with(drawn, move |world| {
         // What looks at bytes reads and writes them all.
         if world.wishes.strategy.is_none() {
@@ -44,11 +36,7 @@ fn run(drawn: Drawn, adapt: fn(&mut World)) {
         }
         adapt(world);
     });
-    match TestRunner::new(config).run(&worlds, |world| check(&world)) {
-        Ok(()) => {}
-        Err(TestError::Fail(why, world)) => panic!("{why}\n{world:#?}"),
-        Err(error) => panic!("{error}"),
-    }
+    holds_for_all(worlds, CASES, check);
 }
 
 fn make_file(kind: &mut Kind, is_direct: &mut bool) {

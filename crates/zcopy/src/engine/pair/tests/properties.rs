@@ -5,7 +5,6 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestError, TestRunner};
 
 use super::{has_not_begun, transfer_told};
 use crate::error::Error;
@@ -20,6 +19,7 @@ use crate::scripted::oracle::{
     Data, Gap, data, judge_calls, judge_pages, judge_sink, judge_source_position, read,
 };
 use crate::scripted::others::{Action, Interference};
+use crate::scripted::property::holds_for_all;
 use crate::scripted::queue::PACKET;
 use crate::scripted::script::Call;
 use crate::scripted::world::{Kind, World};
@@ -30,20 +30,7 @@ const CASES: u32 = 3000;
 
 #[test]
 fn bytes_consumed_are_bytes_delivered_and_bytes_handed_back_in_order_and_never_twice() {
-    let mut config = Config {
-        // A failure becomes a test of its own, with a name that says what went wrong.
-        failure_persistence: None,
-        ..Config::default()
-    };
-    if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = CASES;
-    }
-    let outcome = TestRunner::new(config).run(&worlds(), |world| check(&world));
-    match outcome {
-        Ok(()) => {}
-        Err(TestError::Fail(why, world)) => panic!("{why}\n{world:#?}"),
-        Err(error) => panic!("{error}"),
-    }
+    holds_for_all(worlds(), CASES, check);
 }
 
 /// What a run has shown to those who look on.

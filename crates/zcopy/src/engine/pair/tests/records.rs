@@ -4,7 +4,6 @@ use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestError, TestRunner};
 
 use super::properties::check_as;
 use super::{attempts, transfer, transfer_watched};
@@ -15,6 +14,7 @@ use crate::scripted::Scripted;
 use crate::scripted::draw::worlds;
 use crate::scripted::objects::Object;
 use crate::scripted::others::Interference;
+use crate::scripted::property::holds_for_all;
 use crate::scripted::script::{Call, Twist};
 use crate::scripted::world::World;
 use crate::strategy::Strategy as Route;
@@ -61,21 +61,9 @@ pub(super) fn n_of(bytes: &[u8], delimiter: u8) -> usize {
 
 #[test]
 fn the_count_is_that_of_the_sink_and_nothing_goes_beyond_the_nth_record() {
-    let mut config = Config {
-        failure_persistence: None,
-        ..Config::default()
-    };
-    if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = CASES;
-    }
-    let outcome = TestRunner::new(config).run(&cases(), |world| {
-        check_as(&world, &world.source.bytes(), |_, _| {}).map(|_| ())
+    holds_for_all(cases(), CASES, |world| {
+        check_as(world, &world.source.bytes(), |_, _| {}).map(|_| ())
     });
-    match outcome {
-        Ok(()) => {}
-        Err(TestError::Fail(why, world)) => panic!("{why}\n{world:#?}"),
-        Err(error) => panic!("{error}"),
-    }
 }
 
 const LINES: &[u8] = b"one\ntwo\n\nfour\nfive";

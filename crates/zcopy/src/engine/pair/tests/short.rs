@@ -4,7 +4,6 @@
 use std::os::fd::OwnedFd;
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
 
 use super::{attempts, transfer};
 use crate::Series;
@@ -14,6 +13,7 @@ use crate::options::Options;
 use crate::report::{Ended, Report};
 use crate::scripted::Scripted;
 use crate::scripted::objects::{File, Object, pattern, patterned};
+use crate::scripted::property::holds_for_all;
 use crate::scripted::script::{Call, Twist};
 use crate::strategy::Strategy as Route;
 use crate::sys::{Errno, OFlags};
@@ -188,14 +188,7 @@ fn draws() -> impl Strategy<Value = Vec<Draw>> {
 
 #[test]
 fn a_series_delivers_what_its_transfers_report_and_nothing_of_one_in_another() {
-    let mut config = Config {
-        failure_persistence: None,
-        ..Config::default()
-    };
-    if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = 500;
-    }
-    let outcome = TestRunner::new(config).run(&(draws(), 0..3), |(draws, kind)| {
+    holds_for_all((draws(), 0..3), 500, |(draws, kind)| {
         let kernel = Scripted::default();
         let sink = match kind {
             0 => Object::file(&[]),
@@ -205,15 +198,15 @@ fn a_series_delivers_what_its_transfers_report_and_nothing_of_one_in_another() {
         let sink = kernel.sink(sink, OFlags::empty());
         let series = Series::new(&sink);
         let mut expected = Vec::new();
-        for (nth, (len, twists, limit)) in draws.into_iter().enumerate() {
+        for (nth, (len, twists, limit)) in draws.iter().enumerate() {
             // No two files of a series hold the same.
             let place = nth as u64 * 1_000_000;
-            let bytes: Vec<_> = (place..).take(len).map(pattern).collect();
+            let bytes: Vec<_> = (place..).take(*len).map(pattern).collect();
             let source = kernel.source(Object::file(&bytes), OFlags::empty());
             kernel.twist(Call::Read, &twists[..twists.len() / 2]);
             kernel.twist(Call::Write, &twists[twists.len() / 2..]);
             let options = Options {
-                limit,
+                limit: *limit,
                 ..Options::default()
             };
             let (report, is_whole) = match next(&kernel, &series, &source, options) {
@@ -227,14 +220,11 @@ fn a_series_delivers_what_its_transfers_report_and_nothing_of_one_in_another() {
             prop_assert_eq!(kernel.cursor(&source), (n + back.len()) as u64);
             prop_assert!(back == &bytes[n..n + back.len()]);
             if is_whole && report.ended() == Ended::Eof {
-                prop_assert_eq!(n, len);
+                prop_assert_eq!(n, *len);
             }
             kernel.state.borrow_mut().log.clear();
         }
         prop_assert!(kernel.contents(&sink) == expected);
         Ok(())
     });
-    if let Err(error) = outcome {
-        panic!("{error}");
-    }
 }

@@ -5,7 +5,6 @@ use std::ops::{ControlFlow, Range};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestError, TestRunner};
 
 use super::super::properties::check_as;
 use super::super::records::n_of;
@@ -18,6 +17,7 @@ use crate::report::{Ended, Skipped};
 use crate::scripted::Scripted;
 use crate::scripted::draw::worlds;
 use crate::scripted::objects::Object;
+use crate::scripted::property::holds_for_all;
 use crate::scripted::world::{Kind, World};
 use crate::strategy::Strategy as Route;
 use crate::sys::Errno;
@@ -240,18 +240,7 @@ impl Case {
 
 #[test]
 fn what_can_be_read_is_delivered_and_the_rest_is_zeros() {
-    let mut config = Config {
-        failure_persistence: None,
-        ..Config::default()
-    };
-    if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = CASES;
-    }
-    match TestRunner::new(config).run(&cases(), |case| check(&case)) {
-        Ok(()) => {}
-        Err(TestError::Fail(why, case)) => panic!("{why}\n{case:#?}"),
-        Err(error) => panic!("{error}"),
-    }
+    holds_for_all(cases(), CASES, check);
 }
 
 fn check(case: &Case) -> Result<(), TestCaseError> {
