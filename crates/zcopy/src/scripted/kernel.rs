@@ -195,6 +195,14 @@ impl Scripted {
         self.with(fd, Object::contents)
     }
 
+    /// The capacity of a pipe, or of the buffer of a socket; 0 for any other file.
+    pub(crate) fn capacity(&self, fd: &OwnedFd) -> usize {
+        self.with(fd, |object| match object {
+            Object::Channel(channel) => channel.capacity,
+            _ => 0,
+        })
+    }
+
     /// The answers to one kind of call.
     pub(crate) fn answers(&self, call: Call) -> Vec<Result<usize>> {
         let state = self.state.borrow();

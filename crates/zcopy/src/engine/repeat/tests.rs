@@ -126,7 +126,7 @@ fn check(repetition: &Repetition) -> Result<(), TestCaseError> {
         strategy: world.wishes.strategy,
         ..Options::default()
     };
-    let before = capacity(&kernel, &sink);
+    let before = kernel.capacity(&sink);
     let (mut counts, mut times, mut has_broken) = (vec![0], vec![Duration::ZERO], false);
     let observe = |progress: &Progress| {
         counts.push(progress.bytes());
@@ -152,7 +152,7 @@ fn check(repetition: &Repetition) -> Result<(), TestCaseError> {
     prop_assert_eq!(told.sum::<u64>(), report.bytes());
     prop_assert_eq!(report.undelivered(), b"", "nobody has lost anything");
     prop_assert!(counts.is_sorted());
-    let after = capacity(&kernel, &sink);
+    let after = kernel.capacity(&sink);
     prop_assert!(after == before || after > before && options.grow_pipes);
     times.push(kernel.elapsed());
     if let Some(tick) = options.tick {
@@ -194,13 +194,6 @@ fn is_true(world: &World, kernel: &Scripted, error: &Error) -> Result<(), TestCa
     };
     prop_assert!(is_true, "{:#}, but told was {:?}", error, state.told);
     Ok(())
-}
-
-fn capacity(kernel: &Scripted, fd: &OwnedFd) -> usize {
-    kernel.with(fd, |object| match object {
-        Object::Channel(channel) => channel.capacity,
-        _ => 0,
-    })
 }
 
 const LIMIT: usize = 3_000_001;

@@ -1,6 +1,5 @@
 //! What a fan-out spends: pipes that grow, and polls.
 
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use super::fan_out;
@@ -10,13 +9,6 @@ use crate::scripted::objects::{Object, patterned};
 use crate::scripted::script::Call;
 use crate::strategy::Strategy;
 use crate::sys::OFlags;
-
-fn capacity(kernel: &Scripted, fd: &OwnedFd) -> usize {
-    kernel.with(fd, |object| match object {
-        Object::Channel(channel) => channel.capacity,
-        _ => 0,
-    })
-}
 
 /// That more may come is known of a file before it is read, and of a pipe once 32 KiB have come.
 #[test]
@@ -41,7 +33,7 @@ fn pipes_grow_only_when_the_fan_out_is_long() {
         let report = fan_out(&kernel, ends, Options::default(), OnSinkError::Stop).unwrap();
         let what = format!("{len}, {is_file}");
         for sink in &sinks {
-            assert_eq!(capacity(&kernel, sink), expected, "{what}");
+            assert_eq!(kernel.capacity(sink), expected, "{what}");
         }
         let grown = Some(GROWN).filter(|_| expected == GROWN);
         assert_eq!(report.grown_sink(), grown, "{what}");

@@ -47,7 +47,7 @@ struct Seen {
 fn check(world: &Several) -> Result<(), TestCaseError> {
     let (kernel, source, sinks) = world.kernel();
     let pipes = || std::iter::once(&source).chain(&sinks);
-    let capacities: Vec<_> = pipes().map(|fd| capacity(&kernel, fd)).collect();
+    let capacities: Vec<_> = pipes().map(|fd| kernel.capacity(fd)).collect();
     let mut seen = Seen::default();
     let outcome = run(world, &kernel, (&source, &sinks), &mut seen);
     let report = match &outcome {
@@ -94,7 +94,7 @@ fn check(world: &Several) -> Result<(), TestCaseError> {
         judge_calls(&kernel, std::slice::from_ref(report)).map_err(TestCaseError::fail)?;
     }
     for (before, fd) in capacities.into_iter().zip(pipes()) {
-        let after = capacity(&kernel, fd);
+        let after = kernel.capacity(fd);
         prop_assert!(after >= before, "a pipe has shrunk");
         let is_asked = after == before || world.wishes.grow_pipes;
         prop_assert!(is_asked, "a pipe has grown unasked");
@@ -151,13 +151,6 @@ fn run(
     };
     let outcome = fan_out_attended(kernel, (source, sinks), world.options(), attendants);
     outcome.map_err(|error| (!has_not_begun(&error)).then_some(error))
-}
-
-fn capacity(kernel: &Scripted, fd: &OwnedFd) -> usize {
-    kernel.with(fd, |object| match object {
-        Object::Channel(channel) => channel.capacity,
-        _ => 0,
-    })
 }
 
 struct Judge<'a> {

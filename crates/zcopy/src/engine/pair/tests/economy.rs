@@ -10,13 +10,6 @@ use crate::scripted::script::{Call, Twist};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
-fn capacity(kernel: &Scripted, fd: &std::os::fd::OwnedFd) -> usize {
-    kernel.with(fd, |object| match object {
-        Object::Channel(channel) => channel.capacity,
-        _ => 0,
-    })
-}
-
 #[test]
 fn short_messages_of_a_stream_stay_with_read_and_write() {
     let kernel = Scripted::default();
@@ -62,8 +55,8 @@ fn pipes_grow_only_when_the_transfer_is_long() {
         );
         let sink = kernel.sink(Object::taking(false), OFlags::empty());
         transfer(&kernel, (&source, &sink), Options::default()).unwrap();
-        assert_eq!(capacity(&kernel, &source), grown);
-        assert_eq!(capacity(&kernel, &sink), grown);
+        assert_eq!(kernel.capacity(&source), grown);
+        assert_eq!(kernel.capacity(&sink), grown);
     }
 }
 
@@ -91,7 +84,7 @@ fn pipes_grow_as_far_as_the_budget_allows_and_never_shrink() {
         let sink = kernel.sink(sink, OFlags::empty());
         kernel.twist(Call::SetPipeCapacity, &twists);
         let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
-        assert_eq!(capacity(&kernel, &sink), after);
+        assert_eq!(kernel.capacity(&sink), after);
         assert_eq!(
             report.grown_sink(),
             Some(after).filter(|after| *after != before)
@@ -111,7 +104,7 @@ fn pipes_do_not_grow_unasked() {
     };
     let report = transfer(&kernel, (&source, &sink), options).unwrap();
     assert_eq!(
-        (report.grown_sink(), capacity(&kernel, &sink)),
+        (report.grown_sink(), kernel.capacity(&sink)),
         (None, 64 << 10)
     );
 }

@@ -58,7 +58,7 @@ pub(super) fn check_as(
 ) -> Result<Option<(Report, Vec<Skipped>)>, TestCaseError> {
     let (kernel, source, sink) = world.kernel();
     tamper(&kernel, &source);
-    let capacities = [&source, &sink].map(|fd| capacity(&kernel, fd));
+    let capacities = [&source, &sink].map(|fd| kernel.capacity(fd));
     let mut seen = Seen::default();
     let outcome = run(world, &kernel, (&source, &sink), &mut seen);
     let n_bytes = match &outcome {
@@ -97,7 +97,7 @@ pub(super) fn check_as(
         Err(None) => {}
     }
     for (before, fd) in capacities.into_iter().zip([&source, &sink]) {
-        let after = capacity(&kernel, fd);
+        let after = kernel.capacity(fd);
         prop_assert!(after >= before, "a pipe has shrunk");
         prop_assert!(
             after == before || world.wishes.grow_pipes,
@@ -138,13 +138,6 @@ fn run(
     let options = world.options();
     let outcome = transfer_told(kernel, ends, options, (observe, inspect, on_skip));
     outcome.map_err(|error| (!has_not_begun(&error)).then_some(error))
-}
-
-fn capacity(kernel: &Scripted, fd: &OwnedFd) -> usize {
-    kernel.with(fd, |object| match object {
-        Object::Channel(channel) => channel.capacity,
-        _ => 0,
-    })
 }
 
 struct Judge<'a> {
