@@ -7,7 +7,6 @@ use super::script::{Call, Twist};
 use super::world::{Kind, SinkEnd, SourceEnd, Trouble, Wishes, World};
 use crate::options::{Cache, Reflink, SkipErrors, Sparse, SyncData};
 use crate::records::Counting;
-use crate::strategy::Strategy as Route;
 use crate::sys::Errno;
 
 /// What random transfers meet besides errnos, short counts and slow peers.
@@ -285,7 +284,7 @@ pub(crate) fn wishes() -> impl Strategy<Value = Wishes> {
         |range: std::ops::Range<u64>| prop_oneof![4 => Just(None), 1 => range.prop_map(Some)];
     let strategies = prop_oneof![
         3 => Just(None),
-        1 => prop::sample::select(Route::PAIRWISE.to_vec()).prop_map(Some),
+        1 => prop::sample::select(crate::strategy::Strategy::PAIRWISE.to_vec()).prop_map(Some),
     ];
     let reflinks = prop::sample::select(vec![
         Reflink::Auto,

@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use proptest::prelude::*;
+use proptest::strategy::Strategy as _;
 
 use crate::Repeat;
 use crate::context::FALSE_STARTS;
@@ -28,7 +29,7 @@ use crate::scripted::property::holds_for_all;
 use crate::scripted::script::{Call, Twist};
 use crate::scripted::world::{Kind, World};
 use crate::scripted::{Scripted, attempts};
-use crate::strategy::Strategy as Route;
+use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
 /// Fewer than of transfers: there is less to choose, and each is longer.
@@ -74,7 +75,7 @@ struct Repetition {
     limit: u64,
 }
 
-fn repetitions() -> impl Strategy<Value = Repetition> {
+fn repetitions() -> impl prop::strategy::Strategy<Value = Repetition> {
     let lens = prop_oneof![
         4 => 1..400_usize,
         2 => 4095..4098_usize,
@@ -90,8 +91,8 @@ fn repetitions() -> impl Strategy<Value = Repetition> {
         world.settle_company();
         let strategy = world.wishes.strategy;
         world.wishes.strategy = strategy.map(|strategy| match strategy {
-            Route::Buffered => Route::Buffered,
-            _ => Route::Tee,
+            Strategy::Buffered => Strategy::Buffered,
+            _ => Strategy::Tee,
         });
         Repetition {
             world,
@@ -140,7 +141,7 @@ fn check(repetition: &Repetition) -> Result<(), TestCaseError> {
     let result = repeat_watched(&kernel, &pattern, &sink, options, observe);
     let attempts = result.as_ref().unwrap_or_else(Error::report).attempts();
     if attempts.is_empty() && result.as_ref().is_err_and(Error::is_unsuitable) {
-        prop_assert_eq!(options.strategy, Some(Route::Tee));
+        prop_assert_eq!(options.strategy, Some(Strategy::Tee));
         prop_assert!(kernel.state.borrow().log.is_empty());
         return Ok(());
     }
@@ -186,7 +187,7 @@ fn is_true(world: &World, kernel: &Scripted, error: &Error) -> Result<(), TestCa
     let state = kernel.state.borrow();
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     let is_true = match errno {
-        _ if error.is_unsuitable() => world.wishes.strategy == Some(Route::Tee),
+        _ if error.is_unsuitable() => world.wishes.strategy == Some(Strategy::Tee),
         Some(Errno::INTR) => false,
         None => state.log.contains(&(Call::Write, Ok(0))),
         Some(Errno::AGAIN) => world.sink.timeout.is_some(),
@@ -204,7 +205,11 @@ fn a_pipe_is_opened_by_writing_and_goes_on_by_tee() {
     let sink = kernel.sink(Object::taking(false), OFlags::empty());
     let report = repeat(&kernel, b"y\n", &sink, LIMIT);
     let told = attempts(&report);
-    let [(Route::Buffered, opening, None), (Route::Tee, rest, None)] = told[..] else {
+    let [
+        (Strategy::Buffered, opening, None),
+        (Strategy::Tee, rest, None),
+    ] = told[..]
+    else {
         panic!("{told:?}");
     };
     assert!((plan::OPENING..LIMIT as u64 / 2).contains(&opening));
@@ -273,7 +278,7 @@ fn a_template_that_takes_one_repetition_gives_way_to_the_pipe_that_it_came_from(
 fn repeat_by_tee(kernel: &Scripted, pattern: &[u8], sink: &OwnedFd, limit: usize) {
     let options = Options {
         limit: Some(limit as u64),
-        strategy: Some(Route::Tee),
+        strategy: Some(Strategy::Tee),
         ..Options::default()
     };
     let observe = |_: &Progress| ControlFlow::Continue(());
@@ -297,7 +302,7 @@ fn a_tee_that_is_forbidden_later_gives_way_where_it_stands() {
             let report = repeat(&kernel, b"abc", &sink, LIMIT);
             assert!(kernel.contents(&sink) == endless(b"abc", LIMIT));
             let told = attempts(&report);
-            assert_eq!((told[1].0, told[1].2), (Route::Tee, Some(refused)));
+            assert_eq!((told[1].0, told[1].2), (Strategy::Tee, Some(refused)));
             assert_eq!(report.ended(), Ended::Limit);
         }
     }
@@ -313,7 +318,7 @@ fn without_a_socket_the_template_is_made_of_pages() {
         let sink = kernel.sink(Object::taking(false), OFlags::empty());
         kernel.twist(call, &[twist]);
         let report = repeat(&kernel, b"y\n", &sink, LIMIT);
-        assert_eq!(report.strategy(), Route::Tee);
+        assert_eq!(report.strategy(), Strategy::Tee);
         assert_eq!(attempts(&report)[1].2, None);
         assert!(kernel.contents(&sink) == endless(b"y\n", LIMIT));
     }
@@ -328,8 +333,8 @@ fn pipes_that_cannot_be_had_are_no_failure() {
             kernel.twist(Call::Pipe, &vec![Twist::Straight; n_before]);
             kernel.twist(Call::Pipe, &[Twist::Fails(errno); 2]);
             let report = repeat(&kernel, b"y\n", &sink, LIMIT);
-            assert_eq!(report.strategy(), Route::Buffered);
-            assert_eq!(attempts(&report)[1], (Route::Tee, 0, Some(errno)));
+            assert_eq!(report.strategy(), Strategy::Buffered);
+            assert_eq!(attempts(&report)[1], (Strategy::Tee, 0, Some(errno)));
         }
     }
 }
@@ -342,7 +347,7 @@ fn false_starts_are_given_up_and_nothing_spins() {
     kernel.twist(Call::Splice, &[Twist::Straight]);
     kernel.twist(Call::Splice, &[Twist::FalseStart; 20]);
     let report = repeat(&kernel, b"y\n", &sink, LIMIT);
-    assert_eq!(attempts(&report)[1], (Route::Tee, 0, Some(Errno::AGAIN)));
+    assert_eq!(attempts(&report)[1], (Strategy::Tee, 0, Some(Errno::AGAIN)));
     assert!(kernel.contents(&sink) == endless(b"y\n", LIMIT));
     let splices = kernel.answers(Call::Splice);
     let n_blocked = splices.iter().filter(|n| **n == Err(Errno::AGAIN)).count();

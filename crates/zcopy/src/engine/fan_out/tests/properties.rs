@@ -22,7 +22,7 @@ use crate::scripted::queue::PACKET;
 use crate::scripted::script::Call;
 use crate::scripted::world::Kind;
 use crate::scripted::{Scripted, has_not_begun};
-use crate::strategy::Strategy as Route;
+use crate::strategy::Strategy;
 use crate::sys::Errno;
 
 /// Enough to meet every kind of sink in every role; the environment can ask for more.
@@ -191,7 +191,7 @@ impl Judge<'_> {
 
     /// Only a strategy that was insisted on can be refused, and then nothing is touched.
     fn nothing_happened(&self) -> Result<(), TestCaseError> {
-        prop_assert!(self.world.strategy == Some(Route::Tee));
+        prop_assert!(self.world.strategy == Some(Strategy::Tee));
         prop_assert!(self.kernel.state.borrow().log.is_empty());
         Ok(())
     }
@@ -361,7 +361,7 @@ impl Judge<'_> {
         if let Some(error) = failure {
             prop_assert!(!error.is_refused());
             if error.is_unsuitable() {
-                prop_assert!(self.world.strategy == Some(Route::Tee), "{error:#}");
+                prop_assert!(self.world.strategy == Some(Strategy::Tee), "{error:#}");
             } else {
                 let errno = error.raw_os_error().map(Errno::from_raw_os_error);
                 let is_true = match (error.side(), errno) {
@@ -406,7 +406,7 @@ impl Judge<'_> {
             let has_failed = error.is_some();
             let first = error.and_then(|error| error.raw_os_error());
             // What a splice was refused for a write may meet again, or something else first.
-            let is_refusal = !Route::Splice.is_fatal(*errno);
+            let is_refusal = !Strategy::Splice.is_fatal(*errno);
             let is_late = self.world.trouble.disk_fails && *errno == Errno::IO;
             let is_told =
                 first == Some(errno.raw_os_error()) || has_failed && (is_late || is_refusal);

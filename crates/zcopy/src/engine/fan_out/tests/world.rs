@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use proptest::strategy::Strategy as _;
 
 use crate::options::Options;
 use crate::scripted::Scripted;
@@ -14,7 +15,7 @@ use crate::scripted::objects::BLOCK;
 use crate::scripted::others::Interference;
 use crate::scripted::script::{Script, Twist};
 use crate::scripted::world::{Kind, SinkEnd, SourceEnd, Trouble, Wishes};
-use crate::strategy::Strategy as Route;
+use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
 /// One random fan-out.
@@ -24,7 +25,7 @@ pub(super) struct Several {
     pub(super) sinks: Vec<Branch>,
     /// Holes, blocks and strategies aside.
     pub(super) wishes: Wishes,
-    pub(super) strategy: Option<Route>,
+    pub(super) strategy: Option<Strategy>,
     pub(super) watches: bool,
     pub(super) trouble: Trouble,
     /// What others do in the meantime.
@@ -42,11 +43,11 @@ pub(super) struct Branch {
 }
 
 /// Every fan-out there is, as far as the scripted kernel can act it.
-pub(super) fn worlds() -> impl Strategy<Value = Several> {
+pub(super) fn worlds() -> impl prop::strategy::Strategy<Value = Several> {
     let strategies = prop_oneof![
         4 => Just(None),
-        1 => Just(Some(Route::Tee)),
-        1 => Just(Some(Route::Buffered)),
+        1 => Just(Some(Strategy::Tee)),
+        1 => Just(Some(Strategy::Buffered)),
     ];
     let sinks = prop::collection::vec(branches(), 1..6);
     let switches = (strategies, prop::bool::weighted(0.2));
@@ -82,7 +83,7 @@ pub(super) fn worlds() -> impl Strategy<Value = Several> {
     )
 }
 
-fn branches() -> impl Strategy<Value = Branch> {
+fn branches() -> impl prop::strategy::Strategy<Value = Branch> {
     let errnos = vec![
         Errno::NOSPC,
         Errno::DQUOT,

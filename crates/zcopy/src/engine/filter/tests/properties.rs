@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 
 use proptest::prelude::*;
+use proptest::strategy::Strategy as _;
 
 use super::makers::{Maker, Watched};
 use super::{finish, run};
@@ -19,7 +20,7 @@ use crate::scripted::others::{Action, Interference, Target};
 use crate::scripted::property::holds_for_all;
 use crate::scripted::script::Call;
 use crate::scripted::world::{Kind, SourceEnd, Trouble, World};
-use crate::strategy::Strategy as Route;
+use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
 /// Fewer than of transfers: there is less to choose, and each has two sources.
@@ -36,7 +37,7 @@ struct Rewriting {
     maker: Maker,
 }
 
-fn rewritings() -> impl Strategy<Value = Rewriting> {
+fn rewritings() -> impl prop::strategy::Strategy<Value = Rewriting> {
     let makers = prop_oneof![
         2 => Just(Maker::Same),
         2 => Just(Maker::Twice),
@@ -183,7 +184,7 @@ fn arrives(
     rewriter.lost += lost.len();
     let told = report.attempts().iter().map(crate::Attempt::bytes);
     prop_assert_eq!(told.sum::<u64>(), report.bytes());
-    prop_assert_eq!(report.strategy(), Route::Buffered);
+    prop_assert_eq!(report.strategy(), Strategy::Buffered);
     prop_assert_eq!(report.ended() == Ended::Eof, result.is_ok());
     Ok(())
 }

@@ -11,7 +11,7 @@ use crate::report::{Ended, Report, Skipped};
 use crate::scripted::Scripted;
 use crate::scripted::objects::{File, Object, patterned};
 use crate::scripted::script::{Call, Twist};
-use crate::strategy::Strategy as Route;
+use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
 mod random;
@@ -64,18 +64,18 @@ fn zeroed(len: usize, bad: Range<usize>) -> Vec<u8> {
 
 /// For every strategy: a sink for which it comes first, given that the calls before it in the plan are
 /// refused, and its own call.
-fn ways() -> [(Route, Call, &'static [Call], Object); 4] {
+fn ways() -> [(Strategy, Call, &'static [Call], Object); 4] {
     use Call::{CopyFileRange, Pipe, Sendfile, Splice};
     [
-        (Route::SplicePipe, Splice, &[], Object::file(&[])),
+        (Strategy::SplicePipe, Splice, &[], Object::file(&[])),
         (
-            Route::CopyFileRange,
+            Strategy::CopyFileRange,
             CopyFileRange,
             &[Pipe],
             Object::file(&[]),
         ),
-        (Route::Splice, Splice, &[Pipe], Object::taking(false)),
-        (Route::Sendfile, Sendfile, &[Pipe], Object::taking(true)),
+        (Strategy::Splice, Splice, &[Pipe], Object::taking(false)),
+        (Strategy::Sendfile, Sendfile, &[Pipe], Object::taking(true)),
     ]
 }
 
@@ -103,7 +103,7 @@ fn every_strategy_gives_way_to_read_and_write_at_the_first_bad_place() {
         }
         let options = Options {
             // At a cursor it would have to reserve a range.
-            sink_offset: (way == Route::CopyFileRange).then_some(0),
+            sink_offset: (way == Strategy::CopyFileRange).then_some(0),
             ..adaptive()
         };
         let report = transfer(&kernel, (&source, &sink), options).unwrap();
@@ -113,7 +113,7 @@ fn every_strategy_gives_way_to_read_and_write_at_the_first_bad_place() {
             attempts.iter().copied().any(has_met_it),
             "{way}: {attempts:?}"
         );
-        assert_eq!(attempts.last(), Some(&(Route::Buffered, 190_400, None)));
+        assert_eq!(attempts.last(), Some(&(Strategy::Buffered, 190_400, None)));
         assert_eq!((report.bytes(), report.skipped_bytes()), (600_000, 4096));
         assert!(
             kernel.contents(&sink) == zeroed(600_000, 409_600..413_696),
@@ -137,7 +137,7 @@ fn an_error_at_any_step_that_does_not_come_again_loses_nothing() {
             kernel.twist(call, &vec![Twist::Short(70_001); nth]);
             kernel.twist(call, &[Twist::Fails(Errno::IO)]);
             // A splice into the sink that fails is the sink's doing.
-            let is_drain = way == Route::SplicePipe && nth % 2 == 1;
+            let is_drain = way == Strategy::SplicePipe && nth % 2 == 1;
             let n = match transfer(&kernel, (&source, &sink), adaptive()) {
                 Ok(report) => {
                     assert!(!is_drain, "{what}");
@@ -227,7 +227,7 @@ fn a_strategy_that_was_insisted_on_skips_nothing() {
     let source = kernel.source(Object::File(source), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
     let options = Options {
-        strategy: Some(Route::SplicePipe),
+        strategy: Some(Strategy::SplicePipe),
         ..adaptive()
     };
     let error = transfer(&kernel, (&source, &sink), options).unwrap_err();

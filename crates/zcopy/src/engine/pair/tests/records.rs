@@ -4,6 +4,7 @@ use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 
 use proptest::prelude::*;
+use proptest::strategy::Strategy as _;
 
 use super::properties::check_as;
 use super::{attempts, transfer, transfer_watched};
@@ -17,14 +18,14 @@ use crate::scripted::others::Interference;
 use crate::scripted::property::holds_for_all;
 use crate::scripted::script::{Call, Twist};
 use crate::scripted::world::World;
-use crate::strategy::Strategy as Route;
+use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
 /// Enough to meet every pair with every bound; the environment can ask for more.
 const CASES: u32 = 2000;
 
 /// Transfers whose records are counted, and mostly limited or paced.
-fn cases() -> impl Strategy<Value = World> {
+fn cases() -> impl prop::strategy::Strategy<Value = World> {
     let delimiters = prop_oneof![Just(0), Just(b'\n'), any::<u8>()];
     // Of all the records that there are, in thousandths; and few.
     let limits = prop_oneof![
@@ -47,7 +48,7 @@ fn cases() -> impl Strategy<Value = World> {
             limit: limit.map(|(part, few)| n * part / 1000 + few),
             rate: rate.and_then(|times| NonZeroU64::new(times * most.max(1))),
         };
-        if !matches!(world.wishes.strategy, None | Some(Route::Buffered)) {
+        if !matches!(world.wishes.strategy, None | Some(Strategy::Buffered)) {
             world.wishes.strategy = None;
         }
         world
@@ -153,7 +154,7 @@ fn records_are_counted_by_read_and_write_and_holes_as_zeros() {
         options.records.delimiter = Some(0);
         let report = transfer(&kernel, (&source, &sink), options).unwrap();
         assert_eq!(report.records(), 40_960);
-        assert_eq!(attempts(&report), [(Route::Buffered, 49_152, None)]);
+        assert_eq!(attempts(&report), [(Strategy::Buffered, 49_152, None)]);
         let kept = if sparse == Sparse::Fill { 0 } else { 40_960 };
         assert_eq!(report.hole_bytes(), kept);
     }

@@ -4,6 +4,7 @@
 use std::os::fd::OwnedFd;
 
 use proptest::prelude::*;
+use proptest::strategy::Strategy as _;
 
 use super::{attempts, transfer};
 use crate::Series;
@@ -15,7 +16,7 @@ use crate::scripted::Scripted;
 use crate::scripted::objects::{File, Object, pattern, patterned};
 use crate::scripted::property::holds_for_all;
 use crate::scripted::script::{Call, Twist};
-use crate::strategy::Strategy as Route;
+use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
 /// One transfer of a series.
@@ -38,7 +39,7 @@ fn a_file_that_holds_more_than_it_claims_is_copied_whole() {
         let source = kernel.source(Object::File(file), OFlags::empty());
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
         let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
-        assert_eq!(attempts(&report), [(Route::Buffered, len as u64, None)]);
+        assert_eq!(attempts(&report), [(Strategy::Buffered, len as u64, None)]);
         assert_eq!(report.ended(), Ended::Eof);
         assert!(kernel.contents(&sink) == patterned(len), "{claimed} {len}");
     }
@@ -71,7 +72,7 @@ fn what_the_sink_does_not_take_at_once_it_is_given_again() {
         ],
     );
     let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
-    assert_eq!(attempts(&report), [(Route::Buffered, 1000, None)]);
+    assert_eq!(attempts(&report), [(Strategy::Buffered, 1000, None)]);
     assert_eq!(kernel.answers(Call::Read), [Ok(1000), Ok(0)]);
     assert!(kernel.contents(&sink) == patterned(1000));
     let made = kernel.state.borrow().log.len() as u64;
@@ -91,7 +92,7 @@ fn an_error_of_the_source_is_told_once_and_believed() {
     assert_eq!(told, (Side::Source, 400, Some(Errno::IO.raw_os_error())));
     assert_eq!(
         attempts(error.report()),
-        [(Route::Buffered, 400, Some(Errno::IO))]
+        [(Strategy::Buffered, 400, Some(Errno::IO))]
     );
     assert_eq!(kernel.answers(Call::Read), [Ok(400), Err(Errno::IO)]);
     assert!(kernel.contents(&sink) == patterned(400));
@@ -172,7 +173,7 @@ fn a_source_of_a_series_that_is_open_in_another_way_is_refused_or_read_by_blocks
 /// A file of a series, what befalls it, and whether it is wanted whole.
 type Draw = (usize, Vec<Twist>, Option<u64>);
 
-fn draws() -> impl Strategy<Value = Vec<Draw>> {
+fn draws() -> impl prop::strategy::Strategy<Value = Vec<Draw>> {
     let twist = prop_oneof![
         6 => Just(Twist::Straight),
         3 => (1..5000_usize).prop_map(Twist::Short),

@@ -5,6 +5,7 @@ use std::ops::{ControlFlow, Range};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use proptest::prelude::*;
+use proptest::strategy::Strategy as _;
 
 use super::super::properties::check_as;
 use super::super::records::n_of;
@@ -19,7 +20,7 @@ use crate::scripted::draw::worlds;
 use crate::scripted::objects::Object;
 use crate::scripted::property::holds_for_all;
 use crate::scripted::world::{Kind, World};
-use crate::strategy::Strategy as Route;
+use crate::strategy::Strategy;
 use crate::sys::Errno;
 
 /// Enough to meet every pair of policy and pair; the environment can ask for more.
@@ -36,7 +37,7 @@ struct Case {
     bad: Vec<Range<u64>>,
 }
 
-fn cases() -> impl Strategy<Value = Case> {
+fn cases() -> impl prop::strategy::Strategy<Value = Case> {
     let short = prop::collection::vec((0..150_u64, 1..=u64::from(IN_A_ROW)), 0..6);
     let mixed = prop::collection::vec((0..300_u64, 1..100_u64), 2..6);
     let long = (0..300_u64, 1..1200_u64).prop_map(|range| vec![range]);
@@ -68,7 +69,7 @@ fn cases() -> impl Strategy<Value = Case> {
         world.trouble.source = None;
         world.company.clear();
         world.wishes.skip_errors = policy;
-        if world.wishes.strategy != Some(Route::Buffered) {
+        if world.wishes.strategy != Some(Strategy::Buffered) {
             world.wishes.strategy = None;
         }
         // A clone that is insisted on does not read.
