@@ -52,8 +52,8 @@ mod files;
 #[path = "../../../zcopy/tests/it/mounts.rs"]
 mod mounts;
 #[allow(dead_code, reason = "the library's tests need more of it")]
-#[path = "../../../zcopy/tests/it/interference/numbered.rs"]
+#[path = "../../../zcopy/tests/it/interference/numbered_records.rs"]
 mod numbered;
 #[allow(dead_code, reason = "the library's tests need more of it")]
-#[path = "../../../zcopy/tests/it/interference/scene.rs"]
+#[path = "../../../zcopy/tests/it/concurrency.rs"]
 mod scene;

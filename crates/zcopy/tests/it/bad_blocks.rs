@@ -17,7 +17,7 @@ use crate::mounts::Fs;
 use crate::refused::is_refused;
 
 mod disk;
-mod interrupted;
+mod injected_errors;
 
 use disk::{BLOCK, beside_damaged, damaged, damaged_device, damaged_on_ext4, words, zeroed};
 
@@ -194,8 +194,8 @@ fn a_pipe_and_a_socket_get_zeros_too() {
     let Some(source) = damaged(&bytes, &bad) else {
         return;
     };
-    let (tcp, there) = crate::ends::tcp();
-    for (sink, back) in [crate::ends::pipe(), (there, tcp)].map(|(back, sink)| (sink, back)) {
+    let (tcp, there) = crate::endpoints::tcp();
+    for (sink, back) in [crate::endpoints::pipe(), (there, tcp)].map(|(back, sink)| (sink, back)) {
         set_cursor(&source, 0);
         let reader = std::thread::spawn(move || crate::files::read_to_end(&back));
         let transfer = Transfer::new(&source, &sink).skip_errors(SkipErrors::Adaptive);
@@ -339,7 +339,7 @@ fn bad_places_are_not_skipped_for_several_sinks() {
 /// A pipe, which cannot be positioned, is moved as ever.
 #[test]
 fn a_source_without_positions_is_moved_as_ever() {
-    let (reader, writer) = crate::ends::pipe();
+    let (reader, writer) = crate::endpoints::pipe();
     assert!(crate::files::write_all(&writer, b"hello"));
     drop(writer);
     let sink = file(b"");

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::net::SocketType;
 use zcopy::{Error, Reflink, Side, Strategy, Transfer};
 
-use crate::ends::{pipe, tcp, unix};
+use crate::endpoints::{pipe, tcp, unix};
 use crate::files::{contents, cursor, file, pattern, reopen, set_cursor, write_all};
 use crate::mounts::Fs;
 use crate::refused::allowed;
@@ -161,7 +161,7 @@ fn a_pipe_at_both_ends_is_refused() {
     assert!(write_all(&writer, b"round"));
     let transfer = Transfer::new(&reader, &writer);
     assert_refused(transfer, Side::Neither, Errno::INVAL, "same pipe");
-    let (fifo_reader, fifo_writer) = crate::ends::fifo();
+    let (fifo_reader, fifo_writer) = crate::endpoints::fifo();
     let transfer = Transfer::new(&fifo_reader, &fifo_writer);
     assert_refused(transfer, Side::Neither, Errno::INVAL, "same pipe");
     let mut bytes = [0; 20];

@@ -93,7 +93,7 @@ fn drop_behind_works_by_offsets_and_into_pipes() {
     assert_eq!(report.strategy(), first_allowed(&offloads));
     assert_eq!((cached(&source), cached(&sink)), (0, 0));
 
-    let pipe = crate::ends::Sink::new(crate::ends::SinkKind::Pipe).unwrap();
+    let pipe = crate::endpoints::Sink::new(crate::endpoints::SinkKind::Pipe).unwrap();
     let transfer = Transfer::new(&source, &pipe.fd).source_offset(0);
     let report = transfer.cache(Cache::DropBehind).run().unwrap();
     assert_eq!(report.bytes(), LEN as u64);

@@ -1,4 +1,4 @@
-//! `O_DIRECT`: the kernel takes whole blocks in aligned memory, or nothing. What else is to be moved ([`odd`]) goes
+//! `O_DIRECT`: the kernel takes whole blocks in aligned memory, or nothing. What else is to be moved ([`unaligned`]) goes
 //! through the same file opened once more.
 
 use std::os::unix::fs::FileExt;
@@ -9,7 +9,7 @@ use zcopy::{Ended, Strategy, Transfer};
 use crate::files::{assert_same, contents, cursor, file, file_in, pattern, reopen, set_cursor};
 use crate::mounts::{Device, Fs};
 
-mod odd;
+mod unaligned;
 
 /// The last block is a small part of one.
 const LEN: usize = (3 << 20) + 777;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use zcopy::{Candidate, Ended, Strategy, Transfer};
 
-use crate::ends::{Sink, SinkKind, Source, SourceKind};
+use crate::endpoints::{Sink, SinkKind, Source, SourceKind};
 use crate::files::{assert_same, pattern, write_all};
 use crate::mounts::Fs;
 use crate::refused::{is_refused, served_by};

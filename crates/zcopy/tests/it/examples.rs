@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::ends::{pipe, terminal};
+use crate::endpoints::{pipe, terminal};
 use crate::files::{assert_same, pattern, read_to_end, write_all};
 use crate::skip::skip;
 

@@ -1,15 +1,15 @@
 //! One source to several sinks: every sink gets every byte, in order, once, and its report says so.
 
-mod accounts;
-mod alone;
-mod everything;
-mod failing;
-mod memory;
-mod messages;
-mod odd_ends;
-mod pipes;
+mod accounting;
+mod allocations;
+mod direct_and_polled_files;
+mod every_source;
+mod latency;
+mod options;
+mod own_process;
+mod pipe_capacity;
 mod readers;
-mod told;
+mod sink_errors;
 
 use std::os::fd::OwnedFd;
 use std::thread::JoinHandle;
@@ -20,7 +20,7 @@ use rustix::net::sockopt::set_socket_send_buffer_size;
 use rustix::pipe::fcntl_setpipe_size;
 use zcopy::{Strategy, Transfer};
 
-use crate::ends::{Sink, SinkKind, pipe};
+use crate::endpoints::{Sink, SinkKind, pipe};
 use crate::files::reopen;
 use crate::mounts::Fs;
 use crate::refused::is_refused;

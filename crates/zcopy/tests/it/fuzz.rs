@@ -11,7 +11,7 @@ mod filters;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::interference::scene::{Dice, bounded};
+use crate::concurrency::{Dice, bounded};
 
 fn number(variable: &str) -> Option<u64> {
     let value = std::env::var(variable).ok()?;

@@ -16,9 +16,8 @@ mod source_cursor;
 mod spliced_pages;
 mod urgent_byte;
 
-mod covered;
-mod numbered;
-pub(crate) mod scene;
+mod byte_coverage;
+mod numbered_records;
 
 use zcopy::{Input, Rewritten};
 

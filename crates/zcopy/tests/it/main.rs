@@ -31,24 +31,25 @@ mod positions;
 
 mod cache;
 mod direct;
+mod reflink;
 mod series;
-mod sharing_blocks;
 mod sparse;
-mod syncing;
+mod sync_data;
 
+mod message_boundaries;
 mod urgent_bytes;
-mod whole_messages;
 
-mod economy;
-mod memory;
-mod pace;
+mod allocations;
+mod buffer_and_pipe_sizes;
+mod display;
+mod rate_limiter;
+mod readme_table;
 mod records;
-mod route_table;
-mod sizes;
-mod words;
+mod syscall_counts;
 
-mod child;
-mod ends;
+mod child_process;
+mod concurrency;
+mod endpoints;
 mod files;
 mod fuse;
 mod mounts;

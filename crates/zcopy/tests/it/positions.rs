@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use rustix::io::Errno;
 use zcopy::{Ended, Side, Strategy, Transfer};
 
-use crate::ends::{Sink, SinkKind};
+use crate::endpoints::{Sink, SinkKind};
 use crate::every_pair::STRATEGIES;
 use crate::files::{allocated, assert_same, contents, cursor, file_in, pattern, set_cursor};
 use crate::mounts::Fs;

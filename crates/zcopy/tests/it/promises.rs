@@ -2,23 +2,23 @@
 //!
 //! Number 7, never slower than read and write, is kept by `benches/ratios.rs`: a test that times is a test that fails.
 
+mod blocking_modes;
+mod descriptors_unchanged;
 mod exact_count;
 mod fallback;
 mod file_size_limit;
 mod full_disk;
-mod no_surprise;
+mod never_ready;
 mod page_sharing;
 mod same_outcome;
-mod steps;
+mod step_length;
 mod terminals;
-mod waiting;
-mod waiting_in_vain;
 
-pub(crate) use no_surprise::leave_no_descriptor_open;
+pub(crate) use descriptors_unchanged::leave_no_descriptor_open;
 
 use zcopy::{Error, Strategy};
 
-use crate::ends::Source;
+use crate::endpoints::Source;
 use crate::every_pair::STRATEGIES;
 use crate::files::assert_same;
 use crate::refused::allowed;

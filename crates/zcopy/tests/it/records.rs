@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::net::SocketType;
 use zcopy::{Ended, Report, Side, Strategy, Transfer, Verdict};
 
-use crate::ends::{pipe, tcp, terminal, unix};
+use crate::endpoints::{pipe, tcp, terminal, unix};
 use crate::files::{assert_same, contents, cursor, file, read_to_end, write_all};
 
 /// The buffer, once it has been filled.

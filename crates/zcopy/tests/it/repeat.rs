@@ -1,14 +1,14 @@
 //! `Repeat` on the real kernel: every kind of sink, patterns that fit nothing, and what goes wrong.
 
+mod errors;
 mod limits;
 mod readers;
-mod trouble;
 
 use std::os::fd::AsFd;
 
 use zcopy::{Ended, Repeat, Report, Strategy};
 
-use crate::ends::{Sink, SinkKind};
+use crate::endpoints::{Sink, SinkKind};
 use crate::every_pair::STRATEGIES;
 use crate::files::{assert_same, pattern};
 use crate::refused::{allowed, is_refused};

@@ -1,9 +1,9 @@
 //! `Rewrite` on the real kernel: every kind of source and sink, files that are read ahead, and what goes wrong.
 
-mod ahead;
 mod direct;
-mod spent;
-mod trouble;
+mod errors;
+mod read_ahead;
+mod syscalls_and_allocations;
 mod waiting;
 
 use std::fs::File;
@@ -14,7 +14,7 @@ use rustix::fs::OFlags;
 use rustix::net::SocketType;
 use zcopy::{Ended, Input, Rest, Rewrite, Rewriter, Rewritten, Strategy};
 
-use crate::ends::{Sink, SinkKind, Source, SourceKind, pipe, terminal, unix};
+use crate::endpoints::{Sink, SinkKind, Source, SourceKind, pipe, terminal, unix};
 use crate::files::{assert_same, cursor, pattern, read_to_end, write_all};
 use crate::mounts::Fs;
 

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use rustix::fs::OFlags;
 use zcopy::{Ended, Series, Side, Strategy, Transfer};
 
-use crate::ends::pipe;
+use crate::endpoints::pipe;
 use crate::every_pair::LARGE;
 use crate::files::{assert_same, contents, cursor, file, pattern, read_to_end, reopen};
 use crate::refused::first_allowed;

@@ -5,15 +5,15 @@ use std::os::unix::fs::FileExt;
 
 use zcopy::{Ended, Sparse, Strategy, Transfer};
 
-use crate::ends::{Sink, SinkKind, Source, SourceKind};
+use crate::endpoints::{Sink, SinkKind, Source, SourceKind};
 use crate::every_pair::STRATEGIES;
 use crate::files::{allocated, assert_same, contents, cursor, file_in, pattern, set_cursor};
 use crate::mounts::Fs;
 use crate::refused::{allowed, first_allowed};
 
-mod in_company;
+mod concurrent;
+mod fuse;
 mod unwritten;
-mod user_space;
 
 const MIB: usize = 1 << 20;
 /// Where these count blocks exactly. Others have metadata of their own in `st_blocks`.

@@ -11,7 +11,7 @@ use rustix::net::sockopt::set_socket_oobinline;
 use rustix::net::{SendFlags, SocketType, send};
 use zcopy::{Attempt, Ended, Report, Strategy, Transfer};
 
-use crate::ends::{Sink, SinkKind, pipe, tcp, unix};
+use crate::endpoints::{Sink, SinkKind, pipe, tcp, unix};
 use crate::files::{assert_same, contents, file, pattern, read_to_end, write_all};
 use crate::options::asked;
 use crate::refused::{allowed, first_allowed, is_allowed, needs};

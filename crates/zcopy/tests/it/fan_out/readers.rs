@@ -6,9 +6,9 @@ use std::time::Duration;
 use rustix::io::Errno;
 use zcopy::{Ended, OnSinkError, Side, Transfer};
 
-use super::alone::is_alone;
+use super::own_process::is_alone;
 use super::{Kind, Taker, null, to_all};
-use crate::ends::{pipe, unix};
+use crate::endpoints::{pipe, unix};
 use crate::files::{read_to_end, write_all};
 use crate::skip::has_program;
 use rustix::net::SocketType;

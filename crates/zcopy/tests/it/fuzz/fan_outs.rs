@@ -12,9 +12,9 @@ use rustix::pipe::fcntl_setpipe_size;
 use zcopy::{Ended, OnSinkError, Transfer};
 
 use super::fuzz;
-use crate::ends::{pipe, tcp, unix};
+use crate::concurrency::Dice;
+use crate::endpoints::{pipe, tcp, unix};
 use crate::files::{assert_same, contents, file, pattern, read_to_end, write_all};
-use crate::interference::scene::Dice;
 
 #[derive(Clone, Copy, Debug)]
 enum From {

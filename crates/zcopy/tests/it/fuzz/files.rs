@@ -9,9 +9,9 @@ use rustix::fs::OFlags;
 use zcopy::{Cache, Ended, Reflink, Sparse, Strategy, SyncData, Transfer};
 
 use super::fuzz;
+use crate::concurrency::{Dice, scratch_dirs};
 use crate::every_pair::STRATEGIES;
 use crate::files::{assert_same, contents, cursor, file_in, pattern, reopen, set_cursor};
-use crate::interference::scene::{Dice, scratch_dirs};
 use crate::mounts::Fs;
 
 const BLOCK: usize = 4096;

@@ -9,9 +9,9 @@ use rustix::net::SocketType;
 use zcopy::{Input, Rest, Rewrite, Rewritten};
 
 use super::fuzz;
-use crate::ends::{pipe, tcp, unix};
+use crate::concurrency::Dice;
+use crate::endpoints::{pipe, tcp, unix};
 use crate::files::{assert_same, contents, file, pattern, read_to_end, write_all};
-use crate::interference::scene::Dice;
 
 /// What a filter makes of each byte: so many copies of it.
 type Copies = [usize; 8];

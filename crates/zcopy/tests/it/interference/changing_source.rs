@@ -11,10 +11,10 @@ use std::time::Duration;
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use zcopy::{Sparse, Strategy, Transfer};
 
-use super::numbered::{RECORD, Writer, Wrote, compare};
-use super::scene::{Dice, bounded, scratch_dirs};
-use crate::child::Child;
-use crate::ends::pipe;
+use super::numbered_records::{RECORD, Writer, Wrote, compare};
+use crate::child_process::Child;
+use crate::concurrency::{Dice, bounded, scratch_dirs};
+use crate::endpoints::pipe;
 use crate::files::{contents, file_in, pattern, read_to_end, reopen, set_cursor};
 use crate::mounts::Fs;
 use crate::refused::allowed;
@@ -243,7 +243,7 @@ fn a_source_that_is_cut_meanwhile_ends_there() {
                 let other = source.try_clone().unwrap();
                 let (tell, told) = std::sync::mpsc::channel();
                 let copying = thread::spawn(move || {
-                    tell.send(super::scene::Thread::current()).unwrap();
+                    tell.send(crate::concurrency::Thread::current()).unwrap();
                     let transfer = Transfer::new(&other, &writer).stable(stable);
                     transfer.grow_pipes(false).run().unwrap()
                 });

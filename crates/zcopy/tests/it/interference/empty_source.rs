@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use zcopy::{Strategy, Transfer};
 
-use super::numbered::{RECORD, Writer, Wrote, compare};
-use super::scene::{Thread, bounded, scratch_dirs};
+use super::numbered_records::{RECORD, Writer, Wrote, compare};
 use super::shared_sink::{Actor, channel, rewrite};
+use crate::concurrency::{Thread, bounded, scratch_dirs};
 use crate::files::{contents, cursor, file_in, write_all};
 use crate::refused::{is_allowed, needs};
 

@@ -12,9 +12,9 @@ use rustix::net::{RecvFlags, SendFlags, SocketType, recv, send};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use zcopy::{Ended, Transfer};
 
-use super::numbered::{RECORD, Writer, Wrote, compare};
-use super::scene::bounded;
-use crate::ends::unix;
+use super::numbered_records::{RECORD, Writer, Wrote, compare};
+use crate::concurrency::bounded;
+use crate::endpoints::unix;
 use crate::files::{contents, file};
 use crate::skip::skip;
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 use rustix::net::SocketType;
 use zcopy::{Repeat, Rewrite, Strategy, Transfer};
 
-use super::scene::bounded;
-use crate::ends::{fifo, pipe, tcp, unix};
+use crate::concurrency::bounded;
+use crate::endpoints::{fifo, pipe, tcp, unix};
 use crate::files::{assert_same, pattern, read_each, write_all};
 use crate::refused::is_allowed;
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 use rustix::pipe::{PipeFlags, pipe_with};
 use zcopy::{Ended, OnSinkError, Rewrite, Sparse, Strategy, Transfer};
 
-use super::scene::bounded;
-use crate::ends::pipe;
+use crate::concurrency::bounded;
+use crate::endpoints::pipe;
 use crate::files::{assert_same, contents, file, pattern, read_to_end};
 use crate::refused::{allowed, needs};
 

@@ -9,8 +9,8 @@ use std::thread;
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use zcopy::{Sparse, Transfer};
 
-use super::numbered::{RECORD, Writer, Wrote, compare};
-use super::scene::{Dice, bounded, scratch_dirs};
+use super::numbered_records::{RECORD, Writer, Wrote, compare};
+use crate::concurrency::{Dice, bounded, scratch_dirs};
 use crate::files::{assert_same, contents, file_in, pattern, reopen};
 use crate::mounts::Fs;
 

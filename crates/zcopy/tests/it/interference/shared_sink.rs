@@ -9,9 +9,9 @@ use std::thread;
 use rustix::net::SocketType;
 use zcopy::{Repeat, Rewrite, Series, Strategy, Transfer};
 
-use super::numbered::{RECORD, Writer, Wrote, compare};
-use super::scene::{bounded, scratch_dirs};
-use crate::ends::{pipe, tcp, terminal, unix};
+use super::numbered_records::{RECORD, Writer, Wrote, compare};
+use crate::concurrency::{bounded, scratch_dirs};
+use crate::endpoints::{pipe, tcp, terminal, unix};
 use crate::files::{contents, cursor, file_in, write_all};
 use crate::refused::needs;
 

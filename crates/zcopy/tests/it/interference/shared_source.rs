@@ -10,9 +10,9 @@ use rustix::fs::OFlags;
 use rustix::net::SocketType;
 use zcopy::{Strategy, Transfer};
 
-use super::covered::{Covered, pattern};
-use super::scene::{Thread, bounded, scratch_dirs};
-use crate::ends::{pipe, tcp, unix};
+use super::byte_coverage::{Covered, pattern};
+use crate::concurrency::{Thread, bounded, scratch_dirs};
+use crate::endpoints::{pipe, tcp, unix};
 use crate::files::{contents, cursor, file_in, read_to_end, set_cursor};
 use crate::mounts::mount_tmpfs;
 use crate::refused::{allowed, is_refused, needs};

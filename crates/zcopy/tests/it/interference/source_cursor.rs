@@ -7,7 +7,7 @@ use std::thread;
 
 use zcopy::{Sparse, Strategy, Transfer};
 
-use super::scene::{bounded, scratch_dirs};
+use crate::concurrency::{bounded, scratch_dirs};
 use crate::files::{assert_same, contents, cursor, file_in, pattern, read_to_end, set_cursor};
 use crate::mounts::Fs;
 use crate::refused::allowed;
@@ -141,7 +141,7 @@ fn making_holes_at_an_offset_does_not_disturb_who_writes_by_the_cursor() {
 #[test]
 fn reading_at_an_offset_into_a_pipe_does_not_disturb_who_reads_by_the_cursor() {
     read_beside(|source, _| {
-        let (reader, writer) = crate::ends::pipe();
+        let (reader, writer) = crate::endpoints::pipe();
         thread::scope(|scope| {
             let read = scope.spawn(|| read_to_end(&reader).len());
             let transfer = Transfer::new(source, &writer).source_offset(10_000);

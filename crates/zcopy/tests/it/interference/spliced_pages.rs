@@ -11,8 +11,8 @@ use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_s
 use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, splice};
 use zcopy::{Strategy, Transfer};
 
-use super::scene::{bounded, scratch_dirs};
-use crate::ends::{pipe, tcp, unix};
+use crate::concurrency::{bounded, scratch_dirs};
+use crate::endpoints::{pipe, tcp, unix};
 use crate::files::{assert_same, file_in, read_to_end};
 use crate::refused::{is_allowed, needs};
 

@@ -9,8 +9,8 @@ use rustix::net::sockopt::set_socket_oobinline;
 use rustix::net::{SendFlags, SocketType, send};
 use zcopy::{Ended, Rewrite, Strategy, Transfer};
 
-use super::scene::bounded;
-use crate::ends::{pipe, tcp, unix};
+use crate::concurrency::bounded;
+use crate::endpoints::{pipe, tcp, unix};
 use crate::files::{assert_same, contents, file, pattern, read_to_end, write_all};
 use crate::refused::is_allowed;
 
@@ -183,7 +183,7 @@ fn a_transfer_waits_behind_an_urgent_byte() {
                 let reading = thread::spawn(move || read_to_end(&reader));
                 let (tell, told) = std::sync::mpsc::channel();
                 let copying = thread::spawn(move || {
-                    tell.send(super::scene::Thread::current()).unwrap();
+                    tell.send(crate::concurrency::Thread::current()).unwrap();
                     how.run(&source, &sink)
                 });
                 let bytes = pattern(len);

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use zcopy::{Ended, Side, Strategy, Transfer};
 
 use super::{assert_nothing_lost, assert_rest, every_way};
-use crate::ends::{Source, SourceKind, pipe, tcp};
+use crate::endpoints::{Source, SourceKind, pipe, tcp};
 use crate::every_pair::LARGE;
 use crate::files::{contents, file, file_in, pattern};
 use crate::mounts::Fs;

@@ -8,8 +8,8 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use zcopy::{Ended, Strategy, Transfer};
 
-use crate::child::Child;
-use crate::ends::{Sink, SinkKind, Source, SourceKind};
+use crate::child_process::Child;
+use crate::endpoints::{Sink, SinkKind, Source, SourceKind};
 use crate::every_pair::LARGE;
 use crate::files::{assert_same, contents, cursor, file_in, pattern, reopen};
 use crate::mounts::Fs;

@@ -6,8 +6,8 @@ use rustix::io::Errno;
 use zcopy::Strategy;
 
 use super::every_way;
-use crate::child::Child;
-use crate::ends::{Source, SourceKind};
+use crate::child_process::Child;
+use crate::endpoints::{Source, SourceKind};
 use crate::files::{assert_same, contents, cursor, file_in, pattern};
 use crate::mounts::Fs;
 

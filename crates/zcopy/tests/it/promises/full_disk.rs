@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use zcopy::{Side, Strategy, Transfer};
 
 use super::{assert_nothing_lost, every_way};
-use crate::ends::{Source, SourceKind};
+use crate::endpoints::{Source, SourceKind};
 use crate::files::{contents, file, file_in, pattern};
 use crate::mounts::{Fs, Root, loop_mount, mount_tmpfs};
 

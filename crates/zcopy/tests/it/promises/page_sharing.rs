@@ -8,7 +8,7 @@ use rustix::fs::OFlags;
 use zcopy::{Strategy, Transfer};
 
 use super::every_way;
-use crate::ends::{Sink, SinkKind, Source, SourceKind, pipe, unix};
+use crate::endpoints::{Sink, SinkKind, Source, SourceKind, pipe, unix};
 use crate::files::{file_in, reopen};
 use crate::mounts::Fs;
 use crate::refused::{first_allowed, is_allowed, served_by};
@@ -181,7 +181,7 @@ type Reader = OwnedFd;
 /// What carries a file's pages on: pipes and sockets of all kinds, with nothing in them yet.
 fn carriers() -> Vec<(&'static str, Reader, OwnedFd)> {
     let named = |name, (reader, writer)| (name, reader, writer);
-    let (there, here) = crate::ends::tcp();
+    let (there, here) = crate::endpoints::tcp();
     vec![
         named("pipe", pipe()),
         named("unix", unix(rustix::net::SocketType::STREAM)),

@@ -9,7 +9,7 @@ use rustix::net::{AddressFamily, SocketType};
 use zcopy::{Side, Strategy, Transfer};
 
 use super::every_way;
-use crate::ends::{Source, SourceKind, pipe};
+use crate::endpoints::{Source, SourceKind, pipe};
 use crate::every_pair::LARGE;
 use crate::files::{contents, file, pattern};
 use crate::refused::{allowed, first_allowed};

@@ -8,7 +8,7 @@ use rustix::fs::OFlags;
 use rustix::termios::{Action, tcflow};
 use zcopy::{Ended, Side, Strategy, Transfer};
 
-use crate::ends::terminal;
+use crate::endpoints::terminal;
 use crate::files::{assert_same, file, pattern};
 use crate::refused::allowed;
 

@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 use zcopy::{Ended, Repeat, Side, Strategy};
 
 use super::{bytes_by, endless};
-use crate::ends::{Sink, SinkKind, pipe, tcp};
+use crate::endpoints::{Sink, SinkKind, pipe, tcp};
 use crate::files::{assert_same, pattern, read_to_end};
 use crate::refused::{allowed, is_allowed};
 

@@ -10,7 +10,7 @@ use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, splice};
 use zcopy::{Repeat, Strategy};
 
 use super::{LARGE, bytes_by, endless, repeat};
-use crate::ends::{Sink, SinkKind, pipe};
+use crate::endpoints::{Sink, SinkKind, pipe};
 use crate::files::{assert_same, contents, pattern};
 use crate::refused::{allowed, first_allowed, is_allowed, needs};
 
@@ -107,7 +107,7 @@ fn both_modes_work_with_and_without_a_tick() {
 /// Not one write for each of its lines.
 #[test]
 fn a_message_is_as_long_as_every_family_takes() {
-    let (collect, sink) = crate::ends::unix(rustix::net::SocketType::SEQPACKET);
+    let (collect, sink) = crate::endpoints::unix(rustix::net::SocketType::SEQPACKET);
     let lines = pattern(1000);
     let report = Repeat::new(&lines).limit(100_000).run(&sink).unwrap();
     assert_eq!(report.strategy(), Strategy::Buffered);

@@ -9,7 +9,7 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use zcopy::{Rewrite, Side};
 
 use super::{LARGE, Quote, quoted, toggle};
-use crate::ends::{Sink, SinkKind, Source, SourceKind, pipe, tcp};
+use crate::endpoints::{Sink, SinkKind, Source, SourceKind, pipe, tcp};
 use crate::files::{assert_same, pattern, read_to_end, write_all};
 use crate::mounts::Fs;
 

@@ -7,8 +7,8 @@ use rustix::io::Errno;
 use zcopy::{Repeat, Side, Strategy};
 
 use super::{LARGE, endless};
-use crate::child::Child;
-use crate::ends::{Sink, SinkKind, pipe};
+use crate::child_process::Child;
+use crate::endpoints::{Sink, SinkKind, pipe};
 use crate::files::{assert_same, contents, file_in, pattern};
 use crate::mounts::{Fs, mount_tmpfs};
 use crate::refused::{allowed, refused_with};

@@ -2,7 +2,7 @@
 
 use zcopy::{Ended, SyncData, Transfer};
 
-use crate::ends::{Sink, SinkKind};
+use crate::endpoints::{Sink, SinkKind};
 use crate::files::{assert_same, contents, file, file_in, pattern};
 use crate::mounts::Fs;
 

@@ -6,7 +6,7 @@ use allocation_counter::measure;
 use zcopy::Strategy;
 
 use super::{appending, null, to_all};
-use crate::ends::{Sink, SinkKind};
+use crate::endpoints::{Sink, SinkKind};
 use crate::files::file_in;
 use crate::mounts::Fs;
 use crate::refused::allowed;

@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 
 use zcopy::Strategy;
 
-use crate::child::{Child, calls_between};
-use crate::ends::{pipe, tcp};
+use crate::child_process::{Child, calls_between};
+use crate::endpoints::{pipe, tcp};
 use crate::files::{contents, file, write_all};
 use crate::refused::needs;
 use crate::skip::has_program;

@@ -6,8 +6,8 @@ use rustix::io::Errno;
 use zcopy::{Input, Rest, Rewrite, Rewritten, Side};
 
 use super::{Quote, toggle, toggled};
-use crate::child::Child;
-use crate::ends::{Source, SourceKind};
+use crate::child_process::Child;
+use crate::endpoints::{Source, SourceKind};
 use crate::files::{assert_same, contents, cursor, file, file_in, pattern, read_to_end};
 use crate::mounts::Fs;
 

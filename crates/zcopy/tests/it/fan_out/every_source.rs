@@ -7,7 +7,7 @@ use rustix::io::ioctl_fionbio;
 use zcopy::{Ended, OnSinkError, Strategy};
 
 use super::{Kind, Taker, to_all, ways_of};
-use crate::ends::{Source, SourceKind};
+use crate::endpoints::{Source, SourceKind};
 use crate::files::{assert_same, pattern};
 use crate::mounts::Fs;
 use crate::refused::is_refused;

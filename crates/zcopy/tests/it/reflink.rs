@@ -330,7 +330,7 @@ fn whole_files_are_cloned_into_what_may_be_written_and_nothing_else_is_touched()
             transfer.reflink(Reflink::Always).run()
         };
         let open = |file: &File, flags| File::from(reopen(file, flags));
-        let pipe = File::from(crate::ends::pipe().1);
+        let pipe = File::from(crate::endpoints::pipe().1);
         for (what, from, to) in [
             (
                 "it appends",

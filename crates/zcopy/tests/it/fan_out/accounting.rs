@@ -9,8 +9,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 use zcopy::{Ended, OnSinkError, Report, Side, Strategy, Transfer};
 
-use super::{Kind, Taker, alone::is_alone, full, null, to_all, unless_refused, ways_of};
-use crate::ends::{Source, SourceKind, pipe};
+use super::{Kind, Taker, full, null, own_process::is_alone, to_all, unless_refused, ways_of};
+use crate::endpoints::{Source, SourceKind, pipe};
 use crate::files::{assert_same, contents, file, pattern, reopen};
 use crate::mounts::Fs;
 use crate::refused::{first_allowed, is_allowed};
@@ -218,7 +218,7 @@ fn the_same_file_named_several_times_holds_the_bytes_once() {
 #[test]
 fn no_more_pipes_are_open_than_there_are_sinks() {
     if !is_alone(
-        "accounts::no_more_pipes_are_open_than_there_are_sinks",
+        "accounting::no_more_pipes_are_open_than_there_are_sinks",
         |_| (),
     ) {
         return;

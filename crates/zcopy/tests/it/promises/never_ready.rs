@@ -16,7 +16,7 @@ use rustix::process::{PidfdFlags, getpid, pidfd_open};
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use zcopy::{Ended, Side, Strategy, Transfer};
 
-use crate::ends::{pipe, unix};
+use crate::endpoints::{pipe, unix};
 use crate::files::{assert_same, file, pattern, read_to_end, write_all};
 use crate::options::asked;
 use crate::refused::allowed;
@@ -244,7 +244,7 @@ fn promise_5_unread_completions_are_no_reader_that_has_gone() {
     if !has_program("python3") {
         return;
     }
-    let (sink, reader) = crate::ends::tcp();
+    let (sink, reader) = crate::endpoints::tcp();
     let script = "import socket; s = socket.socket(fileno=0); s.setsockopt(1, 60, 1); s.send(b'x' * 10, 0x4000000)";
     let status = std::process::Command::new("python3")
         .args(["-c", script])

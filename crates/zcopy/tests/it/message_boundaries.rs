@@ -11,7 +11,7 @@ use rustix::net::{RecvFlags, SocketType, recv};
 use rustix::pipe::{PipeFlags, pipe_with};
 use zcopy::{Ended, Report, Strategy, Transfer};
 
-use crate::ends::unix;
+use crate::endpoints::unix;
 use crate::files::{assert_same, contents, file, file_in, pattern, read_to_end, reopen, write_all};
 use crate::mounts::Fs;
 use crate::refused::{is_allowed, needs};

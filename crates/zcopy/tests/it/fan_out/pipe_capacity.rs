@@ -9,10 +9,10 @@ use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use zcopy::Strategy;
 
-use super::alone::is_alone;
+use super::own_process::is_alone;
 use super::{Kind, Taker, to_all, unless_refused, ways_of};
-use crate::child::fill_pipes;
-use crate::ends::{Sink, SinkKind, Source, SourceKind, pipe};
+use crate::child_process::fill_pipes;
+use crate::endpoints::{Sink, SinkKind, Source, SourceKind, pipe};
 use crate::files::{assert_same, pattern};
 use crate::mounts::Fs;
 use crate::skip::is_root;
@@ -84,7 +84,7 @@ fn a_user_over_the_budget_for_pipes() {
     let as_nobody = |command: &mut Command| {
         command.uid(65534);
     };
-    if !may_be_nobody() || !is_alone("pipes::a_user_over_the_budget_for_pipes", as_nobody) {
+    if !may_be_nobody() || !is_alone("pipe_capacity::a_user_over_the_budget_for_pipes", as_nobody) {
         return;
     }
     // This one is made, and filled, while there is room.
@@ -120,7 +120,7 @@ fn allow_pipes(n: usize) -> Rlimit {
 
 #[test]
 fn without_descriptors_for_pipes_sinks_are_written_to() {
-    let name = "pipes::without_descriptors_for_pipes_sinks_are_written_to";
+    let name = "pipe_capacity::without_descriptors_for_pipes_sinks_are_written_to";
     if !is_alone(name, |_| ()) {
         return;
     }

@@ -15,7 +15,7 @@ use rustix::pipe::fcntl_setpipe_size;
 use zcopy::{Ended, Side, Strategy, Transfer};
 
 use super::every_way;
-use crate::ends::{Sink, SinkKind, Source, SourceKind, pipe, tcp};
+use crate::endpoints::{Sink, SinkKind, Source, SourceKind, pipe, tcp};
 use crate::files::{assert_same, pattern, write_all};
 use crate::mounts::Fs;
 use crate::refused::{allowed, first_allowed, is_allowed};
@@ -408,8 +408,8 @@ fn promise_5_the_socket_s_own_time_out_ends_the_transfer() {
 fn promise_5_messages_keep_their_boundaries() {
     use rustix::net::{RecvFlags, SendFlags, SocketType};
     for socket_type in [SocketType::DGRAM, SocketType::SEQPACKET] {
-        let (feed, source) = crate::ends::unix(socket_type);
-        let (collect, sink) = crate::ends::unix(socket_type);
+        let (feed, source) = crate::endpoints::unix(socket_type);
+        let (collect, sink) = crate::endpoints::unix(socket_type);
         let messages: [&[u8]; 4] = [b"one", b"and", &[7; 5000], b"last"];
         for message in messages {
             rustix::net::send(&feed, message, SendFlags::NOSIGNAL).unwrap();

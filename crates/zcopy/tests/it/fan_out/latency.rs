@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use zcopy::Ended;
 
 use super::{appending, to_all};
-use crate::ends::{pipe, unix};
+use crate::endpoints::{pipe, unix};
 use crate::files::{contents, file, write_all};
 use rustix::net::SocketType;
 

@@ -9,8 +9,8 @@ use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use zcopy::{Repeat, Strategy, Transfer};
 
 use super::every_way;
-use crate::child::Child;
-use crate::ends::{Sink, SinkKind, Source, SourceKind, pipe};
+use crate::child_process::Child;
+use crate::endpoints::{Sink, SinkKind, Source, SourceKind, pipe};
 use crate::every_pair::LARGE;
 use crate::files::{assert_same, file, pattern};
 use crate::mounts::Fs;

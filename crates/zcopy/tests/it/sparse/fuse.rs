@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 
 use zcopy::{Ended, Sparse, Strategy, Transfer};
 
-use crate::ends::pipe;
+use crate::endpoints::pipe;
 use crate::files::{assert_same, contents, file, pattern, read_to_end};
 use crate::fuse::{Server, serve};
 use crate::refused::{allowed, is_allowed};

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use zcopy::{Ended, Strategy, Transfer};
 
 use super::every_way;
-use crate::ends::{Source, SourceKind, pipe};
+use crate::endpoints::{Source, SourceKind, pipe};
 use crate::every_pair::LARGE;
 use crate::files::{assert_same, contents, file_in, pattern, read_to_end};
 use crate::mounts::Fs;

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use zcopy::{Input, Rewrite, Rewritten};
 
 use super::{Quote, quoted, toggle, toggled};
-use crate::ends::{Sink, SinkKind, Source, SourceKind, pipe};
+use crate::endpoints::{Sink, SinkKind, Source, SourceKind, pipe};
 use crate::files::{assert_same, contents, cursor, file_in, pattern, read_to_end, set_cursor};
 use crate::mounts::{Fs, mount_tmpfs};
 use crate::skip::skip;

@@ -5,7 +5,7 @@ use std::fs::File;
 use rustix::fs::OFlags;
 use zcopy::{Strategy, Transfer, Verdict};
 
-use crate::ends::pipe;
+use crate::endpoints::pipe;
 use crate::files::{contents, file_in, pattern, write_all};
 use crate::mounts::Fs;
 use crate::refused::{first_allowed, is_allowed, needs};
@@ -96,7 +96,7 @@ fn the_plan_says_what_a_private_pipe_gains_for_each_pair() {
     let (source, sink) = (file_in(&dir, &pattern(1 << 20)), file_in(&dir, b""));
     let null = File::options().write(true).open("/dev/null").unwrap();
     let ((reader, _writer), (_reader, writer)) = (pipe(), pipe());
-    let (stream, _peer) = crate::ends::tcp();
+    let (stream, _peer) = crate::endpoints::tcp();
     let measured = |what: &str| format!("1 MiB at a time through a private pipe: measured {what}");
     for (transfer, expected) in [
         (

@@ -7,7 +7,7 @@ use rustix::net::SocketType;
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use zcopy::{Strategy, Transfer};
 
-use crate::ends::{pipe, unix};
+use crate::endpoints::{pipe, unix};
 use crate::files::{assert_same, contents, file, pattern, read_to_end, write_all};
 use crate::refused::{allowed, is_allowed};
 

@@ -6,8 +6,8 @@ use allocation_counter::measure;
 use zcopy::{Input, Rest, Rewrite, Rewritten};
 
 use super::{toggle, toggled};
-use crate::child::{Child, calls_between};
-use crate::ends::pipe;
+use crate::child_process::{Child, calls_between};
+use crate::endpoints::pipe;
 use crate::files::{assert_same, contents, file};
 use crate::skip::has_program;
 

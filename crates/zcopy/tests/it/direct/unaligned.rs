@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 use zcopy::{Ended, Repeat, Side, SyncData, Transfer};
 
 use super::DIRECT;
-use crate::ends::pipe;
+use crate::endpoints::pipe;
 use crate::files::{
     assert_same, contents, cursor, file, file_in, pattern, read_to_end, reopen, set_cursor,
     write_all,

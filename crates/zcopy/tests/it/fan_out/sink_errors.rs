@@ -13,9 +13,9 @@ use rustix::net::sockopt;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use zcopy::{Ended, OnSinkError, Report, Side, Strategy};
 
-use super::alone::is_alone;
+use super::own_process::is_alone;
 use super::{Kind, Taker, appending, full, to_all};
-use crate::ends::{Source, SourceKind, pipe, tcp};
+use crate::endpoints::{Source, SourceKind, pipe, tcp};
 use crate::files::{assert_same, contents, file_in, pattern, reopen};
 use crate::mounts::{Fs, loop_mount, mount_tmpfs};
 use crate::refused::is_refused;
@@ -370,7 +370,7 @@ fn fill_up(root: Option<crate::mounts::Root>) {
 
 #[test]
 fn a_file_reaches_the_limit_of_its_size() {
-    if !is_alone("failing::a_file_reaches_the_limit_of_its_size", |_| ()) {
+    if !is_alone("sink_errors::a_file_reaches_the_limit_of_its_size", |_| ()) {
         return;
     }
     let bytes = pattern(LEN);

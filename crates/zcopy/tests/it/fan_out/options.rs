@@ -10,7 +10,7 @@ use zcopy::{Cache, Ended, OnSinkError, Reflink, Side, Sparse, Strategy, Transfer
 
 use super::{Kind, Taker, appending, null, to_all, ways_of};
 use crate::cache::cached;
-use crate::ends::{Source, SourceKind, pipe};
+use crate::endpoints::{Source, SourceKind, pipe};
 use crate::files::{assert_same, contents, cursor, file_in, pattern, read_to_end, reopen};
 use crate::mounts::Fs;
 use crate::refused::{allowed, is_refused, needs};
@@ -253,7 +253,7 @@ fn what_serves_one_sink_alone_is_refused() {
 fn tee_is_refused_where_nothing_can_be_shared() {
     let (null, other) = (null(), null());
     let sinks = [&null, &other];
-    let (messages, _feed) = crate::ends::unix(rustix::net::SocketType::DGRAM);
+    let (messages, _feed) = crate::endpoints::unix(rustix::net::SocketType::DGRAM);
     let forced = |source, sinks: &[_]| to_all(source, sinks).strategy(Strategy::Tee).run();
     assert!(forced(&messages, &sinks).unwrap_err().is_unsuitable());
 

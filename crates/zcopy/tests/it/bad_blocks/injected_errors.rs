@@ -2,8 +2,8 @@
 
 use std::fs::File;
 
-use crate::child::Child;
-use crate::ends::pipe;
+use crate::child_process::Child;
+use crate::endpoints::pipe;
 use crate::files::{assert_same, contents, file, pattern, read_to_end};
 use crate::skip::has_program;
 

@@ -8,7 +8,7 @@ use rustix::fs::OFlags;
 use rustix::net::SocketType;
 use zcopy::{Candidate, Plan, Sparse, Strategy, Transfer, Verdict};
 
-use crate::ends::{Sink, SinkKind as K, Source, SourceKind as S, pipe, unix};
+use crate::endpoints::{Sink, SinkKind as K, Source, SourceKind as S, pipe, unix};
 use crate::files::{file, file_in, pattern, reopen};
 use crate::mounts::Fs;
 

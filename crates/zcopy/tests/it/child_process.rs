@@ -80,7 +80,7 @@ impl Child {
 
     fn around(mut command: Command) -> Self {
         // One thread: the test then runs in the one that the trace begins with, and nothing else happens meanwhile.
-        command.args(["--exact", "child::in_a_child", "--nocapture"]);
+        command.args(["--exact", "child_process::in_a_child", "--nocapture"]);
         command
             .arg("--test-threads=1")
             .env(format!("{MARK}RUN"), "1");
@@ -287,7 +287,7 @@ fn strategy(name: &str) -> Strategy {
 pub(crate) fn fill_pipes() -> Vec<OwnedFd> {
     let mut pipes = Vec::new();
     loop {
-        let (reader, writer) = crate::ends::pipe();
+        let (reader, writer) = crate::endpoints::pipe();
         let capacity = rustix::pipe::fcntl_getpipe_size(&writer).unwrap();
         if capacity < 64 << 10 {
             return pipes;
