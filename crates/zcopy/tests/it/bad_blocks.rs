@@ -14,6 +14,7 @@ use zcopy::{Cache, Ended, OnSinkError, Reflink, Side, SkipErrors, Sparse, Strate
 
 use crate::files::{assert_same, contents, cursor, file, file_in, reopen, set_cursor};
 use crate::mounts::Fs;
+use crate::options::MaybeOptions as _;
 use crate::refused::is_refused;
 
 mod disk;
@@ -54,10 +55,8 @@ fn assert_skips(source: &impl AsFd, bytes: &[u8], bad: &[usize], way: Option<Str
         let mut told = Vec::new();
         let mut transfer = Transfer::new(source, &sink)
             .skip_errors(SkipErrors::Adaptive)
-            .on_skip(|skipped| told.push((skipped.offset(), skipped.bytes(), skipped.error())));
-        if let Some(strategy) = way {
-            transfer = transfer.strategy(strategy);
-        }
+            .on_skip(|skipped| told.push((skipped.offset(), skipped.bytes(), skipped.error())))
+            .maybe_strategy(way);
         if by_offset {
             transfer = transfer.source_offset(0).sink_offset(0);
         }
@@ -224,10 +223,9 @@ fn a_direct_sink_gets_whole_blocks() {
         let plain = file_in(&dir, b"");
         let sink = reopen(&plain, OFlags::DIRECT | OFlags::RDWR);
         let transfer = Transfer::new(&source, &sink).source_offset(0);
-        let mut transfer = transfer.skip_errors(SkipErrors::Adaptive);
-        if let Some(strategy) = way {
-            transfer = transfer.strategy(strategy);
-        }
+        let transfer = transfer
+            .skip_errors(SkipErrors::Adaptive)
+            .maybe_strategy(way);
         assert_eq!(transfer.run().unwrap().skipped_bytes(), 3 * BLOCK as u64);
         assert_same(&contents(&plain), &zeroed(&bytes, &[1, 300, 767]), "");
     }

@@ -11,6 +11,7 @@ use zcopy::{Error, Reflink, Side, Strategy, Transfer};
 use crate::endpoints::{pipe, tcp, unix};
 use crate::files::{contents, cursor, file, pattern, reopen, set_cursor, write_all};
 use crate::mounts::Fs;
+use crate::options::MaybeOptions as _;
 use crate::refused::allowed;
 
 /// Refused, on this side, with this errno, in words with this in them; the plan says the same.
@@ -202,12 +203,10 @@ fn ranges_of_one_file_that_overlap_are_refused_and_others_are_moved() {
             Some(Strategy::SplicePipe),
             Some(Strategy::Buffered),
         ]) {
-            let mut transfer = Transfer::new(&file, &sink)
+            let transfer = Transfer::new(&file, &sink)
                 .source_offset(0)
-                .sink_offset(300_000);
-            if let Some(strategy) = strategy {
-                transfer = transfer.strategy(strategy);
-            }
+                .sink_offset(300_000)
+                .maybe_strategy(strategy);
             let report = transfer.limit(100_000).run().unwrap();
             assert_eq!(report.bytes(), 100_000);
             assert_eq!(report.strategy(), strategy.unwrap_or(report.strategy()));

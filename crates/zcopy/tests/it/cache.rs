@@ -7,11 +7,13 @@ use std::process::Command;
 
 use zcopy::{Cache, Ended, Strategy, Transfer};
 
-use crate::every_pair::STRATEGIES;
+use crate::endpoints::{SinkKind, SourceKind};
 use crate::files::{assert_same, contents, file_in, pattern};
 use crate::mounts::Fs;
-use crate::refused::{allowed, first_allowed};
+use crate::options::MaybeOptions as _;
+use crate::refused::first_allowed;
 use crate::skip::has_program;
+use crate::strategies::strategies_for;
 
 /// Whole pages: `fincore` does not see the last one of a file that ends in the middle of it.
 const LEN: usize = (32 << 20) + (12 << 10);
@@ -51,20 +53,13 @@ fn drop_behind_leaves_no_pages_by_any_strategy() {
         return;
     };
     let bytes = pattern(LEN);
-    let named = STRATEGIES.into_iter().map(Some);
-    let ways = named.filter(|way| {
-        !matches!(
-            way,
-            Some(Strategy::Reflink | Strategy::Splice | Strategy::Sendfile)
-        )
-    });
-    for way in allowed(ways.chain([None])) {
+    let ext4 = Fs::Ext4;
+    for way in strategies_for(SourceKind::Regular(ext4), SinkKind::Regular(ext4)) {
         let source = warm_file_in(&dir, &bytes);
         let sink = file_in(&dir, b"");
-        let mut transfer = Transfer::new(&source, &sink).cache(Cache::DropBehind);
-        if let Some(strategy) = way {
-            transfer = transfer.strategy(strategy);
-        }
+        let transfer = Transfer::new(&source, &sink)
+            .cache(Cache::DropBehind)
+            .maybe_strategy(way);
         let report = transfer.run().unwrap();
         assert_eq!((report.bytes(), report.ended()), (LEN as u64, Ended::Eof));
         assert_eq!(report.strategy(), way.unwrap_or(report.strategy()));
@@ -158,10 +153,9 @@ fn drop_behind_leaves_no_pages_of_a_transfer_that_did_not_reach_the_end() {
                 Ended::Failed => file_in(&small.dir(), b""),
                 _ => file_in(&dir, b""),
             };
-            let mut transfer = Transfer::new(&source, &sink).cache(Cache::DropBehind);
-            if let Some(strategy) = way {
-                transfer = transfer.strategy(strategy);
-            }
+            let mut transfer = Transfer::new(&source, &sink)
+                .cache(Cache::DropBehind)
+                .maybe_strategy(way);
             match end {
                 Ended::Limit => transfer = transfer.limit(9 << 20),
                 Ended::Stopped => {

@@ -277,7 +277,7 @@ fn in_a_child() {
 }
 
 fn strategy(name: &str) -> Strategy {
-    crate::every_pair::STRATEGIES
+    crate::strategies::STRATEGIES
         .into_iter()
         .find(|strategy| strategy.to_string() == name)
         .unwrap()

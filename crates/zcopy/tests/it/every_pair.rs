@@ -9,6 +9,7 @@ use crate::endpoints::{Sink, SinkKind, Source, SourceKind};
 use crate::files::{assert_same, pattern, write_all};
 use crate::mounts::Fs;
 use crate::refused::{is_refused, served_by};
+use crate::strategies::{STRATEGIES, serves};
 
 /// The default capacity of a pipe.
 const PIPE: usize = 64 << 10;
@@ -29,15 +30,6 @@ const LENGTHS: [usize; 12] = [
     PIPE,
     PIPE + 1,
     LARGE,
-];
-
-pub(crate) const STRATEGIES: [Strategy; 6] = [
-    Strategy::Reflink,
-    Strategy::CopyFileRange,
-    Strategy::Sendfile,
-    Strategy::Splice,
-    Strategy::SplicePipe,
-    Strategy::Buffered,
 ];
 
 macro_rules! every_pair {
@@ -79,44 +71,6 @@ fn every_strategy_that_a_plan_names_is_tried() {
     let plan = Transfer::new(&source, &sink).plan().unwrap();
     let planned = plan.candidates().iter().map(Candidate::strategy);
     assert_eq!(planned.collect::<HashSet<_>>(), STRATEGIES.into());
-}
-
-/// The strategies that serve a pair: what the kernel offers, written down, so that a strategy that stops serving a pair it
-/// should serve does not go unnoticed.
-fn serves(strategy: Strategy, from: SourceKind, to: SinkKind) -> bool {
-    use SourceKind as S;
-    let keeps_boundaries = matches!(from, S::UnixDatagram | S::UnixSeqpacket);
-    if strategy != Strategy::Buffered && (keeps_boundaries || to == SinkKind::Append) {
-        return false;
-    }
-    match strategy {
-        Strategy::Reflink => match (from, to) {
-            (S::Regular(a), SinkKind::Regular(b)) => a == b && matches!(a, Fs::Btrfs | Fs::Xfs),
-            _ => false,
-        },
-        Strategy::CopyFileRange => match (from, to) {
-            (S::Regular(a), SinkKind::Regular(b)) => a == b,
-            (S::Memfd | S::SealedMemfd, SinkKind::Memfd) => true,
-            _ => false,
-        },
-        // One has no offset for its sink, and the other would wait for bytes at a cursor that others may move.
-        Strategy::Sendfile | Strategy::Splice if to.has_cursor() => false,
-        Strategy::Sendfile => matches!(
-            from,
-            S::Regular(_)
-                | S::Memfd
-                | S::SealedMemfd
-                | S::ProcVersion
-                | S::Sysfs
-                | S::Zero
-                | S::Random
-                | S::Block
-        ),
-        Strategy::Splice => (from.is_pipe() || to.is_pipe()) && from != S::ProcStatus,
-        Strategy::SplicePipe => from != S::ProcStatus,
-        Strategy::Buffered => true,
-        _ => unreachable!("{strategy} has no row"),
-    }
 }
 
 /// A pair for which the plan must not read and write once there is much to move.

@@ -115,7 +115,7 @@ fn explain_has_a_line_for_every_strategy_and_moves_nothing() {
     fs::write(dir.path().join("sink"), "as it was").unwrap();
     explain.current_dir(&dir).args(["source", "sink"]);
     let plans = successful(explain.output().unwrap());
-    for name in crate::every_pair::STRATEGIES {
+    for name in crate::strategies::STRATEGIES {
         let lines = plans.lines().filter(|line| {
             let mut words = line.split_whitespace();
             words.nth(1).is_some_and(|word| word == name.to_string())

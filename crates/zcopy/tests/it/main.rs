@@ -56,3 +56,4 @@ mod mounts;
 mod options;
 mod refused;
 mod skip;
+mod strategies;

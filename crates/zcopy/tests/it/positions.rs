@@ -7,16 +7,13 @@ use rustix::io::Errno;
 use zcopy::{Ended, Side, Strategy, Transfer};
 
 use crate::endpoints::{Sink, SinkKind};
-use crate::every_pair::STRATEGIES;
 use crate::files::{allocated, assert_same, contents, cursor, file_in, pattern, set_cursor};
 use crate::mounts::Fs;
+use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, first_allowed};
+use crate::strategies::every_strategy;
 
 const MAX: u64 = i64::MAX as u64;
-
-fn every_way() -> impl Iterator<Item = Option<Strategy>> {
-    allowed(STRATEGIES.into_iter().map(Some).chain([None]))
-}
 
 /// The offloads that the plan has between two files there, by their cursors.
 fn between_files(fs: Fs) -> &'static [Strategy] {
@@ -32,7 +29,7 @@ fn a_window_between_files_moves_no_cursor() {
     // In the middle of blocks, and whole blocks, which alone can be cloned.
     for (from, to, len) in [(70_001, 3, 200_003), (65_536, 131_072, 262_144)] {
         for fs in Fs::ALL {
-            for way in every_way() {
+            for way in every_strategy() {
                 let clones = matches!(fs, Fs::Btrfs | Fs::Xfs) && len % 4096 == 0;
                 match way {
                     // It knows no offset for the sink, or needs a pipe.
@@ -48,13 +45,11 @@ fn a_window_between_files_moves_no_cursor() {
                 let sink = file_in(&dir, b"untouched");
                 set_cursor(&source, 5);
                 set_cursor(&sink, 7);
-                let mut transfer = Transfer::new(&source, &sink)
+                let transfer = Transfer::new(&source, &sink)
                     .source_offset(from)
                     .sink_offset(to)
-                    .limit(len);
-                if let Some(strategy) = way {
-                    transfer = transfer.strategy(strategy);
-                }
+                    .limit(len)
+                    .maybe_strategy(way);
                 let report = transfer
                     .run()
                     .unwrap_or_else(|error| panic!("{what}: {error:#}"));
@@ -106,7 +101,7 @@ fn a_file_beyond_4_gib_is_moved_whole_and_keeps_its_holes() {
             continue;
         };
         let len = source.metadata().unwrap().len();
-        for way in every_way() {
+        for way in every_strategy() {
             match way {
                 Some(Strategy::Splice | Strategy::Sendfile) => continue,
                 Some(Strategy::Reflink) if !matches!(fs, Fs::Btrfs | Fs::Xfs) => continue,
@@ -115,10 +110,7 @@ fn a_file_beyond_4_gib_is_moved_whole_and_keeps_its_holes() {
             let what = format!("{fs:?}, {way:?}");
             let sink = file_in(&fs.dir().unwrap(), b"");
             set_cursor(&source, 0);
-            let mut transfer = Transfer::new(&source, &sink);
-            if let Some(strategy) = way {
-                transfer = transfer.strategy(strategy);
-            }
+            let transfer = Transfer::new(&source, &sink).maybe_strategy(way);
             let report = transfer
                 .run()
                 .unwrap_or_else(|error| panic!("{what}: {error:#}"));
@@ -164,19 +156,17 @@ fn windows_around_31_and_32_bits_arrive_in_a_pipe() {
     // Beyond 32 KiB, so that the plan offloads.
     let len = 50_000;
     for (limit, first) in [(1_u64 << 31, 0), (1 << 32, 3)] {
-        for way in every_way() {
+        for way in every_strategy() {
             if matches!(way, Some(Strategy::Reflink | Strategy::CopyFileRange)) {
                 continue;
             }
             let what = format!("{way:?} at {limit}");
             let sink = Sink::new(SinkKind::Pipe).unwrap();
             let offset = limit - 45_000;
-            let mut transfer = Transfer::new(&source, &sink.fd)
+            let transfer = Transfer::new(&source, &sink.fd)
                 .source_offset(offset)
-                .limit(len);
-            if let Some(strategy) = way {
-                transfer = transfer.strategy(strategy);
-            }
+                .limit(len)
+                .maybe_strategy(way);
             let report = transfer.run().unwrap();
             assert_eq!(
                 (report.bytes(), report.ended()),
@@ -229,7 +219,7 @@ fn a_source_at_the_largest_position_is_answered_as_read_is() {
         let source = file_in(&dir, &pattern(40_000));
         for position in [MAX - 5, MAX - 1, MAX] {
             let one = rustix::io::pread(&source, &mut [0; 1], position);
-            for way in every_way() {
+            for way in every_strategy() {
                 if matches!(
                     way,
                     Some(Strategy::Reflink | Strategy::Splice | Strategy::Sendfile)
@@ -238,10 +228,9 @@ fn a_source_at_the_largest_position_is_answered_as_read_is() {
                 }
                 let what = format!("{fs:?}, {way:?}, {}", MAX - position);
                 let sink = file_in(&dir, b"");
-                let mut transfer = Transfer::new(&source, &sink).source_offset(position);
-                if let Some(strategy) = way {
-                    transfer = transfer.strategy(strategy);
-                }
+                let transfer = Transfer::new(&source, &sink)
+                    .source_offset(position)
+                    .maybe_strategy(way);
                 match transfer.run() {
                     Ok(report) => {
                         assert_eq!((report.bytes(), report.ended()), (0, Ended::Eof), "{what}");
@@ -270,7 +259,7 @@ fn a_sink_at_the_largest_position_takes_what_fits() {
     let source = file_in(&dir, &bytes);
     for room in [0, 1, 5, 4096] {
         let position = MAX - room;
-        for way in every_way() {
+        for way in every_strategy() {
             if matches!(
                 way,
                 Some(Strategy::Reflink | Strategy::Splice | Strategy::Sendfile)
@@ -279,12 +268,10 @@ fn a_sink_at_the_largest_position_takes_what_fits() {
             }
             let what = format!("{way:?}, room for {room}");
             let sink = file_in(&dir, b"");
-            let mut transfer = Transfer::new(&source, &sink)
+            let transfer = Transfer::new(&source, &sink)
                 .source_offset(0)
-                .sink_offset(position);
-            if let Some(strategy) = way {
-                transfer = transfer.strategy(strategy);
-            }
+                .sink_offset(position)
+                .maybe_strategy(way);
             let error = transfer.run().expect_err(&what);
             assert_eq!(error.bytes(), room, "{what}: {error:#}");
             if error.is_unsuitable() {
@@ -314,10 +301,7 @@ fn a_cursor_at_the_largest_position_loses_no_count() {
             let what = format!("{way:?}, room for {room}");
             let (source, sink) = (file_in(&dir, &bytes), file_in(&dir, b""));
             set_cursor(&sink, MAX - room);
-            let mut transfer = Transfer::new(&source, &sink);
-            if let Some(strategy) = way {
-                transfer = transfer.strategy(strategy);
-            }
+            let transfer = Transfer::new(&source, &sink).maybe_strategy(way);
             let error = transfer.run().expect_err(&what);
             assert_eq!(error.side(), Side::Sink, "{what}: {error:#}");
             assert!(error.bytes() <= room, "{what}: {error:#}");

@@ -16,17 +16,10 @@ mod terminals;
 
 pub(crate) use descriptors_unchanged::leave_no_descriptor_open;
 
-use zcopy::{Error, Strategy};
+use zcopy::Error;
 
 use crate::endpoints::Source;
-use crate::every_pair::STRATEGIES;
 use crate::files::assert_same;
-use crate::refused::allowed;
-
-/// By the plan, and by every strategy by name that is not refused.
-fn every_way() -> impl Iterator<Item = Option<Strategy>> {
-    allowed(STRATEGIES.into_iter().map(Some).chain([None]))
-}
 
 /// After a failure, what arrived, what was handed back and what is left in the source are what the source had, in order.
 #[track_caller]

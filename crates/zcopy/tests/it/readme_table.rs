@@ -168,7 +168,7 @@ fn order(row: &str) -> (Vec<Strategy>, Option<Strategy>) {
 }
 
 fn named(name: &str) -> Strategy {
-    let strategies = crate::every_pair::STRATEGIES;
+    let strategies = crate::strategies::STRATEGIES;
     let named = strategies.into_iter().find(|it| it.to_string() == name);
     named.unwrap_or_else(|| panic!("no strategy is called {name:?}"))
 }

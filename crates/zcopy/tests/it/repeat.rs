@@ -11,6 +11,7 @@ use zcopy::{Ended, Repeat, Report, Strategy};
 use crate::endpoints::{Sink, SinkKind};
 use crate::every_pair::STRATEGIES;
 use crate::files::{assert_same, pattern};
+use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, is_refused};
 
 /// A few slots of a template's, and no round length.
@@ -49,10 +50,7 @@ fn bytes_by(report: &Report, strategy: Strategy) -> u64 {
 /// Repeats up to the limit and compares what arrived.
 fn repeat(pattern: &[u8], limit: u64, way: Option<Strategy>, sink: Sink) -> Report {
     let what = format!("{} bytes, {limit}, {way:?}, {:?}", pattern.len(), sink.kind);
-    let mut repeat = Repeat::new(pattern).limit(limit);
-    if let Some(strategy) = way {
-        repeat = repeat.strategy(strategy);
-    }
+    let repeat = Repeat::new(pattern).limit(limit).maybe_strategy(way);
     let report = repeat.run(&sink.fd);
     let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
     assert_eq!((report.bytes(), report.ended()), (limit, Ended::Limit));

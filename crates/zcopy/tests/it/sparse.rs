@@ -6,10 +6,11 @@ use std::os::unix::fs::FileExt;
 use zcopy::{Ended, Sparse, Strategy, Transfer};
 
 use crate::endpoints::{Sink, SinkKind, Source, SourceKind};
-use crate::every_pair::STRATEGIES;
 use crate::files::{allocated, assert_same, contents, cursor, file_in, pattern, set_cursor};
 use crate::mounts::Fs;
-use crate::refused::{allowed, first_allowed};
+use crate::options::MaybeOptions as _;
+use crate::refused::first_allowed;
+use crate::strategies::every_strategy;
 
 mod concurrent;
 mod fuse;
@@ -46,13 +47,9 @@ fn holes(layout: [bool; 4]) -> u64 {
     (layout.iter().filter(|is_data| !**is_data).count() * MIB) as u64
 }
 
-fn every_way() -> impl Iterator<Item = Option<Strategy>> {
-    allowed(STRATEGIES.into_iter().map(Some).chain([None]))
-}
-
 /// The ways from file to file on ext4 or tmpfs.
 fn ways_between_files() -> impl Iterator<Item = Option<Strategy>> {
-    every_way().filter(|way| {
+    every_strategy().filter(|way| {
         !matches!(
             way,
             Some(Strategy::Reflink | Strategy::Splice | Strategy::Sendfile)
@@ -75,10 +72,7 @@ fn keep_keeps_holes_wherever_they_are_by_every_strategy() {
                 continue;
             };
             let sink = file_in(&dir, b"");
-            let mut transfer = Transfer::new(&source, &sink);
-            if let Some(strategy) = way {
-                transfer = transfer.strategy(strategy);
-            }
+            let transfer = Transfer::new(&source, &sink).maybe_strategy(way);
             let report = transfer
                 .run()
                 .unwrap_or_else(|error| panic!("{what}: {error:#}"));
@@ -116,10 +110,7 @@ fn keep_punches_holes_into_what_the_sink_held() {
                     continue;
                 };
                 let sink = file_in(&dir, &vec![0xff; held]);
-                let mut transfer = Transfer::new(&source, &sink);
-                if let Some(strategy) = way {
-                    transfer = transfer.strategy(strategy);
-                }
+                let transfer = Transfer::new(&source, &sink).maybe_strategy(way);
                 let report = transfer.run().unwrap();
                 assert_eq!(report.bytes(), 4 * MIB as u64, "{what}");
                 assert_eq!(report.hole_bytes(), holes(layout), "{what}");
@@ -149,10 +140,9 @@ fn keep_counts_from_the_cursors_and_stops_at_the_limit() {
         set_cursor(&source, 4096);
         set_cursor(&sink, 8192);
         let limit = 3 * MIB - 8192;
-        let mut transfer = Transfer::new(&source, &sink).limit(limit as u64);
-        if let Some(strategy) = way {
-            transfer = transfer.strategy(strategy);
-        }
+        let transfer = Transfer::new(&source, &sink)
+            .limit(limit as u64)
+            .maybe_strategy(way);
         let report = transfer.run().unwrap();
         assert_eq!(
             (report.bytes(), report.ended()),
@@ -196,10 +186,9 @@ fn fill_allocates_every_block() {
                 continue;
             };
             let sink = file_in(&dir, b"");
-            let mut transfer = Transfer::new(&source, &sink).sparse(Sparse::Fill);
-            if let Some(strategy) = way {
-                transfer = transfer.strategy(strategy);
-            }
+            let transfer = Transfer::new(&source, &sink)
+                .sparse(Sparse::Fill)
+                .maybe_strategy(way);
             let report = transfer.run().unwrap();
             assert_eq!(
                 (report.bytes(), report.hole_bytes()),

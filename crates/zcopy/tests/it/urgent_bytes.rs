@@ -13,7 +13,7 @@ use zcopy::{Attempt, Ended, Report, Strategy, Transfer};
 
 use crate::endpoints::{Sink, SinkKind, pipe, tcp, unix};
 use crate::files::{assert_same, contents, file, pattern, read_to_end, write_all};
-use crate::options::asked;
+use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, first_allowed, is_allowed, needs};
 
 const MIB: usize = 1 << 20;
@@ -72,7 +72,7 @@ impl Mode {
 
     /// Runs a transfer in this mode to the end of its source.
     fn run(self, transfer: Transfer<'_>, way: Option<Strategy>, what: &str) -> Report {
-        let report = asked(transfer, way, self.tick).run();
+        let report = transfer.maybe_strategy(way).maybe_tick(self.tick).run();
         let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
         assert_eq!(report.ended(), Ended::Eof, "{what}");
         report

@@ -10,9 +10,9 @@ use zcopy::{Cache, Ended, Reflink, Sparse, Strategy, SyncData, Transfer};
 
 use super::fuzz;
 use crate::concurrency::{Dice, scratch_dirs};
-use crate::every_pair::STRATEGIES;
 use crate::files::{assert_same, contents, cursor, file_in, pattern, reopen, set_cursor};
 use crate::mounts::Fs;
+use crate::strategies::STRATEGIES;
 
 const BLOCK: usize = 4096;
 

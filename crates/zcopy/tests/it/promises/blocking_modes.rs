@@ -14,12 +14,13 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::pipe::fcntl_setpipe_size;
 use zcopy::{Ended, Side, Strategy, Transfer};
 
-use super::every_way;
 use crate::endpoints::{Sink, SinkKind, Source, SourceKind, pipe, tcp};
 use crate::files::{assert_same, pattern, write_all};
 use crate::mounts::Fs;
+use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, first_allowed, is_allowed};
 use crate::skip::{is_root, skip};
+use crate::strategies::strategies_for;
 
 const SOURCES: [SourceKind; 5] = [
     SourceKind::Pipe,
@@ -35,18 +36,6 @@ const SINKS: [SinkKind; 4] = [
     SinkKind::Regular(Fs::Tmpfs),
 ];
 
-fn serves(way: Option<Strategy>, from: SourceKind, to: SinkKind) -> bool {
-    let keeps_boundaries = from == SourceKind::UnixSeqpacket;
-    match way {
-        Some(Strategy::Reflink | Strategy::CopyFileRange) => false,
-        Some(Strategy::Sendfile | Strategy::Splice) if to.has_cursor() => false,
-        Some(Strategy::Sendfile) => from.has_cursor(),
-        Some(Strategy::Splice) => !keeps_boundaries && (from.is_pipe() || to.is_pipe()),
-        Some(Strategy::SplicePipe) => !keeps_boundaries,
-        _ => true,
-    }
-}
-
 #[test]
 fn promise_5_both_modes_on_both_sides_with_and_without_a_tick() {
     let bytes = pattern(700_001);
@@ -55,7 +44,7 @@ fn promise_5_both_modes_on_both_sides_with_and_without_a_tick() {
         .into_iter()
         .flat_map(|from| SINKS.map(|to| (from, to)))
     {
-        for way in every_way().filter(|way| serves(*way, from, to)) {
+        for way in strategies_for(from, to) {
             for (source_mode, sink_mode) in modes.into_iter().flat_map(|a| modes.map(|b| (a, b))) {
                 for tick in [None, Some(Duration::from_secs(3600))] {
                     let what = format!(
@@ -67,13 +56,9 @@ fn promise_5_both_modes_on_both_sides_with_and_without_a_tick() {
                     };
                     rustix::fs::fcntl_setfl(&source.fd, source_mode).unwrap();
                     rustix::fs::fcntl_setfl(&sink.fd, sink_mode).unwrap();
-                    let mut transfer = Transfer::new(&source.fd, &sink.fd);
-                    if let Some(strategy) = way {
-                        transfer = transfer.strategy(strategy);
-                    }
-                    if let Some(tick) = tick {
-                        transfer = transfer.tick(tick);
-                    }
+                    let transfer = Transfer::new(&source.fd, &sink.fd)
+                        .maybe_strategy(way)
+                        .maybe_tick(tick);
                     let report = transfer
                         .run()
                         .unwrap_or_else(|error| panic!("{what}: {error:#}"));
@@ -172,13 +157,10 @@ fn promise_5_terminals_in_both_modes_with_and_without_a_tick() {
                     let sink = Sink::new(to).unwrap();
                     rustix::fs::fcntl_setfl(&source.fd, mode).unwrap();
                     rustix::fs::fcntl_setfl(&sink.fd, mode).unwrap();
-                    let mut transfer = Transfer::new(&source.fd, &sink.fd).limit(30_000);
-                    if let Some(strategy) = way {
-                        transfer = transfer.strategy(strategy);
-                    }
-                    if let Some(tick) = tick {
-                        transfer = transfer.tick(tick);
-                    }
+                    let transfer = Transfer::new(&source.fd, &sink.fd)
+                        .limit(30_000)
+                        .maybe_strategy(way)
+                        .maybe_tick(tick);
                     let report = transfer
                         .run()
                         .unwrap_or_else(|error| panic!("{what}: {error:#}"));
@@ -200,7 +182,7 @@ fn promise_5_terminals_in_both_modes_with_and_without_a_tick() {
 #[test]
 fn promise_5_a_trickle_costs_no_more_calls_than_bytes() {
     const N: u8 = 50;
-    for way in every_way().filter(|way| serves(*way, SourceKind::Pipe, SinkKind::Pipe)) {
+    for way in strategies_for(SourceKind::Pipe, SinkKind::Pipe) {
         let (source, feed) = pipe();
         let (collect, sink) = pipe();
         for fd in [&source, &sink] {
@@ -216,10 +198,7 @@ fn promise_5_a_trickle_costs_no_more_calls_than_bytes() {
             // Between two pipes, a sink without a reader counts for more than a source that has ended.
             collect
         });
-        let mut transfer = Transfer::new(&source, &sink);
-        if let Some(strategy) = way {
-            transfer = transfer.strategy(strategy);
-        }
+        let transfer = Transfer::new(&source, &sink).maybe_strategy(way);
         let report = transfer.run().unwrap();
         drop(peer.join().unwrap());
         assert_eq!(report.bytes(), u64::from(N));
@@ -233,7 +212,7 @@ fn promise_5_a_trickle_costs_no_more_calls_than_bytes() {
 #[test]
 fn promise_5_break_while_the_source_is_idle_takes_one_tick() {
     for to in SINKS {
-        for way in every_way().filter(|way| serves(*way, SourceKind::Pipe, to)) {
+        for way in strategies_for(SourceKind::Pipe, to) {
             for mode in [OFlags::empty(), OFlags::NONBLOCK] {
                 let what = format!("to {to:?}, {way:?}, {mode:?}");
                 let (source, _feed) = pipe();
@@ -242,7 +221,7 @@ fn promise_5_break_while_the_source_is_idle_takes_one_tick() {
                     continue;
                 };
                 let ticks = Cell::new(0);
-                let mut transfer = Transfer::new(&source, &sink.fd)
+                let transfer = Transfer::new(&source, &sink.fd)
                     .tick(Duration::from_millis(1))
                     .observe(|progress| {
                         ticks.set(ticks.get() + 1);
@@ -250,10 +229,8 @@ fn promise_5_break_while_the_source_is_idle_takes_one_tick() {
                         assert_ne!(progress.blocked(), None);
                         assert_ne!(progress.blocked(), Some(Side::Sink));
                         ControlFlow::Break(())
-                    });
-                if let Some(strategy) = way {
-                    transfer = transfer.strategy(strategy);
-                }
+                    })
+                    .maybe_strategy(way);
                 let report = transfer.run().unwrap();
                 assert_eq!(report.ended(), Ended::Stopped, "{what}");
                 assert_eq!((report.bytes(), ticks.get()), (0, 1), "{what}");
@@ -296,14 +273,14 @@ fn promise_5_break_while_the_sink_is_full_takes_one_tick() {
     // A slot of the pipe may hold 32 KiB of a socket's, so that 16 of them hold more than 64 KiB.
     let bytes = pattern(crate::every_pair::LARGE);
     for from in SOURCES {
-        for way in every_way().filter(|way| serves(*way, from, SinkKind::Pipe)) {
+        for way in strategies_for(from, SinkKind::Pipe) {
             for mode in [OFlags::empty(), OFlags::NONBLOCK] {
                 let what = format!("{from:?}, {way:?}, {mode:?}");
                 let source = Source::new(from, &bytes).unwrap();
                 let (reader, sink) = pipe();
                 rustix::fs::fcntl_setfl(&sink, mode).unwrap();
                 let mut ticks = 0;
-                let mut transfer = Transfer::new(&source.fd, &sink)
+                let transfer = Transfer::new(&source.fd, &sink)
                     .grow_pipes(false)
                     .tick(Duration::from_millis(1))
                     .observe(|progress| match progress.blocked() {
@@ -313,10 +290,8 @@ fn promise_5_break_while_the_sink_is_full_takes_one_tick() {
                             ticks += 1;
                             ControlFlow::Break(())
                         }
-                    });
-                if let Some(strategy) = way {
-                    transfer = transfer.strategy(strategy);
-                }
+                    })
+                    .maybe_strategy(way);
                 let report = transfer.run().unwrap();
                 assert_eq!(report.ended(), Ended::Stopped, "{what}");
                 assert_eq!(ticks, 1, "{what}");
@@ -345,7 +320,7 @@ fn promise_5_pipes_of_one_slot_are_enough() {
         (SourceKind::UnixStream, SinkKind::Pipe),
         (SourceKind::Pipe, SinkKind::UnixStream),
     ] {
-        for way in every_way().filter(|way| serves(*way, from, to)) {
+        for way in strategies_for(from, to) {
             let what = format!("{from:?} to {to:?}, {way:?}");
             // The source pipe is made small while it is empty.
             let (source, feed) = pipe();
@@ -364,10 +339,9 @@ fn promise_5_pipes_of_one_slot_are_enough() {
             if to.is_pipe() {
                 assert_eq!(fcntl_setpipe_size(&sink.fd, 4096), Ok(4096));
             }
-            let mut transfer = Transfer::new(source_fd, &sink.fd).grow_pipes(false);
-            if let Some(strategy) = way {
-                transfer = transfer.strategy(strategy);
-            }
+            let transfer = Transfer::new(source_fd, &sink.fd)
+                .grow_pipes(false)
+                .maybe_strategy(way);
             let report = transfer.run().unwrap();
             assert_eq!(report.bytes(), bytes.len() as u64, "{what}");
             assert_eq!(
@@ -389,13 +363,9 @@ fn promise_5_the_socket_s_own_time_out_ends_the_transfer() {
             let (_peer, source) = tcp();
             let soon = Some(Duration::from_millis(5));
             set_socket_timeout(&source, Timeout::Recv, soon).unwrap();
-            let mut transfer = Transfer::new(&source, &null);
-            if let Some(strategy) = way {
-                transfer = transfer.strategy(strategy);
-            }
-            if let Some(tick) = tick {
-                transfer = transfer.tick(tick);
-            }
+            let transfer = Transfer::new(&source, &null)
+                .maybe_strategy(way)
+                .maybe_tick(tick);
             let error = transfer.run().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::WouldBlock, "{way:?}, {tick:?}");
             assert_eq!((error.side(), error.bytes()), (Side::Source, 0));

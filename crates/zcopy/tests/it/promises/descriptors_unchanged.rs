@@ -8,13 +8,14 @@ use rustix::fs::OFlags;
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use zcopy::{Repeat, Strategy, Transfer};
 
-use super::every_way;
 use crate::child_process::Child;
 use crate::endpoints::{Sink, SinkKind, Source, SourceKind, pipe};
 use crate::every_pair::LARGE;
 use crate::files::{assert_same, file, pattern};
 use crate::mounts::Fs;
+use crate::options::MaybeOptions as _;
 use crate::refused::{first_allowed, is_allowed, served_by};
+use crate::strategies::every_strategy;
 
 const SOURCES: [SourceKind; 6] = [
     SourceKind::Regular(Fs::Ext4),
@@ -55,12 +56,10 @@ fn promise_4_no_flag_is_changed() {
                     (flags(&source.fd), flags(&sink.fd))
                 };
                 let before = flags();
-                let mut transfer = Transfer::new(&source.fd, &sink.fd).limit(LARGE as u64);
+                let transfer = Transfer::new(&source.fd, &sink.fd).limit(LARGE as u64);
                 let is_left = served_by(&transfer.plan().unwrap()) != Strategy::Buffered;
-                if let Some(tick) = tick {
-                    transfer = transfer.tick(tick);
-                }
                 let report = transfer
+                    .maybe_tick(tick)
                     .run()
                     .unwrap_or_else(|error| panic!("{what}: {error:#}"));
                 assert_eq!(report.bytes(), LARGE as u64, "{what}");
@@ -83,7 +82,7 @@ fn promise_4_no_flag_is_changed() {
 #[test]
 fn promise_4_no_pipe_is_shrunk() {
     let bytes = pattern(LARGE);
-    for way in every_way() {
+    for way in every_strategy() {
         if matches!(
             way,
             Some(Strategy::Reflink | Strategy::CopyFileRange | Strategy::Sendfile)
@@ -101,10 +100,7 @@ fn promise_4_no_pipe_is_shrunk() {
             }
             let sizes = || [&source.fd, &sink.fd].map(|fd| fcntl_getpipe_size(fd).unwrap());
             let before = sizes();
-            let mut transfer = Transfer::new(&source.fd, &sink.fd);
-            if let Some(strategy) = way {
-                transfer = transfer.strategy(strategy);
-            }
+            let transfer = Transfer::new(&source.fd, &sink.fd).maybe_strategy(way);
             let report = transfer.limit(LARGE as u64).run().unwrap();
             assert_eq!(report.bytes(), 4096);
             assert_eq!(report.strategy(), way.unwrap_or(report.strategy()));
@@ -143,7 +139,7 @@ fn promise_4_pipes_grow_only_if_they_may_and_the_report_says_so() {
 #[test]
 fn promise_4_nothing_is_closed() {
     let bytes = pattern(LARGE);
-    for way in every_way() {
+    for way in every_strategy() {
         if matches!(
             way,
             Some(Strategy::Reflink | Strategy::CopyFileRange | Strategy::Sendfile)
@@ -152,10 +148,7 @@ fn promise_4_nothing_is_closed() {
         }
         let source = Source::new(SourceKind::Pipe, &bytes).unwrap();
         let sink = Sink::new(SinkKind::Pipe).unwrap();
-        let mut transfer = Transfer::new(&source.fd, &sink.fd);
-        if let Some(strategy) = way {
-            transfer = transfer.strategy(strategy);
-        }
+        let transfer = Transfer::new(&source.fd, &sink.fd).maybe_strategy(way);
         assert_eq!(transfer.run().unwrap().bytes(), LARGE as u64);
         assert_eq!(rustix::io::read(&source.fd, &mut [0; 1]), Ok(0));
         assert!(crate::files::write_all(&sink.fd, b"and one more"));
@@ -179,14 +172,11 @@ pub(crate) fn leave_no_descriptor_open() {
     let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     let bytes = pattern(LARGE);
     let before = open();
-    for way in every_way() {
+    for way in every_strategy() {
         for from in [SourceKind::Memfd, SourceKind::Pipe] {
             let transfers = |sink: &std::os::fd::OwnedFd, breaks: bool| {
                 let source = Source::new(from, &bytes[..64 << 10]).unwrap();
-                let mut transfer = Transfer::new(&source.fd, sink);
-                if let Some(strategy) = way {
-                    transfer = transfer.strategy(strategy);
-                }
+                let mut transfer = Transfer::new(&source.fd, sink).maybe_strategy(way);
                 if breaks {
                     transfer = transfer.observe(|_| ControlFlow::Break(()));
                 }

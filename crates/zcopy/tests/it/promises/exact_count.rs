@@ -10,12 +10,14 @@ use std::time::Duration;
 use rustix::io::Errno;
 use zcopy::{Ended, Side, Strategy, Transfer};
 
-use super::{assert_nothing_lost, assert_rest, every_way};
-use crate::endpoints::{Source, SourceKind, pipe, tcp};
+use super::{assert_nothing_lost, assert_rest};
+use crate::endpoints::{SinkKind, Source, SourceKind, pipe, tcp};
 use crate::every_pair::LARGE;
 use crate::files::{contents, file, file_in, pattern};
 use crate::mounts::Fs;
+use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, first_allowed};
+use crate::strategies::{every_strategy, strategies_for};
 
 /// A source of every sort: that goes back and that cannot, a pipe and not.
 const SOURCES: [SourceKind; 5] = [
@@ -26,30 +28,17 @@ const SOURCES: [SourceKind; 5] = [
     SourceKind::UnixStream,
 ];
 
-/// Whether a strategy can take bytes from this source to a pipe or socket.
-fn serves(strategy: Option<Strategy>, from: SourceKind, to_pipe: bool) -> bool {
-    match strategy {
-        Some(Strategy::Reflink | Strategy::CopyFileRange) => false,
-        Some(Strategy::Sendfile) => from.has_cursor(),
-        Some(Strategy::Splice) => to_pipe || from.is_pipe(),
-        _ => true,
-    }
-}
-
 #[test]
 fn promise_1_a_full_device_accepts_nothing() {
     let bytes = pattern(300_000);
     for from in SOURCES {
-        for way in every_way() {
+        for way in every_strategy() {
             let what = format!("{from:?}, {way:?}");
             let Some(source) = Source::new(from, &bytes) else {
                 continue;
             };
             let full = File::options().write(true).open("/dev/full").unwrap();
-            let mut transfer = Transfer::new(&source.fd, &full);
-            if let Some(strategy) = way {
-                transfer = transfer.strategy(strategy);
-            }
+            let transfer = Transfer::new(&source.fd, &full).maybe_strategy(way);
             let error = transfer.run().unwrap_err();
             if matches!(way, None | Some(Strategy::Buffered)) {
                 assert_eq!(error.side(), Side::Sink, "{what}");
@@ -68,7 +57,7 @@ fn promise_1_a_full_device_accepts_nothing() {
 fn promise_1_a_pipe_that_is_closed_after_any_step_is_counted_to_the_byte() {
     let bytes = pattern(LARGE);
     for from in SOURCES {
-        for way in every_way().filter(|way| serves(*way, from, true)) {
+        for way in strategies_for(from, SinkKind::Pipe) {
             for steps in 0..3 {
                 let what = format!("{from:?}, {way:?}, closed after {steps} steps");
                 let Some(source) = Source::new(from, &bytes) else {
@@ -80,18 +69,17 @@ fn promise_1_a_pipe_that_is_closed_after_any_step_is_counted_to_the_byte() {
                 let arrived = RefCell::new(Vec::new());
                 let reader = RefCell::new((steps > 0).then_some(reader));
                 let seen = RefCell::new(0);
-                let mut transfer = Transfer::new(&source.fd, &sink).observe(|progress| {
-                    take_what_is_there(reader.borrow().as_ref(), &mut arrived.borrow_mut());
-                    assert_eq!(progress.bytes(), arrived.borrow().len() as u64);
-                    *seen.borrow_mut() += 1;
-                    if *seen.borrow() == steps {
-                        reader.borrow_mut().take();
-                    }
-                    ControlFlow::Continue(())
-                });
-                if let Some(strategy) = way {
-                    transfer = transfer.strategy(strategy);
-                }
+                let transfer = Transfer::new(&source.fd, &sink)
+                    .observe(|progress| {
+                        take_what_is_there(reader.borrow().as_ref(), &mut arrived.borrow_mut());
+                        assert_eq!(progress.bytes(), arrived.borrow().len() as u64);
+                        *seen.borrow_mut() += 1;
+                        if *seen.borrow() == steps {
+                            reader.borrow_mut().take();
+                        }
+                        ControlFlow::Continue(())
+                    })
+                    .maybe_strategy(way);
                 let error = transfer.run().expect_err(&what);
                 assert_eq!(error.side(), Side::Sink, "{what}: {error:#}");
                 let errno = Some(Errno::PIPE.raw_os_error());
@@ -117,7 +105,7 @@ fn take_what_is_there(reader: Option<&OwnedFd>, arrived: &mut Vec<u8>) {
 /// The transfer sleeps in a call when the reader goes away.
 #[test]
 fn promise_1_a_pipe_that_is_closed_during_a_call_is_counted_to_the_byte() {
-    closed_during_a_call(true, |taken| {
+    closed_during_a_call(SinkKind::Pipe, |taken| {
         let (reader, sink) = pipe();
         std::thread::spawn(move || take(&reader, taken));
         sink
@@ -126,7 +114,7 @@ fn promise_1_a_pipe_that_is_closed_during_a_call_is_counted_to_the_byte() {
 
 #[test]
 fn promise_1_a_connection_that_is_reset_is_counted_to_the_byte() {
-    closed_during_a_call(false, |taken| {
+    closed_during_a_call(SinkKind::Tcp, |taken| {
         let (peer, sink) = tcp();
         rustix::net::sockopt::set_socket_linger(&peer, Some(Duration::ZERO)).unwrap();
         std::thread::spawn(move || take(&peer, taken));
@@ -134,7 +122,7 @@ fn promise_1_a_connection_that_is_reset_is_counted_to_the_byte() {
     });
 }
 
-fn closed_during_a_call(to_pipe: bool, sink: impl Fn(usize) -> OwnedFd) {
+fn closed_during_a_call(to: SinkKind, sink: impl Fn(usize) -> OwnedFd) {
     // More than the buffers of the kernel hold.
     let bytes = pattern(24 << 20);
     for from in [
@@ -142,17 +130,14 @@ fn closed_during_a_call(to_pipe: bool, sink: impl Fn(usize) -> OwnedFd) {
         SourceKind::Pipe,
         SourceKind::UnixStream,
     ] {
-        for way in every_way().filter(|way| serves(*way, from, to_pipe)) {
+        for way in strategies_for(from, to) {
             for taken in [0, 100_000] {
                 let what = format!("{from:?}, {way:?}, closed after {taken} bytes");
                 let Some(source) = Source::new(from, &bytes) else {
                     continue;
                 };
                 let sink = sink(taken);
-                let mut transfer = Transfer::new(&source.fd, &sink);
-                if let Some(strategy) = way {
-                    transfer = transfer.strategy(strategy);
-                }
+                let transfer = Transfer::new(&source.fd, &sink).maybe_strategy(way);
                 let error = transfer.run().expect_err(&what);
                 assert_eq!(error.side(), Side::Sink, "{what}: {error:#}");
                 let errno = error.raw_os_error().map(Errno::from_raw_os_error);
@@ -184,13 +169,12 @@ fn promise_1_a_source_that_is_reset_is_counted_to_the_byte() {
         rustix::net::sockopt::set_socket_linger(&peer, Some(Duration::ZERO)).unwrap();
         let peer = RefCell::new(Some(peer));
         let sink = file(b"");
-        let mut transfer = Transfer::new(&source, &sink).observe(|_| {
-            peer.borrow_mut().take();
-            ControlFlow::Continue(())
-        });
-        if let Some(strategy) = way {
-            transfer = transfer.strategy(strategy);
-        }
+        let transfer = Transfer::new(&source, &sink)
+            .observe(|_| {
+                peer.borrow_mut().take();
+                ControlFlow::Continue(())
+            })
+            .maybe_strategy(way);
         let error = transfer.run().unwrap_err();
         assert_eq!(error.side(), Side::Source, "{way:?}: {error:#}");
         assert_eq!(
@@ -215,7 +199,7 @@ fn promise_1_a_source_that_changes_its_length_is_moved_as_it_is() {
     const LEN: u64 = 10 << 20;
     let bytes = pattern(2 * usize::try_from(LEN).unwrap());
     let before = usize::try_from(LEN).unwrap();
-    for way in every_way().filter(|way| {
+    for way in every_strategy().filter(|way| {
         // These take all of it at once, or nothing.
         !matches!(way, Some(Strategy::Reflink | Strategy::CopyFileRange))
     }) {
@@ -230,21 +214,20 @@ fn promise_1_a_source_that_changes_its_length_is_moved_as_it_is() {
             let reader = std::thread::spawn(move || crate::files::read_to_end(&reader));
             let mut seen = 0;
             let mut at_change = 0;
-            let mut transfer = Transfer::new(&source, &sink).observe(|progress| {
-                seen += 1;
-                if seen == 1 {
-                    at_change = progress.bytes();
-                    source.set_len(new_len).unwrap();
-                    if new_len > LEN {
-                        let grown = usize::try_from(new_len).unwrap();
-                        source.write_all_at(&bytes[before..grown], LEN).unwrap();
+            let transfer = Transfer::new(&source, &sink)
+                .observe(|progress| {
+                    seen += 1;
+                    if seen == 1 {
+                        at_change = progress.bytes();
+                        source.set_len(new_len).unwrap();
+                        if new_len > LEN {
+                            let grown = usize::try_from(new_len).unwrap();
+                            source.write_all_at(&bytes[before..grown], LEN).unwrap();
+                        }
                     }
-                }
-                ControlFlow::Continue(())
-            });
-            if let Some(strategy) = way {
-                transfer = transfer.strategy(strategy);
-            }
+                    ControlFlow::Continue(())
+                })
+                .maybe_strategy(way);
             let report = transfer.run().unwrap();
             assert_eq!(report.ended(), Ended::Eof, "{what}");
             assert_eq!(
@@ -277,7 +260,7 @@ fn promise_1_a_source_that_changes_its_length_is_moved_as_it_is() {
 fn promise_1_a_sparse_source_that_changes_its_length_is_moved_as_it_is() {
     const MIB: u64 = 1 << 20;
     let data = pattern(1 << 20);
-    for way in every_way().filter(|way| {
+    for way in every_strategy().filter(|way| {
         // One has no steps between files of 4 MiB, the others do not serve two files.
         !matches!(
             way,
@@ -293,20 +276,19 @@ fn promise_1_a_sparse_source_that_changes_its_length_is_moved_as_it_is() {
             source.write_all_at(&data, 2 * MIB).unwrap();
             source.set_len(4 * MIB).unwrap();
             let mut is_first = true;
-            let mut transfer = Transfer::new(&source, &sink).observe(|progress| {
-                if is_first {
-                    assert!(progress.bytes() <= MIB);
-                    source.set_len(new_len).unwrap();
-                    if new_len > 4 * MIB {
-                        source.write_all_at(&data, 4 * MIB).unwrap();
+            let transfer = Transfer::new(&source, &sink)
+                .observe(|progress| {
+                    if is_first {
+                        assert!(progress.bytes() <= MIB);
+                        source.set_len(new_len).unwrap();
+                        if new_len > 4 * MIB {
+                            source.write_all_at(&data, 4 * MIB).unwrap();
+                        }
+                        is_first = false;
                     }
-                    is_first = false;
-                }
-                ControlFlow::Continue(())
-            });
-            if let Some(strategy) = way {
-                transfer = transfer.strategy(strategy);
-            }
+                    ControlFlow::Continue(())
+                })
+                .maybe_strategy(way);
             let report = transfer
                 .run()
                 .unwrap_or_else(|error| panic!("{what}: {error:#}"));
@@ -326,7 +308,7 @@ fn promise_1_a_sparse_source_that_changes_its_length_is_moved_as_it_is() {
 #[test]
 fn promise_1_cursors_end_behind_the_last_byte_that_arrived() {
     let bytes = pattern(LARGE);
-    for way in every_way() {
+    for way in every_strategy() {
         let (Some(dir), len) = (Fs::Xfs.dir(), bytes.len() as u64) else {
             return;
         };
@@ -337,10 +319,9 @@ fn promise_1_cursors_end_behind_the_last_byte_that_arrived() {
         }
         crate::files::set_cursor(&source, 8192);
         crate::files::set_cursor(&sink, 4096);
-        let mut transfer = Transfer::new(&source, &sink).limit(1 << 20);
-        if let Some(strategy) = way {
-            transfer = transfer.strategy(strategy);
-        }
+        let transfer = Transfer::new(&source, &sink)
+            .limit(1 << 20)
+            .maybe_strategy(way);
         let report = transfer.run().unwrap();
         assert_eq!((report.bytes(), report.ended()), (1 << 20, Ended::Limit));
         assert_eq!(report.strategy(), way.unwrap_or(report.strategy()));

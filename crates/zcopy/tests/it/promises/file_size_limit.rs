@@ -5,11 +5,11 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use zcopy::Strategy;
 
-use super::every_way;
 use crate::child_process::Child;
-use crate::endpoints::{Source, SourceKind};
+use crate::endpoints::{SinkKind, Source, SourceKind};
 use crate::files::{assert_same, contents, cursor, file_in, pattern};
 use crate::mounts::Fs;
+use crate::strategies::strategies_for;
 
 /// In the middle of a page, and of the largest step of most strategies.
 const LIMIT: u64 = (1 << 20) + 1000;
@@ -23,10 +23,8 @@ fn promise_1_a_file_size_limit_is_reached_to_the_byte() {
         SourceKind::Pipe,
         SourceKind::Tcp,
     ] {
-        for way in every_way() {
-            if serves(way, from) {
-                limited(from, way, &bytes);
-            }
+        for way in strategies_for(from, SinkKind::Regular(Fs::Ext4)) {
+            limited(from, way, &bytes);
         }
     }
 }
@@ -77,15 +75,6 @@ fn promise_1_holes_beyond_a_file_size_limit_are_taken_back() {
             let all = [&arrived[..], &told.undelivered, &source.into_rest()].concat();
             assert_same(&all, &bytes, &what);
         }
-    }
-}
-
-/// To a sink on ext4.
-fn serves(way: Option<Strategy>, from: SourceKind) -> bool {
-    match way {
-        Some(Strategy::Reflink | Strategy::Sendfile | Strategy::Splice) => false,
-        Some(Strategy::CopyFileRange) => from == SourceKind::Regular(Fs::Ext4),
-        _ => true,
     }
 }
 

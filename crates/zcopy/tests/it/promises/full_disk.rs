@@ -6,10 +6,12 @@ use std::path::Path;
 use rustix::io::Errno;
 use zcopy::{Side, Strategy, Transfer};
 
-use super::{assert_nothing_lost, every_way};
+use super::assert_nothing_lost;
 use crate::endpoints::{Source, SourceKind};
 use crate::files::{contents, file, file_in, pattern};
 use crate::mounts::{Fs, Root, loop_mount, mount_tmpfs};
+use crate::options::MaybeOptions as _;
+use crate::strategies::every_strategy;
 
 /// File systems of 8 MiB, each with its name.
 fn small_disks() -> impl Iterator<Item = (&'static str, Root)> {
@@ -58,7 +60,7 @@ fn overfill(name: &str, dir: &Path) {
         SourceKind::Pipe,
         SourceKind::UnixStream,
     ] {
-        for way in every_way() {
+        for way in every_strategy() {
             let is_served = match way {
                 Some(Strategy::SplicePipe | Strategy::Buffered) | None => true,
                 Some(_) => false,
@@ -78,7 +80,7 @@ fn overfill(name: &str, dir: &Path) {
 /// 5 MiB of a disk that then has less than 3 left.
 fn copy_within(name: &str, dir: &Path) {
     let bytes = pattern(5 << 20);
-    for way in every_way() {
+    for way in every_strategy() {
         if matches!(
             way,
             Some(Strategy::Reflink | Strategy::Splice | Strategy::Sendfile)
@@ -102,10 +104,7 @@ fn fails_for_want_of_room(
     bytes: &[u8],
     what: &str,
 ) {
-    let mut transfer = Transfer::new(&source.fd, sink);
-    if let Some(strategy) = way {
-        transfer = transfer.strategy(strategy);
-    }
+    let transfer = Transfer::new(&source.fd, sink).maybe_strategy(way);
     let error = transfer.run().expect_err(what);
     assert_eq!(error.side(), Side::Sink, "{what}: {error:#}");
     let errno = Some(Errno::NOSPC.raw_os_error());

@@ -18,7 +18,7 @@ use zcopy::{Ended, Side, Strategy, Transfer};
 
 use crate::endpoints::{pipe, unix};
 use crate::files::{assert_same, file, pattern, read_to_end, write_all};
-use crate::options::asked;
+use crate::options::MaybeOptions as _;
 use crate::refused::allowed;
 use crate::skip::{has_program, skip};
 
@@ -60,7 +60,7 @@ fn a_lonely_fifo_ends(ways: &[Option<Strategy>], sink: fn() -> File, to_two: boo
             if to_two {
                 transfer = transfer.also_to(&other);
             }
-            asked(transfer, way, tick).run()
+            transfer.maybe_strategy(way).maybe_tick(tick).run()
         });
         let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
         assert_eq!((report.bytes(), report.ended()), (0, Ended::Eof), "{what}");
@@ -109,7 +109,7 @@ fn is_refused(side: Side, descriptors: std::ops::Range<usize>) {
                 if to_two {
                     transfer = transfer.also_to(&other);
                 }
-                asked(transfer, None, tick).run()
+                transfer.maybe_tick(tick).run()
             });
             let error = outcome.unwrap_err();
             assert_eq!(error.side(), side, "{what}: {error:#}");
@@ -149,7 +149,7 @@ fn promise_5_a_socket_that_listens_fails_with_and_without_a_tick() {
             } else {
                 Transfer::new(&listener, &there)
             };
-            asked(transfer, None, tick).run()
+            transfer.maybe_tick(tick).run()
         });
         let side = if to_listener {
             Side::Sink
@@ -170,7 +170,7 @@ fn promise_5_the_kernel_log_is_written_to_with_and_without_a_tick() {
         let what = format!("{tick:?}");
         let outcome = at_once(&what, move || {
             let source = file(b"<7>zcopy: a line of its tests\n");
-            asked(Transfer::new(&source, &log), None, tick).run()
+            Transfer::new(&source, &log).maybe_tick(tick).run()
         });
         assert_eq!(outcome.unwrap().bytes(), 30, "{what}");
     }

@@ -7,11 +7,12 @@ use std::os::unix::fs::FileExt;
 use rustix::fs::OFlags;
 use zcopy::{Strategy, Transfer};
 
-use super::every_way;
 use crate::endpoints::{Sink, SinkKind, Source, SourceKind, pipe, unix};
 use crate::files::{file_in, reopen};
 use crate::mounts::Fs;
+use crate::options::MaybeOptions as _;
 use crate::refused::{first_allowed, is_allowed, served_by};
+use crate::strategies::every_strategy;
 
 const LEN: usize = 60_000;
 
@@ -46,17 +47,14 @@ fn promise_8_stable_keeps_the_old_bytes_and_the_default_says_what_it_does() {
         });
         assert!(all(&read, b'a'), "{fs:?}: the old bytes");
 
-        for way in every_way() {
+        for way in every_strategy() {
             if matches!(way, Some(Strategy::Reflink | Strategy::CopyFileRange)) {
                 continue;
             }
             let file = file_in(&dir, &vec![b'a'; LEN]);
             let mut shared = false;
             let read = read_after_write(&file, |file, sink| {
-                let transfer = || match way {
-                    Some(strategy) => Transfer::new(file, sink).strategy(strategy),
-                    None => Transfer::new(file, sink),
-                };
+                let transfer = || Transfer::new(file, sink).maybe_strategy(way);
                 let plan = transfer().plan().unwrap();
                 let report = transfer().run().unwrap();
                 shared = report.shared_pages();
@@ -124,7 +122,7 @@ fn promise_8_between_files_nothing_is_shared_in_the_page_cache() {
     // More than is read and written anyway.
     const LEN: usize = 300_000;
     let source = crate::files::file(&vec![b'a'; LEN]);
-    for way in every_way() {
+    for way in every_strategy() {
         if matches!(
             way,
             Some(Strategy::Reflink | Strategy::Splice | Strategy::Sendfile)
@@ -132,10 +130,9 @@ fn promise_8_between_files_nothing_is_shared_in_the_page_cache() {
             continue;
         }
         let sink = file_in(&std::env::temp_dir(), b"");
-        let mut transfer = Transfer::new(&source, &sink).source_offset(0);
-        if let Some(strategy) = way {
-            transfer = transfer.strategy(strategy);
-        }
+        let transfer = Transfer::new(&source, &sink)
+            .source_offset(0)
+            .maybe_strategy(way);
         let report = transfer.run().unwrap();
         assert!(!report.shared_pages());
         assert_ne!(report.strategy(), Strategy::Splice);
@@ -195,7 +192,7 @@ fn promise_8_what_a_pipe_or_socket_holds_of_a_file_does_not_change_with_stable()
     for (from, source, feeder) in carriers() {
         for (to, reader, sink) in carriers() {
             for also in [false, true] {
-                for way in every_way() {
+                for way in every_strategy() {
                     if matches!(
                         way,
                         Some(Strategy::Reflink | Strategy::CopyFileRange | Strategy::Sendfile)
@@ -215,11 +212,9 @@ fn promise_8_what_a_pipe_or_socket_holds_of_a_file_does_not_change_with_stable()
                     assert_eq!(sent.run().unwrap().shared_pages(), is_left, "{what}");
                     let (log, (other, also_sink)) = (crate::files::file(b""), pipe());
                     let transfer = |stable| {
-                        let transfer = Transfer::new(&source, &sink).limit(LEN as u64);
-                        let transfer = match way {
-                            Some(way) => transfer.strategy(way),
-                            None => transfer,
-                        };
+                        let transfer = Transfer::new(&source, &sink)
+                            .limit(LEN as u64)
+                            .maybe_strategy(way);
                         if also {
                             transfer.also_to(&log).also_to(&also_sink).stable(stable)
                         } else {

@@ -8,11 +8,12 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType};
 use zcopy::{Side, Strategy, Transfer};
 
-use super::every_way;
 use crate::endpoints::{Source, SourceKind, pipe};
 use crate::every_pair::LARGE;
 use crate::files::{contents, file, pattern};
+use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, first_allowed};
+use crate::strategies::every_strategy;
 
 fn memfd(bytes: &[u8], seals: SealFlags) -> File {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
@@ -24,14 +25,13 @@ fn memfd(bytes: &[u8], seals: SealFlags) -> File {
 
 /// `EPERM` is a reason to try the next strategy, until nothing but read and write is left.
 #[test]
-fn promise_2_a_sink_that_may_not_be_written_says_so_by_every_way() {
+fn promise_2_a_sink_that_may_not_be_written_says_so_by_every_strategy() {
     let source = file(&pattern(LARGE));
-    for way in every_way() {
+    for way in every_strategy() {
         let sink = memfd(b"", SealFlags::WRITE);
-        let mut transfer = Transfer::new(&source, &sink).source_offset(0);
-        if let Some(strategy) = way {
-            transfer = transfer.strategy(strategy);
-        }
+        let transfer = Transfer::new(&source, &sink)
+            .source_offset(0)
+            .maybe_strategy(way);
         let error = transfer.run().unwrap_err();
         assert_eq!(error.bytes(), 0);
         match way {
@@ -46,11 +46,11 @@ fn promise_2_a_sink_that_may_not_be_written_says_so_by_every_way() {
 
 /// The same in the middle of the transfer.
 #[test]
-fn promise_2_a_sink_that_may_not_grow_says_so_by_every_way() {
+fn promise_2_a_sink_that_may_not_grow_says_so_by_every_strategy() {
     const ROOM: usize = 1 << 20;
     let bytes = pattern(LARGE);
     for from in [SourceKind::Memfd, SourceKind::Pipe, SourceKind::UnixStream] {
-        for way in every_way() {
+        for way in every_strategy() {
             let is_served = match way {
                 Some(Strategy::Reflink | Strategy::Sendfile | Strategy::Splice) => false,
                 Some(Strategy::CopyFileRange) => from.has_cursor(),
@@ -62,10 +62,7 @@ fn promise_2_a_sink_that_may_not_grow_says_so_by_every_way() {
             let what = format!("{from:?}, {way:?}");
             let source = Source::new(from, &bytes).unwrap();
             let sink = memfd(&vec![0; ROOM], SealFlags::GROW);
-            let mut transfer = Transfer::new(&source.fd, &sink);
-            if let Some(strategy) = way {
-                transfer = transfer.strategy(strategy);
-            }
+            let transfer = Transfer::new(&source.fd, &sink).maybe_strategy(way);
             let error = transfer.run().unwrap_err();
             assert_eq!(error.side(), Side::Sink, "{what}: {error:#}");
             let errno = Some(Errno::PERM.raw_os_error());
@@ -78,7 +75,7 @@ fn promise_2_a_sink_that_may_not_grow_says_so_by_every_way() {
 }
 
 #[test]
-fn promise_2_a_socket_without_a_peer_says_so_by_every_way() {
+fn promise_2_a_socket_without_a_peer_says_so_by_every_strategy() {
     let socket = || -> OwnedFd {
         rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap()
     };
@@ -90,10 +87,7 @@ fn promise_2_a_socket_without_a_peer_says_so_by_every_way() {
     ]) {
         let source = socket();
         let (_reader, sink) = pipe();
-        let mut transfer = Transfer::new(&source, &sink);
-        if let Some(strategy) = way {
-            transfer = transfer.strategy(strategy);
-        }
+        let transfer = Transfer::new(&source, &sink).maybe_strategy(way);
         let error = transfer.run().unwrap_err();
         assert_eq!((error.side(), error.bytes()), (Side::Source, 0), "{way:?}");
         let errno = Some(Errno::NOTCONN.raw_os_error());
@@ -101,10 +95,7 @@ fn promise_2_a_socket_without_a_peer_says_so_by_every_way() {
 
         let sink = socket();
         let source = Source::new(SourceKind::Pipe, b"hello").unwrap();
-        let mut transfer = Transfer::new(&source.fd, &sink);
-        if let Some(strategy) = way {
-            transfer = transfer.strategy(strategy);
-        }
+        let transfer = Transfer::new(&source.fd, &sink).maybe_strategy(way);
         let error = transfer.run().unwrap_err();
         assert_eq!(error.side(), Side::Sink, "{way:?}");
         assert_eq!(error.raw_os_error(), Some(Errno::PIPE.raw_os_error()));

@@ -6,12 +6,13 @@ use std::ops::ControlFlow;
 
 use zcopy::{Ended, Strategy, Transfer};
 
-use super::every_way;
 use crate::endpoints::{Source, SourceKind, pipe};
 use crate::every_pair::LARGE;
 use crate::files::{assert_same, contents, file_in, pattern, read_to_end};
 use crate::mounts::Fs;
+use crate::options::MaybeOptions as _;
 use crate::refused::allowed;
+use crate::strategies::every_strategy;
 
 #[test]
 fn promise_6_no_step_to_a_device_moves_more_than_4_mib() {
@@ -97,7 +98,7 @@ fn promise_6_no_step_between_files_moves_more_than_64_mib() {
         };
         // Data, not holes, which no call moves.
         let source = file_in(&dir, &vec![1; 140 << 20]);
-        for way in every_way().filter(|way| match way {
+        for way in every_strategy().filter(|way| match way {
             Some(Strategy::Splice | Strategy::Sendfile) => false,
             Some(Strategy::Reflink) => fs == Fs::Btrfs,
             Some(Strategy::CopyFileRange) | None => true,
@@ -111,13 +112,10 @@ fn promise_6_no_step_between_files_moves_more_than_64_mib() {
     }
 }
 
-fn assert_steps(mut transfer: Transfer<'_>, way: Option<Strategy>, bound: u64) {
-    if let Some(strategy) = way {
-        transfer = transfer.strategy(strategy);
-    }
+fn assert_steps(transfer: Transfer<'_>, way: Option<Strategy>, bound: u64) {
     let mut before = 0;
     let mut most = 0;
-    let observed = transfer.observe(|progress| {
+    let observed = transfer.maybe_strategy(way).observe(|progress| {
         most = most.max(progress.bytes() - before);
         before = progress.bytes();
         ControlFlow::Continue(())
@@ -137,7 +135,7 @@ fn promise_6_break_stops_after_the_step_with_everything_accounted_for() {
         SourceKind::Tcp,
         SourceKind::UnixStream,
     ] {
-        for way in every_way() {
+        for way in every_strategy() {
             let is_served = match way {
                 Some(Strategy::Reflink | Strategy::CopyFileRange) => false,
                 Some(Strategy::Sendfile) => from.has_cursor(),
@@ -160,18 +158,17 @@ fn promise_6_break_stops_after_the_step_with_everything_accounted_for() {
                     arrived.borrow_mut().extend(bytes);
                 };
                 let mut steps = 0;
-                let mut transfer = Transfer::new(&source.fd, &sink).observe(|_| {
-                    take();
-                    steps += 1;
-                    if steps == stop_at {
-                        ControlFlow::Break(())
-                    } else {
-                        ControlFlow::Continue(())
-                    }
-                });
-                if let Some(strategy) = way {
-                    transfer = transfer.strategy(strategy);
-                }
+                let transfer = Transfer::new(&source.fd, &sink)
+                    .observe(|_| {
+                        take();
+                        steps += 1;
+                        if steps == stop_at {
+                            ControlFlow::Break(())
+                        } else {
+                            ControlFlow::Continue(())
+                        }
+                    })
+                    .maybe_strategy(way);
                 let report = transfer.run().unwrap();
                 assert_eq!(steps, stop_at, "{what}");
                 assert_eq!(report.ended(), Ended::Stopped, "{what}");

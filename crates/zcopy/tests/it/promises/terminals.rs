@@ -10,6 +10,7 @@ use zcopy::{Ended, Side, Strategy, Transfer};
 
 use crate::endpoints::terminal;
 use crate::files::{assert_same, file, pattern};
+use crate::options::MaybeOptions as _;
 use crate::refused::allowed;
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -32,7 +33,7 @@ fn arrived(fd: BorrowedFd<'_>, mut n: usize) -> Vec<u8> {
 /// Moves a file to a terminal that nobody reads, until the transfer says that the terminal holds it up.
 fn move_until_full(sink: &OwnedFd, way: Option<Strategy>) -> u64 {
     let source = file(&pattern(LEN));
-    let mut transfer = Transfer::new(&source, sink)
+    let transfer = Transfer::new(&source, sink)
         .tick(MILLI)
         .observe(|progress| match progress.blocked() {
             Some(side) => {
@@ -40,10 +41,8 @@ fn move_until_full(sink: &OwnedFd, way: Option<Strategy>) -> u64 {
                 ControlFlow::Break(())
             }
             None => ControlFlow::Continue(()),
-        });
-    if let Some(strategy) = way {
-        transfer = transfer.strategy(strategy);
-    }
+        })
+        .maybe_strategy(way);
     let report = transfer.run().unwrap();
     assert_eq!(report.ended(), Ended::Stopped);
     assert_eq!(crate::files::cursor(&source), report.bytes());

@@ -11,6 +11,7 @@ use crate::child_process::Child;
 use crate::endpoints::{Sink, SinkKind, pipe};
 use crate::files::{assert_same, contents, file_in, pattern};
 use crate::mounts::{Fs, mount_tmpfs};
+use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, refused_with};
 use crate::skip::is_root;
 
@@ -62,10 +63,7 @@ fn a_full_disk_loses_no_count() {
         };
         let sink = file_in(&root.dir(), b"");
         let pattern = pattern(4097);
-        let mut repeat = Repeat::new(&pattern);
-        if let Some(strategy) = way {
-            repeat = repeat.strategy(strategy);
-        }
+        let repeat = Repeat::new(&pattern).maybe_strategy(way);
         let error = repeat.run(&sink).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StorageFull);
         let arrived = contents(&sink);
@@ -85,10 +83,7 @@ fn a_reader_that_goes_away_ends_it_and_the_count_is_what_it_could_have_read() {
                 File::from(reader).read_exact(&mut start).unwrap();
                 start
             });
-            let mut repeat = Repeat::new("abc");
-            if let Some(strategy) = way {
-                repeat = repeat.strategy(strategy);
-            }
+            let repeat = Repeat::new("abc").maybe_strategy(way);
             let error = repeat.run(&writer).unwrap_err();
             assert_eq!(
                 (error.kind(), error.side()),

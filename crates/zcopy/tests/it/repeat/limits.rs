@@ -12,6 +12,7 @@ use zcopy::{Ended, Repeat, Side, Strategy};
 use super::{bytes_by, endless};
 use crate::endpoints::{Sink, SinkKind, pipe, tcp};
 use crate::files::{assert_same, pattern, read_to_end};
+use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, is_allowed};
 
 /// Nobody reads: it fills the pipe, waits, and is stopped at the first tick.
@@ -25,7 +26,7 @@ fn break_while_the_sink_is_full_takes_one_tick() {
                 let (reader, sink) = pipe();
                 rustix::fs::fcntl_setfl(&sink, mode).unwrap();
                 let ticks = Cell::new(0);
-                let mut repeat = Repeat::new(&pattern)
+                let repeat = Repeat::new(&pattern)
                     .tick(Duration::from_millis(1))
                     .observe(|progress| match progress.blocked() {
                         None => ControlFlow::Continue(()),
@@ -34,10 +35,8 @@ fn break_while_the_sink_is_full_takes_one_tick() {
                             ticks.set(ticks.get() + 1);
                             ControlFlow::Break(())
                         }
-                    });
-                if let Some(strategy) = way {
-                    repeat = repeat.strategy(strategy);
-                }
+                    })
+                    .maybe_strategy(way);
                 let report = repeat.run(&sink).unwrap();
                 assert_eq!((report.ended(), ticks.get()), (Ended::Stopped, 1), "{what}");
                 assert!(report.bytes() > 0, "{what}");
@@ -125,10 +124,10 @@ fn no_step_is_longer_than_4_mib() {
 fn a_rate_is_kept_and_the_bytes_are_the_same() {
     for way in allowed([None, Some(Strategy::Tee)]) {
         let sink = Sink::new(SinkKind::Pipe).unwrap();
-        let mut repeat = Repeat::new("abc").limit(1 << 20).rate_limit(10 << 20);
-        if let Some(strategy) = way {
-            repeat = repeat.strategy(strategy);
-        }
+        let repeat = Repeat::new("abc")
+            .limit(1 << 20)
+            .rate_limit(10 << 20)
+            .maybe_strategy(way);
         let start = Instant::now();
         let report = repeat.run(&sink.fd).unwrap();
         assert!(start.elapsed() >= Duration::from_millis(95));

@@ -12,6 +12,7 @@ use zcopy::{Repeat, Strategy};
 use super::{LARGE, bytes_by, endless, repeat};
 use crate::endpoints::{Sink, SinkKind, pipe};
 use crate::files::{assert_same, contents, pattern};
+use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, first_allowed, is_allowed, needs};
 
 /// Splices everything into a file in memory.
@@ -54,10 +55,10 @@ fn a_sink_of_one_slot_is_enough() {
             let sink = Sink::new(SinkKind::Pipe).unwrap();
             assert_eq!(fcntl_setpipe_size(&sink.fd, 4096), Ok(4096));
             let limit = LARGE + len as u64;
-            let mut repeat = Repeat::new(&pattern).limit(limit).grow_pipes(false);
-            if let Some(strategy) = way {
-                repeat = repeat.strategy(strategy);
-            }
+            let repeat = Repeat::new(&pattern)
+                .limit(limit)
+                .grow_pipes(false)
+                .maybe_strategy(way);
             let report = repeat.run(&sink.fd).unwrap();
             assert_eq!(report.grown_sink(), None);
             let expected = way.unwrap_or(first_allowed(&[Strategy::Tee]));
@@ -85,13 +86,10 @@ fn both_modes_work_with_and_without_a_tick() {
                     let what = format!("{kind:?}, {mode:?}, {tick:?}, {way:?}");
                     let sink = Sink::new(kind).unwrap();
                     rustix::fs::fcntl_setfl(&sink.fd, mode).unwrap();
-                    let mut repeat = Repeat::new(&pattern).limit(LARGE);
-                    if let Some(tick) = tick {
-                        repeat = repeat.tick(tick);
-                    }
-                    if let Some(strategy) = way {
-                        repeat = repeat.strategy(strategy);
-                    }
+                    let repeat = Repeat::new(&pattern)
+                        .limit(LARGE)
+                        .maybe_tick(tick)
+                        .maybe_strategy(way);
                     let report = repeat
                         .run(&sink.fd)
                         .unwrap_or_else(|error| panic!("{what}: {error:#}"));

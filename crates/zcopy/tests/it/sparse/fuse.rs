@@ -8,6 +8,7 @@ use zcopy::{Ended, Sparse, Strategy, Transfer};
 use crate::endpoints::pipe;
 use crate::files::{assert_same, contents, file, pattern, read_to_end};
 use crate::fuse::{Server, serve};
+use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, is_allowed};
 
 /// Data, a hole, data and a hole at the end.
@@ -58,10 +59,7 @@ fn the_end_of_a_file_without_positions_is_confirmed_by_reading_on() {
         let (reader, writer) = pipe();
         let arrived = std::thread::scope(|scope| {
             let reading = scope.spawn(move || read_to_end(&reader));
-            let mut transfer = Transfer::new(&source.file, &writer);
-            if let Some(strategy) = way {
-                transfer = transfer.strategy(strategy);
-            }
+            let transfer = Transfer::new(&source.file, &writer).maybe_strategy(way);
             let report = transfer.run();
             let report = report.unwrap_or_else(|error| panic!("{way:?}: {error:#}"));
             assert_eq!(
@@ -81,10 +79,7 @@ fn the_end_of_a_file_without_positions_is_confirmed_by_reading_on() {
             return;
         };
         let sink = file(b"");
-        let mut transfer = Transfer::new(&source.file, &sink);
-        if let Some(strategy) = way {
-            transfer = transfer.strategy(strategy);
-        }
+        let transfer = Transfer::new(&source.file, &sink).maybe_strategy(way);
         let report = transfer.run();
         let report = report.unwrap_or_else(|error| panic!("{way:?} to a file: {error:#}"));
         assert_eq!(report.bytes(), bytes.len() as u64);

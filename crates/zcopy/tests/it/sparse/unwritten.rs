@@ -6,9 +6,11 @@ use std::os::unix::fs::FileExt as _;
 use rustix::fs::FallocateFlags;
 use zcopy::{Sparse, Transfer};
 
-use super::{MIB, every_way};
+use super::MIB;
 use crate::files::{allocated, assert_same, contents, file_in, pattern};
 use crate::mounts::Fs;
+use crate::options::MaybeOptions as _;
+use crate::strategies::every_strategy;
 
 /// 4 MiB of allocated blocks, of which the third MiB was written, and the bytes.
 fn unwritten(fs: Fs) -> Option<(File, Vec<u8>)> {
@@ -24,17 +26,16 @@ fn unwritten(fs: Fs) -> Option<(File, Vec<u8>)> {
 #[test]
 fn keep_unwritten_makes_holes_of_unwritten_blocks() {
     for fs in Fs::ALL {
-        for way in every_way() {
+        for way in every_strategy() {
             let Some((source, bytes)) = unwritten(fs) else {
                 continue;
             };
             let what = format!("{fs:?}, {way:?}");
             assert!(allocated(&source) >= bytes.len() as u64, "{what}");
             let sink = file_in(&fs.dir().unwrap(), b"");
-            let mut transfer = Transfer::new(&source, &sink).sparse(Sparse::KeepUnwritten);
-            if let Some(strategy) = way {
-                transfer = transfer.strategy(strategy);
-            }
+            let transfer = Transfer::new(&source, &sink)
+                .sparse(Sparse::KeepUnwritten)
+                .maybe_strategy(way);
             let report = match transfer.run() {
                 Err(error) if error.is_unsuitable() => continue,
                 report => report.unwrap_or_else(|error| panic!("{what}: {error:#}")),

@@ -1,0 +1,72 @@
+//! The strategies, and the pairs of source and sink that each of them serves.
+
+use zcopy::Strategy;
+
+use crate::endpoints::{SinkKind, SourceKind};
+use crate::mounts::Fs;
+use crate::refused::allowed;
+
+/// The strategies of a transfer to one sink.
+pub(crate) const STRATEGIES: [Strategy; 6] = [
+    Strategy::Reflink,
+    Strategy::CopyFileRange,
+    Strategy::Sendfile,
+    Strategy::Splice,
+    Strategy::SplicePipe,
+    Strategy::Buffered,
+];
+
+/// Each strategy that is not refused, and `None`, which leaves the choice to the plan.
+pub(crate) fn every_strategy() -> impl Iterator<Item = Option<Strategy>> {
+    allowed(STRATEGIES.into_iter().map(Some).chain([None]))
+}
+
+/// Those of [`every_strategy`] that serve a pair.
+pub(crate) fn strategies_for(
+    from: SourceKind,
+    to: SinkKind,
+) -> impl Iterator<Item = Option<Strategy>> {
+    every_strategy()
+        .filter(move |strategy| strategy.is_none_or(|strategy| serves(strategy, from, to)))
+}
+
+/// Whether a strategy serves a pair.
+///
+/// The table repeats what the kernel offers, so that a test fails if a strategy stops serving a
+/// pair.
+pub(crate) fn serves(strategy: Strategy, from: SourceKind, to: SinkKind) -> bool {
+    use SourceKind as S;
+    let keeps_boundaries = matches!(from, S::UnixDatagram | S::UnixSeqpacket);
+    if strategy != Strategy::Buffered && (keeps_boundaries || to == SinkKind::Append) {
+        return false;
+    }
+    match strategy {
+        Strategy::Reflink => match (from, to) {
+            (S::Regular(a), SinkKind::Regular(b)) => a == b && matches!(a, Fs::Btrfs | Fs::Xfs),
+            _ => false,
+        },
+        Strategy::CopyFileRange => match (from, to) {
+            (S::Regular(a), SinkKind::Regular(b)) => a == b,
+            (S::Memfd | S::SealedMemfd, SinkKind::Memfd) => true,
+            _ => false,
+        },
+        // sendfile(2) takes no offset for its sink. A splice(2) would wait for bytes at a cursor
+        // that others may move.
+        Strategy::Sendfile | Strategy::Splice if to.has_cursor() => false,
+        Strategy::Sendfile => matches!(
+            from,
+            S::Regular(_)
+                | S::Memfd
+                | S::SealedMemfd
+                | S::ProcVersion
+                | S::Sysfs
+                | S::Zero
+                | S::Random
+                | S::Block
+        ),
+        Strategy::Splice => (from.is_pipe() || to.is_pipe()) && from != S::ProcStatus,
+        Strategy::SplicePipe => from != S::ProcStatus,
+        Strategy::Buffered => true,
+        _ => unreachable!("{strategy} has no row"),
+    }
+}
