@@ -46,8 +46,8 @@ fn n_zeroed(bytes: &[u8], expected: &[u8]) -> u64 {
 
 /// Moves all of a source into a file and back, and judges what has arrived.
 #[track_caller]
-fn assert_skips(source: &impl AsFd, bytes: &[u8], bad: &[usize], way: Option<Strategy>) {
-    let what = format!("{bad:?}, {way:?}");
+fn assert_skips(source: &impl AsFd, bytes: &[u8], bad: &[usize], strategy: Option<Strategy>) {
+    let what = format!("{bad:?}, {strategy:?}");
     let expected = zeroed(bytes, bad);
     for by_offset in [false, true] {
         let sink = file(b"");
@@ -56,7 +56,7 @@ fn assert_skips(source: &impl AsFd, bytes: &[u8], bad: &[usize], way: Option<Str
         let mut transfer = Transfer::new(source, &sink)
             .skip_errors(SkipErrors::Adaptive)
             .on_skip(|skipped| told.push((skipped.offset(), skipped.bytes(), skipped.error())))
-            .maybe_strategy(way);
+            .maybe_strategy(strategy);
         if by_offset {
             transfer = transfer.source_offset(0).sink_offset(0);
         }
@@ -91,8 +91,8 @@ fn every_block_of_a_file_that_can_be_read_arrives() {
         let Some(source) = damaged(&bytes, &bad) else {
             return;
         };
-        for way in [None, Some(Strategy::Buffered)] {
-            assert_skips(&source, &bytes, &bad, way);
+        for strategy in [None, Some(Strategy::Buffered)] {
+            assert_skips(&source, &bytes, &bad, strategy);
         }
         assert_skips(
             &reopen(&source, OFlags::DIRECT),
@@ -170,8 +170,8 @@ fn bad_blocks_are_not_shared_unless_that_is_asked_for() {
     let report = transfer().source_offset(0).sink_offset(0).run().unwrap();
     assert_same(&contents(&sink), &zeroed(&bytes, &bad), "not cloned");
     assert_eq!(report.skipped_bytes(), 2 * BLOCK as u64);
-    for way in [Strategy::Reflink, Strategy::CopyFileRange] {
-        let refused = transfer().strategy(way).run().unwrap_err();
+    for strategy in [Strategy::Reflink, Strategy::CopyFileRange] {
+        let refused = transfer().strategy(strategy).run().unwrap_err();
         assert!(refused.is_unsuitable(), "{refused:#}");
     }
     set_cursor(&sink, 0);
@@ -202,13 +202,13 @@ fn a_pipe_and_a_socket_get_zeros_too() {
         drop(sink);
         assert_same(&reader.join().unwrap(), &zeroed(&bytes, &bad), "");
         assert_eq!(report.skipped_bytes(), 4 * BLOCK as u64);
-        let ways: Vec<_> = report
+        let strategies: Vec<_> = report
             .attempts()
             .iter()
             .map(zcopy::Attempt::strategy)
             .collect();
-        assert!(ways.len() > 1, "{report}");
-        assert_eq!(ways.last(), Some(&Strategy::Buffered), "{report}");
+        assert!(strategies.len() > 1, "{report}");
+        assert_eq!(strategies.last(), Some(&Strategy::Buffered), "{report}");
     }
 }
 
@@ -219,13 +219,13 @@ fn a_direct_sink_gets_whole_blocks() {
     let (Some(source), Some(dir)) = (damaged(&bytes, &[1, 300, 767]), Fs::Ext4.dir()) else {
         return;
     };
-    for way in [None, Some(Strategy::Buffered)] {
+    for strategy in [None, Some(Strategy::Buffered)] {
         let plain = file_in(&dir, b"");
         let sink = reopen(&plain, OFlags::DIRECT | OFlags::RDWR);
         let transfer = Transfer::new(&source, &sink).source_offset(0);
         let transfer = transfer
             .skip_errors(SkipErrors::Adaptive)
-            .maybe_strategy(way);
+            .maybe_strategy(strategy);
         assert_eq!(transfer.run().unwrap().skipped_bytes(), 3 * BLOCK as u64);
         assert_same(&contents(&plain), &zeroed(&bytes, &[1, 300, 767]), "");
     }

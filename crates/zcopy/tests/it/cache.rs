@@ -7,13 +7,13 @@ use std::process::Command;
 
 use zcopy::{Cache, Ended, Strategy, Transfer};
 
-use crate::endpoints::{SinkKind, SourceKind};
+use crate::endpoints::{Sink, SinkKind, SourceKind};
 use crate::files::{assert_same, contents, file_in, pattern};
 use crate::mounts::Fs;
 use crate::options::MaybeOptions as _;
 use crate::refused::first_allowed;
 use crate::skip::has_program;
-use crate::strategies::strategies_for;
+use crate::strategies::{assert_served, strategies_for};
 
 /// Whole pages: `fincore` does not see the last one of a file that ends in the middle of it.
 const LEN: usize = (32 << 20) + (12 << 10);
@@ -54,16 +54,16 @@ fn drop_behind_leaves_no_pages_by_any_strategy() {
     };
     let bytes = pattern(LEN);
     let ext4 = Fs::Ext4;
-    for way in strategies_for(SourceKind::Regular(ext4), SinkKind::Regular(ext4)) {
+    for strategy in strategies_for(SourceKind::Regular(ext4), SinkKind::Regular(ext4)) {
         let source = warm_file_in(&dir, &bytes);
         let sink = file_in(&dir, b"");
         let transfer = Transfer::new(&source, &sink)
             .cache(Cache::DropBehind)
-            .maybe_strategy(way);
+            .maybe_strategy(strategy);
         let report = transfer.run().unwrap();
         assert_eq!((report.bytes(), report.ended()), (LEN as u64, Ended::Eof));
-        assert_eq!(report.strategy(), way.unwrap_or(report.strategy()));
-        assert_eq!((cached(&source), cached(&sink)), (0, 0), "{way:?}");
+        assert_served(&report, strategy, &format!("{strategy:?}"));
+        assert_eq!((cached(&source), cached(&sink)), (0, 0), "{strategy:?}");
         assert_same(&contents(&sink), &bytes, "read back from the disk");
     }
 }
@@ -88,7 +88,7 @@ fn drop_behind_works_by_offsets_and_into_pipes() {
     assert_eq!(report.strategy(), first_allowed(&offloads));
     assert_eq!((cached(&source), cached(&sink)), (0, 0));
 
-    let pipe = crate::endpoints::Sink::new(crate::endpoints::SinkKind::Pipe).unwrap();
+    let pipe = Sink::new(SinkKind::Pipe).unwrap();
     let transfer = Transfer::new(&source, &pipe.fd).source_offset(0);
     let report = transfer.cache(Cache::DropBehind).run().unwrap();
     assert_eq!(report.bytes(), LEN as u64);
@@ -146,7 +146,7 @@ fn drop_behind_leaves_no_pages_of_a_transfer_that_did_not_reach_the_end() {
     let Some(small) = crate::mounts::mount_tmpfs(8) else {
         return;
     };
-    for way in [None, Some(Strategy::Buffered)] {
+    for strategy in [None, Some(Strategy::Buffered)] {
         for end in [Ended::Failed, Ended::Limit, Ended::Stopped] {
             let source = warm_file_in(&dir, &pattern(LEN));
             let sink = match end {
@@ -155,7 +155,7 @@ fn drop_behind_leaves_no_pages_of_a_transfer_that_did_not_reach_the_end() {
             };
             let mut transfer = Transfer::new(&source, &sink)
                 .cache(Cache::DropBehind)
-                .maybe_strategy(way);
+                .maybe_strategy(strategy);
             match end {
                 Ended::Limit => transfer = transfer.limit(9 << 20),
                 Ended::Stopped => {
@@ -172,9 +172,9 @@ fn drop_behind_leaves_no_pages_of_a_transfer_that_did_not_reach_the_end() {
             // up to 2 MiB, of which one lies across the edge.
             let dropped = report.bytes() + (8 << 20) - (2 << 20);
             let (left, most) = (cached(&source), LEN as u64 - dropped);
-            assert!(left <= most, "{way:?}, {end:?}: {left} left\n{report}");
+            assert!(left <= most, "{strategy:?}, {end:?}: {left} left\n{report}");
             if end != Ended::Failed {
-                assert_eq!(cached(&sink), 0, "{way:?}, {end:?}: {report}");
+                assert_eq!(cached(&sink), 0, "{strategy:?}, {end:?}: {report}");
             }
         }
     }

@@ -22,10 +22,10 @@ fn a_direct_source_is_read_in_aligned_blocks() {
         let Some(dir) = fs.dir() else {
             continue;
         };
-        for way in [None, Some(Strategy::Buffered)] {
+        for strategy in [None, Some(Strategy::Buffered)] {
             for (limit, end) in [(u64::MAX, Ended::Eof), (1_000_001, Ended::Limit)] {
                 for by_offset in [false, true] {
-                    let what = format!("{fs:?}, {way:?}, {limit} bytes, {by_offset}");
+                    let what = format!("{fs:?}, {strategy:?}, {limit} bytes, {by_offset}");
                     let plain = file_in(&dir, &bytes);
                     let source = reopen(&plain, DIRECT);
                     let sink = file(b"");
@@ -35,7 +35,7 @@ fn a_direct_source_is_read_in_aligned_blocks() {
                     if by_offset {
                         transfer = transfer.source_offset(4096);
                     }
-                    match way {
+                    match strategy {
                         Some(strategy) => transfer = transfer.strategy(strategy),
                         None => transfer = transfer.inspect(|bytes| seen += bytes.len() as u64),
                     }
@@ -44,7 +44,7 @@ fn a_direct_source_is_read_in_aligned_blocks() {
                         .unwrap_or_else(|error| panic!("{what}: {error:#}"));
                     let n = limit.min(LEN as u64 - 4096);
                     assert_eq!((report.bytes(), report.ended()), (n, end), "{what}");
-                    assert_eq!(seen, if way.is_none() { n } else { 0 }, "{what}");
+                    assert_eq!(seen, if strategy.is_none() { n } else { 0 }, "{what}");
                     assert_eq!(report.strategy(), Strategy::Buffered);
                     let expected = &bytes[4096..4096 + usize::try_from(n).unwrap()];
                     assert_same(&contents(&sink), expected, &what);
@@ -109,12 +109,12 @@ fn a_direct_sink_holds_no_more_than_is_reported() {
     let Some(dir) = Fs::Ext4.dir() else {
         return;
     };
-    let ways = [
+    let strategies = [
         Strategy::SplicePipe,
         Strategy::Sendfile,
         Strategy::CopyFileRange,
     ];
-    for way in ways {
+    for strategy in strategies {
         // Every other block is a hole.
         let plain = file_in(&dir, b"");
         let ground = vec![0xff; 16 * BLOCK];
@@ -130,10 +130,10 @@ fn a_direct_sink_holds_no_more_than_is_reported() {
         plain.sync_all().unwrap();
         let sink = reopen(&plain, DIRECT);
         let source = file_in(&dir, &bytes);
-        let error = Transfer::new(&source, &sink).strategy(way).run();
+        let error = Transfer::new(&source, &sink).strategy(strategy).run();
         let n = usize::try_from(error.expect_err("it ends oddly").bytes()).unwrap();
         expected[..n].copy_from_slice(&bytes[..n]);
-        assert_same(&contents(&plain), &expected, &format!("{way}"));
+        assert_same(&contents(&plain), &expected, &format!("{strategy}"));
         assert_eq!((cursor(&source), cursor(&sink)), (n as u64, n as u64));
     }
 }

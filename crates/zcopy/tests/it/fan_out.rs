@@ -165,16 +165,16 @@ fn to_all<'a>(source: &'a OwnedFd, sinks: &[&'a OwnedFd]) -> Transfer<'a> {
         .fold(transfer, |transfer, sink| transfer.also_to(*sink))
 }
 
-/// The same ways, or writes to every sink if a filter refuses the calls that share bytes.
-fn unless_refused<const N: usize>(ways: [Strategy; N]) -> [Strategy; N] {
+/// The same strategies, or writes to every sink if a filter refuses the calls that share bytes.
+fn unless_refused<const N: usize>(strategies: [Strategy; N]) -> [Strategy; N] {
     if is_refused(Strategy::Tee) {
         [Strategy::Buffered; N]
     } else {
-        ways
+        strategies
     }
 }
 
 /// How each sink is served, or was.
-fn ways_of(sinks: &[zcopy::SinkReport]) -> Vec<Strategy> {
+fn strategies_of(sinks: &[zcopy::SinkReport]) -> Vec<Strategy> {
     sinks.iter().map(zcopy::SinkReport::strategy).collect()
 }

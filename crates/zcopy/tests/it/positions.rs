@@ -11,7 +11,7 @@ use crate::files::{allocated, assert_same, contents, cursor, file_in, pattern, s
 use crate::mounts::Fs;
 use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, first_allowed};
-use crate::strategies::every_strategy;
+use crate::strategies::{assert_served, every_strategy};
 
 const MAX: u64 = i64::MAX as u64;
 
@@ -29,9 +29,9 @@ fn a_window_between_files_moves_no_cursor() {
     // In the middle of blocks, and whole blocks, which alone can be cloned.
     for (from, to, len) in [(70_001, 3, 200_003), (65_536, 131_072, 262_144)] {
         for fs in Fs::ALL {
-            for way in every_strategy() {
+            for strategy in every_strategy() {
                 let clones = matches!(fs, Fs::Btrfs | Fs::Xfs) && len % 4096 == 0;
-                match way {
+                match strategy {
                     // It knows no offset for the sink, or needs a pipe.
                     Some(Strategy::Sendfile | Strategy::Splice) => continue,
                     Some(Strategy::Reflink) if !clones => continue,
@@ -40,7 +40,7 @@ fn a_window_between_files_moves_no_cursor() {
                 let Some(dir) = fs.dir() else {
                     continue;
                 };
-                let what = format!("{fs:?}, {way:?}, {len} bytes");
+                let what = format!("{fs:?}, {strategy:?}, {len} bytes");
                 let source = file_in(&dir, &bytes);
                 let sink = file_in(&dir, b"untouched");
                 set_cursor(&source, 5);
@@ -49,7 +49,7 @@ fn a_window_between_files_moves_no_cursor() {
                     .source_offset(from)
                     .sink_offset(to)
                     .limit(len)
-                    .maybe_strategy(way);
+                    .maybe_strategy(strategy);
                 let report = transfer
                     .run()
                     .unwrap_or_else(|error| panic!("{what}: {error:#}"));
@@ -58,13 +58,9 @@ fn a_window_between_files_moves_no_cursor() {
                     (len, Ended::Limit),
                     "{what}"
                 );
-                assert_eq!(
-                    report.strategy(),
-                    way.unwrap_or(report.strategy()),
-                    "{what}"
-                );
+                assert_served(&report, strategy, &what);
                 let offloads = [Strategy::CopyFileRange, Strategy::SplicePipe];
-                if way.is_none() && first_allowed(&offloads) != Strategy::Buffered {
+                if strategy.is_none() && first_allowed(&offloads) != Strategy::Buffered {
                     assert_ne!(report.strategy(), Strategy::Buffered, "{what}\n{report}");
                 }
                 assert_eq!((cursor(&source), cursor(&sink)), (5, 7), "{what}");
@@ -101,16 +97,16 @@ fn a_file_beyond_4_gib_is_moved_whole_and_keeps_its_holes() {
             continue;
         };
         let len = source.metadata().unwrap().len();
-        for way in every_strategy() {
-            match way {
+        for strategy in every_strategy() {
+            match strategy {
                 Some(Strategy::Splice | Strategy::Sendfile) => continue,
                 Some(Strategy::Reflink) if !matches!(fs, Fs::Btrfs | Fs::Xfs) => continue,
                 _ => {}
             }
-            let what = format!("{fs:?}, {way:?}");
+            let what = format!("{fs:?}, {strategy:?}");
             let sink = file_in(&fs.dir().unwrap(), b"");
             set_cursor(&source, 0);
-            let transfer = Transfer::new(&source, &sink).maybe_strategy(way);
+            let transfer = Transfer::new(&source, &sink).maybe_strategy(strategy);
             let report = transfer
                 .run()
                 .unwrap_or_else(|error| panic!("{what}: {error:#}"));
@@ -123,9 +119,9 @@ fn a_file_beyond_4_gib_is_moved_whole_and_keeps_its_holes() {
                 let mut attempts = report.attempts().iter();
                 attempts.any(|attempt| attempt.strategy() == strategy && attempt.bytes() > 0)
             };
-            assert!(way.is_none_or(moved_data), "{what}\n{report}");
+            assert!(strategy.is_none_or(moved_data), "{what}\n{report}");
             let offloads = between_files(fs);
-            if way.is_none() && first_allowed(offloads) != Strategy::Buffered {
+            if strategy.is_none() && first_allowed(offloads) != Strategy::Buffered {
                 assert_ne!(report.strategy(), Strategy::Buffered, "{what}");
             }
             assert_eq!(sink.metadata().unwrap().len(), len, "{what}");
@@ -156,30 +152,26 @@ fn windows_around_31_and_32_bits_arrive_in_a_pipe() {
     // Beyond 32 KiB, so that the plan offloads.
     let len = 50_000;
     for (limit, first) in [(1_u64 << 31, 0), (1 << 32, 3)] {
-        for way in every_strategy() {
-            if matches!(way, Some(Strategy::Reflink | Strategy::CopyFileRange)) {
+        for strategy in every_strategy() {
+            if matches!(strategy, Some(Strategy::Reflink | Strategy::CopyFileRange)) {
                 continue;
             }
-            let what = format!("{way:?} at {limit}");
+            let what = format!("{strategy:?} at {limit}");
             let sink = Sink::new(SinkKind::Pipe).unwrap();
             let offset = limit - 45_000;
             let transfer = Transfer::new(&source, &sink.fd)
                 .source_offset(offset)
                 .limit(len)
-                .maybe_strategy(way);
+                .maybe_strategy(strategy);
             let report = transfer.run().unwrap();
             assert_eq!(
                 (report.bytes(), report.ended()),
                 (len, Ended::Limit),
                 "{what}"
             );
-            assert_eq!(
-                report.strategy(),
-                way.unwrap_or(report.strategy()),
-                "{what}"
-            );
+            assert_served(&report, strategy, &what);
             let offloads = [Strategy::Splice, Strategy::Sendfile];
-            if way.is_none() && first_allowed(&offloads) != Strategy::Buffered {
+            if strategy.is_none() && first_allowed(&offloads) != Strategy::Buffered {
                 assert_ne!(report.strategy(), Strategy::Buffered, "{what}");
             }
             let mut expected = vec![0; 50_000];
@@ -196,11 +188,11 @@ fn more_than_4_gib_are_counted() {
     const MANY: u64 = (1 << 32) + 3;
     let zeros = File::open("/dev/zero").unwrap();
     let null = File::options().write(true).open("/dev/null").unwrap();
-    for way in allowed([Strategy::SplicePipe, Strategy::Sendfile, Strategy::Buffered]) {
-        let transfer = Transfer::new(&zeros, &null).limit(MANY).strategy(way);
+    for strategy in allowed([Strategy::SplicePipe, Strategy::Sendfile, Strategy::Buffered]) {
+        let transfer = Transfer::new(&zeros, &null).limit(MANY).strategy(strategy);
         let report = transfer.run().unwrap();
         assert_eq!((report.bytes(), report.ended()), (MANY, Ended::Limit));
-        assert_eq!(report.strategy(), way);
+        assert_eq!(report.strategy(), strategy);
     }
 }
 
@@ -219,25 +211,28 @@ fn a_source_at_the_largest_position_is_answered_as_read_is() {
         let source = file_in(&dir, &pattern(40_000));
         for position in [MAX - 5, MAX - 1, MAX] {
             let one = rustix::io::pread(&source, &mut [0; 1], position);
-            for way in every_strategy() {
+            for strategy in every_strategy() {
                 if matches!(
-                    way,
+                    strategy,
                     Some(Strategy::Reflink | Strategy::Splice | Strategy::Sendfile)
                 ) {
                     continue;
                 }
-                let what = format!("{fs:?}, {way:?}, {}", MAX - position);
+                let what = format!("{fs:?}, {strategy:?}, {}", MAX - position);
                 let sink = file_in(&dir, b"");
                 let transfer = Transfer::new(&source, &sink)
                     .source_offset(position)
-                    .maybe_strategy(way);
+                    .maybe_strategy(strategy);
                 match transfer.run() {
                     Ok(report) => {
                         assert_eq!((report.bytes(), report.ended()), (0, Ended::Eof), "{what}");
                         assert_eq!(said(one), None, "{what}");
                     }
                     Err(error) if error.is_unsuitable() => {
-                        assert!(said(one).is_some() && way.is_some(), "{what}: {error:#}");
+                        assert!(
+                            said(one).is_some() && strategy.is_some(),
+                            "{what}: {error:#}"
+                        );
                     }
                     Err(error) => {
                         assert_eq!(error.side(), Side::Source, "{what}: {error:#}");
@@ -259,23 +254,26 @@ fn a_sink_at_the_largest_position_takes_what_fits() {
     let source = file_in(&dir, &bytes);
     for room in [0, 1, 5, 4096] {
         let position = MAX - room;
-        for way in every_strategy() {
+        for strategy in every_strategy() {
             if matches!(
-                way,
+                strategy,
                 Some(Strategy::Reflink | Strategy::Splice | Strategy::Sendfile)
             ) {
                 continue;
             }
-            let what = format!("{way:?}, room for {room}");
+            let what = format!("{strategy:?}, room for {room}");
             let sink = file_in(&dir, b"");
             let transfer = Transfer::new(&source, &sink)
                 .source_offset(0)
                 .sink_offset(position)
-                .maybe_strategy(way);
+                .maybe_strategy(strategy);
             let error = transfer.run().expect_err(&what);
             assert_eq!(error.bytes(), room, "{what}: {error:#}");
             if error.is_unsuitable() {
-                assert!(way.is_some_and(|way| way != Strategy::Buffered), "{what}");
+                assert!(
+                    strategy.is_some_and(|strategy| strategy != Strategy::Buffered),
+                    "{what}"
+                );
             } else {
                 assert_eq!(error.side(), Side::Sink, "{what}: {error:#}");
                 let errno = error.raw_os_error().map(Errno::from_raw_os_error);
@@ -297,11 +295,11 @@ fn a_cursor_at_the_largest_position_loses_no_count() {
         return;
     };
     for room in [0, 1, 5, 4096] {
-        for way in [None, Some(Strategy::Buffered)] {
-            let what = format!("{way:?}, room for {room}");
+        for strategy in [None, Some(Strategy::Buffered)] {
+            let what = format!("{strategy:?}, room for {room}");
             let (source, sink) = (file_in(&dir, &bytes), file_in(&dir, b""));
             set_cursor(&sink, MAX - room);
-            let transfer = Transfer::new(&source, &sink).maybe_strategy(way);
+            let transfer = Transfer::new(&source, &sink).maybe_strategy(strategy);
             let error = transfer.run().expect_err(&what);
             assert_eq!(error.side(), Side::Sink, "{what}: {error:#}");
             assert!(error.bytes() <= room, "{what}: {error:#}");

@@ -389,7 +389,7 @@ fn two_file_systems_of_one_kind_are_not_asked_for_copy_file_range() {
     assert_same(&contents(&sink), &bytes, "to another btrfs");
     let mut attempts = report.attempts().iter().map(zcopy::Attempt::strategy);
     assert!(
-        attempts.all(|way| way != Strategy::CopyFileRange),
+        attempts.all(|strategy| strategy != Strategy::CopyFileRange),
         "{report}"
     );
     let transfer = Transfer::new(&source, &sink).strategy(Strategy::CopyFileRange);

@@ -52,17 +52,19 @@ fn errno() -> Errno {
     }
 }
 
-/// Whether a transfer can be made in this way: by the plan, or by a strategy that is not refused.
-pub(crate) fn is_allowed(way: impl Into<Option<Strategy>>) -> bool {
-    way.into().is_none_or(|strategy| !is_refused(strategy))
+/// Whether a transfer can be made in this strategy: by the plan, or by a strategy that is not refused.
+pub(crate) fn is_allowed(strategy: impl Into<Option<Strategy>>) -> bool {
+    strategy.into().is_none_or(|strategy| !is_refused(strategy))
 }
 
-/// The ways that are not refused.
-pub(crate) fn allowed<W>(ways: impl IntoIterator<Item = W>) -> impl Iterator<Item = W>
+/// The strategies that are not refused.
+pub(crate) fn allowed<W>(strategies: impl IntoIterator<Item = W>) -> impl Iterator<Item = W>
 where
     W: Copy + Into<Option<Strategy>>,
 {
-    ways.into_iter().filter(|way| is_allowed(*way))
+    strategies
+        .into_iter()
+        .filter(|strategy| is_allowed(*strategy))
 }
 
 /// The first of these strategies that is not refused, and read and write if all are.

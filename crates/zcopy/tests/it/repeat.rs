@@ -48,13 +48,17 @@ fn bytes_by(report: &Report, strategy: Strategy) -> u64 {
 }
 
 /// Repeats up to the limit and compares what arrived.
-fn repeat(pattern: &[u8], limit: u64, way: Option<Strategy>, sink: Sink) -> Report {
-    let what = format!("{} bytes, {limit}, {way:?}, {:?}", pattern.len(), sink.kind);
-    let repeat = Repeat::new(pattern).limit(limit).maybe_strategy(way);
+fn repeat(pattern: &[u8], limit: u64, strategy: Option<Strategy>, sink: Sink) -> Report {
+    let what = format!(
+        "{} bytes, {limit}, {strategy:?}, {:?}",
+        pattern.len(),
+        sink.kind
+    );
+    let repeat = Repeat::new(pattern).limit(limit).maybe_strategy(strategy);
     let report = repeat.run(&sink.fd);
     let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
     assert_eq!((report.bytes(), report.ended()), (limit, Ended::Limit));
-    let parts = [Strategy::Tee, Strategy::Buffered].map(|way| bytes_by(&report, way));
+    let parts = [Strategy::Tee, Strategy::Buffered].map(|strategy| bytes_by(&report, strategy));
     assert_eq!(parts[0] + parts[1], limit, "{what}");
     if let Some(cursor) = sink.cursor() {
         let head = if sink.kind == SinkKind::Append { 12 } else { 0 };
@@ -115,20 +119,24 @@ fn the_strategy_changes_nothing_else() {
     for len in [1, 3, 320, 4097, (1 << 20) + 3] {
         let pattern = pattern(len);
         for kind in SinkKind::ALL {
-            for way in allowed([Strategy::Tee, Strategy::Buffered]) {
+            for strategy in allowed([Strategy::Tee, Strategy::Buffered]) {
                 let takes_no_splice = matches!(kind, SinkKind::Append | SinkKind::Terminal);
                 let Some(sink) = Sink::new(kind) else {
                     continue;
                 };
-                if way == Strategy::Tee && takes_no_splice {
-                    let error = Repeat::new(&pattern).strategy(way).run(&sink.fd);
+                if strategy == Strategy::Tee && takes_no_splice {
+                    let error = Repeat::new(&pattern).strategy(strategy).run(&sink.fd);
                     assert!(error.unwrap_err().is_unsuitable(), "{kind:?}");
                     continue;
                 }
                 let limit = LARGE.min(at_most(kind));
-                let report = repeat(&pattern, limit, Some(way), sink);
-                assert_eq!(report.strategy(), way);
-                assert_eq!(bytes_by(&report, way), limit, "{kind:?}, {len}: {report}");
+                let report = repeat(&pattern, limit, Some(strategy), sink);
+                assert_eq!(report.strategy(), strategy);
+                assert_eq!(
+                    bytes_by(&report, strategy),
+                    limit,
+                    "{kind:?}, {len}: {report}"
+                );
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::files::{allocated, assert_same, contents, cursor, file_in, pattern, s
 use crate::mounts::Fs;
 use crate::options::MaybeOptions as _;
 use crate::refused::first_allowed;
-use crate::strategies::every_strategy;
+use crate::strategies::{assert_served, every_strategy};
 
 mod concurrent;
 mod fuse;
@@ -47,11 +47,11 @@ fn holes(layout: [bool; 4]) -> u64 {
     (layout.iter().filter(|is_data| !**is_data).count() * MIB) as u64
 }
 
-/// The ways from file to file on ext4 or tmpfs.
-fn ways_between_files() -> impl Iterator<Item = Option<Strategy>> {
-    every_strategy().filter(|way| {
+/// The strategies from file to file on ext4 or tmpfs.
+fn strategies_between_files() -> impl Iterator<Item = Option<Strategy>> {
+    every_strategy().filter(|strategy| {
         !matches!(
-            way,
+            strategy,
             Some(Strategy::Reflink | Strategy::Splice | Strategy::Sendfile)
         )
     })
@@ -63,16 +63,18 @@ fn keep_keeps_holes_wherever_they_are_by_every_strategy() {
         .into_iter()
         .flat_map(|fs| COUNTED.map(|to| (fs, to)))
     {
-        for (layout, way) in ways_between_files().flat_map(|way| LAYOUTS.map(|it| (it, way))) {
-            if fs != to && way == Some(Strategy::CopyFileRange) {
+        for (layout, strategy) in
+            strategies_between_files().flat_map(|strategy| LAYOUTS.map(|it| (it, strategy)))
+        {
+            if fs != to && strategy == Some(Strategy::CopyFileRange) {
                 continue;
             }
-            let what = format!("{fs:?} to {to:?}, {layout:?}, {way:?}");
+            let what = format!("{fs:?} to {to:?}, {layout:?}, {strategy:?}");
             let (Some((source, bytes)), Some(dir)) = (sparse(fs, layout), to.dir()) else {
                 continue;
             };
             let sink = file_in(&dir, b"");
-            let transfer = Transfer::new(&source, &sink).maybe_strategy(way);
+            let transfer = Transfer::new(&source, &sink).maybe_strategy(strategy);
             let report = transfer
                 .run()
                 .unwrap_or_else(|error| panic!("{what}: {error:#}"));
@@ -86,11 +88,7 @@ fn keep_keeps_holes_wherever_they_are_by_every_strategy() {
             assert_same(&contents(&sink), &bytes, &what);
             assert_eq!(allocated(&sink), len - holes(layout), "{what}");
             assert_eq!((cursor(&source), cursor(&sink)), (len, len), "{what}");
-            assert_eq!(
-                report.strategy(),
-                way.unwrap_or(report.strategy()),
-                "{what}"
-            );
+            assert_served(&report, strategy, &what);
         }
     }
 }
@@ -102,15 +100,15 @@ fn keep_punches_holes_into_what_the_sink_held() {
         .into_iter()
         .flat_map(|fs| LAYOUTS.map(|it| (fs, it)))
     {
-        for way in ways_between_files() {
+        for strategy in strategies_between_files() {
             // Longer than the source, as long, and ending in a hole of it.
             for held in [5 * MIB, 4 * MIB, 3 * MIB + 5000] {
-                let what = format!("{fs:?}, {layout:?}, {way:?} over {held} bytes");
+                let what = format!("{fs:?}, {layout:?}, {strategy:?} over {held} bytes");
                 let (Some((source, mut bytes)), Some(dir)) = (sparse(fs, layout), fs.dir()) else {
                     continue;
                 };
                 let sink = file_in(&dir, &vec![0xff; held]);
-                let transfer = Transfer::new(&source, &sink).maybe_strategy(way);
+                let transfer = Transfer::new(&source, &sink).maybe_strategy(strategy);
                 let report = transfer.run().unwrap();
                 assert_eq!(report.bytes(), 4 * MIB as u64, "{what}");
                 assert_eq!(report.hole_bytes(), holes(layout), "{what}");
@@ -132,7 +130,7 @@ fn keep_punches_holes_into_what_the_sink_held() {
 #[test]
 fn keep_counts_from_the_cursors_and_stops_at_the_limit() {
     let layout = [false, true, false, false];
-    for way in ways_between_files() {
+    for strategy in strategies_between_files() {
         let Some((source, bytes)) = sparse(Fs::Tmpfs, layout) else {
             return;
         };
@@ -142,16 +140,16 @@ fn keep_counts_from_the_cursors_and_stops_at_the_limit() {
         let limit = 3 * MIB - 8192;
         let transfer = Transfer::new(&source, &sink)
             .limit(limit as u64)
-            .maybe_strategy(way);
+            .maybe_strategy(strategy);
         let report = transfer.run().unwrap();
         assert_eq!(
             (report.bytes(), report.ended()),
             (limit as u64, Ended::Limit)
         );
-        assert_eq!(report.strategy(), way.unwrap_or(report.strategy()));
+        assert_served(&report, strategy, &format!("{strategy:?}"));
         let expected = [&[0; 8192], &bytes[4096..4096 + limit]].concat();
         assert_same(&contents(&sink), &expected, "a window that ends in a hole");
-        assert_eq!(allocated(&sink), MIB as u64, "{way:?}");
+        assert_eq!(allocated(&sink), MIB as u64, "{strategy:?}");
         assert_eq!(cursor(&source), (4096 + limit) as u64);
         assert_eq!(cursor(&sink), (8192 + limit) as u64);
     }
@@ -180,26 +178,24 @@ fn fill_allocates_every_block() {
         .into_iter()
         .flat_map(|fs| LAYOUTS.map(|it| (fs, it)))
     {
-        for way in ways_between_files().filter(|way| *way != Some(Strategy::CopyFileRange)) {
-            let what = format!("{fs:?}, {layout:?}, {way:?}");
+        for strategy in
+            strategies_between_files().filter(|strategy| *strategy != Some(Strategy::CopyFileRange))
+        {
+            let what = format!("{fs:?}, {layout:?}, {strategy:?}");
             let (Some((source, bytes)), Some(dir)) = (sparse(fs, layout), fs.dir()) else {
                 continue;
             };
             let sink = file_in(&dir, b"");
             let transfer = Transfer::new(&source, &sink)
                 .sparse(Sparse::Fill)
-                .maybe_strategy(way);
+                .maybe_strategy(strategy);
             let report = transfer.run().unwrap();
             assert_eq!(
                 (report.bytes(), report.hole_bytes()),
                 (4 * MIB as u64, 0),
                 "{what}"
             );
-            assert_eq!(
-                report.strategy(),
-                way.unwrap_or(report.strategy()),
-                "{what}"
-            );
+            assert_served(&report, strategy, &what);
             assert_ne!(
                 report.strategy(),
                 Strategy::CopyFileRange,

@@ -1,6 +1,6 @@
 //! The strategies, and the pairs of source and sink that each of them serves.
 
-use zcopy::Strategy;
+use zcopy::{Report, Strategy};
 
 use crate::endpoints::{SinkKind, SourceKind};
 use crate::mounts::Fs;
@@ -68,5 +68,13 @@ pub(crate) fn serves(strategy: Strategy, from: SourceKind, to: SinkKind) -> bool
         Strategy::SplicePipe => from != S::ProcStatus,
         Strategy::Buffered => true,
         _ => unreachable!("{strategy} has no row"),
+    }
+}
+
+/// Asserts that the requested strategy served; without a request any may have.
+#[track_caller]
+pub(crate) fn assert_served(report: &Report, requested: Option<Strategy>, what: &str) {
+    if let Some(requested) = requested {
+        assert_eq!(report.strategy(), requested, "{what}\n{report}");
     }
 }

@@ -49,7 +49,7 @@ struct Mode {
     inline: bool,
 }
 
-/// Every way in which a socket can be waited for.
+/// Every strategy in which a socket can be waited for.
 fn each_mode(mut each: impl FnMut(Mode)) {
     for flags in [OFlags::empty(), OFlags::NONBLOCK] {
         for tick in [None, Some(Duration::from_secs(3600))] {
@@ -71,8 +71,11 @@ impl Mode {
     }
 
     /// Runs a transfer in this mode to the end of its source.
-    fn run(self, transfer: Transfer<'_>, way: Option<Strategy>, what: &str) -> Report {
-        let report = transfer.maybe_strategy(way).maybe_tick(self.tick).run();
+    fn run(self, transfer: Transfer<'_>, strategy: Option<Strategy>, what: &str) -> Report {
+        let report = transfer
+            .maybe_strategy(strategy)
+            .maybe_tick(self.tick)
+            .run();
         let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
         assert_eq!(report.ended(), Ended::Eof, "{what}");
         report
@@ -83,7 +86,7 @@ impl Mode {
 fn an_urgent_byte_does_not_end_a_transfer() {
     let stretches = || vec![pattern(MIB), pattern(MIB)];
     each_mode(|mode| {
-        for (way, to) in [
+        for (strategy, to) in [
             (None, SinkKind::Memfd),
             (None, SinkKind::Pipe),
             (Some(Strategy::SplicePipe), SinkKind::Memfd),
@@ -92,10 +95,10 @@ fn an_urgent_byte_does_not_end_a_transfer() {
             (Some(Strategy::Buffered), SinkKind::Memfd),
         ]
         .into_iter()
-        .filter(|(way, _)| is_allowed(*way))
+        .filter(|(strategy, _)| is_allowed(*strategy))
         {
             for is_unix in [false, true] {
-                let what = format!("{mode:?}, {way:?}, {to:?}, {is_unix}");
+                let what = format!("{mode:?}, {strategy:?}, {to:?}, {is_unix}");
                 let (source, peer) = if is_unix {
                     unix(SocketType::STREAM)
                 } else {
@@ -104,16 +107,17 @@ fn an_urgent_byte_does_not_end_a_transfer() {
                 mode.set(&source);
                 let sink = Sink::new(to).unwrap();
                 let peer = sent(peer, stretches());
-                let report = mode.run(Transfer::new(&source, &sink.fd), way, &what);
+                let report = mode.run(Transfer::new(&source, &sink.fd), strategy, &what);
                 peer.join().unwrap();
                 let expected = joined(&stretches(), mode.inline);
                 assert_same(&sink.into_bytes(report.bytes()).unwrap(), &expected, &what);
                 assert_eq!(report.bytes(), expected.len() as u64, "{what}");
                 // One read gets past the mark, and the splices go on.
-                if let Some(way) = way.filter(|way| *way != Strategy::Buffered) {
+                if let Some(strategy) = strategy.filter(|strategy| *strategy != Strategy::Buffered)
+                {
                     let by_reading = moved_by(&report, Strategy::Buffered);
                     assert!(by_reading <= 256 << 10, "{what}: {report}");
-                    assert_eq!(report.strategy(), way, "{what}: {report}");
+                    assert_eq!(report.strategy(), strategy, "{what}: {report}");
                 }
             }
         }
@@ -160,8 +164,8 @@ fn urgent_bytes_anywhere_in_a_short_stream_are_passed() {
     ];
     for stretches in stretches {
         each_mode(|mode| {
-            for way in [Strategy::SplicePipe, Strategy::Splice] {
-                let what = format!("{stretches:?}, {mode:?}, {way:?}");
+            for strategy in [Strategy::SplicePipe, Strategy::Splice] {
+                let what = format!("{stretches:?}, {mode:?}, {strategy:?}");
                 // What the kernel itself makes of it: two urgent bytes, and the first is an ordinary one.
                 let arrived = |by_transfer: bool| {
                     let (source, peer) = tcp();
@@ -173,7 +177,7 @@ fn urgent_bytes_anywhere_in_a_short_stream_are_passed() {
                         return read_to_end(&source);
                     }
                     let (reader, sink) = pipe();
-                    mode.run(Transfer::new(&source, &sink), Some(way), &what);
+                    mode.run(Transfer::new(&source, &sink), Some(strategy), &what);
                     drop(sink);
                     read_to_end(&reader)
                 };

@@ -9,7 +9,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 use zcopy::{Ended, OnSinkError, Report, Side, Strategy, Transfer};
 
-use super::{Kind, Taker, full, null, own_process::is_alone, to_all, unless_refused, ways_of};
+use super::{
+    Kind, Taker, full, null, own_process::is_alone, strategies_of, to_all, unless_refused,
+};
 use crate::endpoints::{Source, SourceKind, pipe};
 use crate::files::{assert_same, contents, file, pattern, reopen};
 use crate::mounts::Fs;
@@ -209,7 +211,11 @@ fn the_same_file_named_several_times_holds_the_bytes_once() {
         let report = to_all(&source.fd, &names.each_ref()).run().unwrap();
         let expected = [Strategy::SplicePipe, Strategy::SplicePipe, Strategy::Splice];
         let expected = unless_refused(expected);
-        assert_eq!(ways_of(report.sinks()), expected, "{from:?}\n{report}");
+        assert_eq!(
+            strategies_of(report.sinks()),
+            expected,
+            "{from:?}\n{report}"
+        );
         assert_same(&contents(&sink), &bytes, &format!("{from:?}"));
     }
 }

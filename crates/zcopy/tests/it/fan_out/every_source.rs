@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::io::ioctl_fionbio;
 use zcopy::{Ended, OnSinkError, Strategy};
 
-use super::{Kind, Taker, to_all, ways_of};
+use super::{Kind, Taker, strategies_of, to_all};
 use crate::endpoints::{Source, SourceKind};
 use crate::files::{assert_same, pattern};
 use crate::mounts::Fs;
@@ -97,7 +97,7 @@ everything! {
 }
 
 /// How each sink is served: written down again, from what the kernel offers, and told with the sinks that are left.
-fn ways(
+fn strategies(
     from: SourceKind,
     kinds: &[Kind],
     length: usize,
@@ -113,20 +113,20 @@ fn ways(
     if is_small_file || cannot_be_shared || is_for_nothing {
         return vec![Strategy::Buffered; kinds.len()];
     }
-    let way = |kind: &Kind| match kind {
+    let strategy = |kind: &Kind| match kind {
         kind if is_written_to(kind) => Strategy::Buffered,
         kind if kind.is_pipe() => Strategy::Tee,
         _ => Strategy::SplicePipe,
     };
-    let mut ways: Vec<_> = kinds.iter().map(way).collect();
+    let mut strategies: Vec<_> = kinds.iter().map(strategy).collect();
     let left: Vec<_> = (0..kinds.len()).filter(|&i| left(kinds[i])).collect();
-    if left.iter().all(|&i| ways[i] != Strategy::Buffered) {
-        let last = |way| left.iter().rfind(|&&i| ways[i] == way).copied();
+    if left.iter().all(|&i| strategies[i] != Strategy::Buffered) {
+        let last = |strategy| left.iter().rfind(|&&i| strategies[i] == strategy).copied();
         if let Some(last) = last(Strategy::SplicePipe).or_else(|| last(Strategy::Tee)) {
-            ways[last] = Strategy::Splice;
+            strategies[last] = Strategy::Splice;
         }
     }
-    ways
+    strategies
 }
 
 fn arrives_everywhere(from: SourceKind, kinds: &[Kind], length: usize, ticks: bool) {
@@ -162,7 +162,7 @@ fn arrives_everywhere(from: SourceKind, kinds: &[Kind], length: usize, ticks: bo
         .collect();
     assert_eq!(
         planned,
-        ways(from, kinds, length, |_| true),
+        strategies(from, kinds, length, |_| true),
         "{what}: {plan}"
     );
 
@@ -180,8 +180,8 @@ fn arrives_everywhere(from: SourceKind, kinds: &[Kind], length: usize, ticks: bo
     assert_eq!(report.undelivered(), b"", "{what}");
     // What failed when it was given something leaves its part to the others.
     let survives = |kind| kind != Kind::Full || len == 0;
-    let mut served = ways(from, kinds, length, survives);
-    let mut found = ways_of(report.sinks());
+    let mut served = strategies(from, kinds, length, survives);
+    let mut found = strategies_of(report.sinks());
     // When bytes come out of a pipe in bulk, a lone reader is given a pipe of its own; whether they do is
     // up to the scheduler.
     let is_pipe = |i: &usize| kinds[*i].is_pipe() && survives(kinds[*i]);
@@ -194,14 +194,14 @@ fn arrives_everywhere(from: SourceKind, kinds: &[Kind], length: usize, ticks: bo
     }
     // A lone sink needs no tee.
     let needs_tee = [Strategy::Tee, Strategy::SplicePipe];
-    let needs_tee = served.iter().any(|way| needs_tee.contains(way));
+    let needs_tee = served.iter().any(|strategy| needs_tee.contains(strategy));
     let needed = if needs_tee {
         Strategy::Tee
     } else {
         Strategy::Splice
     };
     // The end may be found before a call is refused.
-    let is_met = len > 0 || found.iter().all(|way| *way == Strategy::Buffered);
+    let is_met = len > 0 || found.iter().all(|strategy| *strategy == Strategy::Buffered);
     if is_refused(needed) && is_met {
         served.fill(Strategy::Buffered);
     }

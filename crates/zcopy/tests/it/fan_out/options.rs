@@ -8,7 +8,7 @@ use rustix::fs::OFlags;
 use rustix::pipe::fcntl_setpipe_size;
 use zcopy::{Cache, Ended, OnSinkError, Reflink, Side, Sparse, Strategy, Transfer};
 
-use super::{Kind, Taker, appending, null, to_all, ways_of};
+use super::{Kind, Taker, appending, null, strategies_of, to_all};
 use crate::cache::cached;
 use crate::endpoints::{Source, SourceKind, pipe};
 use crate::files::{assert_same, contents, cursor, file_in, pattern, read_to_end, reopen};
@@ -28,11 +28,11 @@ const SETS: [[Kind; 3]; 2] = [
     [Kind::Append, Kind::OneSlot, Kind::Tcp],
 ];
 
-/// Moves what `tell` leaves of `bytes` to each set, and expects `expected` to arrive and `ways` to have been gone.
+/// Moves what `tell` leaves of `bytes` to each set, and expects `expected` to arrive and `strategies` to have been gone.
 fn told(
     bytes: &[u8],
     expected: &[u8],
-    ways: Option<Strategy>,
+    strategies: Option<Strategy>,
     tell: impl Fn(Transfer<'_>) -> Transfer<'_>,
 ) {
     for from in SOURCES {
@@ -45,11 +45,11 @@ fn told(
             let fds: Vec<_> = takers.iter().map(Taker::fd).collect();
             let report = tell(to_all(&source.fd, &fds)).run().unwrap();
             assert_eq!(report.bytes(), expected.len() as u64, "{what}: {report}");
-            if let Some(strategy) = ways {
-                let found = ways_of(report.sinks());
+            if let Some(strategy) = strategies {
+                let found = strategies_of(report.sinks());
                 assert_eq!(report.strategy(), strategy, "{what}: {report}");
-                let is_written = |way: &Strategy| *way == Strategy::Buffered;
-                let written = found.iter().filter(|way| is_written(way)).count();
+                let is_written = |strategy: &Strategy| *strategy == Strategy::Buffered;
+                let written = found.iter().filter(|strategy| is_written(strategy)).count();
                 let expected = match (strategy, kinds[0]) {
                     (Strategy::Buffered, _) => 3,
                     (_, Kind::Append) => 1,
@@ -116,7 +116,11 @@ fn who_inspects_sees_every_byte_once() {
                 .inspect(|piece| seen.extend_from_slice(piece))
                 .run()
                 .unwrap();
-            assert_eq!(ways_of(report.sinks()), [Strategy::Buffered; 3], "{from:?}");
+            assert_eq!(
+                strategies_of(report.sinks()),
+                [Strategy::Buffered; 3],
+                "{from:?}"
+            );
             assert_same(&seen, &bytes, "what was seen");
             for taker in takers {
                 assert_same(
@@ -295,7 +299,11 @@ fn tee_is_used_if_it_is_asked_for_however_little_there_is() {
         };
         assert_eq!(report.strategy(), Strategy::Tee, "{from:?}\n{report}");
         let expected = [Strategy::Tee, Strategy::SplicePipe, Strategy::Splice];
-        assert_eq!(ways_of(report.sinks()), expected, "{from:?}\n{report}");
+        assert_eq!(
+            strategies_of(report.sinks()),
+            expected,
+            "{from:?}\n{report}"
+        );
         for taker in takers {
             let arrived = taker.into_bytes(bytes.len() as u64).unwrap();
             assert_same(&arrived, &bytes, "short");

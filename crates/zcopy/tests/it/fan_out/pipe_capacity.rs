@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use zcopy::Strategy;
 
 use super::own_process::is_alone;
-use super::{Kind, Taker, to_all, unless_refused, ways_of};
+use super::{Kind, Taker, strategies_of, to_all, unless_refused};
 use crate::child_process::fill_pipes;
 use crate::endpoints::{Sink, SinkKind, Source, SourceKind, pipe};
 use crate::files::{assert_same, pattern};
@@ -20,7 +20,7 @@ use crate::skip::is_root;
 const LEN: usize = (1 << 20) + 7;
 
 /// Moves [`LEN`] bytes to each of these sinks and returns how each was served.
-fn ways_to(from: SourceKind, kinds: &[Kind]) -> Vec<Strategy> {
+fn strategies_to(from: SourceKind, kinds: &[Kind]) -> Vec<Strategy> {
     let bytes = pattern(LEN);
     let source = Source::new(from, &bytes).unwrap();
     if matches!(from, SourceKind::Pipe) && kinds.contains(&Kind::OneSlot) {
@@ -44,7 +44,7 @@ fn arrives(source: &Source, takers: Vec<Taker>, bytes: &[u8], what: &str) -> Vec
             assert_same(&arrived, bytes, what);
         }
     }
-    ways_of(report.sinks())
+    strategies_of(report.sinks())
 }
 
 const MIXED: [Kind; 4] = [Kind::Pipe, Kind::Tcp, Kind::Pipe, Kind::TinySocket];
@@ -66,10 +66,10 @@ const SHARED: [Strategy; 4] = [
 fn a_pipe_of_one_slot_sets_the_pace() {
     use Strategy::{Splice, Tee};
     for from in [SourceKind::Pipe, SourceKind::Memfd, SourceKind::Tcp] {
-        let ways = ways_to(from, &[Kind::OneSlot; 3]);
-        assert_eq!(ways, unless_refused([Tee, Tee, Splice]), "{from:?}");
-        let ways = ways_to(from, &[Kind::Pipe, Kind::OneSlot, Kind::Null]);
-        assert_eq!(ways, unless_refused([Tee, Tee, Splice]), "{from:?}");
+        let strategies = strategies_to(from, &[Kind::OneSlot; 3]);
+        assert_eq!(strategies, unless_refused([Tee, Tee, Splice]), "{from:?}");
+        let strategies = strategies_to(from, &[Kind::Pipe, Kind::OneSlot, Kind::Null]);
+        assert_eq!(strategies, unless_refused([Tee, Tee, Splice]), "{from:?}");
     }
 }
 
@@ -94,11 +94,15 @@ fn a_user_over_the_budget_for_pipes() {
     let (reader, _writer) = pipe();
     assert!(fcntl_getpipe_size(&reader).unwrap() < 64 << 10);
     for from in [SourceKind::Memfd, SourceKind::UnixStream] {
-        assert_eq!(ways_to(from, &MIXED), [Strategy::Buffered; 4], "{from:?}");
+        assert_eq!(
+            strategies_to(from, &MIXED),
+            [Strategy::Buffered; 4],
+            "{from:?}"
+        );
     }
     let takers = MIXED.into_iter().filter_map(Taker::new).collect();
-    let ways = arrives(&source, takers, &bytes, "out of a pipe");
-    assert_eq!(ways, [Strategy::Buffered; 4]);
+    let strategies = arrives(&source, takers, &bytes, "out of a pipe");
+    assert_eq!(strategies, [Strategy::Buffered; 4]);
 }
 
 /// Lets this process open descriptors for so many more pipes.
@@ -140,9 +144,9 @@ fn without_descriptors_for_pipes_sinks_are_written_to() {
         let source = Source::new(from, &bytes).unwrap();
         let takers: Vec<_> = MIXED.into_iter().filter_map(Taker::new).collect();
         let before = allow_pipes(n_pipes);
-        let ways = arrives(&source, takers, &bytes, &what);
+        let strategies = arrives(&source, takers, &bytes, &what);
         setrlimit(Resource::Nofile, before).unwrap();
-        assert_eq!(ways, unless_refused(expected), "{what}");
+        assert_eq!(strategies, unless_refused(expected), "{what}");
     }
 }
 
@@ -178,8 +182,12 @@ fn the_same_pipe_is_given_everything_as_often_as_it_is_named() {
             .map(zcopy::SinkReport::bytes)
             .collect();
         assert_eq!(lengths, [LEN as u64; 3], "{from:?}: {report}");
-        let ways = unless_refused([Strategy::Tee, Strategy::Tee, Strategy::Splice]);
-        assert_eq!(ways_of(report.sinks()), ways, "{from:?}: {report}");
+        let strategies = unless_refused([Strategy::Tee, Strategy::Tee, Strategy::Splice]);
+        assert_eq!(
+            strategies_of(report.sinks()),
+            strategies,
+            "{from:?}: {report}"
+        );
         let arrived = sink.into_bytes(LEN as u64).unwrap();
         assert!(
             count(&arrived) == expected,

@@ -20,7 +20,7 @@ use crate::mounts::Fs;
 use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, first_allowed, is_allowed};
 use crate::skip::{is_root, skip};
-use crate::strategies::strategies_for;
+use crate::strategies::{assert_served, strategies_for};
 
 const SOURCES: [SourceKind; 5] = [
     SourceKind::Pipe,
@@ -44,11 +44,11 @@ fn promise_5_both_modes_on_both_sides_with_and_without_a_tick() {
         .into_iter()
         .flat_map(|from| SINKS.map(|to| (from, to)))
     {
-        for way in strategies_for(from, to) {
+        for strategy in strategies_for(from, to) {
             for (source_mode, sink_mode) in modes.into_iter().flat_map(|a| modes.map(|b| (a, b))) {
                 for tick in [None, Some(Duration::from_secs(3600))] {
                     let what = format!(
-                        "{from:?} {source_mode:?} to {to:?} {sink_mode:?}, {way:?}, {tick:?}"
+                        "{from:?} {source_mode:?} to {to:?} {sink_mode:?}, {strategy:?}, {tick:?}"
                     );
                     let (Some(source), Some(sink)) = (Source::new(from, &bytes), Sink::new(to))
                     else {
@@ -57,18 +57,14 @@ fn promise_5_both_modes_on_both_sides_with_and_without_a_tick() {
                     rustix::fs::fcntl_setfl(&source.fd, source_mode).unwrap();
                     rustix::fs::fcntl_setfl(&sink.fd, sink_mode).unwrap();
                     let transfer = Transfer::new(&source.fd, &sink.fd)
-                        .maybe_strategy(way)
+                        .maybe_strategy(strategy)
                         .maybe_tick(tick);
                     let report = transfer
                         .run()
                         .unwrap_or_else(|error| panic!("{what}: {error:#}"));
                     assert_eq!(report.bytes(), bytes.len() as u64, "{what}");
                     assert_eq!(report.ended(), Ended::Eof, "{what}");
-                    assert_eq!(
-                        report.strategy(),
-                        way.unwrap_or(report.strategy()),
-                        "{what}"
-                    );
+                    assert_served(&report, strategy, &what);
                     assert_same(&sink.into_bytes(0).unwrap(), &bytes, &what);
                 }
             }
@@ -149,17 +145,17 @@ fn promise_5_terminals_in_both_modes_with_and_without_a_tick() {
         (SourceKind::Pipe, SinkKind::Terminal),
         (SourceKind::Terminal, SinkKind::Terminal),
     ] {
-        for way in allowed([None, Some(Strategy::SplicePipe), Some(Strategy::Buffered)]) {
+        for strategy in allowed([None, Some(Strategy::SplicePipe), Some(Strategy::Buffered)]) {
             for mode in [OFlags::empty(), OFlags::NONBLOCK] {
                 for tick in [None, Some(Duration::from_secs(3600))] {
-                    let what = format!("{from:?} to {to:?}, {way:?}, {mode:?}, {tick:?}");
+                    let what = format!("{from:?} to {to:?}, {strategy:?}, {mode:?}, {tick:?}");
                     let source = Source::new(from, &bytes).unwrap();
                     let sink = Sink::new(to).unwrap();
                     rustix::fs::fcntl_setfl(&source.fd, mode).unwrap();
                     rustix::fs::fcntl_setfl(&sink.fd, mode).unwrap();
                     let transfer = Transfer::new(&source.fd, &sink.fd)
                         .limit(30_000)
-                        .maybe_strategy(way)
+                        .maybe_strategy(strategy)
                         .maybe_tick(tick);
                     let report = transfer
                         .run()
@@ -167,7 +163,7 @@ fn promise_5_terminals_in_both_modes_with_and_without_a_tick() {
                     assert_eq!(report.bytes(), 30_000, "{what}");
                     assert_eq!(
                         report.strategy(),
-                        way.unwrap_or(Strategy::Buffered),
+                        strategy.unwrap_or(Strategy::Buffered),
                         "{what}"
                     );
                     assert_same(&sink.into_bytes(30_000).unwrap(), &bytes, &what);
@@ -182,7 +178,7 @@ fn promise_5_terminals_in_both_modes_with_and_without_a_tick() {
 #[test]
 fn promise_5_a_trickle_costs_no_more_calls_than_bytes() {
     const N: u8 = 50;
-    for way in strategies_for(SourceKind::Pipe, SinkKind::Pipe) {
+    for strategy in strategies_for(SourceKind::Pipe, SinkKind::Pipe) {
         let (source, feed) = pipe();
         let (collect, sink) = pipe();
         for fd in [&source, &sink] {
@@ -198,11 +194,11 @@ fn promise_5_a_trickle_costs_no_more_calls_than_bytes() {
             // Between two pipes, a sink without a reader counts for more than a source that has ended.
             collect
         });
-        let transfer = Transfer::new(&source, &sink).maybe_strategy(way);
+        let transfer = Transfer::new(&source, &sink).maybe_strategy(strategy);
         let report = transfer.run().unwrap();
         drop(peer.join().unwrap());
         assert_eq!(report.bytes(), u64::from(N));
-        assert_eq!(report.strategy(), way.unwrap_or(report.strategy()));
+        assert_served(&report, strategy, &format!("{strategy:?}"));
         let calls: u64 = report.attempts().iter().map(zcopy::Attempt::calls).sum();
         // One that finds nothing, one that reads, one that writes; the end.
         assert!(calls <= 3 * u64::from(N) + 3, "{report}");
@@ -212,9 +208,9 @@ fn promise_5_a_trickle_costs_no_more_calls_than_bytes() {
 #[test]
 fn promise_5_break_while_the_source_is_idle_takes_one_tick() {
     for to in SINKS {
-        for way in strategies_for(SourceKind::Pipe, to) {
+        for strategy in strategies_for(SourceKind::Pipe, to) {
             for mode in [OFlags::empty(), OFlags::NONBLOCK] {
-                let what = format!("to {to:?}, {way:?}, {mode:?}");
+                let what = format!("to {to:?}, {strategy:?}, {mode:?}");
                 let (source, _feed) = pipe();
                 rustix::fs::fcntl_setfl(&source, mode).unwrap();
                 let Some(sink) = Sink::new(to) else {
@@ -230,7 +226,7 @@ fn promise_5_break_while_the_source_is_idle_takes_one_tick() {
                         assert_ne!(progress.blocked(), Some(Side::Sink));
                         ControlFlow::Break(())
                     })
-                    .maybe_strategy(way);
+                    .maybe_strategy(strategy);
                 let report = transfer.run().unwrap();
                 assert_eq!(report.ended(), Ended::Stopped, "{what}");
                 assert_eq!((report.bytes(), ticks.get()), (0, 1), "{what}");
@@ -273,9 +269,9 @@ fn promise_5_break_while_the_sink_is_full_takes_one_tick() {
     // A slot of the pipe may hold 32 KiB of a socket's, so that 16 of them hold more than 64 KiB.
     let bytes = pattern(crate::every_pair::LARGE);
     for from in SOURCES {
-        for way in strategies_for(from, SinkKind::Pipe) {
+        for strategy in strategies_for(from, SinkKind::Pipe) {
             for mode in [OFlags::empty(), OFlags::NONBLOCK] {
-                let what = format!("{from:?}, {way:?}, {mode:?}");
+                let what = format!("{from:?}, {strategy:?}, {mode:?}");
                 let source = Source::new(from, &bytes).unwrap();
                 let (reader, sink) = pipe();
                 rustix::fs::fcntl_setfl(&sink, mode).unwrap();
@@ -291,11 +287,11 @@ fn promise_5_break_while_the_sink_is_full_takes_one_tick() {
                             ControlFlow::Break(())
                         }
                     })
-                    .maybe_strategy(way);
+                    .maybe_strategy(strategy);
                 let report = transfer.run().unwrap();
                 assert_eq!(report.ended(), Ended::Stopped, "{what}");
                 assert_eq!(ticks, 1, "{what}");
-                assert_eq!(report.strategy(), way.unwrap_or(report.strategy()));
+                assert_served(&report, strategy, &what);
                 drop(sink);
                 let arrived = crate::files::read_to_end(&reader);
                 assert_eq!(report.bytes(), arrived.len() as u64, "{what}");
@@ -320,8 +316,8 @@ fn promise_5_pipes_of_one_slot_are_enough() {
         (SourceKind::UnixStream, SinkKind::Pipe),
         (SourceKind::Pipe, SinkKind::UnixStream),
     ] {
-        for way in strategies_for(from, to) {
-            let what = format!("{from:?} to {to:?}, {way:?}");
+        for strategy in strategies_for(from, to) {
+            let what = format!("{from:?} to {to:?}, {strategy:?}");
             // The source pipe is made small while it is empty.
             let (source, feed) = pipe();
             let plain = Source::new(from, &bytes).unwrap();
@@ -341,14 +337,10 @@ fn promise_5_pipes_of_one_slot_are_enough() {
             }
             let transfer = Transfer::new(source_fd, &sink.fd)
                 .grow_pipes(false)
-                .maybe_strategy(way);
+                .maybe_strategy(strategy);
             let report = transfer.run().unwrap();
             assert_eq!(report.bytes(), bytes.len() as u64, "{what}");
-            assert_eq!(
-                report.strategy(),
-                way.unwrap_or(report.strategy()),
-                "{what}"
-            );
+            assert_served(&report, strategy, &what);
             assert_same(&sink.into_bytes(0).unwrap(), &bytes, &what);
         }
     }
@@ -358,16 +350,20 @@ fn promise_5_pipes_of_one_slot_are_enough() {
 #[test]
 fn promise_5_the_socket_s_own_time_out_ends_the_transfer() {
     let null = File::options().write(true).open("/dev/null").unwrap();
-    for way in allowed([None, Some(Strategy::SplicePipe), Some(Strategy::Buffered)]) {
+    for strategy in allowed([None, Some(Strategy::SplicePipe), Some(Strategy::Buffered)]) {
         for tick in [None, Some(Duration::from_millis(1))] {
             let (_peer, source) = tcp();
             let soon = Some(Duration::from_millis(5));
             set_socket_timeout(&source, Timeout::Recv, soon).unwrap();
             let transfer = Transfer::new(&source, &null)
-                .maybe_strategy(way)
+                .maybe_strategy(strategy)
                 .maybe_tick(tick);
             let error = transfer.run().unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::WouldBlock, "{way:?}, {tick:?}");
+            assert_eq!(
+                error.kind(),
+                ErrorKind::WouldBlock,
+                "{strategy:?}, {tick:?}"
+            );
             assert_eq!((error.side(), error.bytes()), (Side::Source, 0));
         }
     }

@@ -15,7 +15,7 @@ use crate::files::{assert_same, file, pattern};
 use crate::mounts::Fs;
 use crate::options::MaybeOptions as _;
 use crate::refused::{first_allowed, is_allowed, served_by};
-use crate::strategies::every_strategy;
+use crate::strategies::{assert_served, every_strategy};
 
 const SOURCES: [SourceKind; 6] = [
     SourceKind::Regular(Fs::Ext4),
@@ -82,9 +82,9 @@ fn promise_4_no_flag_is_changed() {
 #[test]
 fn promise_4_no_pipe_is_shrunk() {
     let bytes = pattern(LARGE);
-    for way in every_strategy() {
+    for strategy in every_strategy() {
         if matches!(
-            way,
+            strategy,
             Some(Strategy::Reflink | Strategy::CopyFileRange | Strategy::Sendfile)
         ) {
             continue;
@@ -100,10 +100,10 @@ fn promise_4_no_pipe_is_shrunk() {
             }
             let sizes = || [&source.fd, &sink.fd].map(|fd| fcntl_getpipe_size(fd).unwrap());
             let before = sizes();
-            let transfer = Transfer::new(&source.fd, &sink.fd).maybe_strategy(way);
+            let transfer = Transfer::new(&source.fd, &sink.fd).maybe_strategy(strategy);
             let report = transfer.limit(LARGE as u64).run().unwrap();
             assert_eq!(report.bytes(), 4096);
-            assert_eq!(report.strategy(), way.unwrap_or(report.strategy()));
+            assert_served(&report, strategy, &format!("{strategy:?}"));
             let after = sizes();
             assert!(
                 after[0] >= before[0] && after[1] >= before[1],
@@ -139,16 +139,16 @@ fn promise_4_pipes_grow_only_if_they_may_and_the_report_says_so() {
 #[test]
 fn promise_4_nothing_is_closed() {
     let bytes = pattern(LARGE);
-    for way in every_strategy() {
+    for strategy in every_strategy() {
         if matches!(
-            way,
+            strategy,
             Some(Strategy::Reflink | Strategy::CopyFileRange | Strategy::Sendfile)
         ) {
             continue;
         }
         let source = Source::new(SourceKind::Pipe, &bytes).unwrap();
         let sink = Sink::new(SinkKind::Pipe).unwrap();
-        let transfer = Transfer::new(&source.fd, &sink.fd).maybe_strategy(way);
+        let transfer = Transfer::new(&source.fd, &sink.fd).maybe_strategy(strategy);
         assert_eq!(transfer.run().unwrap().bytes(), LARGE as u64);
         assert_eq!(rustix::io::read(&source.fd, &mut [0; 1]), Ok(0));
         assert!(crate::files::write_all(&sink.fd, b"and one more"));
@@ -172,11 +172,11 @@ pub(crate) fn leave_no_descriptor_open() {
     let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     let bytes = pattern(LARGE);
     let before = open();
-    for way in every_strategy() {
+    for strategy in every_strategy() {
         for from in [SourceKind::Memfd, SourceKind::Pipe] {
             let transfers = |sink: &std::os::fd::OwnedFd, breaks: bool| {
                 let source = Source::new(from, &bytes[..64 << 10]).unwrap();
-                let mut transfer = Transfer::new(&source.fd, sink).maybe_strategy(way);
+                let mut transfer = Transfer::new(&source.fd, sink).maybe_strategy(strategy);
                 if breaks {
                     transfer = transfer.observe(|_| ControlFlow::Break(()));
                 }

@@ -17,7 +17,7 @@ use crate::files::{contents, file, file_in, pattern};
 use crate::mounts::Fs;
 use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, first_allowed};
-use crate::strategies::{every_strategy, strategies_for};
+use crate::strategies::{assert_served, every_strategy, strategies_for};
 
 /// A source of every sort: that goes back and that cannot, a pipe and not.
 const SOURCES: [SourceKind; 5] = [
@@ -32,15 +32,15 @@ const SOURCES: [SourceKind; 5] = [
 fn promise_1_a_full_device_accepts_nothing() {
     let bytes = pattern(300_000);
     for from in SOURCES {
-        for way in every_strategy() {
-            let what = format!("{from:?}, {way:?}");
+        for strategy in every_strategy() {
+            let what = format!("{from:?}, {strategy:?}");
             let Some(source) = Source::new(from, &bytes) else {
                 continue;
             };
             let full = File::options().write(true).open("/dev/full").unwrap();
-            let transfer = Transfer::new(&source.fd, &full).maybe_strategy(way);
+            let transfer = Transfer::new(&source.fd, &full).maybe_strategy(strategy);
             let error = transfer.run().unwrap_err();
-            if matches!(way, None | Some(Strategy::Buffered)) {
+            if matches!(strategy, None | Some(Strategy::Buffered)) {
                 assert_eq!(error.side(), Side::Sink, "{what}");
                 assert_eq!(error.raw_os_error(), Some(Errno::NOSPC.raw_os_error()));
                 assert_eq!(error.report().strategy(), Strategy::Buffered, "{what}");
@@ -57,9 +57,9 @@ fn promise_1_a_full_device_accepts_nothing() {
 fn promise_1_a_pipe_that_is_closed_after_any_step_is_counted_to_the_byte() {
     let bytes = pattern(LARGE);
     for from in SOURCES {
-        for way in strategies_for(from, SinkKind::Pipe) {
+        for strategy in strategies_for(from, SinkKind::Pipe) {
             for steps in 0..3 {
-                let what = format!("{from:?}, {way:?}, closed after {steps} steps");
+                let what = format!("{from:?}, {strategy:?}, closed after {steps} steps");
                 let Some(source) = Source::new(from, &bytes) else {
                     continue;
                 };
@@ -79,13 +79,17 @@ fn promise_1_a_pipe_that_is_closed_after_any_step_is_counted_to_the_byte() {
                         }
                         ControlFlow::Continue(())
                     })
-                    .maybe_strategy(way);
+                    .maybe_strategy(strategy);
                 let error = transfer.run().expect_err(&what);
                 assert_eq!(error.side(), Side::Sink, "{what}: {error:#}");
                 let errno = Some(Errno::PIPE.raw_os_error());
                 assert_eq!(error.raw_os_error(), errno, "{what}");
                 let last = error.report().attempts().last().unwrap();
-                assert_eq!(last.strategy(), way.unwrap_or(last.strategy()), "{what}");
+                assert_eq!(
+                    last.strategy(),
+                    strategy.unwrap_or(last.strategy()),
+                    "{what}"
+                );
                 assert_nothing_lost(&error, source, &arrived.borrow(), &bytes, &what);
             }
         }
@@ -130,14 +134,14 @@ fn closed_during_a_call(to: SinkKind, sink: impl Fn(usize) -> OwnedFd) {
         SourceKind::Pipe,
         SourceKind::UnixStream,
     ] {
-        for way in strategies_for(from, to) {
+        for strategy in strategies_for(from, to) {
             for taken in [0, 100_000] {
-                let what = format!("{from:?}, {way:?}, closed after {taken} bytes");
+                let what = format!("{from:?}, {strategy:?}, closed after {taken} bytes");
                 let Some(source) = Source::new(from, &bytes) else {
                     continue;
                 };
                 let sink = sink(taken);
-                let transfer = Transfer::new(&source.fd, &sink).maybe_strategy(way);
+                let transfer = Transfer::new(&source.fd, &sink).maybe_strategy(strategy);
                 let error = transfer.run().expect_err(&what);
                 assert_eq!(error.side(), Side::Sink, "{what}: {error:#}");
                 let errno = error.raw_os_error().map(Errno::from_raw_os_error);
@@ -145,7 +149,11 @@ fn closed_during_a_call(to: SinkKind, sink: impl Fn(usize) -> OwnedFd) {
                 assert!(is_gone, "{what}: {error:#}");
                 assert!(error.bytes() >= taken as u64, "{what}: {error:#}");
                 let last = error.report().attempts().last().unwrap();
-                assert_eq!(last.strategy(), way.unwrap_or(last.strategy()), "{what}");
+                assert_eq!(
+                    last.strategy(),
+                    strategy.unwrap_or(last.strategy()),
+                    "{what}"
+                );
                 assert_rest(&error, source, &bytes, &what);
             }
         }
@@ -163,7 +171,7 @@ fn take(reader: &OwnedFd, mut n: usize) {
 #[test]
 fn promise_1_a_source_that_is_reset_is_counted_to_the_byte() {
     let bytes = pattern(40_000);
-    for way in allowed([None, Some(Strategy::Buffered), Some(Strategy::SplicePipe)]) {
+    for strategy in allowed([None, Some(Strategy::Buffered), Some(Strategy::SplicePipe)]) {
         let (peer, source) = tcp();
         assert!(crate::files::write_all(&peer, &bytes));
         rustix::net::sockopt::set_socket_linger(&peer, Some(Duration::ZERO)).unwrap();
@@ -174,21 +182,21 @@ fn promise_1_a_source_that_is_reset_is_counted_to_the_byte() {
                 peer.borrow_mut().take();
                 ControlFlow::Continue(())
             })
-            .maybe_strategy(way);
+            .maybe_strategy(strategy);
         let error = transfer.run().unwrap_err();
-        assert_eq!(error.side(), Side::Source, "{way:?}: {error:#}");
+        assert_eq!(error.side(), Side::Source, "{strategy:?}: {error:#}");
         assert_eq!(
             error.raw_os_error(),
             Some(Errno::CONNRESET.raw_os_error()),
-            "{way:?}"
+            "{strategy:?}"
         );
         let arrived = contents(&sink);
-        assert_eq!(error.bytes(), arrived.len() as u64, "{way:?}");
+        assert_eq!(error.bytes(), arrived.len() as u64, "{strategy:?}");
         assert!(
             bytes.starts_with(&arrived) && !arrived.is_empty(),
-            "{way:?}"
+            "{strategy:?}"
         );
-        assert_eq!(error.undelivered(), b"", "{way:?}");
+        assert_eq!(error.undelivered(), b"", "{strategy:?}");
     }
 }
 
@@ -199,16 +207,16 @@ fn promise_1_a_source_that_changes_its_length_is_moved_as_it_is() {
     const LEN: u64 = 10 << 20;
     let bytes = pattern(2 * usize::try_from(LEN).unwrap());
     let before = usize::try_from(LEN).unwrap();
-    for way in every_strategy().filter(|way| {
+    for strategy in every_strategy().filter(|strategy| {
         // These take all of it at once, or nothing.
-        !matches!(way, Some(Strategy::Reflink | Strategy::CopyFileRange))
+        !matches!(strategy, Some(Strategy::Reflink | Strategy::CopyFileRange))
     }) {
         for (new_len, what) in [
             (LEN - 12_345, "cut"),
             (1, "cut short"),
             (LEN + 54_321, "grown"),
         ] {
-            let what = format!("{way:?}, {what}");
+            let what = format!("{strategy:?}, {what}");
             let source = file(&bytes[..before]);
             let (reader, sink) = pipe();
             let reader = std::thread::spawn(move || crate::files::read_to_end(&reader));
@@ -227,16 +235,12 @@ fn promise_1_a_source_that_changes_its_length_is_moved_as_it_is() {
                     }
                     ControlFlow::Continue(())
                 })
-                .maybe_strategy(way);
+                .maybe_strategy(strategy);
             let report = transfer.run().unwrap();
             assert_eq!(report.ended(), Ended::Eof, "{what}");
-            assert_eq!(
-                report.strategy(),
-                way.unwrap_or(report.strategy()),
-                "{what}"
-            );
+            assert_served(&report, strategy, &what);
             let offloads = [Strategy::Sendfile, Strategy::Splice];
-            if way.is_none() && first_allowed(&offloads) != Strategy::Buffered {
+            if strategy.is_none() && first_allowed(&offloads) != Strategy::Buffered {
                 assert_ne!(report.strategy(), Strategy::Buffered, "{what}");
             }
             drop(sink);
@@ -260,15 +264,15 @@ fn promise_1_a_source_that_changes_its_length_is_moved_as_it_is() {
 fn promise_1_a_sparse_source_that_changes_its_length_is_moved_as_it_is() {
     const MIB: u64 = 1 << 20;
     let data = pattern(1 << 20);
-    for way in every_strategy().filter(|way| {
+    for strategy in every_strategy().filter(|strategy| {
         // One has no steps between files of 4 MiB, the others do not serve two files.
         !matches!(
-            way,
+            strategy,
             Some(Strategy::Reflink | Strategy::Splice | Strategy::Sendfile)
         )
     }) {
         for new_len in [2 * MIB + 5000, MIB, 5 * MIB] {
-            let what = format!("{way:?}, 4 MiB become {new_len} bytes");
+            let what = format!("{strategy:?}, 4 MiB become {new_len} bytes");
             let Some(dir) = Fs::Tmpfs.dir() else {
                 return;
             };
@@ -288,7 +292,7 @@ fn promise_1_a_sparse_source_that_changes_its_length_is_moved_as_it_is() {
                     }
                     ControlFlow::Continue(())
                 })
-                .maybe_strategy(way);
+                .maybe_strategy(strategy);
             let report = transfer
                 .run()
                 .unwrap_or_else(|error| panic!("{what}: {error:#}"));
@@ -298,7 +302,8 @@ fn promise_1_a_sparse_source_that_changes_its_length_is_moved_as_it_is() {
                 .attempts()
                 .iter()
                 .filter(|attempt| attempt.bytes() > 0);
-            let by_name = way.is_none_or(|way| moved.all(|attempt| attempt.strategy() == way));
+            let by_name =
+                strategy.is_none_or(|strategy| moved.all(|attempt| attempt.strategy() == strategy));
             assert!(by_name, "{what}\n{report}");
             crate::files::assert_same(&contents(&sink), &contents(&source), &what);
         }
@@ -308,32 +313,32 @@ fn promise_1_a_sparse_source_that_changes_its_length_is_moved_as_it_is() {
 #[test]
 fn promise_1_cursors_end_behind_the_last_byte_that_arrived() {
     let bytes = pattern(LARGE);
-    for way in every_strategy() {
+    for strategy in every_strategy() {
         let (Some(dir), len) = (Fs::Xfs.dir(), bytes.len() as u64) else {
             return;
         };
         let source = file_in(&dir, &bytes);
         let sink = file_in(&dir, b"");
-        if matches!(way, Some(Strategy::Splice | Strategy::Sendfile)) {
+        if matches!(strategy, Some(Strategy::Splice | Strategy::Sendfile)) {
             continue;
         }
         crate::files::set_cursor(&source, 8192);
         crate::files::set_cursor(&sink, 4096);
         let transfer = Transfer::new(&source, &sink)
             .limit(1 << 20)
-            .maybe_strategy(way);
+            .maybe_strategy(strategy);
         let report = transfer.run().unwrap();
         assert_eq!((report.bytes(), report.ended()), (1 << 20, Ended::Limit));
-        assert_eq!(report.strategy(), way.unwrap_or(report.strategy()));
+        assert_served(&report, strategy, &format!("{strategy:?}"));
         assert_eq!(
             crate::files::cursor(source.as_fd()),
             8192 + (1 << 20),
-            "{way:?}"
+            "{strategy:?}"
         );
         assert_eq!(
             crate::files::cursor(sink.as_fd()),
             4096 + (1 << 20),
-            "{way:?}"
+            "{strategy:?}"
         );
         assert!(len > 8192 + (1 << 20));
         let expected = [&[0; 4096], &bytes[8192..8192 + (1 << 20)]].concat();

@@ -23,8 +23,8 @@ fn promise_1_a_file_size_limit_is_reached_to_the_byte() {
         SourceKind::Pipe,
         SourceKind::Tcp,
     ] {
-        for way in strategies_for(from, SinkKind::Regular(Fs::Ext4)) {
-            limited(from, way, &bytes);
+        for strategy in strategies_for(from, SinkKind::Regular(Fs::Ext4)) {
+            limited(from, strategy, &bytes);
         }
     }
 }
@@ -78,13 +78,15 @@ fn promise_1_holes_beyond_a_file_size_limit_are_taken_back() {
     }
 }
 
-fn limited(from: SourceKind, way: Option<Strategy>, bytes: &[u8]) {
-    let what = format!("{from:?}, {way:?}");
+fn limited(from: SourceKind, strategy: Option<Strategy>, bytes: &[u8]) {
+    let what = format!("{from:?}, {strategy:?}");
     let (Some(source), Some(dir)) = (Source::new(from, bytes), Fs::Ext4.dir()) else {
         return;
     };
     let sink = file_in(&dir, b"");
-    let child = Child::that_ignores_xfsz().strategy(way).file_size(LIMIT);
+    let child = Child::that_ignores_xfsz()
+        .strategy(strategy)
+        .file_size(LIMIT);
     let give = |fd: std::io::Result<OwnedFd>| fd.unwrap();
     let told = child
         .run(
@@ -99,7 +101,7 @@ fn limited(from: SourceKind, way: Option<Strategy>, bytes: &[u8]) {
         "{what}: {told:?}"
     );
     assert_eq!(told.bytes, LIMIT, "{what}");
-    if let Some(strategy) = way {
+    if let Some(strategy) = strategy {
         assert_eq!(told.strategy, strategy.to_string(), "{what}");
     }
     let arrived = contents(&sink);

@@ -51,16 +51,16 @@ fn with_and_without_a_tick<T: Copy>(
 }
 
 /// A FIFO that nobody has opened for writing has ended, whatever the strategy.
-fn a_lonely_fifo_ends(ways: &[Option<Strategy>], sink: fn() -> File, to_two: bool) {
-    for (way, tick) in with_and_without_a_tick(allowed(ways.iter().copied())) {
-        let what = format!("{way:?}, {tick:?}");
+fn a_lonely_fifo_ends(strategies: &[Option<Strategy>], sink: fn() -> File, to_two: bool) {
+    for (strategy, tick) in with_and_without_a_tick(allowed(strategies.iter().copied())) {
+        let what = format!("{strategy:?}, {tick:?}");
         let report = at_once(&what, move || {
             let (source, sink, (_reader, other)) = (lonely(), sink(), pipe());
             let mut transfer = Transfer::new(&source, &sink);
             if to_two {
                 transfer = transfer.also_to(&other);
             }
-            transfer.maybe_strategy(way).maybe_tick(tick).run()
+            transfer.maybe_strategy(strategy).maybe_tick(tick).run()
         });
         let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
         assert_eq!((report.bytes(), report.ended()), (0, Ended::Eof), "{what}");
@@ -69,19 +69,19 @@ fn a_lonely_fifo_ends(ways: &[Option<Strategy>], sink: fn() -> File, to_two: boo
 
 #[test]
 fn promise_5_a_fifo_without_a_writer_ends_with_and_without_a_tick() {
-    let ways = [
+    let strategies = [
         None,
         Some(Strategy::Buffered),
         Some(Strategy::SplicePipe),
         Some(Strategy::Splice),
     ];
-    a_lonely_fifo_ends(&ways, || File::create("/dev/null").unwrap(), false);
+    a_lonely_fifo_ends(&strategies, || File::create("/dev/null").unwrap(), false);
 }
 
 #[test]
 fn promise_5_a_fifo_without_a_writer_ends_a_fan_out_with_and_without_a_tick() {
-    let ways = [None, Some(Strategy::Buffered), Some(Strategy::Tee)];
-    a_lonely_fifo_ends(&ways, || file(b""), true);
+    let strategies = [None, Some(Strategy::Buffered), Some(Strategy::Tee)];
+    a_lonely_fifo_ends(&strategies, || file(b""), true);
 }
 
 /// Descriptors that take no write, and never poll as writable.

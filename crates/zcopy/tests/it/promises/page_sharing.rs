@@ -47,30 +47,36 @@ fn promise_8_stable_keeps_the_old_bytes_and_the_default_says_what_it_does() {
         });
         assert!(all(&read, b'a'), "{fs:?}: the old bytes");
 
-        for way in every_strategy() {
-            if matches!(way, Some(Strategy::Reflink | Strategy::CopyFileRange)) {
+        for strategy in every_strategy() {
+            if matches!(strategy, Some(Strategy::Reflink | Strategy::CopyFileRange)) {
                 continue;
             }
             let file = file_in(&dir, &vec![b'a'; LEN]);
             let mut shared = false;
             let read = read_after_write(&file, |file, sink| {
-                let transfer = || Transfer::new(file, sink).maybe_strategy(way);
+                let transfer = || Transfer::new(file, sink).maybe_strategy(strategy);
                 let plan = transfer().plan().unwrap();
                 let report = transfer().run().unwrap();
                 shared = report.shared_pages();
                 assert_eq!(report.strategy(), served_by(&plan), "{fs:?}");
                 let by_offload = report.strategy() != Strategy::Buffered;
-                assert_eq!(shared, by_offload, "{fs:?}, {way:?}");
-                let would_share = way != Some(Strategy::Buffered);
-                assert_eq!(plan.shares_pages(), would_share, "{fs:?}, {way:?}");
+                assert_eq!(shared, by_offload, "{fs:?}, {strategy:?}");
+                let would_share = strategy != Some(Strategy::Buffered);
+                assert_eq!(plan.shares_pages(), would_share, "{fs:?}, {strategy:?}");
                 let plan_says_so = plan.to_string().contains("pages: shared");
                 let report_says_so = report.to_string().contains("pages: shared");
                 assert_eq!((plan_says_so, report_says_so), (would_share, shared));
             });
             // Some kernels copy all the same; what may not be is new bytes without a word.
             let is_new = all(&read, b'b');
-            assert!(is_new || all(&read, b'a'), "{fs:?}, {way:?}: a mixture");
-            assert!(shared || !is_new, "{fs:?}, {way:?}: new bytes, in silence");
+            assert!(
+                is_new || all(&read, b'a'),
+                "{fs:?}, {strategy:?}: a mixture"
+            );
+            assert!(
+                shared || !is_new,
+                "{fs:?}, {strategy:?}: new bytes, in silence"
+            );
         }
     }
 }
@@ -122,9 +128,9 @@ fn promise_8_between_files_nothing_is_shared_in_the_page_cache() {
     // More than is read and written anyway.
     const LEN: usize = 300_000;
     let source = crate::files::file(&vec![b'a'; LEN]);
-    for way in every_strategy() {
+    for strategy in every_strategy() {
         if matches!(
-            way,
+            strategy,
             Some(Strategy::Reflink | Strategy::Splice | Strategy::Sendfile)
         ) {
             continue;
@@ -132,13 +138,13 @@ fn promise_8_between_files_nothing_is_shared_in_the_page_cache() {
         let sink = file_in(&std::env::temp_dir(), b"");
         let transfer = Transfer::new(&source, &sink)
             .source_offset(0)
-            .maybe_strategy(way);
+            .maybe_strategy(strategy);
         let report = transfer.run().unwrap();
         assert!(!report.shared_pages());
         assert_ne!(report.strategy(), Strategy::Splice);
         source.write_all_at(&vec![b'b'; LEN], 0).unwrap();
         let arrived = crate::files::contents(&sink);
-        crate::files::assert_same(&arrived, &vec![b'a'; LEN], &format!("{way:?}"));
+        crate::files::assert_same(&arrived, &vec![b'a'; LEN], &format!("{strategy:?}"));
         source.write_all_at(&vec![b'a'; LEN], 0).unwrap();
     }
 }
@@ -192,14 +198,14 @@ fn promise_8_what_a_pipe_or_socket_holds_of_a_file_does_not_change_with_stable()
     for (from, source, feeder) in carriers() {
         for (to, reader, sink) in carriers() {
             for also in [false, true] {
-                for way in every_strategy() {
+                for strategy in every_strategy() {
                     if matches!(
-                        way,
+                        strategy,
                         Some(Strategy::Reflink | Strategy::CopyFileRange | Strategy::Sendfile)
                     ) {
                         continue;
                     }
-                    let what = format!("{from} to {to}, {also}, {way:?}");
+                    let what = format!("{from} to {to}, {also}, {strategy:?}");
                     let file = crate::files::file(&vec![b'a'; LEN]);
                     let sent = Transfer::new(&file, &feeder)
                         .source_offset(0)
@@ -214,7 +220,7 @@ fn promise_8_what_a_pipe_or_socket_holds_of_a_file_does_not_change_with_stable()
                     let transfer = |stable| {
                         let transfer = Transfer::new(&source, &sink)
                             .limit(LEN as u64)
-                            .maybe_strategy(way);
+                            .maybe_strategy(strategy);
                         if also {
                             transfer.also_to(&log).also_to(&also_sink).stable(stable)
                         } else {

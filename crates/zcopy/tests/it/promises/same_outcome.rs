@@ -13,7 +13,7 @@ use crate::every_pair::LARGE;
 use crate::files::{contents, file, pattern};
 use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, first_allowed};
-use crate::strategies::every_strategy;
+use crate::strategies::{assert_served, every_strategy};
 
 fn memfd(bytes: &[u8], seals: SealFlags) -> File {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
@@ -27,19 +27,19 @@ fn memfd(bytes: &[u8], seals: SealFlags) -> File {
 #[test]
 fn promise_2_a_sink_that_may_not_be_written_says_so_by_every_strategy() {
     let source = file(&pattern(LARGE));
-    for way in every_strategy() {
+    for strategy in every_strategy() {
         let sink = memfd(b"", SealFlags::WRITE);
         let transfer = Transfer::new(&source, &sink)
             .source_offset(0)
-            .maybe_strategy(way);
+            .maybe_strategy(strategy);
         let error = transfer.run().unwrap_err();
         assert_eq!(error.bytes(), 0);
-        match way {
+        match strategy {
             None | Some(Strategy::Buffered) => {
                 assert_eq!(error.side(), Side::Sink, "{error:#}");
                 assert_eq!(error.raw_os_error(), Some(Errno::PERM.raw_os_error()));
             }
-            Some(_) => assert!(error.is_unsuitable(), "{way:?}: {error:#}"),
+            Some(_) => assert!(error.is_unsuitable(), "{strategy:?}: {error:#}"),
         }
     }
 }
@@ -50,8 +50,8 @@ fn promise_2_a_sink_that_may_not_grow_says_so_by_every_strategy() {
     const ROOM: usize = 1 << 20;
     let bytes = pattern(LARGE);
     for from in [SourceKind::Memfd, SourceKind::Pipe, SourceKind::UnixStream] {
-        for way in every_strategy() {
-            let is_served = match way {
+        for strategy in every_strategy() {
+            let is_served = match strategy {
                 Some(Strategy::Reflink | Strategy::Sendfile | Strategy::Splice) => false,
                 Some(Strategy::CopyFileRange) => from.has_cursor(),
                 _ => true,
@@ -59,16 +59,15 @@ fn promise_2_a_sink_that_may_not_grow_says_so_by_every_strategy() {
             if !is_served {
                 continue;
             }
-            let what = format!("{from:?}, {way:?}");
+            let what = format!("{from:?}, {strategy:?}");
             let source = Source::new(from, &bytes).unwrap();
             let sink = memfd(&vec![0; ROOM], SealFlags::GROW);
-            let transfer = Transfer::new(&source.fd, &sink).maybe_strategy(way);
+            let transfer = Transfer::new(&source.fd, &sink).maybe_strategy(strategy);
             let error = transfer.run().unwrap_err();
             assert_eq!(error.side(), Side::Sink, "{what}: {error:#}");
             let errno = Some(Errno::PERM.raw_os_error());
             assert_eq!(error.raw_os_error(), errno, "{what}");
-            let strategy = error.report().strategy();
-            assert_eq!(strategy, way.unwrap_or(strategy), "{what}");
+            assert_served(error.report(), strategy, &what);
             super::assert_nothing_lost(&error, source, &contents(&sink), &bytes, &what);
         }
     }
@@ -79,7 +78,7 @@ fn promise_2_a_socket_without_a_peer_says_so_by_every_strategy() {
     let socket = || -> OwnedFd {
         rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap()
     };
-    for way in allowed([
+    for strategy in allowed([
         None,
         Some(Strategy::Splice),
         Some(Strategy::SplicePipe),
@@ -87,17 +86,21 @@ fn promise_2_a_socket_without_a_peer_says_so_by_every_strategy() {
     ]) {
         let source = socket();
         let (_reader, sink) = pipe();
-        let transfer = Transfer::new(&source, &sink).maybe_strategy(way);
+        let transfer = Transfer::new(&source, &sink).maybe_strategy(strategy);
         let error = transfer.run().unwrap_err();
-        assert_eq!((error.side(), error.bytes()), (Side::Source, 0), "{way:?}");
+        assert_eq!(
+            (error.side(), error.bytes()),
+            (Side::Source, 0),
+            "{strategy:?}"
+        );
         let errno = Some(Errno::NOTCONN.raw_os_error());
-        assert_eq!(error.raw_os_error(), errno, "{way:?}");
+        assert_eq!(error.raw_os_error(), errno, "{strategy:?}");
 
         let sink = socket();
         let source = Source::new(SourceKind::Pipe, b"hello").unwrap();
-        let transfer = Transfer::new(&source.fd, &sink).maybe_strategy(way);
+        let transfer = Transfer::new(&source.fd, &sink).maybe_strategy(strategy);
         let error = transfer.run().unwrap_err();
-        assert_eq!(error.side(), Side::Sink, "{way:?}");
+        assert_eq!(error.side(), Side::Sink, "{strategy:?}");
         assert_eq!(error.raw_os_error(), Some(Errno::PIPE.raw_os_error()));
         super::assert_nothing_lost(&error, source, b"", b"hello", "no peer");
     }

@@ -12,23 +12,23 @@ use crate::files::{assert_same, contents, file_in, pattern, read_to_end};
 use crate::mounts::Fs;
 use crate::options::MaybeOptions as _;
 use crate::refused::allowed;
-use crate::strategies::every_strategy;
+use crate::strategies::{assert_served, every_strategy};
 
 #[test]
 fn promise_6_no_step_to_a_device_moves_more_than_4_mib() {
     let zeros = File::open("/dev/zero").unwrap();
     let null = File::options().write(true).open("/dev/null").unwrap();
     let memfd = Source::new(SourceKind::Memfd, &vec![1; 64 << 20]).unwrap();
-    for way in allowed([
+    for strategy in allowed([
         None,
         Some(Strategy::Sendfile),
         Some(Strategy::SplicePipe),
         Some(Strategy::Buffered),
     ]) {
         let transfer = Transfer::new(&zeros, &null).limit(64 << 20);
-        assert_steps(transfer, way, 4 << 20);
+        assert_steps(transfer, strategy, 4 << 20);
         let transfer = Transfer::new(&memfd.fd, &null).source_offset(0);
-        assert_steps(transfer, way, 4 << 20);
+        assert_steps(transfer, strategy, 4 << 20);
     }
 }
 
@@ -74,7 +74,7 @@ fn promise_6_a_hole_is_stepped_over_promptly_and_ends() {
 #[test]
 fn promise_6_no_step_to_a_pipe_moves_more_than_4_mib() {
     let memfd = Source::new(SourceKind::Memfd, &vec![1; 64 << 20]).unwrap();
-    for way in allowed([
+    for strategy in allowed([
         None,
         Some(Strategy::Sendfile),
         Some(Strategy::Splice),
@@ -84,7 +84,7 @@ fn promise_6_no_step_to_a_pipe_moves_more_than_4_mib() {
         let (reader, sink) = pipe();
         let reader = std::thread::spawn(move || read_to_end(&reader).len());
         let transfer = Transfer::new(&memfd.fd, &sink).source_offset(0);
-        assert_steps(transfer, way, 4 << 20);
+        assert_steps(transfer, strategy, 4 << 20);
         drop(sink);
         assert_eq!(reader.join().unwrap(), 64 << 20);
     }
@@ -98,7 +98,7 @@ fn promise_6_no_step_between_files_moves_more_than_64_mib() {
         };
         // Data, not holes, which no call moves.
         let source = file_in(&dir, &vec![1; 140 << 20]);
-        for way in every_strategy().filter(|way| match way {
+        for strategy in every_strategy().filter(|strategy| match strategy {
             Some(Strategy::Splice | Strategy::Sendfile) => false,
             Some(Strategy::Reflink) => fs == Fs::Btrfs,
             Some(Strategy::CopyFileRange) | None => true,
@@ -107,15 +107,15 @@ fn promise_6_no_step_between_files_moves_more_than_64_mib() {
             let sink = file_in(&dir, b"");
             // A limit keeps the whole from being cloned at once.
             let transfer = Transfer::new(&source, &sink).source_offset(0);
-            assert_steps(transfer.limit(139 << 20), way, 64 << 20);
+            assert_steps(transfer.limit(139 << 20), strategy, 64 << 20);
         }
     }
 }
 
-fn assert_steps(transfer: Transfer<'_>, way: Option<Strategy>, bound: u64) {
+fn assert_steps(transfer: Transfer<'_>, strategy: Option<Strategy>, bound: u64) {
     let mut before = 0;
     let mut most = 0;
-    let observed = transfer.maybe_strategy(way).observe(|progress| {
+    let observed = transfer.maybe_strategy(strategy).observe(|progress| {
         most = most.max(progress.bytes() - before);
         before = progress.bytes();
         ControlFlow::Continue(())
@@ -135,8 +135,8 @@ fn promise_6_break_stops_after_the_step_with_everything_accounted_for() {
         SourceKind::Tcp,
         SourceKind::UnixStream,
     ] {
-        for way in every_strategy() {
-            let is_served = match way {
+        for strategy in every_strategy() {
+            let is_served = match strategy {
                 Some(Strategy::Reflink | Strategy::CopyFileRange) => false,
                 Some(Strategy::Sendfile) => from.has_cursor(),
                 _ => true,
@@ -145,7 +145,7 @@ fn promise_6_break_stops_after_the_step_with_everything_accounted_for() {
                 continue;
             }
             for stop_at in [1, 2] {
-                let what = format!("{from:?}, {way:?}, step {stop_at}");
+                let what = format!("{from:?}, {strategy:?}, step {stop_at}");
                 let source = Source::new(from, &bytes).unwrap();
                 // The pipe has no reader: what a step brought is taken by the observer, or stays in it.
                 let (reader, sink) = pipe();
@@ -168,11 +168,11 @@ fn promise_6_break_stops_after_the_step_with_everything_accounted_for() {
                             ControlFlow::Continue(())
                         }
                     })
-                    .maybe_strategy(way);
+                    .maybe_strategy(strategy);
                 let report = transfer.run().unwrap();
                 assert_eq!(steps, stop_at, "{what}");
                 assert_eq!(report.ended(), Ended::Stopped, "{what}");
-                assert_eq!(report.strategy(), way.unwrap_or(report.strategy()));
+                assert_served(&report, strategy, &what);
                 let arrived = arrived.into_inner();
                 assert_eq!(report.bytes(), arrived.len() as u64, "{what}");
                 if let Some(cursor) = source.cursor() {

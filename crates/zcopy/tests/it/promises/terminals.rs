@@ -31,7 +31,7 @@ fn arrived(fd: BorrowedFd<'_>, mut n: usize) -> Vec<u8> {
 }
 
 /// Moves a file to a terminal that nobody reads, until the transfer says that the terminal holds it up.
-fn move_until_full(sink: &OwnedFd, way: Option<Strategy>) -> u64 {
+fn move_until_full(sink: &OwnedFd, strategy: Option<Strategy>) -> u64 {
     let source = file(&pattern(LEN));
     let transfer = Transfer::new(&source, sink)
         .tick(MILLI)
@@ -42,7 +42,7 @@ fn move_until_full(sink: &OwnedFd, way: Option<Strategy>) -> u64 {
             }
             None => ControlFlow::Continue(()),
         })
-        .maybe_strategy(way);
+        .maybe_strategy(strategy);
     let report = transfer.run().unwrap();
     assert_eq!(report.ended(), Ended::Stopped);
     assert_eq!(crate::files::cursor(&source), report.bytes());
@@ -51,9 +51,9 @@ fn move_until_full(sink: &OwnedFd, way: Option<Strategy>) -> u64 {
 
 #[test]
 fn promise_5_a_terminal_that_nobody_reads_does_not_hold_up_a_tick() {
-    for way in allowed([None, Some(Strategy::SplicePipe), Some(Strategy::Sendfile)]) {
+    for strategy in allowed([None, Some(Strategy::SplicePipe), Some(Strategy::Sendfile)]) {
         let (master, slave) = terminal();
-        let n = move_until_full(&slave, way);
+        let n = move_until_full(&slave, strategy);
         let n = usize::try_from(n).unwrap();
         assert_same(&arrived(master.as_fd(), n), &pattern(n), "to the slave");
         let flags = rustix::fs::fcntl_getfl(&slave).unwrap();

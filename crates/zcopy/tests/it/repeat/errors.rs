@@ -57,17 +57,17 @@ fn a_full_device_takes_nothing() {
 
 #[test]
 fn a_full_disk_loses_no_count() {
-    for way in allowed([None, Some(Strategy::Tee)]) {
+    for strategy in allowed([None, Some(Strategy::Tee)]) {
         let Some(root) = mount_tmpfs(1) else {
             return;
         };
         let sink = file_in(&root.dir(), b"");
         let pattern = pattern(4097);
-        let repeat = Repeat::new(&pattern).maybe_strategy(way);
+        let repeat = Repeat::new(&pattern).maybe_strategy(strategy);
         let error = repeat.run(&sink).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StorageFull);
         let arrived = contents(&sink);
-        assert_eq!(error.bytes(), arrived.len() as u64, "{way:?}");
+        assert_eq!(error.bytes(), arrived.len() as u64, "{strategy:?}");
         assert!(error.bytes() > 900_000);
         assert_same(&arrived, &endless(&pattern, error.bytes()), "a full disk");
     }
@@ -76,14 +76,14 @@ fn a_full_disk_loses_no_count() {
 #[test]
 fn a_reader_that_goes_away_ends_it_and_the_count_is_what_it_could_have_read() {
     for n in [0, 1, 100_000, 3 << 20] {
-        for way in allowed([None, Some(Strategy::Tee), Some(Strategy::Buffered)]) {
+        for strategy in allowed([None, Some(Strategy::Tee), Some(Strategy::Buffered)]) {
             let (reader, writer) = pipe();
             let reader = std::thread::spawn(move || {
                 let mut start = vec![0; n];
                 File::from(reader).read_exact(&mut start).unwrap();
                 start
             });
-            let repeat = Repeat::new("abc").maybe_strategy(way);
+            let repeat = Repeat::new("abc").maybe_strategy(strategy);
             let error = repeat.run(&writer).unwrap_err();
             assert_eq!(
                 (error.kind(), error.side()),

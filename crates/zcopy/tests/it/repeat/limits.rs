@@ -20,9 +20,9 @@ use crate::refused::{allowed, is_allowed};
 fn break_while_the_sink_is_full_takes_one_tick() {
     for len in [3, 4097, (1 << 20) + 3] {
         let pattern = pattern(len);
-        for way in allowed([None, Some(Strategy::Tee), Some(Strategy::Buffered)]) {
+        for strategy in allowed([None, Some(Strategy::Tee), Some(Strategy::Buffered)]) {
             for mode in [OFlags::empty(), OFlags::NONBLOCK] {
-                let what = format!("{len} bytes, {way:?}, {mode:?}");
+                let what = format!("{len} bytes, {strategy:?}, {mode:?}");
                 let (reader, sink) = pipe();
                 rustix::fs::fcntl_setfl(&sink, mode).unwrap();
                 let ticks = Cell::new(0);
@@ -36,7 +36,7 @@ fn break_while_the_sink_is_full_takes_one_tick() {
                             ControlFlow::Break(())
                         }
                     })
-                    .maybe_strategy(way);
+                    .maybe_strategy(strategy);
                 let report = repeat.run(&sink).unwrap();
                 assert_eq!((report.ended(), ticks.get()), (Ended::Stopped, 1), "{what}");
                 assert!(report.bytes() > 0, "{what}");
@@ -52,11 +52,11 @@ fn break_while_the_sink_is_full_takes_one_tick() {
 #[test]
 fn break_while_a_socket_is_full_takes_one_tick() {
     for mode in [OFlags::empty(), OFlags::NONBLOCK] {
-        for way in allowed([Strategy::Tee, Strategy::Buffered]) {
+        for strategy in allowed([Strategy::Tee, Strategy::Buffered]) {
             let (reader, sink) = tcp();
             rustix::fs::fcntl_setfl(&sink, mode).unwrap();
             let report = Repeat::new("again\n")
-                .strategy(way)
+                .strategy(strategy)
                 .tick(Duration::from_millis(1))
                 .observe(|progress| match progress.blocked() {
                     None => ControlFlow::Continue(()),
@@ -101,10 +101,10 @@ fn no_step_is_longer_than_4_mib() {
     let null = File::options().write(true).open("/dev/null").unwrap();
     for len in [2, 5 << 20] {
         let pattern = pattern(len);
-        for way in allowed([Strategy::Tee, Strategy::Buffered]) {
+        for strategy in allowed([Strategy::Tee, Strategy::Buffered]) {
             let mut before = 0;
             let report = Repeat::new(&pattern)
-                .strategy(way)
+                .strategy(strategy)
                 .limit(100 << 20)
                 .observe(|progress| {
                     assert!(progress.bytes() - before <= 4 << 20);
@@ -115,19 +115,19 @@ fn no_step_is_longer_than_4_mib() {
                 .run(&null)
                 .unwrap();
             assert_eq!((report.bytes(), before), (100 << 20, 100 << 20));
-            assert_eq!(report.strategy(), way);
+            assert_eq!(report.strategy(), strategy);
         }
     }
 }
 
 #[test]
 fn a_rate_is_kept_and_the_bytes_are_the_same() {
-    for way in allowed([None, Some(Strategy::Tee)]) {
+    for strategy in allowed([None, Some(Strategy::Tee)]) {
         let sink = Sink::new(SinkKind::Pipe).unwrap();
         let repeat = Repeat::new("abc")
             .limit(1 << 20)
             .rate_limit(10 << 20)
-            .maybe_strategy(way);
+            .maybe_strategy(strategy);
         let start = Instant::now();
         let report = repeat.run(&sink.fd).unwrap();
         assert!(start.elapsed() >= Duration::from_millis(95));
@@ -141,17 +141,24 @@ fn a_rate_is_kept_and_the_bytes_are_the_same() {
 #[test]
 fn a_step_allocates_nothing() {
     let bound = 300 << 10;
-    for way in allowed([Strategy::Tee, Strategy::Buffered]) {
+    for strategy in allowed([Strategy::Tee, Strategy::Buffered]) {
         let allocated = |limit| {
             let null = File::options().write(true).open("/dev/null").unwrap();
             measure(|| {
-                let report = Repeat::new("y\n").strategy(way).limit(limit).run(&null);
+                let report = Repeat::new("y\n")
+                    .strategy(strategy)
+                    .limit(limit)
+                    .run(&null);
                 assert_eq!(report.unwrap().bytes(), limit);
             })
         };
         let (few, many) = (allocated(1 << 20), allocated(1 << 30));
-        assert_eq!(few.count_total, many.count_total, "{way}");
-        assert!(many.bytes_max <= bound, "{way}: {} bytes", many.bytes_max);
+        assert_eq!(few.count_total, many.count_total, "{strategy}");
+        assert!(
+            many.bytes_max <= bound,
+            "{strategy}: {} bytes",
+            many.bytes_max
+        );
     }
 }
 

@@ -14,6 +14,7 @@ use crate::endpoints::{Sink, SinkKind, pipe};
 use crate::files::{assert_same, contents, pattern};
 use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, first_allowed, is_allowed, needs};
+use crate::strategies::assert_served;
 
 /// Splices everything into a file in memory.
 fn spliced(reader: OwnedFd, len: usize) -> JoinHandle<Vec<u8>> {
@@ -51,17 +52,17 @@ fn a_reader_that_splices_gets_the_same_bytes() {
 fn a_sink_of_one_slot_is_enough() {
     for len in [1, 3, 4097, (1 << 20) + 3] {
         let pattern = pattern(len);
-        for way in allowed([None, Some(Strategy::Tee), Some(Strategy::Buffered)]) {
+        for strategy in allowed([None, Some(Strategy::Tee), Some(Strategy::Buffered)]) {
             let sink = Sink::new(SinkKind::Pipe).unwrap();
             assert_eq!(fcntl_setpipe_size(&sink.fd, 4096), Ok(4096));
             let limit = LARGE + len as u64;
             let repeat = Repeat::new(&pattern)
                 .limit(limit)
                 .grow_pipes(false)
-                .maybe_strategy(way);
+                .maybe_strategy(strategy);
             let report = repeat.run(&sink.fd).unwrap();
             assert_eq!(report.grown_sink(), None);
-            let expected = way.unwrap_or(first_allowed(&[Strategy::Tee]));
+            let expected = strategy.unwrap_or(first_allowed(&[Strategy::Tee]));
             assert!(bytes_by(&report, expected) > 0, "{report}");
             let arrived = sink.into_bytes(limit).unwrap();
             assert_same(&arrived, &endless(&pattern, limit), "one slot");
@@ -82,19 +83,19 @@ fn both_modes_work_with_and_without_a_tick() {
     ] {
         for mode in [OFlags::empty(), OFlags::NONBLOCK] {
             for tick in [None, Some(Duration::from_secs(3600))] {
-                for way in allowed([None, Some(Strategy::Tee), Some(Strategy::Buffered)]) {
-                    let what = format!("{kind:?}, {mode:?}, {tick:?}, {way:?}");
+                for strategy in allowed([None, Some(Strategy::Tee), Some(Strategy::Buffered)]) {
+                    let what = format!("{kind:?}, {mode:?}, {tick:?}, {strategy:?}");
                     let sink = Sink::new(kind).unwrap();
                     rustix::fs::fcntl_setfl(&sink.fd, mode).unwrap();
                     let repeat = Repeat::new(&pattern)
                         .limit(LARGE)
                         .maybe_tick(tick)
-                        .maybe_strategy(way);
+                        .maybe_strategy(strategy);
                     let report = repeat
                         .run(&sink.fd)
                         .unwrap_or_else(|error| panic!("{what}: {error:#}"));
                     assert_eq!(report.bytes(), LARGE, "{what}");
-                    assert_eq!(report.strategy(), way.unwrap_or(report.strategy()));
+                    assert_served(&report, strategy, &what);
                     assert_same(&sink.into_bytes(0).unwrap(), &expected, &what);
                 }
             }
@@ -128,12 +129,12 @@ fn a_message_is_as_long_as_every_family_takes() {
 fn the_record_of_a_long_repetition_is_short() {
     let sink = Sink::new(SinkKind::Pipe).unwrap();
     let report = repeat(b"y\n", 64 << 20, None, sink);
-    let ways: Vec<_> = report
+    let strategies: Vec<_> = report
         .attempts()
         .iter()
         .map(zcopy::Attempt::strategy)
         .collect();
-    assert_eq!(ways, [Strategy::Buffered, Strategy::Tee]);
+    assert_eq!(strategies, [Strategy::Buffered, Strategy::Tee]);
     let [opening, _] = report.attempts() else {
         panic!("{report}");
     };

@@ -51,17 +51,17 @@ fn a_sink_that_ftruncate_may_not_extend_takes_a_sparse_copy() {
 #[test]
 fn the_end_of_a_file_without_positions_is_confirmed_by_reading_on() {
     let bytes = pattern(200_000);
-    let ways = [None, Some(Strategy::SplicePipe), Some(Strategy::Sendfile)];
-    for way in allowed(ways) {
+    let strategies = [None, Some(Strategy::SplicePipe), Some(Strategy::Sendfile)];
+    for strategy in allowed(strategies) {
         let Some(source) = serve(Server::HasNoPositions, &bytes) else {
             return;
         };
         let (reader, writer) = pipe();
         let arrived = std::thread::scope(|scope| {
             let reading = scope.spawn(move || read_to_end(&reader));
-            let transfer = Transfer::new(&source.file, &writer).maybe_strategy(way);
+            let transfer = Transfer::new(&source.file, &writer).maybe_strategy(strategy);
             let report = transfer.run();
-            let report = report.unwrap_or_else(|error| panic!("{way:?}: {error:#}"));
+            let report = report.unwrap_or_else(|error| panic!("{strategy:?}: {error:#}"));
             assert_eq!(
                 (report.bytes(), report.ended()),
                 (bytes.len() as u64, Ended::Eof)
@@ -69,9 +69,9 @@ fn the_end_of_a_file_without_positions_is_confirmed_by_reading_on() {
             drop(writer);
             reading.join().unwrap()
         });
-        assert_same(&arrived, &bytes, &format!("{way:?}"));
+        assert_same(&arrived, &bytes, &format!("{strategy:?}"));
 
-        if way == Some(Strategy::Sendfile) {
+        if strategy == Some(Strategy::Sendfile) {
             // Between two files the kernel wants positions.
             continue;
         }
@@ -79,11 +79,11 @@ fn the_end_of_a_file_without_positions_is_confirmed_by_reading_on() {
             return;
         };
         let sink = file(b"");
-        let transfer = Transfer::new(&source.file, &sink).maybe_strategy(way);
+        let transfer = Transfer::new(&source.file, &sink).maybe_strategy(strategy);
         let report = transfer.run();
-        let report = report.unwrap_or_else(|error| panic!("{way:?} to a file: {error:#}"));
+        let report = report.unwrap_or_else(|error| panic!("{strategy:?} to a file: {error:#}"));
         assert_eq!(report.bytes(), bytes.len() as u64);
-        assert_same(&contents(&sink), &bytes, &format!("{way:?} to a file"));
+        assert_same(&contents(&sink), &bytes, &format!("{strategy:?} to a file"));
     }
 }
 

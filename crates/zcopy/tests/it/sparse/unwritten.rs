@@ -26,16 +26,16 @@ fn unwritten(fs: Fs) -> Option<(File, Vec<u8>)> {
 #[test]
 fn keep_unwritten_makes_holes_of_unwritten_blocks() {
     for fs in Fs::ALL {
-        for way in every_strategy() {
+        for strategy in every_strategy() {
             let Some((source, bytes)) = unwritten(fs) else {
                 continue;
             };
-            let what = format!("{fs:?}, {way:?}");
+            let what = format!("{fs:?}, {strategy:?}");
             assert!(allocated(&source) >= bytes.len() as u64, "{what}");
             let sink = file_in(&fs.dir().unwrap(), b"");
             let transfer = Transfer::new(&source, &sink)
                 .sparse(Sparse::KeepUnwritten)
-                .maybe_strategy(way);
+                .maybe_strategy(strategy);
             let report = match transfer.run() {
                 Err(error) if error.is_unsuitable() => continue,
                 report => report.unwrap_or_else(|error| panic!("{what}: {error:#}")),
