@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Write, pipe};
 use std::thread;
 
+use crate::endpoints::null;
 use allocation_counter::measure;
 use zcopy::{Strategy, Transfer};
 
@@ -16,7 +17,7 @@ const BUFFER: u64 = 256 << 10;
 /// Moves `bytes` zeros through `strategy` and returns how often and how much was allocated.
 fn allocated(strategy: Strategy, bytes: u64) -> (u64, u64) {
     let zeros = File::open("/dev/zero").unwrap();
-    let sink = File::create("/dev/null").unwrap();
+    let sink = null();
     let info = measure(|| {
         let report = Transfer::new(&zeros, &sink)
             .limit(bytes)
@@ -41,7 +42,7 @@ fn a_step_allocates_nothing() {
 #[test]
 fn a_stream_allocates_one_small_and_one_full_buffer_at_most() {
     let (reader, mut writer) = pipe().unwrap();
-    let sink = File::create("/dev/null").unwrap();
+    let sink = null();
     let feeder = thread::spawn(move || writer.write_all(&vec![7; 16 << 20]).unwrap());
     let info = measure(|| {
         let report = Transfer::new(&reader, &sink).inspect(|_| ()).run().unwrap();

@@ -8,8 +8,8 @@ use rustix::io::Errno;
 use rustix::net::SocketType;
 use zcopy::{Error, Reflink, Side, Strategy, Transfer};
 
-use crate::endpoints::{pipe, tcp, unix};
-use crate::files::{contents, cursor, file, pattern, reopen, set_cursor, write_all};
+use crate::endpoints::{null, pipe, tcp, unix};
+use crate::files::{appending, contents, cursor, file, pattern, reopen, set_cursor, write_all};
 use crate::mounts::Fs;
 use crate::options::MaybeOptions as _;
 use crate::refused::allowed;
@@ -90,7 +90,7 @@ fn a_descriptor_that_is_only_a_path_is_refused() {
     let path = |path| -> OwnedFd {
         rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap()
     };
-    let null = File::options().write(true).open("/dev/null").unwrap();
+    let null = null();
     let zeros = File::open("/dev/zero").unwrap();
     let (from, to) = (path("/dev/zero"), path("/dev/null"));
     let transfer = Transfer::new(&from, &null);
@@ -122,11 +122,7 @@ fn an_offset_where_there_are_none_is_refused() {
         let transfer = Transfer::new(source, &file).source_offset(1);
         assert_refused(transfer, Side::Source, Errno::SPIPE, "no positions");
     }
-    let null: OwnedFd = File::options()
-        .write(true)
-        .open("/dev/null")
-        .unwrap()
-        .into();
+    let null: OwnedFd = null().into();
     for sink in [&pipe_writer, &there, &right, &null] {
         let transfer = Transfer::new(&file, sink).sink_offset(1);
         assert_refused(transfer, Side::Sink, Errno::SPIPE, "no positions");
@@ -151,7 +147,7 @@ fn an_offset_beyond_the_largest_is_refused() {
 #[test]
 fn an_offset_into_an_appending_sink_is_refused() {
     let (source, file) = (file(b"hello"), file(b"there"));
-    let sink = reopen(&file, OFlags::WRONLY | OFlags::APPEND);
+    let sink = appending(&file);
     let transfer = Transfer::new(&source, &sink).sink_offset(0);
     assert_refused(transfer, Side::Sink, Errno::INVAL, "appends");
     assert_eq!(contents(&file), b"there");
@@ -193,7 +189,7 @@ fn ranges_of_one_file_that_overlap_are_refused_and_others_are_moved() {
         overlap(0, 399_999, u64::MAX);
         let transfer = Transfer::new(&file, &sink);
         assert_refused(transfer, Side::Neither, Errno::INVAL, "overlap");
-        let appending = reopen(&file, OFlags::WRONLY | OFlags::APPEND);
+        let appending = appending(&file);
         let transfer = Transfer::new(&file, &appending);
         assert_refused(transfer, Side::Neither, Errno::INVAL, "overlap");
         assert_eq!(contents(&file), bytes, "{fs:?}: nothing moved");
@@ -241,7 +237,7 @@ fn an_impossible_strategy_is_unsuitable_and_moves_nothing() {
     assert!(write_all(&writer, b"hello"));
     let sink = crate::files::file(b"");
     let (_peer, socket) = tcp();
-    let appending = reopen(&sink, OFlags::WRONLY | OFlags::APPEND);
+    let appending = appending(&sink);
     let by = |source: &dyn AsFd, sink: &dyn AsFd, strategy| {
         let (source, sink) = (source.as_fd(), sink.as_fd());
         assert_unsuitable(Transfer::new(&source, &sink).strategy(strategy), strategy);

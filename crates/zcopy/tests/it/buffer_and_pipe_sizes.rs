@@ -1,13 +1,12 @@
 //! The sizes of the buffer and of the pipes, as the caller asks for them.
 
-use std::fs::File;
 use std::ops::ControlFlow;
 
 use rustix::net::SocketType;
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use zcopy::{Strategy, Transfer};
 
-use crate::endpoints::{pipe, unix};
+use crate::endpoints::{null, pipe, unix};
 use crate::files::{assert_same, contents, file, pattern, read_to_end, write_all};
 use crate::refused::{allowed, is_allowed};
 
@@ -93,7 +92,7 @@ fn a_large_buffer_makes_no_message_larger() {
 #[test]
 fn pipes_are_enlarged_to_what_was_asked_for_and_never_shrunk() {
     let source = file(&pattern(40_000));
-    let null = File::options().write(true).open("/dev/null").unwrap();
+    let null = null();
     for second in [false, true] {
         for (had, asked, gets) in [
             (64 << 10, 256 << 10, 256 << 10),

@@ -2,11 +2,10 @@
 
 use std::fs::File;
 
-use rustix::fs::OFlags;
 use zcopy::{Strategy, Transfer, Verdict};
 
-use crate::endpoints::pipe;
-use crate::files::{contents, file_in, pattern, write_all};
+use crate::endpoints::{full, null, pipe};
+use crate::files::{appending, contents, file_in, pattern, write_all};
 use crate::mounts::Fs;
 use crate::refused::{first_allowed, is_allowed, needs};
 
@@ -31,7 +30,7 @@ fn a_plan_has_a_line_for_every_strategy_with_its_reason() {
     };
     let source = file_in(&dir, &pattern(1 << 20));
     let (reader, sink) = pipe();
-    let null = File::options().write(true).open("/dev/null").unwrap();
+    let null = null();
     let to_null: std::os::fd::OwnedFd = null.into();
     for sink in [&sink, &to_null] {
         let plan = Transfer::new(&source, sink).plan().unwrap();
@@ -94,7 +93,7 @@ fn the_plan_says_what_a_private_pipe_gains_for_each_pair() {
         return;
     };
     let (source, sink) = (file_in(&dir, &pattern(1 << 20)), file_in(&dir, b""));
-    let null = File::options().write(true).open("/dev/null").unwrap();
+    let null = null();
     let ((reader, _writer), (_reader, writer)) = (pipe(), pipe());
     let (stream, _peer) = crate::endpoints::tcp();
     let measured = |what: &str| format!("1 MiB at a time through a private pipe: measured {what}");
@@ -131,8 +130,8 @@ fn the_plan_says_what_a_private_pipe_gains_for_each_pair() {
 fn nothing_is_shared_with_dev_null_alone_beside_a_sink_that_is_written_to() {
     let (source, _writer) = pipe();
     let (_reader, other) = pipe();
-    let appending = crate::files::reopen(&crate::files::file(b""), OFlags::WRONLY | OFlags::APPEND);
-    let null = File::options().write(true).open("/dev/null").unwrap();
+    let appending = appending(&crate::files::file(b""));
+    let null = null();
     let beside_null = Transfer::new(&source, &appending).also_to(&null).plan();
     let beside_null = beside_null.unwrap();
     assert_eq!(beside_null.strategy(), Strategy::Buffered);
@@ -146,7 +145,7 @@ fn nothing_is_shared_with_dev_null_alone_beside_a_sink_that_is_written_to() {
 #[test]
 fn the_plan_of_a_forced_strategy_reads() {
     let source = File::open("/dev/zero").unwrap();
-    let sink = File::options().write(true).open("/dev/null").unwrap();
+    let sink = null();
     let transfer = Transfer::new(&source, &sink).limit(1 << 20);
     let plan = transfer.strategy(Strategy::Sendfile).plan().unwrap();
     let text = plan.to_string();
@@ -166,7 +165,7 @@ fn the_plan_of_a_forced_strategy_reads() {
 #[test]
 fn a_report_has_a_line_for_every_attempt() {
     let source = File::open("/dev/zero").unwrap();
-    let sink = File::options().write(true).open("/dev/null").unwrap();
+    let sink = null();
     let report = Transfer::new(&source, &sink)
         .limit(1 << 20)
         .strategy(Strategy::Buffered)
@@ -189,7 +188,7 @@ fn a_report_has_a_line_for_every_attempt() {
 /// A headline names what ran, and a call that only found the end says that it did.
 #[test]
 fn the_report_of_a_transfer_that_moved_nothing_names_what_ran() {
-    let null = File::options().write(true).open("/dev/null").unwrap();
+    let null = null();
     let (source, writer) = pipe();
     drop(writer);
     let transfer = Transfer::new(&source, &null);
@@ -232,7 +231,7 @@ fn an_end_that_a_read_confirms_is_told_from_bytes_that_it_moved() {
         return;
     }
     let source = crate::files::file(&pattern(300_000));
-    let null = File::options().write(true).open("/dev/null").unwrap();
+    let null = null();
     let text = Transfer::new(&source, &null).run().unwrap().to_string();
     let last = "buffered                     0 bytes in 1 call, which found the end";
     assert_eq!(text.lines().last().unwrap().trim(), last, "{text}");
@@ -242,7 +241,7 @@ fn an_end_that_a_read_confirms_is_told_from_bytes_that_it_moved() {
 fn one_byte_is_one_byte() {
     let (source, writer) = pipe();
     assert!(write_all(&writer, b"xy"));
-    let null = File::options().write(true).open("/dev/null").unwrap();
+    let null = null();
     let report = Transfer::new(&source, &null).limit(1).run().unwrap();
     if is_allowed(Strategy::Splice) {
         assert_eq!(
@@ -257,7 +256,7 @@ fn one_byte_is_one_byte() {
             "{text}"
         );
     }
-    let full = File::options().write(true).open("/dev/full").unwrap();
+    let full = full();
     let error = Transfer::new(&source, &full).run().unwrap_err();
     let text = error.report().to_string();
     assert!(
@@ -270,7 +269,7 @@ fn one_byte_is_one_byte() {
 fn a_report_tells_of_a_fall_back_of_pages_and_of_what_is_handed_back() {
     let (source, writer) = pipe();
     assert!(write_all(&writer, b"hello"));
-    let full = File::options().write(true).open("/dev/full").unwrap();
+    let full = full();
     let error = Transfer::new(&source, &full).run().unwrap_err();
     assert_eq!(error.to_string(), "write to the sink failed after 0 bytes");
     assert_eq!(
@@ -303,7 +302,7 @@ fn a_report_tells_of_a_fall_back_of_pages_and_of_what_is_handed_back() {
 fn an_error_survives_being_an_io_error() {
     let (source, writer) = pipe();
     assert!(write_all(&writer, b"hello"));
-    let full = File::options().write(true).open("/dev/full").unwrap();
+    let full = full();
     let error = zcopy::copy(&source, &full).unwrap_err();
     assert_eq!(error.report().strategy(), Strategy::Buffered);
     let error = std::io::Error::from(error);
@@ -317,7 +316,7 @@ fn an_error_survives_being_an_io_error() {
 fn debugging_prints_the_number_of_undelivered_bytes_and_not_the_bytes() {
     let (source, writer) = pipe();
     assert!(write_all(&writer, &[123; 321]));
-    let full = File::options().write(true).open("/dev/full").unwrap();
+    let full = full();
     let error = Transfer::new(&source, &full).run().unwrap_err();
     for text in [
         format!("{error:?}"),

@@ -13,6 +13,20 @@ use rustix::pty::OpenptFlags;
 pub(crate) use sink::{Sink, SinkKind};
 pub(crate) use source::{Source, SourceKind};
 
+/// `/dev/null`, open for writing.
+pub(crate) fn null() -> OwnedFd {
+    writable("/dev/null")
+}
+
+/// `/dev/full`, open for writing: each write fails with `ENOSPC`.
+pub(crate) fn full() -> OwnedFd {
+    writable("/dev/full")
+}
+
+fn writable(device: &str) -> OwnedFd {
+    rustix::fs::open(device, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).unwrap()
+}
+
 /// Reader and writer of a pipe of 64 KiB.
 pub(crate) fn pipe() -> (OwnedFd, OwnedFd) {
     let (reader, writer) = std::io::pipe().unwrap();

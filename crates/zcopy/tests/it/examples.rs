@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::endpoints::{pipe, terminal};
+use crate::endpoints::{full, pipe, terminal};
 use crate::files::{assert_same, pattern, read_to_end, write_all};
 use crate::skip::skip;
 
@@ -273,7 +273,7 @@ fn errors_that_cannot_be_told_leave_the_status_to_tell() {
         let Some(mut example) = example(name) else {
             return;
         };
-        let full = File::options().write(true).open("/dev/full").unwrap();
+        let full = full();
         let status = example
             .args(["/missing", "/dev/null"])
             .stderr(full)
@@ -293,7 +293,7 @@ fn output_that_takes_nothing_is_an_error_for_people_too() {
         let Some(mut command) = example(name) else {
             continue;
         };
-        let full = File::options().write(true).open("/dev/full").unwrap();
+        let full = full();
         command
             .current_dir(&dir)
             .args(["source", sink])

@@ -14,14 +14,13 @@ mod sink_errors;
 use std::os::fd::OwnedFd;
 use std::thread::JoinHandle;
 
-use rustix::fs::OFlags;
 use rustix::io::ioctl_fionbio;
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use rustix::pipe::fcntl_setpipe_size;
 use zcopy::{Strategy, Transfer};
 
-use crate::endpoints::{Sink, SinkKind, pipe};
-use crate::files::reopen;
+use crate::endpoints::{Sink, SinkKind, full, null, pipe};
+use crate::files::appending;
 use crate::mounts::Fs;
 use crate::refused::is_refused;
 
@@ -103,8 +102,7 @@ impl Taker {
             }
             Kind::Full => return Some(Self::Nobody(full())),
             Kind::AppendedNull => {
-                let null = std::fs::File::create("/dev/null").unwrap();
-                return Some(Self::Nobody(appending(&null)));
+                return Some(Self::Nobody(appending(&null())));
             }
         };
         Some(Self::Read(taker))
@@ -128,20 +126,6 @@ impl Taker {
             Self::Nobody(_) => None,
         }
     }
-}
-
-fn full() -> OwnedFd {
-    let full = std::fs::File::options().write(true).open("/dev/full");
-    full.unwrap().into()
-}
-
-fn null() -> OwnedFd {
-    std::fs::File::create("/dev/null").unwrap().into()
-}
-
-/// Opens the same file again, to append to it.
-fn appending(file: &std::fs::File) -> OwnedFd {
-    reopen(file, OFlags::WRONLY | OFlags::APPEND)
 }
 
 fn read_in_pieces(reader: &OwnedFd) -> Vec<u8> {

@@ -37,6 +37,11 @@ pub(crate) fn reopen(fd: &impl AsFd, flags: OFlags) -> OwnedFd {
     rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()).unwrap()
 }
 
+/// Opens the same file again, to append to it.
+pub(crate) fn appending(fd: &impl AsFd) -> OwnedFd {
+    reopen(fd, OFlags::WRONLY | OFlags::APPEND)
+}
+
 /// Everything in a file, whatever its cursor.
 pub(crate) fn contents(file: &File) -> Vec<u8> {
     let mut bytes = vec![0; usize::try_from(file.metadata().unwrap().len()).unwrap()];

@@ -1,6 +1,5 @@
 //! Packets, records and messages, of which a short read loses the rest: none does, whatever a rate or a limit asks.
 
-use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -11,8 +10,10 @@ use rustix::net::{RecvFlags, SocketType, recv};
 use rustix::pipe::{PipeFlags, pipe_with};
 use zcopy::{Ended, Report, Strategy, Transfer};
 
-use crate::endpoints::unix;
-use crate::files::{assert_same, contents, file, file_in, pattern, read_to_end, reopen, write_all};
+use crate::endpoints::{null, unix};
+use crate::files::{
+    appending, assert_same, contents, file, file_in, pattern, read_to_end, reopen, write_all,
+};
 use crate::mounts::Fs;
 use crate::refused::{is_allowed, needs};
 use crate::skip::skip;
@@ -69,7 +70,7 @@ fn transferred(
 ) -> (Report, Vec<u8>) {
     let (sink, other) = (file(b""), file(b""));
     let fd = match way {
-        Way::ToAppend => reopen(&sink, OFlags::WRONLY | OFlags::APPEND),
+        Way::ToAppend => appending(&sink),
         _ => reopen(&sink, OFlags::WRONLY),
     };
     let mut seen = 0;
@@ -235,7 +236,7 @@ fn a_message_that_takes_another_s_place_is_not_cut() {
                     std::thread::yield_now();
                 }
             });
-            let (null, other) = (File::create("/dev/null").unwrap(), file(b""));
+            let (null, other) = (null(), file(b""));
             let mut moved = 0;
             loop {
                 let mut transfer = Transfer::new(&source, &null).limit(990);

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use rustix::io::Errno;
 use zcopy::{Ended, Side, Strategy, Transfer};
 
-use crate::endpoints::{Sink, SinkKind};
+use crate::endpoints::{Sink, SinkKind, null};
 use crate::files::{allocated, assert_same, contents, cursor, file_in, pattern, set_cursor};
 use crate::mounts::Fs;
 use crate::options::MaybeOptions as _;
@@ -187,7 +187,7 @@ fn windows_around_31_and_32_bits_arrive_in_a_pipe() {
 fn more_than_4_gib_are_counted() {
     const MANY: u64 = (1 << 32) + 3;
     let zeros = File::open("/dev/zero").unwrap();
-    let null = File::options().write(true).open("/dev/null").unwrap();
+    let null = null();
     for strategy in allowed([Strategy::SplicePipe, Strategy::Sendfile, Strategy::Buffered]) {
         let transfer = Transfer::new(&zeros, &null).limit(MANY).strategy(strategy);
         let report = transfer.run().unwrap();

@@ -3,14 +3,11 @@
 use std::fs::File;
 use std::time::{Duration, Instant};
 
+use crate::endpoints::null;
 use zcopy::{Pace, Reflink, Strategy, Transfer};
 
 use crate::files::file_in;
 use crate::mounts::Fs;
-
-fn null() -> File {
-    File::options().write(true).open("/dev/null").unwrap()
-}
 
 /// 200 transfers of 1 KB, alone far below every burst; some to one sink, some to two.
 #[test]

@@ -1,6 +1,5 @@
 //! Records: counted, limited and paced, between real descriptors.
 
-use std::fs::File;
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::net::SocketType;
 use zcopy::{Ended, Report, Side, Strategy, Transfer, Verdict};
 
-use crate::endpoints::{pipe, tcp, terminal, unix};
+use crate::endpoints::{full, null, pipe, tcp, terminal, unix};
 use crate::files::{assert_same, contents, cursor, file, read_to_end, write_all};
 
 /// The buffer, once it has been filled.
@@ -33,10 +32,6 @@ fn end_of(bytes: &[u8], n: usize) -> usize {
 
 fn n_lines(bytes: &[u8]) -> u64 {
     bytes.split(|byte| *byte == b'\n').count() as u64 - 1
-}
-
-fn null() -> File {
-    File::create("/dev/null").unwrap()
 }
 
 /// What is read from, and what has to live as long.
@@ -270,7 +265,7 @@ fn a_long_stream_is_counted_as_wc_counts_it() {
 fn records_that_did_not_arrive_are_not_counted() {
     let (source, writer) = pipe();
     assert!(write_all(&writer, b"one\ntwo\n"));
-    let full = File::options().write(true).open("/dev/full").unwrap();
+    let full = full();
     let error = Transfer::new(&source, &full)
         .records(b'\n')
         .run()

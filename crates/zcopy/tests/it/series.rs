@@ -8,7 +8,7 @@ use zcopy::{Ended, Series, Side, Strategy, Transfer};
 
 use crate::endpoints::pipe;
 use crate::every_pair::LARGE;
-use crate::files::{assert_same, contents, cursor, file, pattern, read_to_end, reopen};
+use crate::files::{appending, assert_same, contents, cursor, file, pattern, read_to_end, reopen};
 use crate::refused::first_allowed;
 
 /// Files short and long, empty ones, and one that claims to be.
@@ -91,7 +91,7 @@ fn what_is_appended_to_a_small_file_while_the_sink_is_full_is_copied_too() {
     let full = vec![b'.'; room];
     assert_eq!(rustix::io::write(&writer, &full), Ok(room));
     let log = file(b"first ");
-    let mut end = File::from(reopen(&log, OFlags::WRONLY | OFlags::APPEND));
+    let mut end = File::from(appending(&log));
     let report = std::thread::scope(|scope| {
         let copying = scope.spawn(|| Transfer::new(&log, &writer).run());
         // It has read, and cannot write.

@@ -10,8 +10,8 @@ use std::time::Duration;
 use rustix::fs::{MemfdFlags, OFlags};
 use rustix::net::SocketType;
 
-use super::{fifo, pipe, tcp, terminal, unix};
-use crate::files::{self, contents, file_in, read_each, reopen};
+use super::{fifo, null, pipe, tcp, terminal, unix};
+use crate::files::{self, appending, contents, file_in, read_each, reopen};
 use crate::mounts::{Device, Fs};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl Sink {
             }
             S::Append => {
                 let file = file_in(&Fs::Ext4.dir()?, HEAD);
-                let fd = reopen(&file, OFlags::WRONLY | OFlags::APPEND);
+                let fd = appending(&file);
                 Self {
                     file: Some(file),
                     ..Self::around(kind, fd)
@@ -104,7 +104,7 @@ impl Sink {
             S::Tcp => Self::read_behind(kind, tcp()),
             S::UnixStream => Self::read_behind(kind, unix(SocketType::STREAM)),
             S::Null => {
-                let null = File::options().write(true).open("/dev/null").unwrap();
+                let null = null();
                 Self::around(kind, null.into())
             }
             S::Terminal => Self::read_behind(kind, terminal()),

@@ -9,10 +9,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 use zcopy::{Ended, OnSinkError, Report, Side, Strategy, Transfer};
 
-use super::{
-    Kind, Taker, full, null, own_process::is_alone, strategies_of, to_all, unless_refused,
-};
-use crate::endpoints::{Source, SourceKind, pipe};
+use super::{Kind, Taker, own_process::is_alone, strategies_of, to_all, unless_refused};
+use crate::endpoints::{Source, SourceKind, full, null, pipe};
 use crate::files::{assert_same, contents, file, pattern, reopen};
 use crate::mounts::Fs;
 use crate::refused::{first_allowed, is_allowed};

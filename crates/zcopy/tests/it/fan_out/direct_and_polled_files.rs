@@ -4,6 +4,7 @@ use std::fs::File;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use crate::endpoints::null;
 use rustix::fs::OFlags;
 use zcopy::{Ended, Strategy, Transfer};
 
@@ -73,7 +74,7 @@ fn a_file_that_claims_to_be_empty_and_blocks_is_polled() {
         skip("/proc/kmsg cannot be read here");
         return;
     };
-    let null = File::options().write(true).open("/dev/null").unwrap();
+    let null = null();
     let report = Transfer::new(&log, &null)
         .also_to(&null)
         .tick(Duration::from_millis(1))

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use zcopy::Ended;
 
-use super::{appending, to_all};
+use super::to_all;
 use crate::endpoints::{pipe, unix};
-use crate::files::{contents, file, write_all};
+use crate::files::{appending, contents, file, write_all};
 use rustix::net::SocketType;
 
 /// The next byte is written when the one before has arrived everywhere.

@@ -8,10 +8,12 @@ use rustix::fs::OFlags;
 use rustix::pipe::fcntl_setpipe_size;
 use zcopy::{Cache, Ended, OnSinkError, Reflink, Side, Sparse, Strategy, Transfer};
 
-use super::{Kind, Taker, appending, null, strategies_of, to_all};
+use super::{Kind, Taker, strategies_of, to_all};
 use crate::cache::cached;
-use crate::endpoints::{Source, SourceKind, pipe};
-use crate::files::{assert_same, contents, cursor, file_in, pattern, read_to_end, reopen};
+use crate::endpoints::{Source, SourceKind, null, pipe};
+use crate::files::{
+    appending, assert_same, contents, cursor, file_in, pattern, read_to_end, reopen,
+};
 use crate::mounts::Fs;
 use crate::refused::{allowed, is_refused, needs};
 use crate::skip::has_program;

@@ -7,8 +7,8 @@ use rustix::io::Errno;
 use zcopy::{Ended, OnSinkError, Side, Transfer};
 
 use super::own_process::is_alone;
-use super::{Kind, Taker, null, to_all};
-use crate::endpoints::{pipe, unix};
+use super::{Kind, Taker, to_all};
+use crate::endpoints::{null, pipe, unix};
 use crate::files::{read_to_end, write_all};
 use crate::skip::has_program;
 use rustix::net::SocketType;

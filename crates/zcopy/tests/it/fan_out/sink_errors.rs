@@ -14,9 +14,9 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use zcopy::{Ended, OnSinkError, Report, Side, Strategy};
 
 use super::own_process::is_alone;
-use super::{Kind, Taker, appending, full, to_all};
-use crate::endpoints::{Source, SourceKind, pipe, tcp};
-use crate::files::{assert_same, contents, file_in, pattern, reopen};
+use super::{Kind, Taker, to_all};
+use crate::endpoints::{Source, SourceKind, full, pipe, tcp};
+use crate::files::{appending, assert_same, contents, file_in, pattern, reopen};
 use crate::mounts::{Fs, loop_mount, mount_tmpfs};
 use crate::refused::is_refused;
 

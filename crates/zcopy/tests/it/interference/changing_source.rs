@@ -15,17 +15,13 @@ use super::numbered_records::{RECORD, Writer, Wrote, compare};
 use crate::child_process::Child;
 use crate::concurrency::{Dice, bounded, scratch_dirs};
 use crate::endpoints::pipe;
-use crate::files::{contents, file_in, pattern, read_to_end, reopen, set_cursor};
+use crate::files::{appending, contents, file_in, pattern, read_to_end, reopen, set_cursor};
 use crate::mounts::Fs;
 use crate::refused::allowed;
 use crate::skip::{has_program, skip};
 
 /// A hole at the front, so that the file has holes as long as nothing as long has been appended.
 const HOLE: u64 = 64 << 20;
-
-fn appending(file: &File) -> File {
-    reopen(file, OFlags::WRONLY | OFlags::APPEND).into()
-}
 
 /// Follows a file that another thread appends to, by one transfer after the other, each to the end of the file.
 fn follow(dir: &Path, transfer: impl Fn(&File, &File) -> u64) {
@@ -36,7 +32,7 @@ fn follow(dir: &Path, transfer: impl Fn(&File, &File) -> u64) {
     let writer = Writer(1);
     let n_records = 40_000;
     thread::scope(|scope| {
-        let appending = appending(&source);
+        let appending = File::from(appending(&source));
         let appender = scope.spawn(move || {
             for n in 0..n_records {
                 let record = writer.record(n);
@@ -109,7 +105,7 @@ fn what_is_appended_between_two_calls_does_not_become_a_hole() {
             let [source, sink] = ends;
             child.run(source.into(), sink.into())
         });
-        let mut appending = appending(&source);
+        let mut appending = File::from(appending(&source));
         let mut n_records = 1;
         while !copying.is_finished() {
             let trace = std::fs::read_to_string(trace.path()).unwrap();

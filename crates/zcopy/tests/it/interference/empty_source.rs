@@ -10,6 +10,7 @@ use zcopy::{Strategy, Transfer};
 use super::numbered_records::{RECORD, Writer, Wrote, compare};
 use super::shared_sink::{Actor, channel, rewrite};
 use crate::concurrency::{Thread, bounded, scratch_dirs};
+use crate::endpoints::null;
 use crate::files::{contents, cursor, file_in, write_all};
 use crate::refused::{is_allowed, needs};
 
@@ -123,12 +124,12 @@ fn what_another_writes_while_a_splice_waits_is_not_overwritten() {
 #[test]
 fn what_another_writes_while_a_fan_out_waits_is_not_overwritten() {
     let first: MakeTransfer = |source, sink| {
-        let null = File::options().write(true).open("/dev/null").unwrap();
+        let null = null();
         let transfer = Transfer::new(source, sink).also_to(&null);
         transfer.run().map(|report| report.bytes())
     };
     let last: MakeTransfer = |source, sink| {
-        let null = File::options().write(true).open("/dev/null").unwrap();
+        let null = null();
         let transfer = Transfer::new(source, &null).also_to(sink);
         transfer.run().map(|report| report.bytes())
     };

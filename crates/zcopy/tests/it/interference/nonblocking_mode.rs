@@ -1,6 +1,5 @@
 //! Others set and clear `O_NONBLOCK` on the open files of a transfer meanwhile: it neither fails nor loses a byte.
 
-use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -10,7 +9,7 @@ use rustix::net::SocketType;
 use zcopy::{Repeat, Rewrite, Strategy, Transfer};
 
 use crate::concurrency::bounded;
-use crate::endpoints::{fifo, pipe, tcp, unix};
+use crate::endpoints::{fifo, null, pipe, tcp, unix};
 use crate::files::{assert_same, pattern, read_each, write_all};
 use crate::refused::is_allowed;
 
@@ -68,7 +67,7 @@ impl How {
     }
 
     fn run(self, source: &OwnedFd, sink: &OwnedFd) -> zcopy::Result<u64> {
-        let null = File::options().write(true).open("/dev/null").unwrap();
+        let null = null();
         let transfer = Transfer::new(source, sink);
         let transfer = match self {
             Self::Plain => transfer,

@@ -1,7 +1,6 @@
 //! Pipes in packet mode lose what a short read leaves. Nothing is destroyed: what was delivered, what is handed back and what is
 //! left are everything.
 
-use std::fs::File;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::thread;
@@ -11,7 +10,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use zcopy::{Ended, OnSinkError, Rewrite, Sparse, Strategy, Transfer};
 
 use crate::concurrency::bounded;
-use crate::endpoints::pipe;
+use crate::endpoints::{full, pipe};
 use crate::files::{assert_same, contents, file, pattern, read_to_end};
 use crate::refused::{allowed, needs};
 
@@ -238,7 +237,7 @@ fn several_sinks_destroy_no_packet() {
 #[test]
 fn a_failing_sink_destroys_no_packet() {
     for lens in LENS {
-        let full = File::options().write(true).open("/dev/full").unwrap();
+        let full = full();
         for strategy in allowed([None, Some(Strategy::Buffered), Some(Strategy::SplicePipe)]) {
             let (source, bytes) = packets(lens);
             let transfer = Transfer::new(&source, &full);

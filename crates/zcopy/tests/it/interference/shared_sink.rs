@@ -11,7 +11,7 @@ use zcopy::{Repeat, Rewrite, Series, Strategy, Transfer};
 
 use super::numbered_records::{RECORD, Writer, Wrote, compare};
 use crate::concurrency::{bounded, scratch_dirs};
-use crate::endpoints::{pipe, tcp, terminal, unix};
+use crate::endpoints::{null, pipe, tcp, terminal, unix};
 use crate::files::{contents, cursor, file_in, write_all};
 use crate::refused::needs;
 
@@ -132,7 +132,7 @@ impl Actor {
                 }
                 assert!(write_all(&feed, bulk));
             });
-            let null = File::options().write(true).open("/dev/null").unwrap();
+            let null = null();
             start.wait();
             match self {
                 Self::Pipe(strategy) => run(Transfer::new(&source, sink), strategy),

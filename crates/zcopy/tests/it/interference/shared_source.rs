@@ -12,7 +12,7 @@ use zcopy::{Strategy, Transfer};
 
 use super::byte_coverage::{Covered, pattern};
 use crate::concurrency::{Thread, bounded, scratch_dirs};
-use crate::endpoints::{pipe, tcp, unix};
+use crate::endpoints::{full, null, pipe, tcp, unix};
 use crate::files::{contents, cursor, file_in, read_to_end, set_cursor};
 use crate::mounts::mount_tmpfs;
 use crate::refused::{allowed, is_refused, needs};
@@ -56,7 +56,7 @@ impl Reader {
             }
             Self::Tcp(strategy) => through(source, tcp(), strategy, start),
             Self::Null => {
-                let null = File::options().write(true).open("/dev/null").unwrap();
+                let null = null();
                 let mut got = Got::new();
                 let transfer = Transfer::new(source, &null);
                 let transfer = transfer.inspect(|bytes| got.extend_from_slice(bytes));
@@ -100,7 +100,7 @@ impl Reader {
                 got
             }
             Self::FullDevice => {
-                let full = File::options().write(true).open("/dev/full").unwrap();
+                let full = full();
                 let mut got = Got::new();
                 start.wait();
                 for _ in 0..20 {

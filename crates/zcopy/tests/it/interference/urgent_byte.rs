@@ -1,6 +1,5 @@
 //! A peer that sends an urgent byte over TCP: a splice of the socket answers 0 at its mark, and more follows.
 
-use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use rustix::net::{SendFlags, SocketType, send};
 use zcopy::{Ended, Rewrite, Strategy, Transfer};
 
 use crate::concurrency::bounded;
-use crate::endpoints::{pipe, tcp, unix};
+use crate::endpoints::{null, pipe, tcp, unix};
 use crate::files::{assert_same, contents, file, pattern, read_to_end, write_all};
 use crate::refused::is_allowed;
 
@@ -62,7 +61,7 @@ impl How {
 
     /// Returns how many bytes arrived.
     fn run(self, source: &OwnedFd, sink: &OwnedFd) -> u64 {
-        let null = File::options().write(true).open("/dev/null").unwrap();
+        let null = null();
         let transfer = Transfer::new(source, sink);
         let tick = Duration::from_secs(3600);
         let transfer = match self {
@@ -109,7 +108,7 @@ fn send_through(how: How, to: To, urgent: Urgent, lens: (usize, usize)) {
     let (reader, sink): (Option<OwnedFd>, OwnedFd) = match to {
         To::File => (None, sink_file.try_clone().unwrap().into()),
         To::Null => {
-            let null = File::options().write(true).open("/dev/null").unwrap();
+            let null = null();
             (None, null.into())
         }
         To::Pipe => some_reader(pipe()),

@@ -14,7 +14,7 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::pipe::fcntl_setpipe_size;
 use zcopy::{Ended, Side, Strategy, Transfer};
 
-use crate::endpoints::{Sink, SinkKind, Source, SourceKind, pipe, tcp};
+use crate::endpoints::{Sink, SinkKind, Source, SourceKind, null, pipe, tcp};
 use crate::files::{assert_same, pattern, write_all};
 use crate::mounts::Fs;
 use crate::options::MaybeOptions as _;
@@ -250,7 +250,7 @@ fn promise_5_break_while_a_file_that_claims_to_be_empty_is_idle() {
         skip("/proc/kmsg cannot be read here");
         return;
     };
-    let null = File::options().write(true).open("/dev/null").unwrap();
+    let null = null();
     let transfer = Transfer::new(&log, &null)
         .tick(Duration::from_millis(1))
         .observe(|progress| match progress.blocked() {
@@ -349,7 +349,7 @@ fn promise_5_pipes_of_one_slot_are_enough() {
 /// A time-out that the caller set on the socket is an answer, with or without a tick.
 #[test]
 fn promise_5_the_socket_s_own_time_out_ends_the_transfer() {
-    let null = File::options().write(true).open("/dev/null").unwrap();
+    let null = null();
     for strategy in allowed([None, Some(Strategy::SplicePipe), Some(Strategy::Buffered)]) {
         for tick in [None, Some(Duration::from_millis(1))] {
             let (_peer, source) = tcp();

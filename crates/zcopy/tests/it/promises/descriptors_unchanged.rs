@@ -1,6 +1,5 @@
 //! 4. Nothing surprising happens to the caller's descriptors.
 
-use std::fs::File;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use zcopy::{Repeat, Strategy, Transfer};
 
 use crate::child_process::Child;
-use crate::endpoints::{Sink, SinkKind, Source, SourceKind, pipe};
+use crate::endpoints::{Sink, SinkKind, Source, SourceKind, full, pipe};
 use crate::every_pair::LARGE;
 use crate::files::{assert_same, file, pattern};
 use crate::mounts::Fs;
@@ -188,7 +187,7 @@ pub(crate) fn leave_no_descriptor_open() {
             transfers(&writer, true);
             drop(reader);
             assert!(!transfers(&writer, false), "nobody reads");
-            let full = File::options().write(true).open("/dev/full").unwrap();
+            let full = full();
             assert!(!transfers(&full.into(), false));
             transfers(&file(b"").into(), false);
         }
@@ -200,15 +199,7 @@ pub(crate) fn leave_no_descriptor_open() {
             Some(_) if breaks => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         });
-        let sink = if breaks {
-            writer
-        } else {
-            File::options()
-                .write(true)
-                .open("/dev/full")
-                .unwrap()
-                .into()
-        };
+        let sink = if breaks { writer } else { full().into() };
         assert_eq!(repeat.run(&sink).is_ok(), breaks);
     }
     assert_eq!(open(), before, "descriptors before and after");

@@ -1,7 +1,6 @@
 //! 1. The bytes reported are the bytes the sink accepted, whatever happened.
 
 use std::cell::RefCell;
-use std::fs::File;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
@@ -11,7 +10,7 @@ use rustix::io::Errno;
 use zcopy::{Ended, Side, Strategy, Transfer};
 
 use super::{assert_nothing_lost, assert_rest};
-use crate::endpoints::{SinkKind, Source, SourceKind, pipe, tcp};
+use crate::endpoints::{SinkKind, Source, SourceKind, full, pipe, tcp};
 use crate::every_pair::LARGE;
 use crate::files::{contents, file, file_in, pattern};
 use crate::mounts::Fs;
@@ -37,7 +36,7 @@ fn promise_1_a_full_device_accepts_nothing() {
             let Some(source) = Source::new(from, &bytes) else {
                 continue;
             };
-            let full = File::options().write(true).open("/dev/full").unwrap();
+            let full = full();
             let transfer = Transfer::new(&source.fd, &full).maybe_strategy(strategy);
             let error = transfer.run().unwrap_err();
             if matches!(strategy, None | Some(Strategy::Buffered)) {

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use rustix::fs::OFlags;
 use zcopy::{Strategy, Transfer};
 
-use crate::endpoints::{Sink, SinkKind, Source, SourceKind, pipe, unix};
+use crate::endpoints::{Sink, SinkKind, Source, SourceKind, null, pipe, unix};
 use crate::files::{file_in, reopen};
 use crate::mounts::Fs;
 use crate::options::MaybeOptions as _;
@@ -278,7 +278,7 @@ fn promise_8_pages_that_are_passed_on_are_told_of() {
             assert!(!plan.shares_pages(), "{plan}");
             assert_eq!(plan.strategy(), Strategy::Buffered);
             // Only a pipe or socket keeps them.
-            let (log, null) = (crate::files::file(b""), File::create("/dev/null").unwrap());
+            let (log, null) = (OwnedFd::from(crate::files::file(b"")), null());
             for sink in [&log, &null] {
                 let plan = Transfer::new(&source, sink).stable(true).plan().unwrap();
                 assert!(!plan.shares_pages(), "{plan}");

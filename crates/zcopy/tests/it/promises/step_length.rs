@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use zcopy::{Ended, Strategy, Transfer};
 
-use crate::endpoints::{Source, SourceKind, pipe};
+use crate::endpoints::{Source, SourceKind, null, pipe};
 use crate::every_pair::LARGE;
 use crate::files::{assert_same, contents, file_in, pattern, read_to_end};
 use crate::mounts::Fs;
@@ -17,7 +17,7 @@ use crate::strategies::{assert_served, every_strategy};
 #[test]
 fn promise_6_no_step_to_a_device_moves_more_than_4_mib() {
     let zeros = File::open("/dev/zero").unwrap();
-    let null = File::options().write(true).open("/dev/null").unwrap();
+    let null = null();
     let memfd = Source::new(SourceKind::Memfd, &vec![1; 64 << 20]).unwrap();
     for strategy in allowed([
         None,

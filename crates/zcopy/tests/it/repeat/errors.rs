@@ -8,7 +8,7 @@ use zcopy::{Repeat, Side, Strategy};
 
 use super::{LARGE, endless};
 use crate::child_process::Child;
-use crate::endpoints::{Sink, SinkKind, pipe};
+use crate::endpoints::{Sink, SinkKind, full, null, pipe};
 use crate::files::{assert_same, contents, file_in, pattern};
 use crate::mounts::{Fs, mount_tmpfs};
 use crate::options::MaybeOptions as _;
@@ -17,7 +17,7 @@ use crate::skip::is_root;
 
 #[test]
 fn an_empty_pattern_is_refused() {
-    let null = File::options().write(true).open("/dev/null").unwrap();
+    let null = null();
     let error = Repeat::new(b"").limit(0).run(&null).unwrap_err();
     assert!(error.is_refused());
     assert_eq!((error.side(), error.bytes()), (Side::Source, 0));
@@ -39,7 +39,7 @@ fn a_sink_that_cannot_be_written_to_is_refused() {
 
 #[test]
 fn what_tee_cannot_serve_is_told_when_it_is_insisted_on() {
-    let full = File::options().write(true).open("/dev/full").unwrap();
+    let full = full();
     for strategy in [Strategy::Tee, Strategy::Sendfile] {
         let error = Repeat::new("y\n").strategy(strategy).run(&full);
         assert!(error.unwrap_err().is_unsuitable());
@@ -48,7 +48,7 @@ fn what_tee_cannot_serve_is_told_when_it_is_insisted_on() {
 
 #[test]
 fn a_full_device_takes_nothing() {
-    let full = File::options().write(true).open("/dev/full").unwrap();
+    let full = full();
     let error = Repeat::new("y\n").run(&full).unwrap_err();
     assert_eq!((error.kind(), error.bytes()), (ErrorKind::StorageFull, 0));
     assert_eq!(error.side(), Side::Sink);

@@ -1,7 +1,6 @@
 //! What ends a repetition, or slows it down, at the caller's wish.
 
 use std::cell::Cell;
-use std::fs::File;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -10,7 +9,7 @@ use rustix::fs::OFlags;
 use zcopy::{Ended, Repeat, Side, Strategy};
 
 use super::{bytes_by, endless};
-use crate::endpoints::{Sink, SinkKind, pipe, tcp};
+use crate::endpoints::{Sink, SinkKind, null, pipe, tcp};
 use crate::files::{assert_same, pattern, read_to_end};
 use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, is_allowed};
@@ -98,7 +97,7 @@ fn break_stops_after_any_step() {
 
 #[test]
 fn no_step_is_longer_than_4_mib() {
-    let null = File::options().write(true).open("/dev/null").unwrap();
+    let null = null();
     for len in [2, 5 << 20] {
         let pattern = pattern(len);
         for strategy in allowed([Strategy::Tee, Strategy::Buffered]) {
@@ -143,7 +142,7 @@ fn a_step_allocates_nothing() {
     let bound = 300 << 10;
     for strategy in allowed([Strategy::Tee, Strategy::Buffered]) {
         let allocated = |limit| {
-            let null = File::options().write(true).open("/dev/null").unwrap();
+            let null = null();
             measure(|| {
                 let report = Repeat::new("y\n")
                     .strategy(strategy)
@@ -166,7 +165,7 @@ fn a_step_allocates_nothing() {
 #[test]
 fn a_long_pattern_is_not_copied() {
     let pattern = pattern(5 << 20);
-    let null = File::options().write(true).open("/dev/null").unwrap();
+    let null = null();
     let info = measure(|| {
         let repeat = Repeat::new(&pattern).strategy(Strategy::Buffered);
         assert_eq!(repeat.limit(20 << 20).run(&null).unwrap().bytes(), 20 << 20);

@@ -7,13 +7,13 @@ use zcopy::{Input, Rest, Rewrite, Rewritten, Side};
 
 use super::{Quote, toggle, toggled};
 use crate::child_process::Child;
-use crate::endpoints::{Source, SourceKind};
+use crate::endpoints::{Source, SourceKind, full};
 use crate::files::{assert_same, contents, cursor, file, file_in, pattern, read_to_end};
 use crate::mounts::Fs;
 
 #[test]
 fn a_full_device_takes_nothing_and_what_was_made_is_handed_back() {
-    let full = File::options().write(true).open("/dev/full").unwrap();
+    let full = full();
     for kind in [SourceKind::Memfd, SourceKind::Pipe, SourceKind::UnixStream] {
         let source = Source::new(kind, b"one\ntwo\nthree").unwrap();
         let mut rewrite = Rewrite::new(&full, Quote::default());

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use zcopy::{Input, Rewrite, Rewritten};
 
 use super::{Quote, quoted, toggle, toggled};
-use crate::endpoints::{Sink, SinkKind, Source, SourceKind, pipe};
+use crate::endpoints::{Sink, SinkKind, Source, SourceKind, full, null, pipe};
 use crate::files::{assert_same, contents, cursor, file_in, pattern, read_to_end, set_cursor};
 use crate::mounts::{Fs, mount_tmpfs};
 use crate::skip::skip;
@@ -50,7 +50,7 @@ fn long_files_and_block_devices_are_read_ahead() {
         skip("there is one processor");
         return;
     }
-    let null = File::options().write(true).open("/dev/null").unwrap();
+    let null = null();
     let calls = |source: &Source| {
         let report = Rewrite::new(&null, toggle).run(&source.fd).unwrap();
         (report.bytes(), report.attempts()[0].calls())
@@ -72,10 +72,7 @@ fn long_files_and_block_devices_are_read_ahead() {
 fn a_sink_that_fails_leaves_the_cursor_behind_what_was_taken() {
     let bytes = pattern(LONG);
     let mut sinks: Vec<(&str, File)> = Vec::new();
-    sinks.push((
-        "full",
-        File::options().write(true).open("/dev/full").unwrap(),
-    ));
+    sinks.push(("full", full().into()));
     let root = mount_tmpfs(3);
     if let Some(root) = &root {
         sinks.push(("tmpfs", file_in(&root.dir(), b"")));
@@ -157,7 +154,7 @@ fn after_a_failure_the_same_file_goes_on() {
 fn a_rewriter_that_panics_ends_the_thread_and_the_panic_goes_on() {
     let bytes = pattern(LONG);
     let source = Source::new(SourceKind::Memfd, &bytes).unwrap();
-    let null = File::options().write(true).open("/dev/null").unwrap();
+    let null = null();
     let mut n_calls = 0;
     let mut rewrite = Rewrite::new(&null, |input: Input<'_>, room: &mut [u8]| {
         n_calls += 1;
@@ -215,7 +212,7 @@ fn a_file_that_grows_is_read_to_where_it_ends_then() {
 #[test]
 fn a_long_file_that_is_dropped_is_read_all_the_same() {
     let source = Source::new(SourceKind::Memfd, &pattern(LONG)).unwrap();
-    let null = File::options().write(true).open("/dev/null").unwrap();
+    let null = null();
     let mut n = 0;
     let mut rewrite = Rewrite::new(&null, |input: Input<'_>, _: &mut [u8]| {
         n += input.bytes.len();

@@ -1,13 +1,11 @@
 //! What it costs: calls and memory.
 
-use std::fs::File;
-
 use allocation_counter::measure;
 use zcopy::{Input, Rest, Rewrite, Rewritten};
 
 use super::{toggle, toggled};
 use crate::child_process::{Child, calls_between};
-use crate::endpoints::pipe;
+use crate::endpoints::{null, pipe};
 use crate::files::{assert_same, contents, file};
 use crate::skip::has_program;
 
@@ -15,7 +13,7 @@ use crate::skip::has_program;
 fn allocated(bytes: u64) -> (u64, u64) {
     let line = file(b"");
     line.set_len(bytes).unwrap();
-    let null = File::options().write(true).open("/dev/null").unwrap();
+    let null = null();
     let info = measure(|| {
         let whole = |input: Input<'_>, room: &mut [u8]| {
             if input.rest == Rest::Open {
@@ -48,7 +46,7 @@ fn a_line_of_2_gib_takes_no_more_memory_than_one_of_2_mib() {
 fn a_stream_allocates_what_it_needs_once() {
     let allocated = |n: usize| {
         let (reader, writer) = pipe();
-        let null = File::options().write(true).open("/dev/null").unwrap();
+        let null = null();
         let feeder = std::thread::spawn(move || crate::files::write_all(&writer, &vec![7; n]));
         let info = measure(|| {
             let report = Rewrite::new(&null, toggle).run(&reader).unwrap();

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::OFlags;
 use zcopy::{Sparse, Transfer};
 
-use crate::files::{assert_same, contents, cursor, file_in, pattern, reopen, set_cursor};
+use crate::files::{
+    appending, assert_same, contents, cursor, file_in, pattern, reopen, set_cursor,
+};
 use crate::mounts::Fs;
 
 const PIECE: usize = 64 << 10;
@@ -128,7 +130,7 @@ fn a_sparse_source_that_grows_meanwhile_gives_what_was_appended() {
             let source = file_in(&dir, &pattern(40_960));
             source.set_len(1 << 20).unwrap();
             let sink = file_in(&dir, b"");
-            let appender = reopen(&source, OFlags::WRONLY | OFlags::APPEND);
+            let appender = appending(&source);
             let report = std::thread::scope(|scope| {
                 scope.spawn(|| {
                     for _ in 0..20 {

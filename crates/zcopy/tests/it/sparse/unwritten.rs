@@ -7,6 +7,7 @@ use rustix::fs::FallocateFlags;
 use zcopy::{Sparse, Transfer};
 
 use super::MIB;
+use crate::endpoints::null;
 use crate::files::{allocated, assert_same, contents, file_in, pattern};
 use crate::mounts::Fs;
 use crate::options::MaybeOptions as _;
@@ -57,7 +58,7 @@ fn unwritten_blocks_are_shown_as_zeros_and_not_read() {
         let Some((source, bytes)) = unwritten(fs) else {
             continue;
         };
-        let null = File::create("/dev/null").unwrap();
+        let null = null();
         let mut seen = Vec::new();
         let report = Transfer::new(&source, &null)
             .sparse(Sparse::KeepUnwritten)
