@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{Write, pipe};
 use std::thread;
 
-use crate::endpoints::null;
 use allocation_counter::measure;
 use zcopy::{Strategy, Transfer};
 
+use crate::endpoints::null;
 use crate::refused::allowed;
 
 /// Room for the records, the boxes of a report, and the like.

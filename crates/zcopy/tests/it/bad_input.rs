@@ -122,7 +122,7 @@ fn an_offset_where_there_are_none_is_refused() {
         let transfer = Transfer::new(source, &file).source_offset(1);
         assert_refused(transfer, Side::Source, Errno::SPIPE, "no positions");
     }
-    let null: OwnedFd = null().into();
+    let null = null();
     for sink in [&pipe_writer, &there, &right, &null] {
         let transfer = Transfer::new(&file, sink).sink_offset(1);
         assert_refused(transfer, Side::Sink, Errno::SPIPE, "no positions");

@@ -1,4 +1,4 @@
-//! What the tests need to set a scene: threads that are known to sleep, and tests that end.
+//! Helpers of concurrent tests: a time limit, threads that sleep, and scratch directories.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -6,10 +6,14 @@ use std::time::{Duration, Instant};
 
 use crate::skip::skip;
 
-/// How long a test may take that takes no time unless it hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// A test that is still running after this time hangs.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs a test that might hang, and fails rather than hang with it.
+/// Runs a test in a thread of its own.
+///
+/// # Panics
+///
+/// If the test panics, or runs for longer than [`TIME_LIMIT`].
 #[track_caller]
 pub(crate) fn bounded(test: impl FnOnce() + Send + 'static) {
     let (done, ended) = mpsc::channel();
@@ -17,9 +21,9 @@ pub(crate) fn bounded(test: impl FnOnce() + Send + 'static) {
         test();
         let _ = done.send(());
     });
-    match ended.recv_timeout(PATIENCE) {
+    match ended.recv_timeout(TIME_LIMIT) {
         Ok(()) => {}
-        Err(RecvTimeoutError::Timeout) => panic!("it does not end"),
+        Err(RecvTimeoutError::Timeout) => panic!("the test does not end"),
         Err(RecvTimeoutError::Disconnected) => {
             let Err(panic) = thread.join() else {
                 return;
@@ -29,7 +33,8 @@ pub(crate) fn bounded(test: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// Where scratch files go, on the file systems that need no mounting: usually a disk's, and tmpfs.
+/// Directories for scratch files on two file systems that are mounted already: that of the
+/// temporary directory (usually a disk), and tmpfs.
 pub(crate) fn scratch_dirs() -> Vec<PathBuf> {
     let shm = PathBuf::from("/dev/shm");
     let mut dirs = vec![std::env::temp_dir()];
@@ -41,31 +46,33 @@ pub(crate) fn scratch_dirs() -> Vec<PathBuf> {
     dirs
 }
 
-/// A thread, to look at from another one.
+/// A thread whose state another thread reads from `/proc`. Holds its directory there.
 #[derive(Debug)]
 pub(crate) struct Thread(PathBuf);
 
 impl Thread {
-    /// The calling one.
+    /// The calling thread.
     pub(crate) fn current() -> Self {
         let task = std::fs::read_link("/proc/thread-self").unwrap();
         Self(PathBuf::from("/proc").join(task))
     }
 
-    /// The first one of another process.
+    /// The first thread of another process.
     #[allow(dead_code, reason = "the tests of the tools need it")]
     pub(crate) fn of_process(pid: u32) -> Self {
         Self(PathBuf::from(format!("/proc/{pid}")))
     }
 
-    /// Waits until it sleeps in a system call, and goes on sleeping. Nothing is asserted: a thread that has not fallen
-    /// asleep yet makes the test see less, and does not make it fail.
+    /// Waits until the thread sleeps in a system call, and sleeps on.
+    ///
+    /// Asserts nothing: if the thread does not fall asleep in time, the test covers less, and does
+    /// not fail.
     pub(crate) fn until_asleep(&self) {
         let start = Instant::now();
         let mut before = None;
-        while start.elapsed() < PATIENCE / 4 {
+        while start.elapsed() < TIME_LIMIT / 4 {
             let Ok(status) = std::fs::read_to_string(self.0.join("status")) else {
-                // It has ended.
+                // The thread has ended.
                 return;
             };
             let now = n_sleeps(&status);
@@ -78,7 +85,7 @@ impl Thread {
     }
 }
 
-/// How often a thread has gone to sleep, if it sleeps now.
+/// The number of times that a thread has fallen asleep, if it sleeps now.
 fn n_sleeps(status: &str) -> Option<u64> {
     let field = |name: &str| {
         let line = status.lines().find(|line| line.starts_with(name))?;
@@ -86,40 +93,4 @@ fn n_sleeps(status: &str) -> Option<u64> {
     };
     let n_sleeps = field("voluntary_ctxt_switches:")?.parse().ok()?;
     (field("State:") == Some("S")).then_some(n_sleeps)
-}
-
-/// Random numbers that are the same for the same seed (xorshift64*).
-#[derive(Clone, Debug)]
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
-        // Neighbouring seeds are far apart, and none gives the state 0.
-        Self(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    /// A number below `n`.
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
-    pub(crate) fn below_len(&mut self, n: usize) -> usize {
-        self.below(n as u64) as usize
-    }
-
-    /// True once in `n` times.
-    pub(crate) fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-
-    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
-        &from[self.below_len(from.len())]
-    }
 }

@@ -8,6 +8,7 @@ use zcopy::{Ended, Strategy, Transfer};
 
 use crate::files::{assert_same, contents, cursor, file, file_in, pattern, reopen, set_cursor};
 use crate::mounts::{Device, Fs};
+use crate::options::MaybeOptions as _;
 
 mod unaligned;
 
@@ -68,10 +69,7 @@ fn a_direct_source_is_moved_whole_by_the_plan_at_any_rate() {
             let plain = file_in(&dir, &bytes);
             let source = reopen(&plain, DIRECT);
             let sink = file(b"");
-            let mut transfer = Transfer::new(&source, &sink);
-            if let Some(rate) = rate {
-                transfer = transfer.rate_limit(rate);
-            }
+            let transfer = Transfer::new(&source, &sink).maybe_rate_limit(rate);
             let report = transfer.run().unwrap();
             assert_eq!((report.bytes(), report.ended()), (LEN as u64, Ended::Eof));
             assert_same(&contents(&sink), &bytes, &format!("{fs:?}, {rate:?}"));

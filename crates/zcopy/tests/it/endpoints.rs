@@ -8,7 +8,10 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::pty::OpenptFlags;
+
+use crate::files::pattern;
 
 pub(crate) use sink::{Sink, SinkKind};
 pub(crate) use source::{Source, SourceKind};
@@ -31,6 +34,25 @@ fn writable(device: &str) -> OwnedFd {
 pub(crate) fn pipe() -> (OwnedFd, OwnedFd) {
     let (reader, writer) = std::io::pipe().unwrap();
     (reader.into(), writer.into())
+}
+
+/// Reader and writer of a pipe in packet mode.
+pub(crate) fn packet_pipe() -> (OwnedFd, OwnedFd) {
+    pipe_with(PipeFlags::DIRECT | PipeFlags::CLOEXEC).unwrap()
+}
+
+/// Reader of a pipe that holds packets of these lengths and has no writer, and the bytes of all
+/// packets.
+pub(crate) fn packets(lens: &[usize]) -> (OwnedFd, Vec<u8>) {
+    let (reader, writer) = packet_pipe();
+    let bytes = pattern(lens.iter().sum());
+    let mut rest = &bytes[..];
+    for len in lens {
+        let (packet, later) = rest.split_at(*len);
+        assert_eq!(rustix::io::write(&writer, packet), Ok(*len));
+        rest = later;
+    }
+    (reader, bytes)
 }
 
 /// Reader and writer of a named pipe.

@@ -8,6 +8,7 @@ use zcopy::{Candidate, Ended, Strategy, Transfer};
 use crate::endpoints::{Sink, SinkKind, Source, SourceKind};
 use crate::files::{assert_same, pattern, write_all};
 use crate::mounts::Fs;
+use crate::options::MaybeOptions as _;
 use crate::refused::{is_refused, served_by};
 use crate::strategies::{STRATEGIES, serves};
 
@@ -17,7 +18,8 @@ const PIPE: usize = 64 << 10;
 const SMALL: usize = 32 << 10;
 pub(crate) const LARGE: usize = (3 << 20) + 7;
 
-const LENGTHS: [usize; 12] = [
+/// Lengths around pages, pipes and the limits of the plan.
+pub(crate) const LENGTHS: [usize; 12] = [
     0,
     1,
     4095,
@@ -196,10 +198,7 @@ fn refuses(from: SourceKind, to: SinkKind, bytes: &[u8], strategy: Strategy, wha
 
 fn transfer<'a>(source: &'a Source, sink: &'a Sink) -> Transfer<'a> {
     let transfer = Transfer::new(&source.fd, &sink.fd);
-    match source.limit {
-        Some(limit) => transfer.limit(limit),
-        None => transfer,
-    }
+    transfer.maybe_limit(source.limit)
 }
 
 /// Runs one transfer on fresh ends. None where this machine has no such pair.

@@ -11,7 +11,8 @@ mod filters;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::concurrency::{Dice, bounded};
+use crate::concurrency::bounded;
+use crate::random::Random;
 
 fn number(variable: &str) -> Option<u64> {
     let value = std::env::var(variable).ok()?;
@@ -20,7 +21,7 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 /// Draws and runs cases of the test with this name: so many, unless the environment has them drawn for some time.
-fn fuzz(name: &str, n_cases: u64, case: fn(&mut Dice)) {
+fn fuzz(name: &str, n_cases: u64, case: fn(&mut Random)) {
     if let Some(seed) = number("ZCOPY_FUZZ_SEED") {
         run(name, seed, case);
         return;
@@ -43,8 +44,8 @@ fn fuzz(name: &str, n_cases: u64, case: fn(&mut Dice)) {
     }
 }
 
-fn run(name: &str, seed: u64, case: fn(&mut Dice)) {
-    let run = || bounded(move || case(&mut Dice::new(seed)));
+fn run(name: &str, seed: u64, case: fn(&mut Random)) {
+    let run = || bounded(move || case(&mut Random::new(seed)));
     if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
         eprintln!(
             "this case again: ZCOPY_FUZZ_SEED={seed} cargo test -p zcopy --test it -- --exact fuzz::{name}"

@@ -54,6 +54,7 @@ mod files;
 mod fuse;
 mod mounts;
 mod options;
+mod random;
 mod refused;
 mod skip;
 mod strategies;

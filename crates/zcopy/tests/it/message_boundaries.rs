@@ -7,10 +7,9 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SocketType, recv};
-use rustix::pipe::{PipeFlags, pipe_with};
 use zcopy::{Ended, Report, Strategy, Transfer};
 
-use crate::endpoints::{null, unix};
+use crate::endpoints::{null, packets, unix};
 use crate::files::{
     appending, assert_same, contents, file, file_in, pattern, read_to_end, reopen, write_all,
 };
@@ -18,18 +17,9 @@ use crate::mounts::Fs;
 use crate::refused::{is_allowed, needs};
 use crate::skip::skip;
 
-/// A pipe in packet mode that holds packets of this length, and will give no more.
-fn packets(bytes: &[u8], len: usize) -> OwnedFd {
-    let (reader, writer) = pipe_with(PipeFlags::DIRECT | PipeFlags::CLOEXEC).unwrap();
-    for packet in bytes.chunks(len) {
-        assert_eq!(rustix::io::write(&writer, packet), Ok(packet.len()));
-    }
-    reader
-}
-
-/// How packets are taken out of their pipe.
+/// How a transfer takes packets out of their pipe.
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum Setup {
     Planned,
     By(Strategy),
     Inspected,
@@ -41,57 +31,57 @@ enum Way {
     Ticking,
 }
 
-const WAYS: [Way; 10] = [
-    Way::Planned,
-    Way::By(Strategy::Buffered),
-    Way::By(Strategy::SplicePipe),
-    Way::Inspected,
-    Way::Counted,
-    Way::SmallBuffer,
-    Way::ToAppend,
-    Way::ToTwo,
-    Way::ToTwoInspected,
-    Way::Ticking,
+const SETUPS: [Setup; 10] = [
+    Setup::Planned,
+    Setup::By(Strategy::Buffered),
+    Setup::By(Strategy::SplicePipe),
+    Setup::Inspected,
+    Setup::Counted,
+    Setup::SmallBuffer,
+    Setup::ToAppend,
+    Setup::ToTwo,
+    Setup::ToTwoInspected,
+    Setup::Ticking,
 ];
 
-/// The ways that a filter leaves.
-fn ways() -> impl Iterator<Item = Way> {
-    WAYS.into_iter().filter(|way| match way {
-        Way::By(strategy) => is_allowed(*strategy),
+/// The setups whose strategy is not refused.
+fn allowed_setups() -> impl Iterator<Item = Setup> {
+    SETUPS.into_iter().filter(|setup| match setup {
+        Setup::By(strategy) => is_allowed(*strategy),
         _ => true,
     })
 }
 
 /// Runs a transfer into a file in one of the ways, and returns what arrived there.
 fn transferred(
-    way: Way,
+    setup: Setup,
     source: &OwnedFd,
     option: impl FnOnce(Transfer<'_>) -> Transfer<'_>,
 ) -> (Report, Vec<u8>) {
     let (sink, other) = (file(b""), file(b""));
-    let fd = match way {
-        Way::ToAppend => appending(&sink),
+    let fd = match setup {
+        Setup::ToAppend => appending(&sink),
         _ => reopen(&sink, OFlags::WRONLY),
     };
     let mut seen = 0;
     let transfer = option(Transfer::new(source, &fd));
-    let transfer = match way {
-        Way::Planned | Way::ToAppend => transfer,
-        Way::By(strategy) => transfer.strategy(strategy),
-        Way::Inspected => transfer.inspect(|bytes| seen += bytes.len()),
-        Way::Counted => transfer.records(b'\n'),
-        Way::SmallBuffer => transfer.strategy(Strategy::Buffered).buffer_size(1),
-        Way::ToTwo => transfer.also_to(&other),
-        Way::ToTwoInspected => transfer
+    let transfer = match setup {
+        Setup::Planned | Setup::ToAppend => transfer,
+        Setup::By(strategy) => transfer.strategy(strategy),
+        Setup::Inspected => transfer.inspect(|bytes| seen += bytes.len()),
+        Setup::Counted => transfer.records(b'\n'),
+        Setup::SmallBuffer => transfer.strategy(Strategy::Buffered).buffer_size(1),
+        Setup::ToTwo => transfer.also_to(&other),
+        Setup::ToTwoInspected => transfer
             .also_to(&other)
             .inspect(|bytes| seen += bytes.len()),
-        Way::Ticking => transfer.tick(std::time::Duration::from_secs(3600)),
+        Setup::Ticking => transfer.tick(std::time::Duration::from_secs(3600)),
     };
     let report = transfer.run();
-    let report = report.unwrap_or_else(|error| panic!("{way:?}: {error:#}"));
+    let report = report.unwrap_or_else(|error| panic!("{setup:?}: {error:#}"));
     let arrived = contents(&sink);
-    assert_eq!(arrived.len() as u64, report.bytes(), "{way:?}");
-    if matches!(way, Way::ToTwo | Way::ToTwoInspected) {
+    assert_eq!(arrived.len() as u64, report.bytes(), "{setup:?}");
+    if matches!(setup, Setup::ToTwo | Setup::ToTwoInspected) {
         assert_same(&contents(&other), &arrived, "the other sink");
     }
     (report, arrived)
@@ -99,23 +89,21 @@ fn transferred(
 
 #[test]
 fn a_rate_limit_does_not_cut_packets_short() {
-    let bytes = pattern(3000);
-    for way in ways() {
-        let source = packets(&bytes, 1000);
-        let (report, arrived) = transferred(way, &source, |it| it.rate_limit(30_000));
-        assert_same(&arrived, &bytes, &format!("{way:?}: {report}"));
-        assert_eq!(report.ended(), Ended::Eof, "{way:?}");
+    for setup in allowed_setups() {
+        let (source, bytes) = packets(&[1000; 3]);
+        let (report, arrived) = transferred(setup, &source, |it| it.rate_limit(30_000));
+        assert_same(&arrived, &bytes, &format!("{setup:?}: {report}"));
+        assert_eq!(report.ended(), Ended::Eof, "{setup:?}");
     }
 }
 
 #[test]
 fn a_limit_loses_nothing_of_a_packet() {
-    let bytes = pattern(3000);
     for limit in [1, 10, 999, 1000, 1001, 2999] {
-        for way in ways() {
-            let what = format!("{way:?}, {limit}");
-            let source = packets(&bytes, 1000);
-            let (report, arrived) = transferred(way, &source, |it| it.limit(limit));
+        for setup in allowed_setups() {
+            let what = format!("{setup:?}, {limit}");
+            let (source, bytes) = packets(&[1000; 3]);
+            let (report, arrived) = transferred(setup, &source, |it| it.limit(limit));
             assert_same(&arrived, &bytes[..limit as usize], &what);
             assert_eq!(report.ended(), Ended::Limit, "{what}");
             // Nothing but a splice leaves a part of a packet in the pipe.
@@ -155,23 +143,23 @@ fn packets_in_the_private_pipe_are_read_whole() {
 
 #[test]
 fn a_rate_limit_does_not_fail_a_counter() {
-    for way in [
-        Way::Planned,
-        Way::Inspected,
-        Way::SmallBuffer,
-        Way::ToTwo,
-        Way::Ticking,
+    for setup in [
+        Setup::Planned,
+        Setup::Inspected,
+        Setup::SmallBuffer,
+        Setup::ToTwo,
+        Setup::Ticking,
     ] {
         let source: OwnedFd = eventfd(7, EventfdFlags::empty()).unwrap();
-        let (report, arrived) = transferred(way, &source, |it| it.rate_limit(100).limit(8));
-        assert_eq!(arrived, 7_u64.to_ne_bytes(), "{way:?}: {report}");
+        let (report, arrived) = transferred(setup, &source, |it| it.rate_limit(100).limit(8));
+        assert_eq!(arrived, 7_u64.to_ne_bytes(), "{setup:?}: {report}");
         let source: OwnedFd = eventfd(7, EventfdFlags::empty()).unwrap();
-        let (report, arrived) = transferred(way, &source, |it| it.limit(3));
+        let (report, arrived) = transferred(setup, &source, |it| it.limit(3));
         let all = [&arrived[..], report.undelivered()].concat();
         assert_eq!(
             (arrived.len(), all),
             (3, 7_u64.to_ne_bytes().to_vec()),
-            "{way:?}"
+            "{setup:?}"
         );
         assert_eq!(report.ended(), Ended::Limit);
     }
@@ -195,7 +183,7 @@ fn a_limit_loses_nothing_of_a_kernel_message() {
         skip("/dev/kmsg holds nothing");
         return;
     };
-    let (report, arrived) = transferred(Way::Planned, &source, |it| it.limit(5).rate_limit(1000));
+    let (report, arrived) = transferred(Setup::Planned, &source, |it| it.limit(5).rate_limit(1000));
     let all = [&arrived[..], report.undelivered()].concat();
     assert_eq!(
         (arrived.len(), all),

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::time::{Duration, Instant};
 
-use crate::endpoints::null;
 use zcopy::{Pace, Reflink, Strategy, Transfer};
 
+use crate::endpoints::null;
 use crate::files::file_in;
 use crate::mounts::Fs;
 

@@ -15,7 +15,7 @@ use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, is_refused};
 
 /// A few slots of a template's, and no round length.
-const LARGE: u64 = (3 << 20) + 7;
+const LARGE: u64 = crate::every_pair::LARGE as u64;
 
 /// That divide a page, a fragment and a pipe, and that do not; the last is longer than what is asked for.
 const PATTERNS: [usize; 12] = [

@@ -15,11 +15,11 @@ use rustix::net::SocketType;
 use zcopy::{Ended, Input, Rest, Rewrite, Rewriter, Rewritten, Strategy};
 
 use crate::endpoints::{Sink, SinkKind, Source, SourceKind, pipe, terminal, unix};
+use crate::every_pair::LARGE;
 use crate::files::{assert_same, cursor, pattern, read_to_end, write_all};
 use crate::mounts::Fs;
 
 /// A few reads, read ahead where that is done, and no round length.
-const LARGE: usize = (3 << 20) + 7;
 
 /// Those that end, and whose bytes do not change from one read to the next.
 const SOURCES: [SourceKind; 14] = [

@@ -246,10 +246,9 @@ fn detect_makes_holes_of_zeros_whatever_the_source() {
                     continue;
                 };
                 let sink = file_in(&fs.dir().unwrap(), &vec![0xff; held]);
-                let mut transfer = Transfer::new(&source.fd, &sink).sparse(Sparse::Detect);
-                if let Some(limit) = source.limit {
-                    transfer = transfer.limit(limit);
-                }
+                let transfer = Transfer::new(&source.fd, &sink)
+                    .sparse(Sparse::Detect)
+                    .maybe_limit(source.limit);
                 let report = transfer.run().unwrap();
                 assert_eq!(report.bytes(), bytes.len() as u64, "{what}");
                 assert_eq!(report.strategy(), Strategy::Buffered, "{what}");

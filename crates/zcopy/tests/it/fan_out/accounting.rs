@@ -11,11 +11,10 @@ use zcopy::{Ended, OnSinkError, Report, Side, Strategy, Transfer};
 
 use super::{Kind, Taker, own_process::is_alone, strategies_of, to_all, unless_refused};
 use crate::endpoints::{Source, SourceKind, full, null, pipe};
+use crate::every_pair::LARGE;
 use crate::files::{assert_same, contents, file, pattern, reopen};
 use crate::mounts::Fs;
 use crate::refused::{first_allowed, is_allowed};
-
-const LONG: usize = (3 << 20) + 7;
 
 /// That is rewound, that keeps what is only shared, and those that hand back.
 const SOURCES: [SourceKind; 4] = [
@@ -39,7 +38,7 @@ fn assert_rest(report: &Report, source: Source, bytes: &[u8], what: &str) {
 
 #[test]
 fn a_break_after_any_step_leaves_everything_accounted_for() {
-    let bytes = pattern(LONG);
+    let bytes = pattern(LARGE);
     for from in SOURCES {
         for kinds in [
             [Kind::Pipe, Kind::Tmpfs, Kind::SlowPipe, Kind::Tcp],
@@ -86,7 +85,7 @@ fn a_break_after_any_step_leaves_everything_accounted_for() {
 /// Each failure is put to the caller when it happens, and once.
 #[test]
 fn each_failure_is_decided_for_itself() {
-    let bytes = pattern(LONG);
+    let bytes = pattern(LARGE);
     for from in SOURCES {
         let Some(source) = Source::new(from, &bytes) else {
             continue;
@@ -128,8 +127,8 @@ fn each_failure_is_decided_for_itself() {
 /// What some sinks have and others lack has not been seen.
 #[test]
 fn who_inspects_has_seen_what_the_count_says_when_a_sink_fails() {
-    let bytes = pattern(LONG);
-    for (decision, expected) in [(OnSinkError::Stop, 0), (OnSinkError::Detach, LONG)] {
+    let bytes = pattern(LARGE);
+    for (decision, expected) in [(OnSinkError::Stop, 0), (OnSinkError::Detach, LARGE)] {
         let source = Source::new(SourceKind::Pipe, &bytes).unwrap();
         let (kept, full) = (file(b""), full());
         let mut seen = Vec::new();
@@ -200,7 +199,7 @@ fn a_watched_reader_that_goes_while_it_is_waited_for_is_not_waited_for_any_more(
 /// Each descriptor has a cursor of its own, so that all write the same bytes to the same places.
 #[test]
 fn the_same_file_named_several_times_holds_the_bytes_once() {
-    let bytes = pattern(LONG);
+    let bytes = pattern(LARGE);
     for from in SOURCES {
         let (Some(source), sink) = (Source::new(from, &bytes), file(b"")) else {
             continue;
@@ -235,19 +234,19 @@ fn no_more_pipes_are_open_than_there_are_sinks() {
             let source: std::os::fd::OwnedFd = if is_fed {
                 reader
             } else {
-                file(&pattern(LONG)).into()
+                file(&pattern(LARGE)).into()
             };
             // The feeder has the writing end, and closes it some time.
             let feeder = is_fed.then(|| {
                 let writer = writer.try_clone().unwrap();
-                std::thread::spawn(move || crate::files::write_all(&writer, &pattern(LONG)))
+                std::thread::spawn(move || crate::files::write_all(&writer, &pattern(LARGE)))
             });
             let nulls: Vec<_> = (0..n_sinks).map(|_| null()).collect();
             let before = open();
             let most = Cell::new(0);
             let transfer = to_all(&source, &nulls.iter().collect::<Vec<_>>());
             let report = transfer
-                .limit(LONG as u64)
+                .limit(LARGE as u64)
                 .observe(|_| {
                     most.set(most.get().max(open()));
                     ControlFlow::Continue(())

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use crate::endpoints::null;
 use rustix::fs::OFlags;
 use zcopy::{Ended, Strategy, Transfer};
 
+use crate::endpoints::null;
 use crate::files::{assert_same, contents, cursor, file, file_in, pattern, reopen, set_cursor};
 use crate::mounts::Fs;
 use crate::skip::{is_root, skip};

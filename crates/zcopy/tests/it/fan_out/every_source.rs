@@ -8,25 +8,11 @@ use zcopy::{Ended, OnSinkError, Strategy};
 
 use super::{Kind, Taker, strategies_of, to_all};
 use crate::endpoints::{Source, SourceKind};
+use crate::every_pair::LENGTHS;
 use crate::files::{assert_same, pattern};
 use crate::mounts::Fs;
+use crate::options::MaybeOptions as _;
 use crate::refused::is_refused;
-
-const LENGTHS: [usize; 12] = [
-    0,
-    1,
-    4095,
-    4096,
-    4097,
-    (32 << 10) - 1,
-    32 << 10,
-    (32 << 10) + 1,
-    (64 << 10) - 1,
-    64 << 10,
-    (64 << 10) + 1,
-    LONG,
-];
-const LONG: usize = (3 << 20) + 7;
 
 /// They take a splice.
 const SPLICED: [Kind; 9] = [
@@ -145,10 +131,9 @@ fn arrives_everywhere(from: SourceKind, kinds: &[Kind], length: usize, ticks: bo
     let takers: Option<Vec<_>> = kinds.iter().copied().map(Taker::new).collect();
     let Some(takers) = takers else { return };
     let fds: Vec<_> = takers.iter().map(Taker::fd).collect();
-    let mut transfer = to_all(&source.fd, &fds).on_sink_error(OnSinkError::Detach);
-    if let Some(limit) = source.limit {
-        transfer = transfer.limit(limit);
-    }
+    let mut transfer = to_all(&source.fd, &fds)
+        .on_sink_error(OnSinkError::Detach)
+        .maybe_limit(source.limit);
     if ticks {
         transfer = transfer
             .tick(Duration::from_millis(1))

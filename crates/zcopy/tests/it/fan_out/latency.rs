@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use rustix::net::SocketType;
 use zcopy::Ended;
 
 use super::to_all;
 use crate::endpoints::{pipe, unix};
 use crate::files::{appending, contents, file, write_all};
-use rustix::net::SocketType;
 
 /// The next byte is written when the one before has arrived everywhere.
 fn each_byte_arrives_before_the_next(with_file: bool, by_socket: bool) {

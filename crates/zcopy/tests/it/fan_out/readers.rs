@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use rustix::io::Errno;
+use rustix::net::SocketType;
 use zcopy::{Ended, OnSinkError, Side, Transfer};
 
 use super::own_process::is_alone;
@@ -11,7 +12,6 @@ use super::{Kind, Taker, to_all};
 use crate::endpoints::{null, pipe, unix};
 use crate::files::{read_to_end, write_all};
 use crate::skip::has_program;
-use rustix::net::SocketType;
 
 #[test]
 fn an_idle_transfer_ends_with_its_last_reader() {

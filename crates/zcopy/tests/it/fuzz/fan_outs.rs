@@ -12,9 +12,9 @@ use rustix::pipe::fcntl_setpipe_size;
 use zcopy::{Ended, OnSinkError, Transfer};
 
 use super::fuzz;
-use crate::concurrency::Dice;
 use crate::endpoints::{pipe, tcp, unix};
 use crate::files::{assert_same, contents, file, pattern, read_to_end, write_all};
+use crate::random::Random;
 
 #[derive(Clone, Copy, Debug)]
 enum From {
@@ -70,15 +70,15 @@ enum Taker {
 }
 
 impl Sink {
-    fn draw(dice: &mut Dice) -> Self {
+    fn draw(random: &mut Random) -> Self {
         use To::*;
         let kinds = [
             File, Pipe, Pipe, TinyPipe, UnixStream, TinySocket, Tcp, Null, Full,
         ];
         Self {
-            to: *dice.pick(&kinds),
-            dies_after: dice.one_in(5).then(|| dice.below_len(200_000)),
-            is_slow: dice.one_in(4),
+            to: *random.pick(&kinds),
+            dies_after: random.one_in(5).then(|| random.below_len(200_000)),
+            is_slow: random.one_in(4),
         }
     }
 
@@ -129,14 +129,14 @@ impl Sink {
 }
 
 impl Case {
-    fn draw(dice: &mut Dice) -> Self {
-        let len = match dice.below(4) {
-            0 => dice.below_len(5000),
-            1 => dice.below_len(100_000),
-            _ => dice.below_len(700_000),
+    fn draw(random: &mut Random) -> Self {
+        let len = match random.below(4) {
+            0 => random.below_len(5000),
+            1 => random.below_len(100_000),
+            _ => random.below_len(700_000),
         };
         Self {
-            from: *dice.pick(&[
+            from: *random.pick(&[
                 From::File,
                 From::Pipe,
                 From::Pipe,
@@ -144,33 +144,35 @@ impl Case {
                 From::Tcp,
             ]),
             len,
-            sinks: (0..=1 + dice.below(3)).map(|_| Sink::draw(dice)).collect(),
-            limit: dice.one_in(4).then(|| dice.below(len as u64 + 100)),
-            stops_after: dice.one_in(5).then(|| dice.below(len as u64 + 1)),
-            on_error: *dice.pick(&[OnSinkError::Stop, OnSinkError::Detach, OnSinkError::Detach]),
-            has_tick: dice.one_in(3),
-            grows_pipes: !dice.one_in(3),
-            buffer_size: dice.one_in(4).then(|| 1 + dice.below_len(200_000)),
-            is_stable: dice.one_in(6),
-            is_inspected: dice.one_in(6),
-            is_watched: dice.one_in(4),
+            sinks: (0..=1 + random.below(3))
+                .map(|_| Sink::draw(random))
+                .collect(),
+            limit: random.one_in(4).then(|| random.below(len as u64 + 100)),
+            stops_after: random.one_in(5).then(|| random.below(len as u64 + 1)),
+            on_error: *random.pick(&[OnSinkError::Stop, OnSinkError::Detach, OnSinkError::Detach]),
+            has_tick: random.one_in(3),
+            grows_pipes: !random.one_in(3),
+            buffer_size: random.one_in(4).then(|| 1 + random.below_len(200_000)),
+            is_stable: random.one_in(6),
+            is_inspected: random.one_in(6),
+            is_watched: random.one_in(4),
         }
     }
 
     /// A source with the bytes, and who feeds it.
-    fn open_source(&self, bytes: &[u8], dice: &mut Dice) -> (OwnedFd, Option<JoinHandle<()>>) {
+    fn open_source(&self, bytes: &[u8], random: &mut Random) -> (OwnedFd, Option<JoinHandle<()>>) {
         let (source, feed) = match self.from {
             From::File => return (file(bytes).into(), None),
             From::Pipe => pipe(),
             From::UnixStream => unix(SocketType::STREAM),
             From::Tcp => tcp(),
         };
-        let (bytes, mut dice) = (bytes.to_vec(), dice.clone());
+        let (bytes, mut random) = (bytes.to_vec(), random.clone());
         let feeding = thread::spawn(move || {
             let mut rest = &bytes[..];
             while !rest.is_empty() {
-                let most = *dice.pick(&[100, 5000, 300_000]);
-                let (piece, later) = rest.split_at(rest.len().min(1 + dice.below_len(most)));
+                let most = *random.pick(&[100, 5000, 300_000]);
+                let (piece, later) = rest.split_at(rest.len().min(1 + random.below_len(most)));
                 assert!(write_all(&feed, piece), "the source is read to its end");
                 rest = later;
             }
@@ -208,9 +210,9 @@ impl Case {
             .watch_readers(self.is_watched)
     }
 
-    fn run(&self, dice: &mut Dice) {
+    fn run(&self, random: &mut Random) {
         let bytes = pattern(self.len);
-        let (source, feeding) = self.open_source(&bytes, dice);
+        let (source, feeding) = self.open_source(&bytes, random);
         let (sinks, takers): (Vec<_>, Vec<_>) = self.sinks.iter().map(|sink| sink.open()).unzip();
         let mut seen = Vec::new();
         let transfer = self.configure(&sinks, &source);
@@ -284,8 +286,8 @@ impl Case {
 
 #[test]
 fn fan_outs() {
-    fuzz("fan_outs::fan_outs", 600, |dice| {
-        let case = Case::draw(dice);
-        case.run(dice);
+    fuzz("fan_outs::fan_outs", 600, |random| {
+        let case = Case::draw(random);
+        case.run(random);
     });
 }

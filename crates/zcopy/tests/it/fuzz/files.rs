@@ -9,9 +9,10 @@ use rustix::fs::OFlags;
 use zcopy::{Cache, Ended, Reflink, Sparse, Strategy, SyncData, Transfer};
 
 use super::fuzz;
-use crate::concurrency::{Dice, scratch_dirs};
+use crate::concurrency::scratch_dirs;
 use crate::files::{assert_same, contents, cursor, file_in, pattern, reopen, set_cursor};
 use crate::mounts::Fs;
+use crate::random::Random;
 use crate::strategies::STRATEGIES;
 
 const BLOCK: usize = 4096;
@@ -24,13 +25,13 @@ enum Place {
 }
 
 impl Place {
-    fn draw(dice: &mut Dice, len: usize) -> Self {
-        let place = match dice.below(4) {
+    fn draw(random: &mut Random, len: usize) -> Self {
+        let place = match random.below(4) {
             0 | 1 => 0,
-            2 => dice.below(len as u64 / BLOCK as u64 + 1) * BLOCK as u64,
-            _ => dice.below(len as u64 + 1),
+            2 => random.below(len as u64 / BLOCK as u64 + 1) * BLOCK as u64,
+            _ => random.below(len as u64 + 1),
         };
-        if dice.one_in(2) {
+        if random.one_in(2) {
             Self::Cursor(place)
         } else {
             Self::Offset(place)
@@ -74,24 +75,24 @@ struct Case {
     has_tick: bool,
 }
 
-fn draw_len(dice: &mut Dice) -> usize {
-    match dice.below(8) {
+fn draw_len(random: &mut Random) -> usize {
+    match random.below(8) {
         0 => 0,
         1 => 1,
-        2 => dice.below_len(BLOCK),
-        3 => dice.below_len(9) * BLOCK,
-        4 | 5 => dice.below_len(100_000),
-        _ => dice.below_len(600_000),
+        2 => random.below_len(BLOCK),
+        3 => random.below_len(9) * BLOCK,
+        4 | 5 => random.below_len(100_000),
+        _ => random.below_len(600_000),
     }
 }
 
 /// Bytes of which some runs of blocks are zeros.
-fn draw_bytes(dice: &mut Dice, len: usize) -> Vec<u8> {
+fn draw_bytes(random: &mut Random, len: usize) -> Vec<u8> {
     let mut bytes = pattern(len);
-    let share = 1 + dice.below(5);
+    let share = 1 + random.below(5);
     let mut is_zero = false;
     for block in bytes.chunks_mut(BLOCK) {
-        if dice.one_in(1 + share) {
+        if random.one_in(1 + share) {
             is_zero = !is_zero && share < 5;
         }
         if is_zero {
@@ -102,12 +103,12 @@ fn draw_bytes(dice: &mut Dice, len: usize) -> Vec<u8> {
 }
 
 /// A file with these bytes, of which some blocks of zeros are holes.
-fn make_file(dir: &std::path::Path, bytes: &[u8], dice: &mut Dice) -> File {
+fn make_file(dir: &std::path::Path, bytes: &[u8], random: &mut Random) -> File {
     let file = file_in(dir, b"");
     file.set_len(bytes.len() as u64).unwrap();
     for (n, block) in bytes.chunks(BLOCK).enumerate() {
         let is_zero = block.iter().all(|byte| *byte == 0);
-        if !is_zero || dice.one_in(4) {
+        if !is_zero || random.one_in(4) {
             file.write_all_at(block, (n * BLOCK) as u64).unwrap();
         }
     }
@@ -115,24 +116,24 @@ fn make_file(dir: &std::path::Path, bytes: &[u8], dice: &mut Dice) -> File {
 }
 
 impl Case {
-    fn draw(dice: &mut Dice) -> Self {
+    fn draw(random: &mut Random) -> Self {
         let mounted = Fs::ALL.into_iter().filter_map(Fs::dir);
         let dirs: Vec<PathBuf> = scratch_dirs().into_iter().chain(mounted).collect();
-        let source_dir = dice.pick(&dirs).clone();
-        let sink_dir = if dice.one_in(2) {
+        let source_dir = random.pick(&dirs).clone();
+        let sink_dir = if random.one_in(2) {
             source_dir.clone()
         } else {
-            dice.pick(&dirs).clone()
+            random.pick(&dirs).clone()
         };
-        let (len, sink_len) = (draw_len(dice), draw_len(dice));
-        let direct = |dice: &mut Dice| {
-            if dice.one_in(6) {
+        let (len, sink_len) = (draw_len(random), draw_len(random));
+        let direct = |random: &mut Random| {
+            if random.one_in(6) {
                 OFlags::DIRECT
             } else {
                 OFlags::empty()
             }
         };
-        let is_appending = dice.one_in(6);
+        let is_appending = random.one_in(6);
         let append = if is_appending {
             OFlags::APPEND
         } else {
@@ -141,42 +142,42 @@ impl Case {
         Self {
             source_dir,
             sink_dir,
-            source: draw_bytes(dice, len),
-            sink: if dice.one_in(2) {
+            source: draw_bytes(random, len),
+            sink: if random.one_in(2) {
                 Vec::new()
             } else {
                 vec![b's'; sink_len]
             },
-            source_flags: OFlags::RDONLY | direct(dice),
-            sink_flags: OFlags::WRONLY | append | direct(dice),
-            from: Place::draw(dice, len),
+            source_flags: OFlags::RDONLY | direct(random),
+            sink_flags: OFlags::WRONLY | append | direct(random),
+            from: Place::draw(random, len),
             to: if is_appending {
                 Place::Cursor(0)
             } else {
-                Place::draw(dice, sink_len)
+                Place::draw(random, sink_len)
             },
-            limit: dice.one_in(2).then(|| match dice.below(3) {
-                0 => dice.below(10) * BLOCK as u64,
-                _ => dice.below(len as u64 + 1000),
+            limit: random.one_in(2).then(|| match random.below(3) {
+                0 => random.below(10) * BLOCK as u64,
+                _ => random.below(len as u64 + 1000),
             }),
-            strategy: dice.one_in(2).then(|| *dice.pick(&STRATEGIES)),
-            sparse: *dice.pick(&[Sparse::Keep, Sparse::Keep, Sparse::Fill, Sparse::Detect]),
-            reflink: match dice.below(10) {
+            strategy: random.one_in(2).then(|| *random.pick(&STRATEGIES)),
+            sparse: *random.pick(&[Sparse::Keep, Sparse::Keep, Sparse::Fill, Sparse::Detect]),
+            reflink: match random.below(10) {
                 0 => Reflink::Always,
                 1 | 2 => Reflink::Never,
                 _ => Reflink::Auto,
             },
-            cache: *dice.pick(&[Cache::Keep, Cache::Keep, Cache::Keep, Cache::DropBehind]),
+            cache: *random.pick(&[Cache::Keep, Cache::Keep, Cache::Keep, Cache::DropBehind]),
             // A disk takes its time.
-            sync_data: if dice.one_in(40) {
+            sync_data: if random.one_in(40) {
                 SyncData::EachStep
             } else {
                 SyncData::Never
             },
-            buffer_size: dice.one_in(3).then(|| 1 + dice.below_len(300_000)),
-            is_stable: dice.one_in(6),
-            is_inspected: dice.one_in(6),
-            has_tick: dice.one_in(4),
+            buffer_size: random.one_in(3).then(|| 1 + random.below_len(300_000)),
+            is_stable: random.one_in(6),
+            is_inspected: random.one_in(6),
+            has_tick: random.one_in(4),
         }
     }
 
@@ -220,10 +221,10 @@ impl Case {
             .stable(self.is_stable)
     }
 
-    fn run(&self, dice: &mut Dice) {
+    fn run(&self, random: &mut Random) {
         let case = self.summary();
-        let source_file = make_file(&self.source_dir, &self.source, dice);
-        let sink_file = make_file(&self.sink_dir, &self.sink, dice);
+        let source_file = make_file(&self.source_dir, &self.source, random);
+        let sink_file = make_file(&self.sink_dir, &self.sink, random);
         let source = reopen(&source_file, self.source_flags);
         let sink = reopen(&sink_file, self.sink_flags);
         if let Place::Cursor(position) = self.from {
@@ -296,8 +297,8 @@ impl Case {
 
 #[test]
 fn files() {
-    fuzz("files::files", 600, |dice| {
-        let case = Case::draw(dice);
-        case.run(dice);
+    fuzz("files::files", 600, |random| {
+        let case = Case::draw(random);
+        case.run(random);
     });
 }

@@ -9,9 +9,9 @@ use rustix::net::SocketType;
 use zcopy::{Input, Rest, Rewrite, Rewritten};
 
 use super::fuzz;
-use crate::concurrency::Dice;
 use crate::endpoints::{pipe, tcp, unix};
 use crate::files::{assert_same, contents, file, pattern, read_to_end, write_all};
+use crate::random::Random;
 
 /// What a filter makes of each byte: so many copies of it.
 type Copies = [usize; 8];
@@ -61,39 +61,39 @@ fn filtered(bytes: &[u8], copies: Copies) -> Vec<u8> {
 }
 
 impl Case {
-    fn draw(dice: &mut Dice) -> Self {
-        let len = |dice: &mut Dice| match dice.below(4) {
-            0 => dice.below_len(100),
-            1 | 2 => dice.below_len(50_000),
-            _ if !dice.one_in(10) => dice.below_len(200_000),
+    fn draw(random: &mut Random) -> Self {
+        let len = |random: &mut Random| match random.below(4) {
+            0 => random.below_len(100),
+            1 | 2 => random.below_len(50_000),
+            _ if !random.one_in(10) => random.below_len(200_000),
             // Long enough to be read ahead, now and then.
-            _ => dice.below_len(1_500_000),
+            _ => random.below_len(1_500_000),
         };
         let mut copies = [1; 8];
         for copies in &mut copies {
-            *copies = *dice.pick(&[0, 1, 1, 1, 2, 5]);
+            *copies = *random.pick(&[0, 1, 1, 1, 2, 5]);
         }
-        let n_sources = 1 + dice.below(3);
-        let draw = |_| (*dice.pick(&Kind::ALL), len(dice));
+        let n_sources = 1 + random.below(3);
+        let draw = |_| (*random.pick(&Kind::ALL), len(random));
         Self {
             sources: (0..n_sources).map(draw).collect(),
-            sink: *dice.pick(&Kind::ALL),
+            sink: *random.pick(&Kind::ALL),
             copies,
-            least: *dice.pick(&[1, 1, 10, 5000, 60_000]),
-            most: *dice.pick(&[1000, 20_000, 1 << 20]),
-            grows_pipes: !dice.one_in(3),
-            dies_after: dice.one_in(4).then(|| dice.below_len(300_000)),
+            least: *random.pick(&[1, 1, 10, 5000, 60_000]),
+            most: *random.pick(&[1000, 20_000, 1 << 20]),
+            grows_pipes: !random.one_in(3),
+            dies_after: random.one_in(4).then(|| random.below_len(300_000)),
         }
     }
 
     /// Takes a random number of bytes, and asks for more where there are too few.
-    fn filter(&self, input: Input<'_>, room: &mut [u8], dice: &mut Dice) -> Rewritten {
+    fn filter(&self, input: Input<'_>, room: &mut [u8], random: &mut Random) -> Rewritten {
         let is_too_short = input.bytes.len() < self.least && input.rest == Rest::Open;
         if is_too_short || input.bytes.is_empty() {
             return Rewritten::NOTHING;
         }
         let most = input.bytes.len().min(self.most);
-        let wanted = 1 + dice.below_len(most);
+        let wanted = 1 + random.below_len(most);
         let mut done = Rewritten::default();
         for byte in &input.bytes[..wanted] {
             let n = self.copies[usize::from(*byte % 8)];
@@ -107,7 +107,7 @@ impl Case {
         done
     }
 
-    fn run(&self, dice: &mut Dice) {
+    fn run(&self, random: &mut Random) {
         let case = format!("{self:?}");
         let total = self.sources.iter().map(|(_, len)| len).sum();
         let bytes = pattern(total);
@@ -126,7 +126,7 @@ impl Case {
                 (writer, Some(reading))
             }
         };
-        let random = RefCell::new(dice.clone());
+        let random = RefCell::new(random.clone());
         let filter =
             |input: Input<'_>, room: &mut [u8]| self.filter(input, room, &mut random.borrow_mut());
         let mut rewrite = Rewrite::new(&sink, filter).grow_pipes(self.grows_pipes);
@@ -215,8 +215,8 @@ fn open_source(kind: Kind, bytes: &[u8]) -> (OwnedFd, Option<thread::JoinHandle<
 
 #[test]
 fn filters() {
-    fuzz("filters::filters", 150, |dice| {
-        let case = Case::draw(dice);
-        case.run(dice);
+    fuzz("filters::filters", 150, |random| {
+        let case = Case::draw(random);
+        case.run(random);
     });
 }

@@ -13,10 +13,12 @@ use zcopy::{Sparse, Strategy, Transfer};
 
 use super::numbered_records::{RECORD, Writer, Wrote, compare};
 use crate::child_process::Child;
-use crate::concurrency::{Dice, bounded, scratch_dirs};
+use crate::concurrency::{bounded, scratch_dirs};
 use crate::endpoints::pipe;
 use crate::files::{appending, contents, file_in, pattern, read_to_end, reopen, set_cursor};
 use crate::mounts::Fs;
+use crate::options::MaybeOptions as _;
+use crate::random::Random;
 use crate::refused::allowed;
 use crate::skip::{has_program, skip};
 
@@ -146,18 +148,18 @@ fn assert_pattern_or_zeros(found: &[u8], what: &str) {
 }
 
 /// What somebody else does to the source, at random.
-type Change = fn(&File, &mut Dice);
+type Change = fn(&File, &mut Random);
 
 const LEN: usize = (1 << 20) + 777;
 
-fn punch(file: &File, dice: &mut Dice) {
+fn punch(file: &File, random: &mut Random) {
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    let (from, len) = (dice.below(LEN as u64), 1 + dice.below(40_000));
+    let (from, len) = (random.below(LEN as u64), 1 + random.below(40_000));
     fallocate(file, flags, from, len).unwrap();
 }
 
-fn truncate_and_append(file: &File, dice: &mut Dice) {
-    let len = dice.below(LEN as u64);
+fn truncate_and_append(file: &File, random: &mut Random) {
+    let len = random.below(LEN as u64);
     file.set_len(len).unwrap();
     let rest = &pattern(LEN)[len as usize..];
     file.write_all_at(rest, len).unwrap();
@@ -171,9 +173,9 @@ fn copy_while(change: Change, check: impl Fn(&[u8], u64) + Send + 'static) {
             let is_over = AtomicBool::new(false);
             thread::scope(|scope| {
                 scope.spawn(|| {
-                    let mut dice = Dice::new(3);
+                    let mut random = Random::new(3);
                     while !is_over.load(Ordering::Relaxed) {
-                        change(&source, &mut dice);
+                        change(&source, &mut random);
                         // Who changes a file holds up who reads it.
                         thread::sleep(Duration::from_micros(200));
                     }
@@ -190,10 +192,7 @@ fn copy_while(change: Change, check: impl Fn(&[u8], u64) + Send + 'static) {
                         for _ in 0..4 {
                             let sink = file_in(&dir, b"");
                             let transfer = Transfer::new(&source, &sink).source_offset(0);
-                            let transfer = match strategy {
-                                Some(strategy) => transfer.strategy(strategy),
-                                None => transfer,
-                            };
+                            let transfer = transfer.maybe_strategy(strategy);
                             let bytes = transfer.run().unwrap().bytes();
                             check(&contents(&sink), bytes);
                             n_copies += 1;

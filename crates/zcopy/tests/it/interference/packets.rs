@@ -2,40 +2,16 @@
 //! left are everything.
 
 use std::ops::ControlFlow;
-use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::Duration;
 
-use rustix::pipe::{PipeFlags, pipe_with};
 use zcopy::{Ended, OnSinkError, Rewrite, Sparse, Strategy, Transfer};
 
 use crate::concurrency::bounded;
-use crate::endpoints::{full, pipe};
+use crate::endpoints::{full, packet_pipe, packets, pipe};
 use crate::files::{assert_same, contents, file, pattern, read_to_end};
+use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, needs};
-
-/// Reader and writer of a pipe in packet mode.
-fn packet_pipe() -> (OwnedFd, OwnedFd) {
-    pipe_with(PipeFlags::DIRECT | PipeFlags::CLOEXEC).unwrap()
-}
-
-/// A packet pipe that holds packets of these lengths, and has no writer. And all their bytes.
-fn packets(lens: &[usize]) -> (OwnedFd, Vec<u8>) {
-    let (reader, writer) = packet_pipe();
-    let bytes = pattern(lens.iter().sum());
-    let mut rest = &bytes[..];
-    for len in lens {
-        let (packet, later) = rest.split_at(*len);
-        assert_eq!(rustix::io::write(&writer, packet), Ok(*len));
-        rest = later;
-    }
-    (reader, bytes)
-}
-
-/// What is left in a packet pipe.
-fn left(source: &OwnedFd) -> Vec<u8> {
-    read_to_end(source)
-}
 
 /// Runs a transfer from a packet pipe into a file, and sees that nothing is destroyed.
 ///
@@ -62,7 +38,7 @@ fn nothing_is_destroyed(
         assert_same(&delivered, &bytes[..delivered.len()], what);
         return result;
     }
-    let found = [&delivered, report.undelivered(), &left(&source)].concat();
+    let found = [&delivered, report.undelivered(), &read_to_end(&source)].concat();
     assert_same(
         &found,
         &bytes,
@@ -189,7 +165,7 @@ fn a_limit_on_records_destroys_no_packet() {
     let transfer = Transfer::new(&source, &sink).records(b'\n').record_limit(1);
     let report = transfer.run().unwrap();
     assert_eq!(contents(&sink), b"one\n");
-    let found = [report.undelivered(), &left(&source)].concat();
+    let found = [report.undelivered(), &read_to_end(&source)].concat();
     assert_eq!(found, b"two\nthree\nfour\n");
 }
 
@@ -207,20 +183,13 @@ fn several_sinks_destroy_no_packet() {
                 let transfer = Transfer::new(&source, &first)
                     .also_to(&second)
                     .also_to(&third);
-                let transfer = match limit {
-                    Some(limit) => transfer.limit(limit),
-                    None => transfer,
-                };
-                let transfer = match rate {
-                    Some(rate) => transfer.rate_limit(rate),
-                    None => transfer,
-                };
+                let transfer = transfer.maybe_limit(limit).maybe_rate_limit(rate);
                 let report = transfer.run().unwrap();
                 drop(third);
                 let case = format!("{lens:?}, limit {limit:?}, rate {rate:?}");
                 let expected = limit.unwrap_or(u64::MAX).min(total as u64);
                 assert_eq!(report.bytes(), expected, "{case}");
-                let rest = [report.undelivered(), &left(&source)].concat();
+                let rest = [report.undelivered(), &read_to_end(&source)].concat();
                 let arrived = reading.join().unwrap();
                 for sink in [contents(&first), contents(&second), arrived] {
                     if report.ended() == Ended::Limit && !needs(&[Strategy::Splice]) {
@@ -240,13 +209,9 @@ fn a_failing_sink_destroys_no_packet() {
         let full = full();
         for strategy in allowed([None, Some(Strategy::Buffered), Some(Strategy::SplicePipe)]) {
             let (source, bytes) = packets(lens);
-            let transfer = Transfer::new(&source, &full);
-            let transfer = match strategy {
-                Some(strategy) => transfer.strategy(strategy),
-                None => transfer,
-            };
+            let transfer = Transfer::new(&source, &full).maybe_strategy(strategy);
             let error = transfer.run().unwrap_err();
-            let found = [error.undelivered(), &left(&source)].concat();
+            let found = [error.undelivered(), &read_to_end(&source)].concat();
             assert_same(&found, &bytes, &format!("{strategy:?}, {lens:?}"));
         }
         let (source, bytes) = packets(lens);

@@ -10,9 +10,10 @@ use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use zcopy::{Sparse, Transfer};
 
 use super::numbered_records::{RECORD, Writer, Wrote, compare};
-use crate::concurrency::{Dice, bounded, scratch_dirs};
+use crate::concurrency::{bounded, scratch_dirs};
 use crate::files::{assert_same, contents, file_in, pattern, reopen};
 use crate::mounts::Fs;
+use crate::random::Random;
 
 /// Bytes of the source. The last range ends within a block.
 const LEN: usize = (64 << 10) + 1000;
@@ -48,11 +49,11 @@ fn dirs() -> Vec<(PathBuf, usize)> {
 }
 
 /// Bytes with holes: some blocks at random, and the last ones.
-fn with_holes(dice: &mut Dice) -> Vec<u8> {
+fn with_holes(random: &mut Random) -> Vec<u8> {
     let mut bytes = pattern(LEN);
     let n_blocks = LEN.div_ceil(BLOCK);
     for (n, block) in bytes.chunks_mut(BLOCK).enumerate() {
-        if dice.one_in(2) || n + 3 >= n_blocks {
+        if random.one_in(2) || n + 3 >= n_blocks {
             block.fill(0);
         }
     }
@@ -74,14 +75,14 @@ fn sparse_file(dir: &std::path::Path, bytes: &[u8]) -> File {
 /// Copies a file in ranges at once, into the same ranges of another, over and over.
 fn copy_in_ranges(sparse: Sparse, openings: Openings, neighbour: Neighbour) {
     bounded(move || {
-        let mut dice = Dice::new(1);
+        let mut random = Random::new(1);
         for (dir, n_times) in dirs() {
-            let bytes = with_holes(&mut dice);
+            let bytes = with_holes(&mut random);
             let source = sparse_file(&dir, &bytes);
             let sink = file_in(&dir, b"");
             for _ in 0..n_times {
                 sink.set_len(0).unwrap();
-                copy_once(&source, &sink, sparse, openings, neighbour, &mut dice);
+                copy_once(&source, &sink, sparse, openings, neighbour, &mut random);
                 let mut found = contents(&sink);
                 let case = format!("{sparse:?} {openings:?} {neighbour:?} {}", dir.display());
                 let behind = found.split_off(found.len().min(LEN));
@@ -98,10 +99,10 @@ fn copy_once(
     sparse: Sparse,
     openings: Openings,
     neighbour: Neighbour,
-    dice: &mut Dice,
+    random: &mut Random,
 ) {
-    let mut cuts: Vec<u64> = (1..RANGES).map(|_| dice.below(LEN as u64)).collect();
-    if dice.one_in(2) {
+    let mut cuts: Vec<u64> = (1..RANGES).map(|_| random.below(LEN as u64)).collect();
+    if random.one_in(2) {
         for cut in &mut cuts {
             *cut &= !(BLOCK as u64 - 1);
         }
@@ -212,11 +213,11 @@ fn copy_zeros_only(sparse: Sparse) {
             let source = file_in(&dir, b"");
             source.set_len(LEN as u64).unwrap();
             let sink = file_in(&dir, b"");
-            let mut dice = Dice::new(2);
+            let mut random = Random::new(2);
             for _ in 0..n_times {
                 sink.set_len(0).unwrap();
                 let (openings, neighbour) = (Openings::Separate, Neighbour::Extends);
-                copy_once(&source, &sink, sparse, openings, neighbour, &mut dice);
+                copy_once(&source, &sink, sparse, openings, neighbour, &mut random);
                 let found = contents(&sink);
                 let case = format!("{sparse:?} in {}", dir.display());
                 assert!(found[..LEN].iter().all(|byte| *byte == 0), "{case}");

@@ -13,6 +13,7 @@ use super::numbered_records::{RECORD, Writer, Wrote, compare};
 use crate::concurrency::{bounded, scratch_dirs};
 use crate::endpoints::{null, pipe, tcp, terminal, unix};
 use crate::files::{contents, cursor, file_in, write_all};
+use crate::options::MaybeOptions as _;
 use crate::refused::needs;
 
 /// One that writes to the shared sink, and how.
@@ -146,10 +147,7 @@ impl Actor {
 }
 
 fn run(transfer: Transfer<'_>, strategy: Option<Strategy>) -> u64 {
-    let transfer = match strategy {
-        Some(strategy) => transfer.strategy(strategy),
-        None => transfer,
-    };
+    let transfer = transfer.maybe_strategy(strategy);
     transfer.run().unwrap().bytes()
 }
 

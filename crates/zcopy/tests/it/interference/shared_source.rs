@@ -15,6 +15,7 @@ use crate::concurrency::{Thread, bounded, scratch_dirs};
 use crate::endpoints::{full, null, pipe, tcp, unix};
 use crate::files::{contents, cursor, file_in, read_to_end, set_cursor};
 use crate::mounts::mount_tmpfs;
+use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, is_refused, needs};
 
 /// Bytes of the source. Not a multiple of any block.
@@ -122,10 +123,7 @@ impl Reader {
 }
 
 fn run(transfer: Transfer<'_>, strategy: Option<Strategy>) -> u64 {
-    let transfer = match strategy {
-        Some(strategy) => transfer.strategy(strategy),
-        None => transfer,
-    };
+    let transfer = transfer.maybe_strategy(strategy);
     transfer.run().unwrap().bytes()
 }
 
@@ -268,10 +266,7 @@ fn fail_after_another_has_taken(
             let copying = thread::spawn(move || {
                 tell.send(Thread::current()).unwrap();
                 let transfer = Transfer::new(&shared, &writer).grow_pipes(false);
-                let transfer = match strategy {
-                    Some(strategy) => transfer.strategy(strategy),
-                    None => transfer,
-                };
+                let transfer = transfer.maybe_strategy(strategy);
                 transfer.run().unwrap_err()
             });
             told.recv().unwrap().until_asleep();
@@ -340,10 +335,7 @@ fn what_a_stopped_transfer_has_not_delivered_is_neither_lost_nor_doubled() {
                 let (reader, writer) = pipe();
                 let mut got = vec![0; 10_000];
                 let transfer = Transfer::new(&source, &writer).grow_pipes(false);
-                let transfer = match strategy {
-                    Some(strategy) => transfer.strategy(strategy),
-                    None => transfer,
-                };
+                let transfer = transfer.maybe_strategy(strategy);
                 let tick = std::time::Duration::from_millis(1);
                 let transfer = transfer.tick(tick).observe(|progress| {
                     if progress.blocked() != Some(zcopy::Side::Sink) {

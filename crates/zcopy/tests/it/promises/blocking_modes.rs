@@ -80,10 +80,7 @@ fn promise_5_a_tick_costs_no_calls_between_files() {
         let source = Source::new(SourceKind::Memfd, &bytes)?;
         let sink = Sink::new(SinkKind::Regular(Fs::Ext4))?;
         let transfer = Transfer::new(&source.fd, &sink.fd).strategy(Strategy::Buffered);
-        let transfer = match tick {
-            Some(tick) => transfer.tick(tick),
-            None => transfer,
-        };
+        let transfer = transfer.maybe_tick(tick);
         let report = transfer.run().unwrap();
         assert_eq!(report.strategy(), Strategy::Buffered);
         assert_same(&sink.into_bytes(0).unwrap(), &bytes, "buffered");
@@ -113,10 +110,7 @@ fn promise_5_a_tick_changes_no_strategy() {
             let source = Source::new(from, &bytes)?;
             let sink = Sink::new(to)?;
             let transfer = Transfer::new(&source.fd, &sink.fd);
-            let transfer = match tick {
-                Some(tick) => transfer.tick(tick),
-                None => transfer,
-            };
+            let transfer = transfer.maybe_tick(tick);
             let report = transfer.run().unwrap();
             assert_same(&sink.into_bytes(0).unwrap(), &bytes, "a tick");
             Some(report.strategy())

@@ -199,7 +199,7 @@ pub(crate) fn leave_no_descriptor_open() {
             Some(_) if breaks => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         });
-        let sink = if breaks { writer } else { full().into() };
+        let sink = if breaks { writer } else { full() };
         assert_eq!(repeat.run(&sink).is_ok(), breaks);
     }
     assert_eq!(open(), before, "descriptors before and after");
