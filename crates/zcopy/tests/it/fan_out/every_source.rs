@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use rustix::io::ioctl_fionbio;
-use zcopy::{Ended, OnSinkError, Strategy};
+use zcopy::{Candidate, Ended, OnSinkError, Report, Strategy};
 
 use super::{Kind, Taker, strategies_of, to_all};
 use crate::endpoints::{Source, SourceKind};
@@ -14,7 +14,7 @@ use crate::mounts::Fs;
 use crate::options::MaybeOptions as _;
 use crate::refused::is_refused;
 
-/// They take a splice.
+/// Sinks that take a splice.
 const SPLICED: [Kind; 9] = [
     Kind::Pipe,
     Kind::File,
@@ -27,7 +27,7 @@ const SPLICED: [Kind; 9] = [
     Kind::Tmpfs,
 ];
 
-/// Some of them must be written to, and one always fails.
+/// Sinks of which some must be written to, and one always fails.
 const MIXED: [Kind; 11] = [
     Kind::Append,
     Kind::Pipe,
@@ -42,35 +42,44 @@ const MIXED: [Kind; 11] = [
     Kind::NonBlocking,
 ];
 
-/// A sink with so many further ones: with an even number all take a splice.
-fn set(n_further: usize) -> Vec<Kind> {
+/// One sink and this many further ones. All take a splice if the number is even.
+fn sinks_with_further(n_further: usize) -> Vec<Kind> {
     let kinds = if n_further.is_multiple_of(2) {
         &SPLICED[..]
     } else {
         &MIXED[..]
     };
+    // Each number begins with another sink.
     let kinds = kinds.iter().cycle().skip(n_further * 3);
     kinds.take(n_further + 1).copied().collect()
 }
 
-macro_rules! everything {
+fn to_every_set_of_sinks(from: SourceKind) {
+    for n_further in 0..=13 {
+        let kinds = sinks_with_further(n_further);
+        for len in LENGTHS {
+            if len < 32_000 {
+                arrives_everywhere(from, &kinds, len, false);
+                arrives_everywhere(from, &kinds, len, true);
+            } else {
+                // Long transfers take time: each set makes them either with or without a tick.
+                let ticks = n_further % 4 < 2;
+                arrives_everywhere(from, &kinds, len, ticks);
+            }
+        }
+    }
+}
+
+macro_rules! every_source {
     ($($name:ident: $kind:expr;)*) => {$(
         #[test]
         fn $name() {
-            for n_further in 0..=13 {
-                for length in LENGTHS {
-                    // The long ones take turns.
-                    let ticking = [false, true].into_iter();
-                    for ticks in ticking.filter(|it| length < 32_000 || *it == (n_further % 4 < 2)) {
-                        arrives_everywhere($kind, &set(n_further), length, ticks);
-                    }
-                }
-            }
+            to_every_set_of_sinks($kind);
         }
     )*};
 }
 
-everything! {
+every_source! {
     out_of_a_pipe: SourceKind::Pipe;
     out_of_a_fifo_that_does_not_block: SourceKind::Fifo;
     out_of_a_file_on_ext4: SourceKind::Regular(Fs::Ext4);
@@ -82,45 +91,68 @@ everything! {
     out_of_proc_version: SourceKind::ProcVersion;
 }
 
-/// How each sink is served: written down again, from what the kernel offers, and told with the sinks that are left.
-fn strategies(
-    from: SourceKind,
-    kinds: &[Kind],
-    length: usize,
-    left: impl Fn(Kind) -> bool,
-) -> Vec<Strategy> {
+/// The strategy of each sink, without the choice of the sink that consumes the source's bytes.
+///
+/// The table repeats what the kernel offers, so that a test fails if the plan changes.
+fn shared_strategies(from: SourceKind, kinds: &[Kind], len: usize) -> Vec<Strategy> {
     use SourceKind as S;
-    let is_written_to = |kind: &Kind| kind.must_be_written_to();
-    let is_small_file = matches!(from, S::Regular(_)) && length <= 32 << 10;
-    // What is limited is known to be small too.
+    let is_small_file = matches!(from, S::Regular(_)) && len <= 32 << 10;
+    // The tests limit a terminal, so that its transfer is known to be small.
     let cannot_be_shared = matches!(from, S::UnixSeqpacket | S::Terminal | S::ProcVersion);
-    let gains = |kind: &Kind| !is_written_to(kind) && *kind != Kind::Null;
-    let is_for_nothing = kinds.iter().any(is_written_to) && !kinds.iter().any(gains);
-    if is_small_file || cannot_be_shared || is_for_nothing {
+    // Where one sink must be written to, the bytes are in memory, and sharing them with
+    // `/dev/null` alone gains nothing.
+    let must_write = kinds.iter().any(|kind| kind.must_be_written_to());
+    let gains_by_sharing = |kind: &Kind| !kind.must_be_written_to() && *kind != Kind::Null;
+    let gains_nothing = must_write && !kinds.iter().any(gains_by_sharing);
+    if is_small_file || cannot_be_shared || gains_nothing {
         return vec![Strategy::Buffered; kinds.len()];
     }
-    let strategy = |kind: &Kind| match kind {
-        kind if is_written_to(kind) => Strategy::Buffered,
-        kind if kind.is_pipe() => Strategy::Tee,
-        _ => Strategy::SplicePipe,
+    let strategy_of = |kind: &Kind| {
+        if kind.must_be_written_to() {
+            Strategy::Buffered
+        } else if kind.is_pipe() {
+            Strategy::Tee
+        } else {
+            Strategy::SplicePipe
+        }
     };
-    let mut strategies: Vec<_> = kinds.iter().map(strategy).collect();
-    let left: Vec<_> = (0..kinds.len()).filter(|&i| left(kinds[i])).collect();
-    if left.iter().all(|&i| strategies[i] != Strategy::Buffered) {
-        let last = |strategy| left.iter().rfind(|&&i| strategies[i] == strategy).copied();
-        if let Some(last) = last(Strategy::SplicePipe).or_else(|| last(Strategy::Tee)) {
-            strategies[last] = Strategy::Splice;
+    kinds.iter().map(strategy_of).collect()
+}
+
+/// The strategy of each sink, if those sinks fail for which `survives` is false.
+///
+/// One of the survivors gets the bytes by a splice that consumes them, unless a survivor is written
+/// to: the last one behind a pipe of its own, or the last pipe.
+fn expected_strategies(
+    from: SourceKind,
+    kinds: &[Kind],
+    len: usize,
+    survives: impl Fn(Kind) -> bool,
+) -> Vec<Strategy> {
+    let mut strategies = shared_strategies(from, kinds, len);
+    let survivors: Vec<usize> = (0..kinds.len()).filter(|&i| survives(kinds[i])).collect();
+    let is_written_to = survivors
+        .iter()
+        .any(|&i| strategies[i] == Strategy::Buffered);
+    if !is_written_to {
+        let last_by = |strategy| survivors.iter().rfind(|&&i| strategies[i] == strategy);
+        let consumer = last_by(Strategy::SplicePipe)
+            .or(last_by(Strategy::Tee))
+            .copied();
+        if let Some(consumer) = consumer {
+            strategies[consumer] = Strategy::Splice;
         }
     }
     strategies
 }
 
-fn arrives_everywhere(from: SourceKind, kinds: &[Kind], length: usize, ticks: bool) {
-    let what = format!("{from:?} to {kinds:?}, {length} bytes, {ticks}");
+/// Moves `len` bytes to sinks of these kinds, with or without a tick.
+fn arrives_everywhere(from: SourceKind, kinds: &[Kind], len: usize, ticks: bool) {
+    let what = format!("{from:?} to {kinds:?}, {len} bytes, {ticks}");
     let bytes = if from.has_own_bytes() {
         std::fs::read("/proc/version").unwrap()
     } else {
-        pattern(length)
+        pattern(len)
     };
     let Some(source) = Source::new(from, &bytes) else {
         return;
@@ -140,58 +172,26 @@ fn arrives_everywhere(from: SourceKind, kinds: &[Kind], length: usize, ticks: bo
             .observe(|_| ControlFlow::Continue(()));
     }
     let plan = transfer.plan().unwrap();
-    let planned: Vec<_> = plan
-        .sinks()
-        .iter()
-        .map(zcopy::Candidate::strategy)
-        .collect();
-    assert_eq!(
-        planned,
-        strategies(from, kinds, length, |_| true),
-        "{what}: {plan}"
-    );
+    let planned: Vec<_> = plan.sinks().iter().map(Candidate::strategy).collect();
+    let expected = expected_strategies(from, kinds, len, |_| true);
+    assert_eq!(planned, expected, "{what}: {plan}");
 
     let report = transfer.run().unwrap();
-    let len = bytes.len() as u64;
+    let n_bytes = bytes.len() as u64;
     let ended = match source.limit {
         Some(_) => Ended::Limit,
         None => Ended::Eof,
     };
-    assert_eq!(
-        (report.bytes(), report.ended()),
-        (len, ended),
-        "{what}: {report}"
-    );
+    assert_eq!(report.bytes(), n_bytes, "{what}: {report}");
+    assert_eq!(report.ended(), ended, "{what}: {report}");
     assert_eq!(report.undelivered(), b"", "{what}");
-    // What failed when it was given something leaves its part to the others.
-    let survives = |kind| kind != Kind::Full || len == 0;
-    let mut served = strategies(from, kinds, length, survives);
-    let mut found = strategies_of(report.sinks());
-    // When bytes come out of a pipe in bulk, a lone reader is given a pipe of its own; whether they do is
-    // up to the scheduler.
-    let is_pipe = |i: &usize| kinds[*i].is_pipe() && survives(kinds[*i]);
-    let readers: Vec<_> = (0..kinds.len()).filter(is_pipe).collect();
-    if let ([lone], SourceKind::Pipe | SourceKind::Fifo) = (&readers[..], from)
-        && served[*lone] == Strategy::Tee
-        && found[*lone] == Strategy::SplicePipe
-    {
-        found[*lone] = Strategy::Tee;
-    }
-    // A lone sink needs no tee.
-    let needs_tee = [Strategy::Tee, Strategy::SplicePipe];
-    let needs_tee = served.iter().any(|strategy| needs_tee.contains(strategy));
-    let needed = if needs_tee {
-        Strategy::Tee
-    } else {
-        Strategy::Splice
-    };
-    // The end may be found before a call is refused.
-    let is_met = len > 0 || found.iter().all(|strategy| *strategy == Strategy::Buffered);
-    if is_refused(needed) && is_met {
-        served.fill(Strategy::Buffered);
-    }
-    assert_eq!(found, served, "{what}: {report}");
-    for ((index, taker), sink) in takers.into_iter().enumerate().zip(report.sinks()) {
+    // `/dev/full` fails at the first byte.
+    let survives = |kind| kind != Kind::Full || n_bytes == 0;
+    let expected = expected_strategies(from, kinds, len, survives);
+    assert_found(from, kinds, expected, survives, &report, &what);
+
+    for (index, taker) in takers.into_iter().enumerate() {
+        let sink = &report.sinks()[index];
         let what = format!("{what}: sink {index}");
         assert_eq!(sink.index(), index, "{what}");
         if !survives(kinds[index]) {
@@ -201,9 +201,45 @@ fn arrives_everywhere(from: SourceKind, kinds: &[Kind], length: usize, ticks: bo
             continue;
         }
         assert!(sink.error().is_none(), "{what}: {report}");
-        assert_eq!(sink.bytes(), len, "{what}: {report}");
-        if let Some(arrived) = taker.into_bytes(len) {
+        assert_eq!(sink.bytes(), n_bytes, "{what}: {report}");
+        if let Some(arrived) = taker.into_bytes(n_bytes) {
             assert_same(&arrived, &bytes, &what);
         }
     }
+}
+
+/// Asserts that each sink was served by the expected strategy, or by what takes its place where a
+/// filter refuses a call.
+fn assert_found(
+    from: SourceKind,
+    kinds: &[Kind],
+    mut expected: Vec<Strategy>,
+    survives: impl Fn(Kind) -> bool,
+    report: &Report,
+    what: &str,
+) {
+    let mut found = strategies_of(report.sinks());
+    // When bytes come out of a pipe in bulk, the only pipe among the sinks is given a pipe of its
+    // own. The scheduler decides whether they come in bulk.
+    let is_pipe = |i: &usize| kinds[*i].is_pipe() && survives(kinds[*i]);
+    let pipes: Vec<usize> = (0..kinds.len()).filter(is_pipe).collect();
+    if let ([only], SourceKind::Pipe | SourceKind::Fifo) = (&pipes[..], from)
+        && expected[*only] == Strategy::Tee
+        && found[*only] == Strategy::SplicePipe
+    {
+        found[*only] = Strategy::Tee;
+    }
+    // A transfer that shares bytes needs tee(2); one with a single sink needs splice(2) alone.
+    let is_shared = |strategy: &Strategy| matches!(strategy, Strategy::Tee | Strategy::SplicePipe);
+    let needed = if expected.iter().any(is_shared) {
+        Strategy::Tee
+    } else {
+        Strategy::Splice
+    };
+    // An empty transfer may find the end before a call is refused.
+    let is_all_buffered = found.iter().all(|strategy| *strategy == Strategy::Buffered);
+    if is_refused(needed) && (report.bytes() > 0 || is_all_buffered) {
+        expected.fill(Strategy::Buffered);
+    }
+    assert_eq!(found, expected, "{what}: {report}");
 }
