@@ -52,7 +52,7 @@ fn allowed_setups() -> impl Iterator<Item = Setup> {
     })
 }
 
-/// Runs a transfer into a file in one of the ways, and returns what arrived there.
+/// Runs a transfer into a file, and returns its report and the bytes that arrived.
 fn transferred(
     setup: Setup,
     source: &OwnedFd,

@@ -18,7 +18,7 @@ use crate::refused::{allowed, first_allowed, is_allowed, needs};
 
 const MIB: usize = 1 << 20;
 
-/// What the peer sends: bytes, one out of band, and so on, and the end.
+/// Sends these stretches from the peer, with one urgent byte between any two, and closes it.
 fn sent(peer: OwnedFd, stretches: Vec<Vec<u8>>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         for (nth, stretch) in stretches.iter().enumerate() {
@@ -41,7 +41,7 @@ fn moved_by(report: &Report, strategy: Strategy) -> u64 {
     those.map(Attempt::bytes).sum()
 }
 
-/// How a socket is waited for, and whether it shows urgent bytes in their place.
+/// The mode of a socket, and whether it delivers urgent bytes in line (`SO_OOBINLINE`).
 #[derive(Clone, Copy, Debug)]
 struct Mode {
     flags: OFlags,
@@ -49,7 +49,7 @@ struct Mode {
     inline: bool,
 }
 
-/// Every strategy in which a socket can be waited for.
+/// Calls a function with every mode.
 fn each_mode(mut each: impl FnMut(Mode)) {
     for flags in [OFlags::empty(), OFlags::NONBLOCK] {
         for tick in [None, Some(Duration::from_secs(3600))] {

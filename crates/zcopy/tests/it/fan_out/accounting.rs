@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 use zcopy::{Ended, OnSinkError, Report, Side, Strategy, Transfer};
 
-use super::{Kind, Taker, own_process::is_alone, strategies_of, to_all, unless_refused};
+use super::{Kind, Taker, own_process::is_own_process, strategies_of, to_all, unless_refused};
 use crate::endpoints::{Source, SourceKind, full, null, pipe};
 use crate::every_pair::LARGE;
 use crate::files::{assert_same, contents, file, pattern, reopen};
@@ -220,7 +220,7 @@ fn the_same_file_named_several_times_holds_the_bytes_once() {
 /// Counted in a process of its own, as other tests open descriptors meanwhile.
 #[test]
 fn no_more_pipes_are_open_than_there_are_sinks() {
-    if !is_alone(
+    if !is_own_process(
         "accounting::no_more_pipes_are_open_than_there_are_sinks",
         |_| (),
     ) {

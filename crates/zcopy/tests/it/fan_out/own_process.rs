@@ -1,27 +1,28 @@
-//! A test that runs itself once more, in a process of its own: with limits, or as another user.
+//! Tests that run in a process of their own: with limits, or as another user.
 
 use std::process::{Command, Stdio};
 
-const MARK: &str = "ZCOPY_TEST_ALONE";
+/// The environment variable that names the test in the process that is to run it.
+pub(super) const VARIABLE: &str = "ZCOPY_TEST_OWN_PROCESS";
 
-/// Whether this is the test to be run, and not the one that runs it. If it is the latter, it has run it when this returns,
-/// as `prepare` would have it.
+/// Returns true in the process that is to run the test. In any other process, runs the test in a
+/// child process, which `prepare` has set up, and returns false.
 ///
 /// # Panics
 ///
-/// If the test fails there.
-pub(super) fn is_alone(test: &str, prepare: impl FnOnce(&mut Command)) -> bool {
-    if std::env::var(MARK).is_ok_and(|alone| alone == test) {
+/// If the test fails in the child process.
+pub(super) fn is_own_process(test: &str, prepare: impl FnOnce(&mut Command)) -> bool {
+    if std::env::var(VARIABLE).is_ok_and(|running| running == test) {
         return true;
     }
-    // Who ignores SIGXFSZ is told EFBIG.
+    // If SIGXFSZ is ignored, write(2) fails with EFBIG.
     let mut shell = Command::new("sh");
     shell
         .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", &format!("fan_out::{test}")])
         .args(["--test-threads=1", "--nocapture"])
-        .env(MARK, test)
+        .env(VARIABLE, test)
         .stdin(Stdio::null());
     prepare(&mut shell);
     let output = shell.output().unwrap();

@@ -9,7 +9,7 @@ use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use zcopy::Strategy;
 
-use super::own_process::is_alone;
+use super::own_process::is_own_process;
 use super::{Kind, Taker, strategies_of, to_all, unless_refused};
 use crate::child_process::fill_pipes;
 use crate::endpoints::{Sink, SinkKind, Source, SourceKind, pipe};
@@ -84,7 +84,9 @@ fn a_user_over_the_budget_for_pipes() {
     let as_nobody = |command: &mut Command| {
         command.uid(65534);
     };
-    if !may_be_nobody() || !is_alone("pipe_capacity::a_user_over_the_budget_for_pipes", as_nobody) {
+    if !may_be_nobody()
+        || !is_own_process("pipe_capacity::a_user_over_the_budget_for_pipes", as_nobody)
+    {
         return;
     }
     // This one is made, and filled, while there is room.
@@ -125,7 +127,7 @@ fn allow_pipes(n: usize) -> Rlimit {
 #[test]
 fn without_descriptors_for_pipes_sinks_are_written_to() {
     let name = "pipe_capacity::without_descriptors_for_pipes_sinks_are_written_to";
-    if !is_alone(name, |_| ()) {
+    if !is_own_process(name, |_| ()) {
         return;
     }
     let bytes = pattern(LEN);

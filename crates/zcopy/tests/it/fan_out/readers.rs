@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::net::SocketType;
 use zcopy::{Ended, OnSinkError, Side, Transfer};
 
-use super::own_process::is_alone;
+use super::own_process::{self, is_own_process};
 use super::{Kind, Taker, to_all};
 use crate::endpoints::{null, pipe, unix};
 use crate::files::{read_to_end, write_all};
@@ -78,7 +78,7 @@ fn a_reader_that_is_not_watched_may_go_when_there_is_no_more() {
 fn no_signal_is_raised_at_the_end_of_input() {
     const TEST: &str = "readers::no_signal_is_raised_at_the_end_of_input";
     const GIVEN: &str = "ZCOPY_TEST_GIVEN";
-    if std::env::var_os("ZCOPY_TEST_ALONE").is_some() {
+    if std::env::var_os(own_process::VARIABLE).is_some() {
         // Everything has been read by a reader that is gone when the end is reached.
         let (source, writer) = pipe();
         let (reader, sink) = pipe();
@@ -126,7 +126,7 @@ fn no_signal_is_raised_at_the_end_of_input() {
             }
             *command = strace;
         };
-        assert!(!is_alone(TEST, traced));
+        assert!(!is_own_process(TEST, traced));
         let trace = std::fs::read_to_string(trace.path()).unwrap();
         assert_eq!(trace.contains("--- SIGPIPE"), given, "given more: {given}");
     }

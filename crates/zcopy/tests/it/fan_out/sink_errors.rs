@@ -13,7 +13,7 @@ use rustix::net::sockopt;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use zcopy::{Ended, OnSinkError, Report, Side, Strategy};
 
-use super::own_process::is_alone;
+use super::own_process::is_own_process;
 use super::{Kind, Taker, to_all};
 use crate::endpoints::{Source, SourceKind, full, pipe, tcp};
 use crate::files::{appending, assert_same, contents, file_in, pattern, reopen};
@@ -370,7 +370,7 @@ fn fill_up(root: Option<crate::mounts::Root>) {
 
 #[test]
 fn a_file_reaches_the_limit_of_its_size() {
-    if !is_alone("sink_errors::a_file_reaches_the_limit_of_its_size", |_| ()) {
+    if !is_own_process("sink_errors::a_file_reaches_the_limit_of_its_size", |_| ()) {
         return;
     }
     let bytes = pattern(LEN);

@@ -1,11 +1,12 @@
-//! 1. again, for `RLIMIT_FSIZE`, which only a process of its own can bear.
+//! Promise 1 under `RLIMIT_FSIZE`. The limit concerns a whole process, so that a child process makes
+//! the transfers.
 
-use std::os::fd::OwnedFd;
+use std::fs::File;
 
 use rustix::io::Errno;
 use zcopy::Strategy;
 
-use crate::child_process::Child;
+use crate::child_process::{Child, Told};
 use crate::endpoints::{SinkKind, Source, SourceKind};
 use crate::files::{assert_same, contents, cursor, file_in, pattern};
 use crate::mounts::Fs;
@@ -54,14 +55,7 @@ fn promise_1_holes_beyond_a_file_size_limit_are_taken_back() {
             };
             let sink = file_in(&dir, b"");
             let child = Child::that_ignores_xfsz().that_detects_holes();
-            let ends = [
-                source.fd.try_clone().unwrap(),
-                sink.try_clone().unwrap().into(),
-            ];
-            let [from, to] = ends;
-            let told = child.file_size(LIMIT).run(from, to).unwrap();
-            let errno = Errno::FBIG.raw_os_error();
-            assert_eq!(told.outcome, Err(("sink".to_owned(), errno)), "{what}");
+            let told = run_limited(child, &source, &sink, &what);
             assert!(told.bytes <= LIMIT, "{what}: {told:?}");
             assert_eq!(cursor(&sink), told.bytes, "{what}");
             // The holes that were counted on, and a buffer.
@@ -78,28 +72,25 @@ fn promise_1_holes_beyond_a_file_size_limit_are_taken_back() {
     }
 }
 
+/// Runs a child that may write files of [`LIMIT`] bytes. Its transfer fails with `EFBIG`.
+fn run_limited(child: Child, source: &Source, sink: &File, what: &str) -> Told {
+    let source = source.fd.try_clone().unwrap();
+    let sink = sink.try_clone().unwrap().into();
+    let told = child.file_size(LIMIT).run(source, sink).unwrap();
+    let expected = Err(("sink".to_owned(), Errno::FBIG.raw_os_error()));
+    assert_eq!(told.outcome, expected, "{what}: {told:?}");
+    told
+}
+
+/// Moves these bytes to a file on ext4 that may not become so long.
 fn limited(from: SourceKind, strategy: Option<Strategy>, bytes: &[u8]) {
     let what = format!("{from:?}, {strategy:?}");
     let (Some(source), Some(dir)) = (Source::new(from, bytes), Fs::Ext4.dir()) else {
         return;
     };
     let sink = file_in(&dir, b"");
-    let child = Child::that_ignores_xfsz()
-        .strategy(strategy)
-        .file_size(LIMIT);
-    let give = |fd: std::io::Result<OwnedFd>| fd.unwrap();
-    let told = child
-        .run(
-            give(source.fd.try_clone()),
-            give(sink.try_clone().map(OwnedFd::from)),
-        )
-        .unwrap();
-    let errno = Errno::FBIG.raw_os_error();
-    assert_eq!(
-        told.outcome,
-        Err(("sink".to_owned(), errno)),
-        "{what}: {told:?}"
-    );
+    let child = Child::that_ignores_xfsz().strategy(strategy);
+    let told = run_limited(child, &source, &sink, &what);
     assert_eq!(told.bytes, LIMIT, "{what}");
     if let Some(strategy) = strategy {
         assert_eq!(told.strategy, strategy.to_string(), "{what}");

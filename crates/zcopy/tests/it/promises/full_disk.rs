@@ -1,4 +1,4 @@
-//! 1. again, for file systems of 8 MiB.
+//! Promises 1 and 9 on full file systems of 8 MiB.
 
 use std::fs::File;
 use std::path::Path;
@@ -28,7 +28,8 @@ fn promise_1_a_full_disk_loses_no_count() {
     }
 }
 
-/// Each would have a range of the file to itself that the other writes behind, and that the full disk does not let it fill.
+/// If a transfer reserved a range of the file, the other would write behind it, and the full disk
+/// would leave the range unfilled.
 #[test]
 fn promise_9_two_writers_of_one_open_file_fill_a_disk_without_a_gap() {
     for (name, root) in small_disks() {
@@ -51,7 +52,7 @@ fn promise_9_two_writers_of_one_open_file_fill_a_disk_without_a_gap() {
     }
 }
 
-/// 12 MiB from elsewhere.
+/// Moves 12 MiB from another file system.
 fn overfill(name: &str, dir: &Path) {
     let bytes = pattern(12 << 20);
     for from in [
@@ -61,23 +62,22 @@ fn overfill(name: &str, dir: &Path) {
         SourceKind::UnixStream,
     ] {
         for strategy in every_strategy() {
-            let is_served = match strategy {
-                Some(Strategy::SplicePipe | Strategy::Buffered) | None => true,
-                Some(_) => false,
-            };
-            if !is_served {
+            if !matches!(
+                strategy,
+                None | Some(Strategy::SplicePipe | Strategy::Buffered)
+            ) {
                 continue;
             }
             if let Some(source) = Source::new(from, &bytes) {
                 let sink = file_in(dir, b"");
                 let what = format!("{from:?} to {name}, {strategy:?}");
-                fails_for_want_of_room(source, &sink, strategy, &bytes, &what);
+                assert_fails_with_enospc(source, &sink, strategy, &bytes, &what);
             }
         }
     }
 }
 
-/// 5 MiB of a disk that then has less than 3 left.
+/// Copies a file of 5 MiB on a file system that has less than 3 MiB left.
 fn copy_within(name: &str, dir: &Path) {
     let bytes = pattern(5 << 20);
     for strategy in every_strategy() {
@@ -93,11 +93,11 @@ fn copy_within(name: &str, dir: &Path) {
         source.fd = file_in(dir, &bytes).into();
         let sink = file_in(dir, b"");
         let what = format!("within {name}, {strategy:?}");
-        fails_for_want_of_room(source, &sink, strategy, &bytes, &what);
+        assert_fails_with_enospc(source, &sink, strategy, &bytes, &what);
     }
 }
 
-fn fails_for_want_of_room(
+fn assert_fails_with_enospc(
     source: Source,
     sink: &File,
     strategy: Option<Strategy>,
@@ -109,7 +109,7 @@ fn fails_for_want_of_room(
     assert_eq!(error.side(), Side::Sink, "{what}: {error:#}");
     let errno = Some(Errno::NOSPC.raw_os_error());
     assert_eq!(error.raw_os_error(), errno, "{what}: {error:#}");
-    assert_served(error.report(), strategy, &what);
+    assert_served(error.report(), strategy, what);
     // By the plan nothing is reserved of a disk that is nearly full: it is read and written.
     let arrived = contents(sink);
     assert!(!arrived.is_empty(), "{what}");

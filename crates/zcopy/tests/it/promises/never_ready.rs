@@ -1,4 +1,4 @@
-//! 5. A tick does not wait for what never comes.
+//! Promise 5: a tick does not wait for a descriptor that never becomes ready.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -22,10 +22,10 @@ use crate::options::MaybeOptions as _;
 use crate::refused::allowed;
 use crate::skip::{has_program, skip};
 
-/// Long enough never to come.
+/// A tick that never comes during a test.
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// What a transfer comes to that must not wait.
+/// The outcome of a transfer that must not wait. Panics if the transfer takes 20 seconds.
 fn at_once<T: Send + 'static>(what: &str, run: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || drop(sender.send(run())));
@@ -33,8 +33,8 @@ fn at_once<T: Send + 'static>(what: &str, run: impl FnOnce() -> T + Send + 'stat
     outcome.unwrap_or_else(|_| panic!("{what}: it waits"))
 }
 
-/// The reader of a FIFO in non-blocking mode, which nobody has opened for writing.
-fn lonely() -> OwnedFd {
+/// The reader of a FIFO in non-blocking mode. No process has opened the FIFO for writing.
+fn fifo_without_writer() -> OwnedFd {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("fifo");
     rustix::fs::mkfifoat(rustix::fs::CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
@@ -42,7 +42,7 @@ fn lonely() -> OwnedFd {
     rustix::fs::open(&path, flags, Mode::empty()).unwrap()
 }
 
-/// Every one of these, without a tick and with one that never comes.
+/// Each of these cases without a tick, and with a tick that never comes.
 fn with_and_without_a_tick<T: Copy>(
     cases: impl IntoIterator<Item = T>,
 ) -> impl Iterator<Item = (T, Option<Duration>)> {
@@ -51,11 +51,15 @@ fn with_and_without_a_tick<T: Copy>(
 }
 
 /// A FIFO that nobody has opened for writing has ended, whatever the strategy.
-fn a_lonely_fifo_ends(strategies: &[Option<Strategy>], sink: fn() -> OwnedFd, to_two: bool) {
+fn assert_fifo_without_writer_ends(
+    strategies: &[Option<Strategy>],
+    sink: fn() -> OwnedFd,
+    to_two: bool,
+) {
     for (strategy, tick) in with_and_without_a_tick(allowed(strategies.iter().copied())) {
         let what = format!("{strategy:?}, {tick:?}");
         let report = at_once(&what, move || {
-            let (source, sink, (_reader, other)) = (lonely(), sink(), pipe());
+            let (source, sink, (_reader, other)) = (fifo_without_writer(), sink(), pipe());
             let mut transfer = Transfer::new(&source, &sink);
             if to_two {
                 transfer = transfer.also_to(&other);
@@ -75,13 +79,13 @@ fn promise_5_a_fifo_without_a_writer_ends_with_and_without_a_tick() {
         Some(Strategy::SplicePipe),
         Some(Strategy::Splice),
     ];
-    a_lonely_fifo_ends(&strategies, null, false);
+    assert_fifo_without_writer_ends(&strategies, null, false);
 }
 
 #[test]
 fn promise_5_a_fifo_without_a_writer_ends_a_fan_out_with_and_without_a_tick() {
     let strategies = [None, Some(Strategy::Buffered), Some(Strategy::Tee)];
-    a_lonely_fifo_ends(&strategies, || file(b"").into(), true);
+    assert_fifo_without_writer_ends(&strategies, || file(b"").into(), true);
 }
 
 /// Descriptors that take no write, and never poll as writable.
