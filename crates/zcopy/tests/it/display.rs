@@ -1,11 +1,11 @@
-//! What plans, reports and errors look like: aligned, one strategy a line.
+//! The text of plans, reports and errors: aligned, one strategy a line.
 
 use std::fs::File;
 
 use zcopy::{Strategy, Transfer, Verdict};
 
 use crate::endpoints::{full, null, pipe};
-use crate::files::{appending, contents, file_in, pattern, write_all};
+use crate::files::{appending, file_in, pattern, write_all};
 use crate::mounts::Fs;
 use crate::refused::{first_allowed, is_allowed, needs};
 
@@ -295,88 +295,4 @@ fn a_report_tells_of_a_fall_back_of_pages_and_of_what_is_handed_back() {
     assert_eq!(says_so, shares, "{last}");
     assert_eq!(report.shared_pages(), shares, "{report}");
     assert_eq!(report.strategy() != Strategy::Buffered, shares, "{report}");
-}
-
-/// Errors keep their kind and their facts on the way through `std::io`.
-#[test]
-fn an_error_survives_being_an_io_error() {
-    let (source, writer) = pipe();
-    assert!(write_all(&writer, b"hello"));
-    let full = full();
-    let error = zcopy::copy(&source, &full).unwrap_err();
-    assert_eq!(error.report().strategy(), Strategy::Buffered);
-    let error = std::io::Error::from(error);
-    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
-    let inner = error.get_ref().unwrap().downcast_ref::<zcopy::Error>();
-    assert_eq!(inner.unwrap().undelivered(), b"hello");
-}
-
-/// What could not be delivered may be long, and nobody's business.
-#[test]
-fn debugging_prints_the_number_of_undelivered_bytes_and_not_the_bytes() {
-    let (source, writer) = pipe();
-    assert!(write_all(&writer, &[123; 321]));
-    let full = full();
-    let error = Transfer::new(&source, &full).run().unwrap_err();
-    for text in [
-        format!("{error:?}"),
-        format!("{:?}", error.report()),
-        format!("{error:#?}"),
-    ] {
-        assert!(
-            text.contains("321 bytes") && !text.contains("123"),
-            "{text}"
-        );
-    }
-    assert_eq!(error.into_report().into_undelivered(), [123; 321]);
-}
-
-/// A transfer is made where it runs; what comes of it can be sent.
-#[test]
-fn what_comes_of_a_transfer_can_be_sent_to_another_thread() {
-    fn assert_sendable<T: Send + Sync + 'static>() {}
-    assert_sendable::<zcopy::Report>();
-    assert_sendable::<zcopy::Error>();
-    assert_sendable::<zcopy::Plan>();
-    assert_sendable::<zcopy::Progress>();
-}
-
-#[test]
-fn what_inspect_sees_is_what_the_sink_accepted() {
-    let bytes = pattern(700_000);
-    let source = crate::files::file(&bytes);
-    let sink = crate::files::file(b"");
-    let mut seen = Vec::new();
-    let transfer = Transfer::new(&source, &sink);
-    let transfer = transfer.inspect(|bytes| seen.extend_from_slice(bytes));
-    let plan = transfer.plan().unwrap();
-    assert_eq!(plan.strategy(), Strategy::Buffered);
-    assert!(plan.candidates()[0].reason().contains("inspected"));
-    let report = transfer.run().unwrap();
-    assert_eq!(report.bytes(), 700_000);
-    assert_eq!(report.strategy(), Strategy::Buffered);
-    crate::files::assert_same(&seen, &contents(&sink), "seen");
-    crate::files::assert_same(&seen, &bytes, "seen");
-}
-
-/// Of a failed transfer, only what arrived.
-#[test]
-fn inspect_does_not_see_what_did_not_arrive() {
-    let bytes = pattern(700_000);
-    let source = crate::files::file(&bytes);
-    let (reader, sink) = pipe();
-    rustix::pipe::fcntl_setpipe_size(&sink, 1 << 20).unwrap();
-    let reader = std::cell::RefCell::new(Some(reader));
-    let mut seen = Vec::new();
-    let transfer = Transfer::new(&source, &sink)
-        .inspect(|bytes| seen.extend_from_slice(bytes))
-        .observe(|_| {
-            reader.borrow_mut().take();
-            std::ops::ControlFlow::Continue(())
-        });
-    let error = transfer.run().unwrap_err();
-    assert_eq!(error.side(), zcopy::Side::Sink);
-    assert_eq!(error.report().strategy(), Strategy::Buffered);
-    assert_eq!(error.bytes(), seen.len() as u64);
-    assert!(bytes.starts_with(&seen) && !seen.is_empty());
 }

@@ -42,10 +42,12 @@ mod urgent_bytes;
 mod allocations;
 mod buffer_and_pipe_sizes;
 mod display;
+mod inspect;
 mod rate_limiter;
 mod readme_table;
 mod records;
 mod syscall_counts;
+mod traits;
 
 mod child_process;
 mod concurrency;

@@ -1,6 +1,6 @@
 //! System calls that a filter refuses, as `cargo xtask without` has it do.
 //!
-//! Bytes and counts are the same then. A test that claims that a strategy served a pair asserts
+//! Bytes and counts are the same under such a filter. A test that claims that a strategy served a pair asserts
 //! which one serves it instead. A test that insists on strategies leaves the refused ones out:
 //! `every_pair` of the library's tests asserts for every pair that such a strategy fails as
 //! unsuitable and moves nothing.
@@ -19,7 +19,7 @@ static CALLS: LazyLock<Vec<String>> = LazyLock::new(|| {
     calls.map(str::to_owned).collect()
 });
 
-/// Whether this call is refused: `splice`, `tee`, `sendfile`, `copy_file_range` or `ficlone`.
+/// Whether a call is refused: `splice`, `tee`, `sendfile`, `copy_file_range` or `ficlone`.
 pub(crate) fn is_call_refused(call: &str) -> bool {
     CALLS.iter().any(|refused| refused == call)
 }
@@ -52,7 +52,7 @@ fn errno() -> Errno {
     }
 }
 
-/// Whether a transfer can be made in this strategy: by the plan, or by a strategy that is not refused.
+/// Whether a strategy is not refused. `None`, which leaves the choice to the plan, never is.
 pub(crate) fn is_allowed(strategy: impl Into<Option<Strategy>>) -> bool {
     strategy.into().is_none_or(|strategy| !is_refused(strategy))
 }
@@ -67,13 +67,13 @@ where
         .filter(|strategy| is_allowed(*strategy))
 }
 
-/// The first of these strategies that is not refused, and read and write if all are.
+/// The first of these strategies that is not refused, or `Buffered` if all are refused.
 pub(crate) fn first_allowed(order: &[Strategy]) -> Strategy {
     let mut left = allowed(order.iter().copied());
     left.next().unwrap_or(Strategy::Buffered)
 }
 
-/// The strategy of a plan that serves in the end: the first that is not refused.
+/// The first strategy of a plan that is not refused.
 pub(crate) fn served_by(plan: &Plan) -> Strategy {
     let used = plan.candidates().iter();
     let used = used.filter(|candidate| candidate.verdict() != Verdict::Skipped);

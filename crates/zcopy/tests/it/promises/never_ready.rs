@@ -98,7 +98,7 @@ fn unwritable(nth: usize) -> OwnedFd {
 }
 
 /// A descriptor that can never serve on this side fails the transfer at once, also beside another sink.
-fn is_refused(side: Side, descriptors: std::ops::Range<usize>) {
+fn assert_fails(side: Side, descriptors: std::ops::Range<usize>) {
     for (nth, tick) in with_and_without_a_tick(descriptors) {
         for to_two in [false, true] {
             let what = format!("{side:?} {nth}, {tick:?}, {to_two}");
@@ -125,12 +125,12 @@ fn is_refused(side: Side, descriptors: std::ops::Range<usize>) {
 
 #[test]
 fn promise_5_a_sink_that_is_never_writable_fails_with_and_without_a_tick() {
-    is_refused(Side::Sink, 0..3);
+    assert_fails(Side::Sink, 0..3);
 }
 
 #[test]
 fn promise_5_a_source_that_is_never_readable_fails_with_and_without_a_tick() {
-    is_refused(Side::Source, 1..3);
+    assert_fails(Side::Source, 1..3);
 }
 
 #[test]
