@@ -1,7 +1,8 @@
 //! Sources that cannot be read everywhere.
 //!
-//! The bad blocks are real: files on btrfs whose blocks were changed behind its back, so that their checksums are wrong
-//! and reads of them fail with `EIO`; and disks, and a file system on one, that are such files.
+//! The bad blocks are real: files on btrfs whose blocks were changed behind its back, so that their
+//! checksums are wrong and reads of them fail with `EIO`; and disks, and a file system on one, that
+//! are such files.
 
 use std::fs::File;
 use std::num::NonZeroU64;
@@ -129,8 +130,8 @@ fn every_block_of_a_file_on_a_bad_disk_that_can_be_read_arrives() {
     }
 }
 
-/// What has been read ahead is cached in large folios, of which one bad block keeps all others from being read: those of disks, and of ext4
-/// since Linux 6.16.
+/// What has been read ahead is cached in large folios, of which one bad block keeps all others from
+/// being read: those of disks, and of ext4 since Linux 6.16.
 #[test]
 fn good_blocks_of_a_large_folio_arrive() {
     for bad in [vec![300], (0..60).map(|n| 100 + 5 * n).collect()] {

@@ -42,7 +42,8 @@ fn warm_file_in(dir: &Path, bytes: &[u8]) -> File {
     file
 }
 
-/// Whether most of a file is in the page cache: the kernel may reclaim pages of its own accord, at any time.
+/// Whether most of a file is in the page cache: the kernel may reclaim pages of its own accord, at
+/// any time.
 fn is_cached(file: &File) -> bool {
     cached(file) >= file.metadata().unwrap().len() / 2
 }
@@ -136,8 +137,9 @@ fn keep_keeps() {
     assert!((0..10).any(|_| keeps()), "nothing is kept");
 }
 
-/// Whether it fails, is stopped, or is limited: what the kernel reads ahead for it goes too, here 8 MiB that are there
-/// from the start. A disk that is still reading them cannot be stopped, so that a cold cache would prove nothing.
+/// Whether it fails, is stopped, or is limited: what the kernel reads ahead for it goes too, here 8
+/// MiB that are there from the start. A disk that is still reading them cannot be stopped, so that
+/// a cold cache would prove nothing.
 #[test]
 fn drop_behind_leaves_no_pages_of_a_transfer_that_did_not_reach_the_end() {
     let (true, Some(dir)) = (has_program("fincore"), Fs::Ext4.dir()) else {
@@ -168,8 +170,8 @@ fn drop_behind_leaves_no_pages_of_a_transfer_that_did_not_reach_the_end() {
             }
             let report = transfer.run().unwrap_or_else(zcopy::Error::into_report);
             assert_eq!(report.ended(), end, "{report}");
-            // Counted is what is left, not what went: the kernel may have reclaimed pages before. They come in folios of
-            // up to 2 MiB, of which one lies across the edge.
+            // Counted is what is left, not what went: the kernel may have reclaimed pages before.
+            // They come in folios of up to 2 MiB, of which one lies across the edge.
             let dropped = report.bytes() + (8 << 20) - (2 << 20);
             let (left, most) = (cached(&source), LEN as u64 - dropped);
             assert!(left <= most, "{strategy:?}, {end:?}: {left} left\n{report}");

@@ -1,7 +1,8 @@
 //! Transfers in a process of their own: with limits, as another user, or under `strace`.
 //!
-//! This very program is run again with one test, [`in_a_child`], which finds its orders in the environment. Its source is
-//! descriptor 0 and its sink descriptor 2; what became of it is told on descriptor 1, between what the harness prints.
+//! This very program is run again with one test, [`in_a_child`], which finds its orders in the
+//! environment. Its source is descriptor 0 and its sink descriptor 2; what became of it is told on
+//! descriptor 1, between what the harness prints.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -58,7 +59,8 @@ impl Child {
         Self::around(strace)
     }
 
-    /// A child that is told `EIO` by those of these calls on a file that `when` names, as strace counts them: each kind of call by itself.
+    /// A child that is told `EIO` by those of these calls on a file that `when` names, as strace
+    /// counts them: each kind of call by itself.
     pub(crate) fn that_fails_at(file: &Path, calls: &str, when: &str) -> Self {
         let mut strace = Command::new("strace");
         strace.args(["-f", "-o", "/dev/null", "-P"]).arg(file);
@@ -67,8 +69,8 @@ impl Child {
         Self::around(strace)
     }
 
-    /// A child that stands still for a while after each call of this name, which is written to a file before: so that others
-    /// can act between two of its calls.
+    /// A child that stands still for a while after each call of this name, which is written to a
+    /// file before: so that others can act between two of its calls.
     pub(crate) fn that_dawdles_after(call: &str, trace: &Path) -> Self {
         let mut strace = Command::new("strace");
         strace.arg("-f").arg("-o").arg(trace);
@@ -79,7 +81,8 @@ impl Child {
     }
 
     fn around(mut command: Command) -> Self {
-        // One thread: the test then runs in the one that the trace begins with, and nothing else happens meanwhile.
+        // One thread: the test then runs in the one that the trace begins with, and nothing else
+        // happens meanwhile.
         command.args(["--exact", "child_process::in_a_child", "--nocapture"]);
         command
             .arg("--test-threads=1")
@@ -180,7 +183,8 @@ impl Child {
     }
 }
 
-/// The calls in a trace that were made between the marks, by the names that they have on 64-bit machines.
+/// The calls in a trace that were made between the marks, by the names that they have on 64-bit
+/// machines.
 pub(crate) fn calls_between(trace: &Path) -> Vec<String> {
     let trace = std::fs::read_to_string(trace).unwrap();
     let inside = trace.lines().skip_while(|line| !line.contains(BEGIN));

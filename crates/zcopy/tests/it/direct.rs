@@ -1,5 +1,5 @@
-//! `O_DIRECT`: the kernel takes whole blocks in aligned memory, or nothing. What else is to be moved ([`unaligned`]) goes
-//! through the same file opened once more.
+//! `O_DIRECT`: the kernel takes whole blocks in aligned memory, or nothing. What else is to be
+//! moved ([`unaligned`]) goes through the same file opened once more.
 
 use std::os::unix::fs::FileExt;
 
@@ -98,8 +98,8 @@ fn a_direct_block_device_is_read_to_its_end() {
     assert_same(&contents(&sink), &expected, "the device");
 }
 
-/// A sink whose blocks lie in several extents takes the first ones of a splice, and then refuses all of it because of an
-/// odd rest: such a splice is not made.
+/// A sink whose blocks lie in several extents takes the first ones of a splice, and then refuses
+/// all of it because of an odd rest: such a splice is not made.
 #[test]
 fn a_direct_sink_holds_no_more_than_is_reported() {
     const BLOCK: usize = 4096;

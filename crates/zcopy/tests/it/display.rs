@@ -86,7 +86,8 @@ fn the_plan_says_that_calls_for_files_need_two() {
     assert!(!reasons(plan).contains(&needed[0].to_owned()));
 }
 
-/// Where one sink must be written to, the bytes are in memory anyway, and writing them to `/dev/null` costs nothing.
+/// Where one sink must be written to, the bytes are in memory anyway, and writing them to
+/// `/dev/null` costs nothing.
 #[test]
 fn the_plan_says_what_a_private_pipe_gains_for_each_pair() {
     let Some(dir) = Fs::Ext4.dir() else {

@@ -1,5 +1,5 @@
-//! The descriptors under test: every kind of source, fed with known bytes, and every kind of sink, with whoever reads
-//! behind it.
+//! The descriptors under test: every kind of source, fed with known bytes, and every kind of sink,
+//! with whoever reads behind it.
 
 mod sink;
 mod source;

@@ -1,5 +1,5 @@
-//! Every source kind, to every sink kind, at every interesting length, by the plan and by every strategy by name, compared
-//! with what a plain loop of read and write does.
+//! Every source kind, to every sink kind, at every interesting length, by the plan and by every
+//! strategy by name, compared with what a plain loop of read and write does.
 
 use std::collections::HashSet;
 
@@ -93,7 +93,8 @@ fn to_every_sink(from: SourceKind) {
     };
     for to in SinkKind::ALL {
         for &len in lengths {
-            // A terminal takes 4 KiB at a time, each with a turn of the scheduler: enough is enough.
+            // A terminal takes 4 KiB at a time, each with a turn of the scheduler: enough is
+            // enough.
             let has_terminal = from == SourceKind::Terminal || to == SinkKind::Terminal;
             if !(has_terminal && !from.has_own_bytes() && len > PIPE + 1) {
                 case(from, to, &pattern(len));

@@ -115,7 +115,8 @@ impl Taker {
         }
     }
 
-    /// What arrived, of which `n` bytes are known to. Nothing can be said of devices that keep nothing.
+    /// What arrived, of which `n` bytes are known to. Nothing can be said of devices that keep
+    /// nothing.
     fn into_bytes(self, n: u64) -> Option<Vec<u8>> {
         match self {
             Self::Read(sink) => sink.into_bytes(n),

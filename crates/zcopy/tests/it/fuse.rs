@@ -1,5 +1,5 @@
-//! A file system in user space that holds one file, served by a thread of the test: it does what real servers do and the
-//! file systems of the kernel never do.
+//! A file system in user space that holds one file, served by a thread of the test: it does what
+//! real servers do and the file systems of the kernel never do.
 //!
 //! The protocol is that of `<linux/fuse.h>`, version 7.31, as far as a transfer needs it.
 
@@ -20,11 +20,13 @@ pub(crate) enum Server {
     Ordinary,
     /// `ftruncate(2)` cannot make it longer: `EPERM`.
     NeverExtends,
-    /// The same, and nothing is written past its end: `EPERM`, as object stores do that take one byte after the other.
+    /// The same, and nothing is written past its end: `EPERM`, as object stores do that take one
+    /// byte after the other.
     NeverSkips,
     /// It is opened without positions (`FOPEN_NONSEEKABLE`).
     HasNoPositions,
-    /// The same, and it claims half of its size, which a splice believes and a read does not (`FOPEN_DIRECT_IO`).
+    /// The same, and it claims half of its size, which a splice believes and a read does not
+    /// (`FOPEN_DIRECT_IO`).
     ClaimsHalf,
 }
 

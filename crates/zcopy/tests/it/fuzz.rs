@@ -1,8 +1,9 @@
-//! Random transfers on the real kernel, each compared with what a plain loop of read and write does.
+//! Random transfers on the real kernel, each compared with what a plain loop of read and write
+//! does.
 //!
-//! Each `cargo test` draws some hundred cases. `ZCOPY_FUZZ_SECONDS=3600` goes on for as long, in each of the tests.
-//! A case that fails prints its seed, and `ZCOPY_FUZZ_SEED` with that seed runs the same case again, alone. With
-//! `PROPTEST_RNG_SEED` the cases are the same at each run.
+//! Each `cargo test` draws some hundred cases. `ZCOPY_FUZZ_SECONDS=3600` goes on for as long, in
+//! each of the tests. A case that fails prints its seed, and `ZCOPY_FUZZ_SEED` with that seed runs
+//! the same case again, alone. With `PROPTEST_RNG_SEED` the cases are the same at each run.
 
 mod fan_outs;
 mod files;
@@ -20,7 +21,8 @@ fn number(variable: &str) -> Option<u64> {
     Some(number.unwrap_or_else(|_| panic!("{variable} is a number, not {value}")))
 }
 
-/// Draws and runs cases of the test with this name: so many, unless the environment has them drawn for some time.
+/// Draws and runs cases of the test with this name: so many, unless the environment has them drawn
+/// for some time.
 fn fuzz(name: &str, n_cases: u64, case: fn(&mut Random)) {
     if let Some(seed) = number("ZCOPY_FUZZ_SEED") {
         run(name, seed, case);

@@ -1,8 +1,9 @@
 //! Transfers in company: other threads use the same open files, pipes, sockets and files meanwhile.
 //!
-//! The oracle is what two processes with read(2) and write(2) keep: the bytes of each writer are there once, in order and
-//! unchanged, and every byte of a shared source arrives exactly once. A transfer makes several calls, so its bytes may stand
-//! between those of others at any boundary of two calls; one write(2) of another thread stays in one piece.
+//! The oracle is what two processes with read(2) and write(2) keep: the bytes of each writer are
+//! there once, in order and unchanged, and every byte of a shared source arrives exactly once. A
+//! transfer makes several calls, so its bytes may stand between those of others at any boundary of
+//! two calls; one write(2) of another thread stays in one piece.
 
 mod changing_source;
 mod empty_source;

@@ -1,4 +1,5 @@
-//! Packets, records and messages, of which a short read loses the rest: none does, whatever a rate or a limit asks.
+//! Packets, records and messages, of which a short read loses the rest: none does, whatever a rate
+//! or a limit asks.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -118,7 +119,8 @@ fn a_limit_loses_nothing_of_a_packet() {
     }
 }
 
-/// The writer of a FIFO alone knows that it writes packets. They go through the private pipe, and from there by read.
+/// The writer of a FIFO alone knows that it writes packets. They go through the private pipe, and
+/// from there by read.
 #[test]
 fn packets_in_the_private_pipe_are_read_whole() {
     let Some(dir) = Fs::Ext4.dir() else { return };
@@ -192,7 +194,8 @@ fn a_limit_loses_nothing_of_a_kernel_message() {
     );
 }
 
-/// Two read from one socket: what one has looked at, the other may take, and the next message is longer.
+/// Two read from one socket: what one has looked at, the other may take, and the next message is
+/// longer.
 #[test]
 fn a_message_that_takes_another_s_place_is_not_cut() {
     const N: u64 = 20_000;

@@ -1,7 +1,8 @@
 //! File systems and block devices made for the tests, in images of their own.
 //!
-//! A file system is mounted, its root opened, and the mount detached at once: it lives as long as the descriptor, and
-//! however the process ends, nothing is left behind. Its files are reached through `/proc/PID/fd`.
+//! A file system is mounted, its root opened, and the mount detached at once: it lives as long as
+//! the descriptor, and however the process ends, nothing is left behind. Its files are reached
+//! through `/proc/PID/fd`.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;

@@ -75,7 +75,8 @@ fn a_window_between_files_moves_no_cursor() {
     }
 }
 
-/// A sparse file of a little over 4 GiB, with a word on either side of every limit of 31 and 32 bits.
+/// A sparse file of a little over 4 GiB, with a word on either side of every limit of 31 and 32
+/// bits.
 fn large(fs: Fs) -> Option<(File, Vec<(u64, u8)>)> {
     let file = file_in(&fs.dir()?, b"");
     file.set_len((1 << 32) + 10_000).unwrap();

@@ -1,6 +1,7 @@
 //! The promises that the crate's page makes, each by its number.
 //!
-//! Number 7, never slower than read and write, is kept by `benches/ratios.rs`: a test that times is a test that fails.
+//! Number 7, never slower than read and write, is kept by `benches/ratios.rs`: a test that times is
+//! a test that fails.
 
 mod blocking_modes;
 mod descriptors_unchanged;
@@ -21,7 +22,8 @@ use zcopy::Error;
 use crate::endpoints::Source;
 use crate::files::assert_same;
 
-/// After a failure, what arrived, what was handed back and what is left in the source are what the source had, in order.
+/// After a failure, what arrived, what was handed back and what is left in the source are what the
+/// source had, in order.
 #[track_caller]
 fn assert_nothing_lost(error: &Error, source: Source, arrived: &[u8], bytes: &[u8], what: &str) {
     assert_eq!(error.bytes(), arrived.len() as u64, "{what}: {error:#}");

@@ -7,7 +7,8 @@ pub(crate) struct Random(u64);
 impl Random {
     /// A generator that draws the same numbers for the same seed.
     pub(crate) fn new(seed: u64) -> Self {
-        // The multiplication spreads neighbouring seeds. The lowest bit keeps the state from being 0.
+        // The multiplication spreads neighbouring seeds. The lowest bit keeps the state from being
+        // 0.
         Self(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 

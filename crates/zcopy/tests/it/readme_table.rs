@@ -150,7 +150,8 @@ fn table() -> Vec<(&'static str, &'static str)> {
         .collect()
 }
 
-/// The strategies that a row names, with the one that it ends with; and what the transfer begins with.
+/// The strategies that a row names, with the one that it ends with; and what the transfer begins
+/// with.
 fn order(row: &str) -> (Vec<Strategy>, Option<Strategy>) {
     let table = table();
     let cell = table.iter().find(|(pair, _)| *pair == row);
@@ -180,8 +181,9 @@ fn planned(plan: &Plan) -> (Vec<Strategy>, Option<Strategy>) {
     (used.map(Candidate::strategy).collect(), plan.opening())
 }
 
-/// The plan for a pair with `len` bytes to move: by the source's size, by a limit where it has none. Only a long stream goes
-/// without either. None, said aloud, where this machine has no such pair.
+/// The plan for a pair with `len` bytes to move: by the source's size, by a limit where it has
+/// none. Only a long stream goes without either. None, said aloud, where this machine has no such
+/// pair.
 fn plan(
     (from, to): (S, K),
     len: usize,

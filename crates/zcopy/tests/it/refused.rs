@@ -1,9 +1,9 @@
 //! System calls that a filter refuses, as `cargo xtask without` has it do.
 //!
-//! Bytes and counts are the same under such a filter. A test that claims that a strategy served a pair asserts
-//! which one serves it instead. A test that insists on strategies leaves the refused ones out:
-//! `every_pair` of the library's tests asserts for every pair that such a strategy fails as
-//! unsuitable and moves nothing.
+//! Bytes and counts are the same under such a filter. A test that claims that a strategy served a
+//! pair asserts which one serves it instead. A test that insists on strategies leaves the refused
+//! ones out: `every_pair` of the library's tests asserts for every pair that such a strategy fails
+//! as unsuitable and moves nothing.
 
 use std::collections::HashSet;
 use std::io::Write;

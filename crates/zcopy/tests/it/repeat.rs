@@ -17,7 +17,8 @@ use crate::refused::{allowed, is_refused};
 /// A few slots of a template's, and no round length.
 const LARGE: u64 = crate::every_pair::LARGE as u64;
 
-/// That divide a page, a fragment and a pipe, and that do not; the last is longer than what is asked for.
+/// That divide a page, a fragment and a pipe, and that do not; the last is longer than what is
+/// asked for.
 const PATTERNS: [usize; 12] = [
     1,
     2,
@@ -152,8 +153,8 @@ fn a_pattern_that_no_pipe_holds_is_written() {
     assert_eq!(bytes_by(&report, Strategy::Tee), 0, "{report}");
 }
 
-/// The private pipes may take fewer slots than a pattern needs, on a machine whose memory is in pieces:
-/// then it is written, and just as exact.
+/// The private pipes may take fewer slots than a pattern needs, on a machine whose memory is in
+/// pieces: then it is written, and just as exact.
 #[test]
 fn a_pattern_that_nearly_fills_a_pipe_is_repeated_whole() {
     let pattern = pattern((8 << 20) - 5);

@@ -1,4 +1,5 @@
-//! `Rewrite` on the real kernel: every kind of source and sink, files that are read ahead, and what goes wrong.
+//! `Rewrite` on the real kernel: every kind of source and sink, files that are read ahead, and what
+//! goes wrong.
 
 mod direct;
 mod errors;
@@ -101,7 +102,8 @@ fn quoted(bytes: &[u8]) -> Vec<u8> {
     made
 }
 
-/// Everything that a source will give, looked at without taking anything where it has its own bytes.
+/// Everything that a source will give, looked at without taking anything where it has its own
+/// bytes.
 fn data(source: &Source, bytes: &[u8]) -> Vec<u8> {
     if !source.kind.has_own_bytes() && source.kind != SourceKind::Block {
         return bytes.to_vec();
@@ -239,7 +241,8 @@ fn nothing_changes_on_the_caller_s_descriptors_but_cursors_and_the_size_of_pipes
     }
 }
 
-/// A file that is at both ends is left as it is, also where the ranges would not meet if as much were made as there was.
+/// A file that is at both ends is left as it is, also where the ranges would not meet if as much
+/// were made as there was.
 #[test]
 fn a_file_is_not_rewritten_into_itself() {
     let file = crate::files::file(&pattern(10_000));

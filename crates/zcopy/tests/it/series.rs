@@ -82,8 +82,8 @@ fn a_transfer_of_a_series_takes_options() {
     assert_eq!(read_to_end(&reader), b"hello world");
 }
 
-/// A log that is written to while its first part waits for a reader: that the short read ended where the file
-/// did was true when it was made, and is not any more.
+/// A log that is written to while its first part waits for a reader: that the short read ended
+/// where the file did was true when it was made, and is not any more.
 #[test]
 fn what_is_appended_to_a_small_file_while_the_sink_is_full_is_copied_too() {
     let (reader, writer) = pipe();

@@ -254,7 +254,8 @@ fn detect_makes_holes_of_zeros_whatever_the_source() {
                 assert_eq!(report.strategy(), Strategy::Buffered, "{what}");
                 assert_eq!(cursor(&sink), bytes.len() as u64, "{what}");
                 assert_same(&contents(&sink), &bytes, &what);
-                // Short reads of pipes and sockets can split a block of zeros, which is then written.
+                // Short reads of pipes and sockets can split a block of zeros, which is then
+                // written.
                 if source.cursor().is_some() {
                     assert_eq!(report.hole_bytes(), holes(layout), "{what}");
                     // The block in which the sink ended keeps its place.

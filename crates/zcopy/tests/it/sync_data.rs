@@ -27,7 +27,8 @@ fn every_kind_of_sink_takes_a_transfer_that_syncs_each_step() {
     }
 }
 
-/// That it is done in time is shown in the crate itself, where the calls can be seen (`engine/tests/syncing.rs`).
+/// That it is done in time is shown in the crate itself, where the calls can be seen
+/// (`engine/tests/syncing.rs`).
 #[test]
 fn each_step_can_be_synced_on_every_file_system_and_for_several_sinks() {
     let bytes = pattern(3 << 20);

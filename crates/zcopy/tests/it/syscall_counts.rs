@@ -24,8 +24,8 @@ const MOVES: [&str; 9] = [
     "pwritev2",
 ];
 
-/// What musl's allocator calls for the buffer of a transfer: it maps room for it and gives that back, where glibc's takes
-/// it from the heap. No other libc is excused.
+/// What musl's allocator calls for the buffer of a transfer: it maps room for it and gives that
+/// back, where glibc's takes it from the heap. No other libc is excused.
 const BUFFERS_OF_MUSL: [&str; 2] = ["mmap", "munmap"];
 
 macro_rules! one_byte_costs_at_most_four_calls_more {

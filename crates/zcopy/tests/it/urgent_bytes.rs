@@ -1,6 +1,7 @@
 //! Urgent bytes of TCP, and out-of-band ones of unix sockets, in the midst of a stream.
 //!
-//! `tcp_splice_read` answers 0 at the urgent mark, or `EAGAIN` in non-blocking mode, however much lies behind.
+//! `tcp_splice_read` answers 0 at the urgent mark, or `EAGAIN` in non-blocking mode, however much
+//! lies behind.
 
 use std::os::fd::OwnedFd;
 use std::thread::JoinHandle;
@@ -149,7 +150,8 @@ fn an_urgent_byte_does_not_end_a_fan_out() {
     });
 }
 
-/// The urgent byte comes first, or last, or there are several, and all of it is there before the transfer begins.
+/// The urgent byte comes first, or last, or there are several, and all of it is there before the
+/// transfer begins.
 #[test]
 fn urgent_bytes_anywhere_in_a_short_stream_are_passed() {
     if !needs(&[Strategy::Splice]) {
@@ -166,7 +168,8 @@ fn urgent_bytes_anywhere_in_a_short_stream_are_passed() {
         each_mode(|mode| {
             for strategy in [Strategy::SplicePipe, Strategy::Splice] {
                 let what = format!("{stretches:?}, {mode:?}, {strategy:?}");
-                // What the kernel itself makes of it: two urgent bytes, and the first is an ordinary one.
+                // What the kernel itself makes of it: two urgent bytes, and the first is an
+                // ordinary one.
                 let arrived = |by_transfer: bool| {
                     let (source, peer) = tcp();
                     mode.set(&source);

@@ -18,8 +18,8 @@ use crate::skip::{is_root, skip};
 /// What btrfs has a checksum for.
 pub(super) const BLOCK: usize = 4096;
 
-/// A disk whose blocks can be made bad, and good again: a btrfs in an image. A block that is changed in the image
-/// does not have its checksum, so that reads of it fail with `EIO`.
+/// A disk whose blocks can be made bad, and good again: a btrfs in an image. A block that is
+/// changed in the image does not have its checksum, so that reads of it fail with `EIO`.
 pub(super) struct BadDisk {
     image: File,
     root: Root,
@@ -120,8 +120,9 @@ impl BadDisk {
         Some((backing, device))
     }
 
-    /// Makes good blocks of these bytes bad, and bad ones good, and drops what is cached of the file that holds them.
-    /// The bytes are [`words`] that no other file of the disk holds; the tail of a file is a block too.
+    /// Makes good blocks of these bytes bad, and bad ones good, and drops what is cached of the
+    /// file that holds them. The bytes are [`words`] that no other file of the disk holds; the tail
+    /// of a file is a block too.
     pub(super) fn flip(&self, file: &File, bytes: &[u8], blocks: &[usize]) {
         file.sync_all().unwrap();
         // A block is found by its second word: the first one changes.

@@ -76,7 +76,8 @@ impl SourceKind {
 }
 
 impl Source {
-    /// A source that gives `bytes`, if it has none of its own. None, said aloud, where this machine has no such source.
+    /// A source that gives `bytes`, if it has none of its own. None, said aloud, where this machine
+    /// has no such source.
     pub(crate) fn new(kind: SourceKind, bytes: &[u8]) -> Option<Self> {
         use SourceKind as S;
         let plain = |fd| Some(Self::around(kind, fd));

@@ -13,7 +13,8 @@ use super::{LEN, PATIENCE, example, scratch, successful};
 use crate::files::{assert_same, pattern};
 use crate::refused::first_allowed;
 
-/// Has a server answer requests for a file, and returns what became of each, and what the server said.
+/// Has a server answer requests for a file, and returns what became of each, and what the server
+/// said.
 fn served<const N: usize>(file: &Path, requests: [&[u8]; N]) -> Option<([Answer; N], String)> {
     let mut serve = example("serve_file")?;
     serve

@@ -1,4 +1,5 @@
-//! Whatever ends a transfer to several sinks: what each has, what is handed back and what is left add up.
+//! Whatever ends a transfer to several sinks: what each has, what is handed back and what is left
+//! add up.
 
 use std::cell::{Cell, RefCell};
 use std::io::ErrorKind;
@@ -258,7 +259,8 @@ fn no_more_pipes_are_open_than_there_are_sinks() {
                 first_allowed(&[Strategy::Tee]),
                 "{report}"
             );
-            // All but the one that takes the bytes out have one, and the bytes are shared out of one.
+            // All but the one that takes the bytes out have one, and the bytes are shared out of
+            // one.
             let allowed = before + 2 * n_sinks;
             assert!(most.get() <= allowed, "{from}: {} of {allowed}", most.get());
             if is_allowed(Strategy::Tee) {

@@ -1,4 +1,5 @@
-//! Ends that ask for something particular: aligned memory, whole blocks, or a poll though they are files.
+//! Ends that ask for something particular: aligned memory, whole blocks, or a poll though they are
+//! files.
 
 use std::fs::File;
 use std::ops::ControlFlow;

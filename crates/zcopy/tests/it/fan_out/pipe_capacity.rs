@@ -77,8 +77,8 @@ fn may_be_nobody() -> bool {
     rustix::process::geteuid().as_raw() == 65534 || is_root()
 }
 
-/// Its new pipes have two slots at most, which is not worth the calls: no private ones are used, and those that are there are
-/// shared with all the same.
+/// Its new pipes have two slots at most, which is not worth the calls: no private ones are used,
+/// and those that are there are shared with all the same.
 #[test]
 fn a_user_over_the_budget_for_pipes() {
     let as_nobody = |command: &mut Command| {
@@ -131,8 +131,8 @@ fn without_descriptors_for_pipes_sinks_are_written_to() {
         return;
     }
     let bytes = pattern(LEN);
-    // The bytes wait in a private pipe. One socket would have a pipe too; if it cannot, and is written to,
-    // the other no longer takes the bytes out, and would have one as well.
+    // The bytes wait in a private pipe. One socket would have a pipe too; if it cannot, and is
+    // written to, the other no longer takes the bytes out, and would have one as well.
     let expected = [
         (SourceKind::Memfd, 0, [Strategy::Buffered; 4]),
         (SourceKind::Memfd, 1, ALTERNATING),

@@ -21,7 +21,8 @@ use crate::mounts::{Fs, loop_mount, mount_tmpfs};
 use crate::refused::is_refused;
 
 const LEN: usize = (2 << 20) + 7;
-/// So many bytes the sink takes before it fails, or a little more: far from the end in any buffer's terms.
+/// So many bytes the sink takes before it fails, or a little more: far from the end in any buffer's
+/// terms.
 const PLACES: [usize; 3] = [0, 700_000, LEN - 600_000];
 
 const SOURCES: [SourceKind; 3] = [
@@ -265,8 +266,8 @@ impl Case {
         };
         let sinks = report.sinks();
         let failed = &sinks[self.index];
-        // Of a sink that has taken nothing, read and write ask again in plain words; and nothing is reserved of a disk that is
-        // nearly full, which is written to.
+        // Of a sink that has taken nothing, read and write ask again in plain words; and nothing is
+        // reserved of a disk that is nearly full, which is written to.
         let is_disk = matches!(self.victim, Victim::File(_));
         let is_written_to = failed.strategy() == Strategy::Buffered;
         let by_its_role = failed.strategy() == self.role.strategy();
@@ -300,7 +301,8 @@ impl Case {
     }
 }
 
-/// What every sink has, what is handed back and what is left in the source are what it had, in order.
+/// What every sink has, what is handed back and what is left in the source are what it had, in
+/// order.
 fn nothing_is_lost(source: Source, report: &Report, bytes: &[u8], what: &str) {
     if let Some(cursor) = source.cursor() {
         assert_eq!(cursor, report.bytes(), "{what}: {report}");

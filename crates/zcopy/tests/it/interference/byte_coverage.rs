@@ -14,7 +14,8 @@ const ACCIDENT: usize = 6;
 /// Words of eight bytes, each of which is the hash of its index by splitmix64.
 ///
 /// The hash is a bijection: no two words are the same, and a word tells its place. In
-/// [`files::pattern`](crate::files::pattern) the first byte of each page is the same; here it is not.
+/// [`files::pattern`](crate::files::pattern) the first byte of each page is the same; here it is
+/// not.
 pub(crate) fn pattern(len: usize) -> Vec<u8> {
     let words = (1..=len.div_ceil(8) as u64).map(|n| mix(n.wrapping_mul(STEP)));
     let mut bytes: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
@@ -57,9 +58,9 @@ struct Run {
 
 /// Where two runs meet in the stream of one reader.
 ///
-/// If the bytes behind the first run equal the first bytes of the second run, nothing tells to which
-/// of the two they belong: the end of the first and the start of the second may both be this many
-/// bytes later.
+/// If the bytes behind the first run equal the first bytes of the second run, nothing tells to
+/// which of the two they belong: the end of the first and the start of the second may both be this
+/// many bytes later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shifts {
     least: usize,
@@ -108,8 +109,8 @@ impl Covered {
         }
     }
 
-    /// The first run of the source in these bytes, and the number of bytes behind it that continue it
-    /// and are the first bytes of the next run too.
+    /// The first run of the source in these bytes, and the number of bytes behind it that continue
+    /// it and are the first bytes of the next run too.
     fn first_run(&self, got: &[u8]) -> Option<(Range<usize>, usize)> {
         let from = self.place_of(got)?;
         let longest = n_equal(got, &self.source[from..]);
@@ -138,8 +139,8 @@ impl Covered {
         })
     }
 
-    /// The runs in the order of the source, with the junctions shifted so that each run begins where
-    /// the one before it ends, if that is possible.
+    /// The runs in the order of the source, with the junctions shifted so that each run begins
+    /// where the one before it ends, if that is possible.
     fn settled_runs(&self) -> Vec<Range<usize>> {
         let len = self.source.len();
         let edge = |at: usize| Run {

@@ -1,4 +1,5 @@
-//! Sources that others lengthen, shorten or punch meanwhile: what arrives is what they held at some time.
+//! Sources that others lengthen, shorten or punch meanwhile: what arrives is what they held at some
+//! time.
 
 use std::fs::File;
 use std::io::Write;
@@ -25,7 +26,8 @@ use crate::skip::{has_program, skip};
 /// A hole at the front, so that the file has holes as long as nothing as long has been appended.
 const HOLE: u64 = 64 << 20;
 
-/// Follows a file that another thread appends to, by one transfer after the other, each to the end of the file.
+/// Follows a file that another thread appends to, by one transfer after the other, each to the end
+/// of the file.
 fn follow(dir: &Path, transfer: impl Fn(&File, &File) -> u64) {
     let source = file_in(dir, b"");
     source.set_len(HOLE).unwrap();
@@ -71,7 +73,8 @@ fn what_is_appended_to_a_sparse_source_does_not_become_a_hole_by_any_strategy() 
                     let transfer = Transfer::new(source, sink).strategy(strategy);
                     match transfer.run() {
                         Ok(report) => report.bytes(),
-                        // By its own account it stopped early, where more had been appended by then.
+                        // By its own account it stopped early, where more had been appended by
+                        // then.
                         Err(error) if error.is_unsuitable() => error.bytes(),
                         Err(error) => panic!("{strategy}: {error:#}"),
                     }
@@ -259,11 +262,13 @@ fn a_source_that_is_cut_meanwhile_ends_there() {
     });
 }
 
-/// A range of the sink was reserved for bytes that were cut off then, and what another wrote meanwhile stood behind it.
+/// A range of the sink was reserved for bytes that were cut off then, and what another wrote
+/// meanwhile stood behind it.
 #[test]
 fn a_source_that_is_cut_leaves_no_gap_before_what_others_write() {
     const LENGTHS: [usize; 3] = [100_000, 262_144, 600_000];
-    /// The kernel clears the rest of the page in which the file ends now. On tmpfs that is all it clears.
+    /// The kernel clears the rest of the page in which the file ends now. On tmpfs that is all it
+    /// clears.
     const PAGE: usize = 64 << 10;
     let Some(dir) = Fs::Tmpfs.dir() else {
         return;

@@ -1,4 +1,5 @@
-//! Transfers that sleep, because nothing has come, while others write to the same open file through the same cursor.
+//! Transfers that sleep, because nothing has come, while others write to the same open file through
+//! the same cursor.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -25,7 +26,8 @@ fn until_cursor(file: &File, position: u64) {
 /// How the transfer below is made.
 type MakeTransfer = fn(&OwnedFd, &File) -> zcopy::Result<u64>;
 
-/// A transfer sleeps, because its source is empty, while somebody else writes to the shared sink: then bytes come.
+/// A transfer sleeps, because its source is empty, while somebody else writes to the shared sink:
+/// then bytes come.
 fn wait_while_another_writes(source_of: Actor, before: u32, transfer: MakeTransfer) {
     bounded(move || {
         for dir in scratch_dirs() {

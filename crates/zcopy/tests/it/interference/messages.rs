@@ -1,4 +1,5 @@
-//! Sources that give whole messages or fail: counters, the kernel log, and datagram sockets that others read too.
+//! Sources that give whole messages or fail: counters, the kernel log, and datagram sockets that
+//! others read too.
 
 use std::fs::File;
 use std::sync::Mutex;
@@ -111,7 +112,8 @@ fn a_small_rate_does_not_fail_on_the_kernel_log() {
     }
 }
 
-/// Another reader takes messages between two calls of the transfer. Each message goes to one of the two.
+/// Another reader takes messages between two calls of the transfer. Each message goes to one of the
+/// two.
 fn share_messages(
     socket_type: SocketType,
     configure: impl for<'a> Fn(Transfer<'a>, &'a File) -> Transfer<'a> + Send + 'static,

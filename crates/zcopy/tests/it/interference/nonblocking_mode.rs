@@ -1,4 +1,5 @@
-//! Others set and clear `O_NONBLOCK` on the open files of a transfer meanwhile: it neither fails nor loses a byte.
+//! Others set and clear `O_NONBLOCK` on the open files of a transfer meanwhile: it neither fails
+//! nor loses a byte.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,7 @@
 //! Numbered records, and what became of those of several writers in one file or stream.
 //!
-//! Each writer has an alphabet of its own, so that the origin of every byte is known however the bytes of several writers are
-//! mixed. No writer uses the byte 0.
+//! Each writer has an alphabet of its own, so that the origin of every byte is known however the
+//! bytes of several writers are mixed. No writer uses the byte 0.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -90,8 +90,8 @@ impl Wrote {
     }
 }
 
-/// Compares what was found with what each writer wrote. On a difference it says precisely what was lost, doubled, torn or
-/// invented.
+/// Compares what was found with what each writer wrote. On a difference it says precisely what was
+/// lost, doubled, torn or invented.
 pub(crate) fn compare(found: &[u8], wrote: &[(Writer, Wrote)]) -> Result<(), String> {
     let mut streams: [Vec<u8>; WRITERS as usize + 1] = Default::default();
     let mut split = [0; WRITERS as usize + 1];

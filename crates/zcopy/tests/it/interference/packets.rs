@@ -1,5 +1,5 @@
-//! Pipes in packet mode lose what a short read leaves. Nothing is destroyed: what was delivered, what is handed back and what is
-//! left are everything.
+//! Pipes in packet mode lose what a short read leaves. Nothing is destroyed: what was delivered,
+//! what is handed back and what is left are everything.
 
 use std::ops::ControlFlow;
 use std::thread;

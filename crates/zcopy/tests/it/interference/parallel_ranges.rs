@@ -1,4 +1,5 @@
-//! Several transfers at offsets, each with a range of its own of one file, while others lengthen the file or punch holes.
+//! Several transfers at offsets, each with a range of its own of one file, while others lengthen
+//! the file or punch holes.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -40,8 +41,8 @@ enum Neighbour {
     Punches,
 }
 
-/// Where files can be made, and how often something is tried there: on the file systems that need no mounting, and less often
-/// on those that share blocks.
+/// Where files can be made, and how often something is tried there: on the file systems that need
+/// no mounting, and less often on those that share blocks.
 fn dirs() -> Vec<(PathBuf, usize)> {
     let mounted = [Fs::Btrfs, Fs::Xfs].into_iter().filter_map(Fs::dir);
     let scratch = scratch_dirs().into_iter().map(|dir| (dir, 200));

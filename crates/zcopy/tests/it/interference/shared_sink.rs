@@ -72,7 +72,8 @@ impl Actor {
         }
     }
 
-    /// Makes ready, waits for the others, and writes the records to the sink. Returns how many bytes it claims to have written.
+    /// Makes ready, waits for the others, and writes the records to the sink. Returns how many
+    /// bytes it claims to have written.
     fn act(self, writer: Writer, sink: &File, start: &Barrier) -> u64 {
         let records = writer.records(self.n_records());
         let source = || file_in(&std::env::temp_dir(), &records);
@@ -263,7 +264,8 @@ fn two_files_by_copy_file_range_lose_nothing() {
     });
 }
 
-/// A hole is stepped over by moving the cursor, and given its length at the end: others write meanwhile.
+/// A hole is stepped over by moving the cursor, and given its length at the end: others write
+/// meanwhile.
 #[test]
 fn a_hole_leaves_alone_what_others_write_through_the_same_cursor() {
     bounded(|| {
@@ -297,7 +299,8 @@ fn a_hole_leaves_alone_what_others_write_through_the_same_cursor() {
     });
 }
 
-/// Another opening of the same file appends, while a transfer writes at its own cursor: `O_APPEND` goes to the end.
+/// Another opening of the same file appends, while a transfer writes at its own cursor: `O_APPEND`
+/// goes to the end.
 #[test]
 fn an_appender_with_an_opening_of_its_own_is_not_overwritten_by_an_appending_transfer() {
     bounded(|| {

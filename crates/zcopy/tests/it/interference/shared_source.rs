@@ -223,7 +223,8 @@ sharing_a_source! {
     limited_transfers_beside_a_socket_get_each_byte_once: [Limited, Tcp(None)];
 }
 
-/// A transfer that fails hands back what it has taken, or leaves it to the others: never both, and never neither.
+/// A transfer that fails hands back what it has taken, or leaves it to the others: never both, and
+/// never neither.
 #[test]
 fn what_a_full_disk_does_not_take_is_neither_lost_nor_doubled() {
     if mount_tmpfs(1).is_none() {
@@ -238,11 +239,13 @@ fn what_a_full_device_does_not_take_is_neither_lost_nor_doubled() {
     share_a_source(&[Reader::FullDevice, Reader::Read]);
 }
 
-/// A transfer sleeps, because its sink is full, while somebody else reads from the shared source. Then the sink's reader goes.
+/// A transfer sleeps, because its sink is full, while somebody else reads from the shared source.
+/// Then the sink's reader goes.
 fn fail_after_another_has_read(strategy: Option<Strategy>, ends: fn() -> (OwnedFd, OwnedFd)) {
     fail_after_another_has_taken(strategy, ends, OFlags::empty(), |source| {
         let mut got = vec![0; 10_000];
-        // What the transfer has reserved is not read by others, as what a loop has in its buffer is not.
+        // What the transfer has reserved is not read by others, as what a loop has in its buffer is
+        // not.
         let n = rustix::io::read(source, &mut got).unwrap();
         got.truncate(n);
         got
@@ -286,7 +289,8 @@ fn fail_after_another_has_taken(
     });
 }
 
-/// What is reserved and cannot be given back is read at an odd offset, which a file with `O_DIRECT` refuses.
+/// What is reserved and cannot be given back is read at an odd offset, which a file with `O_DIRECT`
+/// refuses.
 #[test]
 fn what_a_direct_source_has_reserved_is_not_lost_with_its_sink() {
     for strategy in allowed([None, Some(Strategy::SplicePipe), Some(Strategy::Sendfile)]) {
@@ -324,7 +328,8 @@ fn what_a_socket_without_reader_does_not_take_is_neither_lost_nor_doubled() {
     }
 }
 
-/// A transfer that is stopped gives back what it has taken, wherever the others have taken the cursor.
+/// A transfer that is stopped gives back what it has taken, wherever the others have taken the
+/// cursor.
 #[test]
 fn what_a_stopped_transfer_has_not_delivered_is_neither_lost_nor_doubled() {
     use std::ops::ControlFlow;

@@ -1,4 +1,5 @@
-//! Sources that carry pages of a file, because somebody has spliced or sent it there: what `stable` copies.
+//! Sources that carry pages of a file, because somebody has spliced or sent it there: what `stable`
+//! copies.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -169,7 +170,8 @@ fn a_long_stable_transfer_copies_pages_that_a_pipe_or_socket_carries() {
                     let sent = zcopy::copy(&file, &writer).unwrap();
                     assert_eq!(sent, LONG as u64);
                 });
-                // All but the last MiB is read at once; that stays in the pipe until the file has been overwritten.
+                // All but the last MiB is read at once; that stays in the pipe until the file has
+                // been overwritten.
                 let head = scope.spawn(|| {
                     let mut bytes = vec![0; LONG - (512 << 10)];
                     let mut n = 0;
@@ -204,7 +206,8 @@ fn a_plan_from_a_pipe_or_socket_says_that_pages_may_be_shared() {
                 };
                 let case = format!("from {from:?} to {to:?} by {strategy:?}");
                 assert!(transfer().plan().unwrap().shares_pages(), "{case}");
-                // By a strategy that shares pages nothing can be stable: it is refused, or says that it does not share.
+                // By a strategy that shares pages nothing can be stable: it is refused, or says
+                // that it does not share.
                 if let Ok(plan) = transfer().stable(true).plan() {
                     assert!(!plan.shares_pages(), "{case}, stable");
                 }

@@ -1,4 +1,5 @@
-//! A peer that sends an urgent byte over TCP: a splice of the socket answers 0 at its mark, and more follows.
+//! A peer that sends an urgent byte over TCP: a splice of the socket answers 0 at its mark, and
+//! more follows.
 
 use std::os::fd::OwnedFd;
 use std::thread;

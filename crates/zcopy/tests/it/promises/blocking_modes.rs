@@ -1,6 +1,7 @@
 //! 5. Blocking and non-blocking descriptors both work: no spin, no stall.
 //!
-//! That `EINTR` is retried is scripted in the crate itself: a signal handler cannot be had without `unsafe`.
+//! That `EINTR` is retried is scripted in the crate itself: a signal handler cannot be had without
+//! `unsafe`.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -130,7 +131,8 @@ fn promise_5_a_tick_changes_no_strategy() {
     }
 }
 
-/// A terminal cannot be told not to wait for a single call, so that it is asked for little at a time.
+/// A terminal cannot be told not to wait for a single call, so that it is asked for little at a
+/// time.
 #[test]
 fn promise_5_terminals_in_both_modes_with_and_without_a_tick() {
     let bytes = pattern(30_000);
@@ -167,8 +169,8 @@ fn promise_5_terminals_in_both_modes_with_and_without_a_tick() {
     }
 }
 
-/// Bytes come one at a time, each after the one before has arrived: a transfer that asked again and again instead of
-/// waiting would make more calls than bytes need.
+/// Bytes come one at a time, each after the one before has arrived: a transfer that asked again and
+/// again instead of waiting would make more calls than bytes need.
 #[test]
 fn promise_5_a_trickle_costs_no_more_calls_than_bytes() {
     const N: u8 = 50;
@@ -185,7 +187,8 @@ fn promise_5_a_trickle_costs_no_more_calls_than_bytes() {
                 assert_eq!(rustix::io::read(&collect, &mut byte), Ok(1));
                 assert_eq!(byte, [n]);
             }
-            // Between two pipes, a sink without a reader counts for more than a source that has ended.
+            // Between two pipes, a sink without a reader counts for more than a source that has
+            // ended.
             collect
         });
         let transfer = Transfer::new(&source, &sink).maybe_strategy(strategy);
@@ -257,7 +260,8 @@ fn promise_5_break_while_a_file_that_claims_to_be_empty_is_idle() {
     assert_eq!(transfer.run().unwrap().ended(), Ended::Stopped);
 }
 
-/// Nobody reads the sink: the transfer fills it, waits, and is stopped at the first tick. Nothing is lost between.
+/// Nobody reads the sink: the transfer fills it, waits, and is stopped at the first tick. Nothing
+/// is lost between.
 #[test]
 fn promise_5_break_while_the_sink_is_full_takes_one_tick() {
     // A slot of the pipe may hold 32 KiB of a socket's, so that 16 of them hold more than 64 KiB.

@@ -195,8 +195,8 @@ fn promise_1_a_source_that_is_reset_is_counted_to_the_byte() {
     }
 }
 
-/// Between two reads the source is cut, above or below where the transfer stands, or grows: what counts is the file at
-/// the time, as for any reader.
+/// Between two reads the source is cut, above or below where the transfer stands, or grows: what
+/// counts is the file at the time, as for any reader.
 #[test]
 fn promise_1_a_source_that_changes_its_length_is_moved_as_it_is() {
     const LEN: u64 = 10 << 20;

@@ -16,7 +16,8 @@ use crate::mounts::Fs;
 use crate::refused::{allowed, needs};
 use crate::skip::{is_root, skip};
 
-/// Who sets `O_APPEND` while bytes move takes every offload away; with a private pipe, while bytes are in it.
+/// Who sets `O_APPEND` while bytes move takes every offload away; with a private pipe, while bytes
+/// are in it.
 #[test]
 fn promise_3_a_sink_that_begins_to_append_is_served_on_by_read_and_write() {
     if !needs(&[Strategy::SplicePipe]) {

@@ -1,5 +1,5 @@
-//! Promise 1 under `RLIMIT_FSIZE`. The limit concerns a whole process, so that a child process makes
-//! the transfers.
+//! Promise 1 under `RLIMIT_FSIZE`. The limit concerns a whole process, so that a child process
+//! makes the transfers.
 
 use std::fs::File;
 
@@ -30,8 +30,8 @@ fn promise_1_a_file_size_limit_is_reached_to_the_byte() {
     }
 }
 
-/// Zeros beyond the limit are counted on as a hole for a while before it turns out that the sink cannot be so long: what is
-/// taken back is bounded, and no byte is lost.
+/// Zeros beyond the limit are counted on as a hole for a while before it turns out that the sink
+/// cannot be so long: what is taken back is bounded, and no byte is lost.
 #[test]
 fn promise_1_holes_beyond_a_file_size_limit_are_taken_back() {
     let zeros = |len| vec![0; len];

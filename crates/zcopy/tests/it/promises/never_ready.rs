@@ -97,7 +97,8 @@ fn unwritable(nth: usize) -> OwnedFd {
     }
 }
 
-/// A descriptor that can never serve on this side fails the transfer at once, also beside another sink.
+/// A descriptor that can never serve on this side fails the transfer at once, also beside another
+/// sink.
 fn assert_fails(side: Side, descriptors: std::ops::Range<usize>) {
     for (nth, tick) in with_and_without_a_tick(descriptors) {
         for to_two in [false, true] {
@@ -205,7 +206,8 @@ fn promise_5_a_counter_that_is_full_is_waited_for() {
     assert!(ticks >= 3);
 }
 
-/// `EAGAIN` of a socket that has no time-out is none: somebody else who has it open changes its mode.
+/// `EAGAIN` of a socket that has no time-out is none: somebody else who has it open changes its
+/// mode.
 #[test]
 fn promise_5_a_socket_whose_mode_changes_meanwhile_is_waited_for() {
     let bytes = pattern(20_000);
@@ -242,7 +244,8 @@ fn promise_5_a_socket_whose_mode_changes_meanwhile_is_waited_for() {
     }
 }
 
-/// Somebody else who has the socket sent with `MSG_ZEROCOPY` and has not read the completions: it polls as broken.
+/// Somebody else who has the socket sent with `MSG_ZEROCOPY` and has not read the completions: it
+/// polls as broken.
 #[test]
 fn promise_5_unread_completions_are_no_reader_that_has_gone() {
     if !has_program("python3") {

@@ -98,7 +98,8 @@ fn promise_8_stable_refuses_a_strategy_that_shares() {
 
 #[test]
 fn promise_8_stable_leaves_the_offload_to_what_cannot_change() {
-    // A socket's first bytes are read and written, whoever asks. What it holds is copied into a file.
+    // A socket's first bytes are read and written, whoever asks. What it holds is copied into a
+    // file.
     let bytes = crate::files::pattern(crate::every_pair::LARGE);
     for (from, to) in [
         (SourceKind::SealedMemfd, SinkKind::Pipe),
@@ -192,7 +193,8 @@ fn carriers() -> Vec<(&'static str, Reader, OwnedFd)> {
     ]
 }
 
-/// Somebody sends a file into a pipe or socket, from there it is moved on, and then the file is written to.
+/// Somebody sends a file into a pipe or socket, from there it is moved on, and then the file is
+/// written to.
 #[test]
 fn promise_8_what_a_pipe_or_socket_holds_of_a_file_does_not_change_with_stable() {
     for (from, source, feeder) in carriers() {

@@ -1,4 +1,5 @@
-//! 2. The strategy changes the speed, nothing else: here for what fails. `every_pair` is the proof for what does not.
+//! 2. The strategy changes the speed, nothing else: here for what fails. `every_pair` is the proof
+//! for what does not.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;

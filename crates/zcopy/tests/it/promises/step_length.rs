@@ -147,7 +147,8 @@ fn promise_6_break_stops_after_the_step_with_everything_accounted_for() {
             for stop_at in [1, 2] {
                 let what = format!("{from:?}, {strategy:?}, step {stop_at}");
                 let source = Source::new(from, &bytes).unwrap();
-                // The pipe has no reader: what a step brought is taken by the observer, or stays in it.
+                // The pipe has no reader: what a step brought is taken by the observer, or stays in
+                // it.
                 let (reader, sink) = pipe();
                 rustix::pipe::fcntl_setpipe_size(&sink, 1 << 20).unwrap();
                 let arrived = RefCell::new(Vec::new());

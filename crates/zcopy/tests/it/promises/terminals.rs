@@ -1,4 +1,5 @@
-//! 5. again, for terminals: they can be stopped, and no single call can be told not to wait for them.
+//! 5. again, for terminals: they can be stopped, and no single call can be told not to wait for
+//! them.
 
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -30,7 +31,8 @@ fn arrived(fd: BorrowedFd<'_>, mut n: usize) -> Vec<u8> {
     bytes
 }
 
-/// Moves a file to a terminal that nobody reads, until the transfer says that the terminal holds it up.
+/// Moves a file to a terminal that nobody reads, until the transfer says that the terminal holds it
+/// up.
 fn move_until_full(sink: &OwnedFd, strategy: Option<Strategy>) -> u64 {
     let source = file(&pattern(LEN));
     let transfer = Transfer::new(&source, sink)
@@ -69,7 +71,8 @@ fn promise_5_the_master_of_a_terminal_does_not_hold_up_a_tick() {
     assert_same(&arrived(slave.as_fd(), n), &pattern(n), "to the master");
 }
 
-/// `^S` when the terminal is full, `^Q` after a few ticks. What the reader takes meanwhile makes room that may not be used.
+/// `^S` when the terminal is full, `^Q` after a few ticks. What the reader takes meanwhile makes
+/// room that may not be used.
 #[test]
 fn promise_5_a_terminal_that_is_stopped_does_not_hold_up_a_tick() {
     let (master, slave) = terminal();

@@ -31,7 +31,8 @@ fn source(fs: Fs) -> Option<(File, Vec<u8>)> {
     Some((file, bytes))
 }
 
-/// A sink that one transfer lengthens is not shortened by another one, which has just found it shorter.
+/// A sink that one transfer lengthens is not shortened by another one, which has just found it
+/// shorter.
 #[test]
 fn parallel_transfers_by_offsets_into_one_file_lose_nothing() {
     const ROUNDS: usize = 100;
@@ -117,7 +118,8 @@ fn a_search_for_holes_by_offset_does_not_disturb_who_reads_by_the_cursor() {
     });
 }
 
-/// Somebody appends to a log that is sparse while it is copied, and afterwards the copy is what the log was.
+/// Somebody appends to a log that is sparse while it is copied, and afterwards the copy is what the
+/// log was.
 #[test]
 fn a_sparse_source_that_grows_meanwhile_gives_what_was_appended() {
     const ROUNDS: usize = 300;

@@ -87,7 +87,8 @@ fn the_end_of_a_file_without_positions_is_confirmed_by_reading_on() {
     }
 }
 
-/// A splice stops where the file claims to end. What is read on to confirm that end has left the source.
+/// A splice stops where the file claims to end. What is read on to confirm that end has left the
+/// source.
 #[test]
 fn what_was_read_to_confirm_the_end_is_handed_back() {
     let bytes = pattern(200_000);
