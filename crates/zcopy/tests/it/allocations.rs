@@ -1,4 +1,4 @@
-//! What a transfer allocates: a buffer and the record of its attempts, once.
+//! The allocations of a transfer: a buffer and the record of its attempts, once.
 
 use std::fs::File;
 use std::io::{Write, pipe};

@@ -130,8 +130,8 @@ fn every_block_of_a_file_on_a_bad_disk_that_can_be_read_arrives() {
     }
 }
 
-/// What has been read ahead is cached in large folios, of which one bad block keeps all others from
-/// being read: those of disks, and of ext4 since Linux 6.16.
+/// Read-ahead fills large folios (of disks, and of ext4 since Linux 6.16). One bad block keeps the
+/// whole folio from being read.
 #[test]
 fn good_blocks_of_a_large_folio_arrive() {
     for bad in [vec![300], (0..60).map(|n| 100 + 5 * n).collect()] {
@@ -159,7 +159,7 @@ fn good_blocks_of_a_large_folio_arrive() {
     }
 }
 
-/// What cannot be read would be no better under another name.
+/// A clone would refer to the same blocks, which cannot be read.
 #[test]
 fn bad_blocks_are_not_shared_unless_that_is_asked_for() {
     let bad = vec![0, 300];
@@ -347,7 +347,7 @@ fn a_source_without_positions_is_moved_as_ever() {
     assert_eq!(contents(&sink), b"hello");
 }
 
-/// What is read is what a file in `/proc` says it is, and no size tells how far its bad place goes.
+/// A file in `/proc` has no size that would tell where its bad range ends.
 #[test]
 fn a_source_that_claims_to_be_empty_fails_where_it_is_bad() {
     let source = File::open("/proc/self/mem").unwrap();

@@ -76,7 +76,8 @@ fn a_message_finds_room_in_the_smallest_buffer() {
     }
 }
 
-/// What is read is written as one message, so that it may not be more than fits one.
+/// The bytes of one read are written as one message, so that a read may not exceed the longest
+/// message.
 #[test]
 fn a_large_buffer_makes_no_message_larger() {
     let bytes = pattern(MIB);

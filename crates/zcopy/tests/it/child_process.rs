@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use zcopy::{Repeat, Rewrite, Side, Strategy, Transfer};
 
-/// What a child prints its lines with, and what its orders begin with.
+/// The prefix of the lines that a child prints, and of the environment variables that it reads.
 const MARK: &str = "ZCOPY_TEST_";
 /// Files that do not exist; asking for them shows up in a trace.
 const BEGIN: &str = "/zcopy-test-begins";
@@ -26,7 +26,7 @@ pub(crate) struct Child {
     command: Command,
 }
 
-/// What a child tells of its transfer.
+/// The outcome of a child's transfer.
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) bytes: u64,

@@ -30,8 +30,7 @@ fn a_plan_has_a_line_for_every_strategy_with_its_reason() {
     };
     let source = file_in(&dir, &pattern(1 << 20));
     let (reader, sink) = pipe();
-    let null = null();
-    let to_null: std::os::fd::OwnedFd = null.into();
+    let to_null = null();
     for sink in [&sink, &to_null] {
         let plan = Transfer::new(&source, sink).plan().unwrap();
         let text = plan.to_string();

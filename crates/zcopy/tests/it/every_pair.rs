@@ -103,7 +103,7 @@ fn to_every_sink(from: SourceKind) {
     }
 }
 
-/// What became of one transfer.
+/// The outcome of one transfer.
 struct Outcome {
     count: u64,
     ended: Ended,
@@ -112,7 +112,7 @@ struct Outcome {
     sink_cursor: Option<u64>,
 }
 
-/// One pair, one length, every way.
+/// Moves these bytes from one kind of source to one kind of sink, by each strategy and by the plan.
 fn case(from: SourceKind, to: SinkKind, bytes: &[u8]) {
     let Some(expected) = run(from, to, bytes, read_and_write) else {
         return;

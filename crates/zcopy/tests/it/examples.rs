@@ -160,7 +160,7 @@ fn hash_while_copying_prints_what_sha256sum_prints() {
     }
 }
 
-/// Of files, long and short, of a pipe, and where a line goes on from one to the next.
+/// Numbers long and short files, a pipe, and a line that goes on from one file to the next.
 #[test]
 fn number_lines_prints_what_cat_n_prints() {
     let (dir, bytes) = scratch();

@@ -1,4 +1,5 @@
-//! One source to several sinks: every sink gets every byte, in order, once, and its report says so.
+//! One source to several sinks: every sink gets every byte once and in order, and the report says
+//! so.
 
 mod accounting;
 mod allocations;
@@ -48,7 +49,7 @@ enum Kind {
     Full,
 }
 
-/// A sink, and what becomes of its bytes.
+/// A sink, and the reader of its bytes.
 enum Taker {
     Read(Sink),
     Slow(OwnedFd, JoinHandle<Vec<u8>>),
@@ -159,7 +160,7 @@ fn unless_refused<const N: usize>(strategies: [Strategy; N]) -> [Strategy; N] {
     }
 }
 
-/// How each sink is served, or was.
+/// The strategy of each sink.
 fn strategies_of(sinks: &[zcopy::SinkReport]) -> Vec<Strategy> {
     sinks.iter().map(zcopy::SinkReport::strategy).collect()
 }

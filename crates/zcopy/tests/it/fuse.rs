@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use crate::skip::{has_program, is_root, skip};
 
-/// What the server does to its one file.
+/// The behaviour of the server for its one file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Server {
     #[default]

@@ -1,8 +1,8 @@
 //! Transfers on the real kernel: every pair of descriptors by every strategy, and every promise.
 //!
-//! What this machine cannot do is skipped aloud; with `ZCOPY_REQUIRE=all` a skip fails. EINTR,
-//! short counts and refusals that no real kernel gives on demand are scripted in the crate itself
-//! (`scripted.rs`).
+//! A test that this machine cannot run says that it is skipped; with `ZCOPY_REQUIRE=all` a skip
+//! fails. EINTR, short counts and refusals that no real kernel gives on demand are scripted in the
+//! crate itself (`scripted.rs`).
 
 #![allow(
     clippy::unwrap_used,

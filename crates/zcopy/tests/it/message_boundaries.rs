@@ -111,7 +111,7 @@ fn a_limit_loses_nothing_of_a_packet() {
             if !needs(&[Strategy::Splice]) {
                 continue;
             }
-            // What is not wanted of a packet is left in the pipe.
+            // The rest of the packet is left in the pipe.
             let rest = [report.undelivered(), &read_to_end(&source)].concat();
             assert_same(&rest, &bytes[limit as usize..], &what);
             assert_eq!(report.undelivered(), b"", "{what}: {report}");

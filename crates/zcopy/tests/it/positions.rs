@@ -197,7 +197,7 @@ fn more_than_4_gib_are_counted() {
     }
 }
 
-/// What a plain read or write says there.
+/// The errno of a plain read or write.
 fn said(result: rustix::io::Result<usize>) -> Option<i32> {
     result.err().map(Errno::raw_os_error)
 }

@@ -174,7 +174,7 @@ fn named(name: &str) -> Strategy {
     named.unwrap_or_else(|| panic!("no strategy is called {name:?}"))
 }
 
-/// What a plan would try, in order, and begin with.
+/// The strategies that a plan would try, in order, and the one that it begins with.
 fn planned(plan: &Plan) -> (Vec<Strategy>, Option<Strategy>) {
     let candidates = plan.candidates().iter();
     let used = candidates.filter(|candidate| candidate.verdict() != Verdict::Skipped);
@@ -368,7 +368,7 @@ fn a_direct_sink_is_spliced_to_from_files_alone() {
     }
 }
 
-/// What the first two rows name and no other test has a word for.
+/// The descriptors that only the first two rows name.
 #[test]
 fn odd_descriptors_are_read_and_written() {
     let source = file(&pattern(LONG));

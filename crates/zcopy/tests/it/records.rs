@@ -34,7 +34,7 @@ fn n_lines(bytes: &[u8]) -> u64 {
     bytes.split(|byte| *byte == b'\n').count() as u64 - 1
 }
 
-/// What is read from, and what has to live as long.
+/// A source, and the descriptor of its other end.
 struct Source {
     name: &'static str,
     fd: OwnedFd,
@@ -84,7 +84,7 @@ fn sinks() -> Vec<(&'static str, OwnedFd, OwnedFd)> {
     ]
 }
 
-/// What has arrived in a sink, `n` bytes at least, and nothing else.
+/// The bytes that have arrived in a sink; waits for at least `n` of them.
 fn arrived(name: &str, back: &OwnedFd, n: usize) -> Vec<u8> {
     if name == "file" {
         rustix::fs::seek(back, rustix::fs::SeekFrom::Start(0)).unwrap();
@@ -148,7 +148,7 @@ fn a_limit_beyond_the_end_is_the_end() {
     }
 }
 
-/// What follows is neither read nor missed.
+/// The transfer reads nothing behind the line.
 #[test]
 fn who_reads_on_from_a_file_reads_the_next_line() {
     let bytes = lines(100_000);
@@ -260,7 +260,7 @@ fn a_long_stream_is_counted_as_wc_counts_it() {
     }
 }
 
-/// Of a transfer that fails, the records that arrived.
+/// A transfer that fails counts the records that arrived.
 #[test]
 fn records_that_did_not_arrive_are_not_counted() {
     let (source, writer) = pipe();

@@ -32,7 +32,7 @@ fn extents(file: &File) -> Option<(usize, usize)> {
     Some((lines.count(), shared.count()))
 }
 
-/// What the plan has between two files of a file system that shares blocks.
+/// The candidates of the plan between two files of a file system that shares blocks.
 const CLONED: [Strategy; 3] = [
     Strategy::Reflink,
     Strategy::CopyFileRange,
@@ -313,7 +313,7 @@ fn a_limited_rate_is_not_cloned_past() {
     }
 }
 
-/// Of a whole file's ends nobody asks how they are open: what the kernel does not refuse is right.
+/// A clone of a whole file skips `F_GETFL`: the kernel refuses a wrong access mode.
 #[test]
 fn whole_files_are_cloned_into_what_may_be_written_and_nothing_else_is_touched() {
     if !needs(&[Strategy::Reflink]) {

@@ -20,8 +20,6 @@ use crate::every_pair::LARGE;
 use crate::files::{assert_same, cursor, pattern, read_to_end, write_all};
 use crate::mounts::Fs;
 
-/// A few reads, read ahead where that is done, and no round length.
-
 /// Those that end, and whose bytes do not change from one read to the next.
 const SOURCES: [SourceKind; 14] = [
     SourceKind::Regular(Fs::Ext4),

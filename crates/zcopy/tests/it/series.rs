@@ -54,7 +54,7 @@ fn a_series_into_a_pipe_arrives_in_order() {
     assert_same(&reading.join().unwrap(), &expected, "the pipe");
 }
 
-/// What is known of a sink does not hide that it is the source, too.
+/// The facts that a series keeps about its sink do not hide that the sink is the source, too.
 #[test]
 fn a_series_does_not_copy_its_sink_into_itself() {
     let sink = file(b"");

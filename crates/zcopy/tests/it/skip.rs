@@ -1,4 +1,4 @@
-//! What this machine cannot do.
+//! Tests that this machine cannot run: they say so, or fail.
 
 use std::collections::HashSet;
 use std::io::Write;

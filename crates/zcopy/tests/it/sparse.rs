@@ -93,7 +93,7 @@ fn keep_keeps_holes_wherever_they_are_by_every_strategy() {
     }
 }
 
-/// What the sink held where the source has a hole is gone, and its blocks are free.
+/// Where the source has a hole, the bytes of the sink are gone and its blocks are free.
 #[test]
 fn keep_punches_holes_into_what_the_sink_held() {
     for (fs, layout) in COUNTED

@@ -1,4 +1,4 @@
-//! What a short transfer costs: counted by `strace`.
+//! The system calls of a short transfer, counted by `strace`.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;

@@ -15,7 +15,7 @@ use crate::files::file_in;
 use crate::mounts::{Root, device_over, image, mount_image};
 use crate::skip::{is_root, skip};
 
-/// What btrfs has a checksum for.
+/// The size of a block, for which btrfs has a checksum.
 pub(super) const BLOCK: usize = 4096;
 
 /// A disk whose blocks can be made bad, and good again: a btrfs in an image. A block that is

@@ -29,10 +29,10 @@ pub(crate) enum SinkKind {
     Block,
 }
 
-/// What an appending sink holds before.
+/// The bytes that an appending sink holds before the transfer.
 const HEAD: &[u8] = b"here already";
 
-/// A sink, and whoever reads what goes into it.
+/// A sink, and the thread that reads what goes into it.
 #[derive(Debug)]
 pub(crate) struct Sink {
     pub(crate) kind: SinkKind,
@@ -103,10 +103,7 @@ impl Sink {
             S::Fifo => Self::read_behind(kind, fifo()),
             S::Tcp => Self::read_behind(kind, tcp()),
             S::UnixStream => Self::read_behind(kind, unix(SocketType::STREAM)),
-            S::Null => {
-                let null = null();
-                Self::around(kind, null.into())
-            }
+            S::Null => Self::around(kind, null()),
             S::Terminal => Self::read_behind(kind, terminal()),
             S::Block => {
                 let device = Device::ForSink
@@ -147,7 +144,7 @@ impl Sink {
         }
     }
 
-    /// Where the cursor stands, counted from where it stood.
+    /// The cursor of the sink, if it has one.
     pub(crate) fn cursor(&self) -> Option<u64> {
         self.kind.has_cursor().then(|| files::cursor(&self.fd))
     }

@@ -41,7 +41,7 @@ pub(crate) enum SourceKind {
 pub(crate) struct Source {
     pub(crate) kind: SourceKind,
     pub(crate) fd: OwnedFd,
-    /// What a source without an end must be limited to.
+    /// The limit that a source without an end needs.
     pub(crate) limit: Option<u64>,
     /// Keeps a terminal from hanging up.
     _master: Option<OwnedFd>,

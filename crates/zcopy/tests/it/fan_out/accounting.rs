@@ -25,7 +25,8 @@ const SOURCES: [SourceKind; 4] = [
     SourceKind::Tcp,
 ];
 
-/// What not every sink has is handed back, or still in the source, once and in order.
+/// Asserts that the bytes that not every sink has are handed back or still in the source, once and
+/// in order.
 #[track_caller]
 fn assert_rest(report: &Report, source: Source, bytes: &[u8], what: &str) {
     let n = usize::try_from(report.bytes()).unwrap();
@@ -125,7 +126,7 @@ fn each_failure_is_decided_for_itself() {
     }
 }
 
-/// What some sinks have and others lack has not been seen.
+/// The inspector has not seen bytes that some sinks have and others lack.
 #[test]
 fn who_inspects_has_seen_what_the_count_says_when_a_sink_fails() {
     let bytes = pattern(LARGE);

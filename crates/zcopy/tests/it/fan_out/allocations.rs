@@ -1,4 +1,4 @@
-//! What a transfer to several sinks allocates does not depend on how much it moves.
+//! The allocations of a transfer to several sinks do not depend on the number of bytes moved.
 
 use allocation_counter::measure;
 use zcopy::Strategy;

@@ -52,7 +52,7 @@ fn assert_moves(
                 assert_eq!(report.strategy(), strategy, "{what}: {report}");
                 let mut found = strategies_of(report.sinks());
                 found.retain(|strategy| *strategy == Strategy::Buffered);
-                // Of the sinks, only `Append` must be written to.
+                // Only `Append` must be written to.
                 let n_written = match (strategy, kinds[0]) {
                     (Strategy::Buffered, _) => 3,
                     (_, Kind::Append) => 1,

@@ -1,4 +1,4 @@
-//! Pipes that are too small, too few, or the same.
+//! Sinks that are pipes: pipes that are too small or too few, and one pipe named several times.
 
 use std::collections::HashMap;
 use std::os::fd::AsRawFd;

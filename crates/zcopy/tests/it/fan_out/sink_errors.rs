@@ -301,8 +301,8 @@ impl Case {
     }
 }
 
-/// What every sink has, what is handed back and what is left in the source are what it had, in
-/// order.
+/// Asserts that the bytes that every sink has, those handed back and those left in the source are
+/// the bytes of the source, in order.
 fn nothing_is_lost(source: Source, report: &Report, bytes: &[u8], what: &str) {
     if let Some(cursor) = source.cursor() {
         assert_eq!(cursor, report.bytes(), "{what}: {report}");

@@ -13,7 +13,7 @@ use crate::endpoints::{pipe, tcp, unix};
 use crate::files::{assert_same, contents, file, pattern, read_to_end, write_all};
 use crate::random::Random;
 
-/// What a filter makes of each byte: so many copies of it.
+/// The number of copies that a filter writes of each byte.
 type Copies = [usize; 8];
 
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ struct Case {
     dies_after: Option<usize>,
 }
 
-/// What a filter makes of these bytes.
+/// The output of a filter for these bytes.
 fn filtered(bytes: &[u8], copies: Copies) -> Vec<u8> {
     let mut made = Vec::new();
     for byte in bytes {

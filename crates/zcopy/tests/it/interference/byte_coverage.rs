@@ -37,7 +37,7 @@ fn unmix(mut word: u64) -> u64 {
     word ^ word >> 30 ^ word >> 60
 }
 
-/// What has arrived of a source.
+/// The bytes of a source that have arrived.
 #[derive(Debug)]
 pub(crate) struct Covered {
     source: Vec<u8>,

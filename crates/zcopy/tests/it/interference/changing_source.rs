@@ -150,7 +150,7 @@ fn assert_pattern_or_zeros(found: &[u8], what: &str) {
     }
 }
 
-/// What somebody else does to the source, at random.
+/// A random change to the source by another thread.
 type Change = fn(&File, &mut Random);
 
 const LEN: usize = (1 << 20) + 777;

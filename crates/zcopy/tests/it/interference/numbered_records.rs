@@ -1,4 +1,5 @@
-//! Numbered records, and what became of those of several writers in one file or stream.
+//! Numbered records of several writers in one file or stream, and a comparison that finds lost,
+//! doubled and torn ones.
 //!
 //! Each writer has an alphabet of its own, so that the origin of every byte is known however the
 //! bytes of several writers are mixed. No writer uses the byte 0.
@@ -39,7 +40,7 @@ impl Writer {
     }
 }
 
-/// What is wrong with the bytes of one writer.
+/// The differences between the bytes of one writer and the bytes that it wrote.
 #[derive(Debug, Default)]
 pub(crate) struct Damage {
     /// Whole records that were written and are not there.
@@ -56,7 +57,7 @@ pub(crate) struct Damage {
     is_out_of_order: bool,
 }
 
-/// What a writer wrote.
+/// The records that a writer wrote, and how.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wrote {
     /// By write(2), each record in one call.

@@ -31,7 +31,7 @@ enum Openings {
     Separate,
 }
 
-/// What somebody else does to the sink meanwhile.
+/// A change to the sink by another thread meanwhile.
 #[derive(Clone, Copy, Debug)]
 enum Neighbour {
     Nobody,

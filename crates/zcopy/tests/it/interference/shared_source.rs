@@ -289,8 +289,8 @@ fn fail_after_another_has_taken(
     });
 }
 
-/// What is reserved and cannot be given back is read at an odd offset, which a file with `O_DIRECT`
-/// refuses.
+/// Reserved bytes that cannot be given back are read at an unaligned offset, which a file with
+/// `O_DIRECT` refuses.
 #[test]
 fn what_a_direct_source_has_reserved_is_not_lost_with_its_sink() {
     for strategy in allowed([None, Some(Strategy::SplicePipe), Some(Strategy::Sendfile)]) {

@@ -193,7 +193,7 @@ fn a_long_stable_transfer_copies_pages_that_a_pipe_or_socket_carries() {
     });
 }
 
-/// What a pipe or socket carries may be pages of a file: the plan says so before anything moves.
+/// A pipe or socket may carry pages of a file: the plan says so before anything moves.
 #[test]
 fn a_plan_from_a_pipe_or_socket_says_that_pages_may_be_shared() {
     for from in Channel::ALL {

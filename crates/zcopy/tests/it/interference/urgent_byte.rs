@@ -110,7 +110,7 @@ fn send_through(how: How, to: To, urgent: Urgent, lens: (usize, usize)) {
         To::File => (None, sink_file.try_clone().unwrap().into()),
         To::Null => {
             let null = null();
-            (None, null.into())
+            (None, null)
         }
         To::Pipe => some_reader(pipe()),
         To::Tcp => some_reader(tcp()),

@@ -1,4 +1,4 @@
-//! 5. Blocking and non-blocking descriptors both work: no spin, no stall.
+//! Promise 5: blocking and non-blocking descriptors both work, without a spin or a stall.
 //!
 //! That `EINTR` is retried is scripted in the crate itself: a signal handler cannot be had without
 //! `unsafe`.

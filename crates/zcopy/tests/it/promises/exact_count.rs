@@ -1,4 +1,4 @@
-//! 1. The bytes reported are the bytes the sink accepted, whatever happened.
+//! Promise 1: the bytes reported are the bytes that the sink accepted, also when a transfer fails.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;

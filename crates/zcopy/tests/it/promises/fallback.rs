@@ -1,4 +1,4 @@
-//! 3. Falling back is invisible and exact.
+//! Promise 3: falling back is invisible and exact.
 
 use std::fs::File;
 use std::ops::ControlFlow;

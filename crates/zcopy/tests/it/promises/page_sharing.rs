@@ -1,4 +1,4 @@
-//! 8. Page sharing is never silent.
+//! Promise 8: page sharing is never silent.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -182,7 +182,7 @@ fn promise_8_a_memfd_that_can_be_cut_short_is_not_taken_for_immutable() {
 /// The peer of a stream.
 type Reader = OwnedFd;
 
-/// What carries a file's pages on: pipes and sockets of all kinds, with nothing in them yet.
+/// Empty pipes and sockets of all kinds, which can carry the pages of a file.
 fn carriers() -> Vec<(&'static str, Reader, OwnedFd)> {
     let named = |name, (reader, writer)| (name, reader, writer);
     let (there, here) = crate::endpoints::tcp();

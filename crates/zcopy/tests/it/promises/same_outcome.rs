@@ -1,5 +1,5 @@
-//! 2. The strategy changes the speed, nothing else: here for what fails. `every_pair` is the proof
-//! for what does not.
+//! Promise 2: the strategy changes the speed and nothing else. These transfers fail; `every_pair`
+//! compares those that succeed.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;

@@ -1,4 +1,4 @@
-//! 6. No single call takes long, so that watching and stopping are prompt.
+//! Promise 6: no single call takes long, so that observing and stopping are prompt.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -57,7 +57,7 @@ fn promise_6_a_hole_is_stepped_over_promptly_and_ends() {
     assert_eq!(steps[..3], [64 << 20, 128 << 20, 256 << 20], "{steps:?}");
     assert!(steps.len() < 64, "{steps:?}");
 
-    // Whoever wants no more is heard between two of them.
+    // The observer can stop the transfer between two steps.
     let sink = file_in(&dir, b"");
     let report = Transfer::new(&source, &sink)
         .source_offset(0)

@@ -1,5 +1,5 @@
-//! 5. again, for terminals: they can be stopped, and no single call can be told not to wait for
-//! them.
+//! Promise 5 for terminals: a user can stop their output, and no flag of a call keeps it from
+//! waiting for them.
 
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,7 +18,7 @@ const MILLI: Duration = Duration::from_millis(1);
 /// More than a terminal holds.
 const LEN: usize = 200_000;
 
-/// What has arrived behind a terminal and can be read without waiting.
+/// Reads `n` bytes that were written to a terminal.
 fn arrived(fd: BorrowedFd<'_>, mut n: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while n > 0 {

@@ -1,4 +1,4 @@
-//! What ends a repetition, or slows it down, at the caller's wish.
+//! The limits, rates and observers of a repetition.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;

@@ -52,7 +52,7 @@ fn a_file_size_limit_is_reached_to_the_byte() {
     assert_same(&made, &toggled(&bytes[..taken]), "a limit");
 }
 
-/// Of a process's memory the first page cannot be read.
+/// The first page of `/proc/self/mem` cannot be read.
 #[test]
 fn after_a_source_that_fails_comes_the_next() {
     let bad = File::open("/proc/self/mem").unwrap();

@@ -1,4 +1,4 @@
-//! What it costs: calls and memory.
+//! The system calls and allocations of a rewriting.
 
 use allocation_counter::measure;
 use zcopy::{Input, Rest, Rewrite, Rewritten};

@@ -52,8 +52,8 @@ fn both_modes_work_on_both_sides() {
     }
 }
 
-/// Whoever writes the next line has read the one before: were one held back, both would wait for
-/// ever.
+/// The writer sends a line after it has read the one before. If the transfer held a line back, both
+/// would wait for ever.
 #[test]
 fn a_line_arrives_before_the_next_is_waited_for() {
     for mode in [OFlags::empty(), OFlags::NONBLOCK] {
