@@ -52,7 +52,7 @@ const RANDOM_UNIT_TESTS: &[&str] = &[
     "tests::bad_places::random::",
     "tests::company::",
     "tests::records::",
-    "tests::repeating::",
+    "repeat::tests::",
     "tests::short::",
 ];
 

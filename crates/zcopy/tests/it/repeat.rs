@@ -9,10 +9,10 @@ use std::os::fd::AsFd;
 use zcopy::{Ended, Repeat, Report, Strategy};
 
 use crate::endpoints::{Sink, SinkKind};
-use crate::every_pair::STRATEGIES;
 use crate::files::{assert_same, pattern};
 use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, is_refused};
+use crate::strategies::STRATEGIES;
 
 /// A few slots of a template's, and no round length.
 const LARGE: u64 = crate::every_pair::LARGE as u64;
