@@ -28,10 +28,10 @@ const CACHE_LINE: usize = 64;
 pub(crate) struct Buffer {
     bytes: Vec<u8>,
     /// The most that it may hold.
-    full: usize,
+    max_capacity: usize,
     /// Where the room begins in `bytes`, so that it is aligned.
     start: usize,
-    len: usize,
+    capacity: usize,
     /// Counted from the start of the room.
     pending: Range<usize>,
     /// Whether the last read filled all of it: there is more where that came from.
@@ -40,26 +40,26 @@ pub(crate) struct Buffer {
 
 impl Default for Buffer {
     fn default() -> Self {
-        Self::of(FULL)
+        Self::with_max_capacity(FULL)
     }
 }
 
 impl Buffer {
-    /// A buffer that holds at most `full` bytes, and none as yet.
-    pub(crate) fn of(full: usize) -> Self {
+    /// A buffer that holds at most `max_capacity` bytes, and none as yet.
+    pub(crate) fn with_max_capacity(max_capacity: usize) -> Self {
         Self {
             bytes: Vec::new(),
-            full,
+            max_capacity,
             start: 0,
-            len: 0,
+            capacity: 0,
             pending: 0..0,
             was_filled: false,
         }
     }
 
     /// The most that it may hold.
-    pub(crate) fn full(&self) -> usize {
-        self.full
+    pub(crate) fn max_capacity(&self) -> usize {
+        self.max_capacity
     }
 
     /// Makes room for `len` bytes, at most as many as it may hold, in memory that is aligned to a page if `is_aligned`
@@ -69,10 +69,10 @@ impl Buffer {
     /// needed; and a buffer that turns out too small is replaced by a full one, so that a transfer
     /// allocates at most twice.
     pub(crate) fn reserve(&mut self, len: usize, is_aligned: bool) {
-        let len = len.min(self.full);
-        self.len = match self.len {
-            0 => len.max(LEAST).min(self.full),
-            had if had < len => self.full,
+        let len = len.min(self.max_capacity);
+        self.capacity = match self.capacity {
+            0 => len.max(LEAST).min(self.max_capacity),
+            had if had < len => self.max_capacity,
             _ => return,
         };
         let alignment = if is_aligned { ALIGNMENT } else { CACHE_LINE };
@@ -83,7 +83,7 @@ impl Buffer {
         } else {
             self.pending().to_vec()
         };
-        self.bytes = vec![0; self.len + alignment - 1];
+        self.bytes = vec![0; self.capacity + alignment - 1];
         self.start = self.bytes.as_ptr().align_offset(alignment);
         self.bytes[self.start..][..old.len()].copy_from_slice(&old);
         self.pending = 0..old.len();
@@ -91,24 +91,24 @@ impl Buffer {
 
     /// Makes room for `len` bytes, and hardly more, where nothing is pending.
     pub(crate) fn reserve_exactly(&mut self, len: usize) {
-        if self.len < len {
-            self.len = len.next_multiple_of(ALIGNMENT).min(self.full);
+        if self.capacity < len {
+            self.capacity = len.next_multiple_of(ALIGNMENT).min(self.max_capacity);
             self.bytes = Vec::new();
-            self.bytes = vec![0; self.len + CACHE_LINE - 1];
+            self.bytes = vec![0; self.capacity + CACHE_LINE - 1];
             self.start = self.bytes.as_ptr().align_offset(CACHE_LINE);
             self.pending = 0..0;
         }
     }
 
     /// The room to read at most `len` bytes into, behind those that are pending.
-    pub(crate) fn room(&mut self, len: usize) -> &mut [u8] {
-        self.straighten();
-        let len = len.min(self.len - self.pending.end);
+    pub(crate) fn spare_mut(&mut self, len: usize) -> &mut [u8] {
+        self.compact();
+        let len = len.min(self.capacity - self.pending.end);
         &mut self.bytes[self.start + self.pending.end..][..len]
     }
 
     /// Moves the pending bytes to where the memory is aligned.
-    pub(crate) fn straighten(&mut self) {
+    pub(crate) fn compact(&mut self) {
         let (from, n) = (self.start + self.pending.start, self.pending.len());
         if self.pending.start > 0 {
             self.bytes.copy_within(from..from + n, self.start);
@@ -119,12 +119,12 @@ impl Buffer {
     /// Says that the first `n` bytes of the room were read.
     pub(crate) fn fill(&mut self, n: usize) {
         self.pending.end += n;
-        self.was_filled = self.pending.end == self.len;
+        self.was_filled = self.pending.end == self.capacity;
     }
 
     /// Whether it holds as much as it may ever hold.
     pub(crate) fn is_full(&self) -> bool {
-        self.pending.len() == self.len && self.len == self.full
+        self.pending.len() == self.capacity && self.capacity == self.max_capacity
     }
 
     /// Whether the last read filled all of it.
@@ -137,7 +137,7 @@ impl Buffer {
     }
 
     /// Says that the first `n` pending bytes are in the sink, and returns them.
-    pub(crate) fn take(&mut self, n: usize) -> &[u8] {
+    pub(crate) fn consume(&mut self, n: usize) -> &[u8] {
         let taken = self.pending.start..self.pending.start + n;
         self.pending.start = taken.end;
         &self.bytes[self.start..][taken]
@@ -168,10 +168,10 @@ mod tests {
         ] {
             let mut buffer = Buffer::default();
             buffer.reserve_exactly(first);
-            assert_eq!(buffer.room(usize::MAX).len(), ALIGNMENT);
-            buffer.room(usize::MAX).fill(7);
+            assert_eq!(buffer.spare_mut(usize::MAX).len(), ALIGNMENT);
+            buffer.spare_mut(usize::MAX).fill(7);
             buffer.reserve_exactly(second);
-            let room = buffer.room(second);
+            let room = buffer.spare_mut(second);
             assert_eq!(room.len(), second);
             let is_old = room.iter().all(|byte| *byte == 7);
             assert_eq!(is_old, is_kept, "{first}, {second}");

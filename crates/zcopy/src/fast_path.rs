@@ -207,7 +207,7 @@ impl Begun {
             .reserve_exactly((size as usize + 1).min(MOST_AT_ONCE));
         loop {
             self.calls += 1;
-            let room = self.buffer.room(usize::MAX);
+            let room = self.buffer.spare_mut(usize::MAX);
             match kernel.read(source, None, room, Patience::Block) {
                 Ok(0) => return true,
                 Ok(n) => self.buffer.fill(n),
@@ -227,7 +227,7 @@ impl Begun {
                     return false;
                 }
                 Ok(n) => {
-                    self.buffer.take(n);
+                    self.buffer.consume(n);
                     self.bytes += n as u64;
                 }
                 Err(errno) => {

@@ -98,7 +98,7 @@ impl<'a> Route<'a> {
             _ => 0,
         };
         Self {
-            buffer: Buffer::of(size.max(least)),
+            buffer: Buffer::with_max_capacity(size.max(least)),
             pipe_size: size,
             ..self
         }

@@ -74,7 +74,7 @@ pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> R
         if ready == 0 {
             return Ok(Step::Filled);
         }
-        route.buffer.straighten();
+        route.buffer.compact();
     }
     drain(kernel, route, ready, ask.patience)
 }
@@ -100,7 +100,7 @@ pub(crate) fn fill<K: Kernel>(
     let least = packets::least_read(route, ask);
     if in_pipe == 0 && source.kind == Kind::Datagram {
         match kernel.next_datagram(route.source.fd, ask.patience) {
-            Ok(len) if len > route.buffer.full() => {
+            Ok(len) if len > route.buffer.max_capacity() => {
                 return Err(Fault::new("recv", Side::Source, Errno::MSGSIZE));
             }
             Ok(len) if len as u64 > ask.remaining => return Ok(Some(Step::Limit)),
@@ -126,7 +126,7 @@ pub(crate) fn fill<K: Kernel>(
             len
         };
         // A `usize` has 32 bits on some targets, and a file may be longer.
-        let len = len.min(route.buffer.full() as u64);
+        let len = len.min(route.buffer.max_capacity() as u64);
         route.buffer.reserve(len as usize, is_aligned);
     }
     let len = len_to_read(route, ask, least);
@@ -145,7 +145,7 @@ pub(crate) fn fill<K: Kernel>(
     let read = match &mut route.pipe {
         Some(pipe) if pipe.in_flight > 0 => {
             let len = len.min(in_pipe as usize);
-            let room = route.buffer.room(len);
+            let room = route.buffer.spare_mut(len);
             kernel
                 .read(pipe.reader(), None, room, Patience::Block)
                 .inspect(|n| {
@@ -153,7 +153,7 @@ pub(crate) fn fill<K: Kernel>(
                 })
         }
         _ => {
-            let room = route.buffer.room(len);
+            let room = route.buffer.spare_mut(len);
             // One that turns out too small is made again, and larger.
             let detour = (!is_small).then_some(&mut route.source_detour);
             let read = match detour {
@@ -197,10 +197,10 @@ pub(crate) fn fill<K: Kernel>(
 fn len_to_read(route: &Route<'_>, ask: &Ask, least: usize) -> usize {
     let pending = route.buffer.pending().len() as u64;
     let len = match (route.source.endpoint.kind, route.sink.endpoint.kind) {
-        (Kind::Datagram, _) => route.buffer.full(),
+        (Kind::Datagram, _) => route.buffer.max_capacity(),
         // 32 KiB fit one datagram of every family.
         (_, Kind::Datagram) => ask.len(route, SMALL as u64),
-        _ => ask.len(route, route.buffer.full() as u64),
+        _ => ask.len(route, route.buffer.max_capacity() as u64),
     };
     // What waits there for more is a part of what the limit leaves.
     let left = ask.remaining.saturating_sub(pending);
@@ -250,14 +250,14 @@ fn drain<K: Kernel>(
 
 /// As many bytes, and those that complete the last block; the buffer holds all of them.
 fn whole_blocks(len: u64, route: &Route<'_>) -> u64 {
-    len.min(route.buffer.full() as u64)
+    len.min(route.buffer.max_capacity() as u64)
         .next_multiple_of(buffer::ALIGNMENT as u64)
 }
 
 /// Accounts for `n` bytes that the sink has, counts their records, and shows them to whoever inspects.
 fn delivered(route: &mut Route<'_>, n: usize) -> Step {
     route.inspect_zeros(u64::MAX);
-    let bytes = route.buffer.take(n);
+    let bytes = route.buffer.consume(n);
     route.records.accepted(bytes);
     if let Some(inspect) = &mut route.inspect {
         inspect(bytes);
@@ -268,7 +268,7 @@ fn delivered(route: &mut Route<'_>, n: usize) -> Step {
 /// Accounts for `n` zeros that the sink has as a hole. They are shown when more follows, or at the end: should the hole be
 /// the last thing there, it may yet turn out that it cannot be.
 fn left_as_hole(route: &mut Route<'_>, n: usize) -> Step {
-    let bytes = route.buffer.take(n);
+    let bytes = route.buffer.consume(n);
     route.records.accepted(bytes);
     route.uninspected_zeros += n as u64;
     Step::Moved(n as u64)

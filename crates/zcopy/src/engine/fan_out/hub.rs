@@ -113,7 +113,7 @@ impl<'a> Hub<'a> {
                 Ok(0) => Cause::Nothing,
                 Ok(n) => {
                     pipe.in_flight += n as u64;
-                    buffer.take(n);
+                    buffer.consume(n);
                     continue;
                 }
                 Err(errno) => errno.into(),
@@ -196,7 +196,7 @@ impl<'a> Hub<'a> {
     /// Forgets what every sink that is written to has got: all bytes before this place.
     pub(crate) fn retire(&mut self, place: u64) -> &[u8] {
         let n = place.min(self.head).saturating_sub(self.buffered_from());
-        self.route.buffer.take(n as usize)
+        self.route.buffer.consume(n as usize)
     }
 
     /// Notes that `n` bytes were taken out of the pipe.

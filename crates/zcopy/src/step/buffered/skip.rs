@@ -42,7 +42,7 @@ pub(super) fn ahead<K: Kernel>(
                 route.bad.forget();
                 return Ok(Ahead::Again);
             }
-            let room = route.buffer.room(n as usize);
+            let room = route.buffer.spare_mut(n as usize);
             room.fill(0);
             let n = room.len();
             source.skip(kernel, n as u64).map_err(cannot_seek)?;
@@ -57,7 +57,7 @@ pub(super) fn ahead<K: Kernel>(
 /// Finds out whether a piece can be read at a position, and leaves the cursor alone.
 fn probe<K: Kernel>(kernel: &K, route: &mut Route<'_>, position: u64) -> Result<(), Fault> {
     let grain = grain(kernel, route);
-    let room = route.buffer.room(grain as usize);
+    let room = route.buffer.spare_mut(grain as usize);
     route.calls += 1;
     let source = &route.source;
     let read = if source.endpoint.direct {
