@@ -143,9 +143,16 @@ impl Buffer {
         &self.bytes[self.start..][taken]
     }
 
-    /// Forgets the last `n` pending bytes.
-    pub(crate) fn cut(&mut self, n: usize) {
-        self.pending.end -= n;
+    /// Keeps the first `len` pending bytes and forgets the others.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.pending.end = self.pending.end.min(self.pending.start + len);
+    }
+
+    /// Returns the pending bytes and forgets them.
+    pub(crate) fn take_pending(&mut self) -> Vec<u8> {
+        let bytes = self.pending().to_vec();
+        self.pending = 0..0;
+        bytes
     }
 
     pub(crate) fn is_empty(&self) -> bool {

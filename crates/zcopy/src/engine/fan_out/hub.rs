@@ -118,8 +118,7 @@ impl<'a> Hub<'a> {
                 }
                 Err(errno) => errno.into(),
             };
-            self.surplus = buffer.pending().to_vec();
-            buffer.cut(self.surplus.len());
+            self.surplus = buffer.take_pending();
             return Err(Fault {
                 call: "write",
                 side: Side::Neither,
@@ -168,7 +167,8 @@ impl<'a> Hub<'a> {
     pub(crate) fn copy<K: Kernel>(
         &mut self,
         kernel: &K,
-        (max, remaining): (u64, u64),
+        max: u64,
+        remaining: u64,
         patience: Patience,
     ) -> Result<Option<Step>, Fault> {
         let answer = buffered::fill(kernel, &mut self.route, &ask(max, remaining, patience))?;
@@ -179,16 +179,14 @@ impl<'a> Hub<'a> {
             let surplus = n.saturating_sub(remaining);
             if surplus > 0 {
                 if !self.route.source.rewind(kernel, surplus) {
-                    let bytes = self.route.buffer.pending();
-                    self.surplus = bytes[bytes.len() - surplus as usize..].to_vec();
+                    self.surplus = self.route.buffer.pending()[remaining as usize..].to_vec();
                 }
-                self.route.buffer.cut(surplus as usize);
+                self.route.buffer.truncate(remaining as usize);
                 self.head -= surplus;
             }
         } else if answer == Some(Step::Limit) {
             // A whole message that is not wanted, if another reader took the one that was looked at.
-            self.surplus = self.route.buffer.pending().to_vec();
-            self.route.buffer.cut(self.surplus.len());
+            self.surplus = self.route.buffer.take_pending();
         }
         Ok(answer)
     }

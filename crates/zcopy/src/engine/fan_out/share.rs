@@ -154,7 +154,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     fn confirm_end(&mut self) -> Result<Flow, Failure> {
         let max = self.bound - self.hub.head;
         let patience = self.context.patience();
-        match self.hub.copy(&self.context.kernel, (max, max), patience)? {
+        match self.hub.copy(&self.context.kernel, max, max, patience)? {
             None if self.context.options.strategy == Some(Strategy::Tee) => {
                 let reason = "it stopped before the end of the source";
                 Err(Failure::unsuitable(Strategy::Tee, reason))
@@ -324,7 +324,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             return Ok(ControlFlow::Continue(Retry::WhenReady));
         }
         let left = self.context.left(self.hub.head);
-        let copied = self.hub.copy(&self.context.kernel, (len, left), patience)?;
+        let copied = self.hub.copy(&self.context.kernel, len, left, patience)?;
         let flow = match copied {
             None => {
                 self.share_end.get_or_insert(self.hub.head);
