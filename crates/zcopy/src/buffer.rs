@@ -1,4 +1,4 @@
-//! The one buffer of a transfer, for the route through user space.
+//! The buffer for bytes that go through user space: in transfers, fan-outs and rewriting.
 
 use std::ops::Range;
 
@@ -14,27 +14,36 @@ pub(crate) const SMALL: usize = 32 << 10;
 /// long as two system calls.
 pub(crate) const LEAST: usize = 4096;
 
-/// What `O_DIRECT` asks of memory, lengths and positions on every disk that there is: a page. Most ask
-/// less, 512.
+/// The alignment of memory, lengths and positions that is enough for `O_DIRECT` on every disk: a page.
+/// Most disks need less, 512 bytes.
 pub(crate) const ALIGNMENT: usize = 4096;
 
-/// What copies ask of memory: a cache line. `malloc(3)` gives 16 bytes more than a page; a processor that
-/// copies by `rep movsb` takes four times as long to where the page's own offset is ahead by 1 to
-/// 31 bytes (measured on an EPYC: 1.8 GB/s instead of 7.4 out of the page cache).
-const CACHE_LINE: usize = 64;
+/// The address at which a buffer begins is a multiple of this many bytes.
+#[derive(Clone, Copy, Debug)]
+#[repr(usize)]
+pub(crate) enum Alignment {
+    /// For copies. `malloc(3)` returns addresses 16 bytes behind the start of a page. A processor that
+    /// copies with `rep movsb` takes four times as long if the destination's offset in its page is 1
+    /// to 31 bytes larger than the source's (measured on an EPYC: 1.8 GB/s instead of 7.4 from the page
+    /// cache).
+    CacheLine = 64,
+    /// For `O_DIRECT`, and for memory that is allocated only once.
+    Page = ALIGNMENT,
+}
 
-/// Bytes read from the source, some of them perhaps not yet written to the sink.
+/// Bytes that were read or made, and of which the sink, or the rewriter, has not accepted all.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     bytes: Vec<u8>,
-    /// The most that it may hold.
+    /// The largest capacity to which it may grow.
     max_capacity: usize,
-    /// Where the room begins in `bytes`, so that it is aligned.
+    /// The index of the first aligned byte.
     start: usize,
+    /// The number of bytes from `start` on that reads may fill.
     capacity: usize,
-    /// Counted from the start of the room.
+    /// The indices of the bytes that were filled and not consumed.
     pending: Range<usize>,
-    /// Whether the last read filled all of it: there is more where that came from.
+    /// Whether the last read filled the rest of the buffer, so that the source probably has more.
     was_filled: bool,
 }
 
@@ -45,7 +54,8 @@ impl Default for Buffer {
 }
 
 impl Buffer {
-    /// A buffer that holds at most `max_capacity` bytes, and none as yet.
+    /// A buffer that holds at most `max_capacity` bytes, and allocates memory when it is
+    /// [reserved](Self::reserve).
     pub(crate) fn with_max_capacity(max_capacity: usize) -> Self {
         Self {
             bytes: Vec::new(),
@@ -57,106 +67,125 @@ impl Buffer {
         }
     }
 
-    /// The most that it may hold.
+    /// A buffer with memory for `capacity` bytes, aligned to a page.
+    pub(crate) fn with_capacity(capacity: usize) -> Self {
+        let mut buffer = Self::with_max_capacity(capacity);
+        buffer.allocate(capacity, Alignment::Page);
+        buffer
+    }
+
+    /// The largest capacity to which it may grow.
     pub(crate) fn max_capacity(&self) -> usize {
         self.max_capacity
     }
 
-    /// Makes room for `len` bytes, at most as many as it may hold, in memory that is aligned to a page if `is_aligned`
-    /// says so.
+    /// Allocates memory for `len` bytes, or for the most that the buffer may hold if that is less. Keeps
+    /// memory that is large enough, whatever its alignment, and keeps the pending bytes.
     ///
-    /// A fresh page costs more than moving what it holds, so that there are no more than are
-    /// needed; and a buffer that turns out too small is replaced by a full one, so that a transfer
-    /// allocates at most twice.
-    pub(crate) fn reserve(&mut self, len: usize, is_aligned: bool) {
+    /// A fresh page costs more than moving the bytes in it, so that the first allocation is no larger
+    /// than needed. The second one has the maximal size, so that a transfer allocates at most twice.
+    pub(crate) fn reserve(&mut self, len: usize, alignment: Alignment) {
         let len = len.min(self.max_capacity);
-        self.capacity = match self.capacity {
+        let capacity = match self.capacity {
             0 => len.max(LEAST).min(self.max_capacity),
-            had if had < len => self.max_capacity,
+            capacity if capacity < len => self.max_capacity,
             _ => return,
         };
-        let alignment = if is_aligned { ALIGNMENT } else { CACHE_LINE };
-        // The old one goes first, unless it is needed: there is never more than one.
-        let old = if self.is_empty() {
-            self.bytes = Vec::new();
-            Vec::new()
-        } else {
-            self.pending().to_vec()
-        };
-        self.bytes = vec![0; self.capacity + alignment - 1];
-        self.start = self.bytes.as_ptr().align_offset(alignment);
-        self.bytes[self.start..][..old.len()].copy_from_slice(&old);
-        self.pending = 0..old.len();
+        let pending = self.take_pending();
+        self.allocate(capacity, alignment);
+        self.extend_from_slice(&pending);
     }
 
-    /// Makes room for `len` bytes, and hardly more, where nothing is pending.
+    /// Allocates memory for `len` bytes, rounded up to a page, if there is less. Nothing may be pending.
     pub(crate) fn reserve_exactly(&mut self, len: usize) {
         if self.capacity < len {
-            self.capacity = len.next_multiple_of(ALIGNMENT).min(self.max_capacity);
-            self.bytes = Vec::new();
-            self.bytes = vec![0; self.capacity + CACHE_LINE - 1];
-            self.start = self.bytes.as_ptr().align_offset(CACHE_LINE);
-            self.pending = 0..0;
+            let capacity = len.next_multiple_of(ALIGNMENT).min(self.max_capacity);
+            self.allocate(capacity, Alignment::CacheLine);
         }
     }
 
-    /// The room to read at most `len` bytes into, behind those that are pending.
+    /// Replaces the memory. The old memory goes first, so that there is never more than one allocation.
+    fn allocate(&mut self, capacity: usize, alignment: Alignment) {
+        let alignment = alignment as usize;
+        self.bytes = Vec::new();
+        self.bytes = vec![0; capacity + alignment - 1];
+        self.start = self.bytes.as_ptr().align_offset(alignment);
+        self.capacity = capacity;
+        self.clear();
+    }
+
+    /// The memory behind the pending bytes, at most `len` bytes of it. [`fill`](Self::fill) says how many were written.
     pub(crate) fn spare_mut(&mut self, len: usize) -> &mut [u8] {
         self.compact();
-        let len = len.min(self.capacity - self.pending.end);
-        &mut self.bytes[self.start + self.pending.end..][..len]
+        let spare = &mut self.bytes[self.pending.end..self.start + self.capacity];
+        let len = len.min(spare.len());
+        &mut spare[..len]
     }
 
     /// Moves the pending bytes to where the memory is aligned.
     pub(crate) fn compact(&mut self) {
-        let (from, n) = (self.start + self.pending.start, self.pending.len());
-        if self.pending.start > 0 {
-            self.bytes.copy_within(from..from + n, self.start);
-            self.pending = 0..n;
+        if self.pending.start != self.start {
+            self.bytes.copy_within(self.pending.clone(), self.start);
+            self.pending = self.start..self.start + self.pending.len();
         }
     }
 
-    /// Says that the first `n` bytes of the room were read.
+    /// Appends the first `n` bytes of the spare memory, which were written there, to the pending bytes.
     pub(crate) fn fill(&mut self, n: usize) {
         self.pending.end += n;
-        self.was_filled = self.pending.end == self.capacity;
+        self.was_filled = self.pending.end == self.start + self.capacity;
     }
 
-    /// Whether it holds as much as it may ever hold.
+    /// Appends a copy of these bytes to the pending ones, in more memory if there is too little.
+    pub(crate) fn extend_from_slice(&mut self, bytes: &[u8]) {
+        let end = self.pending.end + bytes.len();
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        self.bytes[self.pending.end..end].copy_from_slice(bytes);
+        self.pending.end = end;
+    }
+
+    /// Whether it holds as many bytes as it may ever hold.
     pub(crate) fn is_full(&self) -> bool {
         self.pending.len() == self.capacity && self.capacity == self.max_capacity
     }
 
-    /// Whether the last read filled all of it.
+    /// Whether the last read filled the rest of the buffer.
     pub(crate) fn was_filled(&self) -> bool {
         self.was_filled
     }
 
     pub(crate) fn pending(&self) -> &[u8] {
-        &self.bytes[self.start..][self.pending.clone()]
-    }
-
-    /// Says that the first `n` pending bytes are in the sink, and returns them.
-    pub(crate) fn consume(&mut self, n: usize) -> &[u8] {
-        let taken = self.pending.start..self.pending.start + n;
-        self.pending.start = taken.end;
-        &self.bytes[self.start..][taken]
-    }
-
-    /// Keeps the first `len` pending bytes and forgets the others.
-    pub(crate) fn truncate(&mut self, len: usize) {
-        self.pending.end = self.pending.end.min(self.pending.start + len);
-    }
-
-    /// Returns the pending bytes and forgets them.
-    pub(crate) fn take_pending(&mut self) -> Vec<u8> {
-        let bytes = self.pending().to_vec();
-        self.pending = 0..0;
-        bytes
+        &self.bytes[self.pending.clone()]
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.pending.is_empty()
+    }
+
+    /// Removes the first `n` pending bytes, which were accepted, and returns them.
+    pub(crate) fn consume(&mut self, n: usize) -> &[u8] {
+        let consumed = self.pending.start..self.pending.start + n;
+        self.pending.start = consumed.end;
+        &self.bytes[consumed]
+    }
+
+    /// Keeps the first `len` pending bytes and removes the others.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.pending.end = self.pending.end.min(self.pending.start + len);
+    }
+
+    /// Removes the pending bytes.
+    pub(crate) fn clear(&mut self) {
+        self.pending = self.start..self.start;
+    }
+
+    /// Removes the pending bytes and returns a copy of them.
+    pub(crate) fn take_pending(&mut self) -> Vec<u8> {
+        let bytes = self.pending().to_vec();
+        self.clear();
+        bytes
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use crate::buffer;
+use crate::buffer::{self, Buffer};
 use crate::context::{Context, conclude, timed_out};
 use crate::detour::Detour;
 use crate::end::End;
@@ -21,11 +21,9 @@ use crate::sys::{Kernel, Patience};
 use crate::wait::Wait;
 use ahead::Ahead;
 use chunk::{Chunk, READ};
-use made::Made;
 
 pub(crate) mod ahead;
 mod chunk;
-mod made;
 
 #[cfg(test)]
 mod tests;
@@ -33,11 +31,14 @@ mod tests;
 /// What is read at once where nobody reads ahead: with what is made of it, it stays in a second-level cache.
 const NEAR: usize = 64 << 10;
 
+/// The least room for what a rewriter makes, in bytes, that it is promised to find.
+const MIN_ROOM: usize = 64 << 10;
+
 /// What outlives one source: the bytes that wait for more, and those that are made.
 #[derive(Debug)]
 pub(crate) struct Desk {
     chunk: Chunk,
-    made: Made,
+    made: Buffer,
     /// Whether the rewriter has asked for more than what is pending. Not so once a sink has failed it.
     wants_more: bool,
     /// Whether the caller's pipes may be enlarged.
@@ -51,7 +52,7 @@ impl Desk {
     pub(crate) fn new() -> Self {
         Self {
             chunk: Chunk::new(),
-            made: Made::new(),
+            made: Buffer::with_capacity(buffer::FULL),
             wants_more: true,
             may_grow: true,
             has_processor: OnceCell::new(),
@@ -218,9 +219,15 @@ impl<'a, 'scope, K: Kernel, R: Rewriter> FilterEngine<'a, 'scope, K, R> {
                 bytes: chunk.pending(),
                 rest: told,
             };
-            let rewritten = self.rewriter.rewrite(input, made.room());
+            let room = made.spare_mut(usize::MAX);
+            let room_len = room.len();
+            let rewritten = self.rewriter.rewrite(input, room);
             chunk.take(rewritten.taken);
-            made.add(rewritten.made);
+            assert!(
+                rewritten.made <= room_len,
+                "a rewriter made more than it had room for"
+            );
+            made.fill(rewritten.made);
             self.next = match (rewritten, told) {
                 (Rewritten::NOTHING, Rest::Open) if chunk.has_place() => Next::Read,
                 (Rewritten::NOTHING, Rest::Open) => Next::Rewrite(Rest::Full),
@@ -228,7 +235,8 @@ impl<'a, 'scope, K: Kernel, R: Rewriter> FilterEngine<'a, 'scope, K, R> {
                 (Rewritten::NOTHING, _) => Next::Fail,
                 _ => Next::Rewrite(self.rest),
             };
-            if rewritten == Rewritten::NOTHING || !made.has_room() {
+            // Outputs are gathered, so that a short line costs no write of its own.
+            if rewritten == Rewritten::NOTHING || room_len - rewritten.made < MIN_ROOM {
                 self.is_delivering = true;
                 return;
             }
@@ -250,7 +258,7 @@ impl<'a, 'scope, K: Kernel, R: Rewriter> FilterEngine<'a, 'scope, K, R> {
         let sink = (&mut self.sink, &mut self.sink_detour);
         match buffered::pour(&self.context.kernel, sink, bytes, Patience::Block)? {
             Step::Moved(n) => {
-                self.desk.made.take(n as usize);
+                self.desk.made.consume(n as usize);
                 self.context.bytes += n;
                 self.context.credit(Strategy::Buffered, 0, n);
                 self.context.false_starts = 0;
@@ -348,7 +356,7 @@ impl<'a, K: Kernel, R: Rewriter> Engine<'a> for FilterEngine<'a, '_, K, R> {
         let cause = outcome.as_ref().err().map(|failure| failure.cause);
         self.context.attempt(Strategy::Buffered).cause = cause;
         let report = Report {
-            undelivered: Undelivered(self.desk.made.hand_back()),
+            undelivered: Undelivered(self.desk.made.take_pending()),
             ..self.context.report(&outcome)
         };
         conclude(outcome, report)

@@ -1,7 +1,7 @@
 //! `read(2)` and `write(2)` through one buffer: the route that serves every pair, and the judge of
 //! every other.
 
-use crate::buffer::{self, SMALL};
+use crate::buffer::{self, Alignment, SMALL};
 use crate::endpoint::Kind;
 use crate::fault::{Cause, Fault, Side};
 use crate::pipe;
@@ -104,7 +104,7 @@ pub(crate) fn fill<K: Kernel>(
                 return Err(Fault::new("recv", Side::Source, Errno::MSGSIZE));
             }
             Ok(len) if len as u64 > ask.remaining => return Ok(Some(Step::Limit)),
-            Ok(_) => route.buffer.reserve(usize::MAX, false),
+            Ok(_) => route.buffer.reserve(usize::MAX, Alignment::CacheLine),
             Err(errno) => return stopped("recv", Side::Source, errno).map(Some),
         }
     } else {
@@ -119,15 +119,15 @@ pub(crate) fn fill<K: Kernel>(
         let len = ask.max.min(expected).max(least as u64);
         let len = len.max(packets::room(kernel, route));
         let len = len.saturating_add(pending);
-        let is_aligned = route.source.endpoint.direct || route.sink.endpoint.direct;
-        let len = if is_aligned {
-            whole_blocks(len, route)
+        let is_direct = route.source.endpoint.direct || route.sink.endpoint.direct;
+        let (len, alignment) = if is_direct {
+            (whole_blocks(len, route), Alignment::Page)
         } else {
-            len
+            (len, Alignment::CacheLine)
         };
         // A `usize` has 32 bits on some targets, and a file may be longer.
         let len = len.min(route.buffer.max_capacity() as u64);
-        route.buffer.reserve(len as usize, is_aligned);
+        route.buffer.reserve(len as usize, alignment);
     }
     let len = len_to_read(route, ask, least);
     let len = if in_pipe > 0 {
