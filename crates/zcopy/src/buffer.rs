@@ -6,26 +6,26 @@ use std::ops::Range;
 /// second-level cache (`ioblksize.h`).
 pub(crate) const FULL: usize = 256 << 10;
 
-/// What a transfer of unknown length starts with: enough for one message or a small file, and below
-/// the size from which the allocator asks the kernel for memory.
+/// The first capacity in a transfer of unknown length: enough for one message or a small file, and
+/// below the size from which the allocator asks the kernel for memory.
 pub(crate) const SMALL: usize = 32 << 10;
 
-/// The smallest allocation: enough for a read that will probably find the end. Zeroing [`SMALL`] bytes for that read took as
-/// long as two system calls.
+/// The smallest allocation: enough for a read that will probably find the end. Zeroing [`SMALL`]
+/// bytes for that read took as long as two system calls.
 pub(crate) const LEAST: usize = 4096;
 
-/// The alignment of memory, lengths and positions that is enough for `O_DIRECT` on every disk: a page.
-/// Most disks need less, 512 bytes.
+/// The alignment of memory, lengths and positions that is enough for `O_DIRECT` on every disk: a
+/// page. Most disks need less, 512 bytes.
 pub(crate) const ALIGNMENT: usize = 4096;
 
 /// The address at which a buffer begins is a multiple of this many bytes.
 #[derive(Clone, Copy, Debug)]
 #[repr(usize)]
 pub(crate) enum Alignment {
-    /// For copies. `malloc(3)` returns addresses 16 bytes behind the start of a page. A processor that
-    /// copies with `rep movsb` takes four times as long if the destination's offset in its page is 1
-    /// to 31 bytes larger than the source's (measured on an EPYC: 1.8 GB/s instead of 7.4 from the page
-    /// cache).
+    /// For copies. `malloc(3)` returns addresses 16 bytes behind the start of a page. A processor
+    /// that copies with `rep movsb` takes four times as long if the destination's offset in its
+    /// page is 1 to 31 bytes larger than the source's (measured on an EPYC: 1.8 GB/s instead of 7.4
+    /// from the page cache).
     CacheLine = 64,
     /// For `O_DIRECT`, and for memory that is allocated only once.
     Page = ALIGNMENT,
@@ -37,7 +37,9 @@ pub(crate) struct Buffer {
     bytes: Vec<u8>,
     /// The largest capacity to which it may grow.
     max_capacity: usize,
-    /// The index of the first aligned byte.
+    /// The most bytes that are kept in front of `start`.
+    head_room: usize,
+    /// The index of the first aligned byte behind the head room.
     start: usize,
     /// The number of bytes from `start` on that reads may fill.
     capacity: usize,
@@ -60,6 +62,7 @@ impl Buffer {
         Self {
             bytes: Vec::new(),
             max_capacity,
+            head_room: 0,
             start: 0,
             capacity: 0,
             pending: 0..0,
@@ -69,7 +72,18 @@ impl Buffer {
 
     /// A buffer with memory for `capacity` bytes, aligned to a page.
     pub(crate) fn with_capacity(capacity: usize) -> Self {
-        let mut buffer = Self::with_max_capacity(capacity);
+        Self::with_head_room(0, capacity)
+    }
+
+    /// A buffer with memory for `capacity` bytes, aligned to a page, and for `head_room` bytes in
+    /// front of it. The pending bytes move there before a read, so that the read fills aligned
+    /// memory, and its bytes follow the pending ones without a gap. A filter of lines seldom has
+    /// more than a part of a line moved.
+    pub(crate) fn with_head_room(head_room: usize, capacity: usize) -> Self {
+        let mut buffer = Self {
+            head_room,
+            ..Self::with_max_capacity(capacity)
+        };
         buffer.allocate(capacity, Alignment::Page);
         buffer
     }
@@ -79,11 +93,12 @@ impl Buffer {
         self.max_capacity
     }
 
-    /// Allocates memory for `len` bytes, or for the most that the buffer may hold if that is less. Keeps
-    /// memory that is large enough, whatever its alignment, and keeps the pending bytes.
+    /// Allocates memory for `len` bytes, or for the most that the buffer may hold if that is less.
+    /// Keeps memory that is large enough, whatever its alignment, and keeps the pending bytes.
     ///
-    /// A fresh page costs more than moving the bytes in it, so that the first allocation is no larger
-    /// than needed. The second one has the maximal size, so that a transfer allocates at most twice.
+    /// A fresh page costs more than moving the bytes in it, so that the first allocation is no
+    /// larger than needed. The second one has the maximal size, so that a transfer allocates at
+    /// most twice.
     pub(crate) fn reserve(&mut self, len: usize, alignment: Alignment) {
         let len = len.min(self.max_capacity);
         let capacity = match self.capacity {
@@ -96,7 +111,8 @@ impl Buffer {
         self.extend_from_slice(&pending);
     }
 
-    /// Allocates memory for `len` bytes, rounded up to a page, if there is less. Nothing may be pending.
+    /// Allocates memory for `len` bytes, rounded up to a page, if there is less. Nothing may be
+    /// pending.
     pub(crate) fn reserve_exactly(&mut self, len: usize) {
         if self.capacity < len {
             let capacity = len.next_multiple_of(ALIGNMENT).min(self.max_capacity);
@@ -104,17 +120,20 @@ impl Buffer {
         }
     }
 
-    /// Replaces the memory. The old memory goes first, so that there is never more than one allocation.
+    /// Replaces the memory. The old memory goes first, so that there is never more than one
+    /// allocation.
     fn allocate(&mut self, capacity: usize, alignment: Alignment) {
         let alignment = alignment as usize;
         self.bytes = Vec::new();
-        self.bytes = vec![0; capacity + alignment - 1];
-        self.start = self.bytes.as_ptr().align_offset(alignment);
+        self.bytes = vec![0; self.head_room + capacity + alignment - 1];
+        let behind_head_room = self.bytes[self.head_room..].as_ptr();
+        self.start = self.head_room + behind_head_room.align_offset(alignment);
         self.capacity = capacity;
         self.clear();
     }
 
-    /// The memory behind the pending bytes, at most `len` bytes of it. [`fill`](Self::fill) says how many were written.
+    /// The memory behind the pending bytes, at most `len` bytes of it. [`fill`](Self::fill) says
+    /// how many were written.
     pub(crate) fn spare_mut(&mut self, len: usize) -> &mut [u8] {
         self.compact();
         let spare = &mut self.bytes[self.pending.end..self.start + self.capacity];
@@ -122,21 +141,39 @@ impl Buffer {
         &mut spare[..len]
     }
 
-    /// Moves the pending bytes to where the memory is aligned.
+    /// Moves the pending bytes to the start of the aligned memory, or those that fit the head room
+    /// in front of it.
     pub(crate) fn compact(&mut self) {
-        if self.pending.start != self.start {
-            self.bytes.copy_within(self.pending.clone(), self.start);
-            self.pending = self.start..self.start + self.pending.len();
+        let start = self.start - self.pending.len().min(self.head_room);
+        if self.pending.start != start {
+            self.bytes.copy_within(self.pending.clone(), start);
+            self.pending = start..start + self.pending.len();
         }
     }
 
-    /// Appends the first `n` bytes of the spare memory, which were written there, to the pending bytes.
+    /// Whether the head room has space for more than the pending bytes.
+    pub(crate) fn has_head_room(&self) -> bool {
+        self.pending.len() < self.head_room
+    }
+
+    /// Appends the first `n` bytes of the spare memory, which were written there, to the pending
+    /// bytes.
     pub(crate) fn fill(&mut self, n: usize) {
         self.pending.end += n;
         self.was_filled = self.pending.end == self.start + self.capacity;
     }
 
-    /// Appends a copy of these bytes to the pending ones, in more memory if there is too little.
+    /// Moves the pending bytes of another buffer in front of the pending ones, into the head room.
+    pub(crate) fn prepend(&mut self, other: &mut Self) {
+        let bytes = other.pending();
+        let start = self.pending.start - bytes.len();
+        self.bytes[start..self.pending.start].copy_from_slice(bytes);
+        self.pending.start = start;
+        other.clear();
+    }
+
+    /// Appends a copy of these bytes to the pending ones, in more memory if there is too little. That
+    /// memory may be aligned differently.
     pub(crate) fn extend_from_slice(&mut self, bytes: &[u8]) {
         let end = self.pending.end + bytes.len();
         if self.bytes.len() < end {
@@ -177,7 +214,7 @@ impl Buffer {
     }
 
     /// Removes the pending bytes.
-    pub(crate) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.pending = self.start..self.start;
     }
 
@@ -212,5 +249,53 @@ mod tests {
             let is_old = room.iter().all(|byte| *byte == 7);
             assert_eq!(is_old, is_kept, "{first}, {second}");
         }
+    }
+
+    fn fill(buffer: &mut Buffer, bytes: &[u8]) {
+        buffer.spare_mut(bytes.len()).copy_from_slice(bytes);
+        buffer.fill(bytes.len());
+    }
+
+    #[test]
+    fn truncated_bytes_are_forgotten_and_bytes_in_the_head_room_stay() {
+        let mut buffer = Buffer::with_head_room(8, ALIGNMENT);
+        fill(&mut buffer, b"abcdef");
+        assert_eq!(buffer.consume(1), b"a");
+        buffer.truncate(3);
+        assert_eq!(buffer.pending(), b"bcd");
+        fill(&mut buffer, b"xy");
+        assert_eq!(buffer.pending(), b"bcdxy");
+        let mut next = Buffer::with_head_room(8, ALIGNMENT);
+        fill(&mut next, b"z");
+        next.prepend(&mut buffer);
+        assert_eq!((next.pending(), buffer.is_empty()), (&b"bcdxyz"[..], true));
+    }
+
+    /// A read with `O_DIRECT` needs it.
+    #[test]
+    fn a_read_behind_held_bytes_is_aligned_and_may_have_the_whole_capacity() {
+        for held in 0..8 {
+            let mut buffer = Buffer::with_head_room(8, ALIGNMENT);
+            fill(&mut buffer, b"01234567");
+            assert!(!buffer.has_head_room());
+            buffer.consume(8 - held);
+            assert!(buffer.has_head_room());
+            let spare = buffer.spare_mut(usize::MAX);
+            assert_eq!(spare.len(), ALIGNMENT);
+            assert_eq!(spare.as_ptr().align_offset(ALIGNMENT), 0);
+            assert_eq!(buffer.pending(), &b"01234567"[8 - held..]);
+        }
+    }
+
+    #[test]
+    fn bytes_that_have_no_space_are_appended_in_more_memory() {
+        let mut buffer = Buffer::with_head_room(8, ALIGNMENT);
+        fill(&mut buffer, b"ab");
+        buffer.extend_from_slice(&[7; 3 * ALIGNMENT]);
+        assert_eq!(buffer.pending().len(), 2 + 3 * ALIGNMENT);
+        assert!(!buffer.has_head_room());
+        assert_eq!(buffer.consume(2), b"ab");
+        assert_eq!(buffer.take_pending(), [7; 3 * ALIGNMENT]);
+        assert_eq!(buffer.spare_mut(usize::MAX).len(), ALIGNMENT);
     }
 }

@@ -19,11 +19,9 @@ use crate::step::{Step, buffered};
 use crate::strategy::Strategy;
 use crate::sys::{Kernel, Patience};
 use crate::wait::Wait;
-use ahead::Ahead;
-use chunk::{Chunk, READ};
+use ahead::{Ahead, READ};
 
 pub(crate) mod ahead;
-mod chunk;
 
 #[cfg(test)]
 mod tests;
@@ -37,7 +35,7 @@ const MIN_ROOM: usize = 64 << 10;
 /// What outlives one source: the bytes that wait for more, and those that are made.
 #[derive(Debug)]
 pub(crate) struct Desk {
-    chunk: Chunk,
+    chunk: Buffer,
     made: Buffer,
     /// Whether the rewriter has asked for more than what is pending. Not so once a sink has failed it.
     wants_more: bool,
@@ -51,7 +49,7 @@ impl Desk {
     /// A desk on which nothing waits.
     pub(crate) fn new() -> Self {
         Self {
-            chunk: Chunk::new(),
+            chunk: ahead::input_buffer(),
             made: Buffer::with_capacity(buffer::FULL),
             wants_more: true,
             may_grow: true,
@@ -67,7 +65,7 @@ impl Desk {
     /// Takes what the other thread has read, behind what waits. None if it reads no more.
     fn receive(&mut self, ahead: &Ahead<'_>) -> Option<Result<Step, Fault>> {
         let (mut chunk, step) = ahead.next()?;
-        chunk.put_in_front(&mut self.chunk);
+        chunk.prepend(&mut self.chunk);
         ahead.reuse(std::mem::replace(&mut self.chunk, chunk));
         Some(step)
     }
@@ -79,7 +77,7 @@ impl Desk {
             Kind::Datagram => READ,
             _ => NEAR,
         };
-        let room = self.chunk.room(len);
+        let room = self.chunk.spare_mut(len);
         let from = (&mut source.end, &mut source.detour);
         let step = buffered::draw(kernel, from, room, Patience::Block)?;
         if let Step::Moved(n) = step {
@@ -222,14 +220,18 @@ impl<'a, 'scope, K: Kernel, R: Rewriter> FilterEngine<'a, 'scope, K, R> {
             let room = made.spare_mut(usize::MAX);
             let room_len = room.len();
             let rewritten = self.rewriter.rewrite(input, room);
-            chunk.take(rewritten.taken);
+            assert!(
+                rewritten.taken <= chunk.pending().len(),
+                "a rewriter took more than it was shown"
+            );
             assert!(
                 rewritten.made <= room_len,
                 "a rewriter made more than it had room for"
             );
+            chunk.consume(rewritten.taken);
             made.fill(rewritten.made);
             self.next = match (rewritten, told) {
-                (Rewritten::NOTHING, Rest::Open) if chunk.has_place() => Next::Read,
+                (Rewritten::NOTHING, Rest::Open) if chunk.has_head_room() => Next::Read,
                 (Rewritten::NOTHING, Rest::Open) => Next::Rewrite(Rest::Full),
                 (Rewritten::NOTHING, _) if chunk.is_empty() => Next::Read,
                 (Rewritten::NOTHING, _) => Next::Fail,
@@ -298,21 +300,21 @@ impl<'a, 'scope, K: Kernel, R: Rewriter> FilterEngine<'a, 'scope, K, R> {
             // Bytes of earlier sources stand in front.
             source.bytes.min(chunk.pending().len() as u64)
         };
+        let seen = chunk.pending().len() - untouched as usize;
         source.end.advance(unseen.len() as u64);
         let is_back = if unseen.is_empty() {
-            let pending = chunk.pending();
-            let bytes = &pending[pending.len() - untouched as usize..];
+            let bytes = &chunk.pending()[seen..];
             source.end.rewind_over(&self.context.kernel, bytes)
         } else {
             let n = untouched + unseen.len() as u64;
             source.end.rewind(&self.context.kernel, n)
         };
         if is_back {
-            chunk.cut(untouched as usize);
+            chunk.truncate(seen);
         } else {
-            chunk.append(&unseen);
+            chunk.extend_from_slice(&unseen);
             // What a read that failed had reserved.
-            chunk.append(&source.end.read_reserved(&self.context.kernel));
+            chunk.extend_from_slice(&source.end.read_reserved(&self.context.kernel));
         }
     }
 }

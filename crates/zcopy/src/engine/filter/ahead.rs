@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
-use super::chunk::{Chunk, READ};
+use crate::buffer::Buffer;
 use crate::detour::Detour;
 use crate::end::End;
 use crate::endpoint::Endpoint;
@@ -20,17 +20,30 @@ use crate::sys::{Kernel, Patience};
 /// four of 256 KiB, 0.44 with four of 64, 0.34 without the thread.
 const CHUNKS: usize = 4;
 
+/// The longest read, in bytes. The reading thread needs reads of this length: to wake the other
+/// thread takes as long as moving 64 KiB.
+pub(crate) const READ: usize = 256 << 10;
+
+/// How many bytes a rewriter may leave pending before it is told that there is no space for more.
+const HELD: usize = 64 << 10;
+
 /// From how many bytes on it repays the thread.
 pub(crate) const LONG: u64 = 1 << 20;
 
 /// A thread that reads.
 pub(crate) struct Ahead<'scope> {
     /// What it has read, in order, and what it met then.
-    read: Receiver<(Chunk, Result<Step, Fault>)>,
-    spare: SyncSender<Chunk>,
+    read: Receiver<(Buffer, Result<Step, Fault>)>,
+    spare: SyncSender<Buffer>,
     is_unwanted: Arc<AtomicBool>,
     /// Returns what it has taken of the source and not read.
     thread: ScopedJoinHandle<'scope, Vec<u8>>,
+}
+
+/// A buffer for one read, and in front of it for bytes of earlier reads that the rewriter has not
+/// taken.
+pub(crate) fn input_buffer() -> Buffer {
+    Buffer::with_head_room(HELD, READ)
 }
 
 /// Whether the source is long, and reading it never waits for somebody else: a thread that does cannot be called off.
@@ -53,7 +66,7 @@ pub(crate) fn start<'scope, K: Kernel + Send + 'scope>(
     let (fill, read) = sync_channel(CHUNKS);
     let (spare, empty) = sync_channel(CHUNKS);
     for _ in 0..CHUNKS {
-        spare.send(Chunk::new()).ok()?;
+        spare.send(input_buffer()).ok()?;
     }
     let is_unwanted = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&is_unwanted);
@@ -73,8 +86,8 @@ pub(crate) fn start<'scope, K: Kernel + Send + 'scope>(
 pub(super) fn read_all<K: Kernel>(
     kernel: &K,
     mut source: End<'_>,
-    empty: &Receiver<Chunk>,
-    filled: &SyncSender<(Chunk, Result<Step, Fault>)>,
+    empty: &Receiver<Buffer>,
+    filled: &SyncSender<(Buffer, Result<Step, Fault>)>,
     is_unwanted: &AtomicBool,
 ) -> Vec<u8> {
     read_on(kernel, &mut source, empty, filled, is_unwanted);
@@ -88,8 +101,8 @@ pub(super) fn read_all<K: Kernel>(
 fn read_on<K: Kernel>(
     kernel: &K,
     source: &mut End<'_>,
-    empty: &Receiver<Chunk>,
-    filled: &SyncSender<(Chunk, Result<Step, Fault>)>,
+    empty: &Receiver<Buffer>,
+    filled: &SyncSender<(Buffer, Result<Step, Fault>)>,
     is_unwanted: &AtomicBool,
 ) {
     let mut detour = Detour::default();
@@ -102,7 +115,7 @@ fn read_on<K: Kernel>(
             buffered::draw(
                 kernel,
                 (&mut *source, &mut detour),
-                chunk.room(READ),
+                chunk.spare_mut(READ),
                 Patience::Block,
             )
         };
@@ -122,12 +135,12 @@ fn read_on<K: Kernel>(
 
 impl Ahead<'_> {
     /// The next chunk, and what came of reading it. None if the thread has stopped.
-    pub(crate) fn next(&self) -> Option<(Chunk, Result<Step, Fault>)> {
+    pub(crate) fn next(&self) -> Option<(Buffer, Result<Step, Fault>)> {
         self.read.recv().ok()
     }
 
     /// Gives a chunk back that is done with.
-    pub(crate) fn reuse(&self, chunk: Chunk) {
+    pub(crate) fn reuse(&self, chunk: Buffer) {
         // If the thread has stopped, it has no use for it.
         let _ = self.spare.send(chunk);
     }

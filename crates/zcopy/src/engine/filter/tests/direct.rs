@@ -8,8 +8,7 @@ use super::makers::Maker;
 use super::run;
 use crate::end::End;
 use crate::engine::Desk;
-use crate::engine::filter::ahead::read_all;
-use crate::engine::filter::chunk::Chunk;
+use crate::engine::filter::ahead::{input_buffer, read_all};
 use crate::fault::Side;
 use crate::filter_transfer::prepare;
 use crate::scripted::Scripted;
@@ -90,7 +89,7 @@ fn what_the_thread_had_reserved_is_not_forgotten_with_it() {
         let (spare, empty) = sync_channel(8);
         let (fill, read) = sync_channel(8);
         for _ in 0..8 {
-            spare.send(Chunk::new()).unwrap();
+            spare.send(input_buffer()).unwrap();
         }
         drop(spare);
         let source = End::new(source.as_fd(), from, None);
