@@ -93,7 +93,7 @@ pub(crate) fn plan(source: &Endpoint, sink: &Endpoint, options: &Options) -> Res
     candidates.sort_by_key(|candidate| candidate.verdict == Verdict::Skipped);
     candidates[0].verdict = Verdict::Chosen;
     let opening = match source.kind {
-        _ if forced(options).is_some() || !candidates[0].strategy.has_private_pipe() => None,
+        _ if forced(options).is_some() || !candidates[0].strategy.facts().has_private_pipe => None,
         Kind::Pipe if !(sink.kind == Kind::Pipe || goes_by_cursor(sink, options)) => {
             Some(Strategy::Splice)
         }

@@ -109,7 +109,8 @@ fn overlaps(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
         options.sink_offset.or(sink.cursor).unwrap_or(0)
     };
     let limit = options.limit.unwrap_or(u64::MAX);
-    let moves_in_order = options.strategy.is_some_and(Strategy::moves_in_order);
+    let facts = options.strategy.map(Strategy::facts);
+    let moves_in_order = facts.is_some_and(|facts| facts.moves_in_order);
     if to < from {
         let len = limit.min(size.saturating_sub(from));
         return to.saturating_add(len) > from && !moves_in_order;

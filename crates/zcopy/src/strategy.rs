@@ -1,7 +1,8 @@
 //! The strategies, and what is true of each.
 //!
-//! Every fact is a match without a wildcard, so that the compiler asks for it when a strategy is
-//! added. Which strategies serve a pair of descriptors, and in which order, is the plan's to say.
+//! [`Strategy::facts`] is a table: a new strategy does not compile until its row states every fact.
+//! Facts that depend on the endpoints or an errno are methods, each a match without a wildcard.
+//! The plan decides which strategies serve a pair of descriptors, and in which order.
 
 use std::fmt;
 
@@ -49,6 +50,40 @@ pub enum Strategy {
     Tee,
 }
 
+/// The facts that hold for a strategy whatever it connects.
+#[allow(clippy::struct_excessive_bools, reason = "facts, one by one")]
+pub(crate) struct Facts {
+    /// The name that is displayed.
+    pub(crate) name: &'static str,
+    /// The system call that it is.
+    pub(crate) call: &'static str,
+    /// Whether it can serve several sinks, and repeat a pattern.
+    pub(crate) serves_several: bool,
+    /// Whether it serves every pair, so that no other strategy takes over from it.
+    pub(crate) is_last_resort: bool,
+    /// Whether the kernel moves the bytes and this process does not see them. Otherwise they pass
+    /// through the buffer, and a step goes on with everything that is in flight.
+    pub(crate) is_offload: bool,
+    /// Whether its calls are `splice(2)` alone, which cannot pass the urgent mark of a stream.
+    pub(crate) is_splice: bool,
+    /// Whether a step fills a private pipe from the source and drains it into the sink.
+    pub(crate) has_private_pipe: bool,
+    /// Whether its calls name a range of a file, which is reserved first if the transfer goes by the
+    /// cursor. Other calls take turns at the cursor with those of other processes, or have none.
+    pub(crate) reserves_ranges: bool,
+    /// Whether it moves bytes strictly in order, so that the result is well defined where source and
+    /// sink overlap in one file.
+    pub(crate) moves_in_order: bool,
+    /// Whether a hole of the source becomes a hole of the sink without a search for holes. Only some
+    /// file systems keep them in `copy_file_range(2)`.
+    pub(crate) keeps_holes: bool,
+    /// Whether it hands the pages that the source holds to a pipe or socket, instead of a copy.
+    pub(crate) hands_over_pages: bool,
+    /// Whether it holds pages of the source in a pipe until they are copied to the sink: the
+    /// caller's pipe, a private one, or the kernel's own in `copy_file_range(2)`.
+    pub(crate) holds_pages: bool,
+}
+
 impl Strategy {
     /// Every strategy that serves one source and one sink, the most specialised first: all that
     /// stand before [`Tee`](Self::Tee) in the enum, so that the compiler misses one left out here.
@@ -61,144 +96,115 @@ impl Strategy {
         Self::Buffered,
     ];
 
-    /// The system call that it is.
-    pub(crate) fn call(self) -> &'static str {
+    /// The table of facts: one row for each strategy, which states every fact.
+    #[inline]
+    pub(crate) const fn facts(self) -> Facts {
         match self {
-            Self::Reflink => "ioctl_ficlonerange",
-            Self::CopyFileRange => "copy_file_range",
-            Self::Sendfile => "sendfile",
-            Self::Splice | Self::SplicePipe => "splice",
-            Self::Buffered => "read",
-            Self::Tee => "tee",
-        }
-    }
-
-    /// Whether it can serve several sinks, and repeat a pattern.
-    pub(crate) fn serves_several(self) -> bool {
-        match self {
-            Self::Buffered | Self::Tee => true,
-            Self::Reflink
-            | Self::CopyFileRange
-            | Self::Sendfile
-            | Self::Splice
-            | Self::SplicePipe => false,
-        }
-    }
-
-    /// Whether it serves every pair, so that no other strategy takes over from it.
-    pub(crate) fn is_last_resort(self) -> bool {
-        match self {
-            Self::Buffered => true,
-            Self::Reflink
-            | Self::CopyFileRange
-            | Self::Sendfile
-            | Self::Splice
-            | Self::SplicePipe
-            | Self::Tee => false,
-        }
-    }
-
-    /// Whether the kernel moves the bytes and this process does not see them. Otherwise they pass
-    /// through the buffer, and a step goes on with everything that is in flight.
-    pub(crate) fn is_offload(self) -> bool {
-        match self {
-            Self::Reflink
-            | Self::CopyFileRange
-            | Self::Sendfile
-            | Self::Splice
-            | Self::SplicePipe
-            | Self::Tee => true,
-            Self::Buffered => false,
-        }
-    }
-
-    /// Whether its calls are `splice(2)` alone, which cannot pass the urgent mark of a stream.
-    pub(crate) fn is_splice(self) -> bool {
-        match self {
-            Self::Splice | Self::SplicePipe => true,
-            Self::Reflink | Self::CopyFileRange | Self::Sendfile | Self::Buffered | Self::Tee => {
-                false
-            }
-        }
-    }
-
-    /// Whether a step fills a private pipe from the source and drains it into the sink.
-    pub(crate) fn has_private_pipe(self) -> bool {
-        match self {
-            Self::SplicePipe => true,
-            Self::Reflink
-            | Self::CopyFileRange
-            | Self::Sendfile
-            | Self::Splice
-            | Self::Buffered
-            | Self::Tee => false,
+            Self::Reflink => Facts {
+                name: "reflink",
+                call: "ioctl_ficlonerange",
+                serves_several: false,
+                is_last_resort: false,
+                is_offload: true,
+                is_splice: false,
+                has_private_pipe: false,
+                reserves_ranges: true,
+                moves_in_order: false,
+                keeps_holes: true,
+                hands_over_pages: false,
+                holds_pages: false,
+            },
+            Self::CopyFileRange => Facts {
+                name: "copy_file_range",
+                call: "copy_file_range",
+                serves_several: false,
+                is_last_resort: false,
+                is_offload: true,
+                is_splice: false,
+                has_private_pipe: false,
+                reserves_ranges: true,
+                moves_in_order: false,
+                keeps_holes: false,
+                hands_over_pages: false,
+                holds_pages: true,
+            },
+            Self::Sendfile => Facts {
+                name: "sendfile",
+                call: "sendfile",
+                serves_several: false,
+                is_last_resort: false,
+                is_offload: true,
+                is_splice: false,
+                has_private_pipe: false,
+                reserves_ranges: true,
+                moves_in_order: false,
+                keeps_holes: false,
+                hands_over_pages: true,
+                holds_pages: true,
+            },
+            Self::Splice => Facts {
+                name: "splice",
+                call: "splice",
+                serves_several: false,
+                is_last_resort: false,
+                is_offload: true,
+                is_splice: true,
+                has_private_pipe: false,
+                reserves_ranges: true,
+                moves_in_order: false,
+                keeps_holes: false,
+                hands_over_pages: true,
+                holds_pages: true,
+            },
+            Self::SplicePipe => Facts {
+                name: "splice_pipe",
+                call: "splice",
+                serves_several: false,
+                is_last_resort: false,
+                is_offload: true,
+                is_splice: true,
+                has_private_pipe: true,
+                reserves_ranges: true,
+                moves_in_order: false,
+                keeps_holes: false,
+                hands_over_pages: true,
+                holds_pages: true,
+            },
+            Self::Buffered => Facts {
+                name: "buffered",
+                call: "read",
+                serves_several: true,
+                is_last_resort: true,
+                is_offload: false,
+                is_splice: false,
+                has_private_pipe: false,
+                reserves_ranges: false,
+                moves_in_order: true,
+                keeps_holes: false,
+                hands_over_pages: false,
+                holds_pages: false,
+            },
+            Self::Tee => Facts {
+                name: "tee",
+                call: "tee",
+                serves_several: true,
+                is_last_resort: false,
+                is_offload: true,
+                is_splice: false,
+                has_private_pipe: false,
+                reserves_ranges: false,
+                moves_in_order: false,
+                keeps_holes: false,
+                hands_over_pages: true,
+                holds_pages: true,
+            },
         }
     }
 
     /// Whether a step fills the buffer or a private pipe before it asks the sink, so that the sink
     /// need not be ready until then.
     pub(crate) fn fills_first(self) -> bool {
-        self.has_private_pipe() || !self.is_offload()
-    }
-
-    /// Whether its calls name a range of a file, which is reserved first if the transfer goes by the
-    /// cursor. Other calls take turns at the cursor with those of other processes, or have none.
-    pub(crate) fn reserves_ranges(self) -> bool {
-        match self {
-            Self::Reflink
-            | Self::CopyFileRange
-            | Self::Sendfile
-            | Self::Splice
-            | Self::SplicePipe => true,
-            Self::Buffered | Self::Tee => false,
-        }
-    }
-
-    /// Whether it moves bytes strictly in order, so that the result is well defined where source and
-    /// sink overlap in one file.
-    pub(crate) fn moves_in_order(self) -> bool {
-        match self {
-            Self::Buffered => true,
-            Self::Reflink
-            | Self::CopyFileRange
-            | Self::Sendfile
-            | Self::Splice
-            | Self::SplicePipe
-            | Self::Tee => false,
-        }
-    }
-
-    /// Whether a hole of the source becomes a hole of the sink without a search for holes. Only some
-    /// file systems keep them in `copy_file_range(2)`.
-    pub(crate) fn keeps_holes(self) -> bool {
-        match self {
-            Self::Reflink => true,
-            Self::CopyFileRange
-            | Self::Sendfile
-            | Self::Splice
-            | Self::SplicePipe
-            | Self::Buffered
-            | Self::Tee => false,
-        }
-    }
-
-    /// Whether it hands the pages that the source holds to a pipe or socket, instead of a copy.
-    pub(crate) fn hands_over_pages(self) -> bool {
-        match self {
-            Self::Sendfile | Self::Splice | Self::SplicePipe | Self::Tee => true,
-            Self::Reflink | Self::CopyFileRange | Self::Buffered => false,
-        }
-    }
-
-    /// Whether it holds pages of the source in a pipe until they are copied to the sink: the
-    /// caller's pipe, a private one, or the kernel's own in `copy_file_range(2)`.
-    pub(crate) fn holds_pages(self) -> bool {
-        match self {
-            Self::CopyFileRange | Self::Sendfile | Self::Splice | Self::SplicePipe | Self::Tee => {
-                true
-            }
-            Self::Reflink | Self::Buffered => false,
-        }
+        self.facts().has_private_pipe || !self.facts().is_offload
     }
 
     /// Whether it may give a sink that is open with `O_DIRECT` anything but whole blocks. Through the
@@ -253,21 +259,13 @@ impl Strategy {
                 | Self::Buffered
                 | Self::Tee => true,
             },
-            _ => self.is_last_resort(),
+            _ => self.facts().is_last_resort,
         }
     }
 }
 
 impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Reflink => "reflink",
-            Self::CopyFileRange => "copy_file_range",
-            Self::Sendfile => "sendfile",
-            Self::Splice => "splice",
-            Self::SplicePipe => "splice_pipe",
-            Self::Buffered => "buffered",
-            Self::Tee => "tee",
-        })
+        f.pad(self.facts().name)
     }
 }

@@ -150,7 +150,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
     fn take_step(&mut self, max: u64, remaining: u64) -> Result<Flow, Failure> {
         let strategy = self.current();
         let is_forced = self.context.forced().is_some();
-        if strategy.reserves_ranges() && !is_forced && self.shares_a_cursor() {
+        if strategy.facts().reserves_ranges && !is_forced && self.shares_a_cursor() {
             return Ok(self.fall_back_to_buffered(strategy));
         }
         if self.is_at_known_end(strategy) && (!is_forced || self.peek() == Ok(0)) {
@@ -214,7 +214,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
     /// asked: `splice` and `sendfile` at the end of a file would still blame a pipe whose reader,
     /// having got everything, has gone.
     fn is_at_known_end(&self, strategy: Strategy) -> bool {
-        strategy.is_offload()
+        strategy.facts().is_offload
             && self.route.source.endpoint.is_seekable()
             && self.context.total == Some(self.context.bytes)
             && self.route.in_flight() == 0
@@ -228,10 +228,10 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
     /// The strategy for this step: the plan's, unless read and write have to finish what another
     /// left in flight, or open the transfer.
     fn current(&self) -> Strategy {
-        let has_residue = if self.strategy.has_private_pipe() {
+        let has_residue = if self.strategy.facts().has_private_pipe {
             !self.route.buffer.is_empty()
         } else {
-            self.strategy.is_offload() && self.route.in_flight() > 0
+            self.strategy.facts().is_offload && self.route.in_flight() > 0
         };
         match self.phase {
             _ if has_residue => Strategy::Buffered,

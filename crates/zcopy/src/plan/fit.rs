@@ -301,7 +301,7 @@ pub(super) fn divides_blocks(source: &Endpoint, sink: &Endpoint, options: &Optio
 pub(crate) fn page_sharing(strategy: Strategy, source: &Endpoint, sink: &Endpoint) -> PageSharing {
     let keeps_them = matches!(sink.kind, Kind::Pipe | Kind::Stream | Kind::Datagram);
     match source.kind {
-        _ if !(strategy.hands_over_pages() && keeps_them) => PageSharing::None,
+        _ if !(strategy.facts().hands_over_pages && keeps_them) => PageSharing::None,
         Kind::Pipe | Kind::Stream | Kind::Datagram => PageSharing::PassedOn,
         _ if source.is_mutable_file() => PageSharing::OfFile,
         _ => PageSharing::None,
@@ -329,7 +329,7 @@ pub(super) fn why_stable_forbids(
         }
         PageSharing::None => {
             let is_copy_of_file = source.is_mutable_file() && sink.is_seekable();
-            (strategy.holds_pages() && is_copy_of_file).then_some(
+            (strategy.facts().holds_pages && is_copy_of_file).then_some(
                 "it would hold the file's pages while they can change, and stable forbids it",
             )
         }

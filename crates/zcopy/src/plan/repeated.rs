@@ -60,7 +60,7 @@ pub(crate) fn plan_repeated(
     let is_forced = options.strategy.is_some();
     let opening = (first.strategy == tee && !is_forced).then_some(buffered);
     let others = Strategy::PAIRWISE.into_iter();
-    let others = others.filter(|strategy| !strategy.serves_several());
+    let others = others.filter(|strategy| !strategy.facts().serves_several);
     let others = others.map(|strategy| skipped(strategy, "a pattern is repeated"));
     Ok(Plan {
         candidates: [first, second].into_iter().chain(others).collect(),

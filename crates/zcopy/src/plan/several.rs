@@ -88,7 +88,7 @@ pub(crate) fn plan_several(
         }
     }
     let others = Strategy::PAIRWISE.into_iter();
-    let others = others.filter(|strategy| !strategy.serves_several());
+    let others = others.filter(|strategy| !strategy.facts().serves_several);
     let others = others.map(|strategy| skipped(strategy, "it serves one sink alone"));
     Ok(Plan {
         candidates: [first, second].into_iter().chain(others).collect(),
@@ -110,7 +110,7 @@ fn check(options: &Options) -> Result<(), Failure> {
         return Err(Failure::refused(Side::Neither, Errno::INVAL, reason));
     }
     match options.strategy {
-        Some(strategy) if !strategy.serves_several() => {
+        Some(strategy) if !strategy.facts().serves_several => {
             Err(Failure::unsuitable(strategy, "it serves one sink alone"))
         }
         _ => Ok(()),

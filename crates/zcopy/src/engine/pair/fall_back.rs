@@ -116,7 +116,7 @@ impl<K: Kernel> PairEngine<'_, K> {
     /// Whether the source may stand at an urgent mark, which no splice gets past: in non-blocking mode it says `EAGAIN`
     /// there, though it polls as readable.
     pub(super) fn may_be_at_mark(&self) -> bool {
-        self.current().is_splice()
+        self.current().facts().is_splice
             && self.route.source.endpoint.kind == Kind::Stream
             && self.route.wants_more()
     }
@@ -127,7 +127,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         let has_moved = self.context.attempt(strategy).has_moved();
         match cause {
             Cause::Errno(errno @ (Errno::FBIG | Errno::PERM)) if has_moved => {
-                let fault = Fault::new(strategy.call(), Side::Neither, errno);
+                let fault = Fault::new(strategy.facts().call, Side::Neither, errno);
                 self.with_side(fault).into()
             }
             _ => refused(strategy, cause),
@@ -172,7 +172,7 @@ impl<K: Kernel> PairEngine<'_, K> {
             }
             Side::Neither => sink.is_socket() && errno == Errno::TIMEDOUT,
         };
-        let is_last = from.is_last_resort() || self.context.forced().is_some();
+        let is_last = from.facts().is_last_resort || self.context.forced().is_some();
         if may_be_sink || is_last {
             return false;
         }

@@ -19,7 +19,7 @@ impl<K: Kernel> PairEngine<'_, K> {
             self.extents = None;
         }
         if let Some(extents) = &mut self.extents
-            && !strategy.keeps_holes()
+            && !strategy.facts().keeps_holes
             && self.route.source.reserved() == 0
             && self.route.sink.reserved() == 0
             && self.route.in_flight() == 0
@@ -76,11 +76,11 @@ impl<K: Kernel> PairEngine<'_, K> {
     /// looked at, so that holes are moved as zeros.
     fn look_for_zeros(&mut self, from: Strategy, reason: Errno) -> bool {
         let is_forced = self.context.forced().is_some();
-        if !self.route.holes.are_possible() || is_forced && from.is_offload() {
+        if !self.route.holes.are_possible() || is_forced && from.facts().is_offload {
             return false;
         }
         self.route.holes.detect = true;
-        if from.is_offload() {
+        if from.facts().is_offload {
             self.context.attempt(from).cause = Some(Cause::Errno(reason));
             self.strategy = Strategy::Buffered;
             self.phase = Phase::Main;

@@ -46,7 +46,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         let (source, sink) = (&self.route.source.endpoint, &self.route.sink.endpoint);
         let is_empty = self.route.wants_more();
         // A splice can be told not to wait for a pipe, and a private one tells whose answer it is.
-        let is_told = |end: &Endpoint| strategy.has_private_pipe() && end.kind == Kind::Pipe;
+        let is_told = |end: &Endpoint| strategy.facts().has_private_pipe && end.kind == Kind::Pipe;
         // A FIFO that nobody has opened for writing polls as if its writer were to be waited for. In non-blocking mode a
         // read says at once that it has ended, and never sleeps.
         let may_lack_writer =
@@ -76,7 +76,7 @@ impl<K: Kernel> PairEngine<'_, K> {
             return Ok(Flow::NextStrategy);
         }
         let strategy = self.current();
-        let is_last = strategy.is_last_resort() || self.context.forced().is_some();
+        let is_last = strategy.facts().is_last_resort || self.context.forced().is_some();
         if self.context.false_starts > FALSE_STARTS && !is_last {
             return self.fall_back(strategy, Cause::Errno(Errno::AGAIN));
         }
