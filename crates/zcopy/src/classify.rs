@@ -17,19 +17,22 @@ pub(crate) use several::prepare_several;
 /// Classifies both descriptors, refuses what cannot work, and plans. Touches nothing.
 pub(crate) fn prepare<K: Kernel>(
     kernel: &K,
-    (source, sink): (BorrowedFd<'_>, BorrowedFd<'_>),
+    source: BorrowedFd<'_>,
+    sink: BorrowedFd<'_>,
     options: &Options,
 ) -> Result<(Endpoint, Endpoint, Plan), Failure> {
     let from = examine(kernel, Side::Source, source)?;
     let to = examine(kernel, Side::Sink, sink)?;
-    prepare_examined(kernel, (source, sink), (from, to), options)
+    prepare_examined(kernel, source, sink, from, to, options)
 }
 
 /// The same, where both have been classified.
 pub(crate) fn prepare_examined<K: Kernel>(
     kernel: &K,
-    (source, sink): (BorrowedFd<'_>, BorrowedFd<'_>),
-    (mut from, mut to): (Endpoint, Endpoint),
+    source: BorrowedFd<'_>,
+    sink: BorrowedFd<'_>,
+    mut from: Endpoint,
+    mut to: Endpoint,
     options: &Options,
 ) -> Result<(Endpoint, Endpoint, Plan), Failure> {
     if deserves_survey(&from, &to, options) {

@@ -62,7 +62,8 @@ pub(crate) struct Begun {
 /// An end that cannot be examined.
 pub(crate) fn look<K: Kernel>(
     kernel: &K,
-    (source, sink): (BorrowedFd<'_>, BorrowedFd<'_>),
+    source: BorrowedFd<'_>,
+    sink: BorrowedFd<'_>,
 ) -> Result<Way, Failure> {
     let from = examine(kernel, Side::Source, source)?;
     let to = examine(kernel, Side::Sink, sink)?;
@@ -76,11 +77,12 @@ pub(crate) fn look<K: Kernel>(
 /// Before anything has moved: an end that cannot be examined, or is refused.
 pub(crate) fn go_short<K: Kernel>(
     kernel: &K,
-    (source, sink): (BorrowedFd<'_>, BorrowedFd<'_>),
+    source: BorrowedFd<'_>,
+    sink: BorrowedFd<'_>,
     options: &Options,
     legacy: Option<&Legacy>,
 ) -> Result<Way, Failure> {
-    if let Some(report) = at_once::clone(kernel, (source, sink), options) {
+    if let Some(report) = at_once::clone(kernel, source, sink, options) {
         return Ok(Way::Whole(report));
     }
     let known = legacy.and_then(|legacy| legacy.sink.get());
@@ -95,10 +97,10 @@ pub(crate) fn go_short<K: Kernel>(
         None => examine(kernel, Side::Sink, sink)?,
     };
     let mut begun = Begun::default();
-    if is_open(kernel, (source, &mut from), &to, options) {
+    if is_open(kernel, source, &mut from, &to, options) {
         preflight::check(&from, &to, options)?;
         begun.buffer = legacy.map_or_else(Buffer::default, |legacy| legacy.buffer.take());
-        let is_whole = begun.go(kernel, (source, sink), from.size.unwrap_or(0));
+        let is_whole = begun.go(kernel, source, sink, from.size.unwrap_or(0));
         if let Some(legacy) = legacy.filter(|_| is_whole) {
             legacy.sink.set(Some(to));
             legacy.buffer.set(std::mem::take(&mut begun.buffer));
@@ -125,7 +127,8 @@ pub(crate) fn go_short<K: Kernel>(
 /// until it is decided here.
 fn is_open<K: Kernel>(
     kernel: &K,
-    (fd, source): (BorrowedFd<'_>, &mut Endpoint),
+    fd: BorrowedFd<'_>,
+    source: &mut Endpoint,
     sink: &Endpoint,
     options: &Options,
 ) -> bool {
@@ -163,7 +166,7 @@ fn is_open<K: Kernel>(
         || *sync_data != SyncData::Never
         || is_particular_enough(source, sink, options);
     !(is_particular || is_bounded || is_watched || is_asked_for_more)
-        && is_small(kernel, (fd, source), sink, options)
+        && is_small(kernel, fd, source, sink, options)
 }
 
 /// The largest size that a small file may have which goes to this sink.
@@ -178,7 +181,8 @@ fn small_into(sink: &Endpoint) -> u64 {
 /// Whether a file claims at most 32 KiB, or has no holes and claims no more than the plan would read and write too.
 fn is_small<K: Kernel>(
     kernel: &K,
-    (fd, source): (BorrowedFd<'_>, &mut Endpoint),
+    fd: BorrowedFd<'_>,
+    source: &mut Endpoint,
     sink: &Endpoint,
     options: &Options,
 ) -> bool {
@@ -199,7 +203,8 @@ impl Begun {
     fn go<K: Kernel>(
         &mut self,
         kernel: &K,
-        (source, sink): (BorrowedFd<'_>, BorrowedFd<'_>),
+        source: BorrowedFd<'_>,
+        sink: BorrowedFd<'_>,
         size: u64,
     ) -> bool {
         // One more than it has, so that the end does not look like a full buffer.

@@ -281,7 +281,7 @@ impl<'a> Transfer<'a> {
                 .map(|(_, _, plan)| plan)
                 .map_err(|unprepared| unprepared.into_error(sinks.len()));
         }
-        let prepared = classify::prepare(&Linux, (self.source, self.sink), &self.options);
+        let prepared = classify::prepare(&Linux, self.source, self.sink, &self.options);
         prepared
             .map(|(_, _, plan)| plan)
             .map_err(Failure::before_anything_moved)
@@ -328,23 +328,24 @@ impl<'a> Transfer<'a> {
         if self.is_fanout() {
             return self.fan_out(kernel);
         }
-        let (fds, options) = ((self.source, self.sink), &self.options);
+        let (source_fd, sink_fd, options) = (self.source, self.sink, &self.options);
         let short = match self.pace {
-            None => fast_path::go_short(&kernel, fds, options, self.legacy),
-            Some(_) => fast_path::look(&kernel, fds),
+            None => fast_path::go_short(&kernel, source_fd, sink_fd, options, self.legacy),
+            Some(_) => fast_path::look(&kernel, source_fd, sink_fd),
         };
         let (source, sink, begun) = match short.map_err(Failure::before_anything_moved)? {
             Way::Whole(report) => return Ok(report),
             Way::Long(source, sink, begun) => (source, sink, begun),
         };
         // What has moved bytes has passed every check that is made here.
-        let prepared = classify::prepare_examined(&kernel, fds, (source, sink), options);
+        let prepared =
+            classify::prepare_examined(&kernel, source_fd, sink_fd, source, sink, options);
         let (mut source, mut sink, plan) = prepared.map_err(Failure::before_anything_moved)?;
         let own_source =
-            classify::open_again(&kernel, self.source, &mut source, Side::Source, options);
-        let own_sink = classify::open_again(&kernel, self.sink, &mut sink, Side::Sink, options);
-        let source_fd = own_source.as_ref().map_or(self.source, AsFd::as_fd);
-        let sink_fd = own_sink.as_ref().map_or(self.sink, AsFd::as_fd);
+            classify::open_again(&kernel, source_fd, &mut source, Side::Source, options);
+        let own_sink = classify::open_again(&kernel, sink_fd, &mut sink, Side::Sink, options);
+        let source_fd = own_source.as_ref().map_or(source_fd, AsFd::as_fd);
+        let sink_fd = own_sink.as_ref().map_or(sink_fd, AsFd::as_fd);
         let source = End::new(source_fd, source, options.source_offset);
         let sink = End::new(sink_fd, sink, options.sink_offset);
         let audience = Audience {

@@ -78,8 +78,8 @@ impl Desk {
             _ => NEAR,
         };
         let room = self.chunk.spare_mut(len);
-        let from = (&mut source.end, &mut source.detour);
-        let step = buffered::draw(kernel, from, room, Patience::Block)?;
+        let (end, detour) = (&mut source.end, &mut source.detour);
+        let step = buffered::draw(kernel, end, detour, room, Patience::Block)?;
         if let Step::Moved(n) = step {
             self.chunk.fill(n as usize);
         }
@@ -257,8 +257,8 @@ impl<'a, 'scope, K: Kernel, R: Rewriter> FilterEngine<'a, 'scope, K, R> {
         self.context.attempt(Strategy::Buffered).calls += 1;
         let bytes = self.desk.made.pending();
         let bytes = &bytes[..bytes.len().min(longest)];
-        let sink = (&mut self.sink, &mut self.sink_detour);
-        match buffered::pour(&self.context.kernel, sink, bytes, Patience::Block)? {
+        let (sink, detour) = (&mut self.sink, &mut self.sink_detour);
+        match buffered::pour(&self.context.kernel, sink, detour, bytes, Patience::Block)? {
             Step::Moved(n) => {
                 self.desk.made.consume(n as usize);
                 self.context.bytes += n;

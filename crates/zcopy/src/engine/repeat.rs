@@ -160,8 +160,8 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
         let len = pending.len().min(bound) as u64;
         let pending = &pending[..len.min(max) as usize];
         let patience = self.context.patience();
-        let sink = (&mut self.sink, &mut self.detour);
-        buffered::pour(&self.context.kernel, sink, pending, patience)
+        let (sink, detour) = (&mut self.sink, &mut self.detour);
+        buffered::pour(&self.context.kernel, sink, detour, pending, patience)
     }
 
     /// Goes on by writing. What is in the private pipe is forgotten: the buffer has it too.

@@ -20,7 +20,8 @@ use crate::sys::{FileType, Kernel};
 /// - [ioctl_ficlone(2)](https://man7.org/linux/man-pages/man2/ioctl_ficlone.2.html)
 pub(super) fn clone<K: Kernel>(
     kernel: &K,
-    (source, sink): (BorrowedFd<'_>, BorrowedFd<'_>),
+    source: BorrowedFd<'_>,
+    sink: BorrowedFd<'_>,
     options: &Options,
 ) -> Option<Report> {
     if !is_all(options) {

@@ -158,7 +158,7 @@ pub(crate) fn fill<K: Kernel>(
             let detour = (!is_small).then_some(&mut route.source_detour);
             let read = match detour {
                 Some(detour) if is_single => detour.read_pages(kernel, &mut route.source, room),
-                detour => calls::read(kernel, (&mut route.source, detour), room, ask.patience),
+                detour => calls::read(kernel, &mut route.source, detour, room, ask.patience),
             };
             read.inspect(|n| {
                 route.source.advance(*n as u64);
@@ -189,7 +189,7 @@ pub(crate) fn fill<K: Kernel>(
             Ok(None)
         }
         Err(errno @ (Errno::INTR | Errno::AGAIN)) => stopped("read", Side::Source, errno).map(Some),
-        Err(errno) => skip::failed(kernel, route, (len, errno), ask).map(Some),
+        Err(errno) => skip::failed(kernel, route, len, errno, ask).map(Some),
     }
 }
 
@@ -240,8 +240,8 @@ fn drain<K: Kernel>(
         Run::Data(n) => &route.buffer.pending()[..n],
     };
     route.calls += 1;
-    let sink = (&mut route.sink, &mut route.sink_detour);
-    let step = pour(kernel, sink, pending, patience)?;
+    let (sink, detour) = (&mut route.sink, &mut route.sink_detour);
+    let step = pour(kernel, sink, detour, pending, patience)?;
     if let Step::Moved(n) = step {
         return Ok(delivered(route, n as usize));
     }

@@ -190,7 +190,7 @@ impl<'a> Branch<'a> {
         let Route {
             sink, sink_detour, ..
         } = &mut self.route;
-        let step = buffered::pour(kernel, (sink, sink_detour), bytes, patience)?;
+        let step = buffered::pour(kernel, sink, sink_detour, bytes, patience)?;
         if let Step::Moved(n) = step {
             self.accepted(n);
             self.taken = self.delivered;

@@ -154,7 +154,8 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     fn confirm_end(&mut self) -> Result<Flow, Failure> {
         let max = self.bound - self.hub.head;
         let patience = self.context.patience();
-        match self.hub.copy(&self.context.kernel, max, max, patience)? {
+        let copied = self.hub.copy(&self.context.kernel, max, max, patience)?;
+        match copied {
             None if self.context.options.strategy == Some(Strategy::Tee) => {
                 let reason = "it stopped before the end of the source";
                 Err(Failure::unsuitable(Strategy::Tee, reason))

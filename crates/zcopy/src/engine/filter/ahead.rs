@@ -112,12 +112,8 @@ fn read_on<K: Kernel>(
             return;
         }
         let mut draw = || {
-            buffered::draw(
-                kernel,
-                (&mut *source, &mut detour),
-                chunk.spare_mut(READ),
-                Patience::Block,
-            )
+            let room = chunk.spare_mut(READ);
+            buffered::draw(kernel, source, &mut detour, room, Patience::Block)
         };
         let mut step = draw();
         while step == Ok(Step::Interrupted) {

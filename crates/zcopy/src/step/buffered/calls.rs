@@ -18,7 +18,8 @@ const TERMINAL_GRAIN: usize = 256;
 /// Reads once into this room. A message that is longer than the room is refused with `EMSGSIZE` and stays in the source.
 pub(crate) fn draw<K: Kernel>(
     kernel: &K,
-    (source, detour): (&mut End<'_>, &mut Detour),
+    source: &mut End<'_>,
+    detour: &mut Detour,
     room: &mut [u8],
     patience: Patience,
 ) -> Result<Step, Fault> {
@@ -33,7 +34,8 @@ pub(crate) fn draw<K: Kernel>(
     }
     // What lies behind a reservation belongs to others.
     let len = source.clamp(room.len() as u64).max(1) as usize;
-    match read(kernel, (source, Some(detour)), &mut room[..len], patience) {
+    let room = &mut room[..len];
+    match read(kernel, source, Some(detour), room, patience) {
         Ok(0) if source.reserved() > 0 => {
             // The file has become shorter. A read by the cursor says whether it ends there.
             let given_back = source.give_back_all(kernel);
@@ -52,7 +54,8 @@ pub(crate) fn draw<K: Kernel>(
 /// Writes once of these bytes.
 pub(crate) fn pour<K: Kernel>(
     kernel: &K,
-    (sink, detour): (&mut End<'_>, &mut Detour),
+    sink: &mut End<'_>,
+    detour: &mut Detour,
     bytes: &[u8],
     patience: Patience,
 ) -> Result<Step, Fault> {
@@ -80,7 +83,8 @@ pub(crate) fn pour<K: Kernel>(
 /// is told not to wait where the kernel offers that.
 pub(super) fn read<K: Kernel>(
     kernel: &K,
-    (source, detour): (&mut End<'_>, Option<&mut Detour>),
+    source: &mut End<'_>,
+    detour: Option<&mut Detour>,
     room: &mut [u8],
     patience: Patience,
 ) -> Called<usize> {

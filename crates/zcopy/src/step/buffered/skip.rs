@@ -107,7 +107,8 @@ fn probe<K: Kernel>(kernel: &K, route: &mut Route<'_>, position: u64) -> Result<
 pub(super) fn failed<K: Kernel>(
     kernel: &K,
     route: &mut Route<'_>,
-    (len, errno): (usize, Errno),
+    len: usize,
+    errno: Errno,
     ask: &Ask,
 ) -> Result<Step, Fault> {
     let fault = Fault::new("read", Side::Source, errno);
