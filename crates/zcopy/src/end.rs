@@ -7,7 +7,7 @@ use crate::endpoint::{self, Endpoint, Kind};
 use crate::fault::{Fault, Side};
 use crate::options::SyncData;
 use crate::sys::{
-    Errno, Kernel, OFlags, Patience, PollFd, PollFlags, Result, SeekFrom, Status, retried,
+    Errno, FdAt, Kernel, OFlags, Patience, PollFd, PollFlags, Result, SeekFrom, Status, retried,
 };
 
 mod reservation;
@@ -75,7 +75,7 @@ impl<'fd> End<'fd> {
     }
 
     /// The descriptor, and the offset that a call names: `None` if the call uses the cursor.
-    pub(crate) fn at(&self) -> (BorrowedFd<'fd>, Option<u64>) {
+    pub(crate) fn at(&self) -> FdAt<'fd> {
         let names_offset = self.positioning == Positioning::Offset || self.reserved > 0;
         (self.fd, self.position.filter(|_| names_offset))
     }

@@ -82,6 +82,9 @@ pub(crate) enum WriteOut {
     Finish,
 }
 
+/// A descriptor, and the offset that a call names there: `None` for the descriptor's own cursor.
+pub(crate) type FdAt<'fd> = (BorrowedFd<'fd>, Option<u64>);
+
 /// Every system call this crate makes.
 ///
 /// A `None` offset means the descriptor's own cursor, which the call then advances.
@@ -136,8 +139,8 @@ pub(crate) trait Kernel {
     fn next_datagram(&self, fd: BorrowedFd<'_>, patience: Patience) -> Result<usize>;
     fn splice(
         &self,
-        source: (BorrowedFd<'_>, Option<u64>),
-        sink: (BorrowedFd<'_>, Option<u64>),
+        source: FdAt<'_>,
+        sink: FdAt<'_>,
         len: usize,
         flags: SpliceFlags,
     ) -> Result<usize>;
@@ -149,25 +152,17 @@ pub(crate) trait Kernel {
         len: usize,
         flags: SpliceFlags,
     ) -> Result<usize>;
-    fn sendfile(
-        &self,
-        sink: BorrowedFd<'_>,
-        source: (BorrowedFd<'_>, Option<u64>),
-        len: usize,
-    ) -> Result<usize>;
-    fn copy_file_range(
-        &self,
-        source: (BorrowedFd<'_>, Option<u64>),
-        sink: (BorrowedFd<'_>, Option<u64>),
-        len: usize,
-    ) -> Result<usize>;
+    fn sendfile(&self, sink: BorrowedFd<'_>, source: FdAt<'_>, len: usize) -> Result<usize>;
+    fn copy_file_range(&self, source: FdAt<'_>, sink: FdAt<'_>, len: usize) -> Result<usize>;
     /// `FICLONE`: the sink becomes a clone of the whole source.
     fn clone_file(&self, source: BorrowedFd<'_>, sink: BorrowedFd<'_>) -> Result<()>;
     /// `FICLONERANGE`.
     fn clone_range(
         &self,
-        source: (BorrowedFd<'_>, u64),
-        sink: (BorrowedFd<'_>, u64),
+        source: BorrowedFd<'_>,
+        source_offset: u64,
+        sink: BorrowedFd<'_>,
+        sink_offset: u64,
         len: u64,
     ) -> Result<()>;
 
@@ -357,8 +352,8 @@ impl Kernel for Linux {
 
     fn splice(
         &self,
-        (source, mut source_offset): (BorrowedFd<'_>, Option<u64>),
-        (sink, mut sink_offset): (BorrowedFd<'_>, Option<u64>),
+        (source, mut source_offset): FdAt<'_>,
+        (sink, mut sink_offset): FdAt<'_>,
         len: usize,
         flags: SpliceFlags,
     ) -> Result<usize> {
@@ -379,7 +374,7 @@ impl Kernel for Linux {
     fn sendfile(
         &self,
         sink: BorrowedFd<'_>,
-        (source, mut offset): (BorrowedFd<'_>, Option<u64>),
+        (source, mut offset): FdAt<'_>,
         len: usize,
     ) -> Result<usize> {
         rustix::fs::sendfile(sink, source, offset.as_mut(), len)
@@ -387,8 +382,8 @@ impl Kernel for Linux {
 
     fn copy_file_range(
         &self,
-        (source, mut source_offset): (BorrowedFd<'_>, Option<u64>),
-        (sink, mut sink_offset): (BorrowedFd<'_>, Option<u64>),
+        (source, mut source_offset): FdAt<'_>,
+        (sink, mut sink_offset): FdAt<'_>,
         len: usize,
     ) -> Result<usize> {
         let (source_offset, sink_offset) = (source_offset.as_mut(), sink_offset.as_mut());
@@ -401,8 +396,10 @@ impl Kernel for Linux {
 
     fn clone_range(
         &self,
-        (source, source_offset): (BorrowedFd<'_>, u64),
-        (sink, sink_offset): (BorrowedFd<'_>, u64),
+        source: BorrowedFd<'_>,
+        source_offset: u64,
+        sink: BorrowedFd<'_>,
+        sink_offset: u64,
         len: u64,
     ) -> Result<()> {
         /// `struct file_clone_range` of <linux/fs.h>.

@@ -15,7 +15,7 @@ use super::objects::Object;
 use super::others::{Deed, Interference};
 use super::script::{Call, Script, Twist};
 use crate::fault::Side;
-use crate::sys::{Errno, OFlags, Result};
+use crate::sys::{Errno, FdAt, OFlags, Result};
 
 /// The scripted kernel. [`Kernel`] is implemented for a reference to it, so that a test can look
 /// into it afterwards.
@@ -301,7 +301,7 @@ impl State {
         self.descriptor(fd).flags.contains(OFlags::APPEND)
     }
 
-    pub(crate) fn at(&self, (fd, offset): (BorrowedFd<'_>, Option<u64>), may_wait: bool) -> At {
+    pub(crate) fn at(&self, (fd, offset): FdAt<'_>, may_wait: bool) -> At {
         let fd = fd.as_raw_fd();
         At {
             fd,

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use super::kernel::{At, State};
 use super::objects::{Found, Object};
 use super::script::Call;
-use crate::sys::{Errno, Result, SpliceFlags};
+use crate::sys::{Errno, FdAt, Result, SpliceFlags};
 
 /// When a call without an offset stores the position of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ enum Stores {
 impl State {
     pub(crate) fn splice(
         &mut self,
-        ends: [(BorrowedFd<'_>, Option<u64>); 2],
+        ends: [FdAt<'_>; 2],
         len: usize,
         flags: SpliceFlags,
     ) -> Result<usize> {
@@ -103,7 +103,7 @@ impl State {
     pub(crate) fn sendfile(
         &mut self,
         sink: BorrowedFd<'_>,
-        source: (BorrowedFd<'_>, Option<u64>),
+        source: FdAt<'_>,
         len: usize,
     ) -> Result<usize> {
         let to = sink.as_raw_fd();

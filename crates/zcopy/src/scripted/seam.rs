@@ -9,8 +9,8 @@ use super::objects::{BLOCK, Object};
 use super::script::Call;
 use crate::fault::Side;
 use crate::sys::{
-    Errno, FileSystemStatus, FileType, Kernel, Linux, OFlags, Patience, PollFd, Result, SealFlags,
-    SeekFrom, SocketType, SpliceFlags, Status, WriteOut,
+    Errno, FdAt, FileSystemStatus, FileType, Kernel, Linux, OFlags, Patience, PollFd, Result,
+    SealFlags, SeekFrom, SocketType, SpliceFlags, Status, WriteOut,
 };
 
 impl Kernel for &Scripted {
@@ -211,8 +211,8 @@ impl Kernel for &Scripted {
 
     fn splice(
         &self,
-        source: (BorrowedFd<'_>, Option<u64>),
-        sink: (BorrowedFd<'_>, Option<u64>),
+        source: FdAt<'_>,
+        sink: FdAt<'_>,
         len: usize,
         flags: SpliceFlags,
     ) -> Result<usize> {
@@ -233,23 +233,13 @@ impl Kernel for &Scripted {
         state.answered(Call::Tee, answer, |n| n)
     }
 
-    fn sendfile(
-        &self,
-        sink: BorrowedFd<'_>,
-        source: (BorrowedFd<'_>, Option<u64>),
-        len: usize,
-    ) -> Result<usize> {
+    fn sendfile(&self, sink: BorrowedFd<'_>, source: FdAt<'_>, len: usize) -> Result<usize> {
         let mut state = self.state.borrow_mut();
         let answer = state.sendfile(sink, source, len);
         state.answered(Call::Sendfile, answer, |n| n)
     }
 
-    fn copy_file_range(
-        &self,
-        source: (BorrowedFd<'_>, Option<u64>),
-        sink: (BorrowedFd<'_>, Option<u64>),
-        len: usize,
-    ) -> Result<usize> {
+    fn copy_file_range(&self, source: FdAt<'_>, sink: FdAt<'_>, len: usize) -> Result<usize> {
         let mut state = self.state.borrow_mut();
         let (source, sink) = (state.at(source, false), state.at(sink, false));
         let answer = state.copy_file_range(source, sink, len);
@@ -264,13 +254,15 @@ impl Kernel for &Scripted {
 
     fn clone_range(
         &self,
-        source: (BorrowedFd<'_>, u64),
-        sink: (BorrowedFd<'_>, u64),
+        source: BorrowedFd<'_>,
+        source_offset: u64,
+        sink: BorrowedFd<'_>,
+        sink_offset: u64,
         len: u64,
     ) -> Result<()> {
         let mut state = self.state.borrow_mut();
-        let range = Some([source.1, sink.1, len]);
-        let answer = state.clone(Call::CloneRange, [source.0, sink.0], range);
+        let range = Some([source_offset, sink_offset, len]);
+        let answer = state.clone(Call::CloneRange, [source, sink], range);
         state.answered(Call::CloneRange, answer, |()| 0)
     }
 

@@ -91,7 +91,7 @@ fn clone<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step
             return Err(refused(Errno::INVAL));
         }
         route.calls += 1;
-        let cloned = kernel.clone_range((source, from), (sink, to), len);
+        let cloned = kernel.clone_range(source, from, sink, to, len);
         cloned.map_err(refused)?;
         size_of_sink()?.saturating_sub(to).min(len)
     };
