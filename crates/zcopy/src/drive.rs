@@ -68,7 +68,7 @@ fn wait<K: Kernel>(
             until_deadline(context),
             readiness.recheck,
         ];
-        let is_interrupted = poll(context, timeout.into_iter().flatten().min())?;
+        let wakeup = poll(context, timeout.into_iter().flatten().min())?;
         if is_over(&context.awaited, readiness.until) {
             return Ok(ControlFlow::Continue(()));
         }
@@ -81,7 +81,7 @@ fn wait<K: Kernel>(
         if pacer.observe_if_due(kernel, &progress).is_break() {
             return Ok(ControlFlow::Break(()));
         }
-        if mark_timed_out(context) || readiness.recheck.is_some() && !is_interrupted {
+        if mark_timed_out(context) || readiness.recheck.is_some() && wakeup == Wakeup::Poll {
             return Ok(ControlFlow::Continue(()));
         }
     }
@@ -118,11 +118,19 @@ fn until_deadline<K: Kernel>(context: &Context<'_, K>) -> Option<Duration> {
     Some(deadline.saturating_sub(context.kernel.now()))
 }
 
-/// Polls once those that are still waited for. True if a signal interrupted it.
+/// What ended a poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wakeup {
+    /// An endpoint, or the time-out.
+    Poll,
+    Signal,
+}
+
+/// Polls once those that are still waited for.
 fn poll<K: Kernel>(
     context: &mut Context<'_, K>,
     timeout: Option<Duration>,
-) -> Result<bool, Failure> {
+) -> Result<Wakeup, Failure> {
     let polled = &mut context.polled;
     polled.clear();
     let pending = || {
@@ -136,7 +144,7 @@ fn poll<K: Kernel>(
         Ok(_) => {}
         Err(Errno::INTR) => {
             context.pacer.interrupt();
-            return Ok(true);
+            return Ok(Wakeup::Signal);
         }
         Err(errno) => return Err(Fault::new("poll", Side::Neither, errno).into()),
     }
@@ -150,7 +158,7 @@ fn poll<K: Kernel>(
             awaited.state = State::Polled(found);
         }
     }
-    Ok(false)
+    Ok(Wakeup::Poll)
 }
 
 /// Marks the sockets whose own time-outs have expired. True if there are some.

@@ -19,6 +19,14 @@ const SPARE_ROOM: u64 = 16 << 20;
 /// The most that is handed back of a reservation that cannot be given back: what one step between files reserves, but for a hole.
 pub(crate) const MOST_READ_BACK: u64 = 64 << 20;
 
+/// What was reserved of the bytes that were asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reserved {
+    All,
+    /// Nothing: the file has no cursor that can be moved.
+    NoCursor,
+}
+
 impl End<'_> {
     /// Whether calls must name a range that was reserved: the bytes go by the cursor of a file.
     pub(crate) fn goes_by_cursor(&self) -> bool {
@@ -61,7 +69,7 @@ impl End<'_> {
             return Ok(len.min(self.reserved));
         }
         let len = self.clamp_to_eof(kernel, len)?;
-        if len == 0 || !self.reserve(kernel, len)? {
+        if len == 0 || self.reserve(kernel, len)? == Reserved::NoCursor {
             return Ok(len);
         }
         if self.is_shared
@@ -169,15 +177,15 @@ impl End<'_> {
         })
     }
 
-    /// Moves the cursor over `len` bytes, which belong to this transfer from then on. False if the file has no cursor.
-    fn reserve<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<bool> {
+    /// Moves the cursor over `len` bytes, which belong to this transfer from then on.
+    fn reserve<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<Reserved> {
         let step = i64::try_from(len).map_err(|_| Errno::OVERFLOW)?;
         let end = match kernel.seek(self.fd, SeekFrom::Current(step)) {
             Err(Errno::SPIPE) => {
                 self.positioning = Positioning::None;
                 // A cursor that cannot be moved is at no position that any call may name.
                 self.position = None;
-                return Ok(false);
+                return Ok(Reserved::NoCursor);
             }
             end => end?,
         };
@@ -185,7 +193,7 @@ impl End<'_> {
         self.is_shared |= self.position.is_some_and(|expected| expected != start);
         self.position = Some(start);
         self.reserved = len;
-        Ok(true)
+        Ok(Reserved::All)
     }
 
     /// Clamps `len` to the bytes from `position` to the end of the file. A file that claims to be empty clamps nothing.
@@ -283,7 +291,8 @@ impl End<'_> {
         if rest > 0 && self.has_lost_position() {
             return Err(Errno::SPIPE);
         }
-        if rest > 0 && self.goes_by_cursor() && !self.reserve(kernel, rest)? {
+        let must_reserve = rest > 0 && self.goes_by_cursor();
+        if must_reserve && self.reserve(kernel, rest)? == Reserved::NoCursor {
             return Err(Errno::SPIPE);
         }
         self.advance(rest);
