@@ -48,8 +48,7 @@ pub(crate) fn is_of_a_place(errno: Errno) -> bool {
 pub(crate) struct BadPlaces<'a> {
     policy: SkipErrors,
     on_skip: Option<OnSkip<'a>>,
-    /// Whether pieces are read, or written, whole or not at all (`O_DIRECT`).
-    only_whole: bool,
+    pieces: Pieces,
     care: Care,
     /// The smallest piece that may be readable where its neighbour is not, in bytes: a power of 2.
     grain: Option<u64>,
@@ -70,6 +69,23 @@ pub(crate) struct BadPlaces<'a> {
     last: Range<u64>,
     /// Bytes skipped before that. The sink has them, or waits for what completes a block with them.
     before: u64,
+}
+
+/// Whether a read or write may take a part of a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pieces {
+    Divisible,
+    /// Pieces are read, or written, whole or not at all (`O_DIRECT`).
+    Whole,
+}
+
+/// What a probe of a piece found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Probed {
+    /// It can be read.
+    Good,
+    /// It cannot.
+    Bad,
 }
 
 /// How the source is read.
@@ -98,16 +114,16 @@ pub(crate) enum Next {
 
 impl Default for BadPlaces<'_> {
     fn default() -> Self {
-        Self::new(SkipErrors::Never, None, false)
+        Self::new(SkipErrors::Never, None, Pieces::Divisible)
     }
 }
 
 impl<'a> BadPlaces<'a> {
-    pub(crate) fn new(policy: SkipErrors, on_skip: Option<OnSkip<'a>>, only_whole: bool) -> Self {
+    pub(crate) fn new(policy: SkipErrors, on_skip: Option<OnSkip<'a>>, pieces: Pieces) -> Self {
         Self {
             policy,
             on_skip,
-            only_whole,
+            pieces,
             care: Care::None,
             grain: None,
             end: 0,
@@ -189,10 +205,9 @@ impl<'a> BadPlaces<'a> {
         self.in_a_row = self.in_a_row.saturating_add(1);
         match self.policy {
             SkipErrors::Block(block) => {
-                let block = if self.only_whole {
-                    block.get().checked_next_multiple_of(grain).unwrap_or(grain)
-                } else {
-                    block.get()
+                let block = match self.pieces {
+                    Pieces::Whole => block.get().checked_next_multiple_of(grain).unwrap_or(grain),
+                    Pieces::Divisible => block.get(),
                 };
                 let to = (position / block + 1).saturating_mul(block);
                 self.skip(position, to);
@@ -205,11 +220,11 @@ impl<'a> BadPlaces<'a> {
         }
     }
 
-    /// A piece at `position` could be read, or not, and nothing was taken.
-    pub(crate) fn probed(&mut self, position: u64, is_good: bool) {
-        match self.care {
-            Care::Reaching { from, far } if is_good => self.narrow(from, from, far),
-            Care::Reaching { from, far } => {
+    /// Notes whether a piece at `position` could be read. Nothing was taken.
+    pub(crate) fn probed(&mut self, position: u64, found: Probed) {
+        match (self.care, found) {
+            (Care::Reaching { from, far }, Probed::Good) => self.narrow(from, from, far),
+            (Care::Reaching { from, far }, Probed::Bad) => {
                 let longer = (far - from).saturating_mul(2);
                 match self.reaching(far, far.saturating_add(longer)) {
                     Some(care) => {
@@ -219,9 +234,9 @@ impl<'a> BadPlaces<'a> {
                     None => self.skip(from, self.end),
                 }
             }
-            Care::Narrowing { from, bad, .. } if is_good => self.narrow(from, bad, position),
-            Care::Narrowing { from, good, .. } => self.narrow(from, position, good),
-            Care::None | Care::Reading(_) => {}
+            (Care::Narrowing { from, bad, .. }, Probed::Good) => self.narrow(from, bad, position),
+            (Care::Narrowing { from, good, .. }, Probed::Bad) => self.narrow(from, position, good),
+            (Care::None | Care::Reading(_), _) => {}
         }
     }
 

@@ -209,7 +209,7 @@ impl<'fd> End<'fd> {
         let time_out = if let Some(known) = self.time_out {
             known
         } else {
-            let told = kernel.socket_timeout(self.fd, side == Side::Source);
+            let told = kernel.socket_timeout(self.fd, side);
             let told = told.ok().flatten().filter(|_| self.blocks(kernel));
             *self.time_out.insert(told.unwrap_or(Duration::MAX))
         };

@@ -37,6 +37,15 @@ pub(crate) struct Records {
     waiting: Option<(usize, u64)>,
 }
 
+/// What the sink is given at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// Any number of bytes.
+    Stream,
+    /// A message of a datagram or seqpacket socket, which goes whole or not at all.
+    Message,
+}
+
 /// How many of the bytes that wait may go to the sink now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admitted {
@@ -105,7 +114,7 @@ impl Records {
 
     /// How much of what waits in the buffer may go: all if limit and pace allow it, otherwise up to the end
     /// of a record. A message goes whole or not at all.
-    pub(crate) fn admit(&mut self, waiting: &[u8], is_message: bool) -> Admitted {
+    pub(crate) fn admit(&mut self, waiting: &[u8], framing: Framing) -> Admitted {
         let left = self.left();
         let granted = self.pace.map_or(u64::MAX, |_| self.granted);
         let Some(delimiter) = self.delimiter else {
@@ -118,7 +127,7 @@ impl Records {
         let n = self.count_waiting(waiting);
         let ends_in_record = waiting.last() == Some(&delimiter);
         let is_within_limit = n < left || n == left && ends_in_record;
-        if is_message {
+        if framing == Framing::Message {
             return match is_within_limit {
                 true if n > 0 && granted == 0 => Admitted::Later,
                 true => Admitted::Bytes(waiting.len()),

@@ -11,6 +11,25 @@ pub(crate) use holes::Holes;
 /// The grain in which zeros are looked for: the block size of nearly every file system.
 const BLOCK: usize = 4096;
 
+/// What the sink is given for whole blocks of zeros among the bytes that were read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ZeroBlocks {
+    /// The zeros, as any other bytes.
+    #[default]
+    Written,
+    /// A hole (`Sparse::Detect`).
+    Holes,
+}
+
+/// Who sees the zeros of holes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ShownTo {
+    #[default]
+    Nobody,
+    /// The caller's inspector.
+    Inspector,
+}
+
 /// What the next bytes of the buffer are: whole blocks of zeros, or anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Run {
@@ -22,7 +41,7 @@ pub(crate) enum Run {
 ///
 /// Blocks are counted from the start of the sink, so that a hole covers whole blocks of it.
 pub(crate) fn leading_run(bytes: &[u8], holes: &Holes, sink: &End<'_>) -> Run {
-    let (true, Some(position)) = (holes.detect, sink.position()) else {
+    let (ZeroBlocks::Holes, Some(position)) = (holes.zero_blocks, sink.position()) else {
         return Run::Data(bytes.len());
     };
     let to_boundary = (BLOCK - position as usize % BLOCK) % BLOCK;
@@ -58,7 +77,8 @@ mod tests {
         let null = std::fs::File::open("/dev/null").unwrap();
         let endpoint = Endpoint::of(&Linux, null.as_fd()).unwrap();
         let sink = End::new(null.as_fd(), endpoint, Some(position));
-        leading_run(bytes, &Holes::new(&endpoint, true, false), &sink)
+        let holes = Holes::new(&endpoint, ZeroBlocks::Holes, ShownTo::Nobody);
+        leading_run(bytes, &holes, &sink)
     }
 
     #[test]

@@ -21,6 +21,8 @@ use rustix::ioctl::{Getter, Opcode, Setter, ioctl, opcode};
 use rustix::net::sockopt::Timeout;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags};
 
+use crate::fault::Side;
+
 mod nowait;
 
 pub(crate) use rustix::event::{PollFd, PollFlags};
@@ -110,7 +112,7 @@ pub(crate) trait Kernel {
     /// `close(2)`, after which the descriptor is gone, whatever the answer is.
     fn close(&self, fd: OwnedFd) -> Result<()>;
     /// `SO_RCVTIMEO` of a source, `SO_SNDTIMEO` of a sink.
-    fn socket_timeout(&self, fd: BorrowedFd<'_>, receiving: bool) -> Result<Option<Duration>>;
+    fn socket_timeout(&self, fd: BorrowedFd<'_>, side: Side) -> Result<Option<Duration>>;
     /// `SO_ERROR`, which the kernel forgets when it has told it.
     fn socket_error(&self, fd: BorrowedFd<'_>) -> Result<Option<Errno>>;
     /// Reads into no buffers at all: `EINVAL` if the file has no read operation.
@@ -295,11 +297,10 @@ impl Kernel for Linux {
         unsafe { rustix::io::try_close(fd.into_raw_fd()) }
     }
 
-    fn socket_timeout(&self, fd: BorrowedFd<'_>, receiving: bool) -> Result<Option<Duration>> {
-        let which = if receiving {
-            Timeout::Recv
-        } else {
-            Timeout::Send
+    fn socket_timeout(&self, fd: BorrowedFd<'_>, side: Side) -> Result<Option<Duration>> {
+        let which = match side {
+            Side::Source => Timeout::Recv,
+            Side::Sink | Side::Neither => Timeout::Send,
         };
         rustix::net::sockopt::socket_timeout(fd, which)
     }

@@ -4,7 +4,8 @@
 
 use std::num::NonZeroU64;
 
-use super::{BadPlaces, IN_A_ROW, Next};
+use super::Pieces::{Divisible, Whole};
+use super::{BadPlaces, IN_A_ROW, Next, Probed};
 use crate::buffer::FULL;
 use crate::options::SkipErrors;
 use crate::sys::Errno;
@@ -13,7 +14,7 @@ const GRAIN: u64 = 4096;
 const END: u64 = 1 << 30;
 
 fn adaptive() -> BadPlaces<'static> {
-    let mut bad = BadPlaces::new(SkipErrors::Adaptive, None, false);
+    let mut bad = BadPlaces::new(SkipErrors::Adaptive, None, Divisible);
     assert_eq!(bad.grain_or(|| GRAIN), GRAIN);
     bad
 }
@@ -68,19 +69,19 @@ fn the_end_of_a_long_bad_place_is_looked_for_at_distances_that_double_and_then_i
     for _ in 0..5 {
         let far = from + distance;
         assert_eq!(bad.next(), Next::Probe(far));
-        bad.probed(far, false);
+        bad.probed(far, Probed::Bad);
         assert_eq!(bad.next(), Next::Zeros(distance));
         bad.filled(distance);
         (from, distance) = (far, 2 * distance);
     }
     let mut good = from + distance;
     assert_eq!(bad.next(), Next::Probe(good));
-    bad.probed(good, true);
+    bad.probed(good, Probed::Good);
     // All from the second piece on is good.
     while good > from + GRAIN {
         let middle = from + (good - from) / 2;
         assert_eq!(bad.next(), Next::Probe(middle));
-        bad.probed(middle, true);
+        bad.probed(middle, Probed::Good);
         good = middle;
     }
     assert_eq!(bad.next(), Next::Zeros(GRAIN));
@@ -111,17 +112,18 @@ fn a_bad_place_that_reaches_the_end_is_looked_for_no_further() {
 
 #[test]
 fn a_piece_that_fails_is_skipped_up_to_the_next_multiple_of_the_block() {
+    const MIB: u64 = 1 << 20;
     let block = |bytes| SkipErrors::Block(NonZeroU64::new(bytes).unwrap());
-    for (policy, only_whole, position, expected) in [
-        (block(GRAIN), false, 10 * GRAIN, GRAIN),
-        (block(3 * GRAIN), false, 10 * GRAIN, 2 * GRAIN),
-        (block(1 << 20), false, 10 * GRAIN, (1 << 20) - 10 * GRAIN),
-        (block(1000), false, 3 * GRAIN, 13_000 - 3 * GRAIN),
-        (block(1000), true, 3 * GRAIN, GRAIN),
-        (block(GRAIN + 1), true, 10 * GRAIN, 2 * GRAIN),
-        (block(GRAIN + 1), true, 11 * GRAIN, GRAIN),
+    for (policy, pieces, position, expected) in [
+        (block(GRAIN), Divisible, 10 * GRAIN, GRAIN),
+        (block(3 * GRAIN), Divisible, 10 * GRAIN, 2 * GRAIN),
+        (block(MIB), Divisible, 10 * GRAIN, MIB - 10 * GRAIN),
+        (block(1000), Divisible, 3 * GRAIN, 13_000 - 3 * GRAIN),
+        (block(1000), Whole, 3 * GRAIN, GRAIN),
+        (block(GRAIN + 1), Whole, 10 * GRAIN, 2 * GRAIN),
+        (block(GRAIN + 1), Whole, 11 * GRAIN, GRAIN),
     ] {
-        let mut bad = BadPlaces::new(policy, None, only_whole);
+        let mut bad = BadPlaces::new(policy, None, pieces);
         bad.grain_or(|| GRAIN);
         assert_eq!(skip_piece(&mut bad, position, END), 0);
         let skipped = skip_piece(&mut bad, position, END);

@@ -2,7 +2,7 @@
 //!
 //! [`PairEngine::advance`](Engine::advance) takes one step and never waits; a driver waits where it could not go on.
 
-use crate::bad_places::BadPlaces;
+use crate::bad_places::{BadPlaces, Pieces};
 use crate::buffer;
 use crate::cache::DropBehind;
 use crate::context::Context;
@@ -19,7 +19,7 @@ use crate::progress::Progress;
 use crate::records::Records;
 use crate::report::{Ended, Report};
 use crate::route::{Ask, Route};
-use crate::sparse::{Extents, Holes};
+use crate::sparse::{Extents, Holes, ShownTo, ZeroBlocks};
 use crate::step::Step;
 use crate::strategy::Strategy;
 use crate::sys::Kernel;
@@ -91,19 +91,32 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
             && options.sparse.searches(&source.endpoint);
         // Records are counted in the buffer, and there a hole shows as zeros.
         let counts_records = options.records.is_wanted();
-        let detect = options.sparse == Sparse::Detect || is_searched && counts_records;
+        let zero_blocks = match options.sparse {
+            Sparse::Detect => ZeroBlocks::Holes,
+            _ if is_searched && counts_records => ZeroBlocks::Holes,
+            _ => ZeroBlocks::Written,
+        };
+        let shown_to = if options.inspected {
+            ShownTo::Inspector
+        } else {
+            ShownTo::Nobody
+        };
         let can_seek = sink.position().is_some() && !sink.endpoint.append;
         let holes = match sink.endpoint.kind {
-            Kind::Regular if can_seek => Holes::new(&sink.endpoint, detect, options.inspected),
+            Kind::Regular if can_seek => Holes::new(&sink.endpoint, zero_blocks, shown_to),
             Kind::Null => Holes::discarded(),
             _ => Holes::default(),
         };
-        let only_whole = source.endpoint.direct || sink.endpoint.direct;
-        let bad = BadPlaces::new(options.skip_errors, audience.on_skip, only_whole);
+        let pieces = if source.endpoint.direct || sink.endpoint.direct {
+            Pieces::Whole
+        } else {
+            Pieces::Divisible
+        };
+        let bad = BadPlaces::new(options.skip_errors, audience.on_skip, pieces);
         Self {
             strategy: plan.strategy(),
             phase: plan.opening().map_or(Phase::Main, Phase::Opening),
-            extents: (is_searched && !counts_records).then(|| Extents::new(options.inspected)),
+            extents: (is_searched && !counts_records).then(|| Extents::new(shown_to)),
             drop_behind: (options.cache == Cache::DropBehind)
                 .then(|| DropBehind::new(&source, &sink)),
             source_has_answered: false,

@@ -128,7 +128,7 @@ impl Kernel for &Scripted {
         state.answered(Call::Close, answer, |()| 0)
     }
 
-    fn socket_timeout(&self, fd: BorrowedFd<'_>, _receiving: bool) -> Result<Option<Duration>> {
+    fn socket_timeout(&self, fd: BorrowedFd<'_>, _side: Side) -> Result<Option<Duration>> {
         let mut state = self.state.borrow_mut();
         Ok(state.object(fd).timing().and_then(|timing| timing.timeout))
     }

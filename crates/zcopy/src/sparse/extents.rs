@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use super::ShownTo;
 use crate::end::End;
 use crate::sys::{Errno, Kernel, OFlags, Result, SeekFrom, retried};
 
@@ -39,18 +40,18 @@ pub(crate) struct Extents {
     data_end: u64,
     /// The longest that the next piece of a hole may be.
     piece: u64,
-    /// Whether the zeros of a hole are shown to an inspector. Then the time that a piece takes
-    /// depends on its length, so that all pieces are short.
-    inspected: bool,
+    /// Where an inspector sees the zeros of a hole, the time that a piece takes depends on its
+    /// length, so that all pieces are short.
+    shown_to: ShownTo,
 }
 
 impl Extents {
-    pub(crate) fn new(inspected: bool) -> Self {
+    pub(crate) fn new(shown_to: ShownTo) -> Self {
         Self {
             opening: None,
             data_end: 0,
             piece: FIRST_PIECE,
-            inspected,
+            shown_to,
         }
     }
 
@@ -89,7 +90,7 @@ impl Extents {
             return segment;
         };
         let piece = len.min(self.piece);
-        if !self.inspected {
+        if self.shown_to == ShownTo::Nobody {
             self.piece = self.piece.saturating_mul(2);
         }
         Segment::Hole(piece)

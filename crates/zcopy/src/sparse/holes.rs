@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::extents::FIRST_PIECE;
+use super::{ShownTo, ZeroBlocks};
 use crate::detour::Detour;
 use crate::end::End;
 use crate::endpoint::{Endpoint, FileSystem};
@@ -20,10 +21,9 @@ const TAIL: u64 = 1 << 20;
 /// name offsets within a hole, and no call reaches beyond its end: what lies there may be somebody else's.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holes {
-    /// Whether blocks of zeros become holes (`Sparse::Detect`).
-    pub(crate) detect: bool,
-    /// Whether an inspector waits for the zeros of a hole until it is certain that the sink has it.
-    inspected: bool,
+    pub(crate) zero_blocks: ZeroBlocks,
+    /// An inspector waits for the zeros of a hole until it is certain that the sink has it.
+    shown_to: ShownTo,
     ability: Ability,
     /// Bytes left as holes so far.
     pub(crate) bytes: u64,
@@ -46,7 +46,7 @@ enum Ability {
 
 impl Holes {
     /// Holes in a regular file that does not append.
-    pub(crate) fn new(sink: &Endpoint, detect: bool, inspected: bool) -> Self {
+    pub(crate) fn new(sink: &Endpoint, zero_blocks: ZeroBlocks, shown_to: ShownTo) -> Self {
         let ability = match sink.file_system {
             // The one byte goes by another opening, which may not be possible.
             _ if sink.direct => Ability::Untested,
@@ -56,8 +56,8 @@ impl Holes {
             _ => Ability::Untested,
         };
         Self {
-            detect,
-            inspected,
+            zero_blocks,
+            shown_to,
             ability,
             ..Self::default()
         }
@@ -83,10 +83,10 @@ impl Holes {
 
     /// How long the last hole may become before the sink is given its length.
     fn longest_tail(&self) -> u64 {
-        match (self.detect, self.inspected) {
-            (true, _) => TAIL,
-            (false, true) => FIRST_PIECE,
-            (false, false) => u64::MAX,
+        match (self.zero_blocks, self.shown_to) {
+            (ZeroBlocks::Holes, _) => TAIL,
+            (ZeroBlocks::Written, ShownTo::Inspector) => FIRST_PIECE,
+            (ZeroBlocks::Written, ShownTo::Nobody) => u64::MAX,
         }
     }
 

@@ -5,7 +5,7 @@ use crate::buffer::{self, Alignment, SMALL};
 use crate::endpoint::Kind;
 use crate::fault::{Cause, Fault, Side};
 use crate::pipe;
-use crate::records::Admitted;
+use crate::records::{Admitted, Framing};
 use crate::route::{Ask, Route};
 use crate::sparse::{self, Run};
 use crate::step::{Step, gather};
@@ -222,8 +222,11 @@ fn drain<K: Kernel>(
     patience: Patience,
 ) -> Result<Step, Fault> {
     let pending = &route.buffer.pending()[..ready];
-    let is_message = route.source.endpoint.kind == Kind::Datagram;
-    let pending = match route.records.admit(pending, is_message) {
+    let framing = match route.source.endpoint.kind {
+        Kind::Datagram => Framing::Message,
+        _ => Framing::Stream,
+    };
+    let pending = match route.records.admit(pending, framing) {
         Admitted::Bytes(n) => &pending[..n],
         Admitted::Later => return Ok(Step::Filled),
         Admitted::Never => return Ok(Step::Limit),

@@ -3,7 +3,7 @@
 use super::{PairEngine, Phase};
 use crate::fault::{Cause, Fault, Side};
 use crate::route::Ask;
-use crate::sparse::Segment;
+use crate::sparse::{Segment, ZeroBlocks};
 use crate::step::{self, Step};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel};
@@ -79,7 +79,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         if !self.route.holes.are_possible() || is_forced && from.facts().is_offload {
             return false;
         }
-        self.route.holes.detect = true;
+        self.route.holes.zero_blocks = ZeroBlocks::Holes;
         if from.facts().is_offload {
             self.context.attempt(from).cause = Some(Cause::Errno(reason));
             self.strategy = Strategy::Buffered;

@@ -1,6 +1,6 @@
 //! How read and write get past a bad place of the source.
 
-use crate::bad_places::Next;
+use crate::bad_places::{Next, Probed};
 use crate::buffer::ALIGNMENT;
 use crate::end::End;
 use crate::endpoint::Kind;
@@ -78,14 +78,14 @@ fn probe<K: Kernel>(kernel: &K, route: &mut Route<'_>, position: u64) -> Result<
         }
         found => found,
     };
-    let is_good = match found {
-        Ok(_) => true,
+    let found = match found {
+        Ok(_) => Probed::Good,
         Err(Errno::INTR) => return Ok(()),
-        Err(errno) if route.bad.skips(errno) => false,
+        Err(errno) if route.bad.skips(errno) => Probed::Bad,
         Err(errno) => return Err(Fault::new("read", Side::Source, errno)),
     };
     route.bad.waiting = route.in_flight();
-    route.bad.probed(position, is_good);
+    route.bad.probed(position, found);
     Ok(())
 }
 
