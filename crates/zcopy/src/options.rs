@@ -3,7 +3,6 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use crate::endpoint::Endpoint;
 use crate::pipe;
 use crate::records::Counting;
 use crate::report::SinkReport;
@@ -77,23 +76,6 @@ pub enum Sparse {
     /// extent. On ext4 and xfs such blocks count as data while the page cache has them, because
     /// somebody read them.
     KeepUnwritten,
-}
-
-impl Sparse {
-    /// Files of at least this size may be searched for blocks that were never written: 1 MiB,
-    /// which takes a hundred times longer to read than the search takes.
-    const SEARCHED: u64 = 1 << 20;
-
-    /// Whether the source is searched for holes.
-    pub(crate) fn searches(self, source: &Endpoint) -> bool {
-        match self {
-            Self::Fill => false,
-            Self::Keep | Self::Detect => source.has_holes(),
-            Self::KeepUnwritten => {
-                source.has_holes() || source.size.is_some_and(|size| size >= Self::SEARCHED)
-            }
-        }
-    }
 }
 
 /// What becomes of the page cache.

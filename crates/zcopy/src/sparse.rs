@@ -1,6 +1,8 @@
 //! Holes: found in the source, made in the sink.
 
 use crate::end::End;
+use crate::endpoint::Endpoint;
+use crate::options::Sparse;
 
 mod extents;
 mod holes;
@@ -28,6 +30,23 @@ pub(crate) enum ShownTo {
     Nobody,
     /// The caller's inspector.
     Inspector,
+}
+
+impl Sparse {
+    /// Files of at least this size may be searched for blocks that were never written: 1 MiB,
+    /// which takes a hundred times longer to read than the search takes.
+    const SEARCHED: u64 = 1 << 20;
+
+    /// Whether the source is searched for holes.
+    pub(crate) fn searches(self, source: &Endpoint) -> bool {
+        match self {
+            Self::Fill => false,
+            Self::Keep | Self::Detect => source.has_holes(),
+            Self::KeepUnwritten => {
+                source.has_holes() || source.size.is_some_and(|size| size >= Self::SEARCHED)
+            }
+        }
+    }
 }
 
 /// What the next bytes of the buffer are: whole blocks of zeros, or anything else.
@@ -70,7 +89,6 @@ mod tests {
     use std::os::fd::AsFd;
 
     use super::*;
-    use crate::endpoint::Endpoint;
     use crate::sys::Linux;
 
     fn run_at(position: u64, bytes: &[u8]) -> Run {
