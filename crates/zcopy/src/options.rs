@@ -4,7 +4,6 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use crate::pipe;
-use crate::records::Counting;
 use crate::report::SinkReport;
 use crate::strategy::Strategy;
 
@@ -172,6 +171,28 @@ pub enum SyncData {
     /// nothing can be brought to a disk, nor of files that have none (`/proc`). What an observer is told of
     /// would survive a loss of power.
     EachStep,
+}
+
+/// What the caller asked for that is counted in records.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counting {
+    /// What ends a record, if that was said.
+    pub(crate) delimiter: Option<u8>,
+    pub(crate) limit: Option<u64>,
+    /// Records a second.
+    pub(crate) rate: Option<NonZeroU64>,
+}
+
+impl Counting {
+    /// What ends a record, if records are counted: a line feed, if a limit or a rate alone was given.
+    pub(crate) fn delimiter(&self) -> Option<u8> {
+        let is_bounded = self.limit.is_some() || self.rate.is_some();
+        self.delimiter.or(is_bounded.then_some(b'\n'))
+    }
+
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.delimiter().is_some()
+    }
 }
 
 /// What a transfer to several sinks does when one of them fails.

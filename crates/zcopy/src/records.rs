@@ -1,24 +1,14 @@
 //! Records: stretches of bytes that end in a delimiter, counted, limited and paced on their way through the
 //! buffer.
 
-use std::num::NonZeroU64;
 use std::time::Duration;
 
+use crate::options::Counting;
 use crate::rate::Bucket;
 use crate::sys::Kernel;
 use count::{count, end_of_nth};
 
 mod count;
-
-/// What the caller asked for that is counted in records.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counting {
-    /// What ends a record, if that was said.
-    pub(crate) delimiter: Option<u8>,
-    pub(crate) limit: Option<u64>,
-    /// Records a second.
-    pub(crate) rate: Option<NonZeroU64>,
-}
 
 /// The records of a transfer, where somebody counts them.
 ///
@@ -55,18 +45,6 @@ pub(crate) enum Admitted {
     Later,
     /// None at all: they are a message, which goes beyond the limit.
     Never,
-}
-
-impl Counting {
-    /// What ends a record, if records are counted: a line feed, if a limit or a rate alone was given.
-    pub(crate) fn delimiter(&self) -> Option<u8> {
-        let is_bounded = self.limit.is_some() || self.rate.is_some();
-        self.delimiter.or(is_bounded.then_some(b'\n'))
-    }
-
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.delimiter().is_some()
-    }
 }
 
 impl Records {

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::others::{Action, FAR, Interference, Moment, Target};
 use super::script::{Call, Twist};
 use super::world::{Kind, SinkEnd, SourceEnd, Trouble, Wishes, World};
+use crate::options::Counting;
 use crate::options::{Cache, Reflink, SkipErrors, Sparse, SyncData};
-use crate::records::Counting;
 use crate::sys::Errno;
 
 /// What random transfers meet besides errnos, short counts and slow peers.

@@ -12,8 +12,8 @@ use super::kernel::Scripted;
 use super::objects::{BLOCK, File, Object, patterned};
 use super::others::Interference;
 use super::script::{Script, Twist};
+use crate::options::Counting;
 use crate::options::{Cache, Options, Reflink, SkipErrors, Sparse, SyncData};
-use crate::records::Counting;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 

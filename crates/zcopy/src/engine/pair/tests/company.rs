@@ -3,8 +3,8 @@
 use super::properties::check;
 use super::transfer;
 use crate::fault::Side;
+use crate::options::Counting;
 use crate::options::{Options, Reflink, Sparse};
-use crate::records::Counting;
 use crate::scripted::draw::{DRAWN, Drawn, worlds_with};
 use crate::scripted::kernel::Scripted;
 use crate::scripted::objects::{BLOCK, Object, patterned};

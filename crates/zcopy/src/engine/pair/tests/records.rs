@@ -8,8 +8,8 @@ use proptest::strategy::Strategy as _;
 
 use super::properties::check_as;
 use super::{attempts, transfer, transfer_watched};
+use crate::options::Counting;
 use crate::options::{Options, Sparse};
-use crate::records::Counting;
 use crate::report::Ended;
 use crate::scripted::Scripted;
 use crate::scripted::draw::worlds;
