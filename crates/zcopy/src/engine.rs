@@ -6,8 +6,9 @@ use crate::bad_places::OnSkip;
 use crate::context::Context;
 use crate::error::{Error, Failure};
 use crate::fault::Side;
+use crate::options::OnSinkError;
 use crate::progress::{Observer, Progress};
-use crate::report::{Ended, Report};
+use crate::report::{Ended, Report, SinkReport};
 use crate::route::Inspector;
 use crate::sys::Kernel;
 use crate::wait::Wait;
@@ -61,4 +62,21 @@ pub(crate) struct Audience<'a> {
     pub(crate) observer: Option<Observer<'a>>,
     pub(crate) inspect: Option<Inspector<'a>>,
     pub(crate) on_skip: Option<OnSkip<'a>>,
+}
+
+/// Who decides what becomes of a transfer when a sink fails.
+pub(crate) enum SinkPolicy<'a> {
+    Always(OnSinkError),
+    Ask(Box<dyn FnMut(&SinkReport) -> OnSinkError + 'a>),
+}
+
+impl SinkPolicy<'_> {
+    /// Whether the transfer goes on without this sink.
+    pub(crate) fn detaches(&mut self, sink: &SinkReport) -> bool {
+        let decision = match self {
+            SinkPolicy::Always(decision) => *decision,
+            SinkPolicy::Ask(ask) => ask(sink),
+        };
+        decision == OnSinkError::Detach
+    }
 }

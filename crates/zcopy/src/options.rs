@@ -4,7 +4,6 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use crate::pipe;
-use crate::report::SinkReport;
 use crate::strategy::Strategy;
 
 /// Whether two files may come to share their blocks.
@@ -233,23 +232,6 @@ pub enum OnSinkError {
     Stop,
     /// The transfer goes on without that sink; its [report](crate::SinkReport) says what it has got.
     Detach,
-}
-
-/// Who decides what becomes of a transfer when a sink fails.
-pub(crate) enum SinkPolicy<'a> {
-    Always(OnSinkError),
-    Ask(Box<dyn FnMut(&SinkReport) -> OnSinkError + 'a>),
-}
-
-impl SinkPolicy<'_> {
-    /// Whether the transfer goes on without this sink.
-    pub(crate) fn detaches(&mut self, sink: &SinkReport) -> bool {
-        let decision = match self {
-            SinkPolicy::Always(decision) => *decision,
-            SinkPolicy::Ask(ask) => ask(sink),
-        };
-        decision == OnSinkError::Detach
-    }
 }
 
 /// Everything a transfer can be told.

@@ -6,10 +6,10 @@ use super::Transfer;
 use crate::classify;
 use crate::drive;
 use crate::end::End;
-use crate::engine::{Audience, FanOutEngine};
+use crate::engine::{Audience, FanOutEngine, SinkPolicy};
 use crate::error::Result;
 use crate::fault::Side;
-use crate::options::{OnSinkError, SinkPolicy};
+use crate::options::OnSinkError;
 use crate::report::{Report, SinkReport};
 use crate::sys::Kernel;
 
