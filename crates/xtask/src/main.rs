@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 mod faults;
 mod image;
+mod imports;
 mod kills;
 mod mutants;
 mod programs;
@@ -38,6 +39,8 @@ enum Chore {
     Without(without::Args),
     /// Change the library in small ways, and count the changes that no test notices
     Mutants(mutants::Args),
+    /// Check that the imports between the modules of the library point down the list in ARCHITECTURE.md
+    Imports,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -47,6 +50,7 @@ fn main() -> anyhow::Result<()> {
         Chore::ShortCounts(args) => short_counts::run(&args),
         Chore::Without(args) => without::run(&args),
         Chore::Mutants(args) => mutants::run(&args),
+        Chore::Imports => imports::run(),
     }
 }
 
