@@ -4,10 +4,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::endpoint::{Endpoint, Kind};
 use crate::error::Failure;
-use crate::fault::{Cause, Fault, Side};
+use crate::fault::{Cause, Fault};
 use crate::options::{Cache, Options, Sparse};
 use crate::plan::{self, Plan};
 use crate::preflight;
+use crate::side::Side;
 use crate::sys::{Errno, Kernel, OFlags};
 
 mod several;

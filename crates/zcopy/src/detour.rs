@@ -5,7 +5,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use crate::buffer::ALIGNMENT;
 use crate::end::End;
 use crate::endpoint::{Endpoint, Kind};
-use crate::fault::{Fault, Side};
+use crate::fault::Fault;
+use crate::side::Side;
 use crate::sys::{Errno, Kernel, OFlags, Patience, Result, SeekFrom};
 
 /// The second opening of one end, made when the kernel first refuses something odd, a part of a block, or

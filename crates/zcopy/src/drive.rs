@@ -6,9 +6,10 @@ use std::time::Duration;
 use crate::context::Context;
 use crate::engine::{Engine, Flow};
 use crate::error::{Error, Failure};
-use crate::fault::{Fault, Side};
+use crate::fault::Fault;
 use crate::progress::Progress;
 use crate::report::{Ended, Report};
+use crate::side::Side;
 use crate::sys::{Errno, Kernel, PollFd};
 use crate::wait::{Awaited, Interest, Readiness, State, Until, Wait};
 

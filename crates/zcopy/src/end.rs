@@ -4,8 +4,9 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use crate::endpoint::{self, Endpoint, Kind};
-use crate::fault::{Fault, Side};
+use crate::fault::Fault;
 use crate::options::SyncData;
+use crate::side::Side;
 use crate::sys::{
     Errno, FdAt, Kernel, OFlags, Patience, PollFd, PollFlags, Result, SeekFrom, Status, retried,
 };

@@ -4,7 +4,8 @@ use std::fmt;
 use std::os::fd::BorrowedFd;
 
 use crate::buffer;
-use crate::fault::{Fault, Side};
+use crate::fault::Fault;
+use crate::side::Side;
 use crate::sys::{
     Errno, FileType, Kernel, OFlags, Result, SealFlags, SeekFrom, SocketType, Status,
 };

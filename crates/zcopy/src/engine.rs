@@ -5,11 +5,11 @@
 use crate::bad_places::OnSkip;
 use crate::context::Context;
 use crate::error::{Error, Failure};
-use crate::fault::Side;
 use crate::options::OnSinkError;
 use crate::progress::{Observer, Progress};
 use crate::report::{Ended, Report, SinkReport};
 use crate::route::Inspector;
+use crate::side::Side;
 use crate::sys::Kernel;
 use crate::wait::Wait;
 

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::io;
 
-use crate::fault::{Cause, Fault, Side};
+use crate::fault::{Cause, Fault};
 use crate::report::{Bytes, Ended, Report};
+use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::Errno;
 

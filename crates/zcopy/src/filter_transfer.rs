@@ -8,11 +8,11 @@ use crate::end::End;
 use crate::endpoint::{Endpoint, Kind};
 use crate::engine::{Desk, FilterEngine, Source, ahead};
 use crate::error::{Failure, Result};
-use crate::fault::Side;
 use crate::filter::Rewriter;
 use crate::plan::{self, Plan};
 use crate::preflight;
 use crate::report::Report;
+use crate::side::Side;
 use crate::sys::{Kernel, Linux};
 
 /// Gives a sink what a [`Rewriter`] makes of the bytes of one source after the other, as a filter does.

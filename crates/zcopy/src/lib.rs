@@ -240,6 +240,7 @@ cfg_if! {
         mod fault;
         mod pipe;
         mod strategy;
+        mod side;
         mod sys;
 
         #[cfg(test)]
@@ -258,7 +259,7 @@ cfg_if! {
         pub use strategy::Strategy;
 
         pub use error::{Error, Result};
-        pub use fault::Side;
+        pub use side::Side;
     } else {
         compile_error!("zcopy needs Linux or Android: no other kernel has the system calls that it makes");
     }

@@ -2,8 +2,8 @@
 
 use crate::endpoint::{Endpoint, Kind};
 use crate::error::Failure;
-use crate::fault::Side;
 use crate::options::Options;
+use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::Errno;
 

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::fault::Side;
+use crate::side::Side;
 use crate::strategy::Strategy;
 
 /// Whoever watches a transfer.

@@ -11,12 +11,12 @@ use crate::end::End;
 use crate::endpoint::Endpoint;
 use crate::engine::RepeatEngine;
 use crate::error::{Failure, Result};
-use crate::fault::Side;
 use crate::options::Options;
 use crate::plan::{self, Plan};
 use crate::preflight;
 use crate::progress::{Observer, Progress};
 use crate::report::Report;
+use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel, Linux};
 

@@ -1,7 +1,8 @@
 //! One step of a transfer: what it can come to, and the match that dispatches.
 
-use crate::fault::{Cause, Fault, Side};
+use crate::fault::{Cause, Fault};
 use crate::route::{Ask, Route};
+use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel};
 

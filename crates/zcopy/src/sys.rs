@@ -21,7 +21,7 @@ use rustix::ioctl::{Getter, Opcode, Setter, ioctl, opcode};
 use rustix::net::sockopt::Timeout;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags};
 
-use crate::fault::Side;
+use crate::side::Side;
 
 mod nowait;
 

@@ -10,13 +10,13 @@ use crate::end::End;
 use crate::engine::{Audience, PairEngine, SinkPolicy};
 use crate::error::{Failure, Result};
 use crate::fast_path::{self, Legacy, Way};
-use crate::fault::Side;
 use crate::options::{Cache, OnSinkError, Options, Reflink, Sparse};
 use crate::pace::Pace;
 use crate::plan::Plan;
 use crate::progress::Observer;
 use crate::report::Report;
 use crate::route::Inspector;
+use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::{Kernel, Linux};
 

@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use crate::fault::Side;
+use crate::side::Side;
 use crate::sys::PollFlags;
 
 /// What has to happen before the next step.

@@ -5,11 +5,11 @@ use std::os::fd::BorrowedFd;
 use super::examine;
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Failure};
-use crate::fault::Side;
 use crate::options::{Cache, Options, SkipErrors};
 use crate::plan::{self, Plan};
 use crate::preflight;
 use crate::report::{Ended, Report, SinkReport};
+use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel};
 

@@ -3,8 +3,8 @@
 use super::{Candidate, Plan, SMALL, Verdict, fit, remaining};
 use crate::endpoint::{Endpoint, Kind, Memory};
 use crate::error::Failure;
-use crate::fault::Side;
 use crate::options::{Options, Reflink, Sparse};
+use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::Errno;
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::objects::Object;
 use super::others::{Deed, Interference};
 use super::script::{Call, Script, Twist};
-use crate::fault::Side;
+use crate::side::Side;
 use crate::sys::{Errno, FdAt, OFlags, Result};
 
 /// The scripted kernel. [`Kernel`] is implemented for a reference to it, so that a test can look

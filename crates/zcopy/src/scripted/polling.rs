@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::kernel::{Descriptor, State, token};
 use super::objects::Found;
 use super::script::{Call, Twist};
-use crate::fault::Side;
+use crate::side::Side;
 use crate::sys::{Errno, PollFd, Result};
 
 /// Descriptors of which it is known how they poll, whatever is asked of them.

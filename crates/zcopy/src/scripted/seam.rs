@@ -7,7 +7,7 @@ use super::channel::{Channel, Peer};
 use super::kernel::{Descriptor, Scripted};
 use super::objects::{BLOCK, Object};
 use super::script::Call;
-use crate::fault::Side;
+use crate::side::Side;
 use crate::sys::{
     Errno, FdAt, FileSystemStatus, FileType, Kernel, Linux, OFlags, Patience, PollFd, Result,
     SealFlags, SeekFrom, SocketType, SpliceFlags, Status, WriteOut,

@@ -7,7 +7,8 @@ use super::{ShownTo, ZeroBlocks};
 use crate::detour::Detour;
 use crate::end::End;
 use crate::endpoint::{Endpoint, FileSystem};
-use crate::fault::{Cause, Fault, Side};
+use crate::fault::{Cause, Fault};
+use crate::side::Side;
 use crate::sys::{Errno, Kernel, Patience, retried};
 
 /// So long may zeros that were read wait as a hole at the end of the sink before they are given a length:

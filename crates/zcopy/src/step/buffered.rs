@@ -3,10 +3,11 @@
 
 use crate::buffer::{self, Alignment, SMALL};
 use crate::endpoint::Kind;
-use crate::fault::{Cause, Fault, Side};
+use crate::fault::{Cause, Fault};
 use crate::pipe;
 use crate::records::{Admitted, Framing};
 use crate::route::{Ask, Route};
+use crate::side::Side;
 use crate::sparse::{self, Run};
 use crate::step::{Step, gather};
 use crate::sys::{Errno, Kernel, Patience};

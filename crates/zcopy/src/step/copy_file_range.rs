@@ -1,7 +1,8 @@
 //! `copy_file_range(2)`: one file system copies between two of its files.
 
-use crate::fault::{Fault, Side};
+use crate::fault::Fault;
 use crate::route::{Ask, Route};
+use crate::side::Side;
 use crate::step::{Step, reserved};
 use crate::sys::{Errno, Kernel};
 

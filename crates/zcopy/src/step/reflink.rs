@@ -2,8 +2,9 @@
 
 use std::os::fd::BorrowedFd;
 
-use crate::fault::{Cause, Fault, Side};
+use crate::fault::{Cause, Fault};
 use crate::route::{Ask, Route};
+use crate::side::Side;
 use crate::step::Step;
 use crate::sys::{Errno, Kernel};
 

@@ -1,7 +1,8 @@
 //! `sendfile(2)`: from a file or device to a pipe, a socket or a character device.
 
-use crate::fault::{Fault, Side};
+use crate::fault::Fault;
 use crate::route::{Ask, Route};
+use crate::side::Side;
 use crate::step::{Step, reserved, splice::is_unsupported};
 use crate::sys::{Errno, Kernel};
 

@@ -1,8 +1,9 @@
 //! `splice(2)` where one end is a pipe already.
 
 use crate::endpoint::Kind;
-use crate::fault::{Fault, Side};
+use crate::fault::Fault;
 use crate::route::{Ask, Route};
+use crate::side::Side;
 use crate::step::{Step, reserved};
 use crate::sys::{Errno, Kernel, Patience, SpliceFlags};
 

@@ -3,9 +3,10 @@
 use std::os::fd::BorrowedFd;
 
 use crate::end::End;
-use crate::fault::{Cause, Fault, Side};
+use crate::fault::{Cause, Fault};
 use crate::pipe::Pipe;
 use crate::route::{Ask, Route};
+use crate::side::Side;
 use crate::step::splice::{flags, is_unsupported};
 use crate::step::{Step, reserved};
 use crate::sys::{Errno, Kernel, Patience};

@@ -2,7 +2,8 @@
 
 use std::os::fd::BorrowedFd;
 
-use crate::fault::{Fault, Side};
+use crate::fault::Fault;
+use crate::side::Side;
 use crate::step::Step;
 use crate::step::splice::{flags, is_unsupported};
 use crate::sys::{Errno, Kernel, Patience};

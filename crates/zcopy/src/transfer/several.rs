@@ -8,9 +8,9 @@ use crate::drive;
 use crate::end::End;
 use crate::engine::{Audience, FanOutEngine, SinkPolicy};
 use crate::error::Result;
-use crate::fault::Side;
 use crate::options::OnSinkError;
 use crate::report::{Report, SinkReport};
+use crate::side::Side;
 use crate::sys::Kernel;
 
 #[cfg(doc)]

@@ -3,9 +3,10 @@
 use super::FanOutEngine;
 use crate::context::conclude;
 use crate::error::{Error, Failure};
-use crate::fault::{Fault, Side};
+use crate::fault::Fault;
 use crate::plan;
 use crate::report::{Ended, Report, Undelivered};
+use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::{Kernel, Patience};
 

@@ -4,8 +4,9 @@ use std::os::fd::BorrowedFd;
 
 use crate::buffer;
 use crate::end::End;
-use crate::fault::{Cause, Fault, Side};
+use crate::fault::{Cause, Fault};
 use crate::route::{Ask, Route};
+use crate::side::Side;
 use crate::step::{Step, buffered, splice_pipe, tee};
 use crate::sys::{Kernel, Patience, retried};
 

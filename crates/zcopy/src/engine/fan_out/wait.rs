@@ -9,9 +9,10 @@ use crate::context::timed_out;
 use crate::endpoint::Kind;
 use crate::engine::Flow;
 use crate::error::Failure;
-use crate::fault::{Fault, Side};
+use crate::fault::Fault;
 use crate::pipe;
 use crate::report::Ended;
+use crate::side::Side;
 use crate::sys::{Errno, Kernel, Patience, PollFd, PollFlags};
 use crate::wait::{Awaited, Interest, Readiness, State, Until, Wait};
 

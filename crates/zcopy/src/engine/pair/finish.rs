@@ -5,9 +5,10 @@ use super::PairEngine;
 use crate::context::conclude;
 use crate::end;
 use crate::error::{Error, Failure};
-use crate::fault::{Cause, Fault, Side};
+use crate::fault::{Cause, Fault};
 use crate::plan;
 use crate::report::{Ended, Report, Undelivered};
+use crate::side::Side;
 use crate::sys::Kernel;
 
 impl<K: Kernel> PairEngine<'_, K> {

@@ -1,8 +1,9 @@
 //! One step: by the strategy, or over a hole of the source.
 
 use super::{PairEngine, Phase};
-use crate::fault::{Cause, Fault, Side};
+use crate::fault::{Cause, Fault};
 use crate::route::Ask;
+use crate::side::Side;
 use crate::sparse::{Segment, ZeroBlocks};
 use crate::step::{self, Step};
 use crate::strategy::Strategy;

@@ -7,7 +7,8 @@ use crate::context::{FALSE_STARTS, timed_out};
 use crate::endpoint::{Endpoint, Kind};
 use crate::engine::Flow;
 use crate::error::Failure;
-use crate::fault::{Cause, Fault, Side};
+use crate::fault::{Cause, Fault};
+use crate::side::Side;
 use crate::sys::{Errno, Kernel, Patience};
 use crate::wait::Wait;
 

@@ -17,7 +17,6 @@ use proptest::strategy::Strategy as _;
 use crate::Repeat;
 use crate::context::FALSE_STARTS;
 use crate::error::Error;
-use crate::fault::Side;
 use crate::options::Options;
 use crate::plan;
 use crate::progress::Progress;
@@ -29,6 +28,7 @@ use crate::scripted::property::holds_for_all;
 use crate::scripted::script::{Call, Twist};
 use crate::scripted::world::{Kind, World};
 use crate::scripted::{Scripted, attempts};
+use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 

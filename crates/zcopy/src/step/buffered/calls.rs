@@ -4,7 +4,8 @@
 use crate::detour::Detour;
 use crate::end::End;
 use crate::endpoint::Kind;
-use crate::fault::{Cause, Fault, Side};
+use crate::fault::{Cause, Fault};
+use crate::side::Side;
 use crate::step::{Step, gather};
 use crate::sys::{Errno, Kernel, Patience, Result as Called};
 

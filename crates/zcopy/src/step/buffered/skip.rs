@@ -4,8 +4,9 @@ use crate::bad_places::{Next, Probed};
 use crate::buffer::ALIGNMENT;
 use crate::end::End;
 use crate::endpoint::Kind;
-use crate::fault::{Fault, Side};
+use crate::fault::Fault;
 use crate::route::{Ask, Route};
+use crate::side::Side;
 use crate::step::Step;
 use crate::sys::{Errno, Kernel, Patience, Result as Called, SeekFrom};
 

@@ -4,7 +4,6 @@ use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 
 use super::{Attendants, fan_out, fan_out_attended};
-use crate::fault::Side;
 use crate::options::{OnSinkError, Options, SyncData};
 use crate::progress::Observer;
 use crate::report::{Ended, Report, SinkReport};
@@ -12,6 +11,7 @@ use crate::scripted::Scripted;
 use crate::scripted::objects::{Object, patterned};
 use crate::scripted::others::{Action, Interference, Target};
 use crate::scripted::script::{Call, Twist};
+use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 

@@ -6,12 +6,12 @@ use std::time::Duration;
 use crate::end::End;
 use crate::endpoint::Endpoint;
 use crate::engine::fan_out::hub::{Form, Hub};
-use crate::fault::Side;
 use crate::pipe::{self, Pipe};
 use crate::route::Route;
 use crate::scripted::Scripted;
 use crate::scripted::objects::{Object, patterned};
 use crate::scripted::script::Call;
+use crate::side::Side;
 use crate::step::Step;
 use crate::sys::{OFlags, Patience};
 

@@ -10,7 +10,6 @@ use super::world::{Branch, Several, worlds};
 use super::{Attendants, fan_out_attended};
 use crate::context::FALSE_STARTS;
 use crate::error::Error;
-use crate::fault::Side;
 use crate::options::OnSinkError;
 use crate::report::{Ended, Report};
 use crate::scripted::objects::Object;
@@ -22,6 +21,7 @@ use crate::scripted::queue::PACKET;
 use crate::scripted::script::Call;
 use crate::scripted::world::Kind;
 use crate::scripted::{Scripted, has_not_begun};
+use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::Errno;
 

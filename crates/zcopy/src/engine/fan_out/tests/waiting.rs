@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use super::{Attendants, fan_out, fan_out_attended};
 use crate::context::FALSE_STARTS;
-use crate::fault::Side;
 use crate::options::{OnSinkError, Options};
 use crate::report::Ended;
 use crate::scripted::Scripted;
 use crate::scripted::objects::{Object, patterned};
 use crate::scripted::script::{Call, Twist};
+use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 

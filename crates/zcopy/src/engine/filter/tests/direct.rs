@@ -9,12 +9,12 @@ use super::run;
 use crate::end::End;
 use crate::engine::Desk;
 use crate::engine::filter::ahead::{input_buffer, read_all};
-use crate::fault::Side;
 use crate::filter_transfer::prepare;
 use crate::scripted::Scripted;
 use crate::scripted::objects::{Object, patterned};
 use crate::scripted::others::{Action, Interference, Target};
 use crate::scripted::script::{Call, Twist};
+use crate::side::Side;
 use crate::step::Step;
 use crate::sys::{Errno, OFlags};
 

@@ -6,12 +6,12 @@ use std::os::fd::OwnedFd;
 use super::makers::Maker;
 use super::{finish, run};
 use crate::engine::Desk;
-use crate::fault::Side;
 use crate::filter::{Input, Rewriter, Rewritten};
 use crate::scripted::Scripted;
 use crate::scripted::channel::{Channel, Messages, Peer};
 use crate::scripted::objects::{File, Object, patterned};
 use crate::scripted::script::{Call, Twist};
+use crate::side::Side;
 use crate::sys::{Errno, OFlags};
 
 const COUNT: Maker = Maker::Count {

@@ -10,7 +10,6 @@ use super::makers::{Maker, Watched};
 use super::{finish, run};
 use crate::engine::Desk;
 use crate::error::Error;
-use crate::fault::Side;
 use crate::filter::Rest;
 use crate::report::{Ended, Report};
 use crate::scripted::Scripted;
@@ -20,6 +19,7 @@ use crate::scripted::others::{Action, Interference, Target};
 use crate::scripted::property::holds_for_all;
 use crate::scripted::script::Call;
 use crate::scripted::world::{Kind, SourceEnd, Trouble, World};
+use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 

@@ -6,11 +6,11 @@ use super::makers::Maker;
 use super::run;
 use crate::context::FALSE_STARTS;
 use crate::engine::Desk;
-use crate::fault::Side;
 use crate::scripted::Scripted;
 use crate::scripted::channel::{Channel, Peer};
 use crate::scripted::objects::{Object, patterned};
 use crate::scripted::script::{Call, Twist};
+use crate::side::Side;
 use crate::sys::{Errno, OFlags};
 
 const BOTH_MODES: [OFlags; 2] = [OFlags::empty(), OFlags::NONBLOCK];

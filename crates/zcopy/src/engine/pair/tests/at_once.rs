@@ -4,12 +4,12 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use super::{attempts, has_not_begun, transfer, transfer_watched};
-use crate::fault::Side;
 use crate::options::{Options, Reflink};
 use crate::report::Ended;
 use crate::scripted::Scripted;
 use crate::scripted::objects::{BLOCK, File, Object, patterned};
 use crate::scripted::script::{Call, Twist};
+use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::OFlags;
 

@@ -5,12 +5,12 @@ use std::ops::{ControlFlow, Range};
 use std::os::fd::OwnedFd;
 
 use super::{attempts, transfer, transfer_told};
-use crate::fault::Side;
 use crate::options::{Options, SkipErrors};
 use crate::report::{Ended, Report, Skipped};
 use crate::scripted::Scripted;
 use crate::scripted::objects::{File, Object, patterned};
 use crate::scripted::script::{Call, Twist};
+use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 

@@ -2,7 +2,6 @@
 
 use super::properties::check;
 use super::transfer;
-use crate::fault::Side;
 use crate::options::Counting;
 use crate::options::{Options, Reflink, Sparse};
 use crate::scripted::draw::{DRAWN, Drawn, worlds_with};
@@ -12,6 +11,7 @@ use crate::scripted::others::{Action, Effect, Interference, Target};
 use crate::scripted::property::holds_for_all;
 use crate::scripted::script::{Call, Twist};
 use crate::scripted::world::{Kind, SourceEnd, World};
+use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 

@@ -3,13 +3,13 @@
 use std::os::fd::OwnedFd;
 
 use super::transfer;
-use crate::fault::Side;
 use crate::options::Options;
 use crate::report::Report;
 use crate::scripted::kernel::Scripted;
 use crate::scripted::objects::{File, Object, patterned};
 use crate::scripted::others::{Action, Interference, Target};
 use crate::scripted::script::{Call, Twist};
+use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 

@@ -3,12 +3,12 @@
 use std::os::fd::OwnedFd;
 
 use super::{attempts, transfer};
-use crate::fault::Side;
 use crate::options::Options;
 use crate::report::Ended;
 use crate::scripted::kernel::Scripted;
 use crate::scripted::objects::{BLOCK, File, Object, patterned};
 use crate::scripted::script::{Call, Twist};
+use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 

@@ -4,13 +4,13 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::{attempts, transfer, transfer_watched};
-use crate::fault::Side;
 use crate::options::{Options, Sparse};
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::scripted::kernel::Scripted;
 use crate::scripted::objects::{BLOCK, File, Object, patterned};
 use crate::scripted::script::{Call, Twist};
+use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 

@@ -8,7 +8,6 @@ use proptest::prelude::*;
 
 use super::{has_not_begun, transfer_told};
 use crate::error::Error;
-use crate::fault::Side;
 use crate::options::Sparse;
 use crate::plan;
 use crate::report::{Ended, Report, Skipped};
@@ -23,6 +22,7 @@ use crate::scripted::property::holds_for_all;
 use crate::scripted::queue::PACKET;
 use crate::scripted::script::Call;
 use crate::scripted::world::{Kind, World};
+use crate::side::Side;
 use crate::sys::Errno;
 
 /// Enough to meet every pair and option; the environment can ask for more.

@@ -9,13 +9,13 @@ use proptest::strategy::Strategy as _;
 use super::{attempts, transfer};
 use crate::Series;
 use crate::error::Error;
-use crate::fault::Side;
 use crate::options::Options;
 use crate::report::{Ended, Report};
 use crate::scripted::Scripted;
 use crate::scripted::objects::{File, Object, pattern, patterned};
 use crate::scripted::property::holds_for_all;
 use crate::scripted::script::{Call, Twist};
+use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 

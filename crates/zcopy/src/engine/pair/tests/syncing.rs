@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::ops::ControlFlow;
 
 use super::{transfer, transfer_watched};
-use crate::fault::Side;
 use crate::options::{Options, Sparse, SyncData};
 use crate::scripted::kernel::Scripted;
 use crate::scripted::objects::{File, Object, patterned};
 use crate::scripted::script::{Call, Twist};
+use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 

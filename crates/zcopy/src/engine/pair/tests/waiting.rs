@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use super::{attempts, has_not_begun, transfer, transfer_watched};
 use crate::context::FALSE_STARTS;
-use crate::fault::Side;
 use crate::options::Options;
 use crate::report::Ended;
 use crate::scripted::channel::Messages;
@@ -15,6 +14,7 @@ use crate::scripted::objects::{Object, patterned};
 use crate::scripted::oracle::n_read;
 use crate::scripted::others::{Action, Interference, Target};
 use crate::scripted::script::{Call, Twist};
+use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
