@@ -1,4 +1,4 @@
-//! The README's table "Which route for which pair", held against the plan, row by row.
+//! The table "Which strategy for which pair" of `docs/strategies.md`, compared with the plan, row by row.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,12 +12,12 @@ use crate::endpoints::{Sink, SinkKind as K, Source, SourceKind as S, pipe, unix}
 use crate::files::{file, file_in, pattern, reopen};
 use crate::mounts::Fs;
 
-const README: &str = include_str!("../../../../README.md");
+const PAGE: &str = include_str!("../../../../docs/strategies.md");
 
 /// Sources and sinks, each with each.
 type Pairs = &'static [(&'static [S], &'static [K])];
 
-/// The rows that speak of a pair, whatever the options. Their order is in the README.
+/// The rows that speak of a pair, whatever the options. Their order is in the table.
 const ROWS: &[(&str, Pairs)] = &[
     (
         "file that claims size 0 (`/proc`), `/dev/null`, terminal, datagram socket, unknown device → any",
@@ -138,7 +138,7 @@ const SHORT: &str = "any of these, at most 256 KiB by size or limit";
 
 /// First and second cell of every row.
 fn table() -> Vec<(&'static str, &'static str)> {
-    let mut lines = README.lines();
+    let mut lines = PAGE.lines();
     lines.find(|line| *line == "| source → sink | order |");
     assert_eq!(lines.next(), Some("|---|---|"));
     lines
@@ -155,7 +155,7 @@ fn table() -> Vec<(&'static str, &'static str)> {
 fn order(row: &str) -> (Vec<Strategy>, Option<Strategy>) {
     let table = table();
     let cell = table.iter().find(|(pair, _)| *pair == row);
-    let (_, cell) = cell.unwrap_or_else(|| panic!("the README has no row: {row}"));
+    let (_, cell) = cell.unwrap_or_else(|| panic!("the table has no row: {row}"));
     let (order, opening) = match cell.split_once("; begins with ") {
         Some((order, opening)) => (order, Some(named(opening))),
         None => (*cell, None),
@@ -211,7 +211,7 @@ fn pairs(pairs: Pairs) -> impl Iterator<Item = (S, K)> {
 }
 
 #[test]
-fn the_readme_has_the_rows_that_are_tested() {
+fn the_table_has_the_rows_that_are_tested() {
     let mut tested: Vec<_> = ROWS.iter().map(|(row, _)| *row).collect();
     tested.extend([STABLE_FILE, STABLE_CLONE]);
     tested.extend([INSPECTED, STABLE, SMALL, SMALL_FILE, SMALL_LOCAL]);
