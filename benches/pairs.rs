@@ -47,7 +47,7 @@ const MIB: usize = 1 << 20;
 pub(crate) enum Mover {
     /// `Transfer` as the plan decides.
     Plan,
-    /// `Transfer` with one strategy forced.
+    /// `Transfer` with one strategy requested.
     Forced(Strategy),
     /// `std::io::copy`.
     Std,
@@ -140,8 +140,11 @@ impl Mover {
 impl Pair {
     /// The plan, each strategy by itself, and the standard library.
     pub(crate) fn movers(&self) -> impl Iterator<Item = Mover> {
-        let forced = self.strategies.iter().copied().map(Mover::Forced);
-        [Mover::Plan].into_iter().chain(forced).chain([Mover::Std])
+        let requested = self.strategies.iter().copied().map(Mover::Forced);
+        [Mover::Plan]
+            .into_iter()
+            .chain(requested)
+            .chain([Mover::Std])
     }
 
     /// Whether this machine has such a pair; says so if not.

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use zcopy::{Input, Rewrite, Rewriter, Rewritten};
+use zcopy::{Filter, FilterTransfer, Filtered, Input};
 
 fn main() -> ExitCode {
     match run() {
@@ -25,17 +25,17 @@ fn main() -> ExitCode {
 
 fn run() -> anyhow::Result<()> {
     let out = stdout();
-    let mut rewrite = Rewrite::new(&out, Numbers::default());
+    let mut filter = FilterTransfer::new(&out, Numbers::default());
     if std::env::args_os().len() <= 1 {
-        rewrite.run(&stdin()).context("standard input")?;
+        filter.run(&stdin()).context("standard input")?;
     }
     for name in std::env::args_os().skip(1) {
         let shown = || Path::new(&name).display().to_string();
         let file = File::open(&name).with_context(shown)?;
-        rewrite.run(&file).with_context(shown)?;
+        filter.run(&file).with_context(shown)?;
     }
-    // Nothing waits here, since every byte is taken when it comes; a rewriter that holds some back has its say now.
-    rewrite.finish().context("standard output")?;
+    // Nothing waits here, since every byte is taken when it comes; a filter that holds some back has its say now.
+    filter.finish().context("standard output")?;
     Ok(())
 }
 
@@ -50,11 +50,11 @@ struct Numbers {
     is_within_line: bool,
 }
 
-impl Rewriter for Numbers {
-    fn rewrite(&mut self, input: Input<'_>, room: &mut [u8]) -> Rewritten {
-        let mut done = Rewritten::default();
-        while done.taken < input.bytes.len() {
-            let rest = &input.bytes[done.taken..];
+impl Filter for Numbers {
+    fn filter(&mut self, input: Input<'_>, room: &mut [u8]) -> Filtered {
+        let mut done = Filtered::default();
+        while done.consumed < input.bytes.len() {
+            let rest = &input.bytes[done.consumed..];
             let end = rest.iter().position(|byte| *byte == b'\n');
             let number = if self.is_within_line {
                 String::new()
@@ -62,7 +62,7 @@ impl Rewriter for Numbers {
                 format!("{:6}\t", self.line + 1)
             };
             // What there is no room for now is shown again, with room for it.
-            let room = &mut room[done.made..];
+            let room = &mut room[done.produced..];
             let Some(space) = room.len().checked_sub(number.len()).filter(|n| *n > 0) else {
                 break;
             };
@@ -72,8 +72,8 @@ impl Rewriter for Numbers {
             room[number.len()..][..len].copy_from_slice(piece);
             self.line += u64::from(!self.is_within_line);
             self.is_within_line = !piece.ends_with(b"\n");
-            done.taken += len;
-            done.made += number.len() + len;
+            done.consumed += len;
+            done.produced += number.len() + len;
         }
         done
     }

@@ -23,7 +23,7 @@ pub(crate) struct Fan {
 /// A way to move bytes to several sinks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FanMover {
-    /// `Transfer` with one strategy forced.
+    /// `Transfer` with one strategy requested.
     Forced(Strategy),
     /// Reads into a buffer of 256 KiB, and writes that to each sink.
     ReadWrite,

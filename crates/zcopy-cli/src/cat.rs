@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use anyhow::Context as _;
-use zcopy::{Rewrite, Series};
+use zcopy::{FilterTransfer, Series};
 
 use crate::args::Common;
 use crate::choice;
@@ -211,11 +211,11 @@ fn way<'a>(args: &Args, stdout: &'a BorrowedFd<'a>) -> anyhow::Result<Way<'a>> {
     let paint = paint(args, *stdout)?;
     let carriage = if stamp.is_some() || paint.is_some() {
         let lines = Lines::new(Format::new(look)).stamp(stamp).paint(paint);
-        Carriage::ByLine(Box::new(Rewrite::new(stdout, lines)))
+        Carriage::ByLine(Box::new(FilterTransfer::new(stdout, lines)))
     } else if look.is_plain() {
         Carriage::AsItIs(Series::new(stdout))
     } else {
-        Carriage::Formatted(Box::new(Rewrite::new(stdout, Format::new(look))))
+        Carriage::Formatted(Box::new(FilterTransfer::new(stdout, Format::new(look))))
     };
     Ok(Way {
         stdout: *stdout,

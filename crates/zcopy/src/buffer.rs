@@ -31,7 +31,7 @@ pub(crate) enum Alignment {
     Page = ALIGNMENT,
 }
 
-/// Bytes that were read or made, and of which the sink, or the rewriter, has not accepted all.
+/// Bytes that were read or made, and of which the sink, or the filter, has not accepted all.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     bytes: Vec<u8>,

@@ -2,9 +2,9 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::endpoint::{Endpoint, Kind};
-use crate::error::Failure;
-use crate::fault::{Cause, Fault};
+use crate::call_error::{CallError, Cause};
+use crate::error::RunError;
+use crate::fd_info::{FdInfo, Kind};
 use crate::options::{Cache, Options, Sparse};
 use crate::plan::{self, Plan};
 use crate::preflight;
@@ -21,24 +21,24 @@ pub(crate) fn prepare<K: Kernel>(
     source: BorrowedFd<'_>,
     sink: BorrowedFd<'_>,
     options: &Options,
-) -> Result<(Endpoint, Endpoint, Plan), Failure> {
-    let from = examine(kernel, Side::Source, source)?;
-    let to = examine(kernel, Side::Sink, sink)?;
-    prepare_examined(kernel, source, sink, from, to, options)
+) -> Result<(FdInfo, FdInfo, Plan), RunError> {
+    let from = classify(kernel, Side::Source, source)?;
+    let to = classify(kernel, Side::Sink, sink)?;
+    prepare_classified(kernel, source, sink, from, to, options)
 }
 
 /// The same, where both have been classified.
-pub(crate) fn prepare_examined<K: Kernel>(
+pub(crate) fn prepare_classified<K: Kernel>(
     kernel: &K,
     source: BorrowedFd<'_>,
     sink: BorrowedFd<'_>,
-    mut from: Endpoint,
-    mut to: Endpoint,
+    mut from: FdInfo,
+    mut to: FdInfo,
     options: &Options,
-) -> Result<(Endpoint, Endpoint, Plan), Failure> {
-    if deserves_survey(&from, &to, options) {
-        from.survey(kernel, source);
-        to.survey(kernel, sink);
+) -> Result<(FdInfo, FdInfo, Plan), RunError> {
+    if deserves_full_classification(&from, &to, options) {
+        from.classify_fully(kernel, source);
+        to.classify_fully(kernel, sink);
     }
     preflight::check(&from, &to, options)?;
     let plan = plan::plan(&from, &to, options)?;
@@ -46,19 +46,19 @@ pub(crate) fn prepare_examined<K: Kernel>(
 }
 
 /// Classifies one descriptor.
-pub(crate) fn examine<K: Kernel>(
+pub(crate) fn classify<K: Kernel>(
     kernel: &K,
     side: Side,
     fd: BorrowedFd<'_>,
-) -> Result<Endpoint, Failure> {
-    Endpoint::of(kernel, fd).map_err(|fault| unexaminable(side, fault))
+) -> Result<FdInfo, RunError> {
+    FdInfo::of(kernel, fd).map_err(|error| unclassifiable(side, error))
 }
 
 /// Refuses a descriptor that is not open, and otherwise names the call that failed on it.
-pub(crate) fn unexaminable(side: Side, fault: Fault) -> Failure {
-    match fault.cause {
-        Cause::Errno(Errno::BADF) => Failure::refused(side, Errno::BADF, "it is not open"),
-        _ => Fault { side, ..fault }.into(),
+pub(crate) fn unclassifiable(side: Side, error: CallError) -> RunError {
+    match error.cause {
+        Cause::Errno(Errno::BADF) => RunError::refused(side, Errno::BADF, "it is not open"),
+        _ => CallError { side, ..error }.into(),
     }
 }
 
@@ -68,32 +68,32 @@ pub(crate) fn unexaminable(side: Side, fault: Fault) -> Failure {
 /// No single call on a terminal can be told not to sleep, and one that polls as writable has room for
 /// an unknown part of what it is given, or is stopped in the middle of it. None if it needs no such
 /// descriptor, or cannot have one: without `/proc`, or where another user owns the terminal.
-pub(crate) fn open_again<K: Kernel>(
+pub(crate) fn reopen<K: Kernel>(
     kernel: &K,
     fd: BorrowedFd<'_>,
-    endpoint: &mut Endpoint,
+    info: &mut FdInfo,
     side: Side,
     options: &Options,
 ) -> Option<OwnedFd> {
     let may_sleep = options.tick.is_none() && !options.watch_readers;
-    if may_sleep || endpoint.nonblocking || !endpoint.can_be_opened_again {
+    if may_sleep || info.nonblocking || !info.can_be_opened_again {
         return None;
     }
     let access = match side {
         Side::Source => OFlags::RDONLY,
         _ => OFlags::WRONLY,
     };
-    let own = kernel.open_again(fd, access).ok()?;
-    let found = Endpoint::of(kernel, own.as_fd()).ok()?;
-    if !found.is_same(endpoint) {
+    let own = kernel.reopen(fd, access).ok()?;
+    let found = FdInfo::of(kernel, own.as_fd()).ok()?;
+    if !found.is_same(info) {
         return None;
     }
-    endpoint.nonblocking = found.nonblocking;
+    info.nonblocking = found.nonblocking;
     Some(own)
 }
 
 /// Whether the transfer is long enough, or particular enough, to repay a closer look at its ends.
-fn deserves_survey(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
+fn deserves_full_classification(source: &FdInfo, sink: &FdInfo, options: &Options) -> bool {
     let is_long = match source.kind {
         Kind::Regular => source.size.is_some(),
         kind => kind == Kind::Block,
@@ -103,13 +103,13 @@ fn deserves_survey(source: &Endpoint, sink: &Endpoint, options: &Options) -> boo
 
 /// Whether an option needs facts that only a closer look at both ends gives. It names every option, so that a new one
 /// does not compile until it is decided here.
-pub(crate) fn is_particular_enough(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
+pub(crate) fn is_particular_enough(source: &FdInfo, sink: &FdInfo, options: &Options) -> bool {
     let Options {
         stable,
         sparse,
         cache,
         observed,
-        // `plan::forced` decides these.
+        // `plan::requested` decides these.
         strategy: _,
         reflink: _,
         // How much is moved, and how, needs no closer look.
@@ -133,5 +133,5 @@ pub(crate) fn is_particular_enough(source: &Endpoint, sink: &Endpoint, options: 
         || *observed
         || *cache == Cache::DropBehind
         || *sparse == Sparse::Detect
-        || plan::forced(options).is_some()
+        || plan::requested(options).is_some()
 }

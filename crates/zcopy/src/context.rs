@@ -2,24 +2,24 @@
 
 use std::time::Duration;
 
-use crate::clock::Clock;
-use crate::end::End;
-use crate::endpoint::Kind;
-use crate::error::{Error, Failure};
-use crate::fault::{Cause, Fault};
+use crate::call_error::{CallError, Cause};
+use crate::endpoint::Endpoint;
+use crate::error::{Error, RunError};
+use crate::fd_info::Kind;
 use crate::options::Options;
+use crate::pacer::Pacer;
 use crate::pipe;
 use crate::plan;
 use crate::progress::{Observer, Progress};
 use crate::report::{Attempt, Ended, Report};
 use crate::side::Side;
 use crate::strategy::Strategy;
-use crate::sys::{Errno, Kernel, Patience, PollFd};
+use crate::sys::{Blocking, Errno, Kernel, PollFd};
 use crate::wait::{Awaited, State};
 
 /// How often in a row an endpoint may poll as ready and then block all the same, before the strategy is
 /// taken to be at fault. Another process at the same pipe can cause a few.
-pub(crate) const FALSE_STARTS: u32 = 8;
+pub(crate) const MAX_SPURIOUS_WAKEUPS: u32 = 8;
 
 /// The pause between two tries of a strategy that blocks on ready descriptors, once no other strategy is left.
 pub(crate) const RETRY_DELAY: Duration = Duration::from_millis(1);
@@ -28,7 +28,7 @@ pub(crate) const RETRY_DELAY: Duration = Duration::from_millis(1);
 pub(crate) struct Context<'a, K> {
     pub(crate) kernel: K,
     pub(crate) options: Options,
-    pub(crate) pacer: Clock<'a>,
+    pub(crate) pacer: Pacer<'a>,
     /// Bytes that the sink has accepted.
     pub(crate) bytes: u64,
     /// Bytes that the whole transfer comes to, if that is known.
@@ -36,7 +36,7 @@ pub(crate) struct Context<'a, K> {
     /// What each strategy did, in the order of first use.
     pub(crate) attempts: Vec<Attempt>,
     /// How often in a row an endpoint polled as ready and then blocked.
-    pub(crate) false_starts: u32,
+    pub(crate) spurious_wakeups: u32,
     /// The endpoints of the last [`Wait`], with what it has found out.
     pub(crate) awaited: Vec<Awaited<'a>>,
     /// Memory for `poll(2)`.
@@ -57,11 +57,11 @@ impl<'a, K: Kernel> Context<'a, K> {
         total: Option<u64>,
     ) -> Self {
         Self {
-            pacer: Clock::new(&kernel, &options, observer),
+            pacer: Pacer::new(&kernel, &options, observer),
             bytes: 0,
             total,
             attempts: Vec::with_capacity(Strategy::PAIRWISE.len()),
-            false_starts: 0,
+            spurious_wakeups: 0,
             awaited: Vec::new(),
             polled: Vec::new(),
             grown_source: None,
@@ -75,17 +75,17 @@ impl<'a, K: Kernel> Context<'a, K> {
 
     /// Whether calls may sleep: not if the caller wants to be told something meanwhile.
     #[inline]
-    pub(crate) fn patience(&self) -> Patience {
+    pub(crate) fn blocking(&self) -> Blocking {
         if self.pacer.ticks() || self.options.watch_readers {
-            Patience::NoWait
+            Blocking::Nonblocking
         } else {
-            Patience::Block
+            Blocking::MaySleep
         }
     }
 
     /// The strategy that the caller insists on.
-    pub(crate) fn forced(&self) -> Option<Strategy> {
-        plan::forced(&self.options)
+    pub(crate) fn requested(&self) -> Option<Strategy> {
+        plan::requested(&self.options)
     }
 
     /// What the limit leaves, if this many bytes have been taken from the source.
@@ -139,8 +139,8 @@ impl<'a, K: Kernel> Context<'a, K> {
     pub(crate) fn grow_pipes<'e>(
         &mut self,
         is_long: bool,
-        source: Option<&End<'e>>,
-        sinks: impl Iterator<Item = &'e End<'e>>,
+        source: Option<&Endpoint<'e>>,
+        sinks: impl Iterator<Item = &'e Endpoint<'e>>,
     ) where
         'a: 'e,
     {
@@ -148,8 +148,8 @@ impl<'a, K: Kernel> Context<'a, K> {
             return;
         }
         self.may_grow = false;
-        let grow = |end: &End<'_>| match end.endpoint.kind {
-            Kind::Pipe => pipe::grow(&self.kernel, end.fd, self.options.pipe_size),
+        let grow = |endpoint: &Endpoint<'_>| match endpoint.info.kind {
+            Kind::Pipe => pipe::grow(&self.kernel, endpoint.fd, self.options.pipe_size),
             _ => None,
         };
         self.grown_source = source.and_then(grow);
@@ -163,19 +163,20 @@ impl<'a, K: Kernel> Context<'a, K> {
 
     /// Notes that a step blocked, and says how long to sleep before the next poll if polls keep saying that
     /// it would not.
-    pub(crate) fn count_false_start(&mut self) -> Option<Duration> {
-        self.false_starts += 1;
-        (self.false_starts > FALSE_STARTS).then_some(RETRY_DELAY)
+    pub(crate) fn count_spurious_wakeup(&mut self) -> Option<Duration> {
+        self.spurious_wakeups += 1;
+        (self.spurious_wakeups > MAX_SPURIOUS_WAKEUPS).then_some(RETRY_DELAY)
     }
 
     /// Adds an endpoint to those that are waited for. With a tick, one that never becomes ready is left out: the
     /// next call says why it moves nothing, which no wait would.
-    pub(crate) fn await_ready(&mut self, side: Side, end: &mut End<'a>) {
-        if self.pacer.ticks() && end.is_never_ready(&self.kernel, side) {
+    pub(crate) fn await_ready(&mut self, side: Side, endpoint: &mut Endpoint<'a>) {
+        if self.pacer.ticks() && endpoint.is_never_ready(&self.kernel, side) {
             return;
         }
-        let deadline = self.deadline(side, end, None);
-        self.awaited.push(Awaited::ready(end.fd, side, deadline));
+        let deadline = self.deadline(side, endpoint, None);
+        self.awaited
+            .push(Awaited::ready(endpoint.fd, side, deadline));
     }
 
     /// When the time-out of the socket itself expires, if a wait takes the place of the call that has it. The wait began
@@ -183,19 +184,19 @@ impl<'a, K: Kernel> Context<'a, K> {
     pub(crate) fn deadline(
         &self,
         side: Side,
-        end: &mut End<'a>,
+        endpoint: &mut Endpoint<'a>,
         since: Option<Duration>,
     ) -> Option<Duration> {
-        if self.patience() == Patience::Block {
+        if self.blocking() == Blocking::MaySleep {
             return None;
         }
-        let time_out = end.until_timed_out(&self.kernel, side, Duration::ZERO)?;
+        let time_out = endpoint.until_timed_out(&self.kernel, side, Duration::ZERO)?;
         Some(since.unwrap_or_else(|| self.kernel.now()) + time_out)
     }
 
     /// Ends the last wait. Fails if it ended by the time-out of a socket, which is an answer, not a reason to try again.
     #[inline]
-    pub(crate) fn end_wait(&mut self) -> Result<(), Fault> {
+    pub(crate) fn end_wait(&mut self) -> Result<(), CallError> {
         if self.awaited.is_empty() {
             return Ok(());
         }
@@ -210,7 +211,7 @@ impl<'a, K: Kernel> Context<'a, K> {
     }
 
     /// The report, but for what only one loop knows.
-    pub(crate) fn report(&mut self, outcome: &Result<Ended, Failure>) -> Report {
+    pub(crate) fn report(&mut self, outcome: &Result<Ended, RunError>) -> Report {
         let ended = outcome.as_ref().map_or(Ended::Failed, |ended| *ended);
         Report {
             bytes: self.bytes,
@@ -223,23 +224,23 @@ impl<'a, K: Kernel> Context<'a, K> {
 }
 
 /// Returns the report of a success, or the error that carries it.
-pub(crate) fn conclude(outcome: Result<Ended, Failure>, report: Report) -> Result<Report, Error> {
+pub(crate) fn conclude(outcome: Result<Ended, RunError>, report: Report) -> Result<Report, Error> {
     match outcome {
         Ok(_) => Ok(report),
-        Err(failure) => Err(Error::new(failure, report)),
+        Err(error) => Err(Error::new(error, report)),
     }
 }
 
 /// The failure of a strategy that the caller insists on and the kernel refuses.
-pub(crate) fn refused(strategy: Strategy, cause: Cause) -> Failure {
-    Failure::unsuitable(strategy, "the kernel refuses it").caused_by(cause)
+pub(crate) fn refused(strategy: Strategy, cause: Cause) -> RunError {
+    RunError::unsuitable(strategy, "the kernel refuses it").caused_by(cause)
 }
 
 /// The error that a socket's own time-out comes to.
-pub(crate) fn timed_out(side: Side) -> Fault {
+pub(crate) fn timed_out(side: Side) -> CallError {
     let call = match side {
         Side::Source => "read",
         Side::Sink | Side::Neither => "write",
     };
-    Fault::new(call, side, Errno::AGAIN)
+    CallError::new(call, side, Errno::AGAIN)
 }

@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use crate::call_error::CallError;
 use crate::context::Context;
 use crate::engine::{Engine, Flow};
-use crate::error::{Error, Failure};
-use crate::fault::Fault;
+use crate::error::{Error, RunError};
 use crate::progress::Progress;
 use crate::report::{Ended, Report};
 use crate::side::Side;
@@ -22,7 +22,7 @@ pub(crate) fn run<'a, E: Engine<'a>>(engine: &mut E) -> Result<Report, Error> {
     engine.finish(outcome)
 }
 
-fn drive<'a, E: Engine<'a>>(engine: &mut E) -> Result<Ended, Failure> {
+fn drive<'a, E: Engine<'a>>(engine: &mut E) -> Result<Ended, RunError> {
     loop {
         let watched = match engine.advance()? {
             Flow::Continue => {
@@ -54,7 +54,7 @@ fn wait<K: Kernel>(
     context: &mut Context<'_, K>,
     readiness: Readiness,
     progress: Progress,
-) -> Result<ControlFlow<()>, Failure> {
+) -> Result<ControlFlow<()>, RunError> {
     if let Some(delay) = readiness.delay
         && sleep_all(context, delay, &progress).is_break()
     {
@@ -131,7 +131,7 @@ enum Wakeup {
 fn poll<K: Kernel>(
     context: &mut Context<'_, K>,
     timeout: Option<Duration>,
-) -> Result<Wakeup, Failure> {
+) -> Result<Wakeup, RunError> {
     let polled = &mut context.polled;
     polled.clear();
     let pending = || {
@@ -147,7 +147,7 @@ fn poll<K: Kernel>(
             context.pacer.interrupt();
             return Ok(Wakeup::Signal);
         }
-        Err(errno) => return Err(Fault::new("poll", Side::Neither, errno).into()),
+        Err(errno) => return Err(CallError::new("poll", Side::Neither, errno).into()),
     }
     let pending = context
         .awaited
@@ -205,7 +205,7 @@ fn sleep<K: Kernel>(
 ) -> ControlFlow<()> {
     let Context { pacer, kernel, .. } = context;
     let timeout = pacer.until_tick(kernel).map_or(time, |tick| tick.min(time));
-    // Whatever ends the sleep, the clock decides.
+    // Whatever ends the sleep, the pacer decides.
     if kernel.poll(&mut [], Some(timeout)) == Err(Errno::INTR) {
         pacer.interrupt();
     }

@@ -1,427 +1,242 @@
-//! What a descriptor is: the facts the plan is made from.
+//! One end of a transfer under way: the descriptor, what it is, and where it stands.
 
-use std::fmt;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
-use crate::buffer;
-use crate::fault::Fault;
+use crate::call_error::CallError;
+use crate::fd_info::{self, FdInfo, Kind};
+use crate::options::SyncData;
 use crate::side::Side;
 use crate::sys::{
-    Errno, FileType, Kernel, OFlags, Result, SealFlags, SeekFrom, SocketType, Status,
+    Blocking, Errno, FdAt, Kernel, OFlags, PollFd, PollFlags, Result, SeekFrom, Status, retried,
 };
 
-/// One end of a transfer, as the kernel describes it.
-///
-/// [`Endpoint::of`] costs two calls, so that a transfer of one byte stays cheap.
-/// [`Endpoint::survey`] learns the rest, for transfers that are long enough to repay it.
-#[derive(Clone, Copy, Debug)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "facts that the kernel gives one by one"
-)]
-pub(crate) struct Endpoint {
-    pub(crate) kind: Kind,
-    /// Which file it is: the file system and the file in it.
-    pub(crate) identity: (u64, u64),
-    /// Bytes from the first to the last, where the kernel knows: regular files that do not claim to
-    /// be empty, and block devices once surveyed. Files in `/proc` claim 0 and are not.
-    pub(crate) size: Option<u64>,
-    /// Bytes the file system has allocated to a regular file.
-    pub(crate) allocated: u64,
-    pub(crate) readable: bool,
-    pub(crate) writable: bool,
-    /// `O_APPEND`: every write goes to the end, and no offload is allowed.
-    pub(crate) append: bool,
-    pub(crate) nonblocking: bool,
-    /// `O_DIRECT` on a file or block device: whole blocks in aligned memory alone.
-    pub(crate) direct: bool,
-    /// A terminal of which another descriptor is another way to the same one. `/dev/ptmx` would make a
-    /// new terminal, and `/dev/tty` may by now mean a different one.
-    pub(crate) can_be_opened_again: bool,
-    /// Where the cursor stands, once surveyed.
-    pub(crate) cursor: Option<u64>,
-    pub(crate) file_system: FileSystem,
-    /// What was free on its file system when that was asked for, in bytes.
-    pub(crate) free: Option<u64>,
-    /// The grain in which its blocks can be shared, in bytes, where `fstatfs(2)` means that: network file
-    /// systems say something else.
-    pub(crate) block_size: Option<u64>,
-    /// No one can change the file's bytes any more: a memfd sealed against writing and shrinking, or a
-    /// file on a read-only image.
-    pub(crate) immutable: bool,
+mod reservation;
+
+pub(crate) use reservation::MOST_READ_BACK;
+
+/// The source or the sink of a transfer.
+#[derive(Clone, Debug)]
+pub(crate) struct Endpoint<'fd> {
+    pub(crate) fd: BorrowedFd<'fd>,
+    pub(crate) info: FdInfo,
+    /// Whether the kernel has said that no single call here can be told not to wait.
+    pub(crate) refuses_nowait: bool,
+    positioning: Positioning,
+    /// The offset of the next byte, if it is known: the caller's offset, or the cursor once fully classified or reserved.
+    position: Option<u64>,
+    /// The bytes from `position` on that the transfer has taken from the cursor and not used yet.
+    reserved: u64,
+    /// Whether the cursor was found where this transfer had not left it.
+    is_shared: bool,
+    /// Bytes that may be reserved before the file system is asked again how much room is left. `None` if it is not
+    /// asked.
+    room: Option<u64>,
+    /// How long the caller lets a blocking socket wait, for ever being [`Duration::MAX`]. The kernel
+    /// is asked once, when it first matters.
+    time_out: Option<Duration>,
+    /// The answer of [`Endpoint::is_never_ready`], once the kernel was asked.
+    is_never_ready: Option<bool>,
 }
 
-/// The kinds of descriptor that the plan tells apart.
+/// How an end knows where the next byte is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Regular,
-    Directory,
-    Pipe,
-    Stream,
-    /// Datagram and sequential-packet sockets: one read is one message.
-    Datagram,
-    Block,
-    /// `/dev/null`.
-    Null,
-    /// `/dev/zero`, `/dev/full`, `/dev/random`, `/dev/urandom`.
-    Memory(Memory),
-    Terminal,
-    /// Any other character device, an epoll or event descriptor: only trying tells what it can do.
-    Other,
-    /// No descriptor at all: bytes that are repeated.
-    Pattern,
+enum Positioning {
+    /// Calls name an offset of the caller's, and the cursor is neither moved nor looked at.
+    Offset,
+    /// By the cursor of the open file, which others may move too.
+    Cursor,
+    /// There are no positions: a pipe, a socket, some files of FUSE.
+    None,
 }
 
-/// The memory devices (major 1) that have bytes to give.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Memory {
-    Zero,
-    Full,
-    Random,
-}
-
-/// The file systems that the plan treats differently.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FileSystem {
-    /// Not asked.
-    Unknown,
-    Ext4,
-    Tmpfs,
-    Btrfs,
-    Xfs,
-    /// Read-only by construction: `squashfs`, `erofs`, `iso9660`, `cramfs`, `romfs`.
-    Image,
-    Other,
-}
-
-/// Pseudo-terminal masters of the BSD kind, which are opened once.
-const OLD_MASTERS: u32 = 2;
-/// `/dev/tty`, `/dev/console` and `/dev/ptmx`, each of which is whatever it stands for when it is opened.
-const NO_TERMINAL_OF_ITS_OWN: u32 = 5;
-
-/// The longest record of any character device that is known to refuse a shorter read: `/dev/kmsg`.
-pub(crate) const RECORD: usize = 8 << 10;
-
-/// The smallest block of any disk.
-pub(crate) const SECTOR: u64 = 512;
-
-impl Endpoint {
-    /// Something of this kind, of which nothing else is known.
-    fn new(kind: Kind) -> Self {
+impl<'fd> Endpoint<'fd> {
+    pub(crate) fn new(fd: BorrowedFd<'fd>, info: FdInfo, offset: Option<u64>) -> Self {
+        let cursor = match info.cursor {
+            // Wherever its cursor is, it is written to at its end.
+            Some(_) if info.append => Some(info.size.unwrap_or(0)),
+            cursor => cursor,
+        };
         Self {
-            kind,
-            identity: (0, 0),
-            size: None,
-            allocated: 0,
-            readable: true,
-            writable: true,
-            append: false,
-            nonblocking: false,
-            direct: false,
-            can_be_opened_again: false,
-            cursor: None,
-            file_system: FileSystem::Unknown,
-            free: None,
-            block_size: None,
-            immutable: false,
+            fd,
+            info,
+            refuses_nowait: false,
+            positioning: match offset {
+                Some(_) => Positioning::Offset,
+                None if info.is_seekable() => Positioning::Cursor,
+                None => Positioning::None,
+            },
+            position: offset.or(cursor),
+            reserved: 0,
+            is_shared: false,
+            room: Some(info.free.map_or(0, reservation::room_in)),
+            time_out: None,
+            is_never_ready: None,
         }
     }
 
-    /// A pattern of so many bytes.
-    pub(crate) fn pattern(len: usize) -> Self {
-        Self {
-            size: Some(len as u64),
-            ..Self::new(Kind::Pattern)
+    /// The descriptor, and the offset that a call names: `None` if the call uses the cursor.
+    pub(crate) fn at(&self) -> FdAt<'fd> {
+        let names_offset = self.positioning == Positioning::Offset || self.reserved > 0;
+        (self.fd, self.position.filter(|_| names_offset))
+    }
+
+    /// Where the next byte is, if that is known without asking.
+    pub(crate) fn position(&self) -> Option<u64> {
+        self.position
+    }
+
+    /// Where the next byte is, asked if it is for the cursor to say. Not of an end that appends.
+    pub(crate) fn place<K: Kernel>(&self, kernel: &K) -> Result<u64> {
+        match self.at().1 {
+            Some(offset) => Ok(offset),
+            None => kernel.seek(self.fd, SeekFrom::Current(0)),
         }
     }
 
-    /// Asks the kernel what `fd` is: `fstat(2)`, then `fcntl(F_GETFL)` or, for a socket,
-    /// `getsockopt(SO_TYPE)`.
+    /// Notes that a call moved `n` bytes here.
+    pub(crate) fn advance(&mut self, n: u64) {
+        self.position = self.position.map(|position| position + n);
+        self.reserved = self.reserved.saturating_sub(n);
+    }
+
+    /// Brings what was written here to the disk, where there is one, as often as the caller wants that.
     ///
-    /// A socket is always open for reading and writing and ignores `O_APPEND`; whether it blocks
-    /// shows by its `EAGAIN`.
-    pub(crate) fn of<K: Kernel>(
+    /// # Errors
+    ///
+    /// What `fdatasync(2)` says of the disk. `EINVAL` and `EROFS` say that there is none.
+    pub(crate) fn sync_data<K: Kernel>(
+        &self,
         kernel: &K,
-        fd: BorrowedFd<'_>,
-    ) -> std::result::Result<Self, Fault> {
-        let status = kernel.fstat(fd).map_err(|errno| failed("fstat", errno))?;
-        Self::with_flags(kernel, fd, &status, |fd| kernel.status_flags(fd))
+        when: SyncData,
+    ) -> std::result::Result<(), CallError> {
+        if when == SyncData::Never || !self.info.is_seekable() {
+            return Ok(());
+        }
+        match retried(|| kernel.sync_data(self.fd)) {
+            Ok(()) | Err(Errno::INVAL | Errno::ROFS) => Ok(()),
+            Err(errno) => Err(CallError::new("fdatasync", Side::Sink, errno)),
+        }
     }
 
-    /// The same, but that of a regular file of 1 to `small` bytes the flags are not asked for: it is taken to be open for both,
-    /// and for none of what flags ask for.
-    pub(crate) fn of_small_file<K: Kernel>(
-        kernel: &K,
-        fd: BorrowedFd<'_>,
-        small: u64,
-    ) -> std::result::Result<Self, Fault> {
-        let status = kernel.fstat(fd).map_err(|errno| failed("fstat", errno))?;
-        let is_small =
-            status.file_type == FileType::RegularFile && (1..=small).contains(&status.size);
-        Self::with_flags(kernel, fd, &status, |fd| {
-            if is_small {
-                return Ok(OFlags::RDWR);
+    /// Bounds the length of one call: it stays within the reservation, or, at an offset of the caller's, below the
+    /// largest offset.
+    pub(crate) fn clamp(&self, len: u64) -> u64 {
+        match self.position {
+            _ if self.reserved > 0 => len.min(self.reserved),
+            Some(position) if self.positioning == Positioning::Offset => {
+                len.min((i64::MAX as u64).saturating_sub(position))
             }
-            kernel.status_flags(fd)
-        })
+            _ => len,
+        }
     }
 
-    /// What it is by its status, and by its flags if it has some.
-    fn with_flags<K: Kernel>(
+    /// The most that one call may be given so that it goes in without sleeping, though the call
+    /// cannot be told not to.
+    ///
+    /// A stream socket that polls as writable has a third of its buffer free
+    /// (`sk_stream_is_writeable`), so that a quarter fits.
+    pub(crate) fn prompt_len<K: Kernel>(&self, kernel: &K, blocking: Blocking) -> u64 {
+        if blocking == Blocking::MaySleep || self.info.kind != Kind::Stream {
+            return u64::MAX;
+        }
+        let quarter = kernel
+            .send_buffer_size(self.fd)
+            .map_or(4096, |size| size / 4);
+        quarter.clamp(4096, 1 << 20) as u64
+    }
+
+    /// Whether it polls as writable, or as broken, which the next call will say.
+    pub(crate) fn is_writable<K: Kernel>(&self, kernel: &K) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(self.fd, PollFlags::OUT)];
+        kernel.poll(&mut fds, Some(Duration::ZERO)).is_ok() && !fds[0].revents().is_empty()
+    }
+
+    /// Whether it polls as readable. If the question fails, the next call will say.
+    pub(crate) fn is_readable<K: Kernel>(&self, kernel: &K) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(self.fd, PollFlags::IN)];
+        match kernel.poll(&mut fds, Some(Duration::ZERO)) {
+            Ok(_) => fds[0].revents().contains(PollFlags::IN),
+            Err(_) => true,
+        }
+    }
+
+    /// Whether a read would return at once: with bytes, with the end, or with an error.
+    pub(crate) fn would_answer<K: Kernel>(&self, kernel: &K) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(self.fd, PollFlags::IN)];
+        kernel.poll(&mut fds, Some(Duration::ZERO)).is_ok() && !fds[0].revents().is_empty()
+    }
+
+    /// Whether it is in blocking mode. Of a socket this is asked when it first matters.
+    pub(crate) fn blocks<K: Kernel>(&mut self, kernel: &K) -> bool {
+        if !self.info.nonblocking {
+            let flags = kernel.status_flags(self.fd);
+            self.info.nonblocking = flags.is_ok_and(|flags| flags.contains(OFlags::NONBLOCK));
+        }
+        !self.info.nonblocking
+    }
+
+    /// What is left of a socket's own time-out after a wait of this long. A poll knows nothing of it,
+    /// and takes the place of the call that would have.
+    pub(crate) fn until_timed_out<K: Kernel>(
+        &mut self,
         kernel: &K,
-        fd: BorrowedFd<'_>,
-        status: &Status,
-        flags: impl FnOnce(BorrowedFd<'_>) -> Result<OFlags>,
-    ) -> std::result::Result<Self, Fault> {
-        let mut endpoint = Self {
-            identity: (status.device, status.inode),
-            allocated: status.allocated,
-            ..Self::new(Kind::Other)
-        };
-        if status.file_type == FileType::Socket {
-            let socket_type = kernel.socket_type(fd);
-            endpoint.kind = match socket_type.map_err(|errno| failed("getsockopt", errno))? {
-                SocketType::STREAM => Kind::Stream,
-                _ => Kind::Datagram,
-            };
-            return Ok(endpoint);
-        }
-        let flags = flags(fd).map_err(|errno| failed("fcntl", errno))?;
-        let access = flags & OFlags::RWMODE;
-        endpoint.readable = access != OFlags::WRONLY && !flags.contains(OFlags::PATH);
-        endpoint.writable = access != OFlags::RDONLY && !flags.contains(OFlags::PATH);
-        endpoint.append = flags.contains(OFlags::APPEND);
-        endpoint.nonblocking = flags.contains(OFlags::NONBLOCK);
-        endpoint.kind = match status.file_type {
-            FileType::RegularFile => Kind::Regular,
-            FileType::Directory => Kind::Directory,
-            FileType::Fifo => Kind::Pipe,
-            FileType::BlockDevice => Kind::Block,
-            FileType::CharacterDevice => Kind::of_character_device(status.names_device),
-            _ => Kind::Other,
-        };
-        // Of a pipe the flag means packets, and it is the writer's that counts.
-        endpoint.direct = flags.contains(OFlags::DIRECT) && endpoint.is_seekable();
-        if endpoint.kind == Kind::Terminal {
-            let major = rustix::fs::major(status.names_device);
-            endpoint.can_be_opened_again = !matches!(major, OLD_MASTERS | NO_TERMINAL_OF_ITS_OWN);
-        }
-        if endpoint.kind == Kind::Regular && status.size > 0 {
-            endpoint.size = Some(status.size);
-        }
-        if endpoint.kind == Kind::Block {
-            // Two nodes, in two directories, can name one device.
-            endpoint.identity = (u64::MAX, status.names_device);
-        }
-        Ok(endpoint)
+        side: Side,
+        waited: Duration,
+    ) -> Option<Duration> {
+        let time_out = self.time_out(kernel, side)?;
+        Some(time_out.saturating_sub(waited))
     }
 
-    /// Learns what a longer transfer can use: the cursor, the file system, a device's size, and
-    /// whether a regular file can still change.
-    pub(crate) fn survey<K: Kernel>(&mut self, kernel: &K, fd: BorrowedFd<'_>) {
-        if self.is_seekable() {
-            self.cursor = kernel.seek(fd, SeekFrom::Current(0)).ok();
+    /// Whether `EAGAIN` is the answer of a socket's own `SO_RCVTIMEO` or `SO_SNDTIMEO`, which ends the transfer, rather
+    /// than a reason to wait.
+    ///
+    /// A call that was told not to wait says nothing of a time-out. Nor does a socket without one: it was in non-blocking
+    /// mode for a moment, because somebody else who has it open changes that.
+    pub(crate) fn has_timed_out<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        side: Side,
+        blocking: Blocking,
+    ) -> bool {
+        blocking == Blocking::MaySleep && self.time_out(kernel, side).is_some()
+    }
+
+    /// The time-out of a socket in blocking mode.
+    fn time_out<K: Kernel>(&mut self, kernel: &K, side: Side) -> Option<Duration> {
+        if !self.info.is_socket() {
+            return None;
         }
-        match self.kind {
-            Kind::Regular => {
-                self.survey_file_system(kernel, fd);
-                // Against writing alone is not enough: cutting a file short zeroes part of a page.
-                let sealed = SealFlags::WRITE | SealFlags::SHRINK;
-                self.immutable = self.file_system == FileSystem::Image
-                    || self.file_system == FileSystem::Tmpfs
-                        && kernel.seals(fd).is_ok_and(|seals| seals.contains(sealed));
+        let time_out = if let Some(known) = self.time_out {
+            known
+        } else {
+            let told = kernel.socket_timeout(self.fd, side);
+            let told = told.ok().flatten().filter(|_| self.blocks(kernel));
+            *self.time_out.insert(told.unwrap_or(Duration::MAX))
+        };
+        (time_out < Duration::MAX).then_some(time_out)
+    }
+
+    /// Whether waiting is useless: the descriptor never becomes ready, or its calls never sleep. The next call gives the
+    /// reason. The kernel is asked once.
+    ///
+    /// # Kernel notes
+    ///
+    /// - A `timerfd`, `signalfd`, `pidfd` or `epoll` has no write operation, never polls as writable, and says `EINVAL`
+    ///   to a write. Others have no read operation.
+    /// - A socket that listens moves no bytes.
+    /// - `/dev/kmsg` is never polled as writable, and a write to it does not sleep.
+    pub(crate) fn is_never_ready<K: Kernel>(&mut self, kernel: &K, side: Side) -> bool {
+        let (fd, kind) = (self.fd, self.info.kind);
+        let ask = || match (kind, side) {
+            (Kind::Stream | Kind::Datagram, _) => kernel.is_listening(fd) == Ok(true),
+            (Kind::Other, Side::Source) => kernel.read_nothing(fd) == Err(Errno::INVAL),
+            (Kind::Other, _) => {
+                let is_log = |status: Status| fd_info::is_kernel_log(&status);
+                kernel.write_nothing(fd) == Err(Errno::INVAL) || kernel.fstat(fd).is_ok_and(is_log)
             }
-            Kind::Block => self.size = kernel.device_size(fd).ok(),
-            _ => {}
-        }
-    }
-
-    /// Learns which file system a regular file is on, if that is not known.
-    pub(crate) fn survey_file_system<K: Kernel>(&mut self, kernel: &K, fd: BorrowedFd<'_>) {
-        if self.file_system != FileSystem::Unknown {
-            return;
-        }
-        // A sandbox that forbids the question costs speed only.
-        let status = kernel.file_system(fd).ok();
-        let magic = status.map(|status| status.magic);
-        self.file_system = magic.map_or(FileSystem::Other, FileSystem::of_magic);
-        self.free = status.and_then(|status| status.free);
-        let is_known = matches!(self.file_system, FileSystem::Btrfs | FileSystem::Xfs);
-        self.block_size = status.map(|status| status.block_size).filter(|_| is_known);
-    }
-
-    /// Whether it is a regular file that has holes, by what its file system has allocated to it.
-    pub(crate) fn has_holes(&self) -> bool {
-        self.size.is_some_and(|size| self.allocated < size)
-    }
-
-    /// The smallest piece of a file or device that a read may bring where its neighbour cannot be read, in
-    /// bytes: a power of 2, at least 512.
-    ///
-    /// Through the page cache that is a block of the file system. A page, or a folio of many, with
-    /// a bad block in it is never up to date as a whole, but good blocks of it can be read
-    /// (`is_partially_uptodate`).
-    pub(crate) fn grain<K: Kernel>(&self, kernel: &K, fd: BorrowedFd<'_>) -> u64 {
-        /// The largest block of any file system.
-        const LARGEST: u64 = 64 << 10;
-        let block = match self.kind {
-            _ if self.direct => None,
-            Kind::Block => kernel.device_block_size(fd).ok(),
-            _ => kernel
-                .file_system(fd)
-                .ok()
-                .filter(|status| FileSystem::of_magic(status.magic).tells_its_block())
-                .map(|status| status.block_size),
+            _ => false,
         };
-        block
-            .filter(|block| block.is_power_of_two() && (SECTOR..=LARGEST).contains(block))
-            .unwrap_or(SECTOR)
-    }
-
-    /// Whether positions mean anything: an offset can be given, and a cursor can be put back.
-    pub(crate) fn is_seekable(&self) -> bool {
-        matches!(self.kind, Kind::Regular | Kind::Block)
-    }
-
-    /// Whether its bytes come from the page cache of a file that somebody can still write to.
-    pub(crate) fn is_mutable_file(&self) -> bool {
-        self.is_seekable() && !self.immutable
-    }
-
-    pub(crate) fn is_socket(&self) -> bool {
-        matches!(self.kind, Kind::Stream | Kind::Datagram)
-    }
-
-    /// The room that every read of it must offer, in bytes, whatever a rate or a limit allows: a shorter read would lose the
-    /// rest of a message, or be refused.
-    ///
-    /// A record of `/dev/kmsg` has 8 KiB (`PRINTK_MESSAGE_MAX` and its prefix); an eventfd, timerfd, signalfd or inotify
-    /// descriptor wants less. A datagram that has been looked at may be taken by another reader, so that the next one must
-    /// find room too. Out of a pipe a splice takes a part of a packet, and leaves the rest where it is.
-    pub(crate) fn least_read(&self) -> usize {
-        match self.kind {
-            Kind::Datagram => buffer::FULL,
-            Kind::Other => RECORD,
-            _ => 0,
-        }
-    }
-
-    /// Whether a call on it can sleep until somebody else acts.
-    pub(crate) fn can_block(&self) -> bool {
-        matches!(
-            self.kind,
-            Kind::Pipe | Kind::Stream | Kind::Datagram | Kind::Terminal | Kind::Other
-        )
-    }
-
-    /// Whether a read of it can sleep until somebody else acts. Among the files that claim to be empty are
-    /// `/proc/kmsg` and `trace_pipe`; files that cannot be polled answer that they are ready.
-    pub(crate) fn can_starve(&self) -> bool {
-        self.can_block() || self.kind == Kind::Regular && self.size.is_none()
-    }
-
-    /// Whether both are the same file, pipe or device.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.kind == other.kind && self.identity == other.identity
-    }
-
-    /// Whether both are certainly on one file system.
-    pub(crate) fn shares_file_system(&self, other: &Self) -> bool {
-        self.identity.0 == other.identity.0
-    }
-
-    /// Whether blocks could be shared between files of these two.
-    ///
-    /// Subvolumes of one btrfs have device numbers of their own, so two files on btrfs are given
-    /// the chance; `EXDEV` tells if they were two file systems after all.
-    pub(crate) fn may_share_blocks(&self, other: &Self) -> bool {
-        self.shares_file_system(other)
-            || self.file_system == FileSystem::Btrfs && other.file_system == FileSystem::Btrfs
-    }
-}
-
-/// A call that failed on a descriptor. The caller sets the side.
-fn failed(call: &'static str, errno: Errno) -> Fault {
-    Fault::new(call, Side::Neither, errno)
-}
-
-impl Kind {
-    /// Tells character devices apart by their number, as listed in the kernel's `devices.txt`;
-    /// asking costs a call.
-    fn of_character_device(number: u64) -> Self {
-        match (rustix::fs::major(number), rustix::fs::minor(number)) {
-            (1, 3) => Kind::Null,
-            (1, 5) => Kind::Memory(Memory::Zero),
-            (1, 7) => Kind::Memory(Memory::Full),
-            (1, 8 | 9) => Kind::Memory(Memory::Random),
-            // Consoles and serial lines, `/dev/tty` and `/dev/ptmx`, both ends of old and new
-            // pseudo-terminals.
-            (2..=5 | 128..=143 | 188 | 204 | 229, _) => Kind::Terminal,
-            _ => Kind::Other,
-        }
-    }
-}
-
-/// Whether it is `/dev/kmsg`.
-pub(crate) fn is_kernel_log(status: &Status) -> bool {
-    let number = status.names_device;
-    let number = (rustix::fs::major(number), rustix::fs::minor(number));
-    status.file_type == FileType::CharacterDevice && number == (1, 11)
-}
-
-impl FileSystem {
-    /// Whether `fstatfs(2)` tells the block that it reads at once, and not something else: a cluster, or
-    /// what a server likes.
-    fn tells_its_block(self) -> bool {
-        matches!(self, Self::Ext4 | Self::Btrfs | Self::Xfs)
-    }
-
-    /// The numbers of `<linux/magic.h>`.
-    fn of_magic(magic: u64) -> Self {
-        match magic {
-            0xef53 => FileSystem::Ext4,
-            0x0102_1994 => FileSystem::Tmpfs,
-            0x9123_683e => FileSystem::Btrfs,
-            0x5846_5342 => FileSystem::Xfs,
-            0x7371_7368 | 0xe0f5_e1e2 | 0x9660 | 0x28cd_3d45 | 0x7275 => FileSystem::Image,
-            _ => FileSystem::Other,
-        }
-    }
-}
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.kind {
-            Kind::Regular => "regular file",
-            Kind::Directory => "directory",
-            Kind::Pipe => "pipe",
-            Kind::Stream => "stream socket",
-            Kind::Datagram => "datagram socket",
-            Kind::Block => "block device",
-            Kind::Null => "/dev/null",
-            Kind::Memory(Memory::Zero) => "/dev/zero",
-            Kind::Memory(Memory::Full) => "/dev/full",
-            Kind::Memory(Memory::Random) => "/dev/urandom",
-            Kind::Terminal => "terminal",
-            Kind::Other => "other device",
-            Kind::Pattern => "pattern",
-        };
-        f.write_str(kind)?;
-        let file_system = match self.file_system {
-            FileSystem::Ext4 => " on ext4",
-            FileSystem::Tmpfs => " on tmpfs",
-            FileSystem::Btrfs => " on btrfs",
-            FileSystem::Xfs => " on xfs",
-            FileSystem::Image => " on a read-only image",
-            FileSystem::Unknown | FileSystem::Other => "",
-        };
-        f.write_str(file_system)?;
-        if self.append {
-            f.write_str(", appending")?;
-        }
-        if let Some(size) = self.size {
-            write!(f, ", {size} bytes")?;
-        }
-        Ok(())
+        *self.is_never_ready.get_or_insert_with(ask)
     }
 }

@@ -2,13 +2,13 @@
 //!
 //! A loop never waits for readiness: it says what it waits for, and a driver waits.
 
-use crate::bad_places::OnSkip;
+use crate::bad_blocks::OnSkip;
 use crate::context::Context;
-use crate::error::{Error, Failure};
+use crate::copy_state::Inspector;
+use crate::error::{Error, RunError};
 use crate::options::OnSinkError;
 use crate::progress::{Observer, Progress};
 use crate::report::{Ended, Report, SinkReport};
-use crate::route::Inspector;
 use crate::side::Side;
 use crate::sys::Kernel;
 use crate::wait::Wait;
@@ -19,7 +19,7 @@ mod pair;
 mod repeat;
 
 pub(crate) use fan_out::FanOutEngine;
-pub(crate) use filter::{Desk, FilterEngine, Source, ahead};
+pub(crate) use filter::{FilterEngine, FilterState, Source, read_ahead};
 pub(crate) use pair::PairEngine;
 pub(crate) use repeat::RepeatEngine;
 
@@ -34,15 +34,15 @@ pub(crate) trait Engine<'a> {
 
     /// Takes one step. After a [`Flow::Wait`] it is called again when the wait is over, and finds in
     /// [`Context::awaited`] what ended it.
-    fn advance(&mut self) -> Result<Flow, Failure>;
+    fn advance(&mut self) -> Result<Flow, RunError>;
 
     /// Fills the ranges that are reserved of a sink, before the transfer stops.
-    fn fill_reserved(&mut self) -> Result<(), Failure> {
+    fn fill_reserved(&mut self) -> Result<(), RunError> {
         Ok(())
     }
 
     /// Puts all endpoints in order, and says what was done.
-    fn finish(&mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error>;
+    fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error>;
 }
 
 /// What a loop answers after a step.
@@ -58,7 +58,7 @@ pub(crate) enum Flow {
 
 /// The caller's callbacks.
 #[derive(Default)]
-pub(crate) struct Audience<'a> {
+pub(crate) struct Callbacks<'a> {
     pub(crate) observer: Option<Observer<'a>>,
     pub(crate) inspect: Option<Inspector<'a>>,
     pub(crate) on_skip: Option<OnSkip<'a>>,
@@ -67,7 +67,7 @@ pub(crate) struct Audience<'a> {
 /// Who decides what becomes of a transfer when a sink fails.
 pub(crate) enum SinkPolicy<'a> {
     Always(OnSinkError),
-    Ask(Box<dyn FnMut(&SinkReport) -> OnSinkError + 'a>),
+    StepBudget(Box<dyn FnMut(&SinkReport) -> OnSinkError + 'a>),
 }
 
 impl SinkPolicy<'_> {
@@ -75,7 +75,7 @@ impl SinkPolicy<'_> {
     pub(crate) fn detaches(&mut self, sink: &SinkReport) -> bool {
         let decision = match self {
             SinkPolicy::Always(decision) => *decision,
-            SinkPolicy::Ask(ask) => ask(sink),
+            SinkPolicy::StepBudget(budget) => budget(sink),
         };
         decision == OnSinkError::Detach
     }

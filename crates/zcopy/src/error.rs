@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use crate::fault::{Cause, Fault};
+use crate::call_error::{CallError, Cause};
 use crate::report::{Bytes, Ended, Report};
 use crate::side::Side;
 use crate::strategy::Strategy;
@@ -69,18 +69,18 @@ pub(crate) enum Kind {
     },
     #[error("{call}{} failed", preposition(call, *side))]
     Failed { call: &'static str, side: Side },
-    #[error("the rewriter failed")]
+    #[error("the filter failed")]
     Idle,
 }
 
 /// A reason to fail that does not yet know what was done.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Failure {
+pub(crate) struct RunError {
     pub(crate) kind: Kind,
     pub(crate) cause: Cause,
 }
 
-impl Failure {
+impl RunError {
     /// Bad input, found before anything moved.
     pub(crate) fn refused(side: Side, errno: Errno, reason: &'static str) -> Self {
         Self {
@@ -97,7 +97,7 @@ impl Failure {
         }
     }
 
-    /// A [`Rewriter`](crate::Rewriter) leaves what it must take.
+    /// A [`Filter`](crate::Filter) leaves what it must take.
     pub(crate) fn idle() -> Self {
         Self {
             kind: Kind::Idle,
@@ -117,8 +117,8 @@ impl Failure {
     }
 }
 
-impl From<Fault> for Failure {
-    fn from(Fault { call, side, cause }: Fault) -> Self {
+impl From<CallError> for RunError {
+    fn from(CallError { call, side, cause }: CallError) -> Self {
         Self {
             kind: Kind::Failed { call, side },
             cause,
@@ -127,17 +127,17 @@ impl From<Fault> for Failure {
 }
 
 impl Error {
-    pub(crate) fn new(failure: Failure, report: Report) -> Self {
-        let cause = failure.cause.to_io_error();
+    pub(crate) fn new(error: RunError, report: Report) -> Self {
+        let cause = error.cause.to_io_error();
         Self(Box::new(Inner {
-            kind: failure.kind,
+            kind: error.kind,
             cause,
             report,
         }))
     }
 
     /// The side that failed. [`Side::Neither`] if no one side did: the pair does not suit the
-    /// strategy asked for, the two ends overlap, or a [`Rewriter`](crate::Rewriter) leaves what it must take.
+    /// strategy asked for, the two ends overlap, or a [`Filter`](crate::Filter) leaves what it must take.
     ///
     /// # Examples
     ///
@@ -206,7 +206,7 @@ impl Error {
 
     /// Bytes that were taken from a source that cannot be rewound and that the sink did not get.
     /// They come before whatever the source still holds. A file is rewound instead, and nothing is
-    /// left here. Of a [`Rewrite`](crate::Rewrite): what was made and the sink did not get, whatever the source is.
+    /// left here. Of a [`FilterTransfer`](crate::FilterTransfer): what was made and the sink did not get, whatever the source is.
     ///
     /// # Examples
     ///

@@ -1,41 +1,41 @@
-//! Bytes that become others on their way: [`Rewrite`] looks at both ends, and hands over to the loop.
+//! Bytes that become others on their way: [`FilterTransfer`] looks at both ends, and hands over to the loop.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::classify;
 use crate::drive;
-use crate::end::End;
-use crate::endpoint::{Endpoint, Kind};
-use crate::engine::{Desk, FilterEngine, Source, ahead};
-use crate::error::{Failure, Result};
-use crate::filter::Rewriter;
+use crate::endpoint::Endpoint;
+use crate::engine::{FilterEngine, FilterState, Source, read_ahead};
+use crate::error::{Result, RunError};
+use crate::fd_info::{FdInfo, Kind};
+use crate::filter::Filter;
 use crate::plan::{self, Plan};
 use crate::preflight;
 use crate::report::Report;
 use crate::side::Side;
 use crate::sys::{Kernel, Linux};
 
-/// Gives a sink what a [`Rewriter`] makes of the bytes of one source after the other, as a filter does.
+/// Gives a sink what a [`Filter`] makes of the bytes of one source after the other, as a filter does.
 ///
-/// Nothing is held back: what has been read is rewritten, and what has been made of it is written, before more is
+/// Nothing is held back: what has been read is filtered, and what has been made of it is written, before more is
 /// waited for. Memory stays the same, however long the sources are. All ends are borrowed and stay the caller's.
 ///
 /// # Examples
 ///
 /// ```
 /// use std::io::Write;
-/// use zcopy::{Input, Rewrite, Rewritten};
+/// use zcopy::{Input, FilterTransfer, Filtered};
 ///
 /// let (source, mut writer) = std::io::pipe()?;
 /// writer.write_all(b"louder")?;
 /// drop(writer);
 /// let (reader, sink) = std::io::pipe()?;
 ///
-/// let mut louder = Rewrite::new(&sink, |input: Input<'_>, room: &mut [u8]| {
+/// let mut louder = FilterTransfer::new(&sink, |input: Input<'_>, room: &mut [u8]| {
 ///     let n = input.bytes.len().min(room.len());
 ///     room[..n].copy_from_slice(&input.bytes[..n]);
 ///     room[..n].make_ascii_uppercase();
-///     Rewritten { taken: n, made: n }
+///     Filtered { consumed: n, produced: n }
 /// });
 /// let report = louder.run(&source)?;
 /// assert_eq!(report.bytes(), 6);
@@ -46,29 +46,29 @@ use crate::sys::{Kernel, Linux};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// A rewriter that needs to see a whole line takes none but whole ones:
+/// A filter that needs to see a whole line takes none but whole ones:
 ///
 /// ```
 /// use std::io::Write;
-/// use zcopy::{Input, Rest, Rewrite, Rewriter, Rewritten};
+/// use zcopy::{Input, Remaining, FilterTransfer, Filter, Filtered};
 ///
 /// /// Lets no line pass that starts with `#`. One that is longer than 64 KiB may count as several.
 /// struct WithoutComments;
 ///
-/// impl Rewriter for WithoutComments {
-///     fn rewrite(&mut self, input: Input<'_>, room: &mut [u8]) -> Rewritten {
+/// impl Filter for WithoutComments {
+///     fn filter(&mut self, input: Input<'_>, room: &mut [u8]) -> Filtered {
 ///         let end = input.bytes.iter().position(|byte| *byte == b'\n');
-///         let taken = match (end, input.rest) {
+///         let consumed = match (end, input.remaining) {
 ///             (Some(end), _) => end + 1,
-///             (None, Rest::Open) => return Rewritten::NOTHING,
+///             (None, Remaining::More) => return Filtered::NEED_MORE,
 ///             (None, _) => input.bytes.len(),
 ///         };
 ///         if input.bytes.starts_with(b"#") {
-///             return Rewritten { taken, made: 0 };
+///             return Filtered { consumed, produced: 0 };
 ///         }
-///         let taken = taken.min(room.len());
-///         room[..taken].copy_from_slice(&input.bytes[..taken]);
-///         Rewritten { taken, made: taken }
+///         let consumed = consumed.min(room.len());
+///         room[..consumed].copy_from_slice(&input.bytes[..consumed]);
+///         Filtered { consumed, produced: consumed }
 ///     }
 /// }
 ///
@@ -77,9 +77,9 @@ use crate::sys::{Kernel, Linux};
 /// drop(writer);
 /// let (reader, sink) = std::io::pipe()?;
 ///
-/// let mut rewrite = Rewrite::new(&sink, WithoutComments);
-/// assert_eq!(rewrite.run(&source)?.bytes(), 4, "a line may go on in the next source");
-/// assert_eq!(rewrite.finish()?.bytes(), 5, "it does not");
+/// let mut filter = FilterTransfer::new(&sink, WithoutComments);
+/// assert_eq!(filter.run(&source)?.bytes(), 4, "a line may go on in the next source");
+/// assert_eq!(filter.finish()?.bytes(), 5, "it does not");
 ///
 /// drop(sink);
 /// assert_eq!(std::io::read_to_string(reader)?, "one\nthree");
@@ -89,7 +89,7 @@ use crate::sys::{Kernel, Linux};
 /// # Kernel notes
 ///
 /// The bytes are read and written: no call changes any on the way. A regular file or block device of which 1 MiB or
-/// more is left is read by a thread of its own, up to 1 MiB ahead of the rewriter, where there are two processors. Pipes
+/// more is left is read by a thread of its own, up to 1 MiB ahead of the filter, where there are two processors. Pipes
 /// are [enlarged](Self::grow_pipes).
 ///
 /// What is made of one message is one message, up to 192 KiB, if the source keeps them apart. Of other sources a sink
@@ -100,24 +100,24 @@ use crate::sys::{Kernel, Linux};
 /// is complete.
 ///
 /// `SIGPIPE` and `SIGXFSZ` are the process's own affair: see [`Transfer`](crate::Transfer).
-#[must_use = "nothing is rewritten until it is run"]
-pub struct Rewrite<'a, R> {
+#[must_use = "nothing is filtered until it is run"]
+pub struct FilterTransfer<'a, R> {
     sink: BorrowedFd<'a>,
-    rewriter: R,
-    pub(crate) desk: Desk,
+    filter: R,
+    pub(crate) state: FilterState,
 }
 
-impl<'a, R: Rewriter> Rewrite<'a, R> {
-    /// What `rewriter` makes goes to `sink`.
+impl<'a, R: Filter> FilterTransfer<'a, R> {
+    /// What `filter` makes goes to `sink`.
     ///
     /// # Examples
     ///
-    /// See [`Rewrite`].
-    pub fn new<Sink: AsFd + ?Sized>(sink: &'a Sink, rewriter: R) -> Self {
+    /// See [`FilterTransfer`].
+    pub fn new<Sink: AsFd + ?Sized>(sink: &'a Sink, filter: R) -> Self {
         Self {
             sink: sink.as_fd(),
-            rewriter,
-            desk: Desk::new(),
+            filter,
+            state: FilterState::new(),
         }
     }
 
@@ -127,7 +127,7 @@ impl<'a, R: Rewriter> Rewrite<'a, R> {
     /// # Examples
     ///
     /// ```
-    /// use zcopy::{Input, Rewrite, Rewritten};
+    /// use zcopy::{Input, FilterTransfer, Filtered};
     ///
     /// let zeros = tempfile::tempfile()?;
     /// zeros.set_len(40_000)?;
@@ -135,14 +135,14 @@ impl<'a, R: Rewriter> Rewrite<'a, R> {
     /// let as_it_is = |input: Input<'_>, room: &mut [u8]| {
     ///     let n = input.bytes.len().min(room.len());
     ///     room[..n].copy_from_slice(&input.bytes[..n]);
-    ///     Rewritten { taken: n, made: n }
+    ///     Filtered { consumed: n, produced: n }
     /// };
-    /// let report = Rewrite::new(&sink, as_it_is).grow_pipes(false).run(&zeros)?;
+    /// let report = FilterTransfer::new(&sink, as_it_is).grow_pipes(false).run(&zeros)?;
     /// assert_eq!(report.grown_sink(), None);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn grow_pipes(mut self, grow: bool) -> Self {
-        self.desk.may_grow = grow;
+        self.state.may_grow = grow;
         self
     }
 
@@ -155,23 +155,23 @@ impl<'a, R: Rewriter> Rewrite<'a, R> {
     /// # Examples
     ///
     /// ```
-    /// use zcopy::{Input, Rewrite, Rewritten, Strategy};
+    /// use zcopy::{Input, FilterTransfer, Filtered, Strategy};
     ///
     /// let source = std::fs::File::open("/proc/version")?;
     /// let null = std::fs::File::create("/dev/null")?;
-    /// let nothing = |input: Input<'_>, _: &mut [u8]| Rewritten { taken: input.bytes.len(), made: 0 };
-    /// let plan = Rewrite::new(&null, nothing).plan(&source)?;
+    /// let nothing = |input: Input<'_>, _: &mut [u8]| Filtered { consumed: input.bytes.len(), produced: 0 };
+    /// let plan = FilterTransfer::new(&null, nothing).plan(&source)?;
     /// assert_eq!(plan.strategy(), Strategy::Buffered);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn plan<Source: AsFd + ?Sized>(&self, source: &Source) -> Result<Plan> {
         let prepared = prepare(&Linux, source.as_fd(), self.sink);
         prepared
-            .map(|(source, sink)| plan::plan_rewritten(&source, &sink))
-            .map_err(Failure::before_anything_moved)
+            .map(|(source, sink)| plan::plan_filtered(&source, &sink))
+            .map_err(RunError::before_anything_moved)
     }
 
-    /// Rewrites everything that `source` has. What the rewriter has not taken by then stays, to be shown to it with the
+    /// Filters everything that `source` has. What the filter has not taken by then stays, to be shown to it with the
     /// bytes of the next source, or at the [end](Self::finish).
     ///
     /// Descriptors in non-blocking mode are waited for by `poll(2)`; interrupted calls are made again.
@@ -185,26 +185,26 @@ impl<'a, R: Rewriter> Rewrite<'a, R> {
     /// it speaks of. A socket whose own `SO_RCVTIMEO` or `SO_SNDTIMEO` expires ends it with an error of kind
     /// [`WouldBlock`](std::io::ErrorKind::WouldBlock).
     ///
-    /// If it is the source that fails, what came before has been rewritten, and the next source may follow.
+    /// If it is the source that fails, what came before has been filtered, and the next source may follow.
     ///
     /// If it is the sink, then [`undelivered`](crate::Error::undelivered) is what was made and not accepted. What the
-    /// rewriter had not taken by then is given back to a source that can be rewound: its cursor stands behind the
-    /// last byte that was taken. Of any other source it stays, and is the first to be rewritten if this goes on.
+    /// filter had not taken by then is given back to a source that can be rewound: its cursor stands behind the
+    /// last byte that was taken. Of any other source it stays, and is the first to be filtered if this goes on.
     ///
-    /// If it is neither, the rewriter took nothing of bytes that it [had to take](Rest). They are given back too, or stay.
+    /// If it is neither, the filter took nothing of bytes that it [had to take](Remaining). They are given back too, or stay.
     ///
     /// # Panics
     ///
-    /// If the rewriter says that it took or made more than there was; if it panics itself. Then the source's cursor is
+    /// If the filter says that it took or made more than there was; if it panics itself. Then the source's cursor is
     /// wherever it was read to.
     ///
     /// # Examples
     ///
     /// ```
     /// use std::io::Seek;
-    /// use zcopy::{Input, Rewrite, Rewritten, Side};
+    /// use zcopy::{Input, FilterTransfer, Filtered, Side};
     ///
-    /// let path = std::env::temp_dir().join(format!("zcopy-doc-rewrite-{}", std::process::id()));
+    /// let path = std::env::temp_dir().join(format!("zcopy-doc-filter-{}", std::process::id()));
     /// std::fs::write(&path, "hello world")?;
     /// let mut source = std::fs::File::open(&path)?;
     /// let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
@@ -214,9 +214,9 @@ impl<'a, R: Rewriter> Rewrite<'a, R> {
     ///     let end = input.bytes.iter().position(|byte| *byte == b' ').map_or(0, |end| end + 1);
     ///     room[..end].copy_from_slice(&input.bytes[..end]);
     ///     room[..end].make_ascii_uppercase();
-    ///     Rewritten { taken: end, made: end }
+    ///     Filtered { consumed: end, produced: end }
     /// };
-    /// let error = Rewrite::new(&full, louder).run(&source).unwrap_err();
+    /// let error = FilterTransfer::new(&full, louder).run(&source).unwrap_err();
     /// assert_eq!((error.side(), error.undelivered()), (Side::Sink, &b"HELLO "[..]));
     /// assert_eq!(source.stream_position()?, 6);
     /// # std::fs::remove_file(path)?;
@@ -233,34 +233,38 @@ impl<'a, R: Rewriter> Rewrite<'a, R> {
         source: BorrowedFd<'_>,
     ) -> Result<Report> {
         let prepared = prepare(&kernel, source, self.sink);
-        let (from, to) = prepared.map_err(Failure::before_anything_moved)?;
+        let (from, to) = prepared.map_err(RunError::before_anything_moved)?;
         let reader_kernel = kernel.for_another_thread().filter(|_| {
-            ahead::is_worth_it(&from) && *self.desk.has_processor.get_or_init(ahead::has_processor)
+            read_ahead::is_worth_it(&from)
+                && *self
+                    .state
+                    .has_processor
+                    .get_or_init(read_ahead::has_processor)
         });
-        let source = || End::new(source, from, None);
-        let sink = End::new(self.sink, to, None);
-        let (rewriter, desk) = (&mut self.rewriter, &mut self.desk);
+        let source = || Endpoint::new(source, from, None);
+        let sink = Endpoint::new(self.sink, to, None);
+        let (filter, state) = (&mut self.filter, &mut self.state);
         let own = Some(Source::new(source()));
         let Some(reader_kernel) = reader_kernel else {
             return drive::run(&mut FilterEngine::new(
-                kernel, own, None, sink, rewriter, desk,
+                kernel, own, None, sink, filter, state,
             ));
         };
         // The thread reads by an end of its own; this one goes back over what was not taken.
         std::thread::scope(|scope| {
-            let ahead = ahead::start(scope, reader_kernel, source());
+            let ahead = read_ahead::start(scope, reader_kernel, source());
             drive::run(&mut FilterEngine::new(
-                kernel, own, ahead, sink, rewriter, desk,
+                kernel, own, ahead, sink, filter, state,
             ))
         })
     }
 
-    /// Says to the rewriter that nothing more will come, and gives the sink what it makes of what it has not taken yet. Without
-    /// it, that goes with the `Rewrite`.
+    /// Says to the filter that nothing more will come, and gives the sink what it makes of what it has not taken yet. Without
+    /// it, that goes with the `FilterTransfer`.
     ///
     /// # Errors
     ///
-    /// As [`run`](Self::run), of the sink. What the rewriter had not taken by then is still [waiting](Self::waiting).
+    /// As [`run`](Self::run), of the sink. What the filter had not taken by then is still [waiting](Self::waiting).
     ///
     /// # Panics
     ///
@@ -268,41 +272,41 @@ impl<'a, R: Rewriter> Rewrite<'a, R> {
     ///
     /// # Examples
     ///
-    /// See [`Rewrite`] and [`waiting`](Self::waiting).
+    /// See [`FilterTransfer`] and [`waiting`](Self::waiting).
     pub fn finish(&mut self) -> Result<Report> {
         self.finish_with(Linux)
     }
 
     /// Finishes on the given kernel. Tests give it a simulated one.
     pub(crate) fn finish_with<K: Kernel>(&mut self, kernel: K) -> Result<Report> {
-        let prepared = classify::examine(&kernel, Side::Sink, self.sink);
+        let prepared = classify::classify(&kernel, Side::Sink, self.sink);
         let prepared = prepared.and_then(|sink| preflight::check_sink(&sink).map(|()| sink));
-        let to = prepared.map_err(Failure::before_anything_moved)?;
-        let to = End::new(self.sink, to, None);
-        let (rewriter, desk) = (&mut self.rewriter, &mut self.desk);
+        let to = prepared.map_err(RunError::before_anything_moved)?;
+        let to = Endpoint::new(self.sink, to, None);
+        let (filter, state) = (&mut self.filter, &mut self.state);
         drive::run(&mut FilterEngine::new(
-            kernel, None, None, to, rewriter, desk,
+            kernel, None, None, to, filter, state,
         ))
     }
 
-    /// What has been read and the rewriter has not taken: the beginning of a line, say, or what could not be given back to a pipe when
+    /// What has been read and the filter has not taken: the beginning of a line, say, or what could not be given back to a pipe when
     /// the sink failed.
     ///
     /// # Examples
     ///
     /// ```
     /// use std::io::Write;
-    /// use zcopy::{Input, Rewrite, Rewritten};
+    /// use zcopy::{Input, FilterTransfer, Filtered};
     ///
     /// let (source, mut writer) = std::io::pipe()?;
     /// writer.write_all(b"one\ntwo")?;
     /// drop(writer);
     /// let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
     ///
-    /// let mut lines = Rewrite::new(&full, |input: Input<'_>, room: &mut [u8]| {
+    /// let mut lines = FilterTransfer::new(&full, |input: Input<'_>, room: &mut [u8]| {
     ///     let end = input.bytes.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     ///     room[..end].copy_from_slice(&input.bytes[..end]);
-    ///     Rewritten { taken: end, made: end }
+    ///     Filtered { consumed: end, produced: end }
     /// });
     /// let error = lines.run(&source).unwrap_err();
     /// assert_eq!(error.undelivered(), b"one\n");
@@ -311,13 +315,13 @@ impl<'a, R: Rewriter> Rewrite<'a, R> {
     /// ```
     #[must_use]
     pub fn waiting(&self) -> &[u8] {
-        self.desk.waiting()
+        self.state.waiting()
     }
 }
 
-impl<R> std::fmt::Debug for Rewrite<'_, R> {
+impl<R> std::fmt::Debug for FilterTransfer<'_, R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Rewrite")
+        f.debug_struct("FilterTransfer")
             .field("sink", &self.sink)
             .finish_non_exhaustive()
     }
@@ -328,13 +332,13 @@ pub(crate) fn prepare<K: Kernel>(
     kernel: &K,
     source: BorrowedFd<'_>,
     sink: BorrowedFd<'_>,
-) -> std::result::Result<(Endpoint, Endpoint), Failure> {
-    let mut from = classify::examine(kernel, Side::Source, source)?;
-    let to = classify::examine(kernel, Side::Sink, sink)?;
-    let is_long = from.size.is_some_and(|size| size >= ahead::LONG);
+) -> std::result::Result<(FdInfo, FdInfo), RunError> {
+    let mut from = classify::classify(kernel, Side::Source, source)?;
+    let to = classify::classify(kernel, Side::Sink, sink)?;
+    let is_long = from.size.is_some_and(|size| size >= read_ahead::LONG);
     if is_long || from.direct || from.kind == Kind::Block || from.is_same(&to) {
-        from.survey(kernel, source);
+        from.classify_fully(kernel, source);
     }
-    preflight::check_rewritten(&from, &to)?;
+    preflight::check_filtered(&from, &to)?;
     Ok((from, to))
 }

@@ -85,12 +85,12 @@
 //!
 //! # Other bytes
 //!
-//! [`Rewrite`] gives a sink what a [`Rewriter`] makes of the bytes of one source after the other, in the same memory however
-//! long they are. A rewriter takes what it can of what it is shown, and what it leaves is shown again when more has come.
+//! [`FilterTransfer`] gives a sink what a [`Filter`] makes of the bytes of one source after the other, in the same memory however
+//! long they are. A filter takes what it can of what it is shown, and what it leaves is shown again when more has come.
 //!
 //! ```
 //! # use std::io::Write;
-//! use zcopy::{Input, Rewrite, Rewritten};
+//! use zcopy::{Input, FilterTransfer, Filtered};
 //! # let (source, mut writer) = std::io::pipe()?;
 //! # writer.write_all(b"one\ntwo\n")?;
 //! # drop(writer);
@@ -98,15 +98,15 @@
 //!
 //! let on_one_line = |input: Input<'_>, room: &mut [u8]| {
 //!     let n = input.bytes.len().min(room.len());
-//!     for (made, byte) in room.iter_mut().zip(input.bytes) {
-//!         *made = if *byte == b'\n' { b' ' } else { *byte };
+//!     for (produced, byte) in room.iter_mut().zip(input.bytes) {
+//!         *produced = if *byte == b'\n' { b' ' } else { *byte };
 //!     }
-//!     Rewritten { taken: n, made: n }
+//!     Filtered { consumed: n, produced: n }
 //! };
-//! let mut rewrite = Rewrite::new(&sink, on_one_line);
-//! let report = rewrite.run(&source)?;
+//! let mut filter = FilterTransfer::new(&sink, on_one_line);
+//! let report = filter.run(&source)?;
 //! assert_eq!(report.bytes(), 8);
-//! rewrite.finish()?;
+//! filter.finish()?;
 //! # drop(sink);
 //! assert_eq!(std::io::read_to_string(reader)?, "one two ");
 //! # Ok::<(), std::io::Error>(())
@@ -157,7 +157,7 @@
 //! ```
 //!
 //! A disk that cannot be read everywhere need not be the end either: with
-//! [`skip_errors`](Transfer::skip_errors) its bad places become zeros.
+//! [`skip_errors`](Transfer::skip_errors) its bad blocks become zeros.
 //!
 //! # Messages
 //!
@@ -224,38 +224,37 @@ cfg_if! {
 
         mod wait;
 
-        mod bad_places;
-        mod cache;
-        mod clock;
-        mod pace;
+        mod bad_blocks;
+        mod drop_window;
+        mod pacer;
         mod rate;
         mod records;
-        mod route;
+        mod copy_state;
         mod sparse;
 
         mod buffer;
-        mod detour;
-        mod end;
+        mod reopened;
         mod endpoint;
-        mod fault;
+        mod fd_info;
+        mod call_error;
         mod pipe;
         mod strategy;
         mod side;
         mod sys;
 
         #[cfg(test)]
-        mod scripted;
+        mod sim;
 
         pub use repeat::Repeat;
-        pub use filter::{Input, Rest, Rewriter, Rewritten};
-        pub use filter_transfer::Rewrite;
+        pub use filter::{Input, Remaining, Filter, Filtered};
+        pub use filter_transfer::FilterTransfer;
         pub use transfer::{Series, Transfer, copy};
 
         pub use options::{Cache, OnSinkError, Reflink, SkipErrors, Sparse, SyncData};
-        pub use pace::Pace;
+        pub use rate::RateLimiter;
         pub use plan::{Candidate, Plan, Verdict};
         pub use progress::Progress;
-        pub use report::{Attempt, Ended, Report, SinkReport, Skipped};
+        pub use report::{Attempt, Ended, Report, SinkReport, BadRange};
         pub use strategy::Strategy;
 
         pub use error::{Error, Result};

@@ -131,14 +131,14 @@ pub enum SkipErrors {
     /// They are skipped, and as little else as can be.
     ///
     /// A read that fails is made again in the smallest pieces that may come out differently, and in longer
-    /// ones as long as they do: a bad place of one piece costs three failing reads. Behind 16 pieces
-    /// in a row that fail, reads twice as far away each time find where the bad place ends, and then
+    /// ones as long as they do: a bad block of one piece costs three failing reads. Behind 16 pieces
+    /// in a row that fail, reads twice as far away each time find where the bad block ends, and then
     /// ever nearer ones where exactly, so that a source that is bad altogether costs some dozens of
     /// failing reads. What this can cost, and nothing else does, are good pieces that lie between bad ones
     /// behind those 16. A disk or a server that has gone may look bad altogether.
     Adaptive,
     /// They are skipped up to the next multiple of so many bytes of the source's position, with whatever
-    /// good lies before that. What lies before the bad place is kept.
+    /// good lies before that. What lies before the bad block is kept.
     ///
     /// With `O_DIRECT` the block is rounded up to whole pieces that can be read. A source that is bad
     /// altogether costs a failing read a block.
@@ -174,7 +174,7 @@ pub enum SyncData {
 
 /// What the caller asked for that is counted in records.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counting {
+pub(crate) struct RecordOptions {
     /// What ends a record, if that was said.
     pub(crate) delimiter: Option<u8>,
     pub(crate) limit: Option<u64>,
@@ -182,7 +182,7 @@ pub(crate) struct Counting {
     pub(crate) rate: Option<NonZeroU64>,
 }
 
-impl Counting {
+impl RecordOptions {
     /// What ends a record, if records are counted: a line feed, if a limit or a rate alone was given.
     pub(crate) fn delimiter(&self) -> Option<u8> {
         let is_bounded = self.limit.is_some() || self.rate.is_some();
@@ -255,7 +255,7 @@ pub(crate) struct Options {
     pub(crate) buffer_size: Option<usize>,
     pub(crate) rate_limit: Option<NonZeroU64>,
     pub(crate) tick: Option<Duration>,
-    pub(crate) records: Counting,
+    pub(crate) records: RecordOptions,
     /// Whether a sink counts as failed as soon as its reader has gone.
     pub(crate) watch_readers: bool,
     /// Whether somebody looks at the bytes.
@@ -282,7 +282,7 @@ impl Default for Options {
             buffer_size: None,
             rate_limit: None,
             tick: None,
-            records: Counting::default(),
+            records: RecordOptions::default(),
             watch_readers: false,
             inspected: false,
             observed: false,

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::sys::{Errno, Kernel, Patience, Result, SpliceFlags, retried};
+use crate::sys::{Blocking, Errno, Kernel, Result, SpliceFlags, retried};
 
 /// What is asked for, and what an unprivileged user may have (`/proc/sys/fs/pipe-max-size`).
 pub(crate) const WANTED: usize = 1 << 20;
@@ -80,7 +80,7 @@ impl Pipe {
         while filled < bytes.len() {
             // It holds them, so that the read neither sleeps nor fails.
             let room = &mut bytes[filled..];
-            match retried(|| kernel.read(self.reader(), None, room, Patience::Block)) {
+            match retried(|| kernel.read(self.reader(), None, room, Blocking::MaySleep)) {
                 Ok(0) | Err(_) => break,
                 Ok(n) => filled += n,
             }

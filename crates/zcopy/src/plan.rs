@@ -3,24 +3,24 @@
 
 use std::fmt;
 
-use crate::endpoint::{Endpoint, FileSystem, Kind};
-use crate::error::Failure;
+use crate::error::RunError;
+use crate::fd_info::{FdInfo, FileSystem, Kind};
 use crate::options::{Options, Reflink};
 use crate::report::PageSharing;
 use crate::strategy::Strategy;
 use fit::{Fit, fit};
 
 mod candidate;
+mod filtered;
 mod fit;
 mod repeated;
-mod rewritten;
 mod several;
 
 pub use candidate::{Candidate, Verdict};
 
+pub(crate) use filtered::plan_filtered;
 pub(crate) use fit::{page_sharing, small_file};
 pub(crate) use repeated::plan_repeated;
-pub(crate) use rewritten::plan_rewritten;
 pub(crate) use several::plan_several;
 
 /// Up to this size read and write are faster than any offload: what preparing one costs is more
@@ -61,8 +61,8 @@ pub(crate) const SHORT: u64 = 256 << 10;
 #[derive(Clone, Debug)]
 pub struct Plan {
     candidates: Vec<Candidate>,
-    source: Endpoint,
-    sinks: Vec<Endpoint>,
+    source: FdInfo,
+    sinks: Vec<FdInfo>,
     /// How each sink is served, if there are several.
     ways: Vec<Candidate>,
     opening: Option<Strategy>,
@@ -73,7 +73,7 @@ pub struct Plan {
 /// # Errors
 ///
 /// If the caller insists on a strategy that cannot serve this pair.
-pub(crate) fn plan(source: &Endpoint, sink: &Endpoint, options: &Options) -> Result<Plan, Failure> {
+pub(crate) fn plan(source: &FdInfo, sink: &FdInfo, options: &Options) -> Result<Plan, RunError> {
     let order = order(source, sink, options);
     let mut candidates = order.map(|strategy| {
         let (verdict, reason) = match fit(strategy, source, sink, options) {
@@ -86,14 +86,16 @@ pub(crate) fn plan(source: &Endpoint, sink: &Endpoint, options: &Options) -> Res
             reason,
         }
     });
-    if let Some(forced) = forced(options) {
-        insist(&mut candidates, forced, source, sink, options)?;
+    if let Some(requested) = requested(options) {
+        insist(&mut candidates, requested, source, sink, options)?;
     }
     // Stable: those in use keep their order, the skipped come last.
     candidates.sort_by_key(|candidate| candidate.verdict == Verdict::Skipped);
     candidates[0].verdict = Verdict::Chosen;
     let opening = match source.kind {
-        _ if forced(options).is_some() || !candidates[0].strategy.facts().has_private_pipe => None,
+        _ if requested(options).is_some() || !candidates[0].strategy.facts().has_private_pipe => {
+            None
+        }
         Kind::Pipe if !(sink.kind == Kind::Pipe || goes_by_cursor(sink, options)) => {
             Some(Strategy::Splice)
         }
@@ -110,12 +112,12 @@ pub(crate) fn plan(source: &Endpoint, sink: &Endpoint, options: &Options) -> Res
 }
 
 /// Whether bytes go to a sink by its cursor, which others may move too.
-pub(crate) fn goes_by_cursor(sink: &Endpoint, options: &Options) -> bool {
+pub(crate) fn goes_by_cursor(sink: &FdInfo, options: &Options) -> bool {
     sink.is_seekable() && options.sink_offset.is_none()
 }
 
 /// The bytes that are left to move, if the source's size tells.
-pub(crate) fn remaining(source: &Endpoint, options: &Options) -> Option<u64> {
+pub(crate) fn remaining(source: &FdInfo, options: &Options) -> Option<u64> {
     let position = options.source_offset.or(source.cursor).unwrap_or(0);
     let left = source.size.map(|size| size.saturating_sub(position));
     match (left, options.limit) {
@@ -125,7 +127,7 @@ pub(crate) fn remaining(source: &Endpoint, options: &Options) -> Option<u64> {
 }
 
 /// The strategy that the caller insists on.
-pub(crate) fn forced(options: &Options) -> Option<Strategy> {
+pub(crate) fn requested(options: &Options) -> Option<Strategy> {
     let always = (options.reflink == Reflink::Always).then_some(Strategy::Reflink);
     options.strategy.or(always)
 }
@@ -133,25 +135,25 @@ pub(crate) fn forced(options: &Options) -> Option<Strategy> {
 /// Skips every candidate but one.
 fn insist(
     candidates: &mut [Candidate],
-    forced: Strategy,
-    source: &Endpoint,
-    sink: &Endpoint,
+    requested: Strategy,
+    source: &FdInfo,
+    sink: &FdInfo,
     options: &Options,
-) -> Result<(), Failure> {
-    if options.reflink == Reflink::Always && forced != Strategy::Reflink {
+) -> Result<(), RunError> {
+    if options.reflink == Reflink::Always && requested != Strategy::Reflink {
         let reason = "blocks are to be shared, always, and only a reflink does that";
-        return Err(Failure::unsuitable(forced, reason));
+        return Err(RunError::unsuitable(requested, reason));
     }
-    if let Fit::Not(reason) = fit(forced, source, sink, options) {
-        return Err(Failure::unsuitable(forced, reason));
+    if let Fit::Not(reason) = fit(requested, source, sink, options) {
+        return Err(RunError::unsuitable(requested, reason));
     }
-    if forced == Strategy::Reflink && fit::divides_blocks(source, sink, options) {
+    if requested == Strategy::Reflink && fit::divides_blocks(source, sink, options) {
         let reason = "offsets and limit must be multiples of the file system's block (4 KiB, as a rule), \
                       but for an end where both files end";
-        return Err(Failure::unsuitable(forced, reason));
+        return Err(RunError::unsuitable(requested, reason));
     }
     for candidate in candidates {
-        (candidate.verdict, candidate.reason) = if candidate.strategy == forced {
+        (candidate.verdict, candidate.reason) = if candidate.strategy == requested {
             (Verdict::Reserve, "it was asked for")
         } else {
             (Verdict::Skipped, "another strategy was asked for")
@@ -169,7 +171,7 @@ type Order = [Strategy; Strategy::PAIRWISE.len()];
 /// A private pipe of 1 MiB moves most at a time: between two files it is ahead of `copy_file_range`, which moves 64 KiB at a
 /// time inside the kernel, and between two pipes it keeps both neighbours from waiting for each other. But it has to be made first, which short transfers
 /// do not repay.
-fn order(source: &Endpoint, sink: &Endpoint, options: &Options) -> Order {
+fn order(source: &FdInfo, sink: &FdInfo, options: &Options) -> Order {
     use Strategy::{Buffered, CopyFileRange, Reflink, Sendfile, Splice, SplicePipe};
     const UNPREPARED: Order = [
         Reflink,

@@ -1,21 +1,21 @@
 //! Bad input, told before anything moves. A pure function of the two endpoints and the options.
 
-use crate::endpoint::{Endpoint, Kind};
-use crate::error::Failure;
+use crate::error::RunError;
+use crate::fd_info::{FdInfo, Kind};
 use crate::options::Options;
 use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::Errno;
 
 /// Refuses what cannot work, or would do harm.
-pub(crate) fn check(source: &Endpoint, sink: &Endpoint, options: &Options) -> Result<(), Failure> {
+pub(crate) fn check(source: &FdInfo, sink: &FdInfo, options: &Options) -> Result<(), RunError> {
     check_source(source)?;
     check_sink(sink)?;
     check_offset(source, Side::Source, options.source_offset)?;
     check_offset(sink, Side::Sink, options.sink_offset)?;
     if options.sink_offset.is_some() && sink.append {
         let reason = "it appends, so that an offset would be ignored";
-        return Err(Failure::refused(Side::Sink, Errno::INVAL, reason));
+        return Err(RunError::refused(Side::Sink, Errno::INVAL, reason));
     }
     if source.is_same(sink) {
         check_same(source, sink, options)?;
@@ -24,7 +24,7 @@ pub(crate) fn check(source: &Endpoint, sink: &Endpoint, options: &Options) -> Re
 }
 
 /// Refuses what cannot work where a source's bytes become others, it is not known how many.
-pub(crate) fn check_rewritten(source: &Endpoint, sink: &Endpoint) -> Result<(), Failure> {
+pub(crate) fn check_filtered(source: &FdInfo, sink: &FdInfo) -> Result<(), RunError> {
     check_source(source)?;
     check_sink(sink)?;
     let is_read_out = source.cursor >= source.size.or(Some(0));
@@ -32,67 +32,67 @@ pub(crate) fn check_rewritten(source: &Endpoint, sink: &Endpoint) -> Result<(), 
         Kind::Pipe if source.is_same(sink) => Err(feeds_itself()),
         Kind::Regular | Kind::Block if source.is_same(sink) && !is_read_out => {
             let reason = "source and sink are the same file, and something is left to read";
-            Err(Failure::refused(Side::Neither, Errno::INVAL, reason))
+            Err(RunError::refused(Side::Neither, Errno::INVAL, reason))
         }
         _ => Ok(()),
     }
 }
 
-fn check_source(source: &Endpoint) -> Result<(), Failure> {
+fn check_source(source: &FdInfo) -> Result<(), RunError> {
     let reason = "it is not open for reading";
     check_mode(source, Side::Source, source.readable, reason)
 }
 
 /// Refuses a sink that cannot be written to, wherever the bytes come from.
-pub(crate) fn check_sink(sink: &Endpoint) -> Result<(), Failure> {
+pub(crate) fn check_sink(sink: &FdInfo) -> Result<(), RunError> {
     let reason = "it is not open for writing";
     check_mode(sink, Side::Sink, sink.writable, reason)
 }
 
 fn check_mode(
-    end: &Endpoint,
+    info: &FdInfo,
     side: Side,
     is_open_for_it: bool,
     reason: &'static str,
-) -> Result<(), Failure> {
-    if end.kind == Kind::Directory {
-        return Err(Failure::refused(side, Errno::ISDIR, "it is a directory"));
+) -> Result<(), RunError> {
+    if info.kind == Kind::Directory {
+        return Err(RunError::refused(side, Errno::ISDIR, "it is a directory"));
     }
     if !is_open_for_it {
-        return Err(Failure::refused(side, Errno::BADF, reason));
+        return Err(RunError::refused(side, Errno::BADF, reason));
     }
     Ok(())
 }
 
-fn check_offset(end: &Endpoint, side: Side, offset: Option<u64>) -> Result<(), Failure> {
+fn check_offset(info: &FdInfo, side: Side, offset: Option<u64>) -> Result<(), RunError> {
     match offset {
-        Some(_) if !end.is_seekable() => {
+        Some(_) if !info.is_seekable() => {
             let reason = "it has no positions, so that no offset can be given";
-            Err(Failure::refused(side, Errno::SPIPE, reason))
+            Err(RunError::refused(side, Errno::SPIPE, reason))
         }
         Some(offset) if i64::try_from(offset).is_err() => {
             let reason = "its offset is beyond the largest there is";
-            Err(Failure::refused(side, Errno::INVAL, reason))
+            Err(RunError::refused(side, Errno::INVAL, reason))
         }
         _ => Ok(()),
     }
 }
 
 /// Both ends are the same file, device or pipe. A socket may answer itself; a terminal too.
-fn check_same(source: &Endpoint, sink: &Endpoint, options: &Options) -> Result<(), Failure> {
+fn check_same(source: &FdInfo, sink: &FdInfo, options: &Options) -> Result<(), RunError> {
     match source.kind {
         Kind::Pipe => Err(feeds_itself()),
         Kind::Regular | Kind::Block if overlaps(source, sink, options) => {
             let reason = "source and sink overlap in the same file";
-            Err(Failure::refused(Side::Neither, Errno::INVAL, reason))
+            Err(RunError::refused(Side::Neither, Errno::INVAL, reason))
         }
         _ => Ok(()),
     }
 }
 
-fn feeds_itself() -> Failure {
+fn feeds_itself() -> RunError {
     let reason = "both ends are the same pipe, which would feed itself for ever";
-    Failure::refused(Side::Neither, Errno::INVAL, reason)
+    RunError::refused(Side::Neither, Errno::INVAL, reason)
 }
 
 /// Whether bytes would be written where they are still to be read.
@@ -100,7 +100,7 @@ fn feeds_itself() -> Failure {
 /// A sink behind the source extends what the source can read, so that only a limit bounds the
 /// transfer. A sink in front of the source is refused too, though reading and writing in order
 /// would be well defined; who wants that asks for [`Strategy::Buffered`].
-fn overlaps(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
+fn overlaps(source: &FdInfo, sink: &FdInfo, options: &Options) -> bool {
     let size = source.size.unwrap_or(0);
     let from = options.source_offset.or(source.cursor).unwrap_or(0);
     let to = if sink.append {
@@ -123,10 +123,10 @@ fn overlaps(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::FileSystem;
+    use crate::fd_info::FileSystem;
 
-    fn file(cursor: u64) -> Endpoint {
-        Endpoint {
+    fn file(cursor: u64) -> FdInfo {
+        FdInfo {
             kind: Kind::Regular,
             identity: (1, 1),
             size: Some(100),
@@ -184,21 +184,21 @@ mod tests {
 
     /// However far apart they are: it is not known how much will be made.
     #[test]
-    fn a_file_is_not_rewritten_into_itself() {
-        let refuses = |from, to| check_rewritten(&file(from), &file(to)).is_err();
+    fn a_file_is_not_filtered_into_itself() {
+        let refuses = |from, to| check_filtered(&file(from), &file(to)).is_err();
         assert!(refuses(0, 50) && refuses(50, 50) && refuses(50, 0) && refuses(99, 0));
         assert!(!refuses(100, 0), "nothing is left to read");
         assert!(!refuses(100, 100));
-        let empty = Endpoint {
+        let empty = FdInfo {
             size: None,
             ..file(0)
         };
-        assert!(check_rewritten(&empty, &empty).is_ok());
-        let other = Endpoint {
+        assert!(check_filtered(&empty, &empty).is_ok());
+        let other = FdInfo {
             identity: (1, 2),
             ..file(0)
         };
-        assert!(check_rewritten(&file(0), &other).is_ok());
+        assert!(check_filtered(&file(0), &other).is_ok());
     }
 
     #[test]

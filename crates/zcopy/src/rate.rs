@@ -1,85 +1,124 @@
-//! The pace of a transfer: a token bucket. The clock is passed in.
+//! A rate limiter that several transfers keep together.
 
+use std::cell::Cell;
 use std::time::Duration;
 
-/// Allows `rate` bytes per second, with a burst of at most a tenth of a second's worth.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bucket {
-    rate: u64,
-    /// Bytes that may be moved now, in billionths, so that nothing is lost to rounding at low
-    /// rates.
-    tokens: i128,
-    last: Duration,
+mod token_bucket;
+
+pub(crate) use token_bucket::TokenBucket;
+
+/// A rate in bytes per second, kept by all the transfers that are given it: one after another, or one
+/// inside the observer of another.
+///
+/// So many small files can be moved at one rate, as one large one would be: what one of them leaves
+/// of its allowance the next may use, and the time between them counts. After a pause of any length
+/// no more than a tenth of a second's worth has been saved up.
+///
+/// It has no locks and stays in its thread, as a [`Transfer`](crate::Transfer) does.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use zcopy::{RateLimiter, Transfer};
+///
+/// let zeros = std::fs::File::open("/dev/zero")?;
+/// let sink = std::fs::File::create("/dev/null")?;
+/// let rate_limiter = RateLimiter::new(1_000_000);
+/// let start = Instant::now();
+/// for _ in 0..100 {
+///     Transfer::new(&zeros, &sink).limit(1000).rate_limiter(&rate_limiter).run()?;
+/// }
+/// assert!(start.elapsed() >= Duration::from_millis(95));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct RateLimiter {
+    token_bucket: Cell<TokenBucket>,
+    /// The bucket is filled from the first transfer on.
+    has_begun: Cell<bool>,
 }
 
-const BILLION: i128 = 1_000_000_000;
-
-impl Bucket {
-    /// A bucket for `rate` bytes per second, empty at the time `now`.
-    pub(crate) fn new(rate: u64, now: Duration) -> Self {
+impl RateLimiter {
+    /// A rate limiter of so many bytes per second, at least 1.
+    ///
+    /// # Examples
+    ///
+    /// See [`RateLimiter`].
+    #[must_use]
+    pub fn new(bytes_per_second: u64) -> Self {
         Self {
-            rate: rate.max(1),
-            tokens: 0,
-            last: now,
+            token_bucket: Cell::new(TokenBucket::new(bytes_per_second, Duration::ZERO)),
+            has_begun: Cell::new(false),
         }
     }
 
-    pub(crate) fn rate(&self) -> u64 {
-        self.rate
+    /// The rate, in bytes per second.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert_eq!(zcopy::RateLimiter::new(1000).rate(), 1000);
+    /// ```
+    #[must_use]
+    pub fn rate(&self) -> u64 {
+        self.token_bucket.get().rate()
     }
 
-    /// Changes the rate. What was moved in advance neither weighs more than it did nor takes longer to be made
-    /// up for.
-    pub(crate) fn set_rate(&mut self, rate: u64) {
-        let rate = rate.max(1);
-        if self.tokens < 0 && rate < self.rate {
-            let scaled = self.tokens.checked_mul(i128::from(rate));
-            self.tokens = scaled.map_or(0, |scaled| scaled / i128::from(self.rate));
+    /// Changes the rate, also of a transfer under way: its next step keeps to the new one. The time since its
+    /// last step counts at the new rate.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use zcopy::{RateLimiter, Transfer};
+    ///
+    /// let zeros = std::fs::File::open("/dev/zero")?;
+    /// let sink = std::fs::File::create("/dev/null")?;
+    /// // It would take a day.
+    /// let rate_limiter = RateLimiter::new(10);
+    /// let report = Transfer::new(&zeros, &sink)
+    ///     .limit(1_000_000)
+    ///     .rate_limiter(&rate_limiter)
+    ///     .observe(|_| {
+    ///         rate_limiter.set_rate(100_000_000);
+    ///         ControlFlow::Continue(())
+    ///     })
+    ///     .run()?;
+    /// assert_eq!(report.bytes(), 1_000_000);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn set_rate(&self, bytes_per_second: u64) {
+        self.with(|token_bucket| token_bucket.set_rate(bytes_per_second));
+    }
+
+    /// Says that a transfer begins at the time `now`. Before the first one nothing is saved up.
+    pub(crate) fn begin(&self, now: Duration) {
+        if !self.has_begun.replace(true) {
+            self.token_bucket.set(TokenBucket::new(self.rate(), now));
         }
-        self.rate = rate;
     }
 
-    /// How many bytes may be moved at the time `now`; at least the quantum, or, if fewer are
-    /// `wanted`, those.
+    /// As [`TokenBucket::allow`].
     ///
     /// # Errors
     ///
-    /// How long to wait until that many may be moved.
-    pub(crate) fn allow(&mut self, now: Duration, wanted: u64) -> Result<u64, Duration> {
-        let since = now.saturating_sub(self.last).as_nanos();
-        let earned =
-            i128::try_from(since.saturating_mul(u128::from(self.rate))).unwrap_or(i128::MAX);
-        self.last = now;
-        self.tokens = self
-            .tokens
-            .saturating_add(earned)
-            .min(i128::from(self.burst()) * BILLION);
-        let quantum = i128::from(self.quantum().min(wanted));
-        let whole = self.tokens / BILLION;
-        if whole >= quantum {
-            return Ok(u64::try_from(whole).unwrap_or(u64::MAX));
-        }
-        let missing = quantum * BILLION - self.tokens;
-        let nanos = missing.unsigned_abs().div_ceil(u128::from(self.rate));
-        Err(Duration::from_nanos(
-            u64::try_from(nanos).unwrap_or(u64::MAX),
-        ))
+    /// How long to wait.
+    pub(crate) fn allow(&self, now: Duration, wanted: u64) -> Result<u64, Duration> {
+        self.with(|token_bucket| token_bucket.allow(now, wanted))
     }
 
-    /// Notes that `n` bytes were moved. More than were allowed (a message is moved whole) count
-    /// against the future.
-    pub(crate) fn spend(&mut self, n: u64) {
-        self.tokens = self.tokens.saturating_sub(i128::from(n) * BILLION);
+    /// As [`TokenBucket::spend`].
+    pub(crate) fn spend(&self, n: u64) {
+        self.with(|token_bucket| token_bucket.spend(n));
     }
 
-    /// The most that can be saved up.
-    fn burst(&self) -> u64 {
-        (self.rate / 10).max(1)
-    }
-
-    /// The least that is worth a step: a fiftieth of a second's worth, but no more than one buffer.
-    fn quantum(&self) -> u64 {
-        (self.rate / 50).clamp(1, 256 << 10)
+    fn with<T>(&self, change: impl FnOnce(&mut TokenBucket) -> T) -> T {
+        let mut token_bucket = self.token_bucket.get();
+        let answer = change(&mut token_bucket);
+        self.token_bucket.set(token_bucket);
+        answer
     }
 }
 
@@ -87,79 +126,68 @@ impl Bucket {
 mod tests {
     use super::*;
 
-    /// Moves bytes as fast as the bucket allows until the time is up, each step taking no time at
-    /// all.
-    fn moved_in(seconds: u64, rate: u64) -> u64 {
-        let end = Duration::from_secs(seconds);
-        let (mut now, mut moved) = (Duration::ZERO, 0);
-        let mut bucket = Bucket::new(rate, now);
-        while now <= end {
-            match bucket.allow(now, u64::MAX) {
-                Ok(n) => {
-                    bucket.spend(n);
-                    moved += n;
+    /// Moves one file of `len` bytes, with `between` of time after it, and returns the time when that is over.
+    fn move_file(
+        rate_limiter: &RateLimiter,
+        mut now: Duration,
+        len: u64,
+        between: Duration,
+    ) -> Duration {
+        rate_limiter.begin(now);
+        let mut left = len;
+        while left > 0 {
+            match rate_limiter.allow(now, u64::MAX) {
+                Ok(allowed) => {
+                    let n = left.min(allowed);
+                    rate_limiter.spend(n);
+                    left -= n;
                 }
                 Err(wait) => now += wait,
             }
         }
-        moved
+        now + between
     }
 
     #[test]
-    fn the_rate_is_kept_at_every_magnitude() {
-        for rate in [1, 10, 1_000, 1 << 20, 10 << 30] {
-            let moved = moved_in(10, rate);
-            let wanted = u128::from(rate) * 10;
-            let error = u128::from(moved).abs_diff(wanted);
+    fn files_one_after_another_keep_one_rate_and_the_time_between_them_counts() {
+        const RATE: u64 = 1_000_000;
+        let start = Duration::from_secs(5000);
+        // Every transfer takes some time to begin and to end; together they still move at the rate.
+        for (len, between) in [(1, 0), (700, 300), (30_000, 20_000), (250_000, 50_000)] {
+            let rate_limiter = RateLimiter::new(RATE);
+            let n_files = 3_000_000 / len.max(100);
+            let mut now = start;
+            for _ in 0..n_files {
+                now = move_file(&rate_limiter, now, len, Duration::from_micros(between));
+            }
+            let passed = now.saturating_sub(start);
+            let ideal = Duration::from_micros(n_files * len);
+            // One quantum is a fiftieth of a second.
             assert!(
-                error <= wanted / 50 + 1,
-                "{moved} bytes in 10 s at {rate} bytes/s"
+                passed.abs_diff(ideal) < Duration::from_millis(80),
+                "files of {len}: {passed:?} for {ideal:?}"
             );
         }
     }
 
     #[test]
-    fn the_largest_rate_does_not_overflow() {
-        let mut bucket = Bucket::new(u64::MAX, Duration::ZERO);
-        assert_eq!(bucket.allow(Duration::MAX, u64::MAX), Ok(u64::MAX / 10));
-    }
-
-    #[test]
-    fn a_pause_earns_no_more_than_a_tenth_of_a_second() {
-        let mut bucket = Bucket::new(1000, Duration::ZERO);
-        assert_eq!(bucket.allow(Duration::from_secs(3600), u64::MAX), Ok(100));
-    }
-
-    #[test]
-    fn a_new_rate_holds_from_the_next_moment_on_in_both_directions() {
-        let mut bucket = Bucket::new(10, Duration::ZERO);
-        bucket.set_rate(1_000_000);
-        let now = Duration::from_millis(20);
-        assert_eq!(bucket.allow(now, u64::MAX), Ok(20_000));
-        // What was saved up at the old rate is cut to a tenth of a second's worth of the new one.
-        bucket.set_rate(1000);
-        assert_eq!(bucket.allow(now, u64::MAX), Ok(100));
-    }
-
-    #[test]
-    fn a_new_rate_makes_no_debt_longer() {
-        let second = Duration::from_secs(1);
-        for (rate, wait) in [(1000, 10), (100, 10), (10_000, 1)] {
-            let mut bucket = Bucket::new(1000, Duration::ZERO);
-            bucket.spend(10_000);
-            bucket.set_rate(rate);
-            let left = bucket.allow(Duration::ZERO, 0);
-            assert_eq!(left, Err(second * wait), "{rate} bytes/s");
-        }
-    }
-
-    #[test]
-    fn the_last_bytes_need_not_fill_a_quantum() {
-        let mut bucket = Bucket::new(1000, Duration::ZERO);
-        assert_eq!(bucket.allow(Duration::from_millis(1), 1), Ok(1));
-        assert_eq!(
-            bucket.allow(Duration::from_millis(1), 100),
-            Err(Duration::from_millis(19))
+    fn a_long_time_between_two_files_saves_up_no_more_than_a_burst() {
+        let rate_limiter = RateLimiter::new(1000);
+        let now = move_file(
+            &rate_limiter,
+            Duration::ZERO,
+            1000,
+            Duration::from_secs(3600),
         );
+        rate_limiter.begin(now);
+        assert_eq!(rate_limiter.allow(now, u64::MAX), Ok(100));
+    }
+
+    #[test]
+    fn the_time_before_the_first_file_saves_up_nothing() {
+        let rate_limiter = RateLimiter::new(1000);
+        rate_limiter.begin(Duration::from_secs(3600));
+        let allowed = rate_limiter.allow(Duration::from_secs(3600), u64::MAX);
+        assert_eq!(allowed, Err(Duration::from_millis(20)));
     }
 }

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use crate::options::Counting;
-use crate::rate::Bucket;
+use crate::options::RecordOptions;
+use crate::rate::TokenBucket;
 use crate::sys::Kernel;
 use count::{count, end_of_nth};
 
@@ -18,8 +18,8 @@ mod count;
 pub(crate) struct Records {
     delimiter: Option<u8>,
     limit: Option<u64>,
-    pace: Option<Bucket>,
-    /// What the pace allows and has not been used.
+    rate_limiter: Option<TokenBucket>,
+    /// What the rate limit allows and has not been used.
     granted: u64,
     /// Delimiters among the bytes that the sink has accepted.
     n: u64,
@@ -38,24 +38,24 @@ pub(crate) enum Framing {
 
 /// How many of the bytes that wait may go to the sink now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Admitted {
+pub(crate) enum Admission {
     /// So many, at least 1.
     Bytes(usize),
-    /// None, until the pace allows it.
+    /// None, until the rate limit allows it.
     Later,
     /// None at all: they are a message, which goes beyond the limit.
     Never,
 }
 
 impl Records {
-    /// None yet; the pace begins now.
-    pub(crate) fn new<K: Kernel>(kernel: &K, counting: Counting) -> Self {
+    /// None yet; the rate limit starts now.
+    pub(crate) fn new<K: Kernel>(kernel: &K, counting: RecordOptions) -> Self {
         Self {
             delimiter: counting.delimiter(),
             limit: counting.limit,
-            pace: counting
+            rate_limiter: counting
                 .rate
-                .map(|rate| Bucket::new(rate.get(), kernel.now())),
+                .map(|rate| TokenBucket::new(rate.get(), kernel.now())),
             ..Self::default()
         }
     }
@@ -74,14 +74,14 @@ impl Records {
         self.limit.map_or(u64::MAX, |limit| limit - self.n)
     }
 
-    /// How long the pace holds back what waits in the buffer. None if some of it may go.
+    /// How long the rate limit holds back what waits in the buffer. None if some of it may go.
     pub(crate) fn pause<K: Kernel>(&mut self, kernel: &K, waiting: &[u8]) -> Option<Duration> {
-        self.pace?;
+        self.rate_limiter?;
         let wanted = self.count_waiting(waiting).min(self.left());
         if wanted <= self.granted {
             return None;
         }
-        match self.pace.as_mut()?.allow(kernel.now(), wanted) {
+        match self.rate_limiter.as_mut()?.allow(kernel.now(), wanted) {
             Ok(granted) => {
                 self.granted = granted;
                 None
@@ -90,34 +90,34 @@ impl Records {
         }
     }
 
-    /// How much of what waits in the buffer may go: all if limit and pace allow it, otherwise up to the end
+    /// How much of what waits in the buffer may go: all if the limit and the rate limit allow it, otherwise up to the end
     /// of a record. A message goes whole or not at all.
-    pub(crate) fn admit(&mut self, waiting: &[u8], framing: Framing) -> Admitted {
+    pub(crate) fn admit(&mut self, waiting: &[u8], framing: Framing) -> Admission {
         let left = self.left();
-        let granted = self.pace.map_or(u64::MAX, |_| self.granted);
+        let granted = self.rate_limiter.map_or(u64::MAX, |_| self.granted);
         let Some(delimiter) = self.delimiter else {
-            return Admitted::Bytes(waiting.len());
+            return Admission::Bytes(waiting.len());
         };
         // A record is at least a byte.
         if left.min(granted) > waiting.len() as u64 {
-            return Admitted::Bytes(waiting.len());
+            return Admission::Bytes(waiting.len());
         }
         let n = self.count_waiting(waiting);
         let ends_in_record = waiting.last() == Some(&delimiter);
         let is_within_limit = n < left || n == left && ends_in_record;
         if framing == Framing::Message {
             return match is_within_limit {
-                true if n > 0 && granted == 0 => Admitted::Later,
-                true => Admitted::Bytes(waiting.len()),
-                false => Admitted::Never,
+                true if n > 0 && granted == 0 => Admission::Later,
+                true => Admission::Bytes(waiting.len()),
+                false => Admission::Never,
             };
         }
         if is_within_limit && n <= granted {
-            return Admitted::Bytes(waiting.len());
+            return Admission::Bytes(waiting.len());
         }
         match left.min(granted) {
-            0 => Admitted::Later,
-            most => Admitted::Bytes(end_of_nth(waiting, delimiter, most)),
+            0 => Admission::Later,
+            most => Admission::Bytes(end_of_nth(waiting, delimiter, most)),
         }
     }
 
@@ -139,8 +139,8 @@ impl Records {
         self.waiting = self.waiting.and_then(rest).filter(|(len, _)| *len > 0);
         self.n += n;
         self.granted = self.granted.saturating_sub(n);
-        if let Some(pace) = &mut self.pace {
-            pace.spend(n);
+        if let Some(rate_limiter) = &mut self.rate_limiter {
+            rate_limiter.spend(n);
         }
     }
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use crate::classify;
 use crate::drive;
-use crate::end::End;
 use crate::endpoint::Endpoint;
 use crate::engine::RepeatEngine;
-use crate::error::{Failure, Result};
+use crate::error::{Result, RunError};
+use crate::fd_info::FdInfo;
 use crate::options::Options;
 use crate::plan::{self, Plan};
 use crate::preflight;
@@ -223,7 +223,7 @@ impl<'a> Repeat<'a> {
         let prepared = prepare(&Linux, self.pattern, sink.as_fd(), &self.options);
         prepared
             .map(|(_, plan)| plan)
-            .map_err(Failure::before_anything_moved)
+            .map_err(RunError::before_anything_moved)
     }
 
     /// Repeats the pattern.
@@ -259,9 +259,9 @@ impl<'a> Repeat<'a> {
     /// Runs on the given kernel. Tests give it a simulated one.
     pub(crate) fn run_with<K: Kernel>(self, kernel: K, sink: BorrowedFd<'_>) -> Result<Report> {
         let prepared = prepare(&kernel, self.pattern, sink, &self.options);
-        let (mut endpoint, plan) = prepared.map_err(Failure::before_anything_moved)?;
-        let own = classify::open_again(&kernel, sink, &mut endpoint, Side::Sink, &self.options);
-        let sink = End::new(own.as_ref().map_or(sink, AsFd::as_fd), endpoint, None);
+        let (mut info, plan) = prepared.map_err(RunError::before_anything_moved)?;
+        let own = classify::reopen(&kernel, sink, &mut info, Side::Sink, &self.options);
+        let sink = Endpoint::new(own.as_ref().map_or(sink, AsFd::as_fd), info, None);
         let (options, observer) = (self.options, self.observer);
         let mut engine = RepeatEngine::new(kernel, self.pattern, sink, plan, options, observer);
         drive::run(&mut engine)
@@ -290,13 +290,13 @@ fn prepare<K: Kernel>(
     pattern: &[u8],
     sink: BorrowedFd<'_>,
     options: &Options,
-) -> std::result::Result<(Endpoint, Plan), Failure> {
+) -> std::result::Result<(FdInfo, Plan), RunError> {
     if pattern.is_empty() {
         let reason = "the pattern is empty";
-        return Err(Failure::refused(Side::Source, Errno::INVAL, reason));
+        return Err(RunError::refused(Side::Source, Errno::INVAL, reason));
     }
-    let endpoint = classify::examine(kernel, Side::Sink, sink)?;
-    preflight::check_sink(&endpoint)?;
-    let plan = plan::plan_repeated(&Endpoint::pattern(pattern.len()), &endpoint, options)?;
-    Ok((endpoint, plan))
+    let info = classify::classify(kernel, Side::Sink, sink)?;
+    preflight::check_sink(&info)?;
+    let plan = plan::plan_repeated(&FdInfo::pattern(pattern.len()), &info, options)?;
+    Ok((info, plan))
 }

@@ -5,17 +5,17 @@ use std::fmt;
 use crate::strategy::Strategy;
 
 mod attempt;
+mod bad_range;
 mod page_sharing;
 mod sink;
-mod skipped;
 
 #[cfg(test)]
 mod tests;
 
 pub use attempt::Attempt;
+pub use bad_range::BadRange;
 pub(crate) use page_sharing::PageSharing;
 pub use sink::SinkReport;
-pub use skipped::Skipped;
 
 /// How a transfer ended.
 ///
@@ -311,7 +311,7 @@ impl Report {
 
     /// Bytes that were taken from a source that cannot be rewound and that the sink did not get,
     /// because the transfer was stopped or failed in between, or because the limit cuts a record that
-    /// can only be read whole. They come before whatever the source still holds. Of a [`Rewrite`](crate::Rewrite): what was made and the sink did not get, whatever the source is.
+    /// can only be read whole. They come before whatever the source still holds. Of a [`FilterTransfer`](crate::FilterTransfer): what was made and the sink did not get, whatever the source is.
     ///
     /// # Examples
     ///

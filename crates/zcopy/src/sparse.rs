@@ -1,7 +1,7 @@
 //! Holes: found in the source, made in the sink.
 
-use crate::end::End;
 use crate::endpoint::Endpoint;
+use crate::fd_info::FdInfo;
 use crate::options::Sparse;
 
 mod extents;
@@ -10,7 +10,7 @@ mod holes;
 pub(crate) use extents::{Extents, Segment};
 pub(crate) use holes::Holes;
 
-/// The grain in which zeros are looked for: the block size of nearly every file system.
+/// The granularity in which zeros are looked for: the block size of nearly every file system.
 const BLOCK: usize = 4096;
 
 /// What the sink is given for whole blocks of zeros among the bytes that were read.
@@ -38,7 +38,7 @@ impl Sparse {
     const SEARCHED: u64 = 1 << 20;
 
     /// Whether the source is searched for holes.
-    pub(crate) fn searches(self, source: &Endpoint) -> bool {
+    pub(crate) fn searches(self, source: &FdInfo) -> bool {
         match self {
             Self::Fill => false,
             Self::Keep | Self::Detect => source.has_holes(),
@@ -59,7 +59,7 @@ pub(crate) enum Run {
 /// The longest run at the front of `bytes` that is all zero blocks, or that holds none.
 ///
 /// Blocks are counted from the start of the sink, so that a hole covers whole blocks of it.
-pub(crate) fn leading_run(bytes: &[u8], holes: &Holes, sink: &End<'_>) -> Run {
+pub(crate) fn leading_run(bytes: &[u8], holes: &Holes, sink: &Endpoint<'_>) -> Run {
     let (ZeroBlocks::Holes, Some(position)) = (holes.zero_blocks, sink.position()) else {
         return Run::Data(bytes.len());
     };
@@ -93,9 +93,9 @@ mod tests {
 
     fn run_at(position: u64, bytes: &[u8]) -> Run {
         let null = std::fs::File::open("/dev/null").unwrap();
-        let endpoint = Endpoint::of(&Linux, null.as_fd()).unwrap();
-        let sink = End::new(null.as_fd(), endpoint, Some(position));
-        let holes = Holes::new(&endpoint, ZeroBlocks::Holes, ShownTo::Nobody);
+        let info = FdInfo::of(&Linux, null.as_fd()).unwrap();
+        let sink = Endpoint::new(null.as_fd(), info, Some(position));
+        let holes = Holes::new(&info, ZeroBlocks::Holes, ShownTo::Nobody);
         leading_run(bytes, &holes, &sink)
     }
 

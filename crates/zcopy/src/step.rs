@@ -1,14 +1,14 @@
 //! One step of a transfer: what it can come to, and the match that dispatches.
 
-use crate::fault::{Cause, Fault};
-use crate::route::{Ask, Route};
+use crate::call_error::{CallError, Cause};
+use crate::copy_state::{CopyState, StepBudget};
 use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel};
 
+mod block_batch;
 pub(crate) mod buffered;
 mod copy_file_range;
-mod gather;
 mod reflink;
 mod reserved;
 mod sendfile;
@@ -42,16 +42,16 @@ pub(crate) enum Step {
 pub(crate) fn step<K: Kernel>(
     strategy: Strategy,
     kernel: &K,
-    route: &mut Route<'_>,
-    ask: &Ask,
-) -> Result<Step, Fault> {
+    state: &mut CopyState<'_>,
+    budget: &StepBudget,
+) -> Result<Step, CallError> {
     match strategy {
-        Strategy::Reflink => reflink::step(kernel, route, ask),
-        Strategy::CopyFileRange => copy_file_range::step(kernel, route, ask),
-        Strategy::Sendfile => sendfile::step(kernel, route, ask),
-        Strategy::Splice => splice::step(kernel, route, ask),
-        Strategy::SplicePipe => splice_pipe::step(kernel, route, ask),
-        Strategy::Buffered => buffered::step(kernel, route, ask),
+        Strategy::Reflink => reflink::step(kernel, state, budget),
+        Strategy::CopyFileRange => copy_file_range::step(kernel, state, budget),
+        Strategy::Sendfile => sendfile::step(kernel, state, budget),
+        Strategy::Splice => splice::step(kernel, state, budget),
+        Strategy::SplicePipe => splice_pipe::step(kernel, state, budget),
+        Strategy::Buffered => buffered::step(kernel, state, budget),
         // No plan for one source and one sink names it.
         Strategy::Tee => Ok(Step::Unsupported(Errno::INVAL.into())),
     }

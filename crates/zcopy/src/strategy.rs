@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::endpoint::{Endpoint, FileSystem, Kind};
+use crate::fd_info::{FdInfo, FileSystem, Kind};
 use crate::sys::Errno;
 
 /// A way to move bytes from one descriptor to another, named after its system call.
@@ -216,7 +216,7 @@ impl Strategy {
     /// turn whether the memory and the length suit the device. So `EINVAL` may come when the first
     /// ones have been written, and the call then counts none of it
     /// (`a_direct_sink_holds_no_more_than_is_reported`).
-    pub(crate) fn divides_direct_blocks(self, source: &Endpoint) -> bool {
+    pub(crate) fn divides_direct_blocks(self, source: &FdInfo) -> bool {
         match self {
             Self::Splice | Self::Sendfile => true,
             Self::SplicePipe => !source.is_seekable(),

@@ -68,11 +68,11 @@ pub(crate) struct FileSystemStatus {
 
 /// Whether a call may sleep on a descriptor that is in blocking mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum Blocking {
     /// It may.
-    Block,
+    MaySleep,
     /// It may not, where the kernel can be told so for one call.
-    NoWait,
+    Nonblocking,
 }
 
 /// How much of the write-out of dirty pages a call waits for.
@@ -108,7 +108,7 @@ pub(crate) trait Kernel {
     fn direct_alignment(&self, fd: BorrowedFd<'_>) -> Result<u64>;
     fn send_buffer_size(&self, fd: BorrowedFd<'_>) -> Result<usize>;
     /// Another descriptor of the same file, with these of its flags, in non-blocking mode, with a cursor of its own.
-    fn open_again(&self, fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd>;
+    fn reopen(&self, fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd>;
     /// `close(2)`, after which the descriptor is gone, whatever the answer is.
     fn close(&self, fd: OwnedFd) -> Result<()>;
     /// `SO_RCVTIMEO` of a source, `SO_SNDTIMEO` of a sink.
@@ -127,18 +127,18 @@ pub(crate) trait Kernel {
         fd: BorrowedFd<'_>,
         offset: Option<u64>,
         buffer: &mut [u8],
-        patience: Patience,
+        blocking: Blocking,
     ) -> Result<usize>;
     fn write(
         &self,
         fd: BorrowedFd<'_>,
         offset: Option<u64>,
         bytes: &[u8],
-        patience: Patience,
+        blocking: Blocking,
     ) -> Result<usize>;
     /// The length of the datagram that the next `read` would take, which may be longer than any
     /// buffer.
-    fn next_datagram(&self, fd: BorrowedFd<'_>, patience: Patience) -> Result<usize>;
+    fn next_datagram(&self, fd: BorrowedFd<'_>, blocking: Blocking) -> Result<usize>;
     fn splice(
         &self,
         source: FdAt<'_>,
@@ -286,7 +286,7 @@ impl Kernel for Linux {
         rustix::net::sockopt::socket_send_buffer_size(fd)
     }
 
-    fn open_again(&self, fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd> {
+    fn reopen(&self, fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd> {
         let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
         let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         rustix::fs::open(path, flags, Mode::empty())
@@ -322,12 +322,12 @@ impl Kernel for Linux {
         fd: BorrowedFd<'_>,
         offset: Option<u64>,
         buffer: &mut [u8],
-        patience: Patience,
+        blocking: Blocking,
     ) -> Result<usize> {
-        match (offset, patience) {
+        match (offset, blocking) {
             (Some(offset), _) => rustix::io::pread(fd, buffer, offset),
-            (None, Patience::Block) => rustix::io::read(fd, buffer),
-            (None, Patience::NoWait) => nowait::read(fd, buffer),
+            (None, Blocking::MaySleep) => rustix::io::read(fd, buffer),
+            (None, Blocking::Nonblocking) => nowait::read(fd, buffer),
         }
     }
 
@@ -336,18 +336,18 @@ impl Kernel for Linux {
         fd: BorrowedFd<'_>,
         offset: Option<u64>,
         bytes: &[u8],
-        patience: Patience,
+        blocking: Blocking,
     ) -> Result<usize> {
-        match (offset, patience) {
+        match (offset, blocking) {
             (Some(offset), _) => rustix::io::pwrite(fd, bytes, offset),
-            (None, Patience::Block) => rustix::io::write(fd, bytes),
-            (None, Patience::NoWait) => nowait::write(fd, bytes),
+            (None, Blocking::MaySleep) => rustix::io::write(fd, bytes),
+            (None, Blocking::Nonblocking) => nowait::write(fd, bytes),
         }
     }
 
-    fn next_datagram(&self, fd: BorrowedFd<'_>, patience: Patience) -> Result<usize> {
+    fn next_datagram(&self, fd: BorrowedFd<'_>, blocking: Blocking) -> Result<usize> {
         let mut flags = RecvFlags::PEEK | RecvFlags::TRUNC;
-        flags.set(RecvFlags::DONTWAIT, patience == Patience::NoWait);
+        flags.set(RecvFlags::DONTWAIT, blocking == Blocking::Nonblocking);
         rustix::net::recv(fd, &mut [0_u8; 1], flags).map(|(_, len)| len)
     }
 

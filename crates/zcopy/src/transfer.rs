@@ -3,19 +3,19 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::bad_places::OnSkip;
+use crate::bad_blocks::OnSkip;
 use crate::classify;
+use crate::copy_state::Inspector;
 use crate::drive;
-use crate::end::End;
-use crate::engine::{Audience, PairEngine, SinkPolicy};
-use crate::error::{Failure, Result};
-use crate::fast_path::{self, Legacy, Way};
+use crate::endpoint::Endpoint;
+use crate::engine::{Callbacks, PairEngine, SinkPolicy};
+use crate::error::{Result, RunError};
+use crate::fast_path::{self, FastPath, SeriesState};
 use crate::options::{Cache, OnSinkError, Options, Reflink, Sparse};
-use crate::pace::Pace;
 use crate::plan::Plan;
 use crate::progress::Observer;
+use crate::rate::RateLimiter;
 use crate::report::Report;
-use crate::route::Inspector;
 use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::{Kernel, Linux};
@@ -125,8 +125,8 @@ pub struct Transfer<'a> {
     observer: Option<Observer<'a>>,
     inspect: Option<Inspector<'a>>,
     on_skip: Option<OnSkip<'a>>,
-    pace: Option<&'a Pace>,
-    legacy: Option<&'a Legacy>,
+    rate_limiter: Option<&'a RateLimiter>,
+    series_state: Option<&'a SeriesState>,
 }
 
 impl<'a> Transfer<'a> {
@@ -148,8 +148,8 @@ impl<'a> Transfer<'a> {
             observer: None,
             inspect: None,
             on_skip: None,
-            pace: None,
-            legacy: None,
+            rate_limiter: None,
+            series_state: None,
         }
     }
 
@@ -284,7 +284,7 @@ impl<'a> Transfer<'a> {
         let prepared = classify::prepare(&Linux, self.source, self.sink, &self.options);
         prepared
             .map(|(_, _, plan)| plan)
-            .map_err(Failure::before_anything_moved)
+            .map_err(RunError::before_anything_moved)
     }
 
     /// Moves the bytes.
@@ -329,33 +329,34 @@ impl<'a> Transfer<'a> {
             return self.fan_out(kernel);
         }
         let (source_fd, sink_fd, options) = (self.source, self.sink, &self.options);
-        let short = match self.pace {
-            None => fast_path::go_short(&kernel, source_fd, sink_fd, options, self.legacy),
-            Some(_) => fast_path::look(&kernel, source_fd, sink_fd),
+        let short = match self.rate_limiter {
+            None => {
+                fast_path::try_fast_path(&kernel, source_fd, sink_fd, options, self.series_state)
+            }
+            Some(_) => fast_path::classify_both(&kernel, source_fd, sink_fd),
         };
-        let (source, sink, begun) = match short.map_err(Failure::before_anything_moved)? {
-            Way::Whole(report) => return Ok(report),
-            Way::Long(source, sink, begun) => (source, sink, begun),
+        let (source, sink, partial) = match short.map_err(RunError::before_anything_moved)? {
+            FastPath::Done(report) => return Ok(report),
+            FastPath::Continue(source, sink, partial) => (source, sink, partial),
         };
         // What has moved bytes has passed every check that is made here.
         let prepared =
-            classify::prepare_examined(&kernel, source_fd, sink_fd, source, sink, options);
-        let (mut source, mut sink, plan) = prepared.map_err(Failure::before_anything_moved)?;
-        let own_source =
-            classify::open_again(&kernel, source_fd, &mut source, Side::Source, options);
-        let own_sink = classify::open_again(&kernel, sink_fd, &mut sink, Side::Sink, options);
+            classify::prepare_classified(&kernel, source_fd, sink_fd, source, sink, options);
+        let (mut source, mut sink, plan) = prepared.map_err(RunError::before_anything_moved)?;
+        let own_source = classify::reopen(&kernel, source_fd, &mut source, Side::Source, options);
+        let own_sink = classify::reopen(&kernel, sink_fd, &mut sink, Side::Sink, options);
         let source_fd = own_source.as_ref().map_or(source_fd, AsFd::as_fd);
         let sink_fd = own_sink.as_ref().map_or(sink_fd, AsFd::as_fd);
-        let source = End::new(source_fd, source, options.source_offset);
-        let sink = End::new(sink_fd, sink, options.sink_offset);
-        let audience = Audience {
+        let source = Endpoint::new(source_fd, source, options.source_offset);
+        let sink = Endpoint::new(sink_fd, sink, options.sink_offset);
+        let callbacks = Callbacks {
             observer: self.observer,
             inspect: self.inspect,
             on_skip: self.on_skip,
         };
-        let mut engine = PairEngine::new(kernel, source, sink, plan, self.options, audience);
-        engine.keep(self.pace);
-        engine.go_on(begun);
+        let mut engine = PairEngine::new(kernel, source, sink, plan, self.options, callbacks);
+        engine.keep(self.rate_limiter);
+        engine.go_on(partial);
         drive::run(&mut engine)
     }
 

@@ -10,7 +10,7 @@
 )]
 
 use fearless_simd::{Level, Simd, dispatch};
-use zcopy::{Input, Rest, Rewriter, Rewritten};
+use zcopy::{Filter, Filtered, Input, Remaining};
 
 use line_number::LineNumber;
 use made::{Made, ROOM};
@@ -161,7 +161,7 @@ impl Format {
     /// Returns how many of the appended bytes stand before the content: the line number, or 0. Returns `None` if the line was
     /// squeezed away, and nothing appended.
     ///
-    /// The bytes are those that [`Rewriter::rewrite`] makes, if a carriage return and its newline come in one part.
+    /// The bytes are those that [`Filter::filter`] makes, if a carriage return and its newline come in one part.
     ///
     /// # Examples
     ///
@@ -189,9 +189,12 @@ impl Format {
         while !rest.is_empty() {
             let input = Input {
                 bytes: rest,
-                rest: Rest::Last,
+                remaining: Remaining::End,
             };
-            let Rewritten { taken, made } = self.rewrite(input, &mut desk);
+            let Filtered {
+                consumed: taken,
+                produced: made,
+            } = self.filter(input, &mut desk);
             out.extend_from_slice(&desk[..made]);
             rest = &rest[taken..];
         }
@@ -213,7 +216,7 @@ impl Format {
         simd: S,
         bytes: &[u8],
         room: &mut [u8],
-    ) -> Rewritten {
+    ) -> Filtered {
         let look = self.look.narrowed(ONLY);
         // What changes with each block is kept out of memory.
         let (mut line, mut number) = (self.line, self.number);
@@ -227,15 +230,15 @@ impl Format {
             taken += BLOCK;
         }
         (self.line, self.number) = (line, number);
-        Rewritten {
-            taken,
-            made: made.len(),
+        Filtered {
+            consumed: taken,
+            produced: made.len(),
         }
     }
 
     /// As [`Format::blocks`], for whoever asks for ends alone.
     #[inline(always)]
-    fn ends<S: Simd>(&mut self, simd: S, bytes: &[u8], room: &mut [u8]) -> Rewritten {
+    fn ends<S: Simd>(&mut self, simd: S, bytes: &[u8], room: &mut [u8]) -> Filtered {
         let look = self.look.narrowed(ENDS);
         let (mut line, mut number) = (self.line, self.number);
         let (mut taken, mut made) = (0, 0);
@@ -270,12 +273,15 @@ impl Format {
             made += len + BLOCK - from;
         }
         (self.line, self.number) = (line, number);
-        Rewritten { taken, made }
+        Filtered {
+            consumed: taken,
+            produced: made,
+        }
     }
 
     /// Formats what is left then: less than two blocks.
     #[inline(always)]
-    fn tail<S: Simd>(&mut self, simd: S, tail: &[u8], room: &mut [u8]) -> Rewritten {
+    fn tail<S: Simd>(&mut self, simd: S, tail: &[u8], room: &mut [u8]) -> Filtered {
         let mut bytes = [0; 2 * WINDOW];
         bytes[..tail.len()].copy_from_slice(tail);
         let mut made = Made::new(room);
@@ -289,18 +295,20 @@ impl Format {
             made.put_block(window, n, marks, &mut self.number, self.look);
             taken += n;
         }
-        Rewritten {
-            taken,
-            made: made.len(),
+        Filtered {
+            consumed: taken,
+            produced: made.len(),
         }
     }
 }
 
-impl Rewriter for Format {
-    fn rewrite(&mut self, input: Input<'_>, room: &mut [u8]) -> Rewritten {
+impl Filter for Format {
+    fn filter(&mut self, input: Input<'_>, room: &mut [u8]) -> Filtered {
         let bytes = match input.bytes {
             // Whether the last one stands in front of a newline is not known yet.
-            [before @ .., b'\r'] if self.look.shows_crlf() && input.rest != Rest::Last => before,
+            [before @ .., b'\r'] if self.look.shows_crlf() && input.remaining != Remaining::End => {
+                before
+            }
             bytes => bytes,
         };
         // Whoever asks for one thing alone, or for -A, does not pay for the others.
@@ -322,15 +330,15 @@ impl Rewriter for Format {
             }
             _ => dispatch!(self.level, simd => self.blocks::<_, ALL>(simd, bytes, room)),
         };
-        let left = &bytes[body.taken..];
+        let left = &bytes[body.consumed..];
         if left.len() >= WINDOW {
             return body;
         }
-        let room = &mut room[body.made..];
+        let room = &mut room[body.produced..];
         let tail = dispatch!(self.level, simd => self.tail(simd, left, room));
-        Rewritten {
-            taken: body.taken + tail.taken,
-            made: body.made + tail.made,
+        Filtered {
+            consumed: body.consumed + tail.consumed,
+            produced: body.produced + tail.produced,
         }
     }
 }

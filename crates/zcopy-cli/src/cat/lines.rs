@@ -3,7 +3,7 @@
 use std::mem;
 
 use memchr::memchr;
-use zcopy::{Input, Rest, Rewriter, Rewritten};
+use zcopy::{Filter, Filtered, Input, Remaining};
 
 use super::format::Format;
 use super::paint::Paint;
@@ -33,7 +33,7 @@ impl LineFormat for Format {
 /// # Examples
 ///
 /// ```
-/// use zcopy::{Input, Rest, Rewriter as _};
+/// use zcopy::{Input, Remaining, Filter as _};
 /// use zcopy_cli::cat::lines::{LineFormat, Lines};
 /// use zcopy_cli::cat::paint::Paint;
 ///
@@ -49,10 +49,10 @@ impl LineFormat for Format {
 /// let paint = Paint::new().rule("oops=red".as_ref()).unwrap();
 /// let mut lines = Lines::new(Plain).paint(Some(paint));
 /// let mut room = [0; 1 << 16];
-/// let input = Input { bytes: b"fine\noops\nperh", rest: Rest::Open };
-/// let rewritten = lines.rewrite(input, &mut room);
-/// assert_eq!(rewritten.taken, 10, "the last line has not ended yet");
-/// assert_eq!(&room[..rewritten.made], b"fine\n\x1b[31moops\x1b[0m\n");
+/// let input = Input { bytes: b"fine\noops\nperh", remaining: Remaining::More };
+/// let filtered = lines.filter(input, &mut room);
+/// assert_eq!(filtered.consumed, 10, "the last line has not ended yet");
+/// assert_eq!(&room[..filtered.produced], b"fine\n\x1b[31moops\x1b[0m\n");
 /// ```
 #[derive(Debug)]
 pub struct Lines<F, C = fn() -> Moment> {
@@ -162,8 +162,8 @@ impl<F: LineFormat, C: FnMut() -> Moment> Lines<F, C> {
     }
 }
 
-impl<F: LineFormat, C: FnMut() -> Moment> Rewriter for Lines<F, C> {
-    fn rewrite(&mut self, input: Input<'_>, room: &mut [u8]) -> Rewritten {
+impl<F: LineFormat, C: FnMut() -> Moment> Filter for Lines<F, C> {
+    fn filter(&mut self, input: Input<'_>, room: &mut [u8]) -> Filtered {
         if input.bytes.len() > self.left
             && let Some(stamp) = &mut self.stamp
         {
@@ -171,9 +171,9 @@ impl<F: LineFormat, C: FnMut() -> Moment> Rewriter for Lines<F, C> {
         }
         let mut taken = 0;
         while self.made.len() - self.given < room.len() {
-            let end = match input.rest {
-                Rest::Last => End::Whole,
-                Rest::Full if taken == 0 => End::Piece,
+            let end = match input.remaining {
+                Remaining::End => End::Whole,
+                Remaining::Full if taken == 0 => End::Piece,
                 _ => End::Unknown,
             };
             let Some(line) = self.next(&input.bytes[taken..], end) else {
@@ -191,7 +191,10 @@ impl<F: LineFormat, C: FnMut() -> Moment> Rewriter for Lines<F, C> {
             self.given = 0;
         }
         self.left = input.bytes.len() - taken;
-        Rewritten { taken, made }
+        Filtered {
+            consumed: taken,
+            produced: made,
+        }
     }
 }
 

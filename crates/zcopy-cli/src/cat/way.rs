@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 
 use anyhow::Context as _;
 use rustix::io::Errno;
-use zcopy::{Report, Rewrite, Rewriter, Series, Side, Strategy, Transfer};
+use zcopy::{Filter, FilterTransfer, Report, Series, Side, Strategy, Transfer};
 
 use super::format::Format;
 use super::lines::Lines;
@@ -29,9 +29,9 @@ pub(super) enum Carriage<'a> {
     /// Nothing becomes of them.
     AsItIs(Series<'a>),
     /// They are changed as GNU cat's options say, whose line numbers run on from operand to operand.
-    Formatted(Box<Rewrite<'a, Format>>),
+    Formatted(Box<FilterTransfer<'a, Format>>),
     /// The same, and something is put into every line.
-    ByLine(Box<Rewrite<'a, Lines<Format>>>),
+    ByLine(Box<FilterTransfer<'a, Lines<Format>>>),
 }
 
 impl Way<'_> {
@@ -134,8 +134,8 @@ fn transferred(transfer: Transfer<'_>, name: &OsStr, explains: bool) -> zcopy::R
 }
 
 /// Rewrites an input, and explains it if asked to.
-fn rewritten<R: Rewriter>(
-    rewrite: &mut Rewrite<'_, R>,
+fn rewritten<R: Filter>(
+    rewrite: &mut FilterTransfer<'_, R>,
     name: &OsStr,
     input: BorrowedFd<'_>,
     explains: bool,

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FileType, SeekFrom, Stat};
-use zcopy::{Ended, Pace, Report, Side, SkipErrors, Sparse, Strategy, SyncData, Transfer};
+use zcopy::{Ended, RateLimiter, Report, Side, SkipErrors, Sparse, Strategy, SyncData, Transfer};
 
 use super::changes::{Changes, DirectFlags};
 use super::display::{Display, Stage};
@@ -42,7 +42,7 @@ pub(crate) struct Carrier<'a> {
     meter: &'a Meter,
     display: &'a Display,
     changes: &'a Changes,
-    pace: Option<Pace>,
+    pace: Option<RateLimiter>,
     limit: Limit,
     status: Status,
     /// Whether the bytes go to a spool, and pass here once more.
@@ -65,7 +65,7 @@ impl<'a> Carrier<'a> {
             meter,
             display,
             changes,
-            pace: settings.rate_limit.map(|rate| Pace::new(rate.get())),
+            pace: settings.rate_limit.map(|rate| RateLimiter::new(rate.get())),
             limit,
             status: Status::GOOD,
             is_spooling: false,
@@ -239,7 +239,7 @@ impl<'a> Carrier<'a> {
             }
         }
         match (&self.pace, settings.counted) {
-            (Some(pace), Counted::Bytes) => transfer = transfer.pace(pace),
+            (Some(pace), Counted::Bytes) => transfer = transfer.rate_limiter(pace),
             (Some(pace), Counted::Records(_)) => transfer = transfer.record_rate_limit(pace.rate()),
             (None, _) => {}
         }

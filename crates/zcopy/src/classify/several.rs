@@ -2,9 +2,9 @@
 
 use std::os::fd::BorrowedFd;
 
-use super::examine;
-use crate::endpoint::Endpoint;
-use crate::error::{Error, Failure};
+use super::classify;
+use crate::error::{Error, RunError};
+use crate::fd_info::FdInfo;
 use crate::options::{Cache, Options, SkipErrors};
 use crate::plan::{self, Plan};
 use crate::preflight;
@@ -16,18 +16,15 @@ use crate::sys::{Errno, Kernel};
 /// Why a fan-out did not begin.
 #[derive(Debug)]
 pub(crate) struct Unprepared {
-    failure: Failure,
+    error: RunError,
     /// The index of the sink that is at fault, alone or together with the source.
     sink: Option<usize>,
 }
 
-impl From<Failure> for Unprepared {
+impl From<RunError> for Unprepared {
     /// A failure of no sink in particular.
-    fn from(failure: Failure) -> Self {
-        Self {
-            failure,
-            sink: None,
-        }
+    fn from(error: RunError) -> Self {
+        Self { error, sink: None }
     }
 }
 
@@ -40,10 +37,10 @@ impl Unprepared {
             index,
             bytes: 0,
             strategy,
-            cause: (self.sink == Some(index)).then_some(self.failure.cause),
+            cause: (self.sink == Some(index)).then_some(self.error.cause),
         });
         report.sinks = sinks.collect();
-        Error::new(self.failure, report)
+        Error::new(self.error, report)
     }
 }
 
@@ -53,26 +50,26 @@ pub(crate) fn prepare_several<K: Kernel>(
     source: BorrowedFd<'_>,
     sinks: &[BorrowedFd<'_>],
     options: &Options,
-) -> Result<(Endpoint, Vec<Endpoint>, Plan), Unprepared> {
+) -> Result<(FdInfo, Vec<FdInfo>, Plan), Unprepared> {
     if options.skip_errors != SkipErrors::Never {
-        let reason = "its bad places can be skipped for a single sink alone";
-        return Err(Failure::refused(Side::Source, Errno::INVAL, reason).into());
+        let reason = "its bad blocks can be skipped for a single sink alone";
+        return Err(RunError::refused(Side::Source, Errno::INVAL, reason).into());
     }
     if options.records.limit.is_some() || options.records.rate.is_some() {
         let reason = "its records can be limited for a single sink alone";
-        return Err(Failure::refused(Side::Source, Errno::INVAL, reason).into());
+        return Err(RunError::refused(Side::Source, Errno::INVAL, reason).into());
     }
-    let mut from = examine(kernel, Side::Source, source)?;
-    from.survey(kernel, source);
+    let mut from = classify(kernel, Side::Source, source)?;
+    from.classify_fully(kernel, source);
     let mut ends = Vec::with_capacity(sinks.len());
     for (index, sink) in sinks.iter().enumerate() {
-        let at_fault = |failure| Unprepared {
-            failure,
+        let at_fault = |error| Unprepared {
+            error,
             sink: Some(index),
         };
-        let mut to = examine(kernel, Side::Sink, *sink).map_err(at_fault)?;
+        let mut to = classify(kernel, Side::Sink, *sink).map_err(at_fault)?;
         if options.cache == Cache::DropBehind || from.is_same(&to) {
-            to.survey(kernel, *sink);
+            to.classify_fully(kernel, *sink);
         }
         // An offset is that of the first.
         let sink_offset = options.sink_offset.filter(|_| index == 0);

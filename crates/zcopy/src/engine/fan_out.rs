@@ -1,38 +1,38 @@
 //! One source, several sinks: every byte is moved once and shared with all.
 //!
-//! Bytes wait in the [`hub`], a pipe, until every sink has them; each sink is a [`branch`]. Sinks
+//! Bytes wait in the [`backlog`], a pipe, until every sink has them; each sink is a [`sink_state`]. Sinks
 //! that splice are given a share by `tee(2)`, which copies nothing; when all have it, the last of them
-//! takes the bytes out of the hub. Sinks that must be written to (appending files, terminals) share
+//! takes the bytes out of the backlog. Sinks that must be written to (appending files, terminals) share
 //! one buffer, and then it is the buffer that takes the bytes out. All are served in step: the next
 //! bytes have their turn when every sink has accepted these.
 
-use crate::cache::Trail;
+use crate::call_error::{CallError, Cause};
 use crate::context::{Context, refused};
-use crate::end::End;
-use crate::endpoint::Kind;
-use crate::engine::{Audience, Engine, Flow, SinkPolicy};
-use crate::error::{Error, Failure};
-use crate::fault::{Cause, Fault};
+use crate::copy_state::{CopyState, Inspector};
+use crate::drop_window::DropWindow;
+use crate::endpoint::Endpoint;
+use crate::engine::{Callbacks, Engine, Flow, SinkPolicy};
+use crate::error::{Error, RunError};
+use crate::fd_info::Kind;
 use crate::options::{Cache, Options};
-use crate::pace::Pace;
 use crate::plan::{self, Plan};
 use crate::progress::Progress;
+use crate::rate::RateLimiter;
 use crate::records::Records;
 use crate::report::{Ended, Report};
-use crate::route::{Inspector, Route};
 use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::Kernel;
 use crate::wait::Wait;
-use branch::Branch;
-use hub::{Form, Hub};
+use backlog::{Backlog, Storage};
+use sink_state::SinkState;
 use wait::Waiting;
 
-mod branch;
+mod backlog;
 mod finish;
-mod hub;
-mod pipes;
-mod share;
+mod grow;
+mod round;
+mod sink_state;
 mod wait;
 
 #[cfg(test)]
@@ -48,18 +48,18 @@ pub(crate) struct FanOutEngine<'a, K> {
     policy: SinkPolicy<'a>,
     inspect: Option<Inspector<'a>>,
     records: Records,
-    hub: Hub<'a>,
-    branches: Vec<Branch<'a>>,
+    backlog: Backlog<'a>,
+    sinks: Vec<SinkState<'a>>,
     /// The sink that was detached last.
     detached_last: usize,
-    source_trail: Option<Trail>,
+    source_drop_window: Option<DropWindow>,
     /// Where the bytes begin that are being shared now.
     share_start: u64,
     /// Where they end, once that is known.
     share_end: Option<u64>,
     /// Where they must end at the latest.
     bound: u64,
-    /// The bytes that every sink had accepted when the pace and the inspector were last told.
+    /// The bytes that every sink had accepted when the rate limiter and the inspector were last told.
     told: u64,
     may_take_turns: bool,
     /// Whether the source may be a FIFO that nobody has opened for writing yet, which does not poll as ended.
@@ -72,93 +72,94 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
     /// A transfer from `source` to all of `sinks`, the first of which is the caller's main one.
     pub(crate) fn new(
         kernel: K,
-        source: End<'a>,
-        sinks: Vec<End<'a>>,
+        source: Endpoint<'a>,
+        sinks: Vec<Endpoint<'a>>,
         plan: &Plan,
         options: Options,
-        audience: Audience<'a>,
+        callbacks: Callbacks<'a>,
         policy: SinkPolicy<'a>,
     ) -> Self {
         let drops = options.cache == Cache::DropBehind;
-        let trail = |end: &End<'_>| drops.then(|| Trail::of(end)).flatten();
+        let drop_window =
+            |endpoint: &Endpoint<'_>| drops.then(|| DropWindow::of(endpoint)).flatten();
         // Whatever is read at once must fit one message, if there is a sink for messages.
         let written_to = sinks
             .iter()
-            .find(|sink| sink.endpoint.kind == Kind::Datagram)
+            .find(|sink| sink.info.kind == Kind::Datagram)
             .unwrap_or(&sinks[0]);
         // It stands for all of them, and takes nothing itself.
         let mut written_to = written_to.clone();
-        written_to.endpoint.direct = sinks.iter().any(|sink| sink.endpoint.direct);
-        let form = match plan.strategy() {
-            Strategy::Tee => Form::Pipe,
-            _ => Form::Buffer,
+        written_to.info.direct = sinks.iter().any(|sink| sink.info.direct);
+        let storage = match plan.strategy() {
+            Strategy::Tee => Storage::Pipe,
+            _ => Storage::Buffer,
         };
-        let from = source.endpoint;
-        let branches: Vec<_> = sinks
+        let from = source.info;
+        let sink_states: Vec<_> = sinks
             .into_iter()
             .zip(plan.sinks())
             .map(|(mut sink, way)| {
                 if options.strategy.is_some() {
                     sink.ignore_room();
                 }
-                let trail = trail(&sink);
-                // What it takes comes out of the hub: nothing is read from its copy of the source.
-                let route = Route::new(source.clone(), sink).sized(&options);
-                Branch::new(route, way.strategy(), trail)
+                let drop_window = drop_window(&sink);
+                // What it takes comes out of the backlog: nothing is read from its copy of the source.
+                let state = CopyState::new(source.clone(), sink).sized(&options);
+                SinkState::new(state, way.strategy(), drop_window)
             })
             .collect();
         let total = plan::remaining(&from, &options);
         Self {
             policy,
-            inspect: audience.inspect,
+            inspect: callbacks.inspect,
             records: Records::new(&kernel, options.records),
-            source_trail: trail(&source),
-            hub: Hub {
-                form,
-                route: Route::new(source, written_to).sized(&options),
+            source_drop_window: drop_window(&source),
+            backlog: Backlog {
+                storage,
+                state: CopyState::new(source, written_to).sized(&options),
                 head: 0,
                 surplus: Vec::new(),
             },
-            branches,
+            sinks: sink_states,
             detached_last: 0,
             share_start: 0,
             share_end: None,
             bound: 0,
             told: 0,
-            may_take_turns: form != Form::Buffer && from.kind == Kind::Pipe,
+            may_take_turns: storage != Storage::Buffer && from.kind == Kind::Pipe,
             may_lack_writer: from.kind == Kind::Pipe && from.nonblocking,
             waiting: None,
-            context: Context::new(kernel, options, plan.strategy(), audience.observer, total),
+            context: Context::new(kernel, options, plan.strategy(), callbacks.observer, total),
         }
     }
 
     /// Paces the transfer by the caller's rate limiter, if there is one.
-    pub(crate) fn keep(&mut self, pace: Option<&'a Pace>) {
-        self.context.pacer.keep(&self.context.kernel, pace);
+    pub(crate) fn keep(&mut self, rate_limiter: Option<&'a RateLimiter>) {
+        self.context.pacer.keep(&self.context.kernel, rate_limiter);
     }
 
     /// Before more is taken from the source: the limit, the rate, and whether there is anything. An answer means that no
     /// round begins now.
-    fn begin(&mut self) -> Result<Option<Flow>, Failure> {
-        let left = self.context.left(self.hub.head);
+    fn begin(&mut self) -> Result<Option<Flow>, RunError> {
+        let left = self.context.left(self.backlog.head);
         if left == 0 {
             return Ok(Some(Flow::Ended(Ended::Limit)));
         }
         let allowed = match self.context.pacer.allow(&self.context.kernel, left) {
-            Ok(allowed) => allowed.min(BOUND.max(self.hub.route.pipe_size as u64)),
+            Ok(allowed) => allowed.min(BOUND.max(self.backlog.state.pipe_size as u64)),
             Err(time) => return Ok(Some(Flow::Wait(Wait::Time(time)))),
         };
         self.give_up_a_shared_cursor()?;
         self.give_lone_reader_a_pipe();
-        self.bound = self.hub.head + allowed;
-        self.share_start = self.hub.head;
+        self.bound = self.backlog.head + allowed;
+        self.share_start = self.backlog.head;
         self.share_end = None;
         self.grow_pipes();
         Ok(self.wait_for_source())
     }
 
     /// Does everything that can be done now for every sink, one call each.
-    fn take_step(&mut self) -> Result<Flow, Failure> {
+    fn take_step(&mut self) -> Result<Flow, RunError> {
         let calls = self.calls();
         let by = self.in_use();
         let flow = self.serve();
@@ -169,9 +170,9 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
 
     /// What shares the bytes: tee, or one buffer.
     fn in_use(&self) -> Strategy {
-        match self.hub.form {
-            Form::Buffer => Strategy::Buffered,
-            Form::Pipe => Strategy::Tee,
+        match self.backlog.storage {
+            Storage::Buffer => Strategy::Buffered,
+            Storage::Pipe => Strategy::Tee,
         }
     }
 
@@ -197,118 +198,123 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         }
     }
 
-    /// Tells the page cache, the pace and the inspector of what every sink has accepted.
-    fn moved(&mut self) -> Result<(), Failure> {
-        if let Some(trail) = &mut self.source_trail {
-            trail.advance_read(&self.context.kernel, &self.hub.route.source);
+    /// Tells the page cache, the rate limiter and the inspector of what every sink has accepted.
+    fn moved(&mut self) -> Result<(), RunError> {
+        if let Some(drop_window) = &mut self.source_drop_window {
+            drop_window.advance_read(&self.context.kernel, &self.backlog.state.source);
         }
-        for index in 0..self.branches.len() {
-            let synced = self.branches[index]
-                .sync_data(&self.context.kernel, self.context.options.sync_data);
-            if let Err(fault) = synced {
-                self.sink_failed(index, fault)?;
+        for index in 0..self.sinks.len() {
+            let synced =
+                self.sinks[index].sync_data(&self.context.kernel, self.context.options.sync_data);
+            if let Err(error) = synced {
+                self.sink_failed(index, error)?;
             }
-            let Branch { trail, route, .. } = &mut self.branches[index];
-            if let Some(trail) = trail
-                && let Err(errno) = trail.advance_written(&self.context.kernel, &route.sink)
+            let SinkState {
+                drop_window, state, ..
+            } = &mut self.sinks[index];
+            if let Some(drop_window) = drop_window
+                && let Err(errno) = drop_window.advance_written(&self.context.kernel, &state.sink)
             {
-                let fault = Fault::new("sync_file_range", Side::Sink, errno);
-                self.sink_failed(index, fault)?;
+                let error = CallError::new("sync_file_range", Side::Sink, errno);
+                self.sink_failed(index, error)?;
             }
         }
         self.count();
         let delivered = self.context.bytes;
         self.context.pacer.spend(delivered - self.told);
         self.told = delivered;
-        self.retire();
+        self.release();
         Ok(())
     }
 
     /// Lets go of what every sink that is written to has, counts its records, and shows it to whoever
     /// inspects.
-    fn retire(&mut self) {
-        let live = || self.branches.iter().filter(|branch| branch.is_live());
-        let written = live().filter(|branch| branch.way == Strategy::Buffered);
-        let written = written.map(|branch| branch.delivered).min();
+    fn release(&mut self) {
+        let live = || self.sinks.iter().filter(|sink| sink.is_live());
+        let written = live().filter(|sink| sink.way == Strategy::Buffered);
+        let written = written.map(|sink| sink.delivered).min();
         let place = match live().next() {
-            Some(_) => written.unwrap_or(self.hub.head),
+            Some(_) => written.unwrap_or(self.backlog.head),
             // Without a sink all that the last one lacks is to be handed back.
             None => self.delivered(),
         };
-        let retired = self.hub.retire(place);
-        self.records.accepted(retired);
-        if let Some(inspect) = self.inspect.as_mut().filter(|_| !retired.is_empty()) {
-            inspect(retired);
+        let released = self.backlog.release(place);
+        self.records.accepted(released);
+        if let Some(inspect) = self.inspect.as_mut().filter(|_| !released.is_empty()) {
+            inspect(released);
         }
     }
 
     /// What becomes of a sink that failed, and with it of the transfer.
-    fn sink_failed(&mut self, index: usize, fault: Fault) -> Result<(), Failure> {
-        let branch = &mut self.branches[index];
-        if branch.is_detached {
+    fn sink_failed(&mut self, index: usize, error: CallError) -> Result<(), RunError> {
+        let sink = &mut self.sinks[index];
+        if sink.is_detached {
             return Ok(());
         }
-        if branch.ended.is_some() {
+        if sink.ended.is_some() {
             // It has failed the transfer already, and what counts is the first failure.
-            return Err(fault.into());
+            return Err(error.into());
         }
-        branch.ended = Some(fault.cause);
-        branch.route.sink.release(&self.context.kernel);
-        let report = branch.report(index);
+        sink.ended = Some(error.cause);
+        sink.state.sink.release(&self.context.kernel);
+        let report = sink.report(index);
         if !self.policy.detaches(&report) {
-            return Err(fault.into());
+            return Err(error.into());
         }
-        branch.is_detached = true;
+        sink.is_detached = true;
         self.detached_last = index;
         // Should it be the last, what it holds may have to be handed back.
-        if self.branches.iter().any(Branch::is_live) {
-            self.branches[index].route.pipe = None;
+        if self.sinks.iter().any(SinkState::is_live) {
+            self.sinks[index].state.pipe = None;
         }
         Ok(())
     }
 
-    /// Whether every sink has every byte that has left the source, and nothing waits in the hub, not
+    /// Whether every sink has every byte that has left the source, and nothing waits in the backlog, not
     /// even what no sink wants any more.
-    fn is_even(&self) -> bool {
-        let head = self.hub.head;
-        let mut live = self.branches.iter().filter(|branch| branch.is_live());
-        self.hub.route.in_flight() == 0 && live.all(|b| b.delivered == head && b.taken == head)
+    fn all_caught_up(&self) -> bool {
+        let head = self.backlog.head;
+        let mut live = self.sinks.iter().filter(|sink| sink.is_live());
+        self.backlog.state.in_flight() == 0 && live.all(|b| b.delivered == head && b.taken == head)
     }
 
     /// The bytes that every sink which is left has accepted; without any, those of the last.
     fn delivered(&self) -> u64 {
-        let live = self.branches.iter().filter(|branch| branch.is_live());
-        let least = live.map(|branch| branch.delivered).min();
-        least.unwrap_or(self.branches[self.detached_last].delivered)
+        let live = self.sinks.iter().filter(|sink| sink.is_live());
+        let least = live.map(|sink| sink.delivered).min();
+        least.unwrap_or(self.sinks[self.detached_last].delivered)
     }
 
     fn calls(&self) -> u64 {
-        let branches = self.branches.iter().map(|branch| branch.route.calls);
-        self.hub.route.calls + branches.sum::<u64>()
+        let sinks = self.sinks.iter().map(|sink| sink.state.calls);
+        self.backlog.state.calls + sinks.sum::<u64>()
     }
 
     /// Goes on by reading and writing alone if somebody else moves the cursor of the source. Nothing is in flight.
-    fn give_up_a_shared_cursor(&mut self) -> Result<(), Failure> {
-        let is_forced = self.context.options.strategy.is_some();
-        if self.hub.form == Form::Pipe && self.hub.route.source.is_shared() && !is_forced {
+    fn give_up_a_shared_cursor(&mut self) -> Result<(), RunError> {
+        let is_requested = self.context.options.strategy.is_some();
+        if self.backlog.storage == Storage::Pipe
+            && self.backlog.state.source.is_shared()
+            && !is_requested
+        {
             self.give_up_tee(Some(Cause::SharedCursor))?;
         }
         Ok(())
     }
 
     /// Goes on by reading and writing alone. Nothing is in flight.
-    fn give_up_tee(&mut self, cause: Option<Cause>) -> Result<Flow, Failure> {
+    fn give_up_tee(&mut self, cause: Option<Cause>) -> Result<Flow, RunError> {
         if let Some(cause) = cause {
             self.context.attempt(Strategy::Tee).cause = Some(cause);
             if self.context.options.strategy == Some(Strategy::Tee) {
                 return Err(refused(Strategy::Tee, cause));
             }
         }
-        self.hub.form = Form::Buffer;
-        self.hub.route.pipe = None;
-        for branch in self.branches.iter_mut().filter(|branch| branch.is_live()) {
-            branch.way = Strategy::Buffered;
-            branch.route.pipe = None;
+        self.backlog.storage = Storage::Buffer;
+        self.backlog.state.pipe = None;
+        for sink in self.sinks.iter_mut().filter(|sink| sink.is_live()) {
+            sink.way = Strategy::Buffered;
+            sink.state.pipe = None;
         }
         Ok(Flow::Continue)
     }
@@ -330,7 +336,7 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
         }
     }
 
-    fn advance(&mut self) -> Result<Flow, Failure> {
+    fn advance(&mut self) -> Result<Flow, RunError> {
         let has_waited_for_source = match self.waiting.take() {
             Some(waiting) => {
                 if let Some(wait) = self.see_what_ended(waiting)? {
@@ -340,15 +346,15 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
             }
             None => false,
         };
-        if !self.branches.iter().any(Branch::is_live) {
+        if !self.sinks.iter().any(SinkState::is_live) {
             return Ok(Flow::Ended(Ended::NoSink));
         }
-        if self.is_even() {
+        if self.all_caught_up() {
             if !has_waited_for_source && let Some(flow) = self.begin()? {
                 return Ok(flow);
             }
             // Only now: a wait may see readers go.
-            self.choose_last();
+            self.choose_consumer();
         }
         let flow = self.take_step()?;
         if flow == Flow::Continue {
@@ -357,11 +363,11 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
         Ok(flow)
     }
 
-    fn fill_reserved(&mut self) -> Result<(), Failure> {
+    fn fill_reserved(&mut self) -> Result<(), RunError> {
         self.fill_sinks()
     }
 
-    fn finish(&mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
+    fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {
         self.conclude(outcome)
     }
 }

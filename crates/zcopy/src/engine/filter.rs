@@ -1,28 +1,28 @@
-//! The loop that rewrites: read, have it rewritten, write.
+//! The loop that filters: read, filter it, write.
 
 use std::cell::OnceCell;
 
 use crate::buffer::{self, Buffer};
+use crate::call_error::CallError;
 use crate::context::{Context, conclude, timed_out};
-use crate::detour::Detour;
-use crate::end::End;
-use crate::endpoint::Kind;
+use crate::endpoint::Endpoint;
 use crate::engine::{Engine, Flow};
-use crate::error::{Error, Failure};
-use crate::fault::Fault;
-use crate::filter::{Input, Rest, Rewriter, Rewritten};
+use crate::error::{Error, RunError};
+use crate::fd_info::Kind;
+use crate::filter::{Filter, Filtered, Input, Remaining};
 use crate::options::Options;
 use crate::plan;
 use crate::progress::Progress;
+use crate::reopened::Reopened;
 use crate::report::{Ended, Report, Undelivered};
 use crate::side::Side;
 use crate::step::{Step, buffered};
 use crate::strategy::Strategy;
-use crate::sys::{Kernel, Patience};
+use crate::sys::{Blocking, Kernel};
 use crate::wait::Wait;
-use ahead::{Ahead, READ};
+use read_ahead::{READ, ReadAhead};
 
-pub(crate) mod ahead;
+pub(crate) mod read_ahead;
 
 #[cfg(test)]
 mod tests;
@@ -30,15 +30,15 @@ mod tests;
 /// What is read at once where nobody reads ahead: with what is made of it, it stays in a second-level cache.
 const NEAR: usize = 64 << 10;
 
-/// The least room for what a rewriter makes, in bytes, that it is promised to find.
+/// The least room for what a filter makes, in bytes, that it is promised to find.
 const MIN_ROOM: usize = 64 << 10;
 
 /// What outlives one source: the bytes that wait for more, and those that are made.
 #[derive(Debug)]
-pub(crate) struct Desk {
-    chunk: Buffer,
-    made: Buffer,
-    /// Whether the rewriter has asked for more than what is pending. Not so once a sink has failed it.
+pub(crate) struct FilterState {
+    input_buffer: Buffer,
+    output_buffer: Buffer,
+    /// Whether the filter has asked for more than what is pending. Not so once a sink has failed it.
     wants_more: bool,
     /// Whether the caller's pipes may be enlarged.
     pub(crate) may_grow: bool,
@@ -46,63 +46,63 @@ pub(crate) struct Desk {
     pub(crate) has_processor: OnceCell<bool>,
 }
 
-impl Desk {
-    /// A desk on which nothing waits.
+impl FilterState {
+    /// A state in which nothing waits.
     pub(crate) fn new() -> Self {
         Self {
-            chunk: ahead::input_buffer(),
-            made: Buffer::with_capacity(buffer::FULL),
+            input_buffer: read_ahead::input_buffer(),
+            output_buffer: Buffer::with_capacity(buffer::FULL),
             wants_more: true,
             may_grow: true,
             has_processor: OnceCell::new(),
         }
     }
 
-    /// What has been read, and the rewriter has not taken.
+    /// What has been read, and the filter has not taken.
     pub(crate) fn waiting(&self) -> &[u8] {
-        self.chunk.pending()
+        self.input_buffer.pending()
     }
 
     /// Takes what the other thread has read, behind what waits. None if it reads no more.
-    fn receive(&mut self, ahead: &Ahead<'_>) -> Option<Result<Step, Fault>> {
-        let (mut chunk, step) = ahead.next()?;
-        chunk.prepend(&mut self.chunk);
-        ahead.reuse(std::mem::replace(&mut self.chunk, chunk));
+    fn receive(&mut self, read_ahead: &ReadAhead<'_>) -> Option<Result<Step, CallError>> {
+        let (mut input_buffer, step) = read_ahead.next()?;
+        input_buffer.prepend(&mut self.input_buffer);
+        read_ahead.reuse(std::mem::replace(&mut self.input_buffer, input_buffer));
         Some(step)
     }
 
     /// Reads once, behind what waits.
-    fn read<K: Kernel>(&mut self, kernel: &K, source: &mut Source<'_>) -> Result<Step, Fault> {
-        let len = match source.end.endpoint.kind {
+    fn read<K: Kernel>(&mut self, kernel: &K, source: &mut Source<'_>) -> Result<Step, CallError> {
+        let len = match source.endpoint.info.kind {
             // The longest there are have no pieces.
             Kind::Datagram => READ,
             _ => NEAR,
         };
-        let room = self.chunk.spare_mut(len);
-        let (end, detour) = (&mut source.end, &mut source.detour);
-        let step = buffered::draw(kernel, end, detour, room, Patience::Block)?;
+        let room = self.input_buffer.spare_mut(len);
+        let (end, reopened) = (&mut source.endpoint, &mut source.reopened);
+        let step = buffered::draw(kernel, end, reopened, room, Blocking::MaySleep)?;
         if let Step::Moved(n) = step {
-            self.chunk.fill(n as usize);
+            self.input_buffer.fill(n as usize);
         }
         Ok(step)
     }
 }
 
-/// One source that is being rewritten, or the end of all.
+/// One source that is being filtered, or the end of all.
 ///
-/// [`advance`](Engine::advance) reads once, or asks the rewriter until something has to be written or read, or writes
+/// [`advance`](Engine::advance) reads once, or asks the filter until something has to be written or read, or writes
 /// once. A read that another thread makes is waited for like that of a slow disk.
 pub(crate) struct FilterEngine<'a, 'scope, K, R> {
     context: Context<'a, K>,
     /// None at the end of all.
     source: Option<Source<'a>>,
-    ahead: Option<Ahead<'scope>>,
-    sink: End<'a>,
-    sink_detour: Detour,
-    rewriter: &'a mut R,
-    desk: &'a mut Desk,
-    /// What the rewriter is told to expect after the bytes that it is shown.
-    rest: Rest,
+    read_ahead: Option<ReadAhead<'scope>>,
+    sink: Endpoint<'a>,
+    sink_reopened: Reopened,
+    filter: &'a mut R,
+    state: &'a mut FilterState,
+    /// What the filter is told to expect after the bytes that it is shown.
+    rest: Remaining,
     /// Whether everything that was made has to be written now.
     is_delivering: bool,
     /// What follows then.
@@ -113,86 +113,86 @@ pub(crate) struct FilterEngine<'a, 'scope, K, R> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Read,
-    /// Asks the rewriter, which is told to expect this.
-    Rewrite(Rest),
-    /// Fails: the rewriter took nothing of bytes that it had to take.
+    /// Asks the filter, which is told to expect this.
+    FilterTransfer(Remaining),
+    /// Fails: the filter took nothing of bytes that it had to take.
     Fail,
 }
 
-/// The source that is being rewritten.
+/// The source that is being filtered.
 pub(crate) struct Source<'a> {
-    end: End<'a>,
-    detour: Detour,
+    endpoint: Endpoint<'a>,
+    reopened: Reopened,
     /// Bytes that were read of it.
     bytes: u64,
 }
 
 impl<'a> Source<'a> {
-    pub(crate) fn new(end: End<'a>) -> Self {
+    pub(crate) fn new(endpoint: Endpoint<'a>) -> Self {
         Self {
-            end,
-            detour: Detour::default(),
+            endpoint,
+            reopened: Reopened::default(),
             bytes: 0,
         }
     }
 }
 
-impl<'a, 'scope, K: Kernel, R: Rewriter> FilterEngine<'a, 'scope, K, R> {
-    /// Rewrites one source, which another thread may read ahead, or, without one, what waits on the desk, as the
+impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
+    /// Filters one source, which another thread may read ahead, or, without one, what waits in the filter state, as the
     /// last there is.
     pub(crate) fn new(
         kernel: K,
         source: Option<Source<'a>>,
-        ahead: Option<Ahead<'scope>>,
-        sink: End<'a>,
-        rewriter: &'a mut R,
-        desk: &'a mut Desk,
+        read_ahead: Option<ReadAhead<'scope>>,
+        sink: Endpoint<'a>,
+        filter: &'a mut R,
+        state: &'a mut FilterState,
     ) -> Self {
         let rest = match source {
-            Some(_) => Rest::Open,
-            None => Rest::Last,
+            Some(_) => Remaining::More,
+            None => Remaining::End,
         };
-        let is_done = desk.wants_more && rest == Rest::Open;
-        desk.wants_more = is_done;
+        let is_done = state.wants_more && rest == Remaining::More;
+        state.wants_more = is_done;
         let options = Options {
-            grow_pipes: desk.may_grow,
+            grow_pipes: state.may_grow,
             ..Options::default()
         };
         Self {
             context: Context::new(kernel, options, Strategy::Buffered, None, None),
             source,
-            ahead,
+            read_ahead,
             sink,
-            sink_detour: Detour::default(),
-            rewriter,
-            desk,
+            sink_reopened: Reopened::default(),
+            filter,
+            state,
             rest,
             is_delivering: false,
             next: if is_done {
                 Next::Read
             } else {
-                Next::Rewrite(rest)
+                Next::FilterTransfer(rest)
             },
         }
     }
 
     /// Reads once, behind what waits.
-    fn read(&mut self) -> Result<Flow, Failure> {
+    fn read(&mut self) -> Result<Flow, RunError> {
         let Some(source) = &mut self.source else {
             return Ok(Flow::Ended(Ended::Eof));
         };
         self.context.attempt(Strategy::Buffered).calls += 1;
         // What is not to be had from the other thread is for this one to read, which knows how to wait.
         let received = self
-            .ahead
+            .read_ahead
             .as_ref()
-            .and_then(|ahead| self.desk.receive(ahead));
+            .and_then(|read_ahead| self.state.receive(read_ahead));
         if let Some(Ok(Step::Moved(n))) = received {
-            source.end.advance(n);
+            source.endpoint.advance(n);
         }
         let step = match received {
             Some(step) => step,
-            None => self.desk.read(&self.context.kernel, source),
+            None => self.state.read(&self.context.kernel, source),
         };
         match step? {
             Step::Moved(n) => source.bytes += n,
@@ -200,46 +200,53 @@ impl<'a, 'scope, K: Kernel, R: Rewriter> FilterEngine<'a, 'scope, K, R> {
             Step::Eof => return Ok(Flow::Ended(Ended::Eof)),
             _ => return Ok(Flow::Continue),
         }
-        self.context.false_starts = 0;
-        let will_be_long = source.end.endpoint.size.is_some_and(|n| n > plan::SMALL);
+        self.context.spurious_wakeups = 0;
+        let will_be_long = source.endpoint.info.size.is_some_and(|n| n > plan::SMALL);
         let is_long = will_be_long || source.bytes >= plan::SMALL;
         let sink = std::iter::once(&self.sink);
-        self.context.grow_pipes(is_long, Some(&source.end), sink);
-        self.desk.wants_more = false;
-        self.next = Next::Rewrite(self.rest);
+        self.context
+            .grow_pipes(is_long, Some(&source.endpoint), sink);
+        self.state.wants_more = false;
+        self.next = Next::FilterTransfer(self.rest);
         Ok(Flow::Continue)
     }
 
-    /// Has the pending bytes rewritten, until the rewriter needs more or what it has made has to be written.
-    fn rewrite(&mut self, mut told: Rest) {
+    /// Filters the pending bytes, until the filter needs more or what it has made has to be written.
+    fn filter(&mut self, mut told: Remaining) {
         loop {
-            let Desk { chunk, made, .. } = &mut *self.desk;
+            let FilterState {
+                input_buffer,
+                output_buffer,
+                ..
+            } = &mut *self.state;
             let input = Input {
-                bytes: chunk.pending(),
-                rest: told,
+                bytes: input_buffer.pending(),
+                remaining: told,
             };
-            let room = made.spare_mut(usize::MAX);
+            let room = output_buffer.spare_mut(usize::MAX);
             let room_len = room.len();
-            let rewritten = self.rewriter.rewrite(input, room);
+            let filtered = self.filter.filter(input, room);
             assert!(
-                rewritten.taken <= chunk.pending().len(),
-                "a rewriter took more than it was shown"
+                filtered.consumed <= input_buffer.pending().len(),
+                "a filter took more than it was shown"
             );
             assert!(
-                rewritten.made <= room_len,
-                "a rewriter made more than it had room for"
+                filtered.produced <= room_len,
+                "a filter made more than it had room for"
             );
-            chunk.consume(rewritten.taken);
-            made.fill(rewritten.made);
-            self.next = match (rewritten, told) {
-                (Rewritten::NOTHING, Rest::Open) if chunk.has_head_room() => Next::Read,
-                (Rewritten::NOTHING, Rest::Open) => Next::Rewrite(Rest::Full),
-                (Rewritten::NOTHING, _) if chunk.is_empty() => Next::Read,
-                (Rewritten::NOTHING, _) => Next::Fail,
-                _ => Next::Rewrite(self.rest),
+            input_buffer.consume(filtered.consumed);
+            output_buffer.fill(filtered.produced);
+            self.next = match (filtered, told) {
+                (Filtered::NEED_MORE, Remaining::More) if input_buffer.has_head_room() => {
+                    Next::Read
+                }
+                (Filtered::NEED_MORE, Remaining::More) => Next::FilterTransfer(Remaining::Full),
+                (Filtered::NEED_MORE, _) if input_buffer.is_empty() => Next::Read,
+                (Filtered::NEED_MORE, _) => Next::Fail,
+                _ => Next::FilterTransfer(self.rest),
             };
             // Outputs are gathered, so that a short line costs no write of its own.
-            if rewritten == Rewritten::NOTHING || room_len - rewritten.made < MIN_ROOM {
+            if filtered == Filtered::NEED_MORE || room_len - filtered.produced < MIN_ROOM {
                 self.is_delivering = true;
                 return;
             }
@@ -248,23 +255,29 @@ impl<'a, 'scope, K: Kernel, R: Rewriter> FilterEngine<'a, 'scope, K, R> {
     }
 
     /// Writes once of what has been made.
-    fn write(&mut self) -> Result<Flow, Failure> {
-        let keeps_messages = |source: &Source<'_>| source.end.endpoint.kind == Kind::Datagram;
-        let longest = match self.sink.endpoint.kind {
+    fn write(&mut self) -> Result<Flow, RunError> {
+        let keeps_messages = |source: &Source<'_>| source.endpoint.info.kind == Kind::Datagram;
+        let longest = match self.sink.info.kind {
             // So many fit one datagram of every family.
             Kind::Datagram if !self.source.as_ref().is_some_and(keeps_messages) => buffer::SMALL,
             _ => usize::MAX,
         };
         self.context.attempt(Strategy::Buffered).calls += 1;
-        let bytes = self.desk.made.pending();
+        let bytes = self.state.output_buffer.pending();
         let bytes = &bytes[..bytes.len().min(longest)];
-        let (sink, detour) = (&mut self.sink, &mut self.sink_detour);
-        match buffered::pour(&self.context.kernel, sink, detour, bytes, Patience::Block)? {
+        let (sink, reopened) = (&mut self.sink, &mut self.sink_reopened);
+        match buffered::pour(
+            &self.context.kernel,
+            sink,
+            reopened,
+            bytes,
+            Blocking::MaySleep,
+        )? {
             Step::Moved(n) => {
-                self.desk.made.consume(n as usize);
+                self.state.output_buffer.consume(n as usize);
                 self.context.bytes += n;
                 self.context.credit(Strategy::Buffered, 0, n);
-                self.context.false_starts = 0;
+                self.context.spurious_wakeups = 0;
                 Ok(Flow::Continue)
             }
             Step::Blocked(_) => self.blocked(Side::Sink),
@@ -273,54 +286,57 @@ impl<'a, 'scope, K: Kernel, R: Rewriter> FilterEngine<'a, 'scope, K, R> {
     }
 
     /// Waits for the side that a call found not ready.
-    fn blocked(&mut self, side: Side) -> Result<Flow, Failure> {
-        let end = match &mut self.source {
-            Some(source) if side == Side::Source => &mut source.end,
+    fn blocked(&mut self, side: Side) -> Result<Flow, RunError> {
+        let endpoint = match &mut self.source {
+            Some(source) if side == Side::Source => &mut source.endpoint,
             _ => &mut self.sink,
         };
-        if end.has_timed_out(&self.context.kernel, side, Patience::Block) {
+        if endpoint.has_timed_out(&self.context.kernel, side, Blocking::MaySleep) {
             return Err(timed_out(side).into());
         }
-        let delay = self.context.count_false_start();
-        self.context.await_ready(side, end);
+        let delay = self.context.count_spurious_wakeup();
+        self.context.await_ready(side, endpoint);
         Ok(Flow::Wait(Wait::until_each_ready(delay)))
     }
 
-    /// Stops the other thread, and gives the source back the bytes that were read of it and the rewriter has not seen: those
-    /// that the other thread has read, and if the sink has failed, those pending. They stay on the desk if the source cannot
+    /// Stops the other thread, and gives the source back the bytes that were read of it and the filter has not seen: those
+    /// that the other thread has read, and if the sink has failed, those pending. They stay in the filter state if the source cannot
     /// be rewound.
     fn give_back(&mut self) {
-        let unseen = self.ahead.take().map_or_else(Vec::new, Ahead::stop);
+        let unseen = self
+            .read_ahead
+            .take()
+            .map_or_else(Vec::new, ReadAhead::stop);
         let Some(source) = &mut self.source else {
             return;
         };
-        let chunk = &mut self.desk.chunk;
-        let untouched = if self.desk.wants_more {
+        let input_buffer = &mut self.state.input_buffer;
+        let untouched = if self.state.wants_more {
             0
         } else {
             // Bytes of earlier sources stand in front.
-            source.bytes.min(chunk.pending().len() as u64)
+            source.bytes.min(input_buffer.pending().len() as u64)
         };
-        let seen = chunk.pending().len() - untouched as usize;
-        source.end.advance(unseen.len() as u64);
+        let seen = input_buffer.pending().len() - untouched as usize;
+        source.endpoint.advance(unseen.len() as u64);
         let is_back = if unseen.is_empty() {
-            let bytes = &chunk.pending()[seen..];
-            source.end.rewind_over(&self.context.kernel, bytes)
+            let bytes = &input_buffer.pending()[seen..];
+            source.endpoint.rewind_over(&self.context.kernel, bytes)
         } else {
             let n = untouched + unseen.len() as u64;
-            source.end.rewind(&self.context.kernel, n)
+            source.endpoint.rewind(&self.context.kernel, n)
         };
         if is_back {
-            chunk.truncate(seen);
+            input_buffer.truncate(seen);
         } else {
-            chunk.extend_from_slice(&unseen);
+            input_buffer.extend_from_slice(&unseen);
             // What a read that failed had reserved.
-            chunk.extend_from_slice(&source.end.read_reserved(&self.context.kernel));
+            input_buffer.extend_from_slice(&source.endpoint.read_reserved(&self.context.kernel));
         }
     }
 }
 
-impl<'a, K: Kernel, R: Rewriter> Engine<'a> for FilterEngine<'a, '_, K, R> {
+impl<'a, K: Kernel, R: Filter> Engine<'a> for FilterEngine<'a, '_, K, R> {
     type Kernel = K;
 
     fn context(&mut self) -> &mut Context<'a, K> {
@@ -331,35 +347,35 @@ impl<'a, K: Kernel, R: Rewriter> Engine<'a> for FilterEngine<'a, '_, K, R> {
         self.context.progress(Strategy::Buffered, 0, blocked)
     }
 
-    fn advance(&mut self) -> Result<Flow, Failure> {
+    fn advance(&mut self) -> Result<Flow, RunError> {
         self.context.end_wait()?;
-        if self.is_delivering && !self.desk.made.is_empty() {
+        if self.is_delivering && !self.state.output_buffer.is_empty() {
             return self.write();
         }
         self.is_delivering = false;
         match self.next {
             Next::Read => {
-                self.desk.wants_more = true;
+                self.state.wants_more = true;
                 self.read()
             }
-            Next::Rewrite(told) => {
-                self.rewrite(told);
+            Next::FilterTransfer(told) => {
+                self.filter(told);
                 Ok(Flow::Continue)
             }
-            Next::Fail => Err(Failure::idle()),
+            Next::Fail => Err(RunError::idle()),
         }
     }
 
-    fn finish(&mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
+    fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {
         self.give_back();
         self.sink.release(&self.context.kernel);
-        let closed = self.sink_detour.close(&self.context.kernel);
+        let closed = self.sink_reopened.close(&self.context.kernel);
         // The first failure is the one that counts.
-        let outcome = outcome.and_then(|ended| closed.map(|()| ended).map_err(Failure::from));
-        let cause = outcome.as_ref().err().map(|failure| failure.cause);
+        let outcome = outcome.and_then(|ended| closed.map(|()| ended).map_err(RunError::from));
+        let cause = outcome.as_ref().err().map(|error| error.cause);
         self.context.attempt(Strategy::Buffered).cause = cause;
         let report = Report {
-            undelivered: Undelivered(self.desk.made.take_pending()),
+            undelivered: Undelivered(self.state.output_buffer.take_pending()),
             ..self.context.report(&outcome)
         };
         conclude(outcome, report)

@@ -3,31 +3,31 @@
 use std::borrow::Cow;
 
 use crate::buffer;
-use crate::context::{Context, FALSE_STARTS, conclude, refused, timed_out};
-use crate::detour::Detour;
-use crate::end::End;
-use crate::endpoint::Kind;
+use crate::call_error::{CallError, Cause};
+use crate::context::{Context, MAX_SPURIOUS_WAKEUPS, conclude, refused, timed_out};
+use crate::endpoint::Endpoint;
 use crate::engine::{Engine, Flow};
-use crate::error::{Error, Failure};
-use crate::fault::{Cause, Fault};
+use crate::error::{Error, RunError};
+use crate::fd_info::Kind;
 use crate::options::Options;
 use crate::plan::{self, Plan};
 use crate::progress::{Observer, Progress};
+use crate::reopened::Reopened;
 use crate::report::{Ended, Report};
 use crate::side::Side;
 use crate::step::{Step, buffered};
 use crate::strategy::Strategy;
-use crate::sys::{Errno, Kernel, Patience};
+use crate::sys::{Blocking, Errno, Kernel};
 use crate::wait::Wait;
-use template::Template;
+use pattern_pipe::PatternPipe;
 
-mod template;
+mod pattern_pipe;
 
 #[cfg(test)]
 mod tests;
 
 /// What an empty pipe takes at once, before anybody reads. More would wait for the reader, in pages,
-/// while the template could be made.
+/// while the pattern pipe could be made.
 const EMPTY_PIPE: usize = 64 << 10;
 
 /// A repetition under way.
@@ -36,12 +36,12 @@ const EMPTY_PIPE: usize = 64 << 10;
 pub(crate) struct RepeatEngine<'a, K> {
     context: Context<'a, K>,
     plan: Plan,
-    sink: End<'a>,
-    detour: Detour,
+    sink: Endpoint<'a>,
+    reopened: Reopened,
     pattern_len: usize,
     /// Whole repetitions: the pattern itself, if it is long.
     repetitions: Cow<'a, [u8]>,
-    template: Option<Template>,
+    pattern_pipe: Option<PatternPipe>,
     /// The plan's strategy whose turn it is, when the opening is over.
     strategy: Strategy,
     /// Whether the wait that must precede the next step is over.
@@ -53,7 +53,7 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
     pub(crate) fn new(
         kernel: K,
         pattern: &'a [u8],
-        mut sink: End<'a>,
+        mut sink: Endpoint<'a>,
         plan: Plan,
         options: Options,
         observer: Option<Observer<'a>>,
@@ -62,10 +62,10 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
             sink.ignore_room();
         }
         Self {
-            detour: Detour::default(),
+            reopened: Reopened::default(),
             pattern_len: pattern.len(),
             repetitions: repeated(pattern, options.limit),
-            template: None,
+            pattern_pipe: None,
             strategy: plan.strategy(),
             has_waited: false,
             sink,
@@ -75,7 +75,7 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
     }
 
     /// Takes one step of at most `max` bytes, and changes to writing if that is what is left to do.
-    fn take_step(&mut self, max: u64) -> Result<Flow, Failure> {
+    fn take_step(&mut self, max: u64) -> Result<Flow, RunError> {
         let strategy = self.current();
         let (step, calls) = match strategy {
             Strategy::Tee => self.tee(max),
@@ -89,20 +89,20 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
         match step {
             Ok(Step::Moved(n)) => {
                 self.context.bytes += n;
-                self.context.false_starts = 0;
+                self.context.spurious_wakeups = 0;
                 self.context.pacer.spend(n);
             }
             Ok(Step::Unsupported(cause)) => self.fall_back(cause)?,
             Ok(Step::Blocked(_)) => return self.blocked(),
             Ok(_) => {}
-            Err(fault) => {
-                let errno = fault.cause.errno();
+            Err(error) => {
+                let errno = error.cause.errno();
                 let is_final = errno.is_none_or(|errno| strategy.is_fatal(errno));
                 if is_final || self.context.options.strategy.is_some() {
-                    self.context.attempt(strategy).cause = Some(fault.cause);
-                    return Err(fault.into());
+                    self.context.attempt(strategy).cause = Some(error.cause);
+                    return Err(error.into());
                 }
-                self.fall_back(fault.cause)?;
+                self.fall_back(error.cause)?;
             }
         }
         Ok(Flow::Continue)
@@ -111,7 +111,10 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
     /// The strategy for this step: the plan's, but for the opening, and for a repetition that was
     /// broken off and has to be brought to its end first.
     fn current(&self) -> Strategy {
-        let is_under_way = self.template.as_ref().is_some_and(Template::is_under_way);
+        let is_under_way = self
+            .pattern_pipe
+            .as_ref()
+            .is_some_and(PatternPipe::is_under_way);
         match self.strategy {
             Strategy::Tee if is_under_way => Strategy::Tee,
             Strategy::Tee if !self.is_opening() && self.phase() == 0 => Strategy::Tee,
@@ -119,7 +122,7 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
         }
     }
 
-    /// Whether the template is still to prove that it is worth being filled.
+    /// Whether the pattern pipe is still to prove that it is worth being filled.
     fn is_opening(&self) -> bool {
         self.plan.opening().is_some() && self.context.bytes < plan::OPENING
     }
@@ -129,29 +132,30 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
         (self.context.bytes % self.pattern_len as u64) as usize
     }
 
-    /// Shares the template's pages with the sink, and returns how many calls that took.
-    fn tee(&mut self, max: u64) -> (Result<Step, Fault>, u64) {
-        let patience = self.context.patience();
-        let template = match &mut self.template {
-            Some(template) => template,
-            none => match Template::fill(&self.context.kernel, &self.repetitions, self.pattern_len)
-            {
-                Ok(template) => none.insert(template),
-                Err(errno) => return (Ok(Step::Unsupported(errno.into())), 0),
-            },
+    /// Shares the pattern pipe's pages with the sink, and returns how many calls that took.
+    fn tee(&mut self, max: u64) -> (Result<Step, CallError>, u64) {
+        let blocking = self.context.blocking();
+        let pattern_pipe = match &mut self.pattern_pipe {
+            Some(pattern_pipe) => pattern_pipe,
+            none => {
+                match PatternPipe::fill(&self.context.kernel, &self.repetitions, self.pattern_len) {
+                    Ok(pattern_pipe) => none.insert(pattern_pipe),
+                    Err(errno) => return (Ok(Step::Unsupported(errno.into())), 0),
+                }
+            }
         };
-        let max = max.min(self.sink.prompt_len(&self.context.kernel, patience));
-        template.pour(&self.context.kernel, &mut self.sink, max, patience)
+        let max = max.min(self.sink.prompt_len(&self.context.kernel, blocking));
+        pattern_pipe.pour(&self.context.kernel, &mut self.sink, max, blocking)
     }
 
     /// Writes from the buffer, from where the pattern stands.
-    fn write(&mut self, max: u64) -> Result<Step, Fault> {
+    fn write(&mut self, max: u64) -> Result<Step, CallError> {
         let phase = self.phase();
         let end = match self.strategy {
             Strategy::Tee if !self.is_opening() => self.pattern_len,
             _ => self.repetitions.len(),
         };
-        let bound = match self.sink.endpoint.kind {
+        let bound = match self.sink.info.kind {
             // 32 KiB fit one datagram of every family.
             Kind::Datagram => buffer::SMALL,
             _ if self.is_opening() => EMPTY_PIPE,
@@ -160,33 +164,33 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
         let pending = &self.repetitions[phase..end];
         let len = pending.len().min(bound) as u64;
         let pending = &pending[..len.min(max) as usize];
-        let patience = self.context.patience();
-        let (sink, detour) = (&mut self.sink, &mut self.detour);
-        buffered::pour(&self.context.kernel, sink, detour, pending, patience)
+        let blocking = self.context.blocking();
+        let (sink, reopened) = (&mut self.sink, &mut self.reopened);
+        buffered::pour(&self.context.kernel, sink, reopened, pending, blocking)
     }
 
     /// Goes on by writing. What is in the private pipe is forgotten: the buffer has it too.
-    fn fall_back(&mut self, cause: Cause) -> Result<(), Failure> {
+    fn fall_back(&mut self, cause: Cause) -> Result<(), RunError> {
         self.context.attempt(Strategy::Tee).cause = Some(cause);
         if self.context.options.strategy.is_some() {
             return Err(refused(Strategy::Tee, cause));
         }
-        self.template = None;
+        self.pattern_pipe = None;
         self.strategy = Strategy::Buffered;
-        self.context.false_starts = 0;
+        self.context.spurious_wakeups = 0;
         Ok(())
     }
 
     /// Waits for a sink that a step found not ready.
-    fn blocked(&mut self) -> Result<Flow, Failure> {
-        let patience = self.context.patience();
+    fn blocked(&mut self) -> Result<Flow, RunError> {
+        let blocking = self.context.blocking();
         let kernel = &self.context.kernel;
-        if self.sink.has_timed_out(kernel, Side::Sink, patience) {
+        if self.sink.has_timed_out(kernel, Side::Sink, blocking) {
             return Err(timed_out(Side::Sink).into());
         }
-        let delay = self.context.count_false_start();
+        let delay = self.context.count_spurious_wakeup();
         let is_last = self.current() != Strategy::Tee || self.context.options.strategy.is_some();
-        if self.context.false_starts > FALSE_STARTS && !is_last {
+        if self.context.spurious_wakeups > MAX_SPURIOUS_WAKEUPS && !is_last {
             self.fall_back(Errno::AGAIN.into())?;
             return Ok(Flow::NextStrategy);
         }
@@ -206,7 +210,7 @@ impl<'a, K: Kernel> Engine<'a> for RepeatEngine<'a, K> {
         self.context.progress(self.current(), 0, blocked)
     }
 
-    fn advance(&mut self) -> Result<Flow, Failure> {
+    fn advance(&mut self) -> Result<Flow, RunError> {
         self.context.end_wait()?;
         let left = self.context.left(self.context.bytes);
         if left == 0 {
@@ -222,8 +226,8 @@ impl<'a, K: Kernel> Engine<'a> for RepeatEngine<'a, K> {
         let is_long = self.context.bytes >= plan::SMALL;
         let sink = std::iter::once(&self.sink);
         self.context.grow_pipes(is_long, None, sink);
-        let may_sleep = self.context.patience() == Patience::Block;
-        if !(self.has_waited || may_sleep) && self.sink.endpoint.can_block() {
+        let may_sleep = self.context.blocking() == Blocking::MaySleep;
+        if !(self.has_waited || may_sleep) && self.sink.info.can_block() {
             self.context.await_ready(Side::Sink, &mut self.sink);
             self.has_waited = true;
             return Ok(Flow::Wait(Wait::until_each_ready(None)));
@@ -232,11 +236,11 @@ impl<'a, K: Kernel> Engine<'a> for RepeatEngine<'a, K> {
         self.take_step(max)
     }
 
-    fn finish(&mut self, outcome: Result<Ended, Failure>) -> Result<Report, Error> {
+    fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {
         self.sink.release(&self.context.kernel);
-        let closed = self.detour.close(&self.context.kernel);
+        let closed = self.reopened.close(&self.context.kernel);
         // The first failure is the one that counts.
-        let outcome = outcome.and_then(|ended| closed.map(|()| ended).map_err(Failure::from));
+        let outcome = outcome.and_then(|ended| closed.map(|()| ended).map_err(RunError::from));
         let report = self.context.report(&outcome);
         conclude(outcome, report)
     }

@@ -1,7 +1,7 @@
 //! How well each strategy suits a pair of endpoints, and why.
 
 use super::{SHORT, SMALL, SMALL_FILE, goes_by_cursor, remaining};
-use crate::endpoint::{Endpoint, FileSystem, Kind, Memory};
+use crate::fd_info::{FdInfo, FileSystem, Kind, Memory};
 use crate::options::{Options, Reflink, SkipErrors, Sparse};
 use crate::pipe::LARGEST_PACKET;
 use crate::report::PageSharing;
@@ -24,12 +24,7 @@ pub(super) enum Fit {
 }
 
 /// How well one strategy suits a pair, and why.
-pub(super) fn fit(
-    strategy: Strategy,
-    source: &Endpoint,
-    sink: &Endpoint,
-    options: &Options,
-) -> Fit {
+pub(super) fn fit(strategy: Strategy, source: &FdInfo, sink: &FdInfo, options: &Options) -> Fit {
     let kernel_can = match strategy {
         Strategy::Reflink => fit_reflink(source, sink, options),
         Strategy::CopyFileRange => fit_copy_file_range(source, sink, options),
@@ -77,11 +72,7 @@ pub(super) fn fit(
 pub(super) const DIVIDES: &str = "the sink takes whole blocks: of a piece that is none the kernel may splice a part and then refuse it all";
 
 /// What makes read and write the first choice for a pair that an offload could serve.
-fn why_read_and_write(
-    source: &Endpoint,
-    sink: &Endpoint,
-    options: &Options,
-) -> Option<&'static str> {
+fn why_read_and_write(source: &FdInfo, sink: &FdInfo, options: &Options) -> Option<&'static str> {
     match (source.kind, sink.kind) {
         (Kind::Terminal, _) | (_, Kind::Terminal) => {
             Some("a terminal's bytes are few, and each is looked at anyway")
@@ -125,7 +116,7 @@ fn why_read_and_write(
 /// Read and write measured 1.07 to 1.22 times the speed of what served 64 KiB before; between files on ext4 and tmpfs they
 /// are level with a private pipe at 256 KiB. A clone on xfs measured 0.87 times their speed at 64 KiB, and 1.13 times at 128.
 /// A clone on btrfs takes less than half of their time. Elsewhere a server may do the copying.
-pub(crate) fn small_file(source: &Endpoint, sink: &Endpoint, options: &Options) -> u64 {
+pub(crate) fn small_file(source: &FdInfo, sink: &FdInfo, options: &Options) -> u64 {
     use FileSystem::{Ext4, Tmpfs, Xfs};
     match (source.kind, source.file_system, sink.kind) {
         (Kind::Regular, Ext4 | Tmpfs, Kind::Regular) if goes_by_cursor(sink, options) => SHORT,
@@ -134,7 +125,7 @@ pub(crate) fn small_file(source: &Endpoint, sink: &Endpoint, options: &Options) 
     }
 }
 
-fn why_buffered(source: &Endpoint, sink: &Endpoint, options: &Options) -> &'static str {
+fn why_buffered(source: &FdInfo, sink: &FdInfo, options: &Options) -> &'static str {
     if options.inspected {
         "the bytes are inspected on the way"
     } else if options.records.is_wanted() {
@@ -150,7 +141,7 @@ fn why_buffered(source: &Endpoint, sink: &Endpoint, options: &Options) -> &'stat
     }
 }
 
-fn fit_reflink(source: &Endpoint, sink: &Endpoint, options: &Options) -> Fit {
+fn fit_reflink(source: &FdInfo, sink: &FdInfo, options: &Options) -> Fit {
     if source.kind != Kind::Regular || sink.kind != Kind::Regular {
         return Fit::Not("both ends must be regular files");
     }
@@ -161,7 +152,7 @@ fn fit_reflink(source: &Endpoint, sink: &Endpoint, options: &Options) -> Fit {
         return Fit::Not("holes are to be filled, and a clone keeps them");
     }
     if options.skip_errors != SkipErrors::Never && options.reflink != Reflink::Always {
-        return Fit::Not("a clone reads nothing, and bad places are to be met");
+        return Fit::Not("a clone reads nothing, and bad blocks are to be met");
     }
     if !source.may_share_blocks(sink) {
         return Fit::Not("the files are on two file systems");
@@ -176,11 +167,11 @@ fn fit_reflink(source: &Endpoint, sink: &Endpoint, options: &Options) -> Fit {
 }
 
 /// Whether a file is known to be where no files share blocks.
-fn never_shares(source: &Endpoint) -> bool {
+fn never_shares(source: &FdInfo) -> bool {
     matches!(source.file_system, FileSystem::Ext4 | FileSystem::Tmpfs)
 }
 
-fn fit_copy_file_range(source: &Endpoint, sink: &Endpoint, options: &Options) -> Fit {
+fn fit_copy_file_range(source: &FdInfo, sink: &FdInfo, options: &Options) -> Fit {
     if source.kind != Kind::Regular || sink.kind != Kind::Regular {
         return Fit::Not("both ends must be regular files");
     }
@@ -191,7 +182,7 @@ fn fit_copy_file_range(source: &Endpoint, sink: &Endpoint, options: &Options) ->
         return Fit::Not("holes are to be filled, and it may keep them");
     }
     if options.skip_errors != SkipErrors::Never && !never_shares(source) {
-        return Fit::Not("it may share blocks and read nothing, and bad places are to be met");
+        return Fit::Not("it may share blocks and read nothing, and bad blocks are to be met");
     }
     if !source.shares_file_system(sink) {
         return Fit::Not(if source.may_share_blocks(sink) {
@@ -208,7 +199,7 @@ fn fit_copy_file_range(source: &Endpoint, sink: &Endpoint, options: &Options) ->
     Fit::Good("the file system copies within itself, or shares blocks")
 }
 
-fn fit_sendfile(source: &Endpoint, sink: &Endpoint) -> Fit {
+fn fit_sendfile(source: &FdInfo, sink: &FdInfo) -> Fit {
     match source.kind {
         Kind::Regular | Kind::Block | Kind::Memory(_) | Kind::Other => {}
         Kind::Null => return Fit::Not("/dev/null has nothing to send"),
@@ -231,7 +222,7 @@ fn fit_sendfile(source: &Endpoint, sink: &Endpoint) -> Fit {
     }
 }
 
-fn fit_splice(source: &Endpoint, sink: &Endpoint, options: &Options) -> Fit {
+fn fit_splice(source: &FdInfo, sink: &FdInfo, options: &Options) -> Fit {
     if source.kind != Kind::Pipe && sink.kind != Kind::Pipe {
         return Fit::Not("neither end is a pipe");
     }
@@ -247,7 +238,7 @@ fn fit_splice(source: &Endpoint, sink: &Endpoint, options: &Options) -> Fit {
     })
 }
 
-fn fit_splice_pipe(source: &Endpoint, sink: &Endpoint) -> Fit {
+fn fit_splice_pipe(source: &FdInfo, sink: &FdInfo) -> Fit {
     let is_local = matches!(source.file_system, FileSystem::Ext4 | FileSystem::Tmpfs);
     fit_both_splices(source, sink).unwrap_or(Fit::Good(match (source.kind, sink.kind) {
         (Kind::Regular, Kind::Regular) if is_local => {
@@ -267,7 +258,7 @@ fn fit_splice_pipe(source: &Endpoint, sink: &Endpoint) -> Fit {
 }
 
 /// What rules out a splice at either end.
-fn fit_both_splices(source: &Endpoint, sink: &Endpoint) -> Option<Fit> {
+fn fit_both_splices(source: &FdInfo, sink: &FdInfo) -> Option<Fit> {
     match (source.kind, sink.kind) {
         (Kind::Null, _) => Some(Fit::Not("/dev/null cannot be spliced from")),
         (_, Kind::Memory(Memory::Full)) => Some(Fit::Not("/dev/full takes writes alone")),
@@ -280,7 +271,7 @@ fn fit_both_splices(source: &Endpoint, sink: &Endpoint) -> Option<Fit> {
 ///
 /// Only told of file systems whose blocks are known. Unless the caller insists, blocks are shared as far
 /// as they go.
-pub(super) fn divides_blocks(source: &Endpoint, sink: &Endpoint, options: &Options) -> bool {
+pub(super) fn divides_blocks(source: &FdInfo, sink: &FdInfo, options: &Options) -> bool {
     let from = options.source_offset.or(source.cursor);
     let to = options.sink_offset.or(sink.cursor);
     let (Some(block), Some(from), Some(to)) = (source.block_size, from, to) else {
@@ -298,7 +289,7 @@ pub(super) fn divides_blocks(source: &Endpoint, sink: &Endpoint, options: &Optio
 /// A file's own pages; and those that a pipe or socket holds, because somebody may have spliced or sent them there from a
 /// file. Measured on 6.18: of what came by a pipe that was filled from loopback TCP, from a unix socket or from another pipe,
 /// up to 315,904 of 524,288 bytes changed with the file. A sink that is no pipe or socket is given a copy.
-pub(crate) fn page_sharing(strategy: Strategy, source: &Endpoint, sink: &Endpoint) -> PageSharing {
+pub(crate) fn page_sharing(strategy: Strategy, source: &FdInfo, sink: &FdInfo) -> PageSharing {
     let keeps_them = matches!(sink.kind, Kind::Pipe | Kind::Stream | Kind::Datagram);
     match source.kind {
         _ if !(strategy.facts().hands_over_pages && keeps_them) => PageSharing::None,
@@ -317,8 +308,8 @@ pub(crate) fn page_sharing(strategy: Strategy, source: &Endpoint, sink: &Endpoin
 /// ends now, and the sink receives those zeros.
 pub(super) fn why_stable_forbids(
     strategy: Strategy,
-    source: &Endpoint,
-    sink: &Endpoint,
+    source: &FdInfo,
+    sink: &FdInfo,
 ) -> Option<&'static str> {
     match page_sharing(strategy, source, sink) {
         PageSharing::OfFile => {

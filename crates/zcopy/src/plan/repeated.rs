@@ -2,8 +2,8 @@
 
 use super::several::{chosen, skipped, why_written_to};
 use super::{Candidate, Plan, SHORT, Verdict};
-use crate::endpoint::{Endpoint, Kind};
-use crate::error::Failure;
+use crate::error::RunError;
+use crate::fd_info::{FdInfo, Kind};
 use crate::options::Options;
 use crate::strategy::Strategy;
 
@@ -16,10 +16,10 @@ const LONGEST: u64 = 8 << 20;
 ///
 /// If the caller insists on what cannot be.
 pub(crate) fn plan_repeated(
-    pattern: &Endpoint,
-    sink: &Endpoint,
+    pattern: &FdInfo,
+    sink: &FdInfo,
     options: &Options,
-) -> Result<Plan, Failure> {
+) -> Result<Plan, RunError> {
     let (tee, buffered) = (Strategy::Tee, Strategy::Buffered);
     let too_long = pattern.size.is_some_and(|len| len > LONGEST);
     let impossible = why_written_to(pattern, sink, options)
@@ -27,12 +27,12 @@ pub(crate) fn plan_repeated(
     let other = "another strategy was asked for";
     let (first, second) = match options.strategy {
         Some(Strategy::Tee) => match impossible {
-            Some(reason) => return Err(Failure::unsuitable(tee, reason)),
+            Some(reason) => return Err(RunError::unsuitable(tee, reason)),
             None => (chosen(tee, "it was asked for"), skipped(buffered, other)),
         },
         Some(Strategy::Buffered) => (chosen(buffered, "it was asked for"), skipped(tee, other)),
         Some(strategy) => {
-            return Err(Failure::unsuitable(strategy, "a pattern is repeated"));
+            return Err(RunError::unsuitable(strategy, "a pattern is repeated"));
         }
         None => match impossible.or_else(|| why_not_worth_it(sink, options)) {
             Some(reason) => (
@@ -57,8 +57,8 @@ pub(crate) fn plan_repeated(
             ),
         },
     };
-    let is_forced = options.strategy.is_some();
-    let opening = (first.strategy == tee && !is_forced).then_some(buffered);
+    let is_requested = options.strategy.is_some();
+    let opening = (first.strategy == tee && !is_requested).then_some(buffered);
     let others = Strategy::PAIRWISE.into_iter();
     let others = others.filter(|strategy| !strategy.facts().serves_several);
     let others = others.map(|strategy| skipped(strategy, "a pattern is repeated"));
@@ -72,7 +72,7 @@ pub(crate) fn plan_repeated(
 }
 
 /// Where a write is as fast or faster.
-fn why_not_worth_it(sink: &Endpoint, options: &Options) -> Option<&'static str> {
+fn why_not_worth_it(sink: &FdInfo, options: &Options) -> Option<&'static str> {
     match sink.kind {
         Kind::Null => Some("/dev/null takes any write at once"),
         Kind::Regular | Kind::Block => {

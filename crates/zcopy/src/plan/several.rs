@@ -1,8 +1,8 @@
 //! The plan for several sinks: how bytes are shared, and how each sink is served.
 
 use super::{Candidate, Plan, SMALL, Verdict, fit, remaining};
-use crate::endpoint::{Endpoint, Kind, Memory};
-use crate::error::Failure;
+use crate::error::RunError;
+use crate::fd_info::{FdInfo, Kind, Memory};
 use crate::options::{Options, Reflink, Sparse};
 use crate::side::Side;
 use crate::strategy::Strategy;
@@ -14,10 +14,10 @@ use crate::sys::Errno;
 ///
 /// If the caller insists on what one sink alone can have.
 pub(crate) fn plan_several(
-    source: &Endpoint,
-    sinks: &[Endpoint],
+    source: &FdInfo,
+    sinks: &[FdInfo],
     options: &Options,
-) -> Result<Plan, Failure> {
+) -> Result<Plan, RunError> {
     check(options)?;
     let mut ways: Vec<Candidate> = sinks
         .iter()
@@ -43,7 +43,7 @@ pub(crate) fn plan_several(
     if options.strategy == Some(Strategy::Tee)
         && let Some(reason) = why_tee_cannot
     {
-        return Err(Failure::unsuitable(Strategy::Tee, reason));
+        return Err(RunError::unsuitable(Strategy::Tee, reason));
     }
     let (first, second) = match (options.strategy, why_not_tee) {
         (Some(Strategy::Tee), _) => (
@@ -100,25 +100,25 @@ pub(crate) fn plan_several(
 }
 
 /// Refuses what makes no sense for several sinks.
-fn check(options: &Options) -> Result<(), Failure> {
+fn check(options: &Options) -> Result<(), RunError> {
     if options.reflink == Reflink::Always {
         let reason = "it serves one sink alone";
-        return Err(Failure::unsuitable(Strategy::Reflink, reason));
+        return Err(RunError::unsuitable(Strategy::Reflink, reason));
     }
     if options.sparse == Sparse::Detect {
         let reason = "zeros are looked for on the way to one sink alone";
-        return Err(Failure::refused(Side::Neither, Errno::INVAL, reason));
+        return Err(RunError::refused(Side::Neither, Errno::INVAL, reason));
     }
     match options.strategy {
         Some(strategy) if !strategy.facts().serves_several => {
-            Err(Failure::unsuitable(strategy, "it serves one sink alone"))
+            Err(RunError::unsuitable(strategy, "it serves one sink alone"))
         }
         _ => Ok(()),
     }
 }
 
 /// What keeps the bytes of a source out of a pipe that could be shared.
-fn why_nothing_can_be_shared(source: &Endpoint, options: &Options) -> Option<&'static str> {
+fn why_nothing_can_be_shared(source: &FdInfo, options: &Options) -> Option<&'static str> {
     if options.inspected {
         return Some("the bytes are inspected on the way");
     }
@@ -133,7 +133,7 @@ fn why_nothing_can_be_shared(source: &Endpoint, options: &Options) -> Option<&'s
 }
 
 /// What makes it better not to share them, unless the caller insists.
-fn why_nothing_is_shared(source: &Endpoint, options: &Options) -> Option<&'static str> {
+fn why_nothing_is_shared(source: &FdInfo, options: &Options) -> Option<&'static str> {
     match source.kind {
         Kind::Terminal => Some("a terminal's bytes are few"),
         Kind::Other | Kind::Pattern => Some("what this device does with a splice is not known"),
@@ -150,10 +150,10 @@ fn why_nothing_is_shared(source: &Endpoint, options: &Options) -> Option<&'stati
 
 /// What makes sharing not worth while: if some sinks must be written to, the bytes are copied into the
 /// buffer all the same, and to write them to `/dev/null` costs nothing.
-fn why_sharing_is_for_nothing(sinks: &[Endpoint], ways: &[Candidate]) -> Option<&'static str> {
+fn why_sharing_is_for_nothing(sinks: &[FdInfo], ways: &[Candidate]) -> Option<&'static str> {
     let is_written_to = |way: &&Candidate| way.strategy == Strategy::Buffered;
     let n_written_to = ways.iter().filter(is_written_to).count();
-    let gains = |(sink, way): (&Endpoint, &Candidate)| {
+    let gains = |(sink, way): (&FdInfo, &Candidate)| {
         way.strategy != Strategy::Buffered && sink.kind != Kind::Null
     };
     let nobody_gains = !sinks.iter().zip(ways).any(gains);
@@ -168,8 +168,8 @@ fn why_sharing_is_for_nothing(sinks: &[Endpoint], ways: &[Candidate]) -> Option<
 
 /// What makes it necessary to write to a sink.
 pub(super) fn why_written_to(
-    source: &Endpoint,
-    sink: &Endpoint,
+    source: &FdInfo,
+    sink: &FdInfo,
     options: &Options,
 ) -> Option<&'static str> {
     if sink.append {

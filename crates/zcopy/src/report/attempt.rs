@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use crate::fault::Cause;
+use crate::call_error::Cause;
 use crate::strategy::Strategy;
 
 /// What one strategy did in a transfer.

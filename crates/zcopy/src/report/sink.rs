@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use super::Bytes;
-use crate::fault::Cause;
+use crate::call_error::Cause;
 use crate::strategy::Strategy;
 
 /// What became of one of several sinks.

@@ -1,7 +1,7 @@
 //! What a report prints.
 
 use super::{Attempt, Ended, PageSharing, Report, SinkReport, Undelivered};
-use crate::fault::Cause;
+use crate::call_error::Cause;
 use crate::strategy::Strategy;
 use crate::sys::Errno;
 

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::ShownTo;
-use crate::end::End;
+use crate::endpoint::Endpoint;
 use crate::sys::{Errno, Kernel, OFlags, Result, SeekFrom, retried};
 
 /// The first piece of a hole, as long as the longest step over data between files. Each piece after it is
@@ -61,7 +61,7 @@ impl Extents {
     ///
     /// `EINVAL` from `SEEK_DATA` is [`Segment::Unknown`]; `ENXIO` is a hole up to the end. Every
     /// other errno of `lseek` and `fstat` is final.
-    pub(crate) fn next<K: Kernel>(&mut self, kernel: &K, source: &End<'_>) -> Result<Segment> {
+    pub(crate) fn next<K: Kernel>(&mut self, kernel: &K, source: &Endpoint<'_>) -> Result<Segment> {
         let Some(position) = source.position() else {
             return Ok(Segment::Unknown);
         };
@@ -98,10 +98,10 @@ impl Extents {
 }
 
 /// Opens the source a second time, for a cursor that nobody else moves.
-fn open<K: Kernel>(kernel: &K, source: &End<'_>) -> Result<OwnedFd> {
-    let opening = retried(|| kernel.open_again(source.fd, OFlags::RDONLY))?;
+fn open<K: Kernel>(kernel: &K, source: &Endpoint<'_>) -> Result<OwnedFd> {
+    let opening = retried(|| kernel.reopen(source.fd, OFlags::RDONLY))?;
     let status = kernel.fstat(opening.as_fd())?;
-    if (status.device, status.inode) == source.endpoint.identity {
+    if (status.device, status.inode) == source.info.identity {
         Ok(opening)
     } else {
         Err(Errno::STALE)

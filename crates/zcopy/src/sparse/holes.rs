@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use super::extents::FIRST_PIECE;
 use super::{ShownTo, ZeroBlocks};
-use crate::detour::Detour;
-use crate::end::End;
-use crate::endpoint::{Endpoint, FileSystem};
-use crate::fault::{Cause, Fault};
+use crate::call_error::{CallError, Cause};
+use crate::endpoint::Endpoint;
+use crate::fd_info::{FdInfo, FileSystem};
+use crate::reopened::Reopened;
 use crate::side::Side;
-use crate::sys::{Errno, Kernel, Patience, retried};
+use crate::sys::{Blocking, Errno, Kernel, retried};
 
 /// So long may zeros that were read wait as a hole at the end of the sink before they are given a length:
 /// should that fail, no more than this has to be handed back.
@@ -47,7 +47,7 @@ enum Ability {
 
 impl Holes {
     /// Holes in a regular file that does not append.
-    pub(crate) fn new(sink: &Endpoint, zero_blocks: ZeroBlocks, shown_to: ShownTo) -> Self {
+    pub(crate) fn new(sink: &FdInfo, zero_blocks: ZeroBlocks, shown_to: ShownTo) -> Self {
         let ability = match sink.file_system {
             // The one byte goes by another opening, which may not be possible.
             _ if sink.direct => Ability::Untested,
@@ -103,10 +103,10 @@ impl Holes {
     pub(crate) fn make<K: Kernel>(
         &mut self,
         kernel: &K,
-        sink: &mut End<'_>,
-        detour: &mut Detour,
+        sink: &mut Endpoint<'_>,
+        reopened: &mut Reopened,
         len: u64,
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, CallError> {
         if self.ability == Ability::Discards {
             self.bytes += len;
             return Ok(len);
@@ -115,7 +115,7 @@ impl Holes {
             return Ok(0);
         }
         let left = match reserve(kernel, sink, len) {
-            Some(hole) => self.leave(kernel, sink, detour, hole)?,
+            Some(hole) => self.leave(kernel, sink, reopened, hole)?,
             None => 0,
         };
         if left == 0 {
@@ -136,10 +136,10 @@ impl Holes {
     fn leave<K: Kernel>(
         &mut self,
         kernel: &K,
-        sink: &End<'_>,
-        detour: &mut Detour,
+        sink: &Endpoint<'_>,
+        reopened: &mut Reopened,
         mut hole: Range<u64>,
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, CallError> {
         let size = size(kernel, sink)?;
         let mut tail = if self.tail.end == hole.start {
             self.tail.start..hole.end
@@ -152,10 +152,10 @@ impl Holes {
         if hole.start < size && needs_length {
             hole.end = size;
         } else if needs_length {
-            match write_last_byte(kernel, sink, detour, &tail) {
+            match write_last_byte(kernel, sink, reopened, &tail) {
                 Ok(()) => self.ability = Ability::Holds,
-                Err(fault) if is_untested && !is_final(&fault) => return Ok(0),
-                Err(fault) => return Err(fault),
+                Err(error) if is_untested && !is_final(&error) => return Ok(0),
+                Err(error) => return Err(error),
             }
             // If this is refused, the hole is shorter by a block.
             let _ = punch(kernel, sink, &tail);
@@ -182,20 +182,20 @@ impl Holes {
     pub(crate) fn finish<K: Kernel>(
         &self,
         kernel: &K,
-        sink: &End<'_>,
-        detour: &mut Detour,
-    ) -> Result<(), Fault> {
+        sink: &Endpoint<'_>,
+        reopened: &mut Reopened,
+    ) -> Result<(), CallError> {
         if self.tail.is_empty() || sink.position() != Some(self.tail.end) {
             return Ok(());
         }
         if size(kernel, sink)? >= self.tail.end {
             return Ok(());
         }
-        lengthen(kernel, sink, detour, &self.tail)
+        lengthen(kernel, sink, reopened, &self.tail)
     }
 
     /// Takes back as much of the last hole as lies beyond the end of the sink, and says how many bytes that is.
-    pub(crate) fn take_back<K: Kernel>(&mut self, kernel: &K, sink: &End<'_>) -> u64 {
+    pub(crate) fn take_back<K: Kernel>(&mut self, kernel: &K, sink: &Endpoint<'_>) -> u64 {
         let Ok(size) = size(kernel, sink) else {
             return 0;
         };
@@ -209,20 +209,20 @@ impl Holes {
 
 /// Reserves the sink's next `len` bytes. `None` if they reach beyond the largest offset there is, or bytes that were reserved
 /// before have to be written first.
-fn reserve<K: Kernel>(kernel: &K, sink: &mut End<'_>, len: u64) -> Option<Range<u64>> {
+fn reserve<K: Kernel>(kernel: &K, sink: &mut Endpoint<'_>, len: u64) -> Option<Range<u64>> {
     let is_reserved = sink.reserve_in_place(kernel, len).ok()? == len;
     let start = sink.position().filter(|_| is_reserved)?;
     let end = start.checked_add(len)?;
     i64::try_from(end).ok().map(|_| start..end)
 }
 
-fn size<K: Kernel>(kernel: &K, sink: &End<'_>) -> Result<u64, Fault> {
+fn size<K: Kernel>(kernel: &K, sink: &Endpoint<'_>) -> Result<u64, CallError> {
     let status = kernel.fstat(sink.fd);
-    let status = status.map_err(|errno| Fault::new("fstat", Side::Sink, errno))?;
+    let status = status.map_err(|errno| CallError::new("fstat", Side::Sink, errno))?;
     Ok(status.size)
 }
 
-fn punch<K: Kernel>(kernel: &K, sink: &End<'_>, range: &Range<u64>) -> Result<(), Errno> {
+fn punch<K: Kernel>(kernel: &K, sink: &Endpoint<'_>, range: &Range<u64>) -> Result<(), Errno> {
     retried(|| kernel.punch_hole(sink.fd, range.start, range.end - range.start))
 }
 
@@ -230,11 +230,11 @@ fn punch<K: Kernel>(kernel: &K, sink: &End<'_>, range: &Range<u64>) -> Result<()
 /// file system can; otherwise the hole is shorter by a block.
 fn lengthen<K: Kernel>(
     kernel: &K,
-    sink: &End<'_>,
-    detour: &mut Detour,
+    sink: &Endpoint<'_>,
+    reopened: &mut Reopened,
     hole: &Range<u64>,
-) -> Result<(), Fault> {
-    write_last_byte(kernel, sink, detour, hole)?;
+) -> Result<(), CallError> {
+    write_last_byte(kernel, sink, reopened, hole)?;
     let _ = punch(kernel, sink, hole);
     Ok(())
 }
@@ -242,32 +242,32 @@ fn lengthen<K: Kernel>(
 /// Writes a zero as the last byte of a hole.
 fn write_last_byte<K: Kernel>(
     kernel: &K,
-    sink: &End<'_>,
-    detour: &mut Detour,
+    sink: &Endpoint<'_>,
+    reopened: &mut Reopened,
     hole: &Range<u64>,
-) -> Result<(), Fault> {
+) -> Result<(), CallError> {
     let last = hole.end - 1;
     let written = retried(|| {
-        if sink.endpoint.direct {
-            detour.write_at(kernel, sink, last, &[0])
+        if sink.info.direct {
+            reopened.write_at(kernel, sink, last, &[0])
         } else {
-            kernel.write(sink.fd, Some(last), &[0], Patience::Block)
+            kernel.write(sink.fd, Some(last), &[0], Blocking::MaySleep)
         }
     });
     match written {
-        Ok(0) => Err(Fault {
+        Ok(0) => Err(CallError {
             call: "pwrite",
             side: Side::Sink,
-            cause: Cause::Nothing,
+            cause: Cause::WriteZero,
         }),
         Ok(_) => Ok(()),
-        Err(errno) => Err(Fault::new("pwrite", Side::Sink, errno)),
+        Err(errno) => Err(CallError::new("pwrite", Side::Sink, errno)),
     }
 }
 
 /// Whether zeros need not be written to find out that they cannot be: there is no room for the file's new length, or it
 /// is forbidden.
-fn is_final(fault: &Fault) -> bool {
-    let errno = fault.cause.errno();
+fn is_final(error: &CallError) -> bool {
+    let errno = error.cause.errno();
     errno.is_some_and(|errno| matches!(errno, Errno::FBIG | Errno::NOSPC | Errno::DQUOT))
 }

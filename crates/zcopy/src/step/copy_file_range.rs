@@ -1,7 +1,7 @@
 //! `copy_file_range(2)`: one file system copies between two of its files.
 
-use crate::fault::Fault;
-use crate::route::{Ask, Route};
+use crate::call_error::CallError;
+use crate::copy_state::{CopyState, StepBudget};
 use crate::side::Side;
 use crate::step::{Step, reserved};
 use crate::sys::{Errno, Kernel};
@@ -35,15 +35,19 @@ const BOUND: u64 = 64 << 20;
 ///
 /// # References
 /// - [copy_file_range(2)](https://man7.org/linux/man-pages/man2/copy_file_range.2.html)
-pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
-    let len = ask.len(route, BOUND);
-    let copied = reserved::pass(kernel, route, len, |route, len| {
-        kernel.copy_file_range(route.source.at(), route.sink.at(), len)
+pub(super) fn step<K: Kernel>(
+    kernel: &K,
+    state: &mut CopyState<'_>,
+    budget: &StepBudget,
+) -> Result<Step, CallError> {
+    let len = budget.len(state, BOUND);
+    let copied = reserved::pass(kernel, state, len, |state, len| {
+        kernel.copy_file_range(state.source.at(), state.sink.at(), len)
     });
     match copied {
         Ok(step) => Ok(step),
         Err(errno) if is_unsupported(errno) => Ok(Step::Unsupported(errno.into())),
-        Err(errno) => Err(Fault::new("copy_file_range", Side::Neither, errno)),
+        Err(errno) => Err(CallError::new("copy_file_range", Side::Neither, errno)),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::os::fd::BorrowedFd;
 
-use crate::fault::{Cause, Fault};
-use crate::route::{Ask, Route};
+use crate::call_error::{CallError, Cause};
+use crate::copy_state::{CopyState, StepBudget};
 use crate::side::Side;
 use crate::step::Step;
 use crate::sys::{Errno, Kernel};
@@ -39,26 +39,34 @@ const BLOCK: u64 = 4096;
 ///
 /// # References
 /// - [ioctl_ficlonerange(2)](https://man7.org/linux/man-pages/man2/ioctl_ficlonerange.2.html)
-pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
-    let fault = match clone(kernel, route, ask) {
+pub(super) fn step<K: Kernel>(
+    kernel: &K,
+    state: &mut CopyState<'_>,
+    budget: &StepBudget,
+) -> Result<Step, CallError> {
+    let error = match clone(kernel, state, budget) {
         Ok(step) => return Ok(step),
-        Err(fault) => fault,
+        Err(error) => error,
     };
-    match fault.cause.errno() {
+    match error.cause.errno() {
         Some(Errno::INTR) => Ok(Step::Interrupted),
-        Some(errno) if is_unsupported(errno) => Ok(Step::Unsupported(fault.cause)),
-        _ => Err(fault),
+        Some(errno) if is_unsupported(errno) => Ok(Step::Unsupported(error.cause)),
+        _ => Err(error),
     }
 }
 
 /// Clones what can be cloned now, and moves both cursors over it.
-fn clone<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
-    let refused = |errno| Fault::new("ioctl_ficlonerange", Side::Neither, errno);
-    let not_moved = |side| move |errno| Fault::new("lseek", side, errno);
-    let (Some(from), Some(to)) = (route.source.position(), route.sink.position()) else {
+fn clone<K: Kernel>(
+    kernel: &K,
+    state: &mut CopyState<'_>,
+    budget: &StepBudget,
+) -> Result<Step, CallError> {
+    let refused = |errno| CallError::new("ioctl_ficlonerange", Side::Neither, errno);
+    let not_moved = |side| move |errno| CallError::new("lseek", side, errno);
+    let (Some(from), Some(to)) = (state.source.position(), state.sink.position()) else {
         return Err(refused(Errno::INVAL));
     };
-    let (source, sink) = (route.source.fd, route.sink.fd);
+    let (source, sink) = (state.source.fd, state.sink.fd);
     let size = size_of(kernel, source, Side::Source)?;
     let size_of_sink = || size_of(kernel, sink, Side::Sink);
     let left = size.saturating_sub(from);
@@ -66,50 +74,50 @@ fn clone<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step
         return Ok(Step::Eof);
     }
     // What it has grown by may be reserved too.
-    route.source.endpoint.size = Some(size);
-    let is_whole = from == 0 && to == 0 && ask.max == u64::MAX && size_of_sink()? == 0;
-    let cloned = if is_whole && !route.sink.goes_by_cursor() && !route.source.goes_by_cursor() {
-        route.calls += 1;
+    state.source.info.size = Some(size);
+    let is_whole = from == 0 && to == 0 && budget.max == u64::MAX && size_of_sink()? == 0;
+    let cloned = if is_whole && !state.sink.goes_by_cursor() && !state.source.goes_by_cursor() {
+        state.calls += 1;
         kernel.clone_file(source, sink).map_err(refused)?;
         size_of_sink()?
     } else {
-        let max = ask.max.min(BOUND);
-        let block = route.source.endpoint.block_size.unwrap_or(BLOCK).max(1);
+        let max = budget.max.min(BOUND);
+        let block = state.source.info.block_size.unwrap_or(BLOCK).max(1);
         let len = if left <= max { left } else { max - max % block };
         if len == 0 {
             // Less than a block is left.
             return Err(refused(Errno::INVAL));
         }
-        let of_source = route.source.reserve_to_read(kernel, len);
+        let of_source = state.source.reserve_to_read(kernel, len);
         let is_reserved = of_source.map_err(not_moved(Side::Source))? == len && {
-            let of_sink = route.sink.reserve_in_place(kernel, len);
+            let of_sink = state.sink.reserve_in_place(kernel, len);
             of_sink.map_err(not_moved(Side::Sink))? == len
         };
-        if (route.source.position(), route.sink.position()) != (Some(from), Some(to))
+        if (state.source.position(), state.sink.position()) != (Some(from), Some(to))
             || !is_reserved
         {
             // Somebody else has moved a cursor: what is reserved now may not begin with a block.
             return Err(refused(Errno::INVAL));
         }
-        route.calls += 1;
+        state.calls += 1;
         let cloned = kernel.clone_range(source, from, sink, to, len);
         cloned.map_err(refused)?;
         size_of_sink()?.saturating_sub(to).min(len)
     };
     if cloned == 0 {
-        return Ok(Step::Unsupported(Cause::Nothing));
+        return Ok(Step::Unsupported(Cause::WriteZero));
     }
-    let passed = route.source.skip(kernel, cloned);
+    let passed = state.source.skip(kernel, cloned);
     passed.map_err(not_moved(Side::Source))?;
-    let passed = route.sink.skip(kernel, cloned);
+    let passed = state.sink.skip(kernel, cloned);
     passed.map_err(not_moved(Side::Sink))?;
     Ok(Step::Moved(cloned))
 }
 
 /// The size of the file on this side.
-fn size_of<K: Kernel>(kernel: &K, fd: BorrowedFd<'_>, side: Side) -> Result<u64, Fault> {
+fn size_of<K: Kernel>(kernel: &K, fd: BorrowedFd<'_>, side: Side) -> Result<u64, CallError> {
     let status = kernel.fstat(fd);
-    let status = status.map_err(|errno| Fault::new("fstat", side, errno))?;
+    let status = status.map_err(|errno| CallError::new("fstat", side, errno))?;
     Ok(status.size)
 }
 

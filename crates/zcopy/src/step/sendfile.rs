@@ -1,7 +1,7 @@
 //! `sendfile(2)`: from a file or device to a pipe, a socket or a character device.
 
-use crate::fault::Fault;
-use crate::route::{Ask, Route};
+use crate::call_error::CallError;
+use crate::copy_state::{CopyState, StepBudget};
 use crate::side::Side;
 use crate::step::{Step, reserved, splice::is_unsupported};
 use crate::sys::{Errno, Kernel};
@@ -37,18 +37,22 @@ const BOUND: u64 = 4 << 20;
 ///
 /// # References
 /// - [sendfile(2)](https://man7.org/linux/man-pages/man2/sendfile.2.html)
-pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
-    if route.sink.endpoint.is_seekable() {
+pub(super) fn step<K: Kernel>(
+    kernel: &K,
+    state: &mut CopyState<'_>,
+    budget: &StepBudget,
+) -> Result<Step, CallError> {
+    if state.sink.info.is_seekable() {
         return Ok(Step::Unsupported(Errno::SPIPE.into()));
     }
-    let len = ask.len(route, BOUND);
-    let sent = reserved::pass(kernel, route, len, |route, len| {
-        kernel.sendfile(route.sink.fd, route.source.at(), len)
+    let len = budget.len(state, BOUND);
+    let sent = reserved::pass(kernel, state, len, |state, len| {
+        kernel.sendfile(state.sink.fd, state.source.at(), len)
     });
     match sent {
         Ok(step) => Ok(step),
         Err(Errno::AGAIN) => Ok(Step::Blocked(Side::Sink)),
         Err(errno) if is_unsupported(errno) => Ok(Step::Unsupported(errno.into())),
-        Err(errno) => Err(Fault::new("sendfile", Side::Neither, errno)),
+        Err(errno) => Err(CallError::new("sendfile", Side::Neither, errno)),
     }
 }

@@ -1,11 +1,11 @@
 //! `splice(2)` where one end is a pipe already.
 
-use crate::endpoint::Kind;
-use crate::fault::Fault;
-use crate::route::{Ask, Route};
+use crate::call_error::CallError;
+use crate::copy_state::{CopyState, StepBudget};
+use crate::fd_info::Kind;
 use crate::side::Side;
 use crate::step::{Step, reserved};
-use crate::sys::{Errno, Kernel, Patience, SpliceFlags};
+use crate::sys::{Blocking, Errno, Kernel, SpliceFlags};
 
 /// No pipe of an unprivileged user holds more in full pages; slots of several pages may.
 const BOUND: u64 = 4 << 20;
@@ -40,29 +40,33 @@ const BOUND: u64 = 4 << 20;
 ///
 /// # References
 /// - [splice(2)](https://man7.org/linux/man-pages/man2/splice.2.html)
-pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
-    if route.sink.goes_by_cursor() {
+pub(super) fn step<K: Kernel>(
+    kernel: &K,
+    state: &mut CopyState<'_>,
+    budget: &StepBudget,
+) -> Result<Step, CallError> {
+    if state.sink.goes_by_cursor() {
         // Nothing can be reserved for bytes that may never come.
         return Ok(Step::Unsupported(Errno::SPIPE.into()));
     }
-    let flags = flags(ask.patience);
-    let len = ask.len(route, BOUND);
-    let spliced = reserved::pass(kernel, route, len, |route, len| {
-        kernel.splice(route.source.at(), route.sink.at(), len, flags)
+    let flags = flags(budget.blocking);
+    let len = budget.len(state, BOUND);
+    let spliced = reserved::pass(kernel, state, len, |state, len| {
+        kernel.splice(state.source.at(), state.sink.at(), len, flags)
     });
     match spliced {
         Ok(step) => Ok(step),
-        Err(Errno::AGAIN) => Ok(Step::Blocked(blocked_side(route))),
+        Err(Errno::AGAIN) => Ok(Step::Blocked(blocked_side(state))),
         Err(errno) if is_unsupported(errno) => Ok(Step::Unsupported(errno.into())),
-        Err(errno) => Err(Fault::new("splice", failing_side(route, errno), errno)),
+        Err(errno) => Err(CallError::new("splice", failing_side(state, errno), errno)),
     }
 }
 
 /// A file is always ready, so that the pipe is not.
-fn blocked_side(route: &Route<'_>) -> Side {
-    if route.source.endpoint.is_seekable() {
+fn blocked_side(state: &CopyState<'_>) -> Side {
+    if state.source.info.is_seekable() {
         Side::Sink
-    } else if route.sink.endpoint.is_seekable() {
+    } else if state.sink.info.is_seekable() {
         Side::Source
     } else {
         Side::Neither
@@ -71,8 +75,8 @@ fn blocked_side(route: &Route<'_>) -> Side {
 
 /// Reading a pipe cannot fail; of a pipe that is written to, `EPIPE` says that its readers have
 /// gone.
-fn failing_side(route: &Route<'_>, errno: Errno) -> Side {
-    if route.source.endpoint.kind == Kind::Pipe || errno == Errno::PIPE {
+fn failing_side(state: &CopyState<'_>, errno: Errno) -> Side {
+    if state.source.info.kind == Kind::Pipe || errno == Errno::PIPE {
         Side::Sink
     } else {
         Side::Source
@@ -80,10 +84,10 @@ fn failing_side(route: &Route<'_>, errno: Errno) -> Side {
 }
 
 /// How a call is told not to wait, where it is a pipe that it would wait for.
-pub(super) fn flags(patience: Patience) -> SpliceFlags {
-    match patience {
-        Patience::Block => SpliceFlags::empty(),
-        Patience::NoWait => SpliceFlags::NONBLOCK,
+pub(super) fn flags(blocking: Blocking) -> SpliceFlags {
+    match blocking {
+        Blocking::MaySleep => SpliceFlags::empty(),
+        Blocking::Nonblocking => SpliceFlags::NONBLOCK,
     }
 }
 

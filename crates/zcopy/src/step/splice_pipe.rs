@@ -2,14 +2,14 @@
 
 use std::os::fd::BorrowedFd;
 
-use crate::end::End;
-use crate::fault::{Cause, Fault};
+use crate::call_error::{CallError, Cause};
+use crate::copy_state::{CopyState, StepBudget};
+use crate::endpoint::Endpoint;
 use crate::pipe::Pipe;
-use crate::route::{Ask, Route};
 use crate::side::Side;
 use crate::step::splice::{flags, is_unsupported};
 use crate::step::{Step, reserved};
-use crate::sys::{Errno, Kernel, Patience};
+use crate::sys::{Blocking, Errno, Kernel};
 
 /// Fills the empty private pipe from the source, up to its capacity, then drains it once into the
 /// sink.
@@ -43,26 +43,30 @@ use crate::sys::{Errno, Kernel, Patience};
 /// # References
 /// - [splice(2)](https://man7.org/linux/man-pages/man2/splice.2.html)
 /// - [pipe(7), on capacity](https://man7.org/linux/man-pages/man7/pipe.7.html)
-pub(super) fn step<K: Kernel>(kernel: &K, route: &mut Route<'_>, ask: &Ask) -> Result<Step, Fault> {
-    if route.in_pipe() == 0 {
-        if let Some(answer) = fill(kernel, route, ask)? {
+pub(super) fn step<K: Kernel>(
+    kernel: &K,
+    state: &mut CopyState<'_>,
+    budget: &StepBudget,
+) -> Result<Step, CallError> {
+    if state.in_pipe() == 0 {
+        if let Some(answer) = fill(kernel, state, budget)? {
             return Ok(answer);
         }
-        if ask.waits_between(route) {
+        if budget.waits_between(state) {
             return Ok(Step::Filled);
         }
     }
-    drain(kernel, route, ask)
+    drain(kernel, state, budget)
 }
 
 /// Takes bytes from the source into the empty pipe. An answer means that there is nothing to drain.
 pub(crate) fn fill<K: Kernel>(
     kernel: &K,
-    route: &mut Route<'_>,
-    ask: &Ask,
-) -> Result<Option<Step>, Fault> {
-    match route.take_pipe(kernel) {
-        Ok(pipe) => fill_pipe(kernel, route, ask, pipe),
+    state: &mut CopyState<'_>,
+    budget: &StepBudget,
+) -> Result<Option<Step>, CallError> {
+    match state.take_pipe(kernel) {
+        Ok(pipe) => fill_pipe(kernel, state, budget, pipe),
         Err(errno) => Ok(Some(Step::Unsupported(errno.into()))),
     }
 }
@@ -70,14 +74,14 @@ pub(crate) fn fill<K: Kernel>(
 /// The same, into this pipe, which becomes the private one.
 pub(super) fn fill_pipe<K: Kernel>(
     kernel: &K,
-    route: &mut Route<'_>,
-    ask: &Ask,
+    state: &mut CopyState<'_>,
+    budget: &StepBudget,
     mut pipe: Pipe,
-) -> Result<Option<Step>, Fault> {
-    let flags = flags(ask.patience);
-    let len = ask.len(route, pipe.capacity as u64);
-    let taken = reserved::take(kernel, route, len, |route, len| {
-        kernel.splice(route.source.at(), (pipe.writer(), None), len, flags)
+) -> Result<Option<Step>, CallError> {
+    let flags = flags(budget.blocking);
+    let len = budget.len(state, pipe.capacity as u64);
+    let taken = reserved::take(kernel, state, len, |state, len| {
+        kernel.splice(state.source.at(), (pipe.writer(), None), len, flags)
     });
     let answer = match taken {
         Ok(Step::Moved(n)) => {
@@ -87,35 +91,37 @@ pub(super) fn fill_pipe<K: Kernel>(
         Ok(step) => Ok(Some(step)),
         Err(Errno::AGAIN) => Ok(Some(Step::Blocked(Side::Source))),
         Err(errno) if is_unsupported(errno) => Ok(Some(Step::Unsupported(errno.into()))),
-        Err(errno) => Err(Fault::new("splice", Side::Source, errno)),
+        Err(errno) => Err(CallError::new("splice", Side::Source, errno)),
     };
-    route.pipe = Some(pipe);
+    state.pipe = Some(pipe);
     answer
 }
 
 /// Gives the sink as much as it takes in one call.
 pub(crate) fn drain<K: Kernel>(
     kernel: &K,
-    route: &mut Route<'_>,
-    ask: &Ask,
-) -> Result<Step, Fault> {
-    let Some(pipe) = &mut route.pipe else {
+    state: &mut CopyState<'_>,
+    budget: &StepBudget,
+) -> Result<Step, CallError> {
+    let Some(pipe) = &mut state.pipe else {
         return Ok(Step::Moved(0));
     };
-    let mut len = match ask.patience {
-        Patience::Block => pipe.in_flight,
-        Patience::NoWait => pipe.in_flight.min(ask.max),
+    let mut len = match budget.blocking {
+        Blocking::MaySleep => pipe.in_flight,
+        Blocking::Nonblocking => pipe.in_flight.min(budget.max),
     };
-    if route.sink.endpoint.direct {
-        let grain = route.sink_detour.grain(kernel, &route.sink);
-        let position = route.sink.position();
-        if len < grain || position.is_none_or(|position| !position.is_multiple_of(grain)) {
+    if state.sink.info.direct {
+        let granularity = state.sink_reopened.granularity(kernel, &state.sink);
+        let position = state.sink.position();
+        if len < granularity
+            || position.is_none_or(|position| !position.is_multiple_of(granularity))
+        {
             return Ok(Step::Unsupported(Errno::INVAL.into()));
         }
-        len -= len % grain;
+        len -= len % granularity;
     }
-    route.calls += 1;
-    let step = pour(kernel, pipe.reader(), &mut route.sink, len, ask.patience);
+    state.calls += 1;
+    let step = pour(kernel, pipe.reader(), &mut state.sink, len, budget.blocking);
     if let Ok(Step::Moved(n)) = step {
         pipe.in_flight -= n;
     }
@@ -126,19 +132,19 @@ pub(crate) fn drain<K: Kernel>(
 pub(crate) fn pour<K: Kernel>(
     kernel: &K,
     pipe: BorrowedFd<'_>,
-    sink: &mut End<'_>,
+    sink: &mut Endpoint<'_>,
     len: u64,
-    patience: Patience,
-) -> Result<Step, Fault> {
+    blocking: Blocking,
+) -> Result<Step, CallError> {
     let len = match sink.reserve_to_write(kernel, sink.clamp(len).max(1)) {
         Ok(len) => len as usize,
         Err(Cause::Errno(Errno::NOSPC)) => {
-            return Err(Fault::new("splice", Side::Sink, Errno::NOSPC));
+            return Err(CallError::new("splice", Side::Sink, Errno::NOSPC));
         }
         Err(cause) => return Ok(Step::Unsupported(cause)),
     };
-    match kernel.splice((pipe, None), sink.at(), len, flags(patience)) {
-        Ok(0) => Ok(Step::Unsupported(Cause::Nothing)),
+    match kernel.splice((pipe, None), sink.at(), len, flags(blocking)) {
+        Ok(0) => Ok(Step::Unsupported(Cause::WriteZero)),
         Ok(n) => {
             sink.advance(n as u64);
             Ok(Step::Moved(n as u64))
@@ -146,6 +152,6 @@ pub(crate) fn pour<K: Kernel>(
         Err(Errno::INTR) => Ok(Step::Interrupted),
         Err(Errno::AGAIN) => Ok(Step::Blocked(Side::Sink)),
         Err(errno) if is_unsupported(errno) => Ok(Step::Unsupported(errno.into())),
-        Err(errno) => Err(Fault::new("splice", Side::Sink, errno)),
+        Err(errno) => Err(CallError::new("splice", Side::Sink, errno)),
     }
 }

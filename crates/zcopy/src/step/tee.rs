@@ -2,11 +2,11 @@
 
 use std::os::fd::BorrowedFd;
 
-use crate::fault::Fault;
+use crate::call_error::CallError;
 use crate::side::Side;
 use crate::step::Step;
 use crate::step::splice::{flags, is_unsupported};
-use crate::sys::{Errno, Kernel, Patience};
+use crate::sys::{Blocking, Errno, Kernel};
 
 /// Shares up to `len` bytes at the head of one pipe with another pipe.
 ///
@@ -36,14 +36,14 @@ pub(crate) fn share<K: Kernel>(
     source: BorrowedFd<'_>,
     sink: BorrowedFd<'_>,
     len: u64,
-    patience: Patience,
-) -> Result<Step, Fault> {
-    match kernel.tee(source, sink, len as usize, flags(patience)) {
+    blocking: Blocking,
+) -> Result<Step, CallError> {
+    match kernel.tee(source, sink, len as usize, flags(blocking)) {
         Ok(0) => Ok(Step::Eof),
         Ok(n) => Ok(Step::Moved(n as u64)),
         Err(Errno::INTR) => Ok(Step::Interrupted),
         Err(Errno::AGAIN) => Ok(Step::Blocked(Side::Sink)),
         Err(errno) if is_unsupported(errno) => Ok(Step::Unsupported(errno.into())),
-        Err(errno) => Err(Fault::new("tee", Side::Sink, errno)),
+        Err(errno) => Err(CallError::new("tee", Side::Sink, errno)),
     }
 }

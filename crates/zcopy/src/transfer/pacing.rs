@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use super::Transfer;
-use crate::pace::Pace;
+use crate::rate::RateLimiter;
 
 #[cfg(doc)]
 use crate::Sparse;
@@ -12,7 +12,7 @@ impl<'a> Transfer<'a> {
     /// Moves at most this many bytes per second, with bursts of at most a tenth of a second's
     /// worth. 0 is taken for 1.
     ///
-    /// The short form of a [`pace`](Self::pace) that is this transfer's own. The later of the two counts.
+    /// The short form of a [`rate_limiter`](Self::rate_limiter) that is this transfer's own. The later of the two counts.
     ///
     /// Holes that are [kept](Sparse::Keep) count as bytes and take no time, as nothing moves.
     ///
@@ -31,23 +31,23 @@ impl<'a> Transfer<'a> {
     /// ```
     pub fn rate_limit(mut self, bytes_per_second: u64) -> Self {
         self.options.rate_limit = NonZeroU64::new(bytes_per_second.max(1));
-        self.pace = None;
+        self.rate_limiter = None;
         self
     }
 
-    /// Keeps a pace together with all other transfers that are given it. The later of this and
+    /// Shares a rate limiter with all other transfers that are given it. The later of this and
     /// [`rate_limit`](Self::rate_limit) counts.
     ///
-    /// Bursts and holes are as there. Its rate can be [changed](Pace::set_rate) meanwhile, by the observer for
+    /// Bursts and holes are as there. Its rate can be [changed](RateLimiter::set_rate) meanwhile, by the observer for
     /// one.
     ///
     /// # Examples
     ///
-    /// See [`Pace`].
-    pub fn pace(mut self, pace: &'a Pace) -> Self {
+    /// See [`RateLimiter`].
+    pub fn rate_limiter(mut self, rate_limiter: &'a RateLimiter) -> Self {
         // So that the plan knows of a rate, and clones nothing.
-        self.options.rate_limit = NonZeroU64::new(pace.rate());
-        self.pace = Some(pace);
+        self.options.rate_limit = NonZeroU64::new(rate_limiter.rate());
+        self.rate_limiter = Some(rate_limiter);
         self
     }
 }

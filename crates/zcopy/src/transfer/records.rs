@@ -13,7 +13,7 @@ impl Transfer<'_> {
     ///
     /// Counted are the delimiters among the bytes that the sink has accepted, or all sinks have: what follows
     /// the last of them is no record. [`Progress::records`] and [`Report::records`] have the number. The
-    /// zeros of a hole, whether the sink has it as one or not, and those of a [bad place](Self::skip_errors)
+    /// zeros of a hole, whether the sink has it as one or not, and those of a [bad block](Self::skip_errors)
     /// are bytes like others.
     ///
     /// The bytes then have to pass through user space, and the plan says so.

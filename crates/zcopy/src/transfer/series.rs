@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::fast_path::Legacy;
+use crate::fast_path::SeriesState;
 use crate::transfer::Transfer;
 
 /// Transfers one after another into one sink, as `cat` makes them: a small file costs less than by a [`Transfer`]
@@ -43,7 +43,7 @@ use crate::transfer::Transfer;
 #[must_use = "nothing is transferred until its transfers are run"]
 pub struct Series<'fd> {
     sink: BorrowedFd<'fd>,
-    legacy: Legacy,
+    series_state: SeriesState,
 }
 
 impl<'fd> Series<'fd> {
@@ -55,7 +55,7 @@ impl<'fd> Series<'fd> {
     pub fn new<Sink: AsFd + ?Sized>(sink: &'fd Sink) -> Self {
         Self {
             sink: sink.as_fd(),
-            legacy: Legacy::default(),
+            series_state: SeriesState::default(),
         }
     }
 
@@ -66,7 +66,7 @@ impl<'fd> Series<'fd> {
     /// See [`Series`].
     pub fn transfer<'a, Source: AsFd + ?Sized>(&'a self, source: &'a Source) -> Transfer<'a> {
         let mut transfer = Transfer::new(source, &self.sink);
-        transfer.legacy = Some(&self.legacy);
+        transfer.series_state = Some(&self.series_state);
         transfer
     }
 }

@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use super::Transfer;
 use crate::classify;
 use crate::drive;
-use crate::end::End;
-use crate::engine::{Audience, FanOutEngine, SinkPolicy};
+use crate::endpoint::Endpoint;
+use crate::engine::{Callbacks, FanOutEngine, SinkPolicy};
 use crate::error::Result;
 use crate::options::OnSinkError;
 use crate::report::{Report, SinkReport};
@@ -89,7 +89,7 @@ impl<'a> Transfer<'a> {
         mut self,
         decide: impl FnMut(&SinkReport) -> OnSinkError + 'a,
     ) -> Self {
-        self.policy = SinkPolicy::Ask(Box::new(decide));
+        self.policy = SinkPolicy::StepBudget(Box::new(decide));
         self
     }
 
@@ -141,32 +141,32 @@ impl<'a> Transfer<'a> {
         let prepared = classify::prepare_several(&kernel, self.source, &fds, &self.options);
         let (mut source, mut sinks, plan) =
             prepared.map_err(|unprepared| unprepared.into_error(fds.len()))?;
-        let open_again = |fd, endpoint: &mut _, side| {
-            classify::open_again(&kernel, fd, endpoint, side, &self.options)
-        };
-        let own_source = open_again(self.source, &mut source, Side::Source);
+        let reopen =
+            |fd, info: &mut _, side| classify::reopen(&kernel, fd, info, side, &self.options);
+        let own_source = reopen(self.source, &mut source, Side::Source);
         let own_sinks = fds.iter().zip(&mut sinks);
         let own_sinks: Vec<_> = own_sinks
-            .map(|(fd, endpoint)| open_again(*fd, endpoint, Side::Sink))
+            .map(|(fd, info)| reopen(*fd, info, Side::Sink))
             .collect();
         let source_fd = own_source.as_ref().map_or(self.source, AsFd::as_fd);
-        let source = End::new(source_fd, source, self.options.source_offset);
+        let source = Endpoint::new(source_fd, source, self.options.source_offset);
         // The offset is the first sink's.
         let offsets = std::iter::once(self.options.sink_offset).chain(std::iter::repeat(None));
         let sink_fds = fds.iter().zip(&own_sinks);
         let sink_fds = sink_fds.map(|(fd, own)| own.as_ref().map_or(*fd, AsFd::as_fd));
         let sinks = sink_fds.zip(sinks).zip(offsets);
         let sinks: Vec<_> = sinks
-            .map(|((fd, endpoint), offset)| End::new(fd, endpoint, offset))
+            .map(|((fd, info), offset)| Endpoint::new(fd, info, offset))
             .collect();
-        let audience = Audience {
+        let callbacks = Callbacks {
             observer: self.observer,
             inspect: self.inspect,
             on_skip: None,
         };
         let (options, policy) = (self.options, self.policy);
-        let mut engine = FanOutEngine::new(kernel, source, sinks, &plan, options, audience, policy);
-        engine.keep(self.pace);
+        let mut engine =
+            FanOutEngine::new(kernel, source, sinks, &plan, options, callbacks, policy);
+        engine.keep(self.rate_limiter);
         drive::run(&mut engine)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Transfer;
 use crate::options::SkipErrors;
-use crate::report::Skipped;
+use crate::report::BadRange;
 
 #[cfg(doc)]
 use crate::{Report, Sparse, Strategy};
@@ -13,12 +13,12 @@ impl<'a> Transfer<'a> {
     /// They are skipped, and the sink gets zeros in their place, so that everything behind them is where
     /// it belongs. The zeros count as [bytes](Report::bytes) and as [skipped](Report::skipped_bytes), are
     /// shown to whoever [inspects](Self::inspect), and become holes where [zeros do](Sparse::Detect).
-    /// What lies before and behind a bad place, up to the smallest piece that the source can be read in,
+    /// What lies before and behind a bad block, up to the smallest piece that the source can be read in,
     /// is not lost: pages of the cache hold whole blocks of the file system, 4 KiB as a rule; a file system
     /// of which no more is known, or a source opened with `O_DIRECT`, is read in pieces down to 512
     /// bytes. Nothing is skipped beyond the end of the source, or the limit.
     ///
-    /// The transfer goes its fastest way up to the first bad place, and by [`Strategy::Buffered`] from
+    /// The transfer goes its fastest way up to the first bad block, and by [`Strategy::Buffered`] from
     /// there.
     ///
     /// # Errors
@@ -49,10 +49,10 @@ impl<'a> Transfer<'a> {
     ///
     /// # Kernel notes
     ///
-    /// A clone reads nothing, and so would meet no bad place, and share it: nothing is cloned, unless [that](crate::Reflink::Always) is asked for.
+    /// A clone reads nothing, and so would meet no bad block, and share it: nothing is cloned, unless [that](crate::Reflink::Always) is asked for.
     ///
     /// The cache holds what is read ahead in folios of up to 2048 pages, none of which can be read while one block of it is bad. So
-    /// around each bad place the cache's clean pages of the source are dropped, and its blocks read one by one, in single pages, through
+    /// around each bad block the cache's clean pages of the source are dropped, and its blocks read one by one, in single pages, through
     /// an opening of the transfer's own: `POSIX_FADV_DONTNEED`, which also begins to write back what is dirty there, and
     /// `POSIX_FADV_RANDOM`. Where the file cannot be opened once more (no `/proc`, no permission), or its pages cannot be dropped (they
     /// are mapped), good blocks beside a bad one can be lost.
@@ -73,8 +73,8 @@ impl<'a> Transfer<'a> {
     ///
     /// # Examples
     ///
-    /// See [`Skipped`].
-    pub fn on_skip(mut self, on_skip: impl FnMut(&Skipped) + 'a) -> Self {
+    /// See [`BadRange`].
+    pub fn on_skip(mut self, on_skip: impl FnMut(&BadRange) + 'a) -> Self {
         self.on_skip = Some(Box::new(on_skip));
         self
     }

@@ -319,7 +319,7 @@ fn unless_it_is_asked_for_a_bad_block_is_the_end() {
 }
 
 #[test]
-fn bad_places_are_not_skipped_for_several_sinks() {
+fn bad_blocks_are_not_skipped_for_several_sinks() {
     let (source, sink, other) = (file(b"hello"), file(b""), file(b""));
     let transfer = || Transfer::new(&source, &sink).skip_errors(SkipErrors::Adaptive);
     for transfer in [
@@ -329,7 +329,7 @@ fn bad_places_are_not_skipped_for_several_sinks() {
     ] {
         let error = transfer.run().unwrap_err();
         assert!(error.is_refused(), "{error:#}");
-        let why = "the source is refused: its bad places can be skipped for a single sink alone";
+        let why = "the source is refused: its bad blocks can be skipped for a single sink alone";
         assert_eq!(error.to_string(), why);
     }
     assert_eq!(cursor(&source), 0);

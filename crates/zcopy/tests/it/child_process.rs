@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
-use zcopy::{Repeat, Rewrite, Side, Strategy, Transfer};
+use zcopy::{FilterTransfer, Repeat, Side, Strategy, Transfer};
 
 /// The prefix of the lines that a child prints, and of the environment variables that it reads.
 const MARK: &str = "ZCOPY_TEST_";
@@ -134,8 +134,8 @@ impl Child {
         len.order("LIMIT", limit.to_string())
     }
 
-    /// Makes it rewrite its source, by [`toggle`](crate::rewrite::toggle), instead.
-    pub(crate) fn rewriting(self) -> Self {
+    /// Makes it filter its source, by [`toggle`](crate::filter::toggle), instead.
+    pub(crate) fn filtering(self) -> Self {
         self.order("REWRITE", "1".to_owned())
     }
 
@@ -243,7 +243,7 @@ fn in_a_child() {
     let done = match &repeated {
         Some((pattern, limit)) => Repeat::new(pattern).limit(*limit).run(&sink),
         None if order("REWRITE").is_some() => {
-            Rewrite::new(&sink, crate::rewrite::toggle).run(&source)
+            FilterTransfer::new(&sink, crate::filter::toggle).run(&source)
         }
         None => transfer.run(),
     };

@@ -143,7 +143,7 @@ fn nothing_is_shared_with_dev_null_alone_beside_a_sink_that_is_written_to() {
 }
 
 #[test]
-fn the_plan_of_a_forced_strategy_reads() {
+fn the_plan_of_a_requested_strategy_reads() {
     let source = File::open("/dev/zero").unwrap();
     let sink = null();
     let transfer = Transfer::new(&source, &sink).limit(1 << 20);

@@ -20,11 +20,14 @@ mod urgent_byte;
 mod byte_coverage;
 mod numbered_records;
 
-use zcopy::{Input, Rewritten};
+use zcopy::{Filtered, Input};
 
 /// Leaves the bytes as they are.
-fn identity(input: Input<'_>, room: &mut [u8]) -> Rewritten {
+fn identity(input: Input<'_>, room: &mut [u8]) -> Filtered {
     let n = input.bytes.len().min(room.len());
     room[..n].copy_from_slice(&input.bytes[..n]);
-    Rewritten { taken: n, made: n }
+    Filtered {
+        consumed: n,
+        produced: n,
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! A test that this machine cannot run says that it is skipped; with `ZCOPY_REQUIRE=all` a skip
 //! fails. EINTR, short counts and refusals that no real kernel gives on demand are scripted in the
-//! crate itself (`scripted.rs`).
+//! crate itself (`sim.rs`).
 
 #![allow(
     clippy::unwrap_used,
@@ -24,7 +24,7 @@ mod promises;
 
 mod repeat;
 
-mod rewrite;
+mod filter;
 
 mod bad_blocks;
 mod bad_input;

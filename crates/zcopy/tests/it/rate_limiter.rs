@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::time::{Duration, Instant};
 
-use zcopy::{Pace, Reflink, Strategy, Transfer};
+use zcopy::{RateLimiter, Reflink, Strategy, Transfer};
 
 use crate::endpoints::null;
 use crate::files::file_in;
@@ -14,10 +14,12 @@ use crate::mounts::Fs;
 fn transfers_one_after_another_take_no_less_than_their_bytes_divided_by_the_rate() {
     let zeros = File::open("/dev/zero").unwrap();
     let (one, other) = (null(), null());
-    let pace = Pace::new(1_000_000);
+    let rate_limiter = RateLimiter::new(1_000_000);
     let start = Instant::now();
     for index in 0..200 {
-        let mut transfer = Transfer::new(&zeros, &one).limit(1000).pace(&pace);
+        let mut transfer = Transfer::new(&zeros, &one)
+            .limit(1000)
+            .rate_limiter(&rate_limiter);
         if index % 2 == 0 {
             transfer = transfer.also_to(&other);
         }
@@ -27,28 +29,39 @@ fn transfers_one_after_another_take_no_less_than_their_bytes_divided_by_the_rate
 }
 
 #[test]
-fn the_later_of_a_pace_and_a_rate_limit_counts() {
+fn the_later_of_a_rate_limiter_and_a_rate_limit_counts() {
     let zeros = File::open("/dev/zero").unwrap();
     let sink = null();
     // Kept to, it would take eleven days.
-    let slow = Pace::new(1);
-    let transfer = Transfer::new(&zeros, &sink).limit(1_000_000).pace(&slow);
+    let slow = RateLimiter::new(1);
+    let transfer = Transfer::new(&zeros, &sink)
+        .limit(1_000_000)
+        .rate_limiter(&slow);
     transfer.rate_limit(1 << 30).run().unwrap();
-    let fast = Pace::new(1 << 30);
+    let fast = RateLimiter::new(1 << 30);
     let transfer = Transfer::new(&zeros, &sink).limit(1_000_000).rate_limit(1);
-    transfer.pace(&fast).run().unwrap();
+    transfer.rate_limiter(&fast).run().unwrap();
 }
 
 #[test]
-fn a_paced_transfer_clones_nothing() {
+fn a_rate_limited_transfer_clones_nothing() {
     let Some(dir) = Fs::Btrfs.dir() else {
         return;
     };
     let source = file_in(&dir, &vec![7; 300_000]);
     let sink = file_in(&dir, b"");
-    let pace = Pace::new(1 << 30);
-    let plan = Transfer::new(&source, &sink).pace(&pace).plan().unwrap();
+    let rate_limiter = RateLimiter::new(1 << 30);
+    let plan = Transfer::new(&source, &sink)
+        .rate_limiter(&rate_limiter)
+        .plan()
+        .unwrap();
     assert_ne!(plan.strategy(), Strategy::Reflink);
     let always = Transfer::new(&source, &sink).reflink(Reflink::Always);
-    assert!(always.pace(&pace).run().unwrap_err().is_unsuitable());
+    assert!(
+        always
+            .rate_limiter(&rate_limiter)
+            .run()
+            .unwrap_err()
+            .is_unsuitable()
+    );
 }

@@ -14,7 +14,7 @@ use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, is_refused};
 use crate::strategies::STRATEGIES;
 
-/// A few slots of a template's, and no round length.
+/// A few slots of a pattern pipe's, and no round length.
 const LARGE: u64 = crate::every_pair::LARGE as u64;
 
 /// That divide a page, a fragment and a pipe, and that do not; the last is longer than what is

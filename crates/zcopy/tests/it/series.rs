@@ -75,9 +75,9 @@ fn a_transfer_of_a_series_takes_options() {
     let series = Series::new(&writer);
     let report = series.transfer(&source).limit(5).run().unwrap();
     assert_eq!((report.bytes(), report.ended()), (5, Ended::Limit));
-    let forced = first_allowed(&[Strategy::Splice, Strategy::Sendfile]);
-    let transfer = series.transfer(&source).strategy(forced);
-    assert_eq!(transfer.run().unwrap().strategy(), forced);
+    let requested = first_allowed(&[Strategy::Splice, Strategy::Sendfile]);
+    let transfer = series.transfer(&source).strategy(requested);
+    assert_eq!(transfer.run().unwrap().strategy(), requested);
     drop(writer);
     assert_eq!(read_to_end(&reader), b"hello world");
 }

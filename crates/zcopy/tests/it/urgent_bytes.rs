@@ -129,20 +129,20 @@ fn an_urgent_byte_does_not_end_a_transfer() {
 fn an_urgent_byte_does_not_end_a_fan_out() {
     let stretches = || vec![pattern(MIB), pattern(MIB)];
     each_mode(|mode| {
-        for forced in allowed([None, Some(Strategy::Tee), Some(Strategy::Buffered)]) {
-            let what = format!("{mode:?}, {forced:?}");
+        for requested in allowed([None, Some(Strategy::Tee), Some(Strategy::Buffered)]) {
+            let what = format!("{mode:?}, {requested:?}");
             let (source, peer) = tcp();
             mode.set(&source);
             let (sink, log) = (Sink::new(SinkKind::Pipe).unwrap(), file(b""));
             let peer = sent(peer, stretches());
             let transfer = Transfer::new(&source, &sink.fd).also_to(&log);
-            let report = mode.run(transfer, forced, &what);
+            let report = mode.run(transfer, requested, &what);
             peer.join().unwrap();
             let expected = joined(&stretches(), mode.inline);
             assert_eq!(report.bytes(), expected.len() as u64, "{what}");
             assert_same(&sink.into_bytes(0).unwrap(), &expected, &what);
             assert_same(&contents(&log), &expected, &what);
-            let expected = forced.unwrap_or(first_allowed(&[Strategy::Tee]));
+            let expected = requested.unwrap_or(first_allowed(&[Strategy::Tee]));
             assert_eq!(report.strategy(), expected, "{what}: {report}");
             let by_writing = moved_by(&report, Strategy::Buffered);
             assert!(by_writing == 0 || expected == Strategy::Buffered, "{what}");

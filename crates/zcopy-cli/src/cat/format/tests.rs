@@ -7,7 +7,7 @@ use proptest::sample::{Index, select};
 
 use super::*;
 
-/// The least room that a rewriter is given.
+/// The least room that a filter is given.
 const LEAST_ROOM: usize = 64 << 10;
 
 /// Every combination of the options.
@@ -86,23 +86,23 @@ fn rewritten(parts: &[&[u8]], format: &mut Format) -> Vec<u8> {
     let mut out = Vec::new();
     let mut room = vec![b'#'; LEAST_ROOM];
     let mut shown = Vec::new();
-    let open = parts.iter().map(|part| (*part, Rest::Open));
-    for (part, rest) in open.chain([(&b""[..], Rest::Last)]) {
+    let open = parts.iter().map(|part| (*part, Remaining::More));
+    for (part, rest) in open.chain([(&b""[..], Remaining::End)]) {
         shown.extend_from_slice(part);
         while !shown.is_empty() {
             let input = Input {
                 bytes: &shown,
-                rest,
+                remaining: rest,
             };
-            let answer = format.rewrite(input, &mut room);
-            out.extend_from_slice(&room[..answer.made]);
-            shown.drain(..answer.taken);
-            if answer == Rewritten::NOTHING {
+            let answer = format.filter(input, &mut room);
+            out.extend_from_slice(&room[..answer.produced]);
+            shown.drain(..answer.consumed);
+            if answer == Filtered::NEED_MORE {
                 break;
             }
-            assert!(answer.taken > 0, "made something of nothing");
+            assert!(answer.consumed > 0, "made something of nothing");
         }
-        let may_wait = rest == Rest::Open && format.look.shows_crlf();
+        let may_wait = rest == Remaining::More && format.look.shows_crlf();
         assert!(
             shown.is_empty() || may_wait && shown == b"\r",
             "holds back {shown:?}"
@@ -273,9 +273,12 @@ fn blank_lines_with_everything_fill_the_least_room_and_no_more() {
         let mut room = vec![b'#'; LEAST_ROOM + more];
         let input = Input {
             bytes: &bytes,
-            rest: Rest::Open,
+            remaining: Remaining::More,
         };
-        let Rewritten { taken, made } = format.rewrite(input, &mut room);
+        let Filtered {
+            consumed: taken,
+            produced: made,
+        } = format.filter(input, &mut room);
         let mut expected = Vec::new();
         for _ in 0..taken {
             line += 1;

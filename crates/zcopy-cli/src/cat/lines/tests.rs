@@ -60,7 +60,7 @@ struct Driver<R> {
     out: Vec<u8>,
 }
 
-impl<R: Rewriter> Driver<R> {
+impl<R: Filter> Driver<R> {
     fn new(rewriter: R, capacity: usize, room: usize) -> Self {
         Self {
             rewriter,
@@ -82,29 +82,31 @@ impl<R: Rewriter> Driver<R> {
     }
 
     /// Asks until it needs more, and tells it that there is no place only after that.
-    fn pump(&mut self, last: Option<Rest>) {
-        let mut rest = last.unwrap_or(Rest::Open);
+    fn pump(&mut self, last: Option<Remaining>) {
+        let mut rest = last.unwrap_or(Remaining::More);
         loop {
             let input = Input {
                 bytes: &self.held,
-                rest,
+                remaining: rest,
             };
             self.room.fill(b'?');
-            let rewritten = self.rewriter.rewrite(input, &mut self.room);
-            self.out.extend_from_slice(&self.room[..rewritten.made]);
-            self.held.drain(..rewritten.taken);
+            let rewritten = self.rewriter.filter(input, &mut self.room);
+            self.out.extend_from_slice(&self.room[..rewritten.produced]);
+            self.held.drain(..rewritten.consumed);
             rest = match rewritten {
-                Rewritten::NOTHING if rest == Rest::Open && self.held.len() == self.capacity => {
-                    Rest::Full
+                Filtered::NEED_MORE
+                    if rest == Remaining::More && self.held.len() == self.capacity =>
+                {
+                    Remaining::Full
                 }
-                Rewritten::NOTHING => break,
-                _ => last.unwrap_or(Rest::Open),
+                Filtered::NEED_MORE => break,
+                _ => last.unwrap_or(Remaining::More),
             };
         }
     }
 
     fn finish(mut self) -> Vec<u8> {
-        self.pump(Some(Rest::Last));
+        self.pump(Some(Remaining::End));
         assert!(self.held.is_empty(), "the last bytes have to be taken");
         self.out
     }
@@ -129,7 +131,7 @@ fn stamp() -> Stamp<impl FnMut() -> Moment> {
     stamp.clock(ticking())
 }
 
-fn run(rewriter: impl Rewriter, reads: &[&[u8]]) -> String {
+fn run(rewriter: impl Filter, reads: &[&[u8]]) -> String {
     let mut driver = Driver::new(rewriter, 1 << 16, 1 << 16);
     for read in reads {
         driver.read(read);
@@ -154,8 +156,14 @@ fn what_waits_for_its_end_is_searched_once() {
     let mut lines = Lines::new(Plain);
     let mut room = vec![0; 1 << 16];
     let mut look = |lines: &mut Lines<Plain>, bytes: &[u8]| {
-        let rest = Rest::Open;
-        lines.rewrite(Input { bytes, rest }, &mut room)
+        let rest = Remaining::More;
+        lines.filter(
+            Input {
+                bytes,
+                remaining: rest,
+            },
+            &mut room,
+        )
     };
     look(&mut lines, b"one\ntwo");
     assert_eq!(lines.searched, 3);
@@ -163,7 +171,7 @@ fn what_waits_for_its_end_is_searched_once() {
     assert_eq!(lines.searched, 8);
     // A newline where there was none: it would be found if the bytes were searched again.
     let rewritten = look(&mut lines, b"two\nthree\n");
-    assert_eq!(rewritten.taken, 10);
+    assert_eq!(rewritten.consumed, 10);
     assert_eq!(lines.searched, 0);
 }
 
@@ -246,13 +254,19 @@ fn what_is_made_of_a_line_may_be_larger_than_the_room() {
     let mut made = Vec::new();
     let mut bytes = line.as_bytes();
     loop {
-        let rest = Rest::Open;
-        let rewritten = lines.rewrite(Input { bytes, rest }, &mut room);
-        if rewritten == Rewritten::NOTHING {
+        let rest = Remaining::More;
+        let rewritten = lines.filter(
+            Input {
+                bytes,
+                remaining: rest,
+            },
+            &mut room,
+        );
+        if rewritten == Filtered::NEED_MORE {
             break;
         }
-        made.push(rewritten.made);
-        bytes = &bytes[rewritten.taken..];
+        made.push(rewritten.produced);
+        bytes = &bytes[rewritten.consumed..];
     }
     assert!(bytes.is_empty());
     assert_eq!(made, [65_536, 65_536, 28_932]);
@@ -283,8 +297,16 @@ fn a_line_allocates_nothing() {
     let mut rewrite = |text: &str| {
         let mut bytes = text.as_bytes();
         while !bytes.is_empty() {
-            let rest = Rest::Last;
-            bytes = &bytes[lines.rewrite(Input { bytes, rest }, &mut room).taken..];
+            let rest = Remaining::End;
+            bytes = &bytes[lines
+                .filter(
+                    Input {
+                        bytes,
+                        remaining: rest,
+                    },
+                    &mut room,
+                )
+                .consumed..];
         }
     };
     let line = "2026-11-21 12:00:00 [error] x=1\n";

@@ -1,7 +1,7 @@
 //! Fan-outs against a kernel that does on demand what a real one does rarely
-//! ([`crate::scripted`]).
+//! ([`crate::sim`]).
 //!
-//! In [`properties`] random fan-outs run into random trouble; the other tests have a script each.
+//! In [`properties`] random fan-outs run into random faults; the other tests have a script each.
 
 #![allow(
     clippy::expect_used,
@@ -13,19 +13,19 @@ use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 
 use crate::Transfer;
+use crate::copy_state::Inspector;
 use crate::error::Error;
 use crate::options::{OnSinkError, Options};
 use crate::progress::{Observer, Progress};
 use crate::report::{Report, SinkReport};
-use crate::route::Inspector;
-use crate::scripted::Scripted;
+use crate::sim::SimKernel;
 
 mod properties;
-mod world;
+mod scenario;
 
+mod backlog;
 mod economy;
 mod faults;
-mod hub;
 mod refusals;
 mod waiting;
 
@@ -36,9 +36,9 @@ struct Attendants<'a> {
     decide: Box<dyn FnMut(&SinkReport) -> OnSinkError + 'a>,
 }
 
-/// Runs a fan-out in the scripted kernel, as `Transfer::run` does in the real one.
+/// Runs a fan-out in the simulated kernel, as `Transfer::run` does in the real one.
 fn fan_out_attended(
-    kernel: &Scripted,
+    kernel: &SimKernel,
     (source, sinks): (&OwnedFd, &[OwnedFd]),
     options: Options,
     attendants: Attendants<'_>,
@@ -61,7 +61,7 @@ fn fan_out_attended(
 
 /// The same, with nobody looking on.
 fn fan_out(
-    kernel: &Scripted,
+    kernel: &SimKernel,
     ends: (&OwnedFd, &[OwnedFd]),
     options: Options,
     decision: OnSinkError,

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use super::FanOutEngine;
-use super::branch::Branch;
-use super::hub::Form;
+use super::backlog::Storage;
+use super::sink_state::SinkState;
+use crate::call_error::CallError;
 use crate::context::timed_out;
-use crate::endpoint::Kind;
 use crate::engine::Flow;
-use crate::error::Failure;
-use crate::fault::Fault;
+use crate::error::RunError;
+use crate::fd_info::Kind;
 use crate::pipe;
 use crate::report::Ended;
 use crate::side::Side;
-use crate::sys::{Errno, Kernel, Patience, PollFd, PollFlags};
+use crate::sys::{Blocking, Errno, Kernel, PollFd, PollFlags};
 use crate::wait::{Awaited, Interest, Readiness, State, Until, Wait};
 
 /// How long the reader of a socket may have gone before that is seen, where poll cannot be left to tell.
@@ -32,14 +32,14 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     /// Waits until the source has bytes or has ended, where the next call would do so unwatched, or
     /// would speak of a sink though there is nothing to give it.
     pub(super) fn wait_for_source(&mut self) -> Option<Flow> {
-        let can_starve = self.hub.route.source.endpoint.can_starve();
-        let would_sleep = can_starve && self.context.patience() == Patience::NoWait;
+        let can_starve = self.backlog.state.source.info.can_starve();
+        let would_sleep = can_starve && self.context.blocking() == Blocking::Nonblocking;
         if !would_sleep {
             return None;
         }
-        let (kernel, source) = (&self.context.kernel, &self.hub.route.source);
+        let (kernel, source) = (&self.context.kernel, &self.backlog.state.source);
         if self.may_lack_writer && !source.is_readable(kernel) {
-            if self.hub.form == Form::Buffer {
+            if self.backlog.storage == Storage::Buffer {
                 // A read tells. It does not wait, since such a pipe is in non-blocking mode.
                 self.may_lack_writer = false;
                 return None;
@@ -54,7 +54,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         }
         self.may_lack_writer = false;
         self.context.awaited.clear();
-        let source = &mut self.hub.route.source;
+        let source = &mut self.backlog.state.source;
         self.context.await_ready(Side::Source, source);
         if self.context.awaited.is_empty() {
             // A read will say why nothing comes, which no wait would.
@@ -65,18 +65,18 @@ impl<K: Kernel> FanOutEngine<'_, K> {
 
     /// Waits for whatever a step found not ready.
     pub(super) fn wait_for_blocked(&mut self) -> Wait {
-        let delay = self.context.count_false_start();
-        let since = match self.context.patience() {
-            Patience::NoWait => self.context.kernel.now(),
-            Patience::Block => Duration::ZERO,
+        let delay = self.context.count_spurious_wakeup();
+        let since = match self.context.blocking() {
+            Blocking::Nonblocking => self.context.kernel.now(),
+            Blocking::MaySleep => Duration::ZERO,
         };
-        for branch in self.branches.iter_mut().filter(|b| b.blocked) {
-            branch.blocked_since.get_or_insert(since);
+        for sink in self.sinks.iter_mut().filter(|b| b.blocked) {
+            sink.blocked_since.get_or_insert(since);
         }
         self.context.awaited.clear();
         // Though every sink has everything that was taken, one that is full may keep more from coming.
         if !self.await_blocked_sinks() {
-            let source = &mut self.hub.route.source;
+            let source = &mut self.backlog.state.source;
             let deadline = self.context.deadline(Side::Source, source, Some(since));
             let awaited = Awaited::ready(source.fd, Side::Source, deadline);
             self.context.awaited.push(awaited);
@@ -86,9 +86,9 @@ impl<K: Kernel> FanOutEngine<'_, K> {
 
     /// Adds the sinks that are not ready to those that are waited for. False if there is none.
     fn await_blocked_sinks(&mut self) -> bool {
-        let branches = self.branches.iter_mut().enumerate();
-        for (index, branch) in branches.filter(|(_, b)| b.is_live() && b.blocked) {
-            let (sink, since) = (&mut branch.route.sink, branch.blocked_since);
+        let sinks = self.sinks.iter_mut().enumerate();
+        for (index, sink_state) in sinks.filter(|(_, b)| b.is_live() && b.blocked) {
+            let (sink, since) = (&mut sink_state.state.sink, sink_state.blocked_since);
             let deadline = self.context.deadline(Side::Sink, sink, since);
             let awaited = Awaited::ready(sink.fd, Side::Sink, deadline).at(index);
             self.context.awaited.push(awaited);
@@ -100,8 +100,8 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     fn wait(&mut self, waiting: Waiting, delay: Option<Duration>) -> Wait {
         self.watch_readers();
         // A socket with completions would end every poll at once, so that it is looked at now and then.
-        let mut branches = self.branches.iter();
-        let looks_again = branches.any(|branch| is_watched(branch) && branch.has_completions);
+        let mut sinks = self.sinks.iter();
+        let looks_again = sinks.any(|sink| is_watched(sink) && sink.has_completions);
         self.waiting = Some(waiting);
         Wait::Readiness(Readiness {
             until: Until::OneReady,
@@ -115,14 +115,14 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         if !self.context.options.watch_readers {
             return;
         }
-        let branches = self.branches.iter().enumerate();
-        let watched = branches.filter(|(_, b)| is_watched(b) && !b.has_completions);
-        let watched = watched.map(|(index, b)| Awaited::broken(b.route.sink.fd).at(index));
+        let sinks = self.sinks.iter().enumerate();
+        let watched = sinks.filter(|(_, b)| is_watched(b) && !b.has_completions);
+        let watched = watched.map(|(index, b)| Awaited::broken(b.state.sink.fd).at(index));
         self.context.awaited.extend(watched);
     }
 
     /// Ends the sinks whose readers have gone and those whose own time-outs have expired. Answers what is still to be waited for.
-    pub(super) fn see_what_ended(&mut self, waiting: Waiting) -> Result<Option<Wait>, Failure> {
+    pub(super) fn see_what_ended(&mut self, waiting: Waiting) -> Result<Option<Wait>, RunError> {
         self.see_readers()?;
         let mut is_ready = false;
         for place in 0..self.context.awaited.len() {
@@ -138,7 +138,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
                 _ => {}
             }
         }
-        let is_live = self.branches.iter().any(Branch::is_live);
+        let is_live = self.sinks.iter().any(SinkState::is_live);
         if !is_ready && is_live && self.await_again() {
             return Ok(Some(self.wait(waiting, None)));
         }
@@ -151,16 +151,16 @@ impl<K: Kernel> FanOutEngine<'_, K> {
 
     /// Keeps the endpoints that are still to be waited for. False if there is none.
     fn await_again(&mut self) -> bool {
-        let branches = &self.branches;
+        let sinks = &self.sinks;
         self.context.awaited.retain(|awaited| {
-            let is_live = awaited.side == Side::Source || branches[awaited.index].is_live();
+            let is_live = awaited.side == Side::Source || sinks[awaited.index].is_live();
             awaited.interest == Interest::Ready && awaited.is_pending() && is_live
         });
         !self.context.awaited.is_empty()
     }
 
     /// Ends the sinks whose readers have gone.
-    fn see_readers(&mut self) -> Result<(), Failure> {
+    fn see_readers(&mut self) -> Result<(), RunError> {
         if !self.context.options.watch_readers {
             return Ok(());
         }
@@ -170,10 +170,10 @@ impl<K: Kernel> FanOutEngine<'_, K> {
                 self.see_reader(awaited.index, found)?;
             }
         }
-        for index in 0..self.branches.len() {
-            let branch = &self.branches[index];
-            if is_watched(branch) && branch.has_completions {
-                let fd = branch.route.sink.fd;
+        for index in 0..self.sinks.len() {
+            let sink = &self.sinks[index];
+            if is_watched(sink) && sink.has_completions {
+                let fd = sink.state.sink.fd;
                 let mut asked = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
                 // If the question fails, it is asked again.
                 let _ = self.context.kernel.poll(&mut asked, Some(Duration::ZERO));
@@ -187,22 +187,22 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     ///
     /// `POLLERR` alone is not believed of a socket: it may say that completions of `MSG_ZEROCOPY` wait in the error queue,
     /// which is the caller's to read. `SO_ERROR` tells.
-    fn see_reader(&mut self, index: usize, found: PollFlags) -> Result<(), Failure> {
-        let branch = &mut self.branches[index];
-        let sink = &branch.route.sink;
-        let is_doubtful = sink.endpoint.kind == Kind::Stream
+    fn see_reader(&mut self, index: usize, found: PollFlags) -> Result<(), RunError> {
+        let sink_state = &mut self.sinks[index];
+        let sink = &sink_state.state.sink;
+        let is_doubtful = sink.info.kind == Kind::Stream
             && found.contains(PollFlags::ERR)
             && !found.contains(PollFlags::HUP);
-        branch.has_completions =
+        sink_state.has_completions =
             is_doubtful && self.context.kernel.socket_error(sink.fd) == Ok(None);
-        if found.intersects(PollFlags::ERR | PollFlags::HUP) && !branch.has_completions {
-            self.sink_failed(index, Fault::new("poll", Side::Sink, Errno::PIPE))?;
+        if found.intersects(PollFlags::ERR | PollFlags::HUP) && !sink_state.has_completions {
+            self.sink_failed(index, CallError::new("poll", Side::Sink, Errno::PIPE))?;
         }
         Ok(())
     }
 }
 
-fn is_watched(branch: &Branch<'_>) -> bool {
-    let kind = branch.route.sink.endpoint.kind;
-    branch.is_live() && matches!(kind, Kind::Pipe | Kind::Stream)
+fn is_watched(sink: &SinkState<'_>) -> bool {
+    let kind = sink.state.sink.info.kind;
+    sink.is_live() && matches!(kind, Kind::Pipe | Kind::Stream)
 }

@@ -1,6 +1,6 @@
-//! The loop against a kernel that does on demand what a real one does rarely ([`crate::scripted`]).
+//! The loop against a kernel that does on demand what a real one does rarely ([`crate::sim`]).
 //!
-//! In [`properties`] random sources are rewritten into random trouble; the other tests have a script each.
+//! In [`properties`] random sources are filtered into random faults; the other tests have a script each.
 
 #![allow(
     clippy::expect_used,
@@ -10,56 +10,56 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use super::Desk;
+use super::FilterState;
 use crate::error::Error;
-use crate::filter::{Input, Rewriter, Rewritten};
-use crate::filter_transfer::Rewrite;
+use crate::filter::{Filter, Filtered, Input};
+use crate::filter_transfer::FilterTransfer;
 use crate::report::Report;
-use crate::scripted::Scripted;
+use crate::sim::SimKernel;
 
-mod ahead;
 mod direct;
-mod going_on;
 mod makers;
 mod properties;
+mod read_ahead;
+mod resume;
 mod waiting;
 
-/// A rewriter that is only borrowed.
-type Asked<'a> = &'a mut dyn FnMut(Input<'_>, &mut [u8]) -> Rewritten;
+/// A filter that is only borrowed.
+type Asked<'a> = &'a mut dyn FnMut(Input<'_>, &mut [u8]) -> Filtered;
 
-/// Rewrites one source in the scripted kernel, as `Rewrite::run` does in the real one.
-fn run<R: Rewriter>(
-    kernel: &Scripted,
+/// Filters one source in the simulated kernel, as `FilterTransfer::run` does in the real one.
+fn run<R: Filter>(
+    kernel: &SimKernel,
     (source, sink): (&OwnedFd, &OwnedFd),
-    rewriter: &mut R,
-    desk: &mut Desk,
+    filter: &mut R,
+    state: &mut FilterState,
 ) -> Result<Report, Error> {
-    at_desk(sink, rewriter, desk, |rewrite| {
-        rewrite.run_with(kernel, source.as_fd())
+    at_desk(sink, filter, state, |filter| {
+        filter.run_with(kernel, source.as_fd())
     })
 }
 
-/// Says that nothing more will come, as `Rewrite::finish` does.
-fn finish<R: Rewriter>(
-    kernel: &Scripted,
+/// Says that nothing more will come, as `FilterTransfer::finish` does.
+fn finish<R: Filter>(
+    kernel: &SimKernel,
     sink: &OwnedFd,
-    rewriter: &mut R,
-    desk: &mut Desk,
+    filter: &mut R,
+    state: &mut FilterState,
 ) -> Result<Report, Error> {
-    at_desk(sink, rewriter, desk, |rewrite| rewrite.finish_with(kernel))
+    at_desk(sink, filter, state, |filter| filter.finish_with(kernel))
 }
 
-/// Calls `act` with a `Rewrite` that asks this rewriter and goes on with this desk.
-fn at_desk<R: Rewriter>(
+/// Calls `act` with a `FilterTransfer` that asks this filter and goes on with this desk.
+fn at_desk<R: Filter>(
     sink: &OwnedFd,
-    rewriter: &mut R,
-    desk: &mut Desk,
-    act: impl FnOnce(&mut Rewrite<'_, Asked<'_>>) -> Result<Report, Error>,
+    filter: &mut R,
+    state: &mut FilterState,
+    act: impl FnOnce(&mut FilterTransfer<'_, Asked<'_>>) -> Result<Report, Error>,
 ) -> Result<Report, Error> {
-    let mut ask = |input: Input<'_>, room: &mut [u8]| rewriter.rewrite(input, room);
-    let mut rewrite = Rewrite::new(sink, &mut ask as Asked<'_>);
-    std::mem::swap(&mut rewrite.desk, desk);
-    let outcome = act(&mut rewrite);
-    std::mem::swap(&mut rewrite.desk, desk);
+    let mut ask = |input: Input<'_>, room: &mut [u8]| filter.filter(input, room);
+    let mut filter = FilterTransfer::new(sink, &mut ask as Asked<'_>);
+    std::mem::swap(&mut filter.state, state);
+    let outcome = act(&mut filter);
+    std::mem::swap(&mut filter.state, state);
     outcome
 }

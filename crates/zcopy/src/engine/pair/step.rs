@@ -1,8 +1,8 @@
 //! One step: by the strategy, or over a hole of the source.
 
 use super::{PairEngine, Phase};
-use crate::fault::{Cause, Fault};
-use crate::route::Ask;
+use crate::call_error::{CallError, Cause};
+use crate::copy_state::StepBudget;
 use crate::side::Side;
 use crate::sparse::{Segment, ZeroBlocks};
 use crate::step::{self, Step};
@@ -11,8 +11,12 @@ use crate::sys::{Errno, Kernel};
 
 impl<K: Kernel> PairEngine<'_, K> {
     /// One step of the strategy, or over a hole.
-    pub(super) fn step(&mut self, strategy: Strategy, mut ask: Ask) -> Result<Step, Fault> {
-        if let Some(answer) = self.answer.take() {
+    pub(super) fn step(
+        &mut self,
+        strategy: Strategy,
+        mut budget: StepBudget,
+    ) -> Result<Step, CallError> {
+        if let Some(answer) = self.first_step.take() {
             return answer;
         }
         if self.shares_a_cursor() {
@@ -21,14 +25,14 @@ impl<K: Kernel> PairEngine<'_, K> {
         }
         if let Some(extents) = &mut self.extents
             && !strategy.facts().keeps_holes
-            && self.route.source.reserved() == 0
-            && self.route.sink.reserved() == 0
-            && self.route.in_flight() == 0
-            && self.route.bad.is_passed()
+            && self.state.source.reserved() == 0
+            && self.state.sink.reserved() == 0
+            && self.state.in_flight() == 0
+            && self.state.bad.is_passed()
         {
-            match extents.next(&self.context.kernel, &self.route.source) {
-                Ok(Segment::Data(len)) => ask.max = ask.max.min(len),
-                Ok(Segment::Hole(len)) => return self.step_over_hole(len.min(ask.remaining)),
+            match extents.next(&self.context.kernel, &self.state.source) {
+                Ok(Segment::Data(len)) => budget.max = budget.max.min(len),
+                Ok(Segment::Hole(len)) => return self.step_over_hole(len.min(budget.remaining)),
                 Ok(Segment::End | Segment::Unknown) => self.extents = None,
                 Ok(Segment::NotOpened(errno)) => {
                     self.extents = None;
@@ -37,37 +41,37 @@ impl<K: Kernel> PairEngine<'_, K> {
                     }
                 }
                 Err(Errno::INTR) => return Ok(Step::Interrupted),
-                Err(errno) => return Err(Fault::new("lseek", Side::Source, errno)),
+                Err(errno) => return Err(CallError::new("lseek", Side::Source, errno)),
             }
         }
-        step::step(strategy, &self.context.kernel, &mut self.route, &ask)
+        step::step(strategy, &self.context.kernel, &mut self.state, &budget)
     }
 
     /// Leaves a hole in the sink. Where it cannot have one, the source's zeros are moved like any
     /// other bytes.
-    fn step_over_hole(&mut self, len: u64) -> Result<Step, Fault> {
-        let source = &mut self.route.source;
+    fn step_over_hole(&mut self, len: u64) -> Result<Step, CallError> {
+        let source = &mut self.state.source;
         let reserved = source.reserve_to_read(&self.context.kernel, len);
-        let len = reserved.map_err(|errno| Fault::new("lseek", Side::Source, errno))?;
+        let len = reserved.map_err(|errno| CallError::new("lseek", Side::Source, errno))?;
         if len == 0 || source.is_shared() || source.has_lost_position() {
             // What is reserved now is not the hole that was found: it is moved as data.
             self.extents = None;
             return Ok(Step::Moved(0));
         }
-        let (sink, detour) = (&mut self.route.sink, &mut self.route.sink_detour);
+        let (sink, reopened) = (&mut self.state.sink, &mut self.state.sink_reopened);
         let left = self
-            .route
+            .state
             .holes
-            .make(&self.context.kernel, sink, detour, len)?;
+            .make(&self.context.kernel, sink, reopened, len)?;
         if left == 0 {
             self.extents = None;
             return Ok(Step::Moved(0));
         }
         source.advance(left);
         source.release(&self.context.kernel);
-        self.route.uninspected_zeros += left;
-        if self.route.holes.are_certain() {
-            self.route.inspect_zeros(u64::MAX);
+        self.state.uninspected_zeros += left;
+        if self.state.holes.are_certain() {
+            self.state.inspect_zeros(u64::MAX);
         }
         Ok(Step::Hole(left))
     }
@@ -76,11 +80,11 @@ impl<K: Kernel> PairEngine<'_, K> {
     /// time, for this reason, and its cursor is not moved to ask. False if the bytes cannot be
     /// looked at, so that holes are moved as zeros.
     fn look_for_zeros(&mut self, from: Strategy, reason: Errno) -> bool {
-        let is_forced = self.context.forced().is_some();
-        if !self.route.holes.are_possible() || is_forced && from.facts().is_offload {
+        let is_requested = self.context.requested().is_some();
+        if !self.state.holes.are_possible() || is_requested && from.facts().is_offload {
             return false;
         }
-        self.route.holes.zero_blocks = ZeroBlocks::Holes;
+        self.state.holes.zero_blocks = ZeroBlocks::Holes;
         if from.facts().is_offload {
             self.context.attempt(from).cause = Some(Cause::Errno(reason));
             self.strategy = Strategy::Buffered;

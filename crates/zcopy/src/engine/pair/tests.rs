@@ -1,6 +1,6 @@
-//! The engine against a kernel that does on demand what a real one does rarely ([`crate::scripted`]).
+//! The engine against a kernel that does on demand what a real one does rarely ([`crate::sim`]).
 //!
-//! In [`properties`] random transfers run into random trouble; the other tests have a script each.
+//! In [`properties`] random transfers run into random faults; the other tests have a script each.
 
 #![allow(
     clippy::expect_used,
@@ -15,48 +15,48 @@ use crate::Transfer;
 use crate::error::Error;
 use crate::options::Options;
 use crate::progress::Progress;
-use crate::report::{Report, Skipped};
-use crate::scripted::Scripted;
-pub(super) use crate::scripted::{attempts, has_not_begun};
+use crate::report::{BadRange, Report};
+use crate::sim::SimKernel;
+pub(super) use crate::sim::{attempts, has_not_begun};
 
 mod properties;
 
-mod at_once;
-mod bad_places;
+mod bad_blocks;
 mod company;
 mod direct;
 mod drop_behind;
 mod economy;
 mod errnos;
+mod fast_path;
 mod holes;
 mod pacing;
 mod records;
-mod short;
 mod stopping;
 mod syncing;
 mod terminals;
 mod waiting;
+mod whole_file;
 
-/// Runs a transfer in the scripted kernel, shown to an observer and an inspector if the options have them.
+/// Runs a transfer in the simulated kernel, shown to an observer and an inspector if the options have them.
 fn transfer_watched(
-    kernel: &Scripted,
+    kernel: &SimKernel,
     ends: (&OwnedFd, &OwnedFd),
     options: Options,
     observe: impl FnMut(&Progress) -> ControlFlow<()>,
     inspect: impl FnMut(&[u8]),
 ) -> Result<Report, Error> {
-    transfer_told(kernel, ends, options, (observe, inspect, |_: &Skipped| {}))
+    transfer_told(kernel, ends, options, (observe, inspect, |_: &BadRange| {}))
 }
 
-/// The same, with somebody who is told of bad places.
+/// The same, with somebody who is told of bad blocks.
 fn transfer_told(
-    kernel: &Scripted,
+    kernel: &SimKernel,
     (source, sink): (&OwnedFd, &OwnedFd),
     options: Options,
     (observe, inspect, on_skip): (
         impl FnMut(&Progress) -> ControlFlow<()>,
         impl FnMut(&[u8]),
-        impl FnMut(&Skipped),
+        impl FnMut(&BadRange),
     ),
 ) -> Result<Report, Error> {
     let mut transfer = Transfer::new(source, sink)
@@ -73,7 +73,7 @@ fn transfer_told(
 
 /// The same, with nobody looking on.
 fn transfer(
-    kernel: &Scripted,
+    kernel: &SimKernel,
     (source, sink): (&OwnedFd, &OwnedFd),
     options: Options,
 ) -> Result<Report, Error> {

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use super::{PairEngine, Phase};
-use crate::context::{FALSE_STARTS, timed_out};
-use crate::endpoint::{Endpoint, Kind};
+use crate::call_error::{CallError, Cause};
+use crate::context::{MAX_SPURIOUS_WAKEUPS, timed_out};
 use crate::engine::Flow;
-use crate::error::Failure;
-use crate::fault::{Cause, Fault};
+use crate::error::RunError;
+use crate::fd_info::{FdInfo, Kind};
 use crate::side::Side;
-use crate::sys::{Errno, Kernel, Patience};
+use crate::sys::{Blocking, Errno, Kernel};
 use crate::wait::Wait;
 
 impl<K: Kernel> PairEngine<'_, K> {
@@ -21,12 +21,12 @@ impl<K: Kernel> PairEngine<'_, K> {
     /// How long to wait, if none may be moved yet.
     pub(super) fn allowance(&mut self, left: u64) -> Result<u64, Duration> {
         let kernel = &self.context.kernel;
-        if self.route.wants_more() {
+        if self.state.wants_more() {
             return self.context.pacer.allow(kernel, left);
         }
-        let waiting = self.route.buffer.pending();
+        let waiting = self.state.buffer.pending();
         let waiting = &waiting[..left.min(waiting.len() as u64) as usize];
-        match self.route.records.pause(kernel, waiting) {
+        match self.state.records.pause(kernel, waiting) {
             Some(pause) => Err(pause),
             None => Ok(left),
         }
@@ -37,17 +37,17 @@ impl<K: Kernel> PairEngine<'_, K> {
     /// Without one, descriptors in blocking mode are left to block in the call itself, which saves
     /// this call.
     pub(super) fn wait_before_step(&mut self) -> Option<Wait> {
-        if self.context.patience() == Patience::Block {
+        if self.context.blocking() == Blocking::MaySleep {
             return None;
         }
         let strategy = self.current();
         if self.is_at_known_end(strategy) {
             return None;
         }
-        let (source, sink) = (&self.route.source.endpoint, &self.route.sink.endpoint);
-        let is_empty = self.route.wants_more();
+        let (source, sink) = (&self.state.source.info, &self.state.sink.info);
+        let is_empty = self.state.wants_more();
         // A splice can be told not to wait for a pipe, and a private one tells whose answer it is.
-        let is_told = |end: &Endpoint| strategy.facts().has_private_pipe && end.kind == Kind::Pipe;
+        let is_told = |info: &FdInfo| strategy.facts().has_private_pipe && info.kind == Kind::Pipe;
         // A FIFO that nobody has opened for writing polls as if its writer were to be waited for. In non-blocking mode a
         // read says at once that it has ended, and never sleeps.
         let may_lack_writer =
@@ -57,49 +57,49 @@ impl<K: Kernel> PairEngine<'_, K> {
             sink.can_block() && !(is_empty && strategy.fills_first()) && !is_told(sink);
         if needs_source {
             self.context
-                .await_ready(Side::Source, &mut self.route.source);
+                .await_ready(Side::Source, &mut self.state.source);
         }
         if needs_sink {
-            self.context.await_ready(Side::Sink, &mut self.route.sink);
+            self.context.await_ready(Side::Sink, &mut self.state.sink);
         }
         let needs_nothing = self.context.awaited.is_empty();
         (!needs_nothing).then(|| Wait::until_each_ready(None))
     }
 
     /// Waits for the side that a step found not ready, unless another strategy or a read has its turn.
-    pub(super) fn blocked(&mut self, side: Side) -> Result<Flow, Failure> {
+    pub(super) fn blocked(&mut self, side: Side) -> Result<Flow, RunError> {
         if let Some(timed_out) = self.timed_out_in_call(side) {
             return Err(timed_out.into());
         }
-        let delay = self.context.count_false_start();
-        if self.context.false_starts > 1 && side != Side::Sink && self.may_be_at_mark() {
+        let delay = self.context.count_spurious_wakeup();
+        if self.context.spurious_wakeups > 1 && side != Side::Sink && self.may_be_at_mark() {
             self.phase = Phase::Confirming;
             return Ok(Flow::NextStrategy);
         }
         let strategy = self.current();
-        let is_last = strategy.facts().is_last_resort || self.context.forced().is_some();
-        if self.context.false_starts > FALSE_STARTS && !is_last {
+        let is_last = strategy.facts().is_last_resort || self.context.requested().is_some();
+        if self.context.spurious_wakeups > MAX_SPURIOUS_WAKEUPS && !is_last {
             return self.fall_back(strategy, Cause::Errno(Errno::AGAIN));
         }
         if side != Side::Sink {
             self.context
-                .await_ready(Side::Source, &mut self.route.source);
+                .await_ready(Side::Source, &mut self.state.source);
         }
         if side != Side::Source {
-            self.context.await_ready(Side::Sink, &mut self.route.sink);
+            self.context.await_ready(Side::Sink, &mut self.state.sink);
         }
         Ok(Flow::Wait(Wait::until_each_ready(delay)))
     }
 
     /// The time-out of a socket that a call came to, which is an answer, not a reason to try again.
-    fn timed_out_in_call(&mut self, side: Side) -> Option<Fault> {
-        let patience = self.context.patience();
+    fn timed_out_in_call(&mut self, side: Side) -> Option<CallError> {
+        let blocking = self.context.blocking();
         let mut has_timed_out = |side| {
-            let end = match side {
-                Side::Source => &mut self.route.source,
-                _ => &mut self.route.sink,
+            let endpoint = match side {
+                Side::Source => &mut self.state.source,
+                _ => &mut self.state.sink,
             };
-            end.has_timed_out(&self.context.kernel, side, patience)
+            endpoint.has_timed_out(&self.context.kernel, side, blocking)
         };
         let culprit = match side {
             Side::Neither if has_timed_out(Side::Source) => Side::Source,
@@ -112,8 +112,8 @@ impl<K: Kernel> PairEngine<'_, K> {
         // Of a direct splice the other end is a pipe, and if that does not block, it may be the one
         // that is not ready.
         let other = match culprit {
-            Side::Source => &mut self.route.sink,
-            _ => &mut self.route.source,
+            Side::Source => &mut self.state.sink,
+            _ => &mut self.state.source,
         };
         let is_certain = side != Side::Neither || other.blocks(&self.context.kernel);
         is_certain.then(|| timed_out(culprit))

@@ -1,4 +1,4 @@
-//! A pattern repeated for ever, in the scripted kernel.
+//! A pattern repeated for ever, in the simulated kernel.
 
 #![allow(
     clippy::expect_used,
@@ -15,29 +15,29 @@ use proptest::prelude::*;
 use proptest::strategy::Strategy as _;
 
 use crate::Repeat;
-use crate::context::FALSE_STARTS;
+use crate::context::MAX_SPURIOUS_WAKEUPS;
 use crate::error::Error;
 use crate::options::Options;
 use crate::plan;
 use crate::progress::Progress;
 use crate::report::{Ended, Report};
-use crate::scripted::draw::worlds;
-use crate::scripted::objects::{Object, patterned};
-use crate::scripted::oracle::{Gap, judge_sink};
-use crate::scripted::property::holds_for_all;
-use crate::scripted::script::{Call, Twist};
-use crate::scripted::world::{Kind, World};
-use crate::scripted::{Scripted, attempts};
 use crate::side::Side;
+use crate::sim::arbitrary::scenarios;
+use crate::sim::objects::{Object, patterned};
+use crate::sim::oracle::{Gap, judge_sink};
+use crate::sim::property::holds_for_all;
+use crate::sim::scenario::{Kind, Scenario};
+use crate::sim::script::{Call, Injection};
+use crate::sim::{SimKernel, attempts};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
 /// Fewer than of transfers: there is less to choose, and each is longer.
 const CASES: u32 = 600;
 
-/// Repeats a pattern in the scripted kernel, as `Repeat::run` does in the real one.
+/// Repeats a pattern in the simulated kernel, as `Repeat::run` does in the real one.
 fn repeat_watched(
-    kernel: &Scripted,
+    kernel: &SimKernel,
     pattern: &[u8],
     sink: &OwnedFd,
     options: Options,
@@ -51,7 +51,7 @@ fn repeat_watched(
 }
 
 /// The same, up to a limit, with nobody looking on.
-fn repeat(kernel: &Scripted, pattern: &[u8], sink: &OwnedFd, limit: usize) -> Report {
+fn repeat(kernel: &SimKernel, pattern: &[u8], sink: &OwnedFd, limit: usize) -> Report {
     let options = Options {
         limit: Some(limit as u64),
         ..Options::default()
@@ -70,7 +70,7 @@ fn endless(pattern: &[u8], len: usize) -> Vec<u8> {
 /// A repetition: what a random transfer has but a source, and a pattern.
 #[derive(Clone, Debug)]
 struct Repetition {
-    world: World,
+    scenario: Scenario,
     pattern_len: usize,
     limit: u64,
 }
@@ -83,23 +83,25 @@ fn repetitions() -> impl prop::strategy::Strategy<Value = Repetition> {
         2 => 1..300_000_usize,
     ];
     let limits = prop_oneof![1 => 0..10_u64, 2 => 0..300_000_u64, 4 => 250_000..900_000_u64];
-    (worlds(), any::<bool>(), lens, limits).prop_map(|(mut world, is_pipe, pattern_len, limit)| {
-        world.sink.is_positional = false;
-        if is_pipe {
-            (world.sink.kind, world.sink.appends) = (Kind::Pipe, false);
-        }
-        world.settle_company();
-        let strategy = world.wishes.strategy;
-        world.wishes.strategy = strategy.map(|strategy| match strategy {
-            Strategy::Buffered => Strategy::Buffered,
-            _ => Strategy::Tee,
-        });
-        Repetition {
-            world,
-            pattern_len,
-            limit,
-        }
-    })
+    (scenarios(), any::<bool>(), lens, limits).prop_map(
+        |(mut scenario, is_pipe, pattern_len, limit)| {
+            scenario.sink.is_positional = false;
+            if is_pipe {
+                (scenario.sink.kind, scenario.sink.appends) = (Kind::Pipe, false);
+            }
+            scenario.settle_company();
+            let strategy = scenario.options.strategy;
+            scenario.options.strategy = strategy.map(|strategy| match strategy {
+                Strategy::Buffered => Strategy::Buffered,
+                _ => Strategy::Tee,
+            });
+            Repetition {
+                scenario,
+                pattern_len,
+                limit,
+            }
+        },
+    )
 }
 
 #[test]
@@ -110,21 +112,21 @@ fn the_sink_holds_the_beginning_of_the_endless_repetition_and_the_count_is_its_l
 /// Runs one repetition, and judges it.
 fn check(repetition: &Repetition) -> Result<(), TestCaseError> {
     let Repetition {
-        world,
+        scenario,
         pattern_len,
         limit,
     } = repetition;
-    let (kernel, _source, sink) = world.kernel();
+    let (kernel, _source, sink) = scenario.kernel();
     kernel.state.borrow_mut().max_calls = max_calls(*pattern_len, *limit as usize);
     let pattern = patterned(*pattern_len);
-    let rate = world.wishes.rate.map(|times| times * (limit + 1));
+    let rate = scenario.options.rate.map(|times| times * (limit + 1));
     let options = Options {
         limit: Some(*limit),
         rate_limit: rate.and_then(NonZeroU64::new),
         observed: true,
-        grow_pipes: world.wishes.grow_pipes,
-        tick: world.wishes.tick.map(Duration::from_millis),
-        strategy: world.wishes.strategy,
+        grow_pipes: scenario.options.grow_pipes,
+        tick: scenario.options.tick.map(Duration::from_millis),
+        strategy: scenario.options.strategy,
         ..Options::default()
     };
     let before = kernel.capacity(&sink);
@@ -132,7 +134,11 @@ fn check(repetition: &Repetition) -> Result<(), TestCaseError> {
     let observe = |progress: &Progress| {
         counts.push(progress.bytes());
         times.push(kernel.elapsed());
-        if world.wishes.break_at.is_some_and(|at| counts.len() > at) {
+        if scenario
+            .options
+            .break_at
+            .is_some_and(|at| counts.len() > at)
+        {
             has_broken = true;
             return ControlFlow::Break(());
         }
@@ -147,7 +153,7 @@ fn check(repetition: &Repetition) -> Result<(), TestCaseError> {
     }
     let report = result.as_ref().unwrap_or_else(Error::report);
     let ours = endless(&pattern, report.bytes() as usize);
-    judge_sink(&kernel, (&sink, &world.sink), &ours, Gap::after(&result))
+    judge_sink(&kernel, (&sink, &scenario.sink), &ours, Gap::after(&result))
         .map_err(TestCaseError::fail)?;
     let told = report.attempts().iter().map(crate::Attempt::bytes);
     prop_assert_eq!(told.sum::<u64>(), report.bytes());
@@ -171,7 +177,7 @@ fn check(repetition: &Repetition) -> Result<(), TestCaseError> {
             prop_assert!(kernel.state.borrow().told.is_empty());
         }
         Ok(report) => prop_assert!(has_broken && report.ended() == Ended::Stopped),
-        Err(error) => is_true(world, &kernel, error)?,
+        Err(error) => is_true(scenario, &kernel, error)?,
     }
     Ok(())
 }
@@ -182,15 +188,15 @@ fn max_calls(pattern_len: usize, limit: usize) -> usize {
     20_000 + 4 * limit / pattern_len
 }
 
-fn is_true(world: &World, kernel: &Scripted, error: &Error) -> Result<(), TestCaseError> {
+fn is_true(scenario: &Scenario, kernel: &SimKernel, error: &Error) -> Result<(), TestCaseError> {
     prop_assert!(!error.is_refused());
     let state = kernel.state.borrow();
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     let is_true = match errno {
-        _ if error.is_unsuitable() => world.wishes.strategy == Some(Strategy::Tee),
+        _ if error.is_unsuitable() => scenario.options.strategy == Some(Strategy::Tee),
         Some(Errno::INTR) => false,
         None => state.log.contains(&(Call::Write, Ok(0))),
-        Some(Errno::AGAIN) => world.sink.timeout.is_some(),
+        Some(Errno::AGAIN) => scenario.sink.timeout.is_some(),
         Some(errno) => state.told.contains(&(Side::Sink, errno)),
     };
     prop_assert!(is_true, "{:#}, but told was {:?}", error, state.told);
@@ -201,7 +207,7 @@ const LIMIT: usize = 3_000_001;
 
 #[test]
 fn a_pipe_is_opened_by_writing_and_goes_on_by_tee() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let sink = kernel.sink(Object::taking(false), OFlags::empty());
     let report = repeat(&kernel, b"y\n", &sink, LIMIT);
     let told = attempts(&report);
@@ -213,8 +219,8 @@ fn a_pipe_is_opened_by_writing_and_goes_on_by_tee() {
         panic!("{told:?}");
     };
     assert!((plan::OPENING..LIMIT as u64 / 2).contains(&opening));
-    // Two writes; the pipe of the template comes full, and is shared thrice more, and each fill but the first and the last
-    // takes two splices. The calls that make the template move nothing to the sink.
+    // Two writes; the pattern pipe comes full, and is shared thrice more, and each fill but the first and the last
+    // takes two splices. The calls that make the pattern pipe move nothing to the sink.
     let calls = report.attempts().iter().map(crate::Attempt::calls);
     assert_eq!(calls.collect::<Vec<_>>(), [2, 3 + 6], "{report}");
     assert_eq!(opening + rest, LIMIT as u64);
@@ -222,16 +228,19 @@ fn a_pipe_is_opened_by_writing_and_goes_on_by_tee() {
     assert!(kernel.contents(&sink) == endless(b"y\n", LIMIT));
 }
 
-/// Were the head of the template shared again after a short tee, its first bytes would follow what was
+/// Were the head of the pattern pipe shared again after a short tee, its first bytes would follow what was
 /// broken off.
 #[test]
 fn a_repetition_that_tee_breaks_off_is_brought_to_its_end_by_writing() {
     let pattern = patterned(1000);
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let sink = kernel.sink(Object::taking(false), OFlags::empty());
-    // The template takes fewer, and then the private pipe does.
-    kernel.twist(Call::Tee, &[Twist::Straight; 4]);
-    kernel.twist(Call::Tee, &[Twist::Short(99_999), Twist::Short(55_555)]);
+    // The pattern pipe takes fewer, and then the private pipe does.
+    kernel.inject(Call::Tee, &[Injection::Straight; 4]);
+    kernel.inject(
+        Call::Tee,
+        &[Injection::Short(99_999), Injection::Short(55_555)],
+    );
     let report = repeat(&kernel, &pattern, &sink, LIMIT);
     assert!(kernel.contents(&sink) == endless(&pattern, LIMIT));
     let tees = kernel.answers(Call::Tee);
@@ -251,31 +260,31 @@ fn a_repetition_that_tee_breaks_off_is_brought_to_its_end_by_writing() {
 #[test]
 fn after_a_tee_of_one_repetition_a_turn_is_a_page_again() {
     let (pattern, limit) = (patterned(3), 95_503);
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     kernel.state.borrow_mut().pipe_max = 64 << 10;
     let sink = kernel.sink(Object::taking(false), OFlags::empty());
-    // The first ones fill the template.
-    kernel.twist(Call::Tee, &[Twist::Straight; 3]);
-    kernel.twist(Call::Tee, &[Twist::Short(3)]);
+    // The first ones fill the pattern pipe.
+    kernel.inject(Call::Tee, &[Injection::Straight; 3]);
+    kernel.inject(Call::Tee, &[Injection::Short(3)]);
     repeat_by_tee(&kernel, &pattern, &sink, limit);
     let n_calls = kernel.state.borrow().log.len();
     assert!(n_calls < 100, "{n_calls} calls");
 }
 
-/// The template was the pipe that the last tee went to, though the other one held more.
+/// The pattern pipe was the pipe that the last tee went to, though the other one held more.
 #[test]
-fn a_template_that_takes_one_repetition_gives_way_to_the_pipe_that_it_came_from() {
+fn a_pattern_pipe_that_takes_one_repetition_gives_way_to_the_pipe_that_it_came_from() {
     let (pattern, limit) = (patterned(3), 95_503);
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let sink = kernel.sink(Object::taking(false), OFlags::empty());
-    kernel.twist(Call::Tee, &[Twist::Short(3)]);
+    kernel.inject(Call::Tee, &[Injection::Short(3)]);
     repeat_by_tee(&kernel, &pattern, &sink, limit);
     let n_calls = kernel.state.borrow().log.len();
     assert!(n_calls < 100, "{n_calls} calls");
 }
 
 /// Repeats a pattern by tee alone, up to a limit.
-fn repeat_by_tee(kernel: &Scripted, pattern: &[u8], sink: &OwnedFd, limit: usize) {
+fn repeat_by_tee(kernel: &SimKernel, pattern: &[u8], sink: &OwnedFd, limit: usize) {
     let options = Options {
         limit: Some(limit as u64),
         strategy: Some(Strategy::Tee),
@@ -295,10 +304,10 @@ fn a_tee_that_is_forbidden_later_gives_way_where_it_stands() {
                 // Of the sink it would be an answer.
                 continue;
             }
-            let kernel = Scripted::default();
+            let kernel = SimKernel::default();
             let sink = kernel.sink(Object::taking(false), OFlags::empty());
-            kernel.twist(call, &vec![Twist::Straight; n_before]);
-            kernel.twist(call, &[Twist::Fails(refused)]);
+            kernel.inject(call, &vec![Injection::Straight; n_before]);
+            kernel.inject(call, &[Injection::Fails(refused)]);
             let report = repeat(&kernel, b"abc", &sink, LIMIT);
             assert!(kernel.contents(&sink) == endless(b"abc", LIMIT));
             let told = attempts(&report);
@@ -309,14 +318,14 @@ fn a_tee_that_is_forbidden_later_gives_way_where_it_stands() {
 }
 
 #[test]
-fn without_a_socket_the_template_is_made_of_pages() {
-    for (call, twist) in [
-        (Call::SocketPair, Twist::Fails(Errno::PERM)),
-        (Call::Splice, Twist::Fails(Errno::INVAL)),
+fn without_a_socket_the_pattern_pipe_is_made_of_pages() {
+    for (call, injection) in [
+        (Call::SocketPair, Injection::Fails(Errno::PERM)),
+        (Call::Splice, Injection::Fails(Errno::INVAL)),
     ] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let sink = kernel.sink(Object::taking(false), OFlags::empty());
-        kernel.twist(call, &[twist]);
+        kernel.inject(call, &[injection]);
         let report = repeat(&kernel, b"y\n", &sink, LIMIT);
         assert_eq!(report.strategy(), Strategy::Tee);
         assert_eq!(attempts(&report)[1].2, None);
@@ -328,10 +337,10 @@ fn without_a_socket_the_template_is_made_of_pages() {
 fn pipes_that_cannot_be_had_are_no_failure() {
     for n_before in 0..2 {
         for errno in [Errno::MFILE, Errno::NFILE] {
-            let kernel = Scripted::default();
+            let kernel = SimKernel::default();
             let sink = kernel.sink(Object::taking(false), OFlags::empty());
-            kernel.twist(Call::Pipe, &vec![Twist::Straight; n_before]);
-            kernel.twist(Call::Pipe, &[Twist::Fails(errno); 2]);
+            kernel.inject(Call::Pipe, &vec![Injection::Straight; n_before]);
+            kernel.inject(Call::Pipe, &[Injection::Fails(errno); 2]);
             let report = repeat(&kernel, b"y\n", &sink, LIMIT);
             assert_eq!(report.strategy(), Strategy::Buffered);
             assert_eq!(attempts(&report)[1], (Strategy::Tee, 0, Some(errno)));
@@ -340,24 +349,24 @@ fn pipes_that_cannot_be_had_are_no_failure() {
 }
 
 #[test]
-fn false_starts_are_given_up_and_nothing_spins() {
-    let kernel = Scripted::default();
+fn spurious_wakeups_are_given_up_and_nothing_spins() {
+    let kernel = SimKernel::default();
     let sink = kernel.sink(Object::taking(false), OFlags::NONBLOCK);
-    // The first one fills the template.
-    kernel.twist(Call::Splice, &[Twist::Straight]);
-    kernel.twist(Call::Splice, &[Twist::FalseStart; 20]);
+    // The first one fills the pattern pipe.
+    kernel.inject(Call::Splice, &[Injection::Straight]);
+    kernel.inject(Call::Splice, &[Injection::FalseStart; 20]);
     let report = repeat(&kernel, b"y\n", &sink, LIMIT);
     assert_eq!(attempts(&report)[1], (Strategy::Tee, 0, Some(Errno::AGAIN)));
     assert!(kernel.contents(&sink) == endless(b"y\n", LIMIT));
     let splices = kernel.answers(Call::Splice);
     let n_blocked = splices.iter().filter(|n| **n == Err(Errno::AGAIN)).count();
-    assert_eq!(n_blocked, FALSE_STARTS as usize + 1);
+    assert_eq!(n_blocked, MAX_SPURIOUS_WAKEUPS as usize + 1);
 }
 
 #[test]
 fn a_socket_s_own_time_out_ends_it() {
     for tick in [None, Some(Duration::from_millis(1))] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         kernel.state.borrow_mut().may_sleep = tick.is_none();
         let sink = Object::taking(true).slowly(Duration::from_secs(60));
         let sink = kernel.sink(sink.timing_out(Duration::from_millis(7)), OFlags::empty());
@@ -375,7 +384,7 @@ fn a_socket_s_own_time_out_ends_it() {
 
 #[test]
 fn one_line_costs_one_write() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let sink = kernel.sink(Object::taking(false), OFlags::empty());
     repeat(&kernel, b"y\n", &sink, 2);
     assert_eq!(kernel.state.borrow().log, [(Call::Write, Ok(2))]);

@@ -261,8 +261,8 @@ fn tee_is_refused_where_nothing_can_be_shared() {
     let (null, other) = (null(), null());
     let sinks = [&null, &other];
     let (messages, _feed) = crate::endpoints::unix(rustix::net::SocketType::DGRAM);
-    let forced = |source, sinks: &[_]| to_all(source, sinks).strategy(Strategy::Tee).run();
-    assert!(forced(&messages, &sinks).unwrap_err().is_unsuitable());
+    let requested = |source, sinks: &[_]| to_all(source, sinks).strategy(Strategy::Tee).run();
+    assert!(requested(&messages, &sinks).unwrap_err().is_unsuitable());
 
     let zeros: OwnedFd = File::open("/dev/zero").unwrap().into();
     let transfer = to_all(&zeros, &sinks).limit(1).strategy(Strategy::Tee);
@@ -270,7 +270,7 @@ fn tee_is_refused_where_nothing_can_be_shared() {
     assert!(error.is_unsuitable(), "{error:#}");
 
     let full = super::full();
-    let error = forced(&zeros, &[&full, &full]).unwrap_err();
+    let error = requested(&zeros, &[&full, &full]).unwrap_err();
     assert!(error.is_unsuitable(), "{error:#}");
 }
 

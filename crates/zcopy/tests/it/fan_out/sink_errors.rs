@@ -107,7 +107,7 @@ impl Victim {
     }
 
     /// Whether it is written to though it would take a splice only if that is asked for.
-    fn must_be_forced(&self, role: Role) -> bool {
+    fn must_be_requested(&self, role: Role) -> bool {
         let takes_splices = matches!(self, Self::Pipe | Self::Tcp | Self::File(_) | Self::Limited);
         role == Role::Written && takes_splices
     }
@@ -243,7 +243,7 @@ impl Case {
         let mut transfer = to_all(&source.fd, &fds)
             .grow_pipes(false)
             .on_sink_error(self.policy);
-        if self.victim.must_be_forced(self.role) {
+        if self.victim.must_be_requested(self.role) {
             transfer = transfer.strategy(Strategy::Buffered);
         }
         if self.index == 1 {

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::thread;
 
 use rustix::net::SocketType;
-use zcopy::{Input, Rest, Rewrite, Rewritten};
+use zcopy::{FilterTransfer, Filtered, Input, Remaining};
 
 use super::fuzz;
 use crate::endpoints::{pipe, tcp, unix};
@@ -87,22 +87,22 @@ impl Case {
     }
 
     /// Takes a random number of bytes, and asks for more where there are too few.
-    fn filter(&self, input: Input<'_>, room: &mut [u8], random: &mut Random) -> Rewritten {
-        let is_too_short = input.bytes.len() < self.least && input.rest == Rest::Open;
+    fn filter(&self, input: Input<'_>, room: &mut [u8], random: &mut Random) -> Filtered {
+        let is_too_short = input.bytes.len() < self.least && input.remaining == Remaining::More;
         if is_too_short || input.bytes.is_empty() {
-            return Rewritten::NOTHING;
+            return Filtered::NEED_MORE;
         }
         let most = input.bytes.len().min(self.most);
         let wanted = 1 + random.below_len(most);
-        let mut done = Rewritten::default();
+        let mut done = Filtered::default();
         for byte in &input.bytes[..wanted] {
             let n = self.copies[usize::from(*byte % 8)];
-            if done.made + n > room.len() {
+            if done.produced + n > room.len() {
                 break;
             }
-            room[done.made..done.made + n].fill(*byte);
-            done.made += n;
-            done.taken += 1;
+            room[done.produced..done.produced + n].fill(*byte);
+            done.produced += n;
+            done.consumed += 1;
         }
         done
     }
@@ -129,7 +129,7 @@ impl Case {
         let random = RefCell::new(random.clone());
         let filter =
             |input: Input<'_>, room: &mut [u8]| self.filter(input, room, &mut random.borrow_mut());
-        let mut rewrite = Rewrite::new(&sink, filter).grow_pipes(self.grows_pipes);
+        let mut filter_transfer = FilterTransfer::new(&sink, filter).grow_pipes(self.grows_pipes);
         let mut rest = &bytes[..];
         let mut made = 0;
         let mut failed = None;
@@ -137,7 +137,7 @@ impl Case {
             let (piece, later) = rest.split_at(*len);
             rest = later;
             let (source, feeding) = open_source(*kind, piece);
-            let done = rewrite.run(&source);
+            let done = filter_transfer.run(&source);
             if done.is_err() {
                 // So that whoever feeds it does not wait for ever.
                 read_to_end(&source);
@@ -155,7 +155,7 @@ impl Case {
             }
         }
         if failed.is_none() {
-            match rewrite.finish() {
+            match filter_transfer.finish() {
                 Ok(report) => made += report.bytes(),
                 Err(error) => {
                     made += error.bytes();
@@ -163,7 +163,7 @@ impl Case {
                 }
             }
         }
-        drop(rewrite);
+        drop(filter_transfer);
         drop(sink);
         let made = usize::try_from(made).unwrap();
         match &failed {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use zcopy::{Strategy, Transfer};
 
 use super::numbered_records::{RECORD, Writer, Wrote, compare};
-use super::shared_sink::{Actor, channel, rewrite};
+use super::shared_sink::{Actor, channel, filter};
 use crate::concurrency::{Thread, bounded, scratch_dirs};
 use crate::endpoints::null;
 use crate::files::{contents, cursor, file_in, write_all};
@@ -143,8 +143,8 @@ fn what_another_writes_while_a_fan_out_waits_is_not_overwritten() {
 }
 
 #[test]
-fn what_another_writes_while_a_rewrite_waits_is_not_overwritten() {
-    wait_while_another_writes(Actor::Pipe(None), 3, rewrite);
+fn what_another_writes_while_a_filter_waits_is_not_overwritten() {
+    wait_while_another_writes(Actor::Pipe(None), 3, filter);
 }
 
 /// With a tick a transfer polls instead of sleeping in a call.

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::net::SocketType;
-use zcopy::{Repeat, Rewrite, Strategy, Transfer};
+use zcopy::{FilterTransfer, Repeat, Strategy, Transfer};
 
 use crate::concurrency::bounded;
 use crate::endpoints::{fifo, null, pipe, tcp, unix};
@@ -56,7 +56,7 @@ enum How {
     Ticking,
     By(Strategy),
     FanOut,
-    Rewrite,
+    FilterTransfer,
 }
 
 impl How {
@@ -75,10 +75,10 @@ impl How {
             Self::Ticking => transfer.tick(Duration::from_millis(1)),
             Self::By(strategy) => transfer.strategy(strategy),
             Self::FanOut => transfer.also_to(&null),
-            Self::Rewrite => {
-                let mut rewrite = Rewrite::new(sink, super::identity);
-                let bytes = rewrite.run(source)?.bytes();
-                return Ok(bytes + rewrite.finish()?.bytes());
+            Self::FilterTransfer => {
+                let mut filter = FilterTransfer::new(sink, super::identity);
+                let bytes = filter.run(source)?.bytes();
+                return Ok(bytes + filter.finish()?.bytes());
             }
         };
         transfer.run().map(|report| report.bytes())
@@ -184,8 +184,8 @@ fn a_mode_that_others_change_does_not_end_a_transfer_to_several_sinks() {
 }
 
 #[test]
-fn a_mode_that_others_change_does_not_end_a_rewrite() {
-    toggled(&[How::Rewrite]);
+fn a_mode_that_others_change_does_not_end_a_filter() {
+    toggled(&[How::FilterTransfer]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::thread;
 use std::time::Duration;
 
-use zcopy::{Ended, OnSinkError, Rewrite, Sparse, Strategy, Transfer};
+use zcopy::{Ended, FilterTransfer, OnSinkError, Sparse, Strategy, Transfer};
 
 use crate::concurrency::bounded;
 use crate::endpoints::{full, packet_pipe, packets, pipe};
@@ -224,14 +224,14 @@ fn a_failing_sink_destroys_no_packet() {
 }
 
 #[test]
-fn a_rewrite_destroys_no_packet() {
+fn a_filter_destroys_no_packet() {
     for lens in LENS {
         let (source, bytes) = packets(lens);
         let sink = file(b"");
-        let mut rewrite = Rewrite::new(&sink, super::identity);
-        rewrite.run(&source).unwrap();
-        rewrite.finish().unwrap();
-        assert_same(&contents(&sink), &bytes, "rewritten");
+        let mut filter = FilterTransfer::new(&sink, super::identity);
+        filter.run(&source).unwrap();
+        filter.finish().unwrap();
+        assert_same(&contents(&sink), &bytes, "filtered");
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use rustix::net::SocketType;
-use zcopy::{Repeat, Rewrite, Series, Strategy, Transfer};
+use zcopy::{FilterTransfer, Repeat, Series, Strategy, Transfer};
 
 use super::numbered_records::{RECORD, Writer, Wrote, compare};
 use crate::concurrency::{bounded, scratch_dirs};
@@ -33,8 +33,8 @@ pub(super) enum Actor {
     /// A transfer to several sinks, of which the shared one is the last.
     FanOutLast,
     Repeat,
-    Rewrite,
-    RewriteFile,
+    FilterTransfer,
+    FilterFile,
     Series,
     /// Not a transfer: write(2), a record a call.
     Write,
@@ -94,10 +94,10 @@ impl Actor {
                 start.wait();
                 repeat.run(sink).unwrap().bytes()
             }
-            Self::RewriteFile => {
+            Self::FilterFile => {
                 let source = source();
                 start.wait();
-                rewrite(&source, sink).unwrap()
+                filter(&source, sink).unwrap()
             }
             Self::Series => {
                 let pieces = records.chunks(33 * RECORD);
@@ -140,7 +140,7 @@ impl Actor {
                 Self::Pipe(strategy) => run(Transfer::new(&source, sink), strategy),
                 Self::FanOutFirst => run(Transfer::new(&source, sink).also_to(&null), None),
                 Self::FanOutLast => run(Transfer::new(&source, &null).also_to(sink), None),
-                Self::Rewrite => rewrite(&source, sink).unwrap(),
+                Self::FilterTransfer => filter(&source, sink).unwrap(),
                 _ => run(Transfer::new(&source, sink).limit(limit), None),
             }
         })
@@ -152,10 +152,10 @@ fn run(transfer: Transfer<'_>, strategy: Option<Strategy>) -> u64 {
     transfer.run().unwrap().bytes()
 }
 
-pub(super) fn rewrite(source: &impl AsFd, sink: &File) -> zcopy::Result<u64> {
-    let mut rewrite = Rewrite::new(sink, super::identity);
-    let bytes = rewrite.run(source)?.bytes();
-    Ok(bytes + rewrite.finish()?.bytes())
+pub(super) fn filter(source: &impl AsFd, sink: &File) -> zcopy::Result<u64> {
+    let mut filter = FilterTransfer::new(sink, super::identity);
+    let bytes = filter.run(source)?.bytes();
+    Ok(bytes + filter.finish()?.bytes())
 }
 
 /// Lets all of them write to one open file at once, several times on each file system.
@@ -228,10 +228,10 @@ sharing_a_sink! {
     a_fan_out_beside_a_pipe_loses_nothing: [FanOutLast, Pipe(None)];
     two_patterns_lose_nothing: [Repeat, Repeat, Write];
     a_pattern_beside_a_pipe_loses_nothing: [Repeat, Pipe(None)];
-    rewritten_bytes_lose_nothing: [Rewrite, RewriteFile, Write];
-    rewritten_bytes_beside_a_pipe_lose_nothing: [Rewrite, Pipe(None)];
+    filtered_bytes_lose_nothing: [FilterTransfer, FilterFile, Write];
+    filtered_bytes_beside_a_pipe_lose_nothing: [FilterTransfer, Pipe(None)];
     two_series_lose_nothing: [Series, Series, Write];
-    everybody_loses_nothing: [Pipe(None), UnixStream, File(None), FanOutFirst, Repeat, Rewrite, Write];
+    everybody_loses_nothing: [Pipe(None), UnixStream, File(None), FanOutFirst, Repeat, FilterTransfer, Write];
 }
 
 /// Between files of one file system, where that is how bytes are copied.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::net::sockopt::set_socket_oobinline;
 use rustix::net::{SendFlags, SocketType, send};
-use zcopy::{Ended, Rewrite, Strategy, Transfer};
+use zcopy::{Ended, FilterTransfer, Strategy, Transfer};
 
 use crate::concurrency::bounded;
 use crate::endpoints::{null, pipe, tcp, unix};
@@ -49,7 +49,7 @@ enum How {
     Ticking,
     FanOut,
     TickingFanOut,
-    Rewrite,
+    FilterTransfer,
 }
 
 impl How {
@@ -71,10 +71,10 @@ impl How {
             Self::Ticking => transfer.tick(tick),
             Self::FanOut => transfer.also_to(&null),
             Self::TickingFanOut => transfer.also_to(&null).tick(tick),
-            Self::Rewrite => {
-                let mut rewrite = Rewrite::new(sink, super::identity);
-                let bytes = rewrite.run(source).unwrap().bytes();
-                return bytes + rewrite.finish().unwrap().bytes();
+            Self::FilterTransfer => {
+                let mut filter = FilterTransfer::new(sink, super::identity);
+                let bytes = filter.run(source).unwrap().bytes();
+                return bytes + filter.finish().unwrap().bytes();
             }
         };
         let report = transfer.run().unwrap();
@@ -168,8 +168,8 @@ fn an_urgent_byte_does_not_end_a_transfer_by_any_strategy() {
 }
 
 #[test]
-fn an_urgent_byte_does_not_end_a_rewrite() {
-    urgent_byte(&[How::Rewrite], &[To::File, To::Pipe]);
+fn an_urgent_byte_does_not_end_a_filter() {
+    urgent_byte(&[How::FilterTransfer], &[To::File, To::Pipe]);
 }
 
 /// The mark is there, and nothing behind it yet: the transfer waits for more.

@@ -1,6 +1,6 @@
 //! Promise 5: blocking and non-blocking descriptors both work, without a spin or a stall.
 //!
-//! That `EINTR` is retried is scripted in the crate itself: a signal handler cannot be had without
+//! That `EINTR` is retried is simulated in the crate itself: a signal handler cannot be had without
 //! `unsafe`.
 
 use std::cell::Cell;

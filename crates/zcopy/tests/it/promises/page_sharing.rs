@@ -229,9 +229,9 @@ fn promise_8_what_a_pipe_or_socket_holds_of_a_file_does_not_change_with_stable()
                             transfer.stable(stable)
                         }
                     };
-                    // The forced one that stable forbids says so, and leaves the bytes to another.
-                    let forced = transfer(true).run();
-                    let report = match forced {
+                    // The requested one that stable forbids says so, and leaves the bytes to another.
+                    let requested = transfer(true).run();
+                    let report = match requested {
                         Err(error) => {
                             assert!(error.is_unsuitable(), "{what}: {error:#}");
                             assert_eq!(error.bytes(), 0, "{what}");

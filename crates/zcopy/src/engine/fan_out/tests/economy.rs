@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::fan_out;
 use crate::options::{OnSinkError, Options};
-use crate::scripted::Scripted;
-use crate::scripted::objects::{Object, patterned};
-use crate::scripted::script::Call;
+use crate::sim::SimKernel;
+use crate::sim::objects::{Object, patterned};
+use crate::sim::script::Call;
 use crate::strategy::Strategy;
 use crate::sys::OFlags;
 
@@ -21,7 +21,7 @@ fn pipes_grow_only_when_the_fan_out_is_long() {
         (600_000, false, GROWN),
         (600_000, true, GROWN),
     ] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = if is_file {
             Object::file(&patterned(len))
         } else {
@@ -44,7 +44,7 @@ fn pipes_grow_only_when_the_fan_out_is_long() {
 #[test]
 fn the_pipes_behind_a_file_of_more_than_32_kib_grow_before_it_is_read() {
     for (len, is_first) in [(32 << 10, false), ((32 << 10) + 1, true)] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = kernel.source(Object::file(&patterned(len)), OFlags::empty());
         let sinks = [(); 2].map(|()| kernel.sink(Object::taking(false), OFlags::empty()));
         let options = Options {
@@ -61,7 +61,7 @@ fn the_pipes_behind_a_file_of_more_than_32_kib_grow_before_it_is_read() {
 /// Poll tells when a reader goes, and nothing has to be looked at meanwhile.
 #[test]
 fn a_fan_out_that_watches_its_readers_sleeps_until_the_source_has_bytes() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = Object::feeding(false, &patterned(1000), &[500; 2]);
     let source = source.slowly(Duration::from_secs(5));
     let source = kernel.source(source, OFlags::empty());

@@ -7,31 +7,31 @@ use super::{Attendants, fan_out, fan_out_attended};
 use crate::options::{OnSinkError, Options, SyncData};
 use crate::progress::Observer;
 use crate::report::{Ended, Report, SinkReport};
-use crate::scripted::Scripted;
-use crate::scripted::objects::{Object, patterned};
-use crate::scripted::others::{Action, Interference, Target};
-use crate::scripted::script::{Call, Twist};
 use crate::side::Side;
+use crate::sim::SimKernel;
+use crate::sim::objects::{Object, patterned};
+use crate::sim::others::{Action, Interference, Target};
+use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
 pub(super) const LONG: usize = 300_000;
 
 /// A source: a pipe, which is shared from directly, or a socket, which is not.
-pub(super) fn source(kernel: &Scripted, is_stream: bool) -> OwnedFd {
+pub(super) fn source(kernel: &SimKernel, is_stream: bool) -> OwnedFd {
     let source = Object::feeding(is_stream, &patterned(LONG), &[]);
     kernel.source(source, OFlags::empty())
 }
 
-pub(super) fn pipe(kernel: &Scripted) -> OwnedFd {
+pub(super) fn pipe(kernel: &SimKernel) -> OwnedFd {
     kernel.sink(Object::taking(false), OFlags::empty())
 }
 
-pub(super) fn file(kernel: &Scripted) -> OwnedFd {
+pub(super) fn file(kernel: &SimKernel) -> OwnedFd {
     kernel.sink(Object::file(&[]), OFlags::empty())
 }
 
-pub(super) fn appending(kernel: &Scripted) -> OwnedFd {
+pub(super) fn appending(kernel: &SimKernel) -> OwnedFd {
     kernel.sink(Object::file(&[]), OFlags::APPEND)
 }
 
@@ -43,12 +43,12 @@ pub(super) fn options() -> Options {
     }
 }
 
-pub(super) fn by_the_plan(kernel: &Scripted, source: &OwnedFd, sinks: &[OwnedFd]) -> Report {
+pub(super) fn by_the_plan(kernel: &SimKernel, source: &OwnedFd, sinks: &[OwnedFd]) -> Report {
     fan_out(kernel, (source, sinks), options(), OnSinkError::Stop).unwrap()
 }
 
 /// The sinks of every role, and the one of them that fails.
-fn roles(kernel: &Scripted, fails: usize, after: u64) -> Vec<OwnedFd> {
+fn roles(kernel: &SimKernel, fails: usize, after: u64) -> Vec<OwnedFd> {
     let breaking = |mut object: Object, index| {
         if index == fails {
             match &mut object {
@@ -108,7 +108,7 @@ fn a_sink_that_fails_in_any_role_after_any_step_loses_nothing() {
                     continue;
                 }
                 for decision in [OnSinkError::Stop, OnSinkError::Detach] {
-                    let kernel = Scripted::default();
+                    let kernel = SimKernel::default();
                     let source = source(&kernel, is_stream);
                     let sinks = roles(&kernel, fails, after);
                     let mut sinks: Vec<_> = sinks.into_iter().map(Some).collect();
@@ -158,7 +158,7 @@ fn a_sink_that_fails_in_any_role_after_any_step_loses_nothing() {
 #[test]
 fn the_last_sink_failing_while_the_others_are_ahead_hands_everything_back() {
     for is_stream in [false, true] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = source(&kernel, is_stream);
         let sinks = roles(&kernel, 5, 0);
         let sinks = [&sinks[0], &sinks[1], &sinks[5]].map(|fd| kernel_name(&kernel, fd));
@@ -175,7 +175,7 @@ fn the_last_sink_failing_while_the_others_are_ahead_hands_everything_back() {
 }
 
 /// Another descriptor of the same object.
-fn kernel_name(kernel: &Scripted, fd: &OwnedFd) -> OwnedFd {
+fn kernel_name(kernel: &SimKernel, fd: &OwnedFd) -> OwnedFd {
     use std::os::fd::AsRawFd;
     let mut state = kernel.state.borrow_mut();
     let found = *state.descriptor(fd.as_raw_fd());
@@ -186,7 +186,7 @@ fn kernel_name(kernel: &Scripted, fd: &OwnedFd) -> OwnedFd {
 fn with_the_last_sink_the_transfer_ends_and_what_it_lacks_is_handed_back() {
     for strategy in [None, Some(Strategy::Buffered)] {
         for is_stream in [false, true] {
-            let kernel = Scripted::default();
+            let kernel = SimKernel::default();
             let source = source(&kernel, is_stream);
             let broken = |after| {
                 let mut object = Object::taking(false);
@@ -217,7 +217,7 @@ fn with_the_last_sink_the_transfer_ends_and_what_it_lacks_is_handed_back() {
 fn a_break_after_a_sink_has_gone_leaves_nothing_in_the_source_that_all_have() {
     for fails in [0, 1, 2] {
         for breaks_at in 0..20 {
-            let kernel = Scripted::default();
+            let kernel = SimKernel::default();
             let source = source(&kernel, false);
             let sinks = [0, 1, 5].map(|index| {
                 let gone = roles(
@@ -250,7 +250,7 @@ fn a_break_after_a_sink_has_gone_leaves_nothing_in_the_source_that_all_have() {
 /// In one step both fail, and the one that counts has more than the other.
 #[test]
 fn who_inspects_has_seen_what_the_last_sink_has() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = source(&kernel, false);
     let failing = |is_stream, after| {
         let mut object = Object::taking(is_stream);
@@ -280,7 +280,7 @@ fn who_inspects_has_seen_what_the_last_sink_has() {
 /// Each sink is brought to its disk; one whose disk fails is that sink's failure alone.
 #[test]
 fn a_disk_that_fails_to_sync_detaches_its_sink_and_the_rest_goes_on() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = kernel.source(
         Object::feeding(false, &patterned(100_000), &[]),
         OFlags::empty(),
@@ -290,7 +290,7 @@ fn a_disk_that_fails_to_sync_detaches_its_sink_and_the_rest_goes_on() {
         sync_data: SyncData::EachStep,
         ..options()
     };
-    kernel.twist(Call::SyncData, &[Twist::Fails(Errno::IO)]);
+    kernel.inject(Call::SyncData, &[Injection::Fails(Errno::IO)]);
     let report = fan_out(&kernel, (&source, &sinks), options, OnSinkError::Detach).unwrap();
     assert_eq!(report.bytes(), 100_000);
     let failed = report.sinks()[0]
@@ -306,15 +306,18 @@ fn a_disk_that_fails_to_sync_detaches_its_sink_and_the_rest_goes_on() {
 #[test]
 fn a_private_pipe_that_takes_nothing_is_no_sink_s_failure_and_loses_nothing() {
     const MARK: usize = 1000;
-    for refused in [&[Twist::Nothing][..], &[Twist::Short(10), Twist::Nothing]] {
-        let kernel = Scripted::default();
+    for refused in [
+        &[Injection::Nothing][..],
+        &[Injection::Short(10), Injection::Nothing],
+    ] {
+        let kernel = SimKernel::default();
         let mut object = Object::feeding(true, &patterned(LONG), &[]);
         if let Object::Channel(channel) = &mut object {
             channel.marks.push_back(MARK as u64);
         }
         let source = kernel.source(object, OFlags::empty());
         let sinks = [pipe(&kernel), file(&kernel)];
-        kernel.twist(Call::Write, refused);
+        kernel.inject(Call::Write, refused);
         let error = fan_out(&kernel, (&source, &sinks), options(), OnSinkError::Detach);
         let error = error.unwrap_err();
         assert_eq!((error.side(), error.call()), (Side::Neither, Some("write")));
@@ -338,12 +341,16 @@ fn a_stop_leaves_no_gap_in_any_sink_that_others_write_to_too() {
     for shared in [0, 1] {
         for (nth, breaks_at) in (0..8).flat_map(|nth| (0..8).map(move |breaks_at| (nth, breaks_at)))
         {
-            let kernel = Scripted::default();
+            let kernel = SimKernel::default();
             let source = kernel.source(Object::file(&data), OFlags::empty());
             let sinks = [file(&kernel), file(&kernel)];
-            // It fills the hub, and gives the sinks little of that.
-            let twists = [Twist::Straight, Twist::Short(9000), Twist::Short(9000)];
-            kernel.twist(Call::Splice, &twists);
+            // It fills the backlog, and gives the sinks little of that.
+            let injections = [
+                Injection::Straight,
+                Injection::Short(9000),
+                Injection::Short(9000),
+            ];
+            kernel.inject(Call::Splice, &injections);
             let theirs = (Target::Sink(shared), Action::Write(1));
             kernel.interfere(Interference::before(Call::Splice, nth, theirs.0, theirs.1));
             let attendants = Attendants {
@@ -373,10 +380,10 @@ fn a_stop_leaves_no_gap_in_any_sink_that_others_write_to_too() {
 #[test]
 fn a_call_for_a_pipe_that_is_no_refusal_is_told_as_it_was_met() {
     for errno in [Errno::PIPE, Errno::IO] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = source(&kernel, false);
         let sinks = [pipe(&kernel), file(&kernel)];
-        kernel.twist(Call::Tee, &[Twist::Straight, Twist::Fails(errno)]);
+        kernel.inject(Call::Tee, &[Injection::Straight, Injection::Fails(errno)]);
         let error = fan_out(&kernel, (&source, &sinks), options(), OnSinkError::Stop).unwrap_err();
         assert_eq!((error.side(), error.call()), (Side::Sink, Some("tee")));
         assert_eq!(error.raw_os_error(), Some(errno.raw_os_error()));
@@ -386,11 +393,11 @@ fn a_call_for_a_pipe_that_is_no_refusal_is_told_as_it_was_met() {
 
 #[test]
 fn an_error_at_the_close_of_a_second_opening_is_that_sink_s_failure_alone() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = source(&kernel, false);
     let direct = kernel.sink(Object::file(&[]), OFlags::DIRECT);
     let sinks = [direct, file(&kernel)];
-    kernel.twist(Call::Close, &[Twist::Fails(Errno::IO)]);
+    kernel.inject(Call::Close, &[Injection::Fails(Errno::IO)]);
     let report = fan_out(&kernel, (&source, &sinks), options(), OnSinkError::Detach).unwrap();
     let errors = report.sinks().iter().map(SinkReport::error);
     let errors: Vec<_> = errors

@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::world::{Branch, Several, worlds};
+use super::scenario::{Several, SinkCase, scenarios};
 use super::{Attendants, fan_out_attended};
-use crate::context::FALSE_STARTS;
+use crate::context::MAX_SPURIOUS_WAKEUPS;
 use crate::error::Error;
 use crate::options::OnSinkError;
 use crate::report::{Ended, Report};
-use crate::scripted::objects::Object;
-use crate::scripted::oracle::{
+use crate::side::Side;
+use crate::sim::objects::Object;
+use crate::sim::oracle::{
     Data, Gap, data, judge_calls, judge_pages, judge_sink, judge_source_position, read,
 };
-use crate::scripted::property::holds_for_all;
-use crate::scripted::queue::PACKET;
-use crate::scripted::script::Call;
-use crate::scripted::world::Kind;
-use crate::scripted::{Scripted, has_not_begun};
-use crate::side::Side;
+use crate::sim::property::holds_for_all;
+use crate::sim::queue::PACKET;
+use crate::sim::scenario::Kind;
+use crate::sim::script::Call;
+use crate::sim::{SimKernel, has_not_begun};
 use crate::strategy::Strategy;
 use crate::sys::Errno;
 
@@ -30,7 +30,7 @@ const CASES: u32 = 1000;
 
 #[test]
 fn every_sink_holds_a_prefix_and_what_some_lack_is_handed_back_once_and_in_order() {
-    holds_for_all(worlds(), CASES, check);
+    holds_for_all(scenarios(), CASES, check);
 }
 
 /// What a run has shown to those who look on.
@@ -44,12 +44,12 @@ struct Seen {
 }
 
 /// Runs one fan-out, and judges it.
-fn check(world: &Several) -> Result<(), TestCaseError> {
-    let (kernel, source, sinks) = world.kernel();
+fn check(scenario: &Several) -> Result<(), TestCaseError> {
+    let (kernel, source, sinks) = scenario.kernel();
     let pipes = || std::iter::once(&source).chain(&sinks);
     let capacities: Vec<_> = pipes().map(|fd| kernel.capacity(fd)).collect();
     let mut seen = Seen::default();
-    let outcome = run(world, &kernel, (&source, &sinks), &mut seen);
+    let outcome = run(scenario, &kernel, (&source, &sinks), &mut seen);
     let report = match &outcome {
         Ok(report) => Some(report),
         Err(error) => error.as_ref().map(Error::report),
@@ -61,17 +61,17 @@ fn check(world: &Several) -> Result<(), TestCaseError> {
     };
     let first = (0..sinks.len()).max_by_key(|index| told(*index));
     let first = first.ok_or_else(|| TestCaseError::fail("it has no sink"))?;
-    let delivered = (&sinks[first], &world.sinks[first].end, told(first));
-    let ends = (&source, &world.source);
+    let delivered = (&sinks[first], &scenario.sinks[first].end, told(first));
+    let ends = (&source, &scenario.source);
     // A file has again what is not handed back as bytes. At the end all sinks have the same; before, some may have more.
     let is_given_back = report.is_some_and(|report| {
         let is_over = matches!(report.ended(), Ended::Eof | Ended::Limit);
-        world.source.is_file() && !is_over && report.undelivered().is_empty()
+        scenario.source.is_file() && !is_over && report.undelivered().is_empty()
     });
-    let bytes = world.source.bytes();
+    let bytes = scenario.source.bytes();
     let data = data(&kernel, ends, &bytes, delivered, is_given_back);
     let judge = Judge {
-        world,
+        scenario,
         data: data.map_err(TestCaseError::fail)?,
         gap: Gap::after(&outcome),
         kernel: &kernel,
@@ -96,16 +96,16 @@ fn check(world: &Several) -> Result<(), TestCaseError> {
     for (before, fd) in capacities.into_iter().zip(pipes()) {
         let after = kernel.capacity(fd);
         prop_assert!(after >= before, "a pipe has shrunk");
-        let is_asked = after == before || world.wishes.grow_pipes;
+        let is_asked = after == before || scenario.options.grow_pipes;
         prop_assert!(is_asked, "a pipe has grown unasked");
     }
-    judge.naps_come_of_false_starts()?;
+    judge.sleeps_come_of_spurious_wakeups()?;
     let opened = kernel.answers(Call::Pipe);
     let n_opened = opened.iter().filter(|answer| answer.is_ok()).count();
     // One more is closed at once: it tells whether a FIFO has a writer.
-    let may_lack_writer = world.source.kind == Kind::Pipe && world.source.is_nonblocking;
-    // Once no pipe is shared any more, that of the hub is closed; another takes parts of packets out of the source.
-    let may_read_parts = world.source.kind == Kind::Pipe && kernel.has_refused_a_splice();
+    let may_lack_writer = scenario.source.kind == Kind::Pipe && scenario.source.is_nonblocking;
+    // Once no pipe is shared any more, that of the backlog is closed; another takes parts of packets out of the source.
+    let may_read_parts = scenario.source.kind == Kind::Pipe && kernel.has_refused_a_splice();
     let more = [may_lack_writer, may_read_parts].map(usize::from);
     let n_allowed = sinks.len() + 1 + more.iter().sum::<usize>();
     prop_assert!(n_opened <= n_allowed, "{} pipes", n_opened);
@@ -116,8 +116,8 @@ fn check(world: &Several) -> Result<(), TestCaseError> {
 type Outcome = Result<Report, Option<Error>>;
 
 fn run(
-    world: &Several,
-    kernel: &Scripted,
+    scenario: &Several,
+    kernel: &SimKernel,
     (source, sinks): (&OwnedFd, &[OwnedFd]),
     seen: &mut Seen,
 ) -> Outcome {
@@ -131,14 +131,18 @@ fn run(
     let observe = |progress: &crate::Progress| {
         counts.push(progress.bytes());
         times.push(kernel.elapsed());
-        if world.wishes.break_at.is_some_and(|at| counts.len() > at) {
+        if scenario
+            .options
+            .break_at
+            .is_some_and(|at| counts.len() > at)
+        {
             *has_broken = true;
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
     };
     let decide = |sink: &crate::SinkReport| {
-        if world.sinks[sink.index()].detaches {
+        if scenario.sinks[sink.index()].detaches {
             detached.push(sink.index());
             return OnSinkError::Detach;
         }
@@ -149,25 +153,25 @@ fn run(
         inspect: Box::new(|bytes| inspected.extend_from_slice(bytes)),
         decide: Box::new(decide),
     };
-    let outcome = fan_out_attended(kernel, (source, sinks), world.options(), attendants);
+    let outcome = fan_out_attended(kernel, (source, sinks), scenario.options(), attendants);
     outcome.map_err(|error| (!has_not_begun(&error)).then_some(error))
 }
 
 struct Judge<'a> {
-    world: &'a Several,
+    scenario: &'a Several,
     /// What there is to move.
     data: Data,
     gap: Gap,
-    kernel: &'a Scripted,
+    kernel: &'a SimKernel,
     source: &'a OwnedFd,
     sinks: &'a [OwnedFd],
     seen: &'a Seen,
 }
 
 impl Judge<'_> {
-    /// Only a rate makes it nap, or calls that block time and again though their sides poll as ready. A poll that a
+    /// Only a rate makes it sleep, or calls that block time and again though their sides poll as ready. A poll that a
     /// signal breaks off has found no side ready.
-    fn naps_come_of_false_starts(&self) -> Result<(), TestCaseError> {
+    fn sleeps_come_of_spurious_wakeups(&self) -> Result<(), TestCaseError> {
         let state = self.kernel.state.borrow();
         let (mut n_blocked, mut most_blocked) = (0, 0);
         for answer in &state.log {
@@ -178,9 +182,9 @@ impl Judge<'_> {
             }
             most_blocked = most_blocked.max(n_blocked);
         }
-        let is_alone = self.world.company.is_empty();
-        let is_paced = self.world.wishes.rate.is_some();
-        let may_nap = is_paced || most_blocked > FALSE_STARTS || !is_alone;
+        let is_alone = self.scenario.company.is_empty();
+        let is_rate_limited = self.scenario.options.rate.is_some();
+        let may_nap = is_rate_limited || most_blocked > MAX_SPURIOUS_WAKEUPS || !is_alone;
         prop_assert!(
             state.n_naps == 0 || may_nap,
             "{} naps, though no more than {most_blocked} calls in a row blocked",
@@ -191,7 +195,7 @@ impl Judge<'_> {
 
     /// Only a strategy that was insisted on can be refused, and then nothing is touched.
     fn nothing_happened(&self) -> Result<(), TestCaseError> {
-        prop_assert!(self.world.strategy == Some(Strategy::Tee));
+        prop_assert!(self.scenario.strategy == Some(Strategy::Tee));
         prop_assert!(self.kernel.state.borrow().log.is_empty());
         Ok(())
     }
@@ -199,8 +203,8 @@ impl Judge<'_> {
     fn every_sink_holds_a_prefix(&self, report: &Report) -> Result<(), TestCaseError> {
         let data = &self.data.bytes;
         prop_assert_eq!(report.sinks().len(), self.sinks.len());
-        for (index, (fd, Branch { end, .. })) in
-            self.sinks.iter().zip(&self.world.sinks).enumerate()
+        for (index, (fd, SinkCase { end, .. })) in
+            self.sinks.iter().zip(&self.scenario.sinks).enumerate()
         {
             let told = &report.sinks()[index];
             prop_assert_eq!(told.index(), index);
@@ -212,10 +216,10 @@ impl Judge<'_> {
             };
             let judged = judge_sink(self.kernel, (fd, end), &data[..n], gap);
             judged.map_err(|why| TestCaseError::fail(format!("sink {index}: {why}")))?;
-            let is_file = self.world.source.is_file();
-            let shared = (self.world.wishes.stable, is_file, report.shared_pages());
+            let is_file = self.scenario.source.is_file();
+            let shared = (self.scenario.options.stable, is_file, report.shared_pages());
             judge_pages(self.kernel, fd, shared).map_err(TestCaseError::fail)?;
-            if end.kind == Kind::Messages && self.world.source.kind == Kind::Messages {
+            if end.kind == Kind::Messages && self.scenario.source.kind == Kind::Messages {
                 let arrived = self.kernel.with(fd, |object| match object {
                     Object::Messages(messages) => {
                         let all = messages.taken.iter().chain(&messages.queue);
@@ -224,7 +228,7 @@ impl Judge<'_> {
                     _ => Vec::new(),
                 });
                 prop_assert!(
-                    self.world.source.messages().starts_with(&arrived),
+                    self.scenario.source.messages().starts_with(&arrived),
                     "boundaries"
                 );
             }
@@ -251,7 +255,7 @@ impl Judge<'_> {
         prop_assert!(n + back.len() <= data.len());
         let is_next = back == &data[n..n + back.len()];
         prop_assert!(is_next, "what is handed back is something else");
-        let source = &self.world.source;
+        let source = &self.scenario.source;
         let left = self.kernel.contents(self.source);
         let consumed = match source.kind {
             Kind::File | Kind::Block => {
@@ -277,7 +281,7 @@ impl Judge<'_> {
         if source.kind != Kind::Device {
             prop_assert!(left == data[consumed..], "the source was stirred");
         }
-        if let Some(limit) = self.world.wishes.limit {
+        if let Some(limit) = self.scenario.options.limit {
             let most = report.sinks().iter().map(crate::SinkReport::bytes).max();
             let most = most.max(Some(consumed as u64));
             // A packet is taken whole; what the limit does not want of it is handed back.
@@ -293,12 +297,12 @@ impl Judge<'_> {
 
     fn the_watchers_saw_them(&self, report: &Report) -> Result<(), TestCaseError> {
         let (n, seen) = (report.bytes(), self.seen);
-        if self.world.wishes.inspected {
+        if self.scenario.options.inspected {
             let data = &self.data.bytes;
             prop_assert_eq!(seen.inspected.len() as u64, n, "inspected bytes");
             prop_assert!(data.starts_with(&seen.inspected), "inspected bytes");
         }
-        if let Some(delimiter) = self.world.wishes.counting.delimiter {
+        if let Some(delimiter) = self.scenario.options.counting.delimiter {
             let data = &self.data.bytes;
             let is_record = |byte: &&u8| **byte == delimiter;
             let n_records = data[..n as usize].iter().filter(is_record).count();
@@ -306,7 +310,7 @@ impl Judge<'_> {
         }
         prop_assert!(seen.counts.is_sorted());
         let now = self.kernel.elapsed();
-        if let Some(tick) = self.world.wishes.tick {
+        if let Some(tick) = self.scenario.options.tick {
             let tick = Duration::from_millis(tick);
             let times = [Duration::ZERO]
                 .into_iter()
@@ -316,13 +320,13 @@ impl Judge<'_> {
             let gap = gaps.max();
             prop_assert!(gap <= Some(tick), "{gap:?} without a tick");
         }
-        if let Some(rate) = self.world.rate()
-            && self.world.source.kind != Kind::Messages
+        if let Some(rate) = self.scenario.rate()
+            && self.scenario.source.kind != Kind::Messages
         {
             let allowed = now.as_nanos() * u128::from(rate);
             // What is read with room for a packet, where no splice takes a part of one, runs ahead.
             let may_overdraw =
-                self.world.source.kind == Kind::Pipe && self.kernel.has_refused_a_splice();
+                self.scenario.source.kind == Kind::Pipe && self.kernel.has_refused_a_splice();
             let ahead = if may_overdraw { PACKET as u64 } else { 0 };
             prop_assert!(
                 u128::from(n.saturating_sub(ahead)) * 1_000_000_000 <= allowed,
@@ -333,7 +337,7 @@ impl Judge<'_> {
     }
 
     fn the_end_is_true(&self, outcome: &Outcome, report: &Report) -> Result<(), TestCaseError> {
-        let (n, limit) = (report.bytes(), self.world.wishes.limit);
+        let (n, limit) = (report.bytes(), self.scenario.options.limit);
         prop_assert_eq!(outcome.is_err(), report.ended() == Ended::Failed);
         let all_are_gone = self.seen.detached.len() == self.sinks.len();
         match report.ended() {
@@ -342,7 +346,7 @@ impl Judge<'_> {
                 prop_assert!(lens.contains(&n), "the end came early");
                 prop_assert!(limit.is_none_or(|limit| n <= limit));
             }
-            Ended::Limit if self.world.source.kind == Kind::Messages => {
+            Ended::Limit if self.scenario.source.kind == Kind::Messages => {
                 prop_assert!(limit.is_some_and(|limit| n <= limit));
             }
             Ended::Limit => prop_assert_eq!(Some(n), limit),
@@ -357,15 +361,15 @@ impl Judge<'_> {
     fn the_errors_are_true(&self, outcome: &Outcome, report: &Report) -> Result<(), TestCaseError> {
         let state = self.kernel.state.borrow();
         let told = |fd: &OwnedFd, errno| state.told_at.contains(&(fd.as_raw_fd(), errno));
-        let failure = outcome.as_ref().err().and_then(Option::as_ref);
-        if let Some(error) = failure {
+        let run_error = outcome.as_ref().err().and_then(Option::as_ref);
+        if let Some(error) = run_error {
             prop_assert!(!error.is_refused());
             if error.is_unsuitable() {
-                prop_assert!(self.world.strategy == Some(Strategy::Tee), "{error:#}");
+                prop_assert!(self.scenario.strategy == Some(Strategy::Tee), "{error:#}");
             } else {
                 let errno = error.raw_os_error().map(Errno::from_raw_os_error);
                 let is_true = match (error.side(), errno) {
-                    (Side::Source, Some(Errno::AGAIN)) => self.world.source.timeout.is_some(),
+                    (Side::Source, Some(Errno::AGAIN)) => self.scenario.source.timeout.is_some(),
                     (Side::Source, Some(errno)) => told(self.source, errno),
                     (Side::Sink, _) => {
                         let failed = report.sinks().iter();
@@ -375,7 +379,7 @@ impl Judge<'_> {
                         let errnos = failed.filter_map(|sink| Some(sink.error()?.raw_os_error()));
                         let errnos: Vec<_> = errnos.collect();
                         // At the end other disks may fail too.
-                        let is_alone = errnos.len() == 1 || self.world.trouble.disk_fails;
+                        let is_alone = errnos.len() == 1 || self.scenario.faults.disk_fails;
                         is_alone && errnos.contains(&error.raw_os_error())
                     }
                     // What was read past an urgent mark goes into the private pipe by a write.
@@ -387,12 +391,12 @@ impl Judge<'_> {
         }
         for (index, sink) in report.sinks().iter().enumerate() {
             let errno = sink.error().map(|error| error.raw_os_error());
-            let Branch { end, .. } = &self.world.sinks[index];
+            let SinkCase { end, .. } = &self.scenario.sinks[index];
             let is_true = match errno.map(|errno| errno.map(Errno::from_raw_os_error)) {
                 None => !self.seen.detached.contains(&index),
                 Some(None) => state.log.contains(&(Call::Write, Ok(0))),
                 Some(Some(Errno::AGAIN)) => end.timeout.is_some(),
-                Some(Some(Errno::PIPE)) if self.world.watches => true,
+                Some(Some(Errno::PIPE)) if self.scenario.watches => true,
                 Some(Some(errno)) => told(&self.sinks[index], errno),
             };
             prop_assert!(is_true, "{sink}, but told was {:?}", state.told_at);
@@ -407,7 +411,7 @@ impl Judge<'_> {
             let first = error.and_then(|error| error.raw_os_error());
             // What a splice was refused for a write may meet again, or something else first.
             let is_refusal = !Strategy::Splice.is_fatal(*errno);
-            let is_late = self.world.trouble.disk_fails && *errno == Errno::IO;
+            let is_late = self.scenario.faults.disk_fails && *errno == Errno::IO;
             let is_told =
                 first == Some(errno.raw_os_error()) || has_failed && (is_late || is_refusal);
             prop_assert!(is_told, "{errno} of sink {index} was not reported");

@@ -6,14 +6,14 @@ use super::fan_out;
 use super::faults::{LONG, appending, by_the_plan, file, options, pipe, source};
 use crate::options::{OnSinkError, Options};
 use crate::report::Report;
-use crate::scripted::Scripted;
-use crate::scripted::objects::{Object, patterned};
-use crate::scripted::script::{Call, Twist};
+use crate::sim::SimKernel;
+use crate::sim::objects::{Object, patterned};
+use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
 #[track_caller]
-fn assert_all_have_all(kernel: &Scripted, sinks: &[OwnedFd], what: &str) {
+fn assert_all_have_all(kernel: &SimKernel, sinks: &[OwnedFd], what: &str) {
     for (index, sink) in sinks.iter().enumerate() {
         assert!(
             kernel.contents(sink) == patterned(LONG),
@@ -35,11 +35,11 @@ fn a_short_tee_on_one_of_three_sinks_duplicates_nothing() {
     for is_stream in [false, true] {
         for nth in 0..9 {
             for n in [1, 4095, 50_000] {
-                let kernel = Scripted::default();
+                let kernel = SimKernel::default();
                 let source = source(&kernel, is_stream);
                 let sinks = [pipe(&kernel), pipe(&kernel), file(&kernel)];
-                kernel.twist(Call::Tee, &vec![Twist::Straight; nth]);
-                kernel.twist(Call::Tee, &[Twist::Short(n)]);
+                kernel.inject(Call::Tee, &vec![Injection::Straight; nth]);
+                kernel.inject(Call::Tee, &[Injection::Short(n)]);
                 let report = by_the_plan(&kernel, &source, &sinks);
                 assert_eq!(report.bytes(), LONG as u64);
                 let expected = [Strategy::Tee, Strategy::Tee, Strategy::Splice];
@@ -52,28 +52,30 @@ fn a_short_tee_on_one_of_three_sinks_duplicates_nothing() {
 
 #[test]
 fn a_tee_that_is_always_short_is_slow_and_exact() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = source(&kernel, false);
     let sinks = [pipe(&kernel), file(&kernel), pipe(&kernel), file(&kernel)];
-    let shorts: Vec<_> = (0..3000).map(|n| Twist::Short(1 + n * 7 % 999)).collect();
-    kernel.twist(Call::Tee, &shorts);
+    let shorts: Vec<_> = (0..3000)
+        .map(|n| Injection::Short(1 + n * 7 % 999))
+        .collect();
+    kernel.inject(Call::Tee, &shorts);
     by_the_plan(&kernel, &source, &sinks);
     assert_all_have_all(&kernel, &sinks, "short");
 }
 
-/// What it had taken out of the hub by then stays taken out.
+/// What it had taken out of the backlog by then stays taken out.
 #[test]
 fn the_sink_that_takes_the_bytes_out_may_refuse_in_the_middle() {
     for is_stream in [false, true] {
         for errno in [Errno::INVAL, Errno::PERM, Errno::NOSYS, Errno::BADF] {
             for nth in 0..4 {
-                let kernel = Scripted::default();
+                let kernel = SimKernel::default();
                 let source = source(&kernel, is_stream);
                 let sinks = [pipe(&kernel), file(&kernel)];
-                // Every other splice fills the private hub.
-                kernel.twist(Call::Splice, &[Twist::Short(5000)]);
-                kernel.twist(Call::Splice, &vec![Twist::Straight; 2 * nth]);
-                kernel.twist(Call::Splice, &[Twist::Fails(errno)]);
+                // Every other splice fills the private backlog.
+                kernel.inject(Call::Splice, &[Injection::Short(5000)]);
+                kernel.inject(Call::Splice, &vec![Injection::Straight; 2 * nth]);
+                kernel.inject(Call::Splice, &[Injection::Fails(errno)]);
                 let report = by_the_plan(&kernel, &source, &sinks);
                 let what = format!("{is_stream}, {errno}, {nth}\n{report}");
                 let expected = match (is_stream, nth) {
@@ -90,13 +92,13 @@ fn the_sink_that_takes_the_bytes_out_may_refuse_in_the_middle() {
 
 #[test]
 fn a_sink_that_refuses_what_lies_in_its_private_pipe_is_written_to_and_alone() {
-    // The first fills the private hub.
+    // The first fills the private backlog.
     for nth in 1..3 {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = source(&kernel, false);
         let sinks = [file(&kernel), pipe(&kernel), file(&kernel)];
-        kernel.twist(Call::Splice, &vec![Twist::Short(5000); nth]);
-        kernel.twist(Call::Splice, &[Twist::Fails(Errno::INVAL)]);
+        kernel.inject(Call::Splice, &vec![Injection::Short(5000); nth]);
+        kernel.inject(Call::Splice, &[Injection::Fails(Errno::INVAL)]);
         let report = by_the_plan(&kernel, &source, &sinks);
         let what = format!("{nth}\n{report}");
         let written_to = ways(&report);
@@ -111,10 +113,10 @@ fn a_sink_that_refuses_what_lies_in_its_private_pipe_is_written_to_and_alone() {
 fn where_tee_is_forbidden_every_sink_is_written_to() {
     for is_stream in [false, true] {
         for errno in [Errno::PERM, Errno::NOSYS] {
-            let kernel = Scripted::default();
+            let kernel = SimKernel::default();
             let source = source(&kernel, is_stream);
             let sinks = [pipe(&kernel), file(&kernel), pipe(&kernel)];
-            kernel.twist(Call::Tee, &[Twist::Fails(errno); 100]);
+            kernel.inject(Call::Tee, &[Injection::Fails(errno); 100]);
             let report = by_the_plan(&kernel, &source, &sinks);
             let what = format!("{is_stream}, {errno}\n{report}");
             assert_all_have_all(&kernel, &sinks, &what);
@@ -132,11 +134,11 @@ fn where_tee_is_forbidden_every_sink_is_written_to() {
 #[test]
 fn a_sink_without_a_private_pipe_is_written_to_and_the_others_are_not() {
     for errno in [Errno::MFILE, Errno::NFILE] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = source(&kernel, false);
         let sinks = [pipe(&kernel), file(&kernel), file(&kernel)];
-        // The hub's is opened first.
-        kernel.twist(Call::Pipe, &[Twist::Straight, Twist::Fails(errno)]);
+        // The backlog's is opened first.
+        kernel.inject(Call::Pipe, &[Injection::Straight, Injection::Fails(errno)]);
         let report = by_the_plan(&kernel, &source, &sinks);
         assert_all_have_all(&kernel, &sinks, &report.to_string());
         assert_eq!(ways(&report)[0], Strategy::Tee, "{report}");
@@ -145,7 +147,7 @@ fn a_sink_without_a_private_pipe_is_written_to_and_the_others_are_not() {
     }
 }
 
-/// The hub's private pipe is the first to be opened, and the lone reader's the second.
+/// The backlog's private pipe is the first to be opened, and the lone reader's the second.
 #[test]
 fn a_lone_reader_without_a_pipe_of_its_own_is_tee_d_into() {
     use Strategy::{Buffered, Splice, SplicePipe, Tee};
@@ -155,11 +157,11 @@ fn a_lone_reader_without_a_pipe_of_its_own_is_tee_d_into() {
         (1, [Tee, Splice]),
         (2, [SplicePipe, Splice]),
     ] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = source(&kernel, false);
         let sinks = [pipe(&kernel), file(&kernel)];
-        kernel.twist(Call::Pipe, &vec![Twist::Straight; nth]);
-        kernel.twist(Call::Pipe, &[Twist::Fails(Errno::MFILE)]);
+        kernel.inject(Call::Pipe, &vec![Injection::Straight; nth]);
+        kernel.inject(Call::Pipe, &[Injection::Fails(Errno::MFILE)]);
         let report = by_the_plan(&kernel, &source, &sinks);
         assert_all_have_all(&kernel, &sinks, &report.to_string());
         assert_eq!(ways(&report), expected, "{nth}: {report}");
@@ -167,17 +169,17 @@ fn a_lone_reader_without_a_pipe_of_its_own_is_tee_d_into() {
 }
 
 #[test]
-fn without_a_pipe_for_the_hub_all_are_written_to() {
-    for (capacity, twist) in [
-        (64 << 10, Twist::Fails(Errno::MFILE)),
-        (4096, Twist::Straight),
+fn without_a_pipe_for_the_backlog_all_are_written_to() {
+    for (capacity, injection) in [
+        (64 << 10, Injection::Fails(Errno::MFILE)),
+        (4096, Injection::Straight),
     ] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         kernel.state.borrow_mut().pipe_capacity = capacity;
         kernel.state.borrow_mut().pipe_max = 4096;
         let source = source(&kernel, true);
         let sinks = [pipe(&kernel), file(&kernel)];
-        kernel.twist(Call::Pipe, &[twist]);
+        kernel.inject(Call::Pipe, &[injection]);
         let report = by_the_plan(&kernel, &source, &sinks);
         assert_all_have_all(&kernel, &sinks, &report.to_string());
         assert_eq!(ways(&report), [Strategy::Buffered; 2]);
@@ -189,14 +191,14 @@ fn without_a_pipe_for_the_hub_all_are_written_to() {
 }
 
 #[test]
-fn a_forced_tee_that_the_kernel_refuses_is_unsuitable_and_loses_nothing() {
+fn a_requested_tee_that_the_kernel_refuses_is_unsuitable_and_loses_nothing() {
     for is_stream in [false, true] {
         for nth in [0, 1, 5] {
-            let kernel = Scripted::default();
+            let kernel = SimKernel::default();
             let source = source(&kernel, is_stream);
             let sinks = [pipe(&kernel), pipe(&kernel), appending(&kernel)];
-            kernel.twist(Call::Tee, &vec![Twist::Straight; nth]);
-            kernel.twist(Call::Tee, &[Twist::Fails(Errno::NOSYS)]);
+            kernel.inject(Call::Tee, &vec![Injection::Straight; nth]);
+            kernel.inject(Call::Tee, &[Injection::Fails(Errno::NOSYS)]);
             let options = Options {
                 strategy: Some(Strategy::Tee),
                 ..options()
@@ -214,7 +216,7 @@ fn a_forced_tee_that_the_kernel_refuses_is_unsuitable_and_loses_nothing() {
 /// The others have none, and may be pipes.
 #[test]
 fn an_offset_of_the_first_sink_is_not_asked_of_the_others() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = source(&kernel, false);
     let sinks = [file(&kernel), pipe(&kernel), appending(&kernel)];
     let options = Options {
@@ -232,13 +234,13 @@ fn an_offset_of_the_first_sink_is_not_asked_of_the_others() {
 fn a_splice_that_ends_before_the_source_gives_way_to_reads_unless_tee_was_asked_for() {
     for strategy in [None, Some(Strategy::Tee)] {
         for n_before in 0..3 {
-            let kernel = Scripted::default();
+            let kernel = SimKernel::default();
             let source = Object::file(&patterned(LONG));
             let source = kernel.source(source, OFlags::empty());
             let sinks = [pipe(&kernel), file(&kernel)];
-            // Every other splice fills the private hub.
-            kernel.twist(Call::Splice, &vec![Twist::Straight; 2 * n_before]);
-            kernel.twist(Call::Splice, &[Twist::Nothing]);
+            // Every other splice fills the private backlog.
+            kernel.inject(Call::Splice, &vec![Injection::Straight; 2 * n_before]);
+            kernel.inject(Call::Splice, &[Injection::Nothing]);
             let options = Options {
                 strategy,
                 ..options()

@@ -6,13 +6,13 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use super::{Attendants, fan_out, fan_out_attended};
-use crate::context::FALSE_STARTS;
+use crate::context::MAX_SPURIOUS_WAKEUPS;
 use crate::options::{OnSinkError, Options};
 use crate::report::Ended;
-use crate::scripted::Scripted;
-use crate::scripted::objects::{Object, patterned};
-use crate::scripted::script::{Call, Twist};
 use crate::side::Side;
+use crate::sim::SimKernel;
+use crate::sim::objects::{Object, patterned};
+use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
@@ -23,13 +23,13 @@ fn millis(millis: u64) -> Duration {
 }
 
 /// A pipe or socket that gives `len` bytes.
-fn source(kernel: &Scripted, is_stream: bool, len: usize) -> OwnedFd {
+fn source(kernel: &SimKernel, is_stream: bool, len: usize) -> OwnedFd {
     let source = Object::feeding(is_stream, &patterned(len), &[]);
     kernel.source(source, OFlags::empty())
 }
 
 /// Pipes whose readers take so long for each move.
-fn slow_pipes(kernel: &Scripted, n: usize, delay: u64, mode: OFlags) -> Vec<OwnedFd> {
+fn slow_pipes(kernel: &SimKernel, n: usize, delay: u64, mode: OFlags) -> Vec<OwnedFd> {
     let pipe = || Object::taking(false).slowly(millis(delay));
     (0..n).map(|_| kernel.sink(pipe(), mode)).collect()
 }
@@ -38,7 +38,7 @@ fn slow_pipes(kernel: &Scripted, n: usize, delay: u64, mode: OFlags) -> Vec<Owne
 #[test]
 fn when_every_sink_is_full_it_is_the_sinks_that_are_waited_for() {
     for n_sinks in [1, 2, 3] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = source(&kernel, false, LONG);
         let sinks = slow_pipes(&kernel, n_sinks, 50, OFlags::NONBLOCK);
         let report = fan_out(
@@ -57,10 +57,10 @@ fn when_every_sink_is_full_it_is_the_sinks_that_are_waited_for() {
     }
 }
 
-/// Each of them comes late in its turn, and none of that is a false start.
+/// Each of them comes late in its turn, and none of that is a spurious wake-up.
 #[test]
 fn many_slow_sinks_are_not_given_pauses_on_top() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
     let sinks: Vec<_> = (0..13)
         .map(|n| {
@@ -82,16 +82,16 @@ fn many_slow_sinks_are_not_given_pauses_on_top() {
 #[test]
 fn a_sink_that_lies_is_given_pauses_once_it_has_lied_too_often() {
     for n_naps in [0, 1, 12] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = source(&kernel, false, 1000);
         let sinks = [
             kernel.sink(Object::file(&[]), OFlags::APPEND),
             kernel.sink(Object::taking(true), OFlags::NONBLOCK),
         ];
         // While the other sink is served, nothing is waited for.
-        let n_lies = 1 + FALSE_STARTS as usize + n_naps;
-        kernel.twist(Call::Write, &[Twist::Straight]);
-        kernel.twist(Call::Write, &vec![Twist::FalseStart; n_lies]);
+        let n_lies = 1 + MAX_SPURIOUS_WAKEUPS as usize + n_naps;
+        kernel.inject(Call::Write, &[Injection::Straight]);
+        kernel.inject(Call::Write, &vec![Injection::FalseStart; n_lies]);
         let options = Options {
             strategy: Some(Strategy::Buffered),
             ..Options::default()
@@ -110,7 +110,7 @@ fn a_break_while_every_sink_is_full_takes_one_tick_and_says_so() {
         (false, Some(Strategy::Buffered)),
         (true, Some(Strategy::Buffered)),
     ] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         kernel.state.borrow_mut().may_sleep = false;
         let source = source(&kernel, is_stream, LONG);
         let sinks = slow_pipes(&kernel, 2, 1000, OFlags::empty());
@@ -144,7 +144,7 @@ fn a_break_while_every_sink_is_full_takes_one_tick_and_says_so() {
 #[test]
 fn a_storm_of_signals_is_weathered_by_every_call() {
     for strategy in [None, Some(Strategy::Buffered)] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = source(&kernel, false, LONG);
         let sinks = [
             kernel.sink(Object::taking(false), OFlags::NONBLOCK),
@@ -153,7 +153,7 @@ fn a_storm_of_signals_is_weathered_by_every_call() {
             kernel.sink(Object::file(&[]), OFlags::empty()),
         ];
         for call in [Call::Tee, Call::Splice, Call::Read, Call::Write, Call::Poll] {
-            kernel.twist(call, &[Twist::Interrupted; 50]);
+            kernel.inject(call, &[Injection::Interrupted; 50]);
         }
         let options = Options {
             strategy,
@@ -171,7 +171,7 @@ fn a_storm_of_signals_is_weathered_by_every_call() {
 fn a_socket_that_times_out_is_an_error_and_not_a_wait_for_ever() {
     for (tick, watch_readers) in [(None, false), (Some(millis(3)), false), (None, true)] {
         for side in [Side::Source, Side::Sink] {
-            let kernel = Scripted::default();
+            let kernel = SimKernel::default();
             kernel.state.borrow_mut().may_sleep = tick.is_none() && !watch_readers;
             let slow = |is_it: bool, object: Object| {
                 if is_it {
@@ -213,7 +213,7 @@ fn a_socket_that_times_out_is_detached_and_the_rest_goes_on() {
         (Some(Strategy::Buffered), true),
     ] {
         for watch_readers in [false, true] {
-            let kernel = Scripted::default();
+            let kernel = SimKernel::default();
             kernel.state.borrow_mut().may_sleep = !watch_readers;
             let source = source(&kernel, is_stream, LONG);
             let slow = Object::taking(true).slowly(millis(5000));
@@ -244,7 +244,7 @@ fn a_socket_that_times_out_is_detached_and_the_rest_goes_on() {
 #[test]
 fn at_the_end_no_call_is_made_for_a_reader_that_has_everything_and_has_gone() {
     for is_stream in [None, Some(false), Some(true)] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = match is_stream {
             Some(is_stream) => source(&kernel, is_stream, LONG),
             None => kernel.source(Object::file(&patterned(LONG)), OFlags::empty()),
@@ -266,22 +266,22 @@ fn at_the_end_no_call_is_made_for_a_reader_that_has_everything_and_has_gone() {
 /// The source has nothing more for five seconds, and what it gave before is not kept from the sink until then.
 #[test]
 fn a_call_that_moved_nothing_is_made_again_before_the_source_is_waited_for() {
-    let refused = [Twist::Straight, Twist::Fails(Errno::INVAL)];
-    for (strategy, call, twists) in [
-        // The first splice fills the hub.
+    let refused = [Injection::Straight, Injection::Fails(Errno::INVAL)];
+    for (strategy, call, injections) in [
+        // The first splice fills the backlog.
         (None, Call::Splice, &refused[..]),
         (
             Some(Strategy::Buffered),
             Call::Write,
-            &[Twist::Interrupted; 3],
+            &[Injection::Interrupted; 3],
         ),
     ] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         kernel.state.borrow_mut().may_sleep = false;
         let source = Object::feeding(false, &patterned(2000), &[1000; 2]);
         let source = kernel.source(source.slowly(millis(5000)), OFlags::empty());
         let sinks = [kernel.sink(Object::file(&[]), OFlags::empty())];
-        kernel.twist(call, twists);
+        kernel.inject(call, injections);
         let mut first_at = None;
         let attendants = Attendants {
             observe: Box::new(|progress| {
@@ -309,12 +309,12 @@ fn a_call_that_moved_nothing_is_made_again_before_the_source_is_waited_for() {
 /// A poll said that it was ready, and others have taken what there was.
 #[test]
 fn a_source_that_is_empty_after_all_is_waited_for_tick_after_tick() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     kernel.state.borrow_mut().may_sleep = false;
     let source = Object::feeding(true, &patterned(LONG), &[1000; 3]);
     let source = kernel.source(source, OFlags::NONBLOCK);
     let sinks = [(); 2].map(|()| kernel.sink(Object::taking(false), OFlags::empty()));
-    kernel.twist(Call::Splice, &[Twist::Stalled(50)]);
+    kernel.inject(Call::Splice, &[Injection::Stalled(50)]);
     let options = Options {
         tick: Some(millis(5)),
         ..Options::default()
@@ -331,7 +331,7 @@ fn a_fan_out_sleeps_for_an_empty_pipe_where_tee_is_forbidden() {
     for errno in [Errno::PERM, Errno::NOSYS] {
         for n_sinks in [1, 2, 3] {
             for is_pipe in [false, true] {
-                let kernel = Scripted::default();
+                let kernel = SimKernel::default();
                 kernel.state.borrow_mut().may_sleep = false;
                 let bytes = patterned(1000 * PIECES);
                 let source = Object::feeding(false, &bytes, &[1000; PIECES]);
@@ -345,8 +345,8 @@ fn a_fan_out_sleeps_for_an_empty_pipe_where_tee_is_forbidden() {
                     kernel.sink(object, OFlags::empty())
                 };
                 let sinks: Vec<_> = (0..n_sinks).map(sink).collect();
-                kernel.twist(Call::Tee, &[Twist::Fails(errno); 10 * PIECES]);
-                kernel.twist(Call::Splice, &[Twist::Stalled(50); 3]);
+                kernel.inject(Call::Tee, &[Injection::Fails(errno); 10 * PIECES]);
+                kernel.inject(Call::Splice, &[Injection::Stalled(50); 3]);
                 let options = Options {
                     tick: Some(Duration::from_secs(3600)),
                     ..Options::default()

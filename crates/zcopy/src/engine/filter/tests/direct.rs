@@ -6,15 +6,15 @@ use std::sync::mpsc::sync_channel;
 
 use super::makers::Maker;
 use super::run;
-use crate::end::End;
-use crate::engine::Desk;
-use crate::engine::filter::ahead::{input_buffer, read_all};
+use crate::endpoint::Endpoint;
+use crate::engine::FilterState;
+use crate::engine::filter::read_ahead::{input_buffer, read_all};
 use crate::filter_transfer::prepare;
-use crate::scripted::Scripted;
-use crate::scripted::objects::{Object, patterned};
-use crate::scripted::others::{Action, Interference, Target};
-use crate::scripted::script::{Call, Twist};
 use crate::side::Side;
+use crate::sim::SimKernel;
+use crate::sim::objects::{Object, patterned};
+use crate::sim::others::{Action, Interference, Target};
+use crate::sim::script::{Call, Injection};
 use crate::step::Step;
 use crate::sys::{Errno, OFlags};
 
@@ -27,11 +27,11 @@ const BLOCK: usize = 4096;
 /// How much another reader takes, once the bytes before the next block are reserved.
 const THEIRS: usize = 5000;
 
-/// A source of which the first read, of these bytes, is twisted.
-fn source(kernel: &Scripted, twist: Twist) -> (OwnedFd, OwnedFd) {
+/// A source of which the first read, of these bytes, is injected.
+fn source(kernel: &SimKernel, injection: Injection) -> (OwnedFd, OwnedFd) {
     let source = kernel.source(Object::file(&patterned(LEN)), OFlags::DIRECT);
     kernel.set_cursor(&source, START as u64);
-    kernel.twist(Call::Read, &[twist]);
+    kernel.inject(Call::Read, &[injection]);
     let theirs = Action::Read(THEIRS);
     kernel.interfere(Interference::before(
         Call::Read,
@@ -50,41 +50,41 @@ fn rest() -> Vec<u8> {
 
 #[test]
 fn what_is_reserved_is_read_before_anything_behind_it() {
-    for twist in [
-        Twist::Interrupted,
-        Twist::Short(10),
-        Twist::Short(512 - START),
+    for injection in [
+        Injection::Interrupted,
+        Injection::Short(10),
+        Injection::Short(512 - START),
     ] {
-        let kernel = Scripted::default();
-        let (source, sink) = source(&kernel, twist);
-        let (mut same, mut desk) = (Maker::Same, Desk::new());
-        run(&kernel, (&source, &sink), &mut same, &mut desk).unwrap();
-        assert!(kernel.contents(&sink) == rest(), "{twist:?}");
+        let kernel = SimKernel::default();
+        let (source, sink) = source(&kernel, injection);
+        let (mut same, mut state) = (Maker::Same, FilterState::new());
+        run(&kernel, (&source, &sink), &mut same, &mut state).unwrap();
+        assert!(kernel.contents(&sink) == rest(), "{injection:?}");
     }
 }
 
 /// It was taken from everybody, and nobody got it.
 #[test]
 fn what_a_read_that_failed_had_reserved_waits_for_the_next_source() {
-    let kernel = Scripted::default();
-    let (source, sink) = source(&kernel, Twist::Fails(Errno::IO));
-    let (mut same, mut desk) = (Maker::Same, Desk::new());
-    let error = run(&kernel, (&source, &sink), &mut same, &mut desk).unwrap_err();
+    let kernel = SimKernel::default();
+    let (source, sink) = source(&kernel, Injection::Fails(Errno::IO));
+    let (mut same, mut state) = (Maker::Same, FilterState::new());
+    let error = run(&kernel, (&source, &sink), &mut same, &mut state).unwrap_err();
     assert_eq!((error.side(), error.bytes()), (Side::Source, 0));
-    assert!(desk.waiting() == &patterned(BLOCK)[START..]);
+    assert!(state.waiting() == &patterned(BLOCK)[START..]);
     assert_eq!(kernel.cursor(&source), (BLOCK + THEIRS) as u64);
 }
 
 /// The thread reads by an end of its own.
 #[test]
 fn what_the_thread_had_reserved_is_not_forgotten_with_it() {
-    for (twist, is_read) in [
-        (Twist::Fails(Errno::IO), false),
-        (Twist::Interrupted, true),
-        (Twist::Short(10), true),
+    for (injection, is_read) in [
+        (Injection::Fails(Errno::IO), false),
+        (Injection::Interrupted, true),
+        (Injection::Short(10), true),
     ] {
-        let kernel = Scripted::default();
-        let (source, sink) = source(&kernel, twist);
+        let kernel = SimKernel::default();
+        let (source, sink) = source(&kernel, injection);
         let (from, _) = prepare(&&kernel, source.as_fd(), sink.as_fd()).unwrap();
         let (spare, empty) = sync_channel(8);
         let (fill, read) = sync_channel(8);
@@ -92,13 +92,13 @@ fn what_the_thread_had_reserved_is_not_forgotten_with_it() {
             spare.send(input_buffer()).unwrap();
         }
         drop(spare);
-        let source = End::new(source.as_fd(), from, None);
+        let source = Endpoint::new(source.as_fd(), from, None);
         let reserved = read_all(&&kernel, source, &empty, &fill, &AtomicBool::new(false));
         drop(fill);
         let read: Vec<_> = read.iter().collect();
         let chunks: Vec<_> = read.iter().map(|(chunk, _)| chunk.pending()).collect();
         if is_read {
-            assert!(chunks.concat() == rest(), "{twist:?}");
+            assert!(chunks.concat() == rest(), "{injection:?}");
             assert_eq!(read.last().unwrap().1, Ok(Step::Eof));
             assert_eq!(reserved, b"");
         } else {
@@ -109,13 +109,13 @@ fn what_the_thread_had_reserved_is_not_forgotten_with_it() {
 }
 
 #[test]
-fn an_error_at_the_close_of_the_second_opening_fails_the_rewriting() {
-    let kernel = Scripted::default();
+fn an_error_at_the_close_of_the_second_opening_fails_the_filter_transfer() {
+    let kernel = SimKernel::default();
     let source = kernel.source(Object::file(&patterned(LEN)), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::DIRECT);
-    kernel.twist(Call::Close, &[Twist::Fails(Errno::IO)]);
-    let desk = &mut Desk::new();
-    let error = run(&kernel, (&source, &sink), &mut Maker::Same, desk).unwrap_err();
+    kernel.inject(Call::Close, &[Injection::Fails(Errno::IO)]);
+    let state = &mut FilterState::new();
+    let error = run(&kernel, (&source, &sink), &mut Maker::Same, state).unwrap_err();
     assert_eq!((error.side(), error.call()), (Side::Sink, Some("close")));
     assert_eq!(kernel.contents(&sink), patterned(LEN));
 }

@@ -1,6 +1,6 @@
 //! Rewriters, and one that watches another and what it is shown.
 
-use crate::filter::{Input, Rest, Rewriter, Rewritten};
+use crate::filter::{Filter, Filtered, Input, Remaining};
 
 /// What a test makes of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,24 +46,24 @@ impl Maker {
         made
     }
 
-    fn copy(self, input: &[u8], room: &mut [u8], most: usize) -> Rewritten {
+    fn copy(self, input: &[u8], room: &mut [u8], most: usize) -> Filtered {
         let times = self.makes(b"x", false).len();
-        let taken = input.len().min(room.len() / times).min(most);
-        let made = self.makes(&input[..taken], false);
+        let consumed = input.len().min(room.len() / times).min(most);
+        let made = self.makes(&input[..consumed], false);
         room[..made.len()].copy_from_slice(&made);
-        Rewritten {
-            taken,
-            made: made.len(),
+        Filtered {
+            consumed,
+            produced: made.len(),
         }
     }
 }
 
-impl Rewriter for Maker {
-    fn rewrite(&mut self, input: Input<'_>, room: &mut [u8]) -> Rewritten {
+impl Filter for Maker {
+    fn filter(&mut self, input: Input<'_>, room: &mut [u8]) -> Filtered {
         let bytes = input.bytes;
-        let all = Rewritten {
-            taken: bytes.len(),
-            made: 0,
+        let all = Filtered {
+            consumed: bytes.len(),
+            produced: 0,
         };
         match self {
             Self::Same | Self::Twice => self.copy(bytes, room, usize::MAX),
@@ -73,29 +73,29 @@ impl Rewriter for Maker {
             }
             Self::Lines => match bytes.iter().position(|byte| *byte == b'\n') {
                 Some(end) => self.copy(bytes, room, end + 1),
-                None if input.rest == Rest::Open => Rewritten::NOTHING,
+                None if input.remaining == Remaining::More => Filtered::NEED_MORE,
                 None => self.copy(bytes, room, usize::MAX),
             },
             Self::Nothing => all,
             Self::Count { n, has_told } => {
                 *n += bytes.len() as u64;
-                if !bytes.is_empty() || input.rest != Rest::Last || *has_told {
+                if !bytes.is_empty() || input.remaining != Remaining::End || *has_told {
                     return all;
                 }
                 *has_told = true;
                 let told = format!("{n}\n").repeat(100);
                 room[..told.len()].copy_from_slice(told.as_bytes());
-                Rewritten {
-                    taken: 0,
-                    made: told.len(),
+                Filtered {
+                    consumed: 0,
+                    produced: told.len(),
                 }
             }
-            Self::Idle => Rewritten::NOTHING,
+            Self::Idle => Filtered::NEED_MORE,
         }
     }
 }
 
-/// A rewriter that is watched.
+/// A filter that is watched.
 pub(super) struct Watched<'a> {
     pub(super) maker: Maker,
     /// How many bytes the sink has been given.
@@ -108,7 +108,7 @@ pub(super) struct Watched<'a> {
     /// Bytes that it was shown last, and did not take.
     pub(super) left: Vec<u8>,
     /// What was said to it when it asked for more, if it did last.
-    pub(super) asked: Option<Rest>,
+    pub(super) asked: Option<Remaining>,
     pub(super) has_failed: bool,
 }
 
@@ -121,27 +121,29 @@ impl<'a> Watched<'a> {
             made: Vec::new(),
             lost: 0,
             left: Vec::new(),
-            asked: Some(Rest::Open),
+            asked: Some(Remaining::More),
             has_failed: false,
         }
     }
 }
 
-impl Rewriter for Watched<'_> {
-    fn rewrite(&mut self, input: Input<'_>, room: &mut [u8]) -> Rewritten {
-        let Input { bytes, rest } = input;
+impl Filter for Watched<'_> {
+    fn filter(&mut self, input: Input<'_>, room: &mut [u8]) -> Filtered {
+        let Input { bytes, remaining } = input;
         assert!(room.len() >= 64 << 10);
         if !self.has_failed {
             let is_same = bytes.starts_with(&self.left);
             assert!(is_same, "it is shown what it left");
             let has_more = bytes.len() > self.left.len();
-            match (self.asked, rest) {
+            match (self.asked, remaining) {
                 // It has asked for nothing.
-                (None, _) => assert!(!has_more && rest != Rest::Full),
-                (Some(_), Rest::Open) => assert!(has_more, "it is asked again for nothing"),
-                (Some(Rest::Open), Rest::Full) => assert!(!has_more && bytes.len() >= 64 << 10),
-                (Some(before), Rest::Full) => panic!("{before:?} and then full"),
-                (Some(_), Rest::Last) => assert!(!has_more),
+                (None, _) => assert!(!has_more && remaining != Remaining::Full),
+                (Some(_), Remaining::More) => assert!(has_more, "it is asked again for nothing"),
+                (Some(Remaining::More), Remaining::Full) => {
+                    assert!(!has_more && bytes.len() >= 64 << 10);
+                }
+                (Some(before), Remaining::Full) => panic!("{before:?} and then full"),
+                (Some(_), Remaining::End) => assert!(!has_more),
             }
             if has_more {
                 let delivered = self.made.len() - self.lost;
@@ -149,11 +151,11 @@ impl Rewriter for Watched<'_> {
             }
         }
         self.has_failed = false;
-        let rewritten = self.maker.rewrite(input, room);
-        self.taken.extend_from_slice(&bytes[..rewritten.taken]);
-        self.made.extend_from_slice(&room[..rewritten.made]);
-        self.left = bytes[rewritten.taken..].to_vec();
-        self.asked = (rewritten == Rewritten::NOTHING).then_some(rest);
-        rewritten
+        let filtered = self.maker.filter(input, room);
+        self.taken.extend_from_slice(&bytes[..filtered.consumed]);
+        self.made.extend_from_slice(&room[..filtered.produced]);
+        self.left = bytes[filtered.consumed..].to_vec();
+        self.asked = (filtered == Filtered::NEED_MORE).then_some(remaining);
+        filtered
     }
 }

@@ -1,4 +1,4 @@
-//! Random sources, rewritten in random ways into random trouble.
+//! Random sources, filtered in random ways into random faults.
 
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
@@ -8,18 +8,18 @@ use proptest::strategy::Strategy as _;
 
 use super::makers::{Maker, Watched};
 use super::{finish, run};
-use crate::engine::Desk;
+use crate::engine::FilterState;
 use crate::error::Error;
-use crate::filter::Rest;
+use crate::filter::Remaining;
 use crate::report::{Ended, Report};
-use crate::scripted::Scripted;
-use crate::scripted::draw::{source_ends, worlds};
-use crate::scripted::oracle::{self, Gap, judge_calls, judge_sink, n_read};
-use crate::scripted::others::{Action, Interference, Target};
-use crate::scripted::property::holds_for_all;
-use crate::scripted::script::Call;
-use crate::scripted::world::{Kind, SourceEnd, Trouble, World};
 use crate::side::Side;
+use crate::sim::SimKernel;
+use crate::sim::arbitrary::{scenarios, source_ends};
+use crate::sim::oracle::{self, Gap, judge_calls, judge_sink, n_read};
+use crate::sim::others::{Action, Interference, Target};
+use crate::sim::property::holds_for_all;
+use crate::sim::scenario::{Faults, Kind, Scenario, SourceEnd};
+use crate::sim::script::Call;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
@@ -31,13 +31,13 @@ const MAX_CALLS: usize = 5000;
 
 /// Two sources, the second without trouble of its own, and a sink.
 #[derive(Clone, Debug)]
-struct Rewriting {
-    world: World,
+struct FilterCase {
+    scenario: Scenario,
     second: SourceEnd,
     maker: Maker,
 }
 
-fn rewritings() -> impl prop::strategy::Strategy<Value = Rewriting> {
+fn filter_cases() -> impl prop::strategy::Strategy<Value = FilterCase> {
     let makers = prop_oneof![
         2 => Just(Maker::Same),
         2 => Just(Maker::Twice),
@@ -47,8 +47,8 @@ fn rewritings() -> impl prop::strategy::Strategy<Value = Rewriting> {
         1 => Just(Maker::Count { n: 0, has_told: false }),
         1 => Just(Maker::Idle),
     ];
-    (worlds(), source_ends(), makers).prop_map(|(mut world, mut second, maker)| {
-        for source in [&mut world.source, &mut second] {
+    (scenarios(), source_ends(), makers).prop_map(|(mut scenario, mut second, maker)| {
+        for source in [&mut scenario.source, &mut second] {
             source.is_positional = false;
             source.is_direct &= source.is_file();
             if source.kind == Kind::Device {
@@ -56,20 +56,20 @@ fn rewritings() -> impl prop::strategy::Strategy<Value = Rewriting> {
                 source.kind = Kind::Pipe;
             }
         }
-        world.sink.is_positional = false;
-        world.wishes.tick = None;
-        world.settle_company();
-        // Of a source that changes the rewriter is not asked what it was shown.
-        world.company.retain(|other| {
+        scenario.sink.is_positional = false;
+        scenario.options.tick = None;
+        scenario.settle_company();
+        // Of a source that changes the filter is not asked what it was shown.
+        scenario.company.retain(|other| {
             matches!(other.target, Target::Sink(_)) || matches!(other.action, Action::Read(_))
         });
         let is_read = |other: &Interference| matches!(other.action, Action::Read(_));
-        if world.company.iter().any(is_read) {
+        if scenario.company.iter().any(is_read) {
             // A source that others read is not rewound.
-            world.trouble.sink = None;
+            scenario.faults.sink = None;
         }
-        Rewriting {
-            world,
+        FilterCase {
+            scenario,
             second,
             maker,
         }
@@ -78,70 +78,70 @@ fn rewritings() -> impl prop::strategy::Strategy<Value = Rewriting> {
 
 #[test]
 fn the_sink_holds_what_was_made_of_what_was_taken_and_the_rest_is_where_it_was() {
-    holds_for_all(rewritings(), CASES, check);
+    holds_for_all(filter_cases(), CASES, check);
 }
 
-/// Runs one rewriting, and judges it after each source.
-fn check(rewriting: &Rewriting) -> Result<(), TestCaseError> {
-    let Rewriting {
-        world,
+/// Runs one case, and judges it after each source.
+fn check(case: &FilterCase) -> Result<(), TestCaseError> {
+    let FilterCase {
+        scenario,
         second,
         maker,
-    } = rewriting;
-    let (kernel, first, sink) = world.kernel();
+    } = case;
+    let (kernel, first, sink) = scenario.kernel();
     let sources = [
-        (first, &world.source),
-        (another(&kernel, world, second), second),
+        (first, &scenario.source),
+        (another(&kernel, scenario, second), second),
     ];
     kernel.state.borrow_mut().max_calls = MAX_CALLS;
     let written = || kernel.answers(Call::Write).into_iter().flatten().sum();
-    let mut rewriter = Watched::new(*maker, &written);
-    let mut desk = Desk::new();
+    let mut filter = Watched::new(*maker, &written);
+    let mut state = FilterState::new();
     let mut delivered = Vec::new();
     let mut gap = Gap::Never;
     let mut reports = Vec::new();
     for (source, end) in &sources {
-        let (taken, left) = (rewriter.taken.len(), rewriter.left.clone());
-        let result = run(&kernel, (source, &sink), &mut rewriter, &mut desk);
-        is_true(world, Some(end), &kernel, &result)?;
+        let (taken, left) = (filter.taken.len(), filter.left.clone());
+        let result = run(&kernel, (source, &sink), &mut filter, &mut state);
+        is_true(scenario, Some(end), &kernel, &result)?;
         gap = gap.max(Gap::after(&result));
-        arrives(&result, &mut rewriter, &mut delivered)?;
-        holds(world, &kernel, &sink, &delivered, gap)?;
-        let taken = &rewriter.taken[taken..];
+        arrives(&result, &mut filter, &mut delivered)?;
+        holds(scenario, &kernel, &sink, &delivered, gap)?;
+        let taken = &filter.taken[taken..];
         let by = result.as_ref().err().map(Error::side);
-        rewriter.has_failed = by.is_some_and(|side| side != Side::Source);
-        rewriter.left = stays(&kernel, (source, end), (&left, taken), &rewriter)?;
+        filter.has_failed = by.is_some_and(|side| side != Side::Source);
+        filter.left = stays(&kernel, (source, end), (&left, taken), &filter)?;
         prop_assert!(result.is_err() || is_read_out(&kernel, source, end));
-        if !rewriter.has_failed {
-            prop_assert_eq!(rewriter.asked, Some(Rest::Open));
+        if !filter.has_failed {
+            prop_assert_eq!(filter.asked, Some(Remaining::More));
         }
         reports.extend(result);
     }
-    let result = finish(&kernel, &sink, &mut rewriter, &mut desk);
-    is_true(world, None, &kernel, &result)?;
+    let result = finish(&kernel, &sink, &mut filter, &mut state);
+    is_true(scenario, None, &kernel, &result)?;
     gap = gap.max(Gap::after(&result));
-    arrives(&result, &mut rewriter, &mut delivered)?;
-    holds(world, &kernel, &sink, &delivered, gap)?;
-    let expected = maker.makes(&rewriter.taken, true);
+    arrives(&result, &mut filter, &mut delivered)?;
+    holds(scenario, &kernel, &sink, &delivered, gap)?;
+    let expected = maker.makes(&filter.taken, true);
     if result.is_ok() {
-        prop_assert!(rewriter.left.is_empty());
-        prop_assert_eq!(rewriter.asked, Some(Rest::Last));
-        prop_assert!(rewriter.made == expected);
+        prop_assert!(filter.left.is_empty());
+        prop_assert_eq!(filter.asked, Some(Remaining::End));
+        prop_assert!(filter.made == expected);
     }
     reports.extend(result);
     if reports.len() == sources.len() + 1 {
         judge_calls(&kernel, &reports).map_err(TestCaseError::fail)?;
     }
-    let is_over = rewriter.made == expected;
-    prop_assert!(is_over || rewriter.made == maker.makes(&rewriter.taken, false));
+    let is_over = filter.made == expected;
+    prop_assert!(is_over || filter.made == maker.makes(&filter.taken, false));
     Ok(())
 }
 
 /// The second source, which does not fail.
-fn another(kernel: &Scripted, world: &World, end: &SourceEnd) -> OwnedFd {
-    let trouble = Trouble {
+fn another(kernel: &SimKernel, scenario: &Scenario, end: &SourceEnd) -> OwnedFd {
+    let faults = Faults {
         source: None,
-        ..world.trouble.clone()
+        ..scenario.faults.clone()
     };
     let mut flags = OFlags::empty();
     flags.set(OFlags::NONBLOCK, end.is_nonblocking);
@@ -149,7 +149,7 @@ fn another(kernel: &Scripted, world: &World, end: &SourceEnd) -> OwnedFd {
         OFlags::DIRECT,
         end.is_direct || end.is_packet && end.kind == Kind::Pipe,
     );
-    let source = kernel.source(end.object(&trouble), flags);
+    let source = kernel.source(end.object(&faults), flags);
     end.lend_pages(kernel, &source);
     kernel.set_cursor(&source, start(end));
     kernel.state.borrow_mut().has_proc |= end.is_direct;
@@ -160,7 +160,7 @@ fn start(end: &SourceEnd) -> u64 {
     if end.is_file() { end.start } else { 0 }
 }
 
-fn is_read_out(kernel: &Scripted, source: &OwnedFd, end: &SourceEnd) -> bool {
+fn is_read_out(kernel: &SimKernel, source: &OwnedFd, end: &SourceEnd) -> bool {
     if end.is_file() {
         kernel.cursor(source) >= end.len as u64
     } else {
@@ -171,17 +171,17 @@ fn is_read_out(kernel: &Scripted, source: &OwnedFd, end: &SourceEnd) -> bool {
 /// Whether what was made since the last time is what the report says, and nothing else is lost.
 fn arrives(
     result: &Result<Report, Error>,
-    rewriter: &mut Watched<'_>,
+    filter: &mut Watched<'_>,
     delivered: &mut Vec<u8>,
 ) -> Result<(), TestCaseError> {
     let report = result.as_ref().unwrap_or_else(Error::report);
-    let made = &rewriter.made[delivered.len() + rewriter.lost..];
+    let made = &filter.made[delivered.len() + filter.lost..];
     prop_assert!(report.bytes() <= made.len() as u64);
     let (accepted, lost) = made.split_at(report.bytes() as usize);
     prop_assert!(report.undelivered() == lost);
     prop_assert!(result.is_err() || lost.is_empty());
     delivered.extend_from_slice(accepted);
-    rewriter.lost += lost.len();
+    filter.lost += lost.len();
     let told = report.attempts().iter().map(crate::Attempt::bytes);
     prop_assert_eq!(told.sum::<u64>(), report.bytes());
     prop_assert_eq!(report.strategy(), Strategy::Buffered);
@@ -191,21 +191,21 @@ fn arrives(
 
 /// Whether the sink holds what it has accepted, and nothing else has changed.
 fn holds(
-    world: &World,
-    kernel: &Scripted,
+    scenario: &Scenario,
+    kernel: &SimKernel,
     sink: &OwnedFd,
     delivered: &[u8],
     gap: Gap,
 ) -> Result<(), TestCaseError> {
-    judge_sink(kernel, (sink, &world.sink), delivered, gap).map_err(TestCaseError::fail)
+    judge_sink(kernel, (sink, &scenario.sink), delivered, gap).map_err(TestCaseError::fail)
 }
 
 /// Whether each byte that was not taken is where it was, or waits. Says what waits.
 fn stays(
-    kernel: &Scripted,
+    kernel: &SimKernel,
     (source, end): (&OwnedFd, &SourceEnd),
     (waited, taken): (&[u8], &[u8]),
-    rewriter: &Watched<'_>,
+    filter: &Watched<'_>,
 ) -> Result<Vec<u8>, TestCaseError> {
     let mut data = end.bytes();
     for (place, piece) in oracle::read(kernel, source).iter().rev() {
@@ -217,21 +217,21 @@ fn stays(
         let gone = cursor.saturating_sub(start(end)) as usize;
         let n_taken = taken.len().min(waited.len());
         let is_rewound = gone == taken.len() - n_taken;
-        let left = if rewriter.has_failed && is_rewound {
+        let left = if filter.has_failed && is_rewound {
             waited[n_taken..].to_vec()
-        } else if rewriter.has_failed {
+        } else if filter.has_failed {
             // It is rewound only over bytes that a read finds before the cursor.
             let reads = kernel.answers(Call::Read);
             let is_unknown = reads.iter().any(|answer| !matches!(answer, Ok(1..)));
             prop_assert!(is_unknown || n_read(kernel, source) > 0, "it is rewound");
-            rewriter.left.clone()
+            filter.left.clone()
         } else {
-            rewriter.left.clone()
+            filter.left.clone()
         };
         (gone, left)
     } else {
         let gone = data.len() - kernel.contents(source).len();
-        (gone, rewriter.left.clone())
+        (gone, filter.left.clone())
     };
     let found = [taken, &left].concat();
     let expected = [waited, &data[..gone]].concat();
@@ -242,9 +242,9 @@ fn stays(
 
 /// Whether an error says what happened.
 fn is_true(
-    world: &World,
+    scenario: &Scenario,
     source: Option<&SourceEnd>,
-    kernel: &Scripted,
+    kernel: &SimKernel,
     result: &Result<Report, Error>,
 ) -> Result<(), TestCaseError> {
     let state = kernel.state.borrow();
@@ -258,7 +258,7 @@ fn is_true(
         (None, _) => state.log.contains(&(Call::Write, Ok(0))),
         (Some(Errno::INTR), _) => false,
         (Some(Errno::AGAIN), Side::Source) => source.is_some_and(|end| end.timeout.is_some()),
-        (Some(Errno::AGAIN), _) => world.sink.timeout.is_some(),
+        (Some(Errno::AGAIN), _) => scenario.sink.timeout.is_some(),
         (Some(errno), side) => state.told.contains(&(side, errno)),
     };
     prop_assert!(is_true, "{:#}, but told was {:?}", error, state.told);

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use super::makers::Maker;
 use super::run;
-use crate::context::FALSE_STARTS;
-use crate::engine::Desk;
-use crate::scripted::Scripted;
-use crate::scripted::channel::{Channel, Peer};
-use crate::scripted::objects::{Object, patterned};
-use crate::scripted::script::{Call, Twist};
+use crate::context::MAX_SPURIOUS_WAKEUPS;
+use crate::engine::FilterState;
 use crate::side::Side;
+use crate::sim::SimKernel;
+use crate::sim::channel::{Channel, Peer};
+use crate::sim::objects::{Object, patterned};
+use crate::sim::script::{Call, Injection};
 use crate::sys::{Errno, OFlags};
 
 const BOTH_MODES: [OFlags; 2] = [OFlags::empty(), OFlags::NONBLOCK];
@@ -18,7 +18,7 @@ const BOTH_MODES: [OFlags; 2] = [OFlags::empty(), OFlags::NONBLOCK];
 #[test]
 fn bytes_that_came_are_written_before_more_is_waited_for() {
     for mode in BOTH_MODES {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = Object::feeding(false, &patterned(30), &[10; 3]);
         let source = kernel.source(source.slowly(Duration::from_secs(1)), mode);
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
@@ -26,7 +26,7 @@ fn bytes_that_came_are_written_before_more_is_waited_for() {
             &kernel,
             (&source, &sink),
             &mut Maker::Twice,
-            &mut Desk::new(),
+            &mut FilterState::new(),
         )
         .unwrap();
         let mut log = kernel.state.borrow().log.clone();
@@ -40,18 +40,18 @@ fn bytes_that_came_are_written_before_more_is_waited_for() {
 
 #[test]
 fn an_interrupted_call_is_made_again() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = Object::feeding(false, &patterned(90_000), &[30_000; 3]);
     let source = kernel.source(source, OFlags::NONBLOCK);
     let sink = kernel.sink(Object::taking(true), OFlags::NONBLOCK);
     for call in [Call::Read, Call::Write, Call::Poll] {
-        kernel.twist(call, &[Twist::Interrupted; 20]);
+        kernel.inject(call, &[Injection::Interrupted; 20]);
     }
     run(
         &kernel,
         (&source, &sink),
         &mut Maker::Twice,
-        &mut Desk::new(),
+        &mut FilterState::new(),
     )
     .unwrap();
     assert!(kernel.contents(&sink) == Maker::Twice.makes(&patterned(90_000), false));
@@ -64,20 +64,26 @@ fn an_interrupted_call_is_made_again() {
     }
 }
 
-/// Each of these waits was taken for a false start, though bytes had come, or gone, in between: and then a nap was taken
+/// Each of these waits was taken for a spurious wake-up, though bytes had come, or gone, in between: and then a sleep was taken
 /// before every one.
 #[test]
 fn a_side_that_is_slow_is_not_one_that_lies() {
     let slow = Duration::from_millis(3);
     for maker in [Maker::Nothing, Maker::Same] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = Object::feeding(false, &patterned(5000), &[100; 50]);
         let source = kernel.source(source.slowly(slow), OFlags::NONBLOCK);
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-        run(&kernel, (&source, &sink), &mut { maker }, &mut Desk::new()).unwrap();
+        run(
+            &kernel,
+            (&source, &sink),
+            &mut { maker },
+            &mut FilterState::new(),
+        )
+        .unwrap();
         assert_eq!(kernel.state.borrow().n_naps, 0, "{maker:?}");
     }
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let peer = Peer::Takes {
         taken: Vec::new(),
         chunks: [4096; 100].into(),
@@ -90,7 +96,7 @@ fn a_side_that_is_slow_is_not_one_that_lies() {
         &kernel,
         (&source, &sink),
         &mut Maker::Same,
-        &mut Desk::new(),
+        &mut FilterState::new(),
     )
     .unwrap();
     assert!(kernel.answers(Call::Poll).len() > 30);
@@ -100,34 +106,34 @@ fn a_side_that_is_slow_is_not_one_that_lies() {
 #[test]
 fn a_side_that_lies_is_napped_for() {
     for call in [Call::Read, Call::Write] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = Object::feeding(false, &patterned(1000), &[]);
         let source = kernel.source(source, OFlags::NONBLOCK);
         let sink = kernel.sink(Object::taking(false), OFlags::NONBLOCK);
-        kernel.twist(call, &[Twist::FalseStart; 20]);
+        kernel.inject(call, &[Injection::FalseStart; 20]);
         run(
             &kernel,
             (&source, &sink),
             &mut Maker::Same,
-            &mut Desk::new(),
+            &mut FilterState::new(),
         )
         .unwrap();
         assert_eq!(kernel.contents(&sink), patterned(1000));
         let n_naps = kernel.state.borrow().n_naps;
-        assert_eq!(n_naps, 20 - FALSE_STARTS as usize, "{call:?}");
+        assert_eq!(n_naps, 20 - MAX_SPURIOUS_WAKEUPS as usize, "{call:?}");
     }
 }
 
 #[test]
 fn a_socket_s_own_time_out_ends_it_and_it_can_go_on() {
     let (soon, late) = (Duration::from_millis(5), Duration::from_millis(20));
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = Object::feeding(true, &patterned(20), &[10; 2]);
     let source = kernel.source(source.slowly(late).timing_out(soon), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-    let (mut twice, mut desk) = (Maker::Twice, Desk::new());
+    let (mut twice, mut state) = (Maker::Twice, FilterState::new());
     let mut n_failed = 0;
-    while let Err(error) = run(&kernel, (&source, &sink), &mut twice, &mut desk) {
+    while let Err(error) = run(&kernel, (&source, &sink), &mut twice, &mut state) {
         assert_eq!(error.side(), Side::Source);
         assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
         n_failed += 1;
@@ -142,7 +148,7 @@ fn a_socket_s_own_time_out_ends_it_and_it_can_go_on() {
     let sink = Object::taking(true).slowly(late).timing_out(soon);
     let sink = kernel.sink(sink, OFlags::empty());
     let source = kernel.source(Object::file(&patterned(200_000)), OFlags::empty());
-    let error = run(&kernel, (&source, &sink), &mut Maker::Same, &mut desk).unwrap_err();
+    let error = run(&kernel, (&source, &sink), &mut Maker::Same, &mut state).unwrap_err();
     assert_eq!(error.side(), Side::Sink);
     assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
     let n = error.bytes() as usize;

@@ -2,16 +2,16 @@
 
 use super::properties::check;
 use super::transfer;
-use crate::options::Counting;
+use crate::options::RecordOptions;
 use crate::options::{Options, Reflink, Sparse};
-use crate::scripted::draw::{DRAWN, Drawn, worlds_with};
-use crate::scripted::kernel::Scripted;
-use crate::scripted::objects::{BLOCK, Object, patterned};
-use crate::scripted::others::{Action, Effect, Interference, Target};
-use crate::scripted::property::holds_for_all;
-use crate::scripted::script::{Call, Twist};
-use crate::scripted::world::{Kind, SourceEnd, World};
 use crate::side::Side;
+use crate::sim::arbitrary::{DRAWN, Drawn, scenarios_with};
+use crate::sim::kernel::SimKernel;
+use crate::sim::objects::{BLOCK, Object, patterned};
+use crate::sim::others::{Action, Effect, Interference, Target};
+use crate::sim::property::holds_for_all;
+use crate::sim::scenario::{Kind, Scenario, SourceEnd};
+use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
@@ -26,17 +26,17 @@ const ALONE: Drawn = Drawn {
     pages: false,
 };
 
-/// Runs random transfers that meet nothing else that is rare, in worlds that are made to meet it often.
-fn run(drawn: Drawn, adapt: fn(&mut World)) {
-    let worlds = worlds_with(drawn, move |world| {
+/// Runs random transfers that meet nothing else that is rare, in scenarios that are made to meet it often.
+fn run(drawn: Drawn, adapt: fn(&mut Scenario)) {
+    let scenarios = scenarios_with(drawn, move |scenario| {
         // What looks at bytes reads and writes them all.
-        if world.wishes.strategy.is_none() {
-            world.wishes.inspected = false;
-            world.wishes.counting = Counting::default();
+        if scenario.options.strategy.is_none() {
+            scenario.options.inspected = false;
+            scenario.options.counting = RecordOptions::default();
         }
-        adapt(world);
+        adapt(scenario);
     });
-    holds_for_all(worlds, CASES, check);
+    holds_for_all(scenarios, CASES, check);
 }
 
 fn make_file(kind: &mut Kind, is_direct: &mut bool) {
@@ -49,21 +49,21 @@ fn make_source_file(source: &mut SourceEnd) {
 }
 
 /// Ends the source in a hole, which the sink is to have too.
-fn end_in_hole(world: &mut World) {
-    world.source.len += 10 * BLOCK;
-    let n_blocks = world.source.len / BLOCK;
-    world.source.zeros.push((n_blocks * 2 / 3, n_blocks));
-    world.source.is_sparse = true;
-    (world.wishes.sparse, world.wishes.reflink) = (Sparse::Keep, Reflink::Never);
-    (world.wishes.strategy, world.wishes.limit) = (None, None);
-    world.sink.is_direct = false;
+fn end_in_hole(scenario: &mut Scenario) {
+    scenario.source.len += 10 * BLOCK;
+    let n_blocks = scenario.source.len / BLOCK;
+    scenario.source.zeros.push((n_blocks * 2 / 3, n_blocks));
+    scenario.source.is_sparse = true;
+    (scenario.options.sparse, scenario.options.reflink) = (Sparse::Keep, Reflink::Never);
+    (scenario.options.strategy, scenario.options.limit) = (None, None);
+    scenario.sink.is_direct = false;
 }
 
 #[test]
 fn what_others_write_at_a_shared_position_is_neither_lost_nor_torn() {
     let sharing = DRAWN.sharing;
-    run(Drawn { sharing, ..ALONE }, |world| {
-        let sink = &mut world.sink;
+    run(Drawn { sharing, ..ALONE }, |scenario| {
+        let sink = &mut scenario.sink;
         make_file(&mut sink.kind, &mut sink.is_direct);
         (sink.is_positional, sink.is_nonblocking) = (false, false);
     });
@@ -75,7 +75,7 @@ fn no_more_of_a_sink_is_reserved_than_a_source_at_an_offset_holds() {
     // By a range that was too long, or by going back over it: the call in which somebody else writes.
     for (len, call, nth) in [(100_000, Call::CopyFileRange, 0), (0, Call::Seek, 2)] {
         let bytes = patterned(len);
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = kernel.source(Object::file(&bytes), OFlags::empty());
         let sink = kernel.sink(Object::file(b""), OFlags::empty());
         kernel.interfere(Interference::inside(
@@ -99,7 +99,7 @@ fn no_more_of_a_sink_is_reserved_than_a_source_at_an_offset_holds() {
 /// The transfer returned `Ok`, and zeros stood before what somebody else had written.
 #[test]
 fn a_gap_that_a_shorter_source_leaves_is_an_error() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = kernel.source(Object::file(&patterned(100_000)), OFlags::empty());
     let sink = kernel.sink(Object::file(b""), OFlags::empty());
     let inside = |target, action| Interference::inside(Call::CopyFileRange, 0, target, action);
@@ -118,14 +118,14 @@ fn a_gap_that_a_shorter_source_leaves_is_an_error() {
 #[test]
 fn a_source_that_becomes_shorter_leaves_no_gap_on_a_local_file_system() {
     for len in [100_000, 200_000, 600_000] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = kernel.source(Object::file(&patterned(len)), OFlags::empty());
         let sink = kernel.sink(Object::file(b""), OFlags::empty());
         let inside = |target, action| Interference::inside(Call::CopyFileRange, 0, target, action);
         kernel.interfere(inside(Target::Source(0), Action::Truncate(10)));
         kernel.interfere(inside(Target::Sink(0), Action::Write(9)));
         // Neither is there a private pipe, after which it would come.
-        kernel.twist(Call::Pipe, &[Twist::Fails(Errno::MFILE)]);
+        kernel.inject(Call::Pipe, &[Injection::Fails(Errno::MFILE)]);
         let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
         assert_eq!(report.bytes(), len as u64);
         assert!(kernel.contents(&sink) == patterned(len), "{len} bytes");
@@ -139,7 +139,7 @@ fn nothing_is_kept_reserved_beyond_the_end_of_a_shared_source() {
     const LEN: usize = 300_000;
     let mut n_appended = 0;
     for nth in 0..6 {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = kernel.source(Object::file(&patterned(LEN)), OFlags::empty());
         let sink = kernel.sink(Object::file(b""), OFlags::empty());
         let before = |call, nth, action| Interference::before(call, nth, Target::Source(0), action);
@@ -172,12 +172,12 @@ fn nothing_is_kept_reserved_beyond_the_end_of_a_shared_source() {
 #[test]
 fn a_source_that_is_cut_and_grows_again_is_read_on_where_the_cursor_is() {
     const LEN: usize = 600_000;
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     kernel.state.borrow_mut().pipe_max = 64 << 10;
     let source = kernel.source(Object::file(&patterned(LEN)), OFlags::empty());
     let sink = kernel.sink(Object::file(b""), OFlags::empty());
-    kernel.twist(Call::Splice, &[Twist::Straight; 2]);
-    kernel.twist(Call::Splice, &[Twist::Short(1000)]);
+    kernel.inject(Call::Splice, &[Injection::Straight; 2]);
+    kernel.inject(Call::Splice, &[Injection::Short(1000)]);
     let of_source = |moment: fn(Call, usize, Target, Action) -> Interference, call, nth, action| {
         moment(call, nth, Target::Source(0), action)
     };
@@ -195,23 +195,23 @@ fn a_source_that_is_cut_and_grows_again_is_read_on_where_the_cursor_is() {
 #[test]
 fn what_others_read_at_a_shared_position_is_not_delivered_too() {
     let sharing = DRAWN.sharing;
-    run(Drawn { sharing, ..ALONE }, |world| {
-        let is_direct = world.source.is_direct;
-        make_source_file(&mut world.source);
-        (world.source.is_direct, world.source.is_positional) = (is_direct, false);
+    run(Drawn { sharing, ..ALONE }, |scenario| {
+        let is_direct = scenario.source.is_direct;
+        make_source_file(&mut scenario.source);
+        (scenario.source.is_direct, scenario.source.is_positional) = (is_direct, false);
     });
 }
 
 #[test]
 fn others_at_the_same_pipe_or_socket_lose_nothing() {
     let sharing = DRAWN.sharing;
-    run(Drawn { sharing, ..ALONE }, |world| {
-        world.wishes.tick = None;
-        if world.source.is_file() {
-            world.source.kind = Kind::Pipe;
+    run(Drawn { sharing, ..ALONE }, |scenario| {
+        scenario.options.tick = None;
+        if scenario.source.is_file() {
+            scenario.source.kind = Kind::Pipe;
         }
-        if world.sink.is_file() {
-            world.sink.kind = Kind::Stream;
+        if scenario.sink.is_file() {
+            scenario.sink.kind = Kind::Stream;
         }
     });
 }
@@ -219,60 +219,60 @@ fn others_at_the_same_pipe_or_socket_lose_nothing() {
 #[test]
 fn a_file_that_others_change_gives_bytes_that_it_had() {
     let sizes = DRAWN.sizes;
-    run(Drawn { sizes, ..ALONE }, |world| {
-        make_source_file(&mut world.source);
-        world.trouble.source = None;
-        make_file(&mut world.sink.kind, &mut world.sink.is_direct);
-        world.sink.is_nonblocking = false;
-        end_in_hole(world);
-        world.company.retain(Interference::changes_source);
+    run(Drawn { sizes, ..ALONE }, |scenario| {
+        make_source_file(&mut scenario.source);
+        scenario.faults.source = None;
+        make_file(&mut scenario.sink.kind, &mut scenario.sink.is_direct);
+        scenario.sink.is_nonblocking = false;
+        end_in_hole(scenario);
+        scenario.company.retain(Interference::changes_source);
     });
 }
 
 #[test]
 fn what_others_put_behind_the_range_of_a_transfer_stays() {
     let sizes = DRAWN.sizes;
-    run(Drawn { sizes, ..ALONE }, |world| {
-        make_file(&mut world.sink.kind, &mut world.sink.is_direct);
-        (world.sink.is_nonblocking, world.sink.appends) = (false, false);
-        make_source_file(&mut world.source);
-        end_in_hole(world);
-        world.company.retain(|other| !other.changes_source());
+    run(Drawn { sizes, ..ALONE }, |scenario| {
+        make_file(&mut scenario.sink.kind, &mut scenario.sink.is_direct);
+        (scenario.sink.is_nonblocking, scenario.sink.appends) = (false, false);
+        make_source_file(&mut scenario.source);
+        end_in_hole(scenario);
+        scenario.company.retain(|other| !other.changes_source());
     });
 }
 
 #[test]
 fn no_packet_loses_its_rest() {
     let packets = DRAWN.packets;
-    run(Drawn { packets, ..ALONE }, |world| {
-        world.source.kind = Kind::Pipe;
-        world.source.is_packet = DRAWN.packets;
+    run(Drawn { packets, ..ALONE }, |scenario| {
+        scenario.source.kind = Kind::Pipe;
+        scenario.source.is_packet = DRAWN.packets;
     });
 }
 
 #[test]
 fn an_urgent_byte_does_not_end_a_transfer() {
     let urgent = DRAWN.urgent;
-    run(Drawn { urgent, ..ALONE }, |world| {
-        let source = &mut world.source;
+    run(Drawn { urgent, ..ALONE }, |scenario| {
+        let source = &mut scenario.source;
         (source.kind, source.len) = (Kind::Stream, source.len + 200_000);
-        if world.sink.kind == Kind::Block {
+        if scenario.sink.kind == Kind::Block {
             // A block device has room enough.
-            world.sink.len += 200_000;
+            scenario.sink.len += 200_000;
         }
         source.marks = vec![source.len as u64 / 4, source.len as u64 * 3 / 4];
-        world.wishes.limit = None;
+        scenario.options.limit = None;
     });
 }
 
 #[test]
 fn a_stable_transfer_shares_no_pages_that_came_through_a_pipe_or_socket() {
     let pages = DRAWN.pages;
-    run(Drawn { pages, ..ALONE }, |world| {
-        world.wishes.stable = true;
-        if world.source.is_file() {
-            world.source.kind = Kind::Stream;
+    run(Drawn { pages, ..ALONE }, |scenario| {
+        scenario.options.stable = true;
+        if scenario.source.is_file() {
+            scenario.source.kind = Kind::Stream;
         }
-        world.source.is_aliased = DRAWN.pages;
+        scenario.source.is_aliased = DRAWN.pages;
     });
 }

@@ -5,11 +5,11 @@ use std::os::fd::OwnedFd;
 use super::transfer;
 use crate::options::Options;
 use crate::report::Report;
-use crate::scripted::kernel::Scripted;
-use crate::scripted::objects::{File, Object, patterned};
-use crate::scripted::others::{Action, Interference, Target};
-use crate::scripted::script::{Call, Twist};
 use crate::side::Side;
+use crate::sim::kernel::SimKernel;
+use crate::sim::objects::{File, Object, patterned};
+use crate::sim::others::{Action, Interference, Target};
+use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
@@ -23,20 +23,20 @@ fn buffered() -> Options {
 }
 
 /// A kernel in which files can be opened once more, or not.
-fn kernel(has_proc: bool) -> Scripted {
-    let kernel = Scripted::default();
+fn kernel(has_proc: bool) -> SimKernel {
+    let kernel = SimKernel::default();
     kernel.state.borrow_mut().has_proc = has_proc;
     kernel
 }
 
 /// A pipe that brings odd lengths.
-fn oddly(kernel: &Scripted) -> OwnedFd {
+fn oddly(kernel: &SimKernel) -> OwnedFd {
     let chunks = [100, 3, 5000, 1, 513, 20_000];
     let source = Object::feeding(false, &patterned(LEN), &chunks);
     kernel.source(source, OFlags::empty())
 }
 
-fn run(kernel: &Scripted, source: &OwnedFd, sink: &OwnedFd) -> Report {
+fn run(kernel: &SimKernel, source: &OwnedFd, sink: &OwnedFd) -> Report {
     transfer(kernel, (source, sink), buffered()).unwrap()
 }
 
@@ -123,7 +123,7 @@ fn a_short_read_at_an_odd_place_keeps_its_range_if_others_have_read_on() {
         let source = kernel.source(Object::file(&patterned(LEN)), OFlags::DIRECT);
         kernel.set_cursor(&source, 100);
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-        kernel.twist(Call::Read, &[Twist::Short(short)]);
+        kernel.inject(Call::Read, &[Injection::Short(short)]);
         let (source_end, theirs) = (Target::Source(0), Action::Read(5000));
         kernel.interfere(Interference::before(Call::Read, 0, source_end, theirs));
         run(&kernel, &source, &sink);
@@ -142,9 +142,9 @@ fn what_is_not_written_is_handed_back_wherever_it_fails() {
         let source = oddly(&kernel);
         let sink = kernel.sink(Object::file(&[]), OFlags::DIRECT);
         kernel.set_cursor(&sink, 100);
-        let mut twists = vec![Twist::Straight; nth];
-        twists.push(Twist::Fails(Errno::IO));
-        kernel.twist(Call::Write, &twists);
+        let mut injections = vec![Injection::Straight; nth];
+        injections.push(Injection::Fails(Errno::IO));
+        kernel.inject(Call::Write, &injections);
         let (n, undelivered) = match transfer(&kernel, (&source, &sink), buffered()) {
             Ok(report) => (report.bytes(), Vec::new()),
             Err(error) => {
@@ -170,7 +170,7 @@ fn a_write_of_nothing_to_an_appending_sink_moves_no_cursor() {
     let held = vec![7; 4096];
     let sink = kernel.sink(Object::file(&held), OFlags::DIRECT | OFlags::APPEND);
     kernel.set_cursor(&sink, 5);
-    kernel.twist(Call::Write, &[Twist::Nothing]);
+    kernel.inject(Call::Write, &[Injection::Nothing]);
     let error = transfer(&kernel, (&source, &sink), buffered()).unwrap_err();
     assert_eq!((error.side(), error.bytes()), (Side::Sink, 0));
     assert_eq!(error.kind(), std::io::ErrorKind::WriteZero);
@@ -211,7 +211,7 @@ fn an_error_at_the_close_of_the_second_opening_fails_the_transfer() {
         let kernel = kernel(true);
         let source = oddly(&kernel);
         let sink = kernel.sink(Object::file(&[]), OFlags::DIRECT);
-        kernel.twist(Call::Close, &[Twist::Fails(errno)]);
+        kernel.inject(Call::Close, &[Injection::Fails(errno)]);
         let outcome = transfer(&kernel, (&source, &sink), buffered());
         assert_eq!(kernel.answers(Call::Close), [Err(errno)]);
         assert_eq!(kernel.contents(&sink), patterned(LEN));

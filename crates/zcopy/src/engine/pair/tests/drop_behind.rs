@@ -4,17 +4,17 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::transfer;
 use crate::options::{Cache, Options};
-use crate::scripted::Scripted;
-use crate::scripted::objects::Object;
-use crate::scripted::others::{Action, Effect, Interference, Target};
-use crate::scripted::script::Call;
+use crate::sim::SimKernel;
+use crate::sim::objects::Object;
+use crate::sim::others::{Action, Effect, Interference, Target};
+use crate::sim::script::Call;
 use crate::strategy::Strategy;
 use crate::sys::OFlags;
 
 const MIB: usize = 1 << 20;
 
 /// What was dropped of one end: the furthest byte, which is the largest there is if it was all the rest.
-fn dropped(kernel: &Scripted, fd: &OwnedFd) -> u64 {
+fn dropped(kernel: &SimKernel, fd: &OwnedFd) -> u64 {
     let state = kernel.state.borrow();
     let those = state
         .dropped
@@ -25,7 +25,7 @@ fn dropped(kernel: &Scripted, fd: &OwnedFd) -> u64 {
 }
 
 /// All that was dropped of one end, in order.
-fn all_dropped(kernel: &Scripted, fd: &OwnedFd) -> Vec<(usize, usize)> {
+fn all_dropped(kernel: &SimKernel, fd: &OwnedFd) -> Vec<(usize, usize)> {
     let state = kernel.state.borrow();
     let those = state
         .dropped
@@ -43,7 +43,7 @@ fn in_company(
     (call, nth): (Call, usize),
     (target, action): (Target, Action),
 ) -> ([u64; 2], u64) {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = kernel.source(Object::file(&vec![7; 40 * MIB]), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
     kernel.interfere(Interference::before(call, nth, target, action));
@@ -113,7 +113,7 @@ fn pages_that_others_read_or_wrote_by_the_same_cursor_stay() {
 /// Smaller windows would cost a call each; larger ones would leave more of the disk's cache to this transfer.
 #[test]
 fn pages_are_dropped_8_mib_at_a_time_and_those_of_the_sink_a_window_later() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = kernel.source(Object::file(&vec![7; 40 * MIB]), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
     let options = Options {
@@ -139,7 +139,7 @@ fn pages_are_dropped_8_mib_at_a_time_and_those_of_the_sink_a_window_later() {
 #[test]
 fn what_was_read_ahead_of_a_limit_is_dropped_too_and_what_lies_8_mib_behind_it_is_not() {
     for (limit, len) in [(30, 38), (31, 39), (32, 0), (33, 0)] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = kernel.source(Object::file(&vec![7; 40 * MIB]), OFlags::empty());
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
         let options = Options {

@@ -4,15 +4,15 @@ use super::{attempts, transfer};
 use crate::buffer;
 use crate::options::{Options, Sparse};
 use crate::plan;
-use crate::scripted::kernel::Scripted;
-use crate::scripted::objects::{File, Object, patterned};
-use crate::scripted::script::{Call, Twist};
+use crate::sim::kernel::SimKernel;
+use crate::sim::objects::{File, Object, patterned};
+use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
 #[test]
 fn short_messages_of_a_stream_stay_with_read_and_write() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = Object::feeding(true, &patterned(200_000), &[1000; 200]);
     let source = kernel.source(source, OFlags::empty());
     let sink = kernel.sink(Object::taking(true), OFlags::empty());
@@ -24,7 +24,7 @@ fn short_messages_of_a_stream_stay_with_read_and_write() {
 #[test]
 fn a_stream_that_fills_its_buffer_is_upgraded_to_the_private_pipe() {
     for is_stream in [true, false] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = Object::feeding(is_stream, &patterned(600_000), &[64 << 10; 10]);
         let source = kernel.source(source, OFlags::empty());
         let sink = kernel.sink(Object::Null(Vec::new()), OFlags::empty());
@@ -48,7 +48,7 @@ fn a_stream_that_fills_its_buffer_is_upgraded_to_the_private_pipe() {
 #[test]
 fn pipes_grow_only_when_the_transfer_is_long() {
     for (len, grown) in [(10_000, 64 << 10), (600_000, 1 << 20)] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = kernel.source(
             Object::feeding(false, &patterned(len), &[]),
             OFlags::empty(),
@@ -62,19 +62,24 @@ fn pipes_grow_only_when_the_transfer_is_long() {
 
 #[test]
 fn pipes_grow_as_far_as_the_budget_allows_and_never_shrink() {
-    for (before, max, twists, after) in [
+    for (before, max, injections, after) in [
         (64 << 10, 256 << 10, vec![], 256 << 10),
         (64 << 10, 4096, vec![], 64 << 10),
         (2 << 20, 1 << 20, vec![], 2 << 20),
         (
             64 << 10,
             1 << 20,
-            vec![Twist::Fails(Errno::PERM)],
+            vec![Injection::Fails(Errno::PERM)],
             512 << 10,
         ),
-        (64 << 10, 1 << 20, vec![Twist::Fails(Errno::BUSY)], 64 << 10),
+        (
+            64 << 10,
+            1 << 20,
+            vec![Injection::Fails(Errno::BUSY)],
+            64 << 10,
+        ),
     ] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         kernel.state.borrow_mut().pipe_max = max;
         let source = kernel.source(Object::file(&patterned(600_000)), OFlags::empty());
         let mut sink = Object::taking(false);
@@ -82,7 +87,7 @@ fn pipes_grow_as_far_as_the_budget_allows_and_never_shrink() {
             channel.capacity = before;
         }
         let sink = kernel.sink(sink, OFlags::empty());
-        kernel.twist(Call::SetPipeCapacity, &twists);
+        kernel.inject(Call::SetPipeCapacity, &injections);
         let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
         assert_eq!(kernel.capacity(&sink), after);
         assert_eq!(
@@ -95,7 +100,7 @@ fn pipes_grow_as_far_as_the_budget_allows_and_never_shrink() {
 
 #[test]
 fn pipes_do_not_grow_unasked() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = kernel.source(Object::file(&patterned(600_000)), OFlags::empty());
     let sink = kernel.sink(Object::taking(false), OFlags::empty());
     let options = Options {
@@ -119,7 +124,7 @@ fn a_transfer_allocates_at_most_two_buffers() {
         Object::File(lying),
         Object::feeding(true, &patterned(1_000_000), &[]),
     ] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = kernel.source(source, OFlags::empty());
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
         let options = Options {
@@ -137,7 +142,7 @@ fn a_transfer_allocates_at_most_two_buffers() {
 fn a_file_of_4_gib_is_read_into_the_largest_buffer() {
     let mut long = File::holding(&patterned(1_000_000));
     long.claims = Some(1 << 32);
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = kernel.source(Object::File(long), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
     let options = Options {
@@ -152,7 +157,7 @@ fn a_file_of_4_gib_is_read_into_the_largest_buffer() {
 
 #[test]
 fn a_short_file_costs_a_read_a_write_and_the_read_that_finds_its_end() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = kernel.source(Object::file(&patterned(1)), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
     transfer(&kernel, (&source, &sink), Options::default()).unwrap();
@@ -171,7 +176,7 @@ fn a_short_file_costs_a_read_a_write_and_the_read_that_finds_its_end() {
 #[test]
 fn the_end_of_a_spliced_stream_costs_one_read_more() {
     for strategy in [None, Some(Strategy::SplicePipe)] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = Object::feeding(true, &patterned(600_000), &[64 << 10; 10]);
         let source = kernel.source(source, OFlags::empty());
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
@@ -214,7 +219,7 @@ fn only_a_file_that_has_holes_is_searched_for_them() {
             true,
         ),
     ] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = kernel.source(Object::File(file), OFlags::empty());
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
         let options = Options {

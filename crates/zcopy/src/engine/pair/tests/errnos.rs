@@ -5,10 +5,10 @@ use std::os::fd::OwnedFd;
 use super::{attempts, transfer};
 use crate::options::Options;
 use crate::report::Ended;
-use crate::scripted::kernel::Scripted;
-use crate::scripted::objects::{BLOCK, File, Object, patterned};
-use crate::scripted::script::{Call, Twist};
 use crate::side::Side;
+use crate::sim::kernel::SimKernel;
+use crate::sim::objects::{BLOCK, File, Object, patterned};
+use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
@@ -18,8 +18,8 @@ const SHORT: usize = 200_000;
 const LONG: usize = 600_000;
 
 /// A kernel with two files on one ext4, the second one empty.
-fn two_files(len: usize) -> (Scripted, OwnedFd, OwnedFd) {
-    let kernel = Scripted::default();
+fn two_files(len: usize) -> (SimKernel, OwnedFd, OwnedFd) {
+    let kernel = SimKernel::default();
     let source = kernel.source(Object::file(&patterned(len)), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
     (kernel, source, sink)
@@ -60,7 +60,7 @@ fn before_the_first_byte_a_refusal_means_the_next_strategy() {
         for (strategy, call, len, sink) in pairs() {
             let (kernel, source, _) = two_files(len);
             let sink = kernel.sink(sink, OFlags::empty());
-            kernel.twist(call, &[Twist::Refused(nth)]);
+            kernel.inject(call, &[Injection::Refused(nth)]);
             let report = transfer(&kernel, (&source, &sink), wanting(strategy)).unwrap();
             let errno = call.refusal(nth);
             assert_eq!(attempts(&report)[0], (strategy, 0, errno));
@@ -78,7 +78,7 @@ fn before_the_first_byte_a_refusal_means_the_next_strategy() {
 fn before_the_first_byte_copy_file_range_may_fail_as_it_likes() {
     for errno in [Errno::IO, Errno::NOENT, Errno::ACCESS, Errno::TXTBSY] {
         let (kernel, source, sink) = two_files(SHORT);
-        kernel.twist(Call::CopyFileRange, &[Twist::Fails(errno)]);
+        kernel.inject(Call::CopyFileRange, &[Injection::Fails(errno)]);
         let report = transfer(&kernel, (&source, &sink), wanting(Strategy::CopyFileRange)).unwrap();
         assert_eq!(
             attempts(&report)[0],
@@ -94,10 +94,10 @@ fn behind_a_leading_hole_too_copy_file_range_may_fail_as_it_likes() {
     let mut bytes = patterned(SHORT);
     bytes[..BLOCK].fill(0);
     for errno in [Errno::IO, Errno::ACCESS, Errno::TXTBSY] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-        kernel.twist(Call::CopyFileRange, &[Twist::Fails(errno)]);
+        kernel.inject(Call::CopyFileRange, &[Injection::Fails(errno)]);
         let report = transfer(&kernel, (&source, &sink), wanting(Strategy::CopyFileRange)).unwrap();
         let hole = BLOCK as u64;
         assert_eq!(report.hole_bytes(), hole);
@@ -114,10 +114,10 @@ fn behind_a_leading_hole_too_copy_file_range_may_fail_as_it_likes() {
 fn behind_a_leading_hole_a_refusal_is_not_taken_for_a_limit_of_the_sink() {
     let mut bytes = patterned(SHORT);
     bytes[..BLOCK].fill(0);
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-    kernel.twist(Call::CopyFileRange, &[Twist::Fails(Errno::PERM)]);
+    kernel.inject(Call::CopyFileRange, &[Injection::Fails(Errno::PERM)]);
     let options = Options {
         strategy: Some(Strategy::CopyFileRange),
         ..Options::default()
@@ -134,11 +134,11 @@ fn after_progress_a_refusal_continues_in_place_with_the_next_strategy() {
             let sink = kernel.sink(sink, OFlags::empty());
             let moved = match strategy {
                 // Filling, draining; and what is left in the private pipe stays to be drained.
-                Strategy::SplicePipe => vec![Twist::Short(5000), Twist::Short(3000)],
-                _ => vec![Twist::Short(3000)],
+                Strategy::SplicePipe => vec![Injection::Short(5000), Injection::Short(3000)],
+                _ => vec![Injection::Short(3000)],
             };
-            kernel.twist(call, &moved);
-            kernel.twist(call, &[Twist::Refused(nth)]);
+            kernel.inject(call, &moved);
+            kernel.inject(call, &[Injection::Refused(nth)]);
             let report = transfer(&kernel, (&source, &sink), wanting(strategy)).unwrap();
             let attempts = attempts(&report);
             assert_eq!(attempts[0], (strategy, 3000, call.refusal(nth)));
@@ -156,11 +156,11 @@ fn after_progress_any_other_errno_is_final() {
         let (kernel, source, _) = two_files(len);
         let sink = kernel.sink(sink, OFlags::empty());
         let moved = match strategy {
-            Strategy::SplicePipe => vec![Twist::Short(3000), Twist::Straight],
-            _ => vec![Twist::Short(3000)],
+            Strategy::SplicePipe => vec![Injection::Short(3000), Injection::Straight],
+            _ => vec![Injection::Short(3000)],
         };
-        kernel.twist(call, &moved);
-        kernel.twist(call, &[Twist::Fails(Errno::IO)]);
+        kernel.inject(call, &moved);
+        kernel.inject(call, &[Injection::Fails(Errno::IO)]);
         let error = transfer(&kernel, (&source, &sink), wanting(strategy)).unwrap_err();
         assert_eq!(
             attempts(error.report()),
@@ -219,7 +219,7 @@ fn a_source_that_fails_is_named_though_the_call_speaks_of_both_ends() {
 #[test]
 fn a_sockets_first_error_is_not_taken_for_its_end() {
     for after in [0, 10_000, 300_000] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let mut source = Object::feeding(true, &patterned(LONG), &[]);
         if let Object::Channel(channel) = &mut source {
             channel.breaks = Some((after, Errno::TIMEDOUT));
@@ -234,11 +234,11 @@ fn a_sockets_first_error_is_not_taken_for_its_end() {
 
 #[test]
 fn residue_in_the_private_pipe_is_drained_by_read_and_write_when_the_sink_refuses_splice() {
-    for refusal in [Twist::Refused(0), Twist::Nothing] {
+    for refusal in [Injection::Refused(0), Injection::Nothing] {
         let (kernel, source, sink) = two_files(LONG);
-        kernel.twist(
+        kernel.inject(
             Call::Splice,
-            &[Twist::Short(50_000), Twist::Short(20_000), refusal],
+            &[Injection::Short(50_000), Injection::Short(20_000), refusal],
         );
         let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
         let attempts = attempts(&report);
@@ -266,7 +266,7 @@ fn residue_is_rewound_over_when_the_sink_is_fatal() {
 
 #[test]
 fn residue_of_a_stream_is_handed_back_through_any_number_of_signals() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = kernel.source(
         Object::feeding(true, &patterned(LONG), &[]),
         OFlags::empty(),
@@ -275,9 +275,9 @@ fn residue_of_a_stream_is_handed_back_through_any_number_of_signals() {
     file.bad = Some((400_000, Errno::NOSPC));
     let sink = kernel.sink(Object::File(file), OFlags::empty());
     // Reads of the source come first, then those of the private pipe.
-    kernel.twist(Call::Read, &[Twist::Straight; 3]);
-    kernel.twist(Call::Read, &[Twist::Interrupted; 20]);
-    kernel.twist(Call::Read, &[Twist::Short(1); 20]);
+    kernel.inject(Call::Read, &[Injection::Straight; 3]);
+    kernel.inject(Call::Read, &[Injection::Interrupted; 20]);
+    kernel.inject(Call::Read, &[Injection::Short(1); 20]);
     let error = transfer(&kernel, (&source, &sink), Options::default()).unwrap_err();
     let (n, back) = (error.bytes() as usize, error.undelivered());
     let data = patterned(LONG);
@@ -288,12 +288,12 @@ fn residue_of_a_stream_is_handed_back_through_any_number_of_signals() {
 
 #[test]
 fn without_descriptors_for_a_private_pipe_another_strategy_takes_over() {
-    for (twist, errno) in [
-        (Twist::Fails(Errno::MFILE), Errno::MFILE),
-        (Twist::Fails(Errno::NFILE), Errno::NFILE),
+    for (injection, errno) in [
+        (Injection::Fails(Errno::MFILE), Errno::MFILE),
+        (Injection::Fails(Errno::NFILE), Errno::NFILE),
     ] {
         let (kernel, source, sink) = two_files(LONG);
-        kernel.twist(Call::Pipe, &[twist]);
+        kernel.inject(Call::Pipe, &[injection]);
         let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
         assert_eq!(attempts(&report)[0], (Strategy::SplicePipe, 0, Some(errno)));
         assert!(kernel.contents(&sink) == patterned(LONG));
@@ -319,7 +319,7 @@ fn a_first_0_is_confirmed_by_a_read() {
     for (strategy, call, len, sink) in pairs() {
         let (kernel, source, _) = two_files(len);
         let sink = kernel.sink(sink, OFlags::empty());
-        kernel.twist(call, &[Twist::Nothing]);
+        kernel.inject(call, &[Injection::Nothing]);
         let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
         assert_eq!(report.strategy(), Strategy::Buffered);
         assert!(kernel.contents(&sink) == patterned(len), "{strategy}");
@@ -332,8 +332,8 @@ fn a_strategy_that_was_asked_for_and_stops_early_is_an_error_not_an_end() {
         for (strategy, call, len, sink) in pairs() {
             let (kernel, source, _) = two_files(len);
             let sink = kernel.sink(sink, OFlags::empty());
-            kernel.twist(call, &[Twist::Nothing]);
-            kernel.twist(Call::Read, &vec![Twist::Interrupted; signals]);
+            kernel.inject(call, &[Injection::Nothing]);
+            kernel.inject(Call::Read, &vec![Injection::Interrupted; signals]);
             let options = Options {
                 strategy: Some(strategy),
                 ..Options::default()
@@ -347,11 +347,11 @@ fn a_strategy_that_was_asked_for_and_stops_early_is_an_error_not_an_end() {
 /// The strategies stand in the order of their first steps, so that the last one need not be the one that came to the end.
 #[test]
 fn a_strategy_that_was_refused_is_not_said_to_have_found_the_end() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = Object::feeding(true, &patterned(LONG), &[]);
     let source = kernel.source(source, OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-    kernel.twist(Call::Splice, &[Twist::Refused(0)]);
+    kernel.inject(Call::Splice, &[Injection::Refused(0)]);
     let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
     let attempts = attempts(&report);
     assert_eq!(attempts[0], (Strategy::Buffered, LONG as u64, None));
@@ -365,12 +365,12 @@ fn a_strategy_that_was_refused_is_not_said_to_have_found_the_end() {
 #[test]
 fn a_sink_that_takes_nothing_is_not_taken_for_the_end_of_a_pipe() {
     for strategy in [None, Some(Strategy::Splice)] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = Object::feeding(false, &patterned(SHORT), &[]);
         let source = kernel.source(source, OFlags::empty());
         let sink = kernel.sink(Object::Null(Vec::new()), OFlags::empty());
         // The pipe has bytes by then.
-        kernel.twist(Call::Splice, &[Twist::Short(10), Twist::Nothing]);
+        kernel.inject(Call::Splice, &[Injection::Short(10), Injection::Nothing]);
         let options = Options {
             strategy,
             ..Options::default()
@@ -385,7 +385,7 @@ fn a_sink_that_takes_nothing_is_not_taken_for_the_end_of_a_pipe() {
 #[test]
 fn a_write_that_takes_nothing_is_an_error() {
     let (kernel, source, sink) = two_files(1000);
-    kernel.twist(Call::Write, &[Twist::Nothing]);
+    kernel.inject(Call::Write, &[Injection::Nothing]);
     let error = transfer(&kernel, (&source, &sink), Options::default()).unwrap_err();
     assert_eq!((error.side(), error.bytes()), (Side::Sink, 0));
     assert_eq!(error.kind(), std::io::ErrorKind::WriteZero);
@@ -398,10 +398,13 @@ fn a_write_that_takes_nothing_is_an_error() {
 fn a_source_that_cannot_be_read_has_not_ended() {
     let mut file = File::holding(&patterned(SHORT));
     file.bad = Some((100, Errno::NODATA));
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = kernel.source(Object::File(file), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-    kernel.twist(Call::CopyFileRange, &[Twist::Straight, Twist::Nothing]);
+    kernel.inject(
+        Call::CopyFileRange,
+        &[Injection::Straight, Injection::Nothing],
+    );
     let options = Options {
         strategy: Some(Strategy::CopyFileRange),
         ..Options::default()

@@ -7,10 +7,10 @@ use super::{attempts, transfer, transfer_watched};
 use crate::options::{Options, Sparse};
 use crate::progress::Progress;
 use crate::report::Report;
-use crate::scripted::kernel::Scripted;
-use crate::scripted::objects::{BLOCK, File, Object, patterned};
-use crate::scripted::script::{Call, Twist};
 use crate::side::Side;
+use crate::sim::kernel::SimKernel;
+use crate::sim::objects::{BLOCK, File, Object, patterned};
+use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
@@ -25,15 +25,15 @@ fn ending_in_zeros() -> Vec<u8> {
 
 #[test]
 fn the_trailing_hole_that_cannot_be_given_its_length_is_not_counted() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = kernel.source(Object::file(&ending_in_zeros()), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-    let twists = [
-        Twist::Straight,
-        Twist::Interrupted,
-        Twist::Fails(Errno::FBIG),
+    let injections = [
+        Injection::Straight,
+        Injection::Interrupted,
+        Injection::Fails(Errno::FBIG),
     ];
-    kernel.twist(Call::Write, &twists);
+    kernel.inject(Call::Write, &injections);
     let options = Options {
         sparse: Sparse::Detect,
         ..Options::default()
@@ -51,12 +51,12 @@ fn the_trailing_hole_that_cannot_be_given_its_length_is_not_counted() {
 /// A pipe cannot be rewound over the zeros that did not become a hole.
 #[test]
 fn the_zeros_of_a_trailing_hole_that_failed_are_handed_back() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = Object::feeding(false, &ending_in_zeros(), &[]);
     let source = kernel.source(source, OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-    let twists = [Twist::Straight, Twist::Fails(Errno::FBIG)];
-    kernel.twist(Call::Write, &twists);
+    let injections = [Injection::Straight, Injection::Fails(Errno::FBIG)];
+    kernel.inject(Call::Write, &injections);
     let options = Options {
         sparse: Sparse::Detect,
         ..Options::default()
@@ -72,10 +72,13 @@ fn the_zeros_of_a_trailing_hole_that_failed_are_handed_back() {
 #[test]
 fn a_hole_that_cannot_be_punched_is_filled_with_zeros() {
     for nth in 0..2 {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = kernel.source(Object::file(&ending_in_zeros()), OFlags::empty());
         let sink = kernel.sink(Object::file(&vec![b'x'; 5 * BLOCK]), OFlags::empty());
-        kernel.twist(Call::PunchHole, &[Twist::Interrupted, Twist::Refused(nth)]);
+        kernel.inject(
+            Call::PunchHole,
+            &[Injection::Interrupted, Injection::Refused(nth)],
+        );
         let options = Options {
             sparse: Sparse::Detect,
             ..Options::default()
@@ -87,7 +90,7 @@ fn a_hole_that_cannot_be_punched_is_filled_with_zeros() {
     }
 }
 
-/// As many bytes of data as of a hole, so many that no short way is gone.
+/// As many bytes of data as of a hole, so many that no fast path is taken.
 const HALF: usize = 50 * BLOCK;
 
 /// Where a sink ends that does so within that hole.
@@ -98,7 +101,7 @@ fn half_hole() -> Vec<u8> {
 }
 
 /// A sparse file that ends in a hole, and a sink of a file system that is not known, which ends within that hole.
-fn ending_in_hole(kernel: &Scripted, bad: Option<(u64, Errno)>) -> (OwnedFd, OwnedFd) {
+fn ending_in_hole(kernel: &SimKernel, bad: Option<(u64, Errno)>) -> (OwnedFd, OwnedFd) {
     let source = Object::File(File::sparse(&half_hole()));
     let mut sink = File::holding(&vec![b'x'; WITHIN]);
     (sink.magic, sink.bad) = (0, bad);
@@ -110,13 +113,13 @@ fn ending_in_hole(kernel: &Scripted, bad: Option<(u64, Errno)>) -> (OwnedFd, Own
 /// It had been lengthened for the hole before the kernel refused to punch that out.
 #[test]
 fn a_sink_is_not_lengthened_for_a_hole_that_cannot_be_punched() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let (source, sink) = ending_in_hole(&kernel, None);
-    kernel.twist(Call::PunchHole, &[Twist::Refused(0)]);
+    kernel.inject(Call::PunchHole, &[Injection::Refused(0)]);
     // The zeros are taken out of the source, and not accepted.
-    let twists = [Twist::Straight; 3].into_iter();
-    let twists: Vec<_> = twists.chain([Twist::Fails(Errno::IO)]).collect();
-    kernel.twist(Call::Splice, &twists);
+    let injections = [Injection::Straight; 3].into_iter();
+    let injections: Vec<_> = injections.chain([Injection::Fails(Errno::IO)]).collect();
+    kernel.inject(Call::Splice, &injections);
     let error = transfer(&kernel, (&source, &sink), Options::default()).unwrap_err();
     assert_eq!((error.side(), error.bytes()), (Side::Sink, HALF as u64));
     let expected = [&patterned(HALF)[..], &[b'x'; WITHIN - HALF]].concat();
@@ -125,7 +128,7 @@ fn a_sink_is_not_lengthened_for_a_hole_that_cannot_be_punched() {
 
 #[test]
 fn a_hole_for_whose_length_there_is_no_room_ends_where_the_sink_did() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let n = WITHIN as u64;
     let (source, sink) = ending_in_hole(&kernel, Some((n, Errno::NOSPC)));
     let error = transfer(&kernel, (&source, &sink), Options::default()).unwrap_err();
@@ -137,7 +140,7 @@ fn a_hole_for_whose_length_there_is_no_room_ends_where_the_sink_did() {
 
 #[test]
 fn a_hole_that_reaches_beyond_the_end_of_the_sink_has_its_length() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let (source, sink) = ending_in_hole(&kernel, None);
     let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
     assert_eq!(report.hole_bytes(), HALF as u64);
@@ -151,7 +154,7 @@ fn a_hole_that_is_kept_takes_no_time_at_any_rate() {
     let mut bytes = patterned(600_000);
     bytes[2 * BLOCK..].fill(0);
     for (sparse, seconds) in [(Sparse::Keep, 1), (Sparse::Fill, 600_000 / RATE)] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
         let options = Options {
@@ -173,7 +176,7 @@ fn a_hole_that_is_kept_takes_no_time_at_any_rate() {
 /// Files of some FUSE file systems claim a size that is not theirs, and to have no blocks.
 #[test]
 fn the_end_that_extents_claim_is_confirmed_by_a_read() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let mut file = File::holding(&patterned(200_000));
     file.claims = Some(100_000);
     file.has_data[1] = false;
@@ -194,19 +197,19 @@ fn the_end_that_extents_claim_is_confirmed_by_a_read() {
 }
 
 /// A source and an empty sink on one btrfs.
-fn on_btrfs(len: usize) -> (Scripted, File, File) {
+fn on_btrfs(len: usize) -> (SimKernel, File, File) {
     let (mut source, mut sink) = (File::holding(&patterned(len)), File::holding(&[]));
     (source.magic, sink.magic) = (BTRFS, BTRFS);
-    (Scripted::default(), source, sink)
+    (SimKernel::default(), source, sink)
 }
 
 #[test]
 fn a_truncated_clone_that_claims_success_is_finished_by_another_strategy() {
-    for twist in [Twist::Short(8192), Twist::Nothing] {
+    for injection in [Injection::Short(8192), Injection::Nothing] {
         let (kernel, source, sink) = on_btrfs(200_000);
         let source = kernel.source(Object::File(source), OFlags::empty());
         let sink = kernel.sink(Object::File(sink), OFlags::empty());
-        kernel.twist(Call::CloneRange, &[twist]);
+        kernel.inject(Call::CloneRange, &[injection]);
         let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
         assert_eq!(report.bytes(), 200_000);
         assert!(kernel.contents(&sink) == patterned(200_000));
@@ -219,7 +222,7 @@ fn a_clone_that_is_refused_leaves_the_rest_to_another_strategy() {
         let (kernel, source, sink) = on_btrfs(200_000);
         let source = kernel.source(Object::File(source), OFlags::empty());
         let sink = kernel.sink(Object::File(sink), OFlags::empty());
-        kernel.twist(Call::CloneRange, &[Twist::Refused(nth)]);
+        kernel.inject(Call::CloneRange, &[Injection::Refused(nth)]);
         let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
         let errno = Call::CloneRange.refusal(nth);
         assert_eq!(attempts(&report)[0], (Strategy::Reflink, 0, errno));
@@ -246,8 +249,8 @@ fn a_source_that_grows_while_it_is_cloned_does_not_exceed_the_limit() {
 
 /// A kernel with a source of 20 blocks of data and 20 of a hole, which somebody gives another length in blocks right after a
 /// search has found no more data; and an empty sink.
-fn ending_in_a_hole(resized_to: usize) -> (Scripted, OwnedFd, OwnedFd) {
-    let kernel = Scripted::default();
+fn ending_in_a_hole(resized_to: usize) -> (SimKernel, OwnedFd, OwnedFd) {
+    let kernel = SimKernel::default();
     let mut bytes = patterned(40 * BLOCK);
     bytes[20 * BLOCK..].fill(0);
     let mut file = File::sparse(&bytes);
@@ -289,7 +292,7 @@ fn where_the_source_cannot_be_opened_again_holes_are_found_by_looking_at_the_byt
         .into_iter()
         .chain(others.map(Some))
     {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         kernel.state.borrow_mut().has_proc = false;
         let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
@@ -298,8 +301,8 @@ fn where_the_source_cannot_be_opened_again_holes_are_found_by_looking_at_the_byt
             ..Options::default()
         };
         let report = transfer(&kernel, (&source, &sink), options).unwrap();
-        let is_forced = strategy.is_some_and(|strategy| others.contains(&strategy));
-        let hole = if is_forced { 0 } else { 20 * BLOCK as u64 };
+        let is_requested = strategy.is_some_and(|strategy| others.contains(&strategy));
+        let hole = if is_requested { 0 } else { 20 * BLOCK as u64 };
         assert_eq!(report.bytes(), bytes.len() as u64);
         assert_eq!(report.hole_bytes(), hole, "{strategy:?}");
         assert_eq!(report.strategy(), strategy.unwrap_or(Strategy::Buffered));
@@ -314,7 +317,7 @@ fn only_a_hole_that_nothing_follows_is_given_a_length() {
     let mut bytes = patterned(600_000);
     bytes[10 * BLOCK..20 * BLOCK].fill(0);
     for is_truncated in [false, true] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
         let object = kernel.state.borrow().descriptor(sink.as_raw_fd()).object;
@@ -349,12 +352,12 @@ fn where_a_sink_cannot_be_written_past_its_end_zeros_are_written() {
     let mut bytes = patterned(600_000);
     bytes[10 * BLOCK..20 * BLOCK].fill(0);
     for errno in [Errno::PERM, Errno::INVAL, Errno::IO, Errno::OPNOTSUPP] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
         let mut sink = File::holding(&[]);
         sink.magic = FUSE;
         let sink = kernel.sink(Object::File(sink), OFlags::empty());
-        kernel.twist(Call::Write, &[Twist::Fails(errno)]);
+        kernel.inject(Call::Write, &[Injection::Fails(errno)]);
         let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
         assert_eq!((report.bytes(), report.hole_bytes()), (600_000, 0));
         assert!(kernel.contents(&sink) == bytes, "{errno:?}");
@@ -365,7 +368,7 @@ fn where_a_sink_cannot_be_written_past_its_end_zeros_are_written() {
 #[test]
 fn a_direct_sink_without_another_opening_gets_zeros_for_a_hole_at_its_end() {
     for has_proc in [true, false] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         kernel.state.borrow_mut().has_proc = has_proc;
         let source = kernel.source(Object::file(&ending_in_zeros()), OFlags::empty());
         let sink = kernel.sink(Object::file(&[]), OFlags::DIRECT);
@@ -401,7 +404,7 @@ fn a_long_source_that_cannot_be_opened_again_is_read_for_the_sake_of_its_holes()
             &[(Strategy::Buffered, 1_024_000, None)],
         ),
     ] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         kernel.state.borrow_mut().has_proc = false;
         let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
@@ -417,7 +420,11 @@ fn a_long_source_that_cannot_be_opened_again_is_read_for_the_sake_of_its_holes()
 }
 
 /// A transfer whose bytes an inspector collects.
-fn inspected(kernel: &Scripted, ends: (&OwnedFd, &OwnedFd), options: Options) -> (Report, Vec<u8>) {
+fn inspected(
+    kernel: &SimKernel,
+    ends: (&OwnedFd, &OwnedFd),
+    options: Options,
+) -> (Report, Vec<u8>) {
     let mut seen = Vec::new();
     let options = Options {
         inspected: true,
@@ -436,7 +443,7 @@ fn inspected(kernel: &Scripted, ends: (&OwnedFd, &OwnedFd), options: Options) ->
 }
 
 /// How many bytes the reads of a transfer brought.
-fn bytes_read(kernel: &Scripted) -> usize {
+fn bytes_read(kernel: &SimKernel) -> usize {
     kernel.answers(Call::Read).into_iter().flatten().sum()
 }
 
@@ -446,7 +453,7 @@ fn a_hole_is_shown_to_an_inspector_without_being_read() {
     bytes[10 * BLOCK..150 * BLOCK].fill(0);
     bytes[175 * BLOCK..].fill(0);
     for sink in [Object::file(&[]), Object::Null(Vec::new())] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
         let sink = kernel.sink(sink, OFlags::empty());
         let (report, seen) = inspected(&kernel, (&source, &sink), Options::default());
@@ -463,7 +470,7 @@ fn elsewhere_an_inspected_hole_is_read() {
     let mut bytes = patterned(40 * BLOCK);
     bytes[10 * BLOCK..30 * BLOCK].fill(0);
     for (has_proc, sparse) in [(false, Sparse::Keep), (true, Sparse::Fill)] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         kernel.state.borrow_mut().has_proc = has_proc;
         let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
         let sink = kernel.sink(Object::Null(Vec::new()), OFlags::empty());
@@ -486,7 +493,7 @@ fn records_in_a_hole_are_counted() {
     }
     bytes[10 * BLOCK..30 * BLOCK].fill(0);
     for sink in [Object::file(&[]), Object::Null(Vec::new())] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::empty());
         let sink = kernel.sink(sink, OFlags::empty());
         let mut options = Options::default();

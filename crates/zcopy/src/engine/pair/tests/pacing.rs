@@ -1,4 +1,4 @@
-//! A pace that several transfers keep together.
+//! A rate limiter that several transfers keep together.
 
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
@@ -6,25 +6,25 @@ use std::time::Duration;
 
 use crate::Transfer;
 use crate::options::Options;
-use crate::pace::Pace;
 use crate::progress::Progress;
+use crate::rate::RateLimiter;
 use crate::report::{Ended, Report};
-use crate::scripted::kernel::Scripted;
-use crate::scripted::objects::{Object, patterned};
+use crate::sim::kernel::SimKernel;
+use crate::sim::objects::{Object, patterned};
 use crate::sys::OFlags;
 
 const RATE: u64 = 100_000;
 
-/// Runs a transfer that keeps a pace.
+/// Runs a transfer that has a rate limiter.
 fn paced(
-    kernel: &Scripted,
+    kernel: &SimKernel,
     (source, sink): (&OwnedFd, &OwnedFd),
     options: Options,
-    pace: &Pace,
+    rate_limiter: &RateLimiter,
     observer: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Report {
     let transfer = Transfer::new(source, sink).with_options(options);
-    let transfer = transfer.pace(pace).observe(observer);
+    let transfer = transfer.rate_limiter(rate_limiter).observe(observer);
     transfer.run_with(kernel).unwrap()
 }
 
@@ -35,13 +35,13 @@ fn go_on(_: &Progress) -> ControlFlow<()> {
 #[test]
 fn many_small_files_take_as_long_as_one_of_their_length() {
     for (n_files, len) in [(1000, 500), (100, 5000), (1, 500_000)] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let sink = kernel.sink(Object::Null(Vec::new()), OFlags::empty());
-        let pace = Pace::new(RATE);
+        let rate_limiter = RateLimiter::new(RATE);
         for _ in 0..n_files {
             let source = kernel.source(Object::file(&patterned(len)), OFlags::empty());
             let ends = (&source, &sink);
-            let report = paced(&kernel, ends, Options::default(), &pace, go_on);
+            let report = paced(&kernel, ends, Options::default(), &rate_limiter, go_on);
             assert_eq!(report.bytes(), len as u64);
         }
         let took = kernel.elapsed();
@@ -56,7 +56,7 @@ fn many_small_files_take_as_long_as_one_of_their_length() {
 /// It would take twenty days: the observer, told at every tick of the long wait, changes that.
 #[test]
 fn a_new_rate_ends_a_long_wait_at_the_next_tick() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     kernel.state.borrow_mut().may_sleep = false;
     let source = kernel.source(Object::file(&patterned(500_000)), OFlags::empty());
     let sink = kernel.sink(Object::Null(Vec::new()), OFlags::empty());
@@ -65,14 +65,14 @@ fn a_new_rate_ends_a_long_wait_at_the_next_tick() {
         ..Options::default()
     };
     // What was moved in advance is to be waited for, too.
-    let pace = Pace::new(1);
-    pace.begin(kernel.state.borrow().clock);
-    pace.spend(1_000_000);
+    let rate_limiter = RateLimiter::new(1);
+    rate_limiter.begin(kernel.state.borrow().clock);
+    rate_limiter.spend(1_000_000);
     let mut n_ticks = 0;
-    let report = paced(&kernel, (&source, &sink), options, &pace, |_| {
+    let report = paced(&kernel, (&source, &sink), options, &rate_limiter, |_| {
         n_ticks += 1;
         if n_ticks == 5 {
-            pace.set_rate(RATE);
+            rate_limiter.set_rate(RATE);
         }
         ControlFlow::Continue(())
     });
@@ -87,17 +87,23 @@ fn a_new_rate_ends_a_long_wait_at_the_next_tick() {
 
 #[test]
 fn a_slower_rate_holds_from_the_next_step_on() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = kernel.source(Object::file(&patterned(500_000)), OFlags::empty());
     let sink = kernel.sink(Object::Null(Vec::new()), OFlags::empty());
-    let pace = Pace::new(RATE);
+    let rate_limiter = RateLimiter::new(RATE);
     let ends = (&source, &sink);
-    paced(&kernel, ends, Options::default(), &pace, |progress| {
-        if progress.bytes() >= 400_000 {
-            pace.set_rate(RATE / 10);
-        }
-        ControlFlow::Continue(())
-    });
+    paced(
+        &kernel,
+        ends,
+        Options::default(),
+        &rate_limiter,
+        |progress| {
+            if progress.bytes() >= 400_000 {
+                rate_limiter.set_rate(RATE / 10);
+            }
+            ControlFlow::Continue(())
+        },
+    );
     let (took, ideal) = (kernel.elapsed(), Duration::from_secs(4 + 10));
     assert!(took + Duration::from_millis(300) >= ideal, "{took:?}");
 }

@@ -10,19 +10,19 @@ use super::{has_not_begun, transfer_told};
 use crate::error::Error;
 use crate::options::Sparse;
 use crate::plan;
-use crate::report::{Ended, Report, Skipped};
-use crate::scripted::Scripted;
-use crate::scripted::draw::worlds;
-use crate::scripted::objects::{BLOCK, Object};
-use crate::scripted::oracle::{
+use crate::report::{BadRange, Ended, Report};
+use crate::side::Side;
+use crate::sim::SimKernel;
+use crate::sim::arbitrary::scenarios;
+use crate::sim::objects::{BLOCK, Object};
+use crate::sim::oracle::{
     Data, Gap, data, judge_calls, judge_pages, judge_sink, judge_source_position, read,
 };
-use crate::scripted::others::{Action, Interference};
-use crate::scripted::property::holds_for_all;
-use crate::scripted::queue::PACKET;
-use crate::scripted::script::Call;
-use crate::scripted::world::{Kind, World};
-use crate::side::Side;
+use crate::sim::others::{Action, Interference};
+use crate::sim::property::holds_for_all;
+use crate::sim::queue::PACKET;
+use crate::sim::scenario::{Kind, Scenario};
+use crate::sim::script::Call;
 use crate::sys::Errno;
 
 /// Enough to meet every pair and option; the environment can ask for more.
@@ -30,14 +30,14 @@ const CASES: u32 = 3000;
 
 #[test]
 fn bytes_consumed_are_bytes_delivered_and_bytes_handed_back_in_order_and_never_twice() {
-    holds_for_all(worlds(), CASES, check);
+    holds_for_all(scenarios(), CASES, check);
 }
 
 /// What a run has shown to those who look on.
 #[derive(Default)]
 struct Seen {
     inspected: Vec<u8>,
-    skipped: Vec<Skipped>,
+    skipped: Vec<BadRange>,
     counts: Vec<u64>,
     records: Vec<u64>,
     times: Vec<Duration>,
@@ -45,30 +45,36 @@ struct Seen {
 }
 
 /// Runs one transfer, and judges it.
-pub(super) fn check(world: &World) -> Result<(), TestCaseError> {
-    check_as(world, &world.source.bytes(), |_, _| {}).map(|_| ())
+pub(super) fn check(scenario: &Scenario) -> Result<(), TestCaseError> {
+    check_as(scenario, &scenario.source.bytes(), |_, _| {}).map(|_| ())
 }
 
 /// Runs one transfer in a kernel that has been tampered with, and judges it by what its source is to be
 /// read as. Returns what was reported, and skipped.
 pub(super) fn check_as(
-    world: &World,
+    scenario: &Scenario,
     read_as: &[u8],
-    tamper: impl FnOnce(&Scripted, &OwnedFd),
-) -> Result<Option<(Report, Vec<Skipped>)>, TestCaseError> {
-    let (kernel, source, sink) = world.kernel();
+    tamper: impl FnOnce(&SimKernel, &OwnedFd),
+) -> Result<Option<(Report, Vec<BadRange>)>, TestCaseError> {
+    let (kernel, source, sink) = scenario.kernel();
     tamper(&kernel, &source);
     let capacities = [&source, &sink].map(|fd| kernel.capacity(fd));
     let mut seen = Seen::default();
-    let outcome = run(world, &kernel, (&source, &sink), &mut seen);
+    let outcome = run(scenario, &kernel, (&source, &sink), &mut seen);
     let n_bytes = match &outcome {
         Ok(report) => report.bytes(),
         Err(error) => error.as_ref().map_or(0, Error::bytes),
     };
-    let delivered = (&sink, &world.sink, n_bytes as usize);
-    let data = data(&kernel, (&source, &world.source), read_as, delivered, false);
+    let delivered = (&sink, &scenario.sink, n_bytes as usize);
+    let data = data(
+        &kernel,
+        (&source, &scenario.source),
+        read_as,
+        delivered,
+        false,
+    );
     let judge = Judge {
-        world,
+        scenario,
         data: data.map_err(TestCaseError::fail)?,
         gap: Gap::after(&outcome),
         kernel: &kernel,
@@ -100,7 +106,7 @@ pub(super) fn check_as(
         let after = kernel.capacity(fd);
         prop_assert!(after >= before, "a pipe has shrunk");
         prop_assert!(
-            after == before || world.wishes.grow_pipes,
+            after == before || scenario.options.grow_pipes,
             "a pipe has grown unasked"
         );
     }
@@ -110,8 +116,8 @@ pub(super) fn check_as(
 
 /// An error of `None` is a plan that was refused.
 fn run(
-    world: &World,
-    kernel: &Scripted,
+    scenario: &Scenario,
+    kernel: &SimKernel,
     ends: (&OwnedFd, &OwnedFd),
     seen: &mut Seen,
 ) -> Result<Report, Option<Error>> {
@@ -128,24 +134,28 @@ fn run(
         counts.push(progress.bytes());
         records.push(progress.records());
         times.push(kernel.elapsed());
-        if world.wishes.break_at.is_some_and(|at| counts.len() > at) {
+        if scenario
+            .options
+            .break_at
+            .is_some_and(|at| counts.len() > at)
+        {
             *has_broken = true;
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
     };
-    let on_skip = |stretch: &Skipped| skipped.push(*stretch);
-    let options = world.options();
+    let on_skip = |stretch: &BadRange| skipped.push(*stretch);
+    let options = scenario.options();
     let outcome = transfer_told(kernel, ends, options, (observe, inspect, on_skip));
     outcome.map_err(|error| (!has_not_begun(&error)).then_some(error))
 }
 
 struct Judge<'a> {
-    world: &'a World,
+    scenario: &'a Scenario,
     /// What there is to move.
     data: Data,
     gap: Gap,
-    kernel: &'a Scripted,
+    kernel: &'a SimKernel,
     source: &'a OwnedFd,
     sink: &'a OwnedFd,
     seen: &'a Seen,
@@ -159,7 +169,7 @@ impl Judge<'_> {
 
     /// Only a strategy that was insisted on can be refused, and then nothing is touched.
     fn nothing_happened(&self) -> Result<(), TestCaseError> {
-        prop_assert!(plan::forced(&self.world.options()).is_some());
+        prop_assert!(plan::requested(&self.scenario.options()).is_some());
         prop_assert!(self.kernel.state.borrow().log.is_empty());
         Ok(())
     }
@@ -180,7 +190,7 @@ impl Judge<'_> {
             back == &data[n..n + back.len()],
             "what is handed back is something else"
         );
-        let source = &self.world.source;
+        let source = &self.scenario.source;
         let left = self.kernel.contents(self.source);
         let consumed = match source.kind {
             Kind::File | Kind::Block => {
@@ -207,7 +217,7 @@ impl Judge<'_> {
             prop_assert!(left == data[consumed..], "the source was stirred");
         }
         if source.kind != Kind::Messages
-            && let Some(limit) = self.world.wishes.limit
+            && let Some(limit) = self.scenario.options.limit
         {
             // A packet is taken whole; what the limit does not want of it is handed back.
             let surplus = if source.is_packet { PACKET } else { 0 };
@@ -221,16 +231,16 @@ impl Judge<'_> {
 
     fn the_sink_holds_them(&self, report: &Report) -> Result<(), TestCaseError> {
         let data = self.data();
-        let (n, sink) = (report.bytes() as usize, &self.world.sink);
+        let (n, sink) = (report.bytes() as usize, &self.scenario.sink);
         // `/dev/null` is not given the holes of the source; the inspector is shown them.
         if sink.kind != Kind::Device || report.hole_bytes() == 0 {
             judge_sink(self.kernel, (self.sink, sink), &data[..n], self.gap)
                 .map_err(TestCaseError::fail)?;
         }
-        let is_file = self.world.source.is_file();
-        let told = (self.world.wishes.stable, is_file, report.shared_pages());
+        let is_file = self.scenario.source.is_file();
+        let told = (self.scenario.options.stable, is_file, report.shared_pages());
         judge_pages(self.kernel, self.sink, told).map_err(TestCaseError::fail)?;
-        if sink.kind == Kind::Messages && self.world.source.kind == Kind::Messages {
+        if sink.kind == Kind::Messages && self.scenario.source.kind == Kind::Messages {
             let arrived = self.kernel.with(self.sink, |object| match object {
                 Object::Messages(messages) => messages
                     .taken
@@ -241,7 +251,7 @@ impl Judge<'_> {
                 _ => Vec::new(),
             });
             prop_assert!(
-                self.world.source.messages().starts_with(&arrived),
+                self.scenario.source.messages().starts_with(&arrived),
                 "boundaries"
             );
         }
@@ -250,7 +260,7 @@ impl Judge<'_> {
 
     fn the_watchers_saw_them(&self, report: &Report) -> Result<(), TestCaseError> {
         let (n, seen) = (report.bytes(), self.seen);
-        if self.world.wishes.inspected {
+        if self.scenario.options.inspected {
             let data = self.data();
             prop_assert!(
                 seen.inspected.starts_with(&data[..n as usize]),
@@ -260,7 +270,7 @@ impl Judge<'_> {
         }
         prop_assert!(seen.counts.is_sorted());
         let now = self.kernel.elapsed();
-        if let Some(tick) = self.world.wishes.tick {
+        if let Some(tick) = self.scenario.options.tick {
             let tick = Duration::from_millis(tick);
             let times = [Duration::ZERO]
                 .into_iter()
@@ -273,15 +283,15 @@ impl Judge<'_> {
                 .max();
             prop_assert!(gap <= Some(tick), "{gap:?} without a tick");
         }
-        if let Some(rate) = self.world.rate()
-            && self.world.source.kind != Kind::Messages
+        if let Some(rate) = self.scenario.rate()
+            && self.scenario.source.kind != Kind::Messages
         {
             let allowed = now.as_nanos() * u128::from(rate);
             // Whole blocks run ahead of it.
-            let is_direct = self.world.source.is_direct || self.world.sink.is_direct;
+            let is_direct = self.scenario.source.is_direct || self.scenario.sink.is_direct;
             // So does what is read with room for a packet, where no splice takes a part of one.
             let may_overdraw =
-                self.world.source.kind == Kind::Pipe && self.kernel.has_refused_a_splice();
+                self.scenario.source.kind == Kind::Pipe && self.kernel.has_refused_a_splice();
             let ahead = match (is_direct, may_overdraw) {
                 (true, _) => 2 * BLOCK as u64,
                 (false, true) => PACKET as u64,
@@ -297,7 +307,7 @@ impl Judge<'_> {
     }
 
     fn the_records_are_those_of_the_sink(&self, report: &Report) -> Result<(), TestCaseError> {
-        let counting = self.world.wishes.counting;
+        let counting = self.scenario.options.counting;
         let Some(delimiter) = counting.delimiter else {
             prop_assert_eq!(report.records(), 0);
             return Ok(());
@@ -306,7 +316,11 @@ impl Judge<'_> {
         let mut data = self.data()[..report.bytes() as usize].to_vec();
         let most = self.seen.counts.iter().max().copied();
         data.resize(data.len().max(most.unwrap_or(0) as usize), 0);
-        let is_changed = self.world.company.iter().any(Interference::changes_source);
+        let is_changed = self
+            .scenario
+            .company
+            .iter()
+            .any(Interference::changes_source);
         let is_hole = is_changed || self.data().starts_with(&data);
         prop_assert!(is_hole, "what was counted and not delivered is no hole");
         let n_in = |from: u64, to: u64| {
@@ -333,7 +347,7 @@ impl Judge<'_> {
             );
         }
         if let Some(rate) = counting.rate
-            && self.world.source.kind != Kind::Messages
+            && self.scenario.source.kind != Kind::Messages
         {
             let allowed = self.kernel.elapsed().as_nanos() * u128::from(rate.get());
             let used = u128::from(report.records()) * 1_000_000_000;
@@ -343,9 +357,9 @@ impl Judge<'_> {
     }
 
     fn the_end_is_true(&self, report: &Report) -> Result<(), TestCaseError> {
-        let (n, limit) = (report.bytes(), self.world.wishes.limit);
+        let (n, limit) = (report.bytes(), self.scenario.options.limit);
         let (least, most) = (self.data.least as u64, self.data().len() as u64);
-        let record_limit = self.world.wishes.counting.limit;
+        let record_limit = self.scenario.options.counting.limit;
         match report.ended() {
             Ended::Eof => {
                 prop_assert!((least..=most).contains(&n), "the end came early");
@@ -353,7 +367,7 @@ impl Judge<'_> {
                 prop_assert!(record_limit.is_none_or(|limit| report.records() < limit));
             }
             Ended::Limit if record_limit == Some(report.records()) => {}
-            Ended::Limit if self.world.source.kind == Kind::Messages => {
+            Ended::Limit if self.scenario.source.kind == Kind::Messages => {
                 prop_assert!(limit.is_some_and(|limit| n <= limit) || record_limit.is_some());
             }
             Ended::Limit => prop_assert_eq!(Some(n), limit),
@@ -372,31 +386,31 @@ impl Judge<'_> {
     /// source held there, before zeros could be written instead.
     fn is_moot(&self, errno: Errno, n: u64) -> bool {
         let cuts = |other: &Interference| matches!(other.action, Action::Truncate(_));
-        let mut company = self.world.company.iter();
+        let mut company = self.scenario.company.iter();
         let is_cut = company.any(|other| other.changes_source() && cuts(other));
-        let bad = self.world.trouble.sink;
+        let bad = self.scenario.faults.sink;
         let is_behind = bad.is_some_and(|(at, said)| said == errno && at >= n);
-        is_cut && is_behind && self.world.wishes.sparse != Sparse::Fill
+        is_cut && is_behind && self.scenario.options.sparse != Sparse::Fill
     }
 
     fn the_error_is_true(&self, error: &Error) -> Result<(), TestCaseError> {
         prop_assert!(!error.is_refused());
         let state = self.kernel.state.borrow();
         if error.is_unsuitable() {
-            let forced = plan::forced(&self.world.options());
-            prop_assert!(forced.is_some(), "{error:#}");
+            let requested = plan::requested(&self.scenario.options());
+            prop_assert!(requested.is_some(), "{error:#}");
             return Ok(());
         }
         let errno = error.raw_os_error().map(Errno::from_raw_os_error);
         let is_true = match (error.side(), errno) {
             (_, Some(Errno::INTR)) => false,
             (Side::Sink, None) => state.log.contains(&(Call::Write, Ok(0))),
-            (Side::Source, Some(Errno::AGAIN)) => self.world.source.timeout.is_some(),
-            (Side::Sink, Some(Errno::AGAIN)) => self.world.sink.timeout.is_some(),
+            (Side::Source, Some(Errno::AGAIN)) => self.scenario.source.timeout.is_some(),
+            (Side::Sink, Some(Errno::AGAIN)) => self.scenario.sink.timeout.is_some(),
             (side, Some(errno)) if state.told.contains(&(side, errno)) => true,
             // A strategy that was asked for and has moved bytes takes these for a limit of the sink.
             (Side::Sink, Some(Errno::PERM | Errno::FBIG)) => {
-                error.bytes() > 0 && plan::forced(&self.world.options()).is_some()
+                error.bytes() > 0 && plan::requested(&self.scenario.options()).is_some()
             }
             _ => false,
         };

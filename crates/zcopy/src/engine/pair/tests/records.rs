@@ -8,16 +8,16 @@ use proptest::strategy::Strategy as _;
 
 use super::properties::check_as;
 use super::{attempts, transfer, transfer_watched};
-use crate::options::Counting;
+use crate::options::RecordOptions;
 use crate::options::{Options, Sparse};
 use crate::report::Ended;
-use crate::scripted::Scripted;
-use crate::scripted::draw::worlds;
-use crate::scripted::objects::Object;
-use crate::scripted::others::Interference;
-use crate::scripted::property::holds_for_all;
-use crate::scripted::script::{Call, Twist};
-use crate::scripted::world::World;
+use crate::sim::SimKernel;
+use crate::sim::arbitrary::scenarios;
+use crate::sim::objects::Object;
+use crate::sim::others::Interference;
+use crate::sim::property::holds_for_all;
+use crate::sim::scenario::Scenario;
+use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
@@ -25,7 +25,7 @@ use crate::sys::{Errno, OFlags};
 const CASES: u32 = 2000;
 
 /// Transfers whose records are counted, and mostly limited or paced.
-fn cases() -> impl prop::strategy::Strategy<Value = World> {
+fn cases() -> impl prop::strategy::Strategy<Value = Scenario> {
     let delimiters = prop_oneof![Just(0), Just(b'\n'), any::<u8>()];
     // Of all the records that there are, in thousandths; and few.
     let limits = prop_oneof![
@@ -35,23 +35,23 @@ fn cases() -> impl prop::strategy::Strategy<Value = World> {
         1 => (0..3_u64).prop_map(|n| Some((1000, n))),
     ];
     let rates = prop_oneof![3 => Just(None), 1 => (1..10_u64).prop_map(Some)];
-    (worlds(), delimiters, limits, rates).prop_map(|(mut world, delimiter, limit, rate)| {
-        let n = n_of(&world.data(), delimiter) as u64;
+    (scenarios(), delimiters, limits, rates).prop_map(|(mut scenario, delimiter, limit, rate)| {
+        let n = n_of(&scenario.data(), delimiter) as u64;
         // As many as take no more than a second.
-        let most = if world.company.iter().any(Interference::changes_source) {
-            world.source.most_len(&world.company) as u64
+        let most = if scenario.company.iter().any(Interference::changes_source) {
+            scenario.source.most_len(&scenario.company) as u64
         } else {
             n
         };
-        world.wishes.counting = Counting {
+        scenario.options.counting = RecordOptions {
             delimiter: Some(delimiter),
             limit: limit.map(|(part, few)| n * part / 1000 + few),
             rate: rate.and_then(|times| NonZeroU64::new(times * most.max(1))),
         };
-        if !matches!(world.wishes.strategy, None | Some(Strategy::Buffered)) {
-            world.wishes.strategy = None;
+        if !matches!(scenario.options.strategy, None | Some(Strategy::Buffered)) {
+            scenario.options.strategy = None;
         }
-        world
+        scenario
     })
 }
 
@@ -62,8 +62,8 @@ pub(super) fn n_of(bytes: &[u8], delimiter: u8) -> usize {
 
 #[test]
 fn the_count_is_that_of_the_sink_and_nothing_goes_beyond_the_nth_record() {
-    holds_for_all(cases(), CASES, |world| {
-        check_as(world, &world.source.bytes(), |_, _| {}).map(|_| ())
+    holds_for_all(cases(), CASES, |scenario| {
+        check_as(scenario, &scenario.source.bytes(), |_, _| {}).map(|_| ())
     });
 }
 
@@ -76,7 +76,7 @@ fn lines_up_to(n: u64) -> Options {
 }
 
 /// A source that is cut into such pieces.
-fn stream(kernel: &Scripted, bytes: &[u8], pieces: &[usize]) -> std::os::fd::OwnedFd {
+fn stream(kernel: &SimKernel, bytes: &[u8], pieces: &[usize]) -> std::os::fd::OwnedFd {
     kernel.source(Object::feeding(true, bytes, pieces), OFlags::empty())
 }
 
@@ -86,10 +86,10 @@ fn every_limit_ends_behind_its_record_wherever_reads_and_writes_are_cut() {
     for (n, end) in ends.into_iter().enumerate() {
         for piece in 1..=LINES.len() {
             for short in 1..=LINES.len() {
-                let kernel = Scripted::default();
+                let kernel = SimKernel::default();
                 let source = stream(&kernel, LINES, &[piece; 20]);
                 let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-                kernel.twist(Call::Write, &[Twist::Short(short); 20]);
+                kernel.inject(Call::Write, &[Injection::Short(short); 20]);
                 let report = transfer(&kernel, (&source, &sink), lines_up_to(n as u64)).unwrap();
                 assert_eq!(report.records(), n as u64);
                 assert_eq!(report.ended(), Ended::Limit);
@@ -104,7 +104,7 @@ fn every_limit_ends_behind_its_record_wherever_reads_and_writes_are_cut() {
 /// A limit that waited for the rest of a block would take more than is wanted, or wait for ever.
 #[test]
 fn the_last_record_goes_at_once_where_blocks_are_gathered() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     kernel.state.borrow_mut().has_proc = true;
     let source = stream(&kernel, LINES, &[5; 4]);
     let sink = kernel.sink(Object::file(&[]), OFlags::DIRECT);
@@ -118,7 +118,7 @@ fn the_last_record_goes_at_once_where_blocks_are_gathered() {
 /// What had been counted was taken for all that waits, though more had come behind it.
 #[test]
 fn what_comes_to_complete_a_block_is_counted_too() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     kernel.state.borrow_mut().has_proc = true;
     let bytes = b"line\n".repeat(2000);
     let source = stream(&kernel, &bytes, &[1007; 10]);
@@ -130,7 +130,7 @@ fn what_comes_to_complete_a_block_is_counted_too() {
 
 #[test]
 fn what_has_no_delimiter_at_its_end_is_moved_and_not_counted() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = stream(&kernel, LINES, &[]);
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
     let report = transfer(&kernel, (&source, &sink), lines_up_to(5)).unwrap();
@@ -142,9 +142,9 @@ fn what_has_no_delimiter_at_its_end_is_moved_and_not_counted() {
 #[test]
 fn records_are_counted_by_read_and_write_and_holes_as_zeros() {
     for sparse in [Sparse::Keep, Sparse::Fill, Sparse::Detect] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let bytes = [vec![1; 4096], vec![0; 40_960], vec![2; 4096]].concat();
-        let source = Object::File(crate::scripted::objects::File::sparse(&bytes));
+        let source = Object::File(crate::sim::objects::File::sparse(&bytes));
         let source = kernel.source(source, OFlags::empty());
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
         let mut options = Options {
@@ -162,11 +162,14 @@ fn records_are_counted_by_read_and_write_and_holes_as_zeros() {
 
 #[test]
 fn zeros_of_a_hole_that_could_not_be_made_are_not_counted() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let bytes = [vec![1; 4096], vec![0; 40_960]].concat();
     let source = kernel.source(Object::file(&bytes), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-    kernel.twist(Call::Write, &[Twist::Straight, Twist::Fails(Errno::IO)]);
+    kernel.inject(
+        Call::Write,
+        &[Injection::Straight, Injection::Fails(Errno::IO)],
+    );
     let mut options = Options {
         sparse: Sparse::Detect,
         ..Options::default()
@@ -178,8 +181,8 @@ fn zeros_of_a_hole_that_could_not_be_made_are_not_counted() {
 }
 
 #[test]
-fn a_pace_of_records_lets_them_go_one_after_the_other_and_what_is_no_record_at_once() {
-    let kernel = Scripted::default();
+fn a_rate_limit_of_records_lets_them_go_one_after_the_other_and_what_is_no_record_at_once() {
+    let kernel = SimKernel::default();
     let source = stream(&kernel, b"a\nb\nc\nd", &[]);
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
     let mut options = Options {
@@ -200,9 +203,9 @@ fn a_pace_of_records_lets_them_go_one_after_the_other_and_what_is_no_record_at_o
 
 #[test]
 fn a_message_that_goes_beyond_the_limit_is_handed_back_whole() {
-    use crate::scripted::channel::Messages;
+    use crate::sim::channel::Messages;
     for to_messages in [true, false] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let messages = [
             b"a\nb\n".to_vec(),
             b"c".to_vec(),

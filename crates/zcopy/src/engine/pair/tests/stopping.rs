@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::transfer_watched;
 use crate::options::Options;
 use crate::report::{Ended, Report};
-use crate::scripted::Scripted;
-use crate::scripted::objects::{Object, patterned};
-use crate::scripted::script::{Call, Twist};
+use crate::sim::SimKernel;
+use crate::sim::objects::{Object, patterned};
+use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::OFlags;
 
@@ -21,7 +21,7 @@ const WRITTEN: u64 = 500;
 
 /// Runs a transfer that is stopped after its first step. Somebody may write to the sink by the same cursor before that.
 fn stopped(
-    kernel: &Scripted,
+    kernel: &SimKernel,
     ends: (&OwnedFd, &OwnedFd),
     strategy: Option<Strategy>,
     is_shared: bool,
@@ -43,12 +43,12 @@ fn stopped(
 #[test]
 fn what_was_taken_for_a_reserved_range_is_put_there_before_a_stop() {
     for is_shared in [false, true] {
-        for cut in [Twist::Short(SHORT), Twist::Interrupted] {
-            let kernel = Scripted::default();
+        for cut in [Injection::Short(SHORT), Injection::Interrupted] {
+            let kernel = SimKernel::default();
             let source = Object::feeding(false, &patterned(LEN), &[]);
             let source = kernel.source(source, OFlags::empty());
             let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-            kernel.twist(Call::Splice, &[Twist::Straight, cut, cut]);
+            kernel.inject(Call::Splice, &[Injection::Straight, cut, cut]);
             let strategy = Some(Strategy::SplicePipe);
             let report = stopped(&kernel, (&source, &sink), strategy, is_shared);
             assert_eq!(report.ended(), Ended::Stopped);
@@ -66,11 +66,14 @@ fn what_was_taken_for_a_reserved_range_is_put_there_before_a_stop() {
 fn ranges_of_two_files_are_given_back_or_filled_before_a_stop() {
     for strategy in [Strategy::CopyFileRange, Strategy::SplicePipe] {
         for is_shared in [false, true] {
-            let kernel = Scripted::default();
+            let kernel = SimKernel::default();
             let source = kernel.source(Object::file(&patterned(LEN)), OFlags::empty());
             let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-            kernel.twist(Call::CopyFileRange, &[Twist::Short(SHORT)]);
-            kernel.twist(Call::Splice, &[Twist::Straight, Twist::Short(SHORT)]);
+            kernel.inject(Call::CopyFileRange, &[Injection::Short(SHORT)]);
+            kernel.inject(
+                Call::Splice,
+                &[Injection::Straight, Injection::Short(SHORT)],
+            );
             let report = stopped(&kernel, (&source, &sink), Some(strategy), is_shared);
             let case = format!("{strategy:?}, {is_shared}");
             assert_eq!(report.ended(), Ended::Stopped, "{case}");
@@ -90,10 +93,10 @@ fn ranges_of_two_files_are_given_back_or_filled_before_a_stop() {
 fn an_observer_is_asked_when_a_signal_interrupts_a_wait() {
     let silent = || Object::feeding(false, &patterned(10), &[]).slowly(Duration::from_secs(1000));
     for rate in [None, std::num::NonZeroU64::new(1)] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = kernel.source(silent(), OFlags::NONBLOCK);
         let sink = kernel.sink(Object::taking(false), OFlags::empty());
-        kernel.twist(Call::Poll, &[Twist::Interrupted]);
+        kernel.inject(Call::Poll, &[Injection::Interrupted]);
         let options = Options {
             observed: true,
             rate_limit: rate,

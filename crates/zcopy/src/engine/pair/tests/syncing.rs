@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 
 use super::{transfer, transfer_watched};
 use crate::options::{Options, Sparse, SyncData};
-use crate::scripted::kernel::Scripted;
-use crate::scripted::objects::{File, Object, patterned};
-use crate::scripted::script::{Call, Twist};
 use crate::side::Side;
+use crate::sim::kernel::SimKernel;
+use crate::sim::objects::{File, Object, patterned};
+use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
@@ -29,7 +29,7 @@ fn every_step_is_synced_before_its_bytes_are_told_of() {
         Strategy::SplicePipe,
         Strategy::CopyFileRange,
     ] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
         let options = Options {
@@ -64,7 +64,7 @@ fn nothing_is_synced_unasked_nor_where_there_is_no_disk() {
         (Object::taking(true), each_step()),
         (Object::Null(Vec::new()), each_step()),
     ] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
         let sink = kernel.sink(sink, OFlags::empty());
         let report = transfer(&kernel, (&source, &sink), options).unwrap();
@@ -75,15 +75,19 @@ fn nothing_is_synced_unasked_nor_where_there_is_no_disk() {
 
 #[test]
 fn a_disk_that_fails_is_the_sinks_failure_and_what_was_accepted_counts() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
     let options = Options {
         strategy: Some(Strategy::Buffered),
         ..each_step()
     };
-    let trouble = [Twist::Interrupted, Twist::Straight, Twist::Fails(Errno::IO)];
-    kernel.twist(Call::SyncData, &trouble);
+    let faults = [
+        Injection::Interrupted,
+        Injection::Straight,
+        Injection::Fails(Errno::IO),
+    ];
+    kernel.inject(Call::SyncData, &faults);
     let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
     assert_eq!(
         (error.call(), error.side()),
@@ -101,10 +105,10 @@ fn a_disk_that_fails_is_the_sinks_failure_and_what_was_accepted_counts() {
 #[test]
 fn a_file_without_a_disk_is_let_be() {
     for errno in [Errno::INVAL, Errno::ROFS] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-        kernel.twist(Call::SyncData, &[Twist::Fails(errno); 100]);
+        kernel.inject(Call::SyncData, &[Injection::Fails(errno); 100]);
         let report = transfer(&kernel, (&source, &sink), each_step()).unwrap();
         assert_eq!(report.bytes(), LONG as u64);
     }
@@ -113,7 +117,7 @@ fn a_file_without_a_disk_is_let_be() {
 /// The last call gives the file its length.
 #[test]
 fn a_hole_at_the_end_is_synced_too() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let source = File::sparse(&[&patterned(100_000)[..98_304], &vec![0; 101_696]].concat());
     let source = kernel.source(Object::File(source), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());

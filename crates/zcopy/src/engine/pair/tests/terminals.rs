@@ -6,9 +6,9 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::options::{OnSinkError, Options};
 use crate::report::Report;
-use crate::scripted::Scripted;
-use crate::scripted::objects::{Object, patterned};
-use crate::scripted::script::Call;
+use crate::sim::SimKernel;
+use crate::sim::objects::{Object, patterned};
+use crate::sim::script::Call;
 use crate::sys::OFlags;
 use crate::{Repeat, Transfer};
 
@@ -18,7 +18,7 @@ const LEN: usize = 51_200;
 const WRITE_WITHOUT_REOPENING: usize = 256;
 
 /// One way to write [`LEN`] bytes to a terminal.
-type Write = fn(&Scripted, &OwnedFd, Options) -> Result<Report, Error>;
+type Write = fn(&SimKernel, &OwnedFd, Options) -> Result<Report, Error>;
 
 #[test]
 fn a_ticking_transfer_writes_as_much_as_a_reopened_terminal_takes() {
@@ -29,7 +29,7 @@ fn a_ticking_transfer_writes_as_much_as_a_reopened_terminal_takes() {
     ];
     for (name, write) in writes {
         for has_proc in [true, false] {
-            let kernel = Scripted::default();
+            let kernel = SimKernel::default();
             {
                 let mut state = kernel.state.borrow_mut();
                 state.has_proc = has_proc;
@@ -55,13 +55,13 @@ fn a_ticking_transfer_writes_as_much_as_a_reopened_terminal_takes() {
     }
 }
 
-fn by_transfer(kernel: &Scripted, sink: &OwnedFd, options: Options) -> Result<Report, Error> {
+fn by_transfer(kernel: &SimKernel, sink: &OwnedFd, options: Options) -> Result<Report, Error> {
     let source = kernel.source(Object::file(&patterned(LEN)), OFlags::empty());
     let transfer = Transfer::new(&source, sink).with_options(options);
     transfer.run_with(kernel)
 }
 
-fn by_fan_out(kernel: &Scripted, sink: &OwnedFd, options: Options) -> Result<Report, Error> {
+fn by_fan_out(kernel: &SimKernel, sink: &OwnedFd, options: Options) -> Result<Report, Error> {
     let source = kernel.source(Object::file(&patterned(LEN)), OFlags::empty());
     let transfer = Transfer::new(&source, sink).with_options(options);
     // A sink that may be detached is served as several are.
@@ -69,7 +69,7 @@ fn by_fan_out(kernel: &Scripted, sink: &OwnedFd, options: Options) -> Result<Rep
     fan_out.run_with(kernel)
 }
 
-fn by_repeat(kernel: &Scripted, sink: &OwnedFd, options: Options) -> Result<Report, Error> {
+fn by_repeat(kernel: &SimKernel, sink: &OwnedFd, options: Options) -> Result<Report, Error> {
     let options = Options {
         limit: Some(LEN as u64),
         ..options

@@ -5,16 +5,16 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::{attempts, has_not_begun, transfer, transfer_watched};
-use crate::context::FALSE_STARTS;
+use crate::context::MAX_SPURIOUS_WAKEUPS;
 use crate::options::Options;
 use crate::report::Ended;
-use crate::scripted::channel::Messages;
-use crate::scripted::kernel::Scripted;
-use crate::scripted::objects::{Object, patterned};
-use crate::scripted::oracle::n_read;
-use crate::scripted::others::{Action, Interference, Target};
-use crate::scripted::script::{Call, Twist};
 use crate::side::Side;
+use crate::sim::channel::Messages;
+use crate::sim::kernel::SimKernel;
+use crate::sim::objects::{Object, patterned};
+use crate::sim::oracle::n_read;
+use crate::sim::others::{Action, Interference, Target};
+use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
@@ -40,11 +40,11 @@ fn a_storm_of_signals_is_weathered_by_every_call() {
             Object::taking(false),
             Object::taking(true),
         ] {
-            let kernel = Scripted::default();
+            let kernel = SimKernel::default();
             let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
             let sink = kernel.sink(sink, OFlags::NONBLOCK);
             for call in CALLS {
-                kernel.twist(call, &[Twist::Interrupted; 50]);
+                kernel.inject(call, &[Injection::Interrupted; 50]);
             }
             let options = Options {
                 strategy: Some(strategy),
@@ -73,7 +73,7 @@ fn a_socket_that_times_out_is_an_error_not_a_spin() {
             tick,
             ..Options::default()
         };
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         kernel.state.borrow_mut().may_sleep = tick.is_none();
         kernel.state.borrow_mut().max_calls = 50;
         let source = Object::feeding(true, &patterned(LONG), &[]);
@@ -84,7 +84,7 @@ fn a_socket_that_times_out_is_an_error_not_a_spin() {
         assert_eq!((error.side(), error.bytes()), (Side::Source, 0));
         assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
 
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         kernel.state.borrow_mut().may_sleep = tick.is_none();
         kernel.state.borrow_mut().max_calls = 50;
         let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
@@ -105,14 +105,14 @@ fn a_filter_on_the_calls_that_do_not_wait_is_no_error() {
         ..Options::default()
     };
     for refused in [Call::Read, Call::Write] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         kernel.state.borrow_mut().may_sleep = false;
         let source = kernel.source(
             Object::feeding(true, &patterned(1000), &[]),
             OFlags::empty(),
         );
         let sink = kernel.sink(Object::taking(true), OFlags::empty());
-        kernel.twist(refused, &[Twist::Fails(Errno::PERM)]);
+        kernel.inject(refused, &[Injection::Fails(Errno::PERM)]);
         let report = transfer(&kernel, (&source, &sink), options).unwrap();
         assert_eq!(report.bytes(), 1000, "{refused:?}");
         assert!(kernel.contents(&sink) == patterned(1000));
@@ -123,19 +123,19 @@ fn a_filter_on_the_calls_that_do_not_wait_is_no_error() {
 #[test]
 fn a_socket_without_a_time_out_does_not_time_out() {
     for refused in [Call::Read, Call::Write] {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = kernel.source(
             Object::feeding(true, &patterned(1000), &[]),
             OFlags::empty(),
         );
         let sink = kernel.sink(Object::taking(true), OFlags::empty());
-        kernel.twist(refused, &[Twist::Fails(Errno::AGAIN)]);
+        kernel.inject(refused, &[Injection::Fails(Errno::AGAIN)]);
         let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
         assert_eq!(report.bytes(), 1000, "{refused:?}");
     }
 }
 
-/// A tick wakes the transfer to observe, and has no say in when a socket's patience ends.
+/// A tick wakes the transfer to observe, and has no say in when a socket's time-out expires.
 #[test]
 fn a_socket_times_out_when_it_says_and_not_at_the_next_tick() {
     let options = Options {
@@ -150,7 +150,7 @@ fn a_socket_times_out_when_it_says_and_not_at_the_next_tick() {
                 object.slowly(millis(1))
             }
         };
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         kernel.state.borrow_mut().may_sleep = false;
         let source = Object::feeding(true, &patterned(LONG), &[]);
         let source = impatient(side == Side::Source, source);
@@ -168,7 +168,7 @@ fn a_socket_times_out_when_it_says_and_not_at_the_next_tick() {
 /// `SO_RCVTIMEO` speaks of calls that block. A socket in non-blocking mode makes none.
 #[test]
 fn a_nonblocking_socket_has_no_time_out_and_does_not_spin() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     kernel.state.borrow_mut().may_sleep = false;
     kernel.state.borrow_mut().max_calls = 100;
     let source = Object::feeding(true, &patterned(1000), &[]);
@@ -184,13 +184,13 @@ fn a_nonblocking_socket_has_no_time_out_and_does_not_spin() {
 }
 
 #[test]
-fn false_starts_change_the_strategy_instead_of_spinning() {
-    let kernel = Scripted::default();
+fn spurious_wakeups_change_the_strategy_instead_of_spinning() {
+    let kernel = SimKernel::default();
     kernel.state.borrow_mut().max_calls = 100;
     let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
     let sink = kernel.sink(Object::taking(false), OFlags::NONBLOCK);
-    kernel.twist(Call::Splice, &[Twist::Straight]);
-    kernel.twist(Call::Splice, &[Twist::FalseStart; 20]);
+    kernel.inject(Call::Splice, &[Injection::Straight]);
+    kernel.inject(Call::Splice, &[Injection::FalseStart; 20]);
     let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
     assert_eq!(
         attempts(&report)[0],
@@ -199,29 +199,32 @@ fn false_starts_change_the_strategy_instead_of_spinning() {
     assert!(kernel.contents(&sink) == patterned(LONG));
     let splices = kernel.answers(Call::Splice);
     let n_blocked = splices.iter().filter(|n| **n == Err(Errno::AGAIN)).count();
-    assert_eq!(n_blocked, FALSE_STARTS as usize + 1);
+    assert_eq!(n_blocked, MAX_SPURIOUS_WAKEUPS as usize + 1);
 }
 
 #[test]
-fn false_starts_of_a_strategy_that_was_asked_for_are_tried_again_at_leisure() {
-    let kernel = Scripted::default();
+fn spurious_wakeups_of_a_strategy_that_was_asked_for_are_tried_again_at_leisure() {
+    let kernel = SimKernel::default();
     let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
     let sink = kernel.sink(Object::taking(false), OFlags::NONBLOCK);
-    kernel.twist(Call::Splice, &[Twist::FalseStart; 108]);
+    kernel.inject(Call::Splice, &[Injection::FalseStart; 108]);
     let options = Options {
         strategy: Some(Strategy::Splice),
         ..Options::default()
     };
     let report = transfer(&kernel, (&source, &sink), options).unwrap();
     assert_eq!(report.bytes(), LONG as u64);
-    assert_eq!(kernel.state.borrow().n_naps, 108 - FALSE_STARTS as usize);
+    assert_eq!(
+        kernel.state.borrow().n_naps,
+        108 - MAX_SPURIOUS_WAKEUPS as usize
+    );
     let took = kernel.elapsed();
     assert!(took >= millis(100), "a hundred tries within {took:?}");
 }
 
 #[test]
 fn a_tick_observes_while_blocked_and_can_stop() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     kernel.state.borrow_mut().may_sleep = false;
     let source = Object::feeding(false, &patterned(LONG), &[]).slowly(millis(1000));
     let source = kernel.source(source, OFlags::empty());
@@ -258,7 +261,7 @@ fn a_transfer_takes_its_bytes_divided_by_its_rate() {
         Object::feeding(false, &patterned(LONG), &[]),
     ];
     for source in sources {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         let source = kernel.source(source.slowly(Duration::ZERO), OFlags::empty());
         let sink = kernel.sink(
             Object::taking(false).slowly(Duration::ZERO),
@@ -282,7 +285,7 @@ fn a_transfer_takes_its_bytes_divided_by_its_rate() {
 #[test]
 fn messages_keep_to_the_rate() {
     const RATE: u64 = 10_000;
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     let messages = vec![vec![7; 5000]; 20];
     let source = kernel.source(
         Object::Messages(Messages::feeding(&messages)),
@@ -313,11 +316,11 @@ fn a_tick_does_not_sleep_in_a_read_that_another_reader_has_forestalled() {
         ),
     ];
     for (call, source) in sources {
-        let kernel = Scripted::default();
+        let kernel = SimKernel::default();
         kernel.state.borrow_mut().may_sleep = false;
         let source = kernel.source(source, OFlags::empty());
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-        kernel.twist(call, &[Twist::Stalled(50)]);
+        kernel.inject(call, &[Injection::Stalled(50)]);
         let options = Options {
             tick: Some(millis(10)),
             strategy: Some(Strategy::Buffered),
@@ -334,13 +337,13 @@ fn a_tick_does_not_sleep_in_a_read_that_another_reader_has_forestalled() {
 fn a_pipe_that_another_reader_has_emptied_has_not_ended() {
     for has_descriptors in [true, false] {
         for nth in 0..6 {
-            let kernel = Scripted::default();
+            let kernel = SimKernel::default();
             let source = Object::feeding(false, &patterned(LONG), &[10, 10]);
             let source = kernel.source(source, OFlags::NONBLOCK);
             let sink = kernel.sink(Object::taking(true), OFlags::empty());
-            kernel.twist(Call::Splice, &[Twist::Straight, Twist::Nothing]);
+            kernel.inject(Call::Splice, &[Injection::Straight, Injection::Nothing]);
             if !has_descriptors {
-                kernel.twist(Call::Pipe, &[Twist::Refused(0); 9]);
+                kernel.inject(Call::Pipe, &[Injection::Refused(0); 9]);
             }
             let steal = Action::Read(10);
             kernel.interfere(Interference::before(
@@ -374,12 +377,12 @@ fn a_pipe_that_another_reader_has_emptied_has_not_ended() {
 fn the_read_that_asks_an_emptied_pipe_for_its_end_keeps_to_the_limit() {
     for limit in [None, Some(9)] {
         for nth in 0..12 {
-            let kernel = Scripted::default();
+            let kernel = SimKernel::default();
             let source = Object::feeding(false, &patterned(LONG), &[10; 50]);
             let source = kernel.source(source.slowly(millis(5)), OFlags::empty());
             let sink = kernel.sink(Object::taking(true), OFlags::empty());
-            kernel.twist(Call::Splice, &[Twist::Short(5), Twist::Nothing]);
-            kernel.twist(Call::Pipe, &[Twist::Refused(0); 9]);
+            kernel.inject(Call::Splice, &[Injection::Short(5), Injection::Nothing]);
+            kernel.inject(Call::Pipe, &[Injection::Refused(0); 9]);
             let steal = Action::Read(10);
             kernel.interfere(Interference::before(
                 Call::Poll,
@@ -408,7 +411,7 @@ fn the_read_that_asks_an_emptied_pipe_for_its_end_keeps_to_the_limit() {
 /// The question costs a call; the answer stays the same.
 #[test]
 fn whether_a_call_can_be_told_not_to_wait_is_asked_once() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     kernel.state.borrow_mut().may_sleep = false;
     kernel.state.borrow_mut().knows_nowait = false;
     let source = Object::feeding(false, &patterned(60_000), &[]);
@@ -431,7 +434,7 @@ fn whether_a_call_can_be_told_not_to_wait_is_asked_once() {
 /// pieces.
 #[test]
 fn a_tick_does_not_cut_messages() {
-    let kernel = Scripted::default();
+    let kernel = SimKernel::default();
     kernel.state.borrow_mut().may_sleep = false;
     kernel.state.borrow_mut().knows_nowait = false;
     let messages = vec![patterned(10_000); 3];

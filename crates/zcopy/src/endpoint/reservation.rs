@@ -1,0 +1,429 @@
+//! Reservations: how a transfer moves bytes at a cursor that others may move too.
+//!
+//! `read(2)`, `write(2)` and `lseek(2)` on one open file take turns at its cursor. `splice(2)`, `sendfile(2)` and
+//! `copy_file_range(2)` do not: without an offset they read the cursor, sleep or copy, and store it afterwards, over
+//! whatever others have done meanwhile. So a transfer reserves the bytes with one `lseek(fd, n, SEEK_CUR)`, whose answer
+//! is the end of a range that no other user of the open file is given, and names that range in the call.
+
+use std::os::fd::BorrowedFd;
+
+use super::{Endpoint, Positioning};
+use crate::buffer::ALIGNMENT;
+use crate::call_error::Cause;
+use crate::fd_info::Kind;
+use crate::sys::{Blocking, Errno, Kernel, Result, SeekFrom, retried};
+
+/// The free bytes of a file system that no reservation takes.
+const SPARE_ROOM: u64 = 16 << 20;
+
+/// The most that is handed back of a reservation that cannot be given back: what one step between files reserves, but for a hole.
+pub(crate) const MOST_READ_BACK: u64 = 64 << 20;
+
+/// What was reserved of the bytes that were asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reserved {
+    All,
+    /// Nothing: the file has no cursor that can be moved.
+    NoCursor,
+}
+
+impl Endpoint<'_> {
+    /// Whether calls must name a range that was reserved: the bytes go by the cursor of a file.
+    pub(crate) fn goes_by_cursor(&self) -> bool {
+        self.positioning == Positioning::Cursor
+    }
+
+    /// Whether this file's cursor could not be moved. Then no call may name a range of it, and only
+    /// calls that move the cursor themselves are exact.
+    pub(crate) fn has_lost_position(&self) -> bool {
+        self.info.is_seekable() && self.positioning == Positioning::None
+    }
+
+    /// Whether the cursor was found where this transfer had not left it. From then on `read(2)` and `write(2)` are exact,
+    /// while a reservation that cannot be filled would leave a gap.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    /// The bytes that are reserved and not used.
+    pub(crate) fn reserved(&self) -> u64 {
+        self.reserved
+    }
+
+    /// Reserves up to `len` bytes of a source, and returns how many the next call may take from [`Endpoint::at`]: 0 at the end
+    /// of the file.
+    ///
+    /// An end that does not go by a cursor needs no reservation. What is left of the last one is used first.
+    ///
+    /// Nothing is reserved beyond the end of the file as long as nobody else moves the cursor. Where somebody does, what
+    /// lies beyond the end is given back at once.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` or `EOVERFLOW` if the range ends beyond the largest offset.
+    pub(crate) fn reserve_to_read<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<u64> {
+        if !self.goes_by_cursor() {
+            return Ok(len);
+        }
+        if self.reserved > 0 {
+            return Ok(len.min(self.reserved));
+        }
+        let len = self.clamp_to_eof(kernel, len)?;
+        if len == 0 || self.reserve(kernel, len)? == Reserved::NoCursor {
+            return Ok(len);
+        }
+        if self.is_shared
+            && let Some(position) = self.position
+        {
+            let held = self.clamp_to_eof_from(kernel, position, self.reserved)?;
+            self.give_back(kernel, self.reserved - held)?;
+        }
+        Ok(self.reserved)
+    }
+
+    /// Clamps `len` to the bytes that the source's size promises from here on: 0 if the file claims to be empty.
+    ///
+    /// # Errors
+    ///
+    /// What `fstat(2)` says.
+    pub(crate) fn clamp_to_known_eof<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<u64> {
+        let len = self.clamp_to_eof(kernel, len)?;
+        let is_unsure = self.info.kind == Kind::Regular && self.info.size.is_none();
+        Ok(if is_unsure { 0 } else { len })
+    }
+
+    /// Clamps `len` to the bytes from here to the end of the file, if the position is known.
+    fn clamp_to_eof<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<u64> {
+        match self.position {
+            Some(position) if self.reserved == 0 => self.clamp_to_eof_from(kernel, position, len),
+            _ => Ok(len),
+        }
+    }
+
+    /// Reserves `len` bytes of a source whatever its size says. What a read does not bring has to be
+    /// [given back](Endpoint::give_back).
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::reserve_to_read`].
+    pub(crate) fn reserve_beyond_the_end<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<()> {
+        self.reserve(kernel, len).map(|_| ())
+    }
+
+    /// Has ranges reserved of this sink however little room its file system has left.
+    pub(crate) fn ignore_room(&mut self) {
+        self.room = None;
+    }
+
+    /// Reserves up to `len` bytes of a sink for data, and returns how many the next call may put to [`Endpoint::at`].
+    ///
+    /// If the disk fills up, the range cannot be filled, and stays a gap once another process or thread has moved the
+    /// cursor. So this reserves a small part of the free bytes at most, and nothing if few are free.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::reserve_in_place`]; [`Cause::LittleRoom`].
+    pub(crate) fn reserve_to_write<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        len: u64,
+    ) -> std::result::Result<u64, Cause> {
+        let is_file = self.info.kind == Kind::Regular;
+        let is_asked = is_file && self.goes_by_cursor() && self.reserved == 0;
+        let len = match self.room {
+            Some(room) if is_asked && room < len => {
+                let status = kernel.file_system(self.fd).ok();
+                let free = status.and_then(|status| status.free);
+                let room = free.map_or(u64::MAX, room_in);
+                self.room = Some(room);
+                len.min(room)
+            }
+            _ => len,
+        };
+        if len == 0 {
+            return Err(Cause::LittleRoom);
+        }
+        let len = self.reserve_in_place(kernel, len)?;
+        if is_asked {
+            self.room = self.room.map(|room| room.saturating_sub(len));
+        }
+        Ok(len)
+    }
+
+    /// Reserves `len` bytes of a sink that take no room, as a clone or a hole, and returns how many the next call may put to
+    /// [`Endpoint::at`]: fewer if something of the last reservation is left.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::reserve_to_read`]; `ENOSPC` at the end of a disk.
+    pub(crate) fn reserve_in_place<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<u64> {
+        if !self.goes_by_cursor() {
+            return Ok(len);
+        }
+        if self.reserved == 0 {
+            // A disk does not grow: what fits is written, and then there is no room.
+            let len = match (self.info.kind, self.info.size, self.position) {
+                (Kind::Block, Some(size), Some(position)) => len.min(size.saturating_sub(position)),
+                _ => len,
+            };
+            if len == 0 {
+                return Err(Errno::NOSPC);
+            }
+            self.reserve(kernel, len)?;
+        }
+        Ok(match self.reserved {
+            0 => len,
+            reserved => len.min(reserved),
+        })
+    }
+
+    /// Moves the cursor over `len` bytes, which belong to this transfer from then on.
+    fn reserve<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<Reserved> {
+        let step = i64::try_from(len).map_err(|_| Errno::OVERFLOW)?;
+        let end = match kernel.seek(self.fd, SeekFrom::Current(step)) {
+            Err(Errno::SPIPE) => {
+                self.positioning = Positioning::None;
+                // A cursor that cannot be moved is at no position that any call may name.
+                self.position = None;
+                return Ok(Reserved::NoCursor);
+            }
+            end => end?,
+        };
+        let start = end.saturating_sub(len);
+        self.is_shared |= self.position.is_some_and(|expected| expected != start);
+        self.position = Some(start);
+        self.reserved = len;
+        Ok(Reserved::All)
+    }
+
+    /// Clamps `len` to the bytes from `position` to the end of the file. A file that claims to be empty clamps nothing.
+    ///
+    /// The kernel is asked for the size if the known one has been reached, or if others move the cursor too.
+    fn clamp_to_eof_from<K: Kernel>(&mut self, kernel: &K, position: u64, len: u64) -> Result<u64> {
+        let known = self.info.size.unwrap_or(0);
+        if position < known && !self.is_shared {
+            return Ok(len.min(known - position));
+        }
+        // The file may have grown, or shrunk, since then.
+        if self.info.kind != Kind::Block {
+            let size = kernel.fstat(self.fd)?.size;
+            self.info.size = Some(size).filter(|&size| size > 0);
+        }
+        let held = self.info.size.map(|size| size.saturating_sub(position));
+        Ok(held.map_or(len, |held| len.min(held)))
+    }
+
+    /// Gives back the last `n` bytes of the reservation, if there is one, which do not exist: they lie beyond the end of the source.
+    ///
+    /// # Errors
+    ///
+    /// What `lseek(2)` says.
+    ///
+    /// # Kernel notes
+    ///
+    /// The cursor moves back whatever others have done to it, because moves add up in any order. Two readers that reserve
+    /// beyond the end both give back what is not there, and the cursor ends where the file does.
+    pub(crate) fn give_back<K: Kernel>(&mut self, kernel: &K, n: u64) -> Result<()> {
+        let n = n.min(self.reserved);
+        if n > 0 {
+            let step = i64::try_from(n).map_err(|_| Errno::OVERFLOW)?;
+            kernel.seek(self.fd, SeekFrom::Current(-step))?;
+            self.reserved -= n;
+        }
+        Ok(())
+    }
+
+    /// Gives back what is reserved of a source of which a call says that it has ended.
+    ///
+    /// If somebody else has moved the cursor, only what lies beyond the end is given back. What the file holds stays
+    /// reserved, for a read to bring.
+    ///
+    /// # Errors
+    ///
+    /// What `lseek(2)` or `fstat(2)` says.
+    pub(crate) fn give_back_rest<K: Kernel>(&mut self, kernel: &K) -> Result<()> {
+        if self.release(kernel) {
+            return Ok(());
+        }
+        let held = match self.position {
+            Some(position) => self.clamp_to_eof_from(kernel, position, self.reserved)?,
+            None => 0,
+        };
+        self.give_back(kernel, self.reserved - held)
+    }
+
+    /// Gives back what is reserved of a source behind the next `n` bytes, which a read has brought and [`Endpoint::advance`] is
+    /// yet to be told of.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::give_back_rest`].
+    pub(crate) fn give_back_behind<K: Kernel>(&mut self, kernel: &K, n: u64) -> Result<()> {
+        let n = n.min(self.reserved);
+        self.advance(n);
+        let given_back = self.give_back_rest(kernel);
+        self.position = self.position.map(|position| position - n);
+        self.reserved += n;
+        given_back
+    }
+
+    /// Gives back what is reserved of a source of which a read says that it has ended.
+    ///
+    /// # Errors
+    ///
+    /// What `lseek(2)` says.
+    pub(crate) fn give_back_all<K: Kernel>(&mut self, kernel: &K) -> Result<()> {
+        if self.release(kernel) {
+            return Ok(());
+        }
+        self.give_back(kernel, self.reserved)
+    }
+
+    /// Steps over `n` bytes that no call moves, as after a clone or over a hole.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::reserve_to_read`].
+    pub(crate) fn skip<K: Kernel>(&mut self, kernel: &K, n: u64) -> Result<()> {
+        let held = n.min(self.reserved);
+        self.advance(held);
+        let rest = n - held;
+        if rest > 0 && self.has_lost_position() {
+            return Err(Errno::SPIPE);
+        }
+        let must_reserve = rest > 0 && self.goes_by_cursor();
+        if must_reserve && self.reserve(kernel, rest)? == Reserved::NoCursor {
+            return Err(Errno::SPIPE);
+        }
+        self.advance(rest);
+        Ok(())
+    }
+
+    /// Goes back over `n` bytes that were taken and could not be used, and over what is reserved. False if this end cannot
+    /// go back, or somebody else has moved the cursor since: then those bytes stay taken.
+    ///
+    /// # Kernel notes
+    ///
+    /// No call moves a cursor only if it stands at a certain place. Between the question and the move, or the move and its
+    /// undoing, one call of somebody else can slip in.
+    pub(crate) fn rewind<K: Kernel>(&mut self, kernel: &K, n: u64) -> bool {
+        let back = n + self.reserved;
+        if back == 0 {
+            return true;
+        }
+        if self.positioning == Positioning::Offset {
+            self.position = self.position.map(|position| position.saturating_sub(n));
+            return true;
+        }
+        let Ok(step) = i64::try_from(back) else {
+            return false;
+        };
+        if !self.goes_by_cursor() {
+            return false;
+        }
+        let seek = |step| kernel.seek(self.fd, SeekFrom::Current(step)).ok();
+        let expected = self.position.map(|position| position + self.reserved);
+        if expected.is_some() && seek(0) != expected {
+            self.is_shared = true;
+            return false;
+        }
+        let Some(found) = seek(-step) else {
+            return false;
+        };
+        if expected.is_some_and(|expected| found != expected - back) {
+            seek(step);
+            self.is_shared = true;
+            return false;
+        }
+        self.position = self.position.map(|_| found);
+        self.reserved = 0;
+        true
+    }
+
+    /// Goes back over bytes that were read and could not be used, and over what is reserved. False as for
+    /// [`Endpoint::rewind`].
+    ///
+    /// Where the cursor was never asked for, the file is: if it holds these bytes right before the cursor, the next reader
+    /// gets them again, and nobody gets others twice.
+    pub(crate) fn rewind_over<K: Kernel>(&mut self, kernel: &K, bytes: &[u8]) -> bool {
+        let is_unknown = self.goes_by_cursor() && self.position.is_none() && !bytes.is_empty();
+        if is_unknown && !self.stands_behind(kernel, bytes) {
+            return false;
+        }
+        self.rewind(kernel, bytes.len() as u64)
+    }
+
+    /// Whether the file holds these bytes right before the cursor.
+    fn stands_behind<K: Kernel>(&self, kernel: &K, bytes: &[u8]) -> bool {
+        let cursor = kernel.seek(self.fd, SeekFrom::Current(0)).ok();
+        let Some(start) = cursor.and_then(|cursor| cursor.checked_sub(bytes.len() as u64)) else {
+            return false;
+        };
+        let mut found = vec![0; bytes.len()];
+        let mut filled = 0;
+        while filled < found.len() {
+            let (offset, room) = (Some(start + filled as u64), &mut found[filled..]);
+            match retried(|| kernel.read(self.fd, offset, room, Blocking::MaySleep)) {
+                Ok(0) | Err(_) => return false,
+                Ok(n) => filled += n,
+            }
+        }
+        found == bytes
+    }
+
+    /// Gives back what is reserved and not used. False if somebody else has moved the cursor since: then the range stays
+    /// taken, and of a sink it stays a gap.
+    pub(crate) fn release<K: Kernel>(&mut self, kernel: &K) -> bool {
+        self.reserved == 0 || self.rewind(kernel, 0)
+    }
+
+    /// Reads what is reserved of a source and cannot be given back. Of a longer hole no more than [`MOST_READ_BACK`] is
+    /// read, and the rest stays taken.
+    pub(crate) fn read_reserved<K: Kernel>(&mut self, kernel: &K) -> Vec<u8> {
+        let mut bytes = vec![0; self.reserved.min(MOST_READ_BACK) as usize];
+        let mut filled = 0;
+        while let (fd, Some(offset)) = self.at()
+            && filled < bytes.len()
+        {
+            let room = &mut bytes[filled..];
+            let read = match retried(|| kernel.read(fd, Some(offset), room, Blocking::MaySleep)) {
+                Err(Errno::INVAL) if self.info.direct => read_in_blocks(kernel, fd, offset, room),
+                read => read,
+            };
+            match read {
+                Ok(0) | Err(_) => break,
+                Ok(n) => {
+                    filled += n;
+                    self.advance(n as u64);
+                }
+            }
+        }
+        self.reserved = 0;
+        bytes.truncate(filled);
+        bytes
+    }
+}
+
+/// Returns how many of `free` bytes may be reserved: others may fill the disk at the same time.
+pub(super) fn room_in(free: u64) -> u64 {
+    free.saturating_sub(SPARE_ROOM) / 4
+}
+
+/// Reads what is at an odd offset of a file that is open with `O_DIRECT`, by way of the whole blocks around it.
+fn read_in_blocks<K: Kernel>(
+    kernel: &K,
+    fd: BorrowedFd<'_>,
+    offset: u64,
+    room: &mut [u8],
+) -> Result<usize> {
+    let before = (offset % ALIGNMENT as u64) as usize;
+    let len = (before + room.len()).next_multiple_of(ALIGNMENT);
+    let mut memory = vec![0; len + ALIGNMENT];
+    let start = memory.as_ptr().align_offset(ALIGNMENT);
+    let blocks = &mut memory[start..][..len];
+    let from = Some(offset - before as u64);
+    let n = retried(|| kernel.read(fd, from, blocks, Blocking::MaySleep))?;
+    let n = n.saturating_sub(before).min(room.len());
+    room[..n].copy_from_slice(&blocks[before..][..n]);
+    Ok(n)
+}

@@ -1,0 +1,427 @@
+//! What a descriptor is: the facts the plan is made from.
+
+use std::fmt;
+use std::os::fd::BorrowedFd;
+
+use crate::buffer;
+use crate::call_error::CallError;
+use crate::side::Side;
+use crate::sys::{
+    Errno, FileType, Kernel, OFlags, Result, SealFlags, SeekFrom, SocketType, Status,
+};
+
+/// One end of a transfer, as the kernel describes it.
+///
+/// [`FdInfo::of`] costs two calls, so that a transfer of one byte stays cheap.
+/// [`FdInfo::classify_fully`] learns the rest, for transfers that are long enough to repay it.
+#[derive(Clone, Copy, Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "facts that the kernel gives one by one"
+)]
+pub(crate) struct FdInfo {
+    pub(crate) kind: Kind,
+    /// Which file it is: the file system and the file in it.
+    pub(crate) identity: (u64, u64),
+    /// Bytes from the first to the last, where the kernel knows: regular files that do not claim to
+    /// be empty, and block devices once fully classified. Files in `/proc` claim 0 and are not.
+    pub(crate) size: Option<u64>,
+    /// Bytes the file system has allocated to a regular file.
+    pub(crate) allocated: u64,
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    /// `O_APPEND`: every write goes to the end, and no offload is allowed.
+    pub(crate) append: bool,
+    pub(crate) nonblocking: bool,
+    /// `O_DIRECT` on a file or block device: whole blocks in aligned memory alone.
+    pub(crate) direct: bool,
+    /// A terminal of which another descriptor is another way to the same one. `/dev/ptmx` would make a
+    /// new terminal, and `/dev/tty` may by now mean a different one.
+    pub(crate) can_be_opened_again: bool,
+    /// Where the cursor stands, once fully classified.
+    pub(crate) cursor: Option<u64>,
+    pub(crate) file_system: FileSystem,
+    /// What was free on its file system when that was asked for, in bytes.
+    pub(crate) free: Option<u64>,
+    /// The granularity in which its blocks can be shared, in bytes, where `fstatfs(2)` means that: network file
+    /// systems say something else.
+    pub(crate) block_size: Option<u64>,
+    /// No one can change the file's bytes any more: a memfd sealed against writing and shrinking, or a
+    /// file on a read-only image.
+    pub(crate) immutable: bool,
+}
+
+/// The kinds of descriptor that the plan tells apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Regular,
+    Directory,
+    Pipe,
+    Stream,
+    /// Datagram and sequential-packet sockets: one read is one message.
+    Datagram,
+    Block,
+    /// `/dev/null`.
+    Null,
+    /// `/dev/zero`, `/dev/full`, `/dev/random`, `/dev/urandom`.
+    Memory(Memory),
+    Terminal,
+    /// Any other character device, an epoll or event descriptor: only trying tells what it can do.
+    Other,
+    /// No descriptor at all: bytes that are repeated.
+    Pattern,
+}
+
+/// The memory devices (major 1) that have bytes to give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Memory {
+    Zero,
+    Full,
+    Random,
+}
+
+/// The file systems that the plan treats differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileSystem {
+    /// Not asked.
+    Unknown,
+    Ext4,
+    Tmpfs,
+    Btrfs,
+    Xfs,
+    /// Read-only by construction: `squashfs`, `erofs`, `iso9660`, `cramfs`, `romfs`.
+    Image,
+    Other,
+}
+
+/// Pseudo-terminal masters of the BSD kind, which are opened once.
+const OLD_MASTERS: u32 = 2;
+/// `/dev/tty`, `/dev/console` and `/dev/ptmx`, each of which is whatever it stands for when it is opened.
+const NO_TERMINAL_OF_ITS_OWN: u32 = 5;
+
+/// The longest record of any character device that is known to refuse a shorter read: `/dev/kmsg`.
+pub(crate) const RECORD: usize = 8 << 10;
+
+/// The smallest block of any disk.
+pub(crate) const SECTOR: u64 = 512;
+
+impl FdInfo {
+    /// Something of this kind, of which nothing else is known.
+    fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            identity: (0, 0),
+            size: None,
+            allocated: 0,
+            readable: true,
+            writable: true,
+            append: false,
+            nonblocking: false,
+            direct: false,
+            can_be_opened_again: false,
+            cursor: None,
+            file_system: FileSystem::Unknown,
+            free: None,
+            block_size: None,
+            immutable: false,
+        }
+    }
+
+    /// A pattern of so many bytes.
+    pub(crate) fn pattern(len: usize) -> Self {
+        Self {
+            size: Some(len as u64),
+            ..Self::new(Kind::Pattern)
+        }
+    }
+
+    /// Asks the kernel what `fd` is: `fstat(2)`, then `fcntl(F_GETFL)` or, for a socket,
+    /// `getsockopt(SO_TYPE)`.
+    ///
+    /// A socket is always open for reading and writing and ignores `O_APPEND`; whether it blocks
+    /// shows by its `EAGAIN`.
+    pub(crate) fn of<K: Kernel>(
+        kernel: &K,
+        fd: BorrowedFd<'_>,
+    ) -> std::result::Result<Self, CallError> {
+        let status = kernel.fstat(fd).map_err(|errno| failed("fstat", errno))?;
+        Self::with_flags(kernel, fd, &status, |fd| kernel.status_flags(fd))
+    }
+
+    /// The same, but that of a regular file of 1 to `small` bytes the flags are not asked for: it is taken to be open for both,
+    /// and for none of what flags ask for.
+    pub(crate) fn of_small_file<K: Kernel>(
+        kernel: &K,
+        fd: BorrowedFd<'_>,
+        small: u64,
+    ) -> std::result::Result<Self, CallError> {
+        let status = kernel.fstat(fd).map_err(|errno| failed("fstat", errno))?;
+        let is_small =
+            status.file_type == FileType::RegularFile && (1..=small).contains(&status.size);
+        Self::with_flags(kernel, fd, &status, |fd| {
+            if is_small {
+                return Ok(OFlags::RDWR);
+            }
+            kernel.status_flags(fd)
+        })
+    }
+
+    /// What it is by its status, and by its flags if it has some.
+    fn with_flags<K: Kernel>(
+        kernel: &K,
+        fd: BorrowedFd<'_>,
+        status: &Status,
+        flags: impl FnOnce(BorrowedFd<'_>) -> Result<OFlags>,
+    ) -> std::result::Result<Self, CallError> {
+        let mut info = Self {
+            identity: (status.device, status.inode),
+            allocated: status.allocated,
+            ..Self::new(Kind::Other)
+        };
+        if status.file_type == FileType::Socket {
+            let socket_type = kernel.socket_type(fd);
+            info.kind = match socket_type.map_err(|errno| failed("getsockopt", errno))? {
+                SocketType::STREAM => Kind::Stream,
+                _ => Kind::Datagram,
+            };
+            return Ok(info);
+        }
+        let flags = flags(fd).map_err(|errno| failed("fcntl", errno))?;
+        let access = flags & OFlags::RWMODE;
+        info.readable = access != OFlags::WRONLY && !flags.contains(OFlags::PATH);
+        info.writable = access != OFlags::RDONLY && !flags.contains(OFlags::PATH);
+        info.append = flags.contains(OFlags::APPEND);
+        info.nonblocking = flags.contains(OFlags::NONBLOCK);
+        info.kind = match status.file_type {
+            FileType::RegularFile => Kind::Regular,
+            FileType::Directory => Kind::Directory,
+            FileType::Fifo => Kind::Pipe,
+            FileType::BlockDevice => Kind::Block,
+            FileType::CharacterDevice => Kind::of_character_device(status.names_device),
+            _ => Kind::Other,
+        };
+        // Of a pipe the flag means packets, and it is the writer's that counts.
+        info.direct = flags.contains(OFlags::DIRECT) && info.is_seekable();
+        if info.kind == Kind::Terminal {
+            let major = rustix::fs::major(status.names_device);
+            info.can_be_opened_again = !matches!(major, OLD_MASTERS | NO_TERMINAL_OF_ITS_OWN);
+        }
+        if info.kind == Kind::Regular && status.size > 0 {
+            info.size = Some(status.size);
+        }
+        if info.kind == Kind::Block {
+            // Two nodes, in two directories, can name one device.
+            info.identity = (u64::MAX, status.names_device);
+        }
+        Ok(info)
+    }
+
+    /// Learns what a longer transfer can use: the cursor, the file system, a device's size, and
+    /// whether a regular file can still change.
+    pub(crate) fn classify_fully<K: Kernel>(&mut self, kernel: &K, fd: BorrowedFd<'_>) {
+        if self.is_seekable() {
+            self.cursor = kernel.seek(fd, SeekFrom::Current(0)).ok();
+        }
+        match self.kind {
+            Kind::Regular => {
+                self.classify_file_system(kernel, fd);
+                // Against writing alone is not enough: cutting a file short zeroes part of a page.
+                let sealed = SealFlags::WRITE | SealFlags::SHRINK;
+                self.immutable = self.file_system == FileSystem::Image
+                    || self.file_system == FileSystem::Tmpfs
+                        && kernel.seals(fd).is_ok_and(|seals| seals.contains(sealed));
+            }
+            Kind::Block => self.size = kernel.device_size(fd).ok(),
+            _ => {}
+        }
+    }
+
+    /// Learns which file system a regular file is on, if that is not known.
+    pub(crate) fn classify_file_system<K: Kernel>(&mut self, kernel: &K, fd: BorrowedFd<'_>) {
+        if self.file_system != FileSystem::Unknown {
+            return;
+        }
+        // A sandbox that forbids the question costs speed only.
+        let status = kernel.file_system(fd).ok();
+        let magic = status.map(|status| status.magic);
+        self.file_system = magic.map_or(FileSystem::Other, FileSystem::of_magic);
+        self.free = status.and_then(|status| status.free);
+        let is_known = matches!(self.file_system, FileSystem::Btrfs | FileSystem::Xfs);
+        self.block_size = status.map(|status| status.block_size).filter(|_| is_known);
+    }
+
+    /// Whether it is a regular file that has holes, by what its file system has allocated to it.
+    pub(crate) fn has_holes(&self) -> bool {
+        self.size.is_some_and(|size| self.allocated < size)
+    }
+
+    /// The smallest piece of a file or device that a read may bring where its neighbour cannot be read, in
+    /// bytes: a power of 2, at least 512.
+    ///
+    /// Through the page cache that is a block of the file system. A page, or a folio of many, with
+    /// a bad block in it is never up to date as a whole, but good blocks of it can be read
+    /// (`is_partially_uptodate`).
+    pub(crate) fn granularity<K: Kernel>(&self, kernel: &K, fd: BorrowedFd<'_>) -> u64 {
+        /// The largest block of any file system.
+        const LARGEST: u64 = 64 << 10;
+        let block = match self.kind {
+            _ if self.direct => None,
+            Kind::Block => kernel.device_block_size(fd).ok(),
+            _ => kernel
+                .file_system(fd)
+                .ok()
+                .filter(|status| FileSystem::of_magic(status.magic).tells_its_block())
+                .map(|status| status.block_size),
+        };
+        block
+            .filter(|block| block.is_power_of_two() && (SECTOR..=LARGEST).contains(block))
+            .unwrap_or(SECTOR)
+    }
+
+    /// Whether positions mean anything: an offset can be given, and a cursor can be put back.
+    pub(crate) fn is_seekable(&self) -> bool {
+        matches!(self.kind, Kind::Regular | Kind::Block)
+    }
+
+    /// Whether its bytes come from the page cache of a file that somebody can still write to.
+    pub(crate) fn is_mutable_file(&self) -> bool {
+        self.is_seekable() && !self.immutable
+    }
+
+    pub(crate) fn is_socket(&self) -> bool {
+        matches!(self.kind, Kind::Stream | Kind::Datagram)
+    }
+
+    /// The room that every read of it must offer, in bytes, whatever a rate or a limit allows: a shorter read would lose the
+    /// rest of a message, or be refused.
+    ///
+    /// A record of `/dev/kmsg` has 8 KiB (`PRINTK_MESSAGE_MAX` and its prefix); an eventfd, timerfd, signalfd or inotify
+    /// descriptor wants less. A datagram that has been looked at may be taken by another reader, so that the next one must
+    /// find room too. Out of a pipe a splice takes a part of a packet, and leaves the rest where it is.
+    pub(crate) fn least_read(&self) -> usize {
+        match self.kind {
+            Kind::Datagram => buffer::FULL,
+            Kind::Other => RECORD,
+            _ => 0,
+        }
+    }
+
+    /// Whether a call on it can sleep until somebody else acts.
+    pub(crate) fn can_block(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Pipe | Kind::Stream | Kind::Datagram | Kind::Terminal | Kind::Other
+        )
+    }
+
+    /// Whether a read of it can sleep until somebody else acts. Among the files that claim to be empty are
+    /// `/proc/kmsg` and `trace_pipe`; files that cannot be polled answer that they are ready.
+    pub(crate) fn can_starve(&self) -> bool {
+        self.can_block() || self.kind == Kind::Regular && self.size.is_none()
+    }
+
+    /// Whether both are the same file, pipe or device.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.identity == other.identity
+    }
+
+    /// Whether both are certainly on one file system.
+    pub(crate) fn shares_file_system(&self, other: &Self) -> bool {
+        self.identity.0 == other.identity.0
+    }
+
+    /// Whether blocks could be shared between files of these two.
+    ///
+    /// Subvolumes of one btrfs have device numbers of their own, so two files on btrfs are given
+    /// the chance; `EXDEV` tells if they were two file systems after all.
+    pub(crate) fn may_share_blocks(&self, other: &Self) -> bool {
+        self.shares_file_system(other)
+            || self.file_system == FileSystem::Btrfs && other.file_system == FileSystem::Btrfs
+    }
+}
+
+/// A call that failed on a descriptor. The caller sets the side.
+fn failed(call: &'static str, errno: Errno) -> CallError {
+    CallError::new(call, Side::Neither, errno)
+}
+
+impl Kind {
+    /// Tells character devices apart by their number, as listed in the kernel's `devices.txt`;
+    /// asking costs a call.
+    fn of_character_device(number: u64) -> Self {
+        match (rustix::fs::major(number), rustix::fs::minor(number)) {
+            (1, 3) => Kind::Null,
+            (1, 5) => Kind::Memory(Memory::Zero),
+            (1, 7) => Kind::Memory(Memory::Full),
+            (1, 8 | 9) => Kind::Memory(Memory::Random),
+            // Consoles and serial lines, `/dev/tty` and `/dev/ptmx`, both ends of old and new
+            // pseudo-terminals.
+            (2..=5 | 128..=143 | 188 | 204 | 229, _) => Kind::Terminal,
+            _ => Kind::Other,
+        }
+    }
+}
+
+/// Whether it is `/dev/kmsg`.
+pub(crate) fn is_kernel_log(status: &Status) -> bool {
+    let number = status.names_device;
+    let number = (rustix::fs::major(number), rustix::fs::minor(number));
+    status.file_type == FileType::CharacterDevice && number == (1, 11)
+}
+
+impl FileSystem {
+    /// Whether `fstatfs(2)` tells the block that it reads at once, and not something else: a cluster, or
+    /// what a server likes.
+    fn tells_its_block(self) -> bool {
+        matches!(self, Self::Ext4 | Self::Btrfs | Self::Xfs)
+    }
+
+    /// The numbers of `<linux/magic.h>`.
+    fn of_magic(magic: u64) -> Self {
+        match magic {
+            0xef53 => FileSystem::Ext4,
+            0x0102_1994 => FileSystem::Tmpfs,
+            0x9123_683e => FileSystem::Btrfs,
+            0x5846_5342 => FileSystem::Xfs,
+            0x7371_7368 | 0xe0f5_e1e2 | 0x9660 | 0x28cd_3d45 | 0x7275 => FileSystem::Image,
+            _ => FileSystem::Other,
+        }
+    }
+}
+
+impl fmt::Display for FdInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            Kind::Regular => "regular file",
+            Kind::Directory => "directory",
+            Kind::Pipe => "pipe",
+            Kind::Stream => "stream socket",
+            Kind::Datagram => "datagram socket",
+            Kind::Block => "block device",
+            Kind::Null => "/dev/null",
+            Kind::Memory(Memory::Zero) => "/dev/zero",
+            Kind::Memory(Memory::Full) => "/dev/full",
+            Kind::Memory(Memory::Random) => "/dev/urandom",
+            Kind::Terminal => "terminal",
+            Kind::Other => "other device",
+            Kind::Pattern => "pattern",
+        };
+        f.write_str(kind)?;
+        let file_system = match self.file_system {
+            FileSystem::Ext4 => " on ext4",
+            FileSystem::Tmpfs => " on tmpfs",
+            FileSystem::Btrfs => " on btrfs",
+            FileSystem::Xfs => " on xfs",
+            FileSystem::Image => " on a read-only image",
+            FileSystem::Unknown | FileSystem::Other => "",
+        };
+        f.write_str(file_system)?;
+        if self.append {
+            f.write_str(", appending")?;
+        }
+        if let Some(size) = self.size {
+            write!(f, ", {size} bytes")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,416 @@
+//! Random transfers for proptest.
+
+use proptest::prelude::*;
+
+use super::others::{Action, FAR, Interference, Moment, Target};
+use super::scenario::{Faults, Kind, Scenario, ScenarioOptions, SinkEnd, SourceEnd};
+use super::script::{Call, Injection};
+use crate::options::RecordOptions;
+use crate::options::{Cache, Reflink, SkipErrors, Sparse, SyncData};
+use crate::sys::Errno;
+
+/// What random transfers meet besides errnos, short counts and slow peers.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "drawn one by one")]
+pub(crate) struct Drawn {
+    /// Others read and write through the same open file, or at the same pipe or socket.
+    pub(crate) sharing: bool,
+    /// Others lengthen, cut and punch the same files.
+    pub(crate) sizes: bool,
+    /// Pipes are in packet mode.
+    pub(crate) packets: bool,
+    /// Peers of stream sockets send urgent bytes.
+    pub(crate) urgent: bool,
+    /// Peers send pages of a file.
+    pub(crate) pages: bool,
+}
+
+/// What is drawn.
+pub(crate) const DRAWN: Drawn = Drawn {
+    sharing: true,
+    sizes: true,
+    packets: true,
+    urgent: true,
+    pages: true,
+};
+
+/// Every transfer there is, as far as the simulated kernel can act it.
+pub(crate) fn scenarios() -> impl Strategy<Value = Scenario> {
+    scenarios_with(DRAWN, |_| {})
+}
+
+/// The same with no more than this, adapted so that it is met often.
+pub(crate) fn scenarios_with(
+    drawn: Drawn,
+    adapt: impl Fn(&mut Scenario),
+) -> impl Strategy<Value = Scenario> {
+    let ends = (source_ends(), sink_ends());
+    (ends, scenario_options(), faults(), company(drawn, 1)).prop_map(
+        move |((source, sink), options, faults, company)| {
+            let mut scenario = Scenario {
+                source,
+                sink,
+                options,
+                faults,
+                company,
+            };
+            adapt(&mut scenario);
+            if scenario.source.kind == Kind::Device {
+                // It has no end.
+                let len = scenario.source.len as u64;
+                scenario.options.limit =
+                    Some(scenario.options.limit.map_or(len, |limit| limit.min(len)));
+            }
+            scenario.source.is_direct &= scenario.source.is_file();
+            scenario.sink.is_direct &= scenario.sink.is_file();
+            scenario.source.is_positional &= scenario.source.is_file();
+            scenario.sink.is_positional &= scenario.sink.is_file() && !scenario.sink.appends;
+            scenario.sink.appends &= scenario.sink.kind == Kind::File;
+            scenario.source.is_packet &= drawn.packets;
+            scenario.sink.is_packet &= drawn.packets;
+            scenario.source.is_aliased &= drawn.pages;
+            if !drawn.urgent {
+                scenario.source.marks.clear();
+            }
+            scenario.settle_company();
+            scenario
+        },
+    )
+}
+
+/// What others do at up to this many sinks, and at the source.
+pub(crate) fn company(drawn: Drawn, n_sinks: usize) -> impl Strategy<Value = Vec<Interference>> {
+    let sizes = || prop_oneof![2 => 1..5000_usize, 1 => 1..100_000_usize];
+    let places = || 0..600_000_u64;
+    let read = sizes().prop_map(Action::Read);
+    let write = sizes().prop_map(Action::Write);
+    let far = (0..500_u64, 1..8192_usize);
+    let change_source = prop_oneof![
+        2 => sizes().prop_map(Action::Append),
+        1 => places().prop_map(Action::Truncate),
+        1 => places().prop_map(Action::Extend),
+        1 => (places(), places()).prop_map(|(place, n)| Action::Punch(place, n)),
+    ];
+    let change_sink = prop_oneof![
+        2 => far.prop_map(|(nth, n)| Action::WriteAt(FAR + nth * 8192, n)),
+        1 => (0..100_000_u64).prop_map(|beyond| Action::Extend(FAR + beyond)),
+        1 => places().prop_map(Action::Truncate),
+    ];
+    let source = Just(Target::Source(0));
+    let sinks = move || (0..n_sinks).prop_map(Target::Sink);
+    let shared = prop_oneof![(source, read), (sinks(), write)];
+    let several = |deed: BoxedStrategy<(Target, Action)>, calls: &[Call]| {
+        let any = prop_oneof![3 => 0..12_usize, 1 => 0..80_usize].prop_map(|nth| (None, nth));
+        // Between a question and the call that relies on its answer, and inside calls that do not hold a position.
+        let calls = calls.to_vec();
+        let one = (prop::sample::select(calls), 0..6_usize);
+        let one = one.prop_map(|(call, nth)| (Some(call), nth));
+        let moment = prop::sample::select(vec![Moment::Before, Moment::Inside]);
+        let other = (moment, prop_oneof![any, one], deed);
+        let other = other.prop_map(|(moment, (call, nth), (target, action))| Interference {
+            moment,
+            call,
+            nth,
+            target,
+            action,
+        });
+        prop::collection::vec(other, 1..5)
+    };
+    let nobody = Just(Vec::new());
+    let by_sharing = several(
+        shared.boxed(),
+        &[
+            Call::Splice,
+            Call::Splice,
+            Call::Sendfile,
+            Call::CopyFileRange,
+            Call::Seek,
+        ],
+    );
+    let by_source = several(
+        (source, change_source).boxed(),
+        &[Call::Status, Call::Status, Call::Seek],
+    );
+    let by_sink = several(
+        (sinks(), change_sink).boxed(),
+        &[Call::Write, Call::PunchHole, Call::Status],
+    );
+    let is_drawn = move |other: &Interference| match other.action {
+        Action::Read(_) | Action::Write(_) => drawn.sharing,
+        _ => drawn.sizes,
+    };
+    let (sharing, sizes) = (u32::from(drawn.sharing), u32::from(drawn.sizes));
+    let company = prop_oneof![
+        2 => nobody,
+        4 * sharing => by_sharing,
+        3 * sizes => by_source,
+        3 * sizes => by_sink,
+    ];
+    company.prop_map(move |others| others.into_iter().filter(is_drawn).collect())
+}
+
+fn kinds() -> impl Strategy<Value = Kind> {
+    prop_oneof![
+        6 => Just(Kind::File),
+        1 => Just(Kind::Block),
+        4 => Just(Kind::Pipe),
+        4 => Just(Kind::Stream),
+        1 => Just(Kind::Messages),
+        1 => Just(Kind::Device),
+    ]
+}
+
+fn lengths() -> impl Strategy<Value = usize> {
+    prop_oneof![
+        2 => 0..10_usize,
+        2 => 4095..4098_usize,
+        2 => (32 << 10) - 1..(32 << 10) + 2_usize,
+        4 => 0..300_000_usize,
+        3 => 200_000..600_000_usize,
+    ]
+}
+
+fn chunks() -> impl Strategy<Value = Vec<usize>> {
+    let chunk = prop_oneof![1..10_usize, 1..5000_usize, 1..70_000_usize, Just(32 << 10)];
+    prop::collection::vec(chunk, 0..8)
+}
+
+fn delays() -> impl Strategy<Value = Vec<u64>> {
+    prop::collection::vec(0..20_u64, 0..8)
+}
+
+fn timeouts() -> impl Strategy<Value = Option<u64>> {
+    prop_oneof![6 => Just(None), 1 => (5..30_u64).prop_map(Some)]
+}
+
+pub(crate) fn source_ends() -> impl Strategy<Value = SourceEnd> {
+    use Kind::{Block, Device, File};
+    let magics = prop::sample::select(vec![0xef53, 0x0102_1994, 0x9123_683e, 0x9123_683e, 0]);
+    let zeros = prop::collection::vec((0..150_usize, 1..40_usize), 0..4);
+    let claims =
+        prop_oneof![6 => Just(None), 1 => (0..=120_u64).prop_map(Some), 1 => Just(Some(0))];
+    let starts = prop_oneof![3 => Just(0), 1 => Just(4096), 1 => 0..100_000_u64];
+    let marks = prop_oneof![
+        3 => Just(Vec::new()),
+        1 => prop::collection::btree_set(0..400_000_u64, 1..4)
+            .prop_map(|marks| marks.into_iter().collect()),
+    ];
+    let pages = (prop::bool::weighted(0.3), prop::bool::weighted(0.3));
+    let peers = (chunks(), delays(), timeouts(), marks, pages);
+    let direct = prop::bool::weighted(0.15);
+    let place = (starts, any::<bool>(), any::<bool>(), direct);
+    let file = (zeros, any::<bool>(), claims, magics);
+    (kinds(), lengths(), place, file, peers).prop_map(
+        |(
+            kind,
+            len,
+            (start, is_positional, is_nonblocking, is_direct),
+            (zeros, is_sparse, claims, magic),
+            peer,
+        )| {
+            let (chunks, delays, timeout, marks, (is_packet, is_aliased)) = peer;
+            let is_nonblocking = is_nonblocking && !matches!(kind, File | Block | Device);
+            SourceEnd {
+                kind,
+                len,
+                start,
+                is_positional,
+                is_nonblocking,
+                is_direct,
+                zeros,
+                is_sparse,
+                claims,
+                magic,
+                is_packet: DRAWN.packets && is_packet && kind == Kind::Pipe,
+                is_aliased: DRAWN.pages && is_aliased,
+                marks: if DRAWN.urgent { marks } else { Vec::new() },
+                chunks,
+                delays,
+                timeout,
+            }
+        },
+    )
+}
+
+pub(crate) fn sink_ends() -> impl Strategy<Value = SinkEnd> {
+    use Kind::{Block, Device, File};
+    let starts = prop_oneof![3 => Just(0), 1 => Just(8192), 1 => 0..100_000_u64];
+    let lens = prop_oneof![3 => Just(0), 1 => 0..200_000_usize];
+    let flags = (
+        any::<bool>(),
+        any::<bool>(),
+        prop::bool::weighted(0.1),
+        prop::bool::weighted(0.15),
+        prop::bool::weighted(0.3),
+        prop::bool::weighted(0.2),
+    );
+    let capacities = prop::sample::select(vec![16 << 10, 64 << 10, 208 << 10]);
+    (
+        kinds(),
+        lens,
+        starts,
+        flags,
+        capacities,
+        chunks(),
+        delays(),
+        timeouts(),
+    )
+        .prop_map(
+            |(kind, len, start, flags, capacity, chunks, delays, timeout)| {
+                let (is_positional, is_nonblocking, appends, is_direct, is_elsewhere, is_packet) =
+                    flags;
+                let is_nonblocking = is_nonblocking && !matches!(kind, File | Block | Device);
+                SinkEnd {
+                    kind,
+                    // A block device has room enough.
+                    len: if kind == Block { 800_000 } else { len },
+                    start,
+                    is_positional,
+                    is_nonblocking,
+                    appends,
+                    is_direct,
+                    is_elsewhere,
+                    is_packet: DRAWN.packets && is_packet && kind == Kind::Pipe,
+                    capacity,
+                    chunks,
+                    delays,
+                    timeout,
+                }
+            },
+        )
+}
+
+pub(crate) fn scenario_options() -> impl Strategy<Value = ScenarioOptions> {
+    let rarely =
+        |range: std::ops::Range<u64>| prop_oneof![4 => Just(None), 1 => range.prop_map(Some)];
+    let strategies = prop_oneof![
+        3 => Just(None),
+        1 => prop::sample::select(crate::strategy::Strategy::PAIRWISE.to_vec()).prop_map(Some),
+    ];
+    let reflinks = prop::sample::select(vec![
+        Reflink::Auto,
+        Reflink::Auto,
+        Reflink::Auto,
+        Reflink::Never,
+        Reflink::Always,
+    ]);
+    let sparses = prop::sample::select(vec![
+        Sparse::Keep,
+        Sparse::Keep,
+        Sparse::Fill,
+        Sparse::Detect,
+        Sparse::KeepUnwritten,
+    ]);
+    let caches = prop::sample::select(vec![
+        (Cache::Keep, SyncData::Never),
+        (Cache::Keep, SyncData::Never),
+        (Cache::DropBehind, SyncData::Never),
+        (Cache::DropBehind, SyncData::EachStep),
+        (Cache::Keep, SyncData::EachStep),
+    ]);
+    let breaks = prop_oneof![4 => Just(None), 1 => (0..20_usize).prop_map(Some)];
+    let buffer_sizes = prop_oneof![
+        4 => Just(None),
+        1 => prop::sample::select(vec![4096, 12_288, 64 << 10, 512 << 10]).prop_map(Some),
+    ];
+    let pipes = (any::<bool>(), buffer_sizes);
+    let countings = prop_oneof![
+        6 => Just(None),
+        1 => prop::sample::select(vec![0, b'\n']).prop_map(Some),
+    ];
+    let switches = (any::<bool>(), pipes, prop::bool::weighted(0.15), countings);
+    let ways = (strategies, reflinks, sparses, caches);
+    let limits = prop_oneof![
+        3 => Just(None), 1 => (0..600_000_u64).prop_map(Some), 1 => (0..10_u64).prop_map(Some),
+    ];
+    (limits, rarely(1..20), rarely(1..10), breaks, switches, ways).prop_map(
+        |(limit, rate, tick, break_at, (stable, pipes, inspected, delimiter), ways)| {
+            let (grow_pipes, buffer_size) = pipes;
+            let (strategy, reflink, sparse, (cache, sync_data)) = ways;
+            ScenarioOptions {
+                limit,
+                stable,
+                strategy,
+                reflink,
+                sparse,
+                cache,
+                skip_errors: SkipErrors::Never,
+                sync_data,
+                grow_pipes,
+                buffer_size,
+                rate,
+                tick,
+                inspected,
+                counting: RecordOptions {
+                    delimiter,
+                    ..RecordOptions::default()
+                },
+                break_at,
+            }
+        },
+    )
+}
+
+pub(crate) fn faults() -> impl Strategy<Value = Faults> {
+    let injection = prop_oneof![
+        4 => Just(Injection::Straight),
+        2 => (1..10_usize).prop_map(Injection::Short),
+        4 => (1..100_000_usize).prop_map(Injection::Short),
+        3 => Just(Injection::Interrupted),
+        2 => (0..10_u64).prop_map(Injection::Stalled),
+        2 => Just(Injection::FalseStart),
+        1 => Just(Injection::Nothing),
+        2 => (0..8_usize).prop_map(Injection::Refused),
+    ];
+    let bad = |errnos: &[Errno]| {
+        let bad = (0..600_000_u64, prop::sample::select(errnos.to_vec())).prop_map(Some);
+        prop_oneof![5 => Just(None), 2 => bad]
+    };
+    let sources = bad(&[
+        Errno::IO,
+        Errno::NODATA,
+        Errno::INVAL,
+        Errno::PERM,
+        Errno::STALE,
+        Errno::TIMEDOUT,
+    ]);
+    let sinks = bad(&[
+        Errno::NOSPC,
+        Errno::DQUOT,
+        Errno::IO,
+        Errno::FBIG,
+        Errno::PERM,
+        Errno::INVAL,
+    ]);
+    let injections = prop_oneof![
+        3 => prop::collection::vec(injection, 0..40),
+        // Nothing but spurious wake-ups makes the engine give up on a strategy.
+        1 => prop::collection::vec(Just(Injection::FalseStart), 0..40),
+    ];
+    let pipes = prop::sample::select(vec![
+        (64 << 10, 1 << 20),
+        (64 << 10, 64 << 10),
+        (4096, 4096),
+    ]);
+    (
+        injections,
+        sources,
+        sinks,
+        prop::bool::weighted(0.1),
+        (any::<bool>(), prop::bool::weighted(0.8)),
+        pipes,
+    )
+        .prop_map(|(injections, source, sink, disk_fails, knows, pipes)| {
+            let ((knows_nowait, has_proc), (pipe_capacity, pipe_max)) = (knows, pipes);
+            Faults {
+                injections,
+                source,
+                sink,
+                disk_fails,
+                knows_nowait,
+                has_proc,
+                pipe_capacity,
+                pipe_max,
+            }
+        })
+}

@@ -1,0 +1,466 @@
+//! What the simulated kernel's descriptors stand for.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use super::channel::{Channel, Messages, Peer, Timing};
+use super::queue::{Part, joined};
+use crate::sys::Errno;
+
+/// The granularity of holes, and a pipe's slot.
+pub(crate) const BLOCK: usize = 4096;
+
+/// One thing that bytes come from or go to.
+#[derive(Debug)]
+pub(crate) enum Object {
+    File(File),
+    Channel(Channel),
+    Messages(Messages),
+    Null(Vec<u8>),
+    /// Endless, and not to be rewound: `/dev/urandom`, with bytes that [`pattern`] foretells.
+    /// Counts those taken.
+    Random(u64),
+}
+
+/// What a call finds at an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// So many bytes can be taken, or so much room is left.
+    Some(usize),
+    End,
+    /// Nothing for now.
+    Later,
+    Failed(Errno),
+}
+
+/// A regular file or block device.
+#[derive(Debug, Default)]
+pub(crate) struct File {
+    pub(crate) bytes: Vec<u8>,
+    /// Which blocks hold data; the others are holes.
+    pub(crate) has_data: Vec<bool>,
+    /// The size it claims, if that is not the true one.
+    pub(crate) claims: Option<u64>,
+    pub(crate) is_block_device: bool,
+    pub(crate) device: u64,
+    pub(crate) magic: u64,
+    /// Where reads of it, or writes to it, begin to fail.
+    pub(crate) bad: Option<(u64, Errno)>,
+    /// What a device is read in, in bytes.
+    pub(crate) granularity: u64,
+    /// Where it cannot be read, though it can be behind, and what it says there.
+    pub(crate) bad_blocks: Vec<(Range<u64>, Errno)>,
+    /// Whether a read that meets a bad block fails as a whole, rather than bring what lies before.
+    pub(crate) fails_whole: bool,
+    /// Bytes that somebody appends to it the moment it is cloned.
+    pub(crate) grows_when_cloned: usize,
+    /// To what somebody cuts it off, just before it is first cloned.
+    pub(crate) cut_when_cloned: Option<usize>,
+    /// The length that somebody gives it, by appending or by cutting it off, right after a search found no more data.
+    pub(crate) resized_when_searched: Option<usize>,
+    /// What others cut off or punched, and nobody has written since.
+    pub(crate) cut: Vec<Range<u64>>,
+    /// The greatest length that others gave it without writing.
+    pub(crate) extended: usize,
+}
+
+/// The byte at a place of every source: never 0, so that a hole cannot be taken for data.
+pub(crate) fn pattern(place: u64) -> u8 {
+    let mixed = place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    (mixed % 255) as u8 + 1
+}
+
+/// The first `len` bytes of the pattern.
+pub(crate) fn patterned(len: usize) -> Vec<u8> {
+    static PATTERN: OnceLock<Vec<u8>> = OnceLock::new();
+    let all = PATTERN.get_or_init(|| (0..1 << 20).map(pattern).collect());
+    all[..len].to_vec()
+}
+
+impl File {
+    pub(crate) fn holding(bytes: &[u8]) -> Self {
+        Self {
+            bytes: bytes.to_vec(),
+            has_data: vec![true; bytes.len().div_ceil(BLOCK)],
+            device: 1,
+            magic: 0xef53,
+            granularity: 4096,
+            ..Self::default()
+        }
+    }
+
+    /// The same with every block of zeros a hole.
+    pub(crate) fn sparse(bytes: &[u8]) -> Self {
+        let mut file = Self::holding(bytes);
+        for (block, has_data) in bytes.chunks(BLOCK).zip(&mut file.has_data) {
+            *has_data = block.iter().any(|byte| *byte != 0);
+        }
+        file
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.claims.unwrap_or(self.bytes.len() as u64)
+    }
+
+    pub(crate) fn allocated(&self) -> u64 {
+        (self.has_data.iter().filter(|has| **has).count() * BLOCK) as u64
+    }
+
+    pub(crate) fn found(&self, position: u64, end: u64) -> Found {
+        let bad_blocks = self.bad_blocks.iter();
+        let end = bad_blocks.fold(end, |end, (place, _)| {
+            if place.start >= position {
+                end.min(place.start)
+            } else {
+                end
+            }
+        });
+        if let Some(errno) = self.fails_at(position..position + 1) {
+            return Found::Failed(errno);
+        }
+        let end = match self.bad {
+            Some((bad, errno)) if position >= bad && position < end => return Found::Failed(errno),
+            Some((bad, _)) => end.min(bad.max(position)),
+            None => end,
+        };
+        match end.saturating_sub(position) {
+            0 => Found::End,
+            n => Found::Some(usize::try_from(n).unwrap_or(usize::MAX)),
+        }
+    }
+
+    /// What is said to whoever wants these bytes, if one of them is in a bad block.
+    fn fails_at(&self, range: Range<u64>) -> Option<Errno> {
+        let mut bad_blocks = self.bad_blocks.iter();
+        let found = bad_blocks.find(|(bad, _)| bad.start < range.end && range.start < bad.end);
+        found.map(|(_, errno)| *errno)
+    }
+
+    pub(crate) fn put(&mut self, position: u64, bytes: &[u8]) {
+        let range = position as usize..position as usize + bytes.len();
+        let written = position..position + bytes.len() as u64;
+        let pieces = |cut: &Range<u64>| {
+            let before = cut.start..cut.end.min(written.start);
+            [before, cut.start.max(written.end)..cut.end]
+        };
+        let pieces = self.cut.iter().flat_map(pieces);
+        self.cut = pieces.filter(|piece| !piece.is_empty()).collect();
+        self.resize(self.bytes.len().max(range.end));
+        self.bytes[range.clone()].copy_from_slice(bytes);
+        for block in range.start / BLOCK..range.end.div_ceil(BLOCK) {
+            self.has_data[block] = true;
+        }
+    }
+
+    pub(crate) fn resize(&mut self, len: usize) {
+        self.bytes.resize(len, 0);
+        self.has_data.resize(len.div_ceil(BLOCK), false);
+    }
+
+    /// Gives it the length that somebody was to give it when a search found no more data. What is appended
+    /// is data, of the pattern.
+    pub(crate) fn resize_after_search(&mut self) {
+        let Some(len) = self.resized_when_searched.take() else {
+            return;
+        };
+        let size = self.bytes.len();
+        if len < size {
+            return self.resize(len);
+        }
+        let appended: Vec<u8> = (size..len).map(|place| pattern(place as u64)).collect();
+        self.put(size as u64, &appended);
+    }
+
+    pub(crate) fn punch(&mut self, position: usize, len: usize) {
+        let end = (position + len).min(self.bytes.len());
+        self.bytes[position.min(end)..end].fill(0);
+        for block in position.div_ceil(BLOCK)..end / BLOCK {
+            self.has_data[block] = false;
+        }
+    }
+
+    /// The first place at or after `position` that holds data, or does not.
+    pub(crate) fn seek_extent(&self, position: u64, data: bool) -> Result<u64, Errno> {
+        let size = self.size();
+        if position >= size {
+            return Err(Errno::NXIO);
+        }
+        let first = position as usize / BLOCK;
+        let blocks = first..(size as usize).div_ceil(BLOCK);
+        let found = blocks
+            .into_iter()
+            // What is claimed and does not exist is no hole.
+            .find(|block| self.has_data.get(*block).copied().unwrap_or(true) == data);
+        match found {
+            Some(block) => Ok(position.max((block * BLOCK) as u64)),
+            None if data => Err(Errno::NXIO),
+            None => Ok(size),
+        }
+    }
+}
+
+impl Object {
+    /// A regular file on ext4.
+    pub(crate) fn file(bytes: &[u8]) -> Self {
+        Object::File(File::holding(bytes))
+    }
+
+    /// The reading end of a pipe, or a stream socket, whose peer sends these bytes in chunks.
+    pub(crate) fn feeding(is_stream: bool, bytes: &[u8], chunks: &[usize]) -> Self {
+        let peer = Peer::Feeds {
+            rest: bytes.to_vec(),
+            chunks: chunks.iter().copied().collect(),
+            has_closed: false,
+        };
+        Object::Channel(Channel::new(64 << 10, is_stream, peer))
+    }
+
+    /// The writing end of a pipe, or a stream socket, of 64 KiB, whose peer takes everything.
+    pub(crate) fn taking(is_stream: bool) -> Self {
+        let peer = Peer::Takes {
+            taken: Vec::new(),
+            chunks: VecDeque::new(),
+        };
+        Object::Channel(Channel::new(64 << 10, is_stream, peer))
+    }
+
+    /// A pseudo-terminal whose reader takes everything.
+    pub(crate) fn terminal() -> Self {
+        let Object::Channel(mut channel) = Self::taking(false) else {
+            unreachable!("`taking` makes a channel")
+        };
+        channel.is_terminal = true;
+        Object::Channel(channel)
+    }
+
+    /// The same, whose peer takes so long for each move.
+    pub(crate) fn slowly(mut self, delay: Duration) -> Self {
+        if let Some(timing) = self.timing_mut() {
+            timing.delays = std::iter::repeat_n(delay, 1000).collect();
+        }
+        self
+    }
+
+    /// The same, with a `SO_RCVTIMEO` or `SO_SNDTIMEO`.
+    pub(crate) fn timing_out(mut self, after: Duration) -> Self {
+        if let Some(timing) = self.timing_mut() {
+            timing.timeout = Some(after);
+        }
+        self
+    }
+}
+
+impl Object {
+    /// What a read of so many bytes says if it fails for one of them.
+    pub(crate) fn fails_as_a_whole(&self, position: u64, len: usize) -> Option<Errno> {
+        match self {
+            Object::File(file) if file.fails_whole => {
+                file.fails_at(position..position + len as u64)
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn readable(&self, position: u64, now: Duration) -> Found {
+        if self
+            .timing()
+            .is_some_and(|timing| timing.stalled_until > now)
+        {
+            return Found::Later;
+        }
+        match self {
+            Object::File(file) => file.found(position, file.bytes.len() as u64),
+            Object::Channel(channel) => channel.readable(),
+            Object::Messages(messages) => messages.readable(),
+            Object::Null(_) => Found::End,
+            Object::Random(_) => Found::Some(usize::MAX),
+        }
+    }
+
+    pub(crate) fn writable(&self, position: u64, now: Duration) -> Found {
+        if self
+            .timing()
+            .is_some_and(|timing| timing.stalled_until > now)
+        {
+            return Found::Later;
+        }
+        match self {
+            Object::File(file) => file.found(position, i64::MAX as u64),
+            Object::Channel(channel) => channel.writable(),
+            // Two messages fill it.
+            Object::Messages(messages) if messages.queue.len() >= 2 => Found::Later,
+            Object::Messages(_) | Object::Null(_) | Object::Random(_) => Found::Some(usize::MAX),
+        }
+    }
+
+    /// As `writable`, for a call that hands over pages.
+    pub(crate) fn spliceable(&self, position: u64, now: Duration) -> Found {
+        match self {
+            Object::Channel(channel) if !channel.has_slot() => Found::Later,
+            _ => self.writable(position, now),
+        }
+    }
+
+    /// Whether whoever was at the other end has gone.
+    pub(crate) fn is_broken(&self) -> bool {
+        match self {
+            Object::Channel(channel) => channel.broken().is_some(),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn polls_as_writable(&self, now: Duration) -> bool {
+        match self {
+            Object::Channel(channel) => {
+                channel.timing.stalled_until <= now && channel.polls_as_writable()
+            }
+            _ => self.writable(0, now) != Found::Later,
+        }
+    }
+
+    /// What `read(2)` takes: up to `n` bytes.
+    pub(crate) fn read(&mut self, position: u64, n: usize) -> Vec<u8> {
+        match self {
+            Object::File(file) => file.bytes[position as usize..][..n].to_vec(),
+            Object::Channel(channel) => {
+                let bytes = channel.read(n);
+                channel.passed += bytes.len() as u64;
+                bytes
+            }
+            Object::Messages(messages) => {
+                let mut message = messages.queue.pop_front().expect("it was found");
+                message.truncate(n);
+                message
+            }
+            Object::Random(taken) => {
+                let (from, to) = (*taken as usize, *taken as usize + n);
+                *taken = to as u64;
+                patterned(to).split_off(from)
+            }
+            Object::Null(_) => Vec::new(),
+        }
+    }
+
+    /// What `splice(2)` takes of this, the `own`th object: the pages themselves, if it has some.
+    pub(crate) fn take(&mut self, own: usize, position: u64, n: usize) -> Vec<Part> {
+        match self {
+            Object::File(_) => vec![Part::of_file(own, position, self.read(position, n))],
+            Object::Channel(channel) => {
+                channel.passed += n as u64;
+                channel.take(n)
+            }
+            _ => vec![Part::copied(self.read(position, n))],
+        }
+    }
+
+    /// Takes in what `write(2)` brings.
+    pub(crate) fn write(&mut self, position: u64, bytes: &[u8]) {
+        match self {
+            Object::File(file) => file.put(position, bytes),
+            Object::Channel(channel) => {
+                channel.passed += bytes.len() as u64;
+                channel.write(bytes);
+            }
+            Object::Messages(messages) => messages.queue.push_back(bytes.to_vec()),
+            Object::Null(taken) => taken.extend_from_slice(bytes),
+            Object::Random(_) => {}
+        }
+    }
+
+    /// Takes in what `splice(2)` or `tee(2)` brings.
+    pub(crate) fn put(&mut self, position: u64, parts: Vec<Part>) {
+        match self {
+            Object::Channel(channel) => {
+                channel.passed += parts
+                    .iter()
+                    .map(|part| part.bytes.len() as u64)
+                    .sum::<u64>();
+                channel.share(parts);
+            }
+            _ => self.write(position, &joined(&parts)),
+        }
+    }
+
+    /// Notes that a failure was told.
+    pub(crate) fn told(&mut self) {
+        if let Object::Channel(channel) = self {
+            channel.has_told = true;
+        }
+    }
+
+    pub(crate) fn timing(&self) -> Option<&Timing> {
+        match self {
+            Object::Channel(channel) => Some(&channel.timing),
+            Object::Messages(messages) => Some(&messages.timing),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn timing_mut(&mut self) -> Option<&mut Timing> {
+        match self {
+            Object::Channel(channel) => Some(&mut channel.timing),
+            Object::Messages(messages) => Some(&mut messages.timing),
+            _ => None,
+        }
+    }
+
+    /// When something will happen here, given that somebody waits for it.
+    pub(crate) fn next_event(&mut self, now: Duration) -> Option<Duration> {
+        let is_private = matches!(
+            self,
+            Object::Channel(Channel {
+                peer: Peer::Nobody,
+                ..
+            })
+        );
+        let timing = self.timing_mut()?;
+        if timing.stalled_until > now {
+            return Some(timing.stalled_until);
+        }
+        if is_private {
+            return None;
+        }
+        let delays = &mut timing.delays;
+        let due = *timing
+            .due
+            .get_or_insert_with(|| now + delays.pop_front().unwrap_or(Duration::from_millis(1)));
+        Some(due)
+    }
+
+    /// Lets the peer move if its time has come.
+    pub(crate) fn settle(&mut self, now: Duration) {
+        let Some(timing) = self
+            .timing_mut()
+            .filter(|t| t.due.is_some_and(|due| due <= now))
+        else {
+            return;
+        };
+        timing.due = None;
+        match self {
+            Object::Channel(channel) => channel.stir(),
+            Object::Messages(messages) => messages.stir(),
+            _ => {}
+        }
+    }
+
+    /// Everything that has arrived here, whether or not a peer has taken it yet.
+    pub(crate) fn contents(&self) -> Vec<u8> {
+        match self {
+            Object::File(file) => file.bytes.clone(),
+            Object::Channel(channel) => match &channel.peer {
+                Peer::Takes { taken, .. } => [&taken[..], &channel.queue.bytes()].concat(),
+                Peer::Feeds { rest, .. } => [&channel.queue.bytes()[..], rest].concat(),
+                Peer::Nobody => channel.queue.bytes(),
+            },
+            Object::Messages(messages) => {
+                let rest = messages.rest.iter().flatten();
+                let taken = messages.taken.iter().chain(&messages.queue);
+                taken.chain(rest).cloned().collect::<Vec<_>>().concat()
+            }
+            Object::Null(taken) => taken.clone(),
+            Object::Random(_) => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! `poll(2)`: what the simulated kernel does when it is waited for.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use super::kernel::{Descriptor, State, token};
+use super::objects::Found;
+use super::script::{Call, Injection};
+use crate::side::Side;
+use crate::sys::{Errno, PollFd, Result};
+
+/// Descriptors of which it is known how they poll, whatever is asked of them.
+///
+/// Only the kernel writes the `revents` of a [`PollFd`], so that the real one is asked about these.
+struct Polled {
+    ready: OwnedFd,
+    idle: OwnedFd,
+    hung_up: OwnedFd,
+    /// A pipe that nobody reads.
+    broken: OwnedFd,
+    /// Keeps `idle` from hanging up.
+    _writer: OwnedFd,
+}
+
+impl Polled {
+    fn those() -> &'static Self {
+        static THOSE: OnceLock<Polled> = OnceLock::new();
+        THOSE.get_or_init(|| {
+            let (idle, writer) = std::io::pipe().expect("there are descriptors");
+            let (hung_up, _) = std::io::pipe().expect("there are descriptors");
+            let (_, broken) = std::io::pipe().expect("there are descriptors");
+            Polled {
+                ready: token(),
+                idle: idle.into(),
+                hung_up: hung_up.into(),
+                broken: broken.into(),
+                _writer: writer.into(),
+            }
+        })
+    }
+}
+
+impl State {
+    pub(crate) fn poll(
+        &mut self,
+        fds: &mut [PollFd<'_>],
+        timeout: Option<Duration>,
+    ) -> Result<usize> {
+        let was_told_to = matches!(
+            self.log.iter().rev().find(|(call, _)| *call != Call::Poll),
+            Some((_, Err(Errno::AGAIN)))
+        );
+        assert!(
+            fds.is_empty()
+                || was_told_to
+                || !self.may_sleep
+                || self.is_shared
+                || timeout == Some(Duration::ZERO),
+            "it waits, though nothing has blocked"
+        );
+        self.arrive(Call::Poll);
+        if self.script.next(Call::Poll) == Injection::Interrupted {
+            return Err(Errno::INTR);
+        }
+        self.n_naps += usize::from(fds.is_empty());
+        let deadline = timeout.map(|timeout| self.clock + timeout);
+        loop {
+            let tokens = Polled::those();
+            let mut next: Option<Duration> = None;
+            let mut polled = Vec::new();
+            for fd in fds.iter() {
+                let Descriptor { object, side, .. } = *self.descriptor(fd.as_fd().as_raw_fd());
+                let object = &mut self.objects[object];
+                let token = match side {
+                    Side::Source => match object.readable(0, self.clock) {
+                        Found::Some(_) | Found::Failed(_) => &tokens.ready,
+                        Found::End => &tokens.hung_up,
+                        Found::Later => &tokens.idle,
+                    },
+                    Side::Sink if object.is_broken() => &tokens.broken,
+                    Side::Sink if object.polls_as_writable(self.clock) => &tokens.ready,
+                    Side::Sink => &tokens.idle,
+                    Side::Neither => panic!("it polls the private pipe"),
+                };
+                if token.as_raw_fd() == tokens.idle.as_raw_fd() {
+                    let event = object.next_event(self.clock);
+                    next = [next, event].into_iter().flatten().min();
+                }
+                polled.push(token);
+            }
+            let is_at_once = timeout == Some(Duration::ZERO) && !fds.is_empty();
+            // Whether that is what they are asked for, the real kernel knows.
+            let mut found = fds.to_vec();
+            for (fd, token) in found.iter_mut().zip(polled) {
+                fd.set_fd(token);
+            }
+            let now = rustix::event::Timespec::default();
+            let n_found = rustix::event::poll(&mut found, Some(&now))?;
+            if is_at_once || n_found > 0 {
+                fds.clone_from_slice(&found);
+                return Ok(n_found);
+            }
+            let until = match (next, deadline) {
+                (Some(next), Some(deadline)) => next.min(deadline),
+                (next, deadline) => next.or(deadline).expect("it waits for ever"),
+            };
+            self.clock = self.clock.max(until);
+            self.settle();
+            if deadline.is_some_and(|deadline| deadline <= self.clock) {
+                return Ok(0);
+            }
+        }
+    }
+}

@@ -1,0 +1,450 @@
+//! Random transfers: what stands at both ends, what is asked for, and what goes wrong.
+
+use std::collections::VecDeque;
+use std::num::NonZeroU64;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use super::channel::{Channel, Messages, Peer};
+use super::company::settle;
+use super::kernel::SimKernel;
+use super::objects::{BLOCK, File, Object, patterned};
+use super::others::Interference;
+use super::script::{Injection, Script};
+use crate::options::RecordOptions;
+use crate::options::{Cache, Options, Reflink, SkipErrors, Sparse, SyncData};
+use crate::strategy::Strategy;
+use crate::sys::{Errno, OFlags};
+
+/// One random transfer.
+#[derive(Clone, Debug)]
+pub(crate) struct Scenario {
+    pub(crate) source: SourceEnd,
+    pub(crate) sink: SinkEnd,
+    pub(crate) options: ScenarioOptions,
+    pub(crate) faults: Faults,
+    /// What others do in the meantime.
+    pub(crate) company: Vec<Interference>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    File,
+    Block,
+    Pipe,
+    Stream,
+    Messages,
+    /// `/dev/urandom` as a source, `/dev/null` as a sink.
+    Device,
+}
+
+#[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "drawn one by one")]
+pub(crate) struct SourceEnd {
+    pub(crate) kind: Kind,
+    pub(crate) len: usize,
+    /// Where a file is read from.
+    pub(crate) start: u64,
+    pub(crate) is_positional: bool,
+    pub(crate) is_nonblocking: bool,
+    pub(crate) is_direct: bool,
+    /// Blocks of zeros, which are holes if the file is sparse.
+    pub(crate) zeros: Vec<(usize, usize)>,
+    pub(crate) is_sparse: bool,
+    /// The size that a file claims, in hundredths of the true one.
+    pub(crate) claims: Option<u64>,
+    pub(crate) magic: u64,
+    /// Whether a pipe holds packets.
+    pub(crate) is_packet: bool,
+    /// Whether what comes through a pipe or socket are pages of a file.
+    pub(crate) is_aliased: bool,
+    /// Before which bytes the peer of a stream socket sends an urgent one; in order.
+    pub(crate) marks: Vec<u64>,
+    pub(crate) chunks: Vec<usize>,
+    pub(crate) delays: Vec<u64>,
+    pub(crate) timeout: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "drawn one by one")]
+pub(crate) struct SinkEnd {
+    pub(crate) kind: Kind,
+    /// What a file holds before.
+    pub(crate) len: usize,
+    pub(crate) start: u64,
+    pub(crate) is_positional: bool,
+    pub(crate) is_nonblocking: bool,
+    pub(crate) appends: bool,
+    pub(crate) is_direct: bool,
+    pub(crate) is_elsewhere: bool,
+    pub(crate) is_packet: bool,
+    pub(crate) capacity: usize,
+    pub(crate) chunks: Vec<usize>,
+    pub(crate) delays: Vec<u64>,
+    pub(crate) timeout: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ScenarioOptions {
+    pub(crate) limit: Option<u64>,
+    pub(crate) stable: bool,
+    pub(crate) strategy: Option<Strategy>,
+    pub(crate) reflink: Reflink,
+    pub(crate) sparse: Sparse,
+    pub(crate) cache: Cache,
+    pub(crate) skip_errors: SkipErrors,
+    pub(crate) sync_data: SyncData,
+    pub(crate) grow_pipes: bool,
+    pub(crate) buffer_size: Option<usize>,
+    /// Of the length that the source may have, a second.
+    pub(crate) rate: Option<u64>,
+    pub(crate) tick: Option<u64>,
+    pub(crate) inspected: bool,
+    pub(crate) counting: RecordOptions,
+    /// At which call the observer breaks off.
+    pub(crate) break_at: Option<usize>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Faults {
+    pub(crate) injections: Vec<Injection>,
+    /// Where the source begins to fail, from where the transfer starts.
+    pub(crate) source: Option<(u64, Errno)>,
+    pub(crate) sink: Option<(u64, Errno)>,
+    pub(crate) disk_fails: bool,
+    pub(crate) knows_nowait: bool,
+    /// Whether files can be opened a second time. What needs whole blocks always can.
+    pub(crate) has_proc: bool,
+    pub(crate) pipe_capacity: usize,
+    pub(crate) pipe_max: usize,
+}
+
+impl SourceEnd {
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self.kind, Kind::File | Kind::Block)
+    }
+
+    /// All its bytes, those before the start included.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let mut bytes = patterned(self.len);
+        for (first, n) in &self.zeros {
+            let range = first * BLOCK..(first + n) * BLOCK;
+            let range = range.start.min(self.len)..range.end.min(self.len);
+            if self.kind != Kind::Device {
+                bytes[range].fill(0);
+            }
+        }
+        bytes
+    }
+
+    /// Where it has no bytes on the disk.
+    pub(crate) fn holes(&self) -> impl Iterator<Item = Range<u64>> {
+        let is_sparse = self.is_sparse && self.kind == Kind::File;
+        let holes = self.zeros.iter().filter(move |_| is_sparse);
+        holes.map(|(first, n)| (first * BLOCK) as u64..((first + n) * BLOCK) as u64)
+    }
+
+    /// The messages of a socket that has such.
+    pub(crate) fn messages(&self) -> Vec<Vec<u8>> {
+        let bytes = self.bytes();
+        let (mut rest, mut messages) = (&bytes[..], Vec::new());
+        let mut sizes = self.chunks.iter().copied();
+        while !rest.is_empty() {
+            let n = sizes.next().unwrap_or(32 << 10).min(rest.len());
+            messages.push(rest[..n].to_vec());
+            rest = &rest[n..];
+        }
+        messages
+    }
+
+    pub(crate) fn object(&self, faults: &Faults) -> Object {
+        let bytes = self.bytes();
+        match self.kind {
+            Kind::File | Kind::Block => {
+                let mut file = if self.is_sparse {
+                    File::sparse(&bytes)
+                } else {
+                    File::holding(&bytes)
+                };
+                file.magic = self.magic;
+                file.is_block_device = self.kind == Kind::Block;
+                // A block is read whole, or not at all.
+                let granularity = if self.is_direct { BLOCK as u64 } else { 1 };
+                let bad = |at: u64| (self.start + at) / granularity * granularity;
+                file.bad = faults.source.map(|(at, errno)| (bad(at), errno));
+                if self.kind == Kind::File {
+                    // A hole beyond the true end would be one that can be copied.
+                    let most = if self.is_sparse { 100 } else { 120 };
+                    let claims = self.claims.map(|percent| percent.min(most));
+                    file.claims = claims.map(|percent| self.len as u64 * percent / 100);
+                }
+                Object::File(file)
+            }
+            Kind::Pipe | Kind::Stream => {
+                let peer = Peer::Feeds {
+                    rest: bytes,
+                    chunks: self.chunks.iter().copied().collect(),
+                    has_closed: false,
+                };
+                let is_stream = self.kind == Kind::Stream;
+                let mut channel = Channel::new(64 << 10, is_stream, peer);
+                channel.timing.delays = millis(&self.delays);
+                channel.is_packet = self.is_packet && !is_stream;
+                if is_stream {
+                    channel.marks = self.marks.iter().copied().collect();
+                    channel.timing.timeout = self.timeout.map(Duration::from_millis);
+                    channel.breaks = faults.source.map(|(at, errno)| (at, socket_errno(errno)));
+                }
+                Object::Channel(channel)
+            }
+            Kind::Messages => {
+                let mut messages = Messages::feeding(&self.messages());
+                messages.timing.delays = millis(&self.delays);
+                messages.timing.timeout = self.timeout.map(Duration::from_millis);
+                Object::Messages(messages)
+            }
+            Kind::Device => Object::Random(0),
+        }
+    }
+}
+
+impl SourceEnd {
+    /// Has the peer of an open source send pages of a file, if it is to.
+    pub(crate) fn lend_pages(&self, kernel: &SimKernel, source: &OwnedFd) {
+        if !self.is_aliased {
+            return;
+        }
+        let mut state = kernel.state.borrow_mut();
+        let lent = state.objects.len();
+        state
+            .objects
+            .push(Object::File(File::holding(&self.bytes())));
+        let object = state.descriptor(source.as_raw_fd()).object;
+        if let Object::Channel(channel) = &mut state.objects[object] {
+            channel.pages_of = Some(lent);
+        }
+    }
+}
+
+/// What becomes of an errno that a socket would not know.
+fn socket_errno(errno: Errno) -> Errno {
+    match errno {
+        Errno::IO | Errno::INVAL => Errno::CONNRESET,
+        Errno::STALE => Errno::HOSTUNREACH,
+        _ => Errno::TIMEDOUT,
+    }
+}
+
+fn millis(delays: &[u64]) -> VecDeque<Duration> {
+    delays.iter().copied().map(Duration::from_millis).collect()
+}
+
+impl SinkEnd {
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self.kind, Kind::File | Kind::Block)
+    }
+
+    /// What a file holds before anything is moved.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![b'x'; self.len];
+        bytes.iter_mut().step_by(7).for_each(|byte| *byte = b'y');
+        bytes
+    }
+
+    pub(crate) fn object(&self, source: &SourceEnd, faults: &Faults) -> Object {
+        match self.kind {
+            Kind::File | Kind::Block => {
+                let mut file = File::holding(&self.bytes());
+                file.magic = source.magic;
+                file.is_block_device = self.kind == Kind::Block;
+                file.device += u64::from(self.is_elsewhere);
+                let start = if self.appends {
+                    self.len as u64
+                } else {
+                    self.start
+                };
+                file.bad = faults.sink.map(|(at, errno)| (start + at, errno));
+                Object::File(file)
+            }
+            Kind::Pipe | Kind::Stream => {
+                let peer = Peer::Takes {
+                    taken: Vec::new(),
+                    chunks: self.chunks.iter().copied().collect(),
+                };
+                let is_stream = self.kind == Kind::Stream;
+                let mut channel = Channel::new(self.capacity, is_stream, peer);
+                channel.timing.delays = millis(&self.delays);
+                channel.is_packet = self.is_packet && !is_stream;
+                channel.breaks = faults.sink.map(|(at, errno)| match errno {
+                    _ if !is_stream => (at, Errno::PIPE),
+                    Errno::NOSPC | Errno::IO => (at, Errno::PIPE),
+                    errno => (at, socket_errno(errno)),
+                });
+                if is_stream {
+                    channel.timing.timeout = self.timeout.map(Duration::from_millis);
+                }
+                Object::Channel(channel)
+            }
+            Kind::Messages => {
+                let mut messages = Messages::default();
+                messages.timing.delays = millis(&self.delays);
+                Object::Messages(messages)
+            }
+            Kind::Device => Object::Null(Vec::new()),
+        }
+    }
+}
+
+impl Scenario {
+    /// The simulated kernel in which it takes place, and both ends.
+    pub(crate) fn kernel(&self) -> (SimKernel, OwnedFd, OwnedFd) {
+        let kernel = SimKernel::default();
+        let flags = |is_nonblocking, is_direct, appends| {
+            let mut flags = OFlags::empty();
+            flags.set(OFlags::NONBLOCK, is_nonblocking);
+            flags.set(OFlags::DIRECT, is_direct);
+            flags.set(OFlags::APPEND, appends);
+            flags
+        };
+        let (from, to) = (&self.source, &self.sink);
+        let source = kernel.source(
+            from.object(&self.faults),
+            flags(
+                from.is_nonblocking,
+                from.is_direct || from.is_packet && from.kind == Kind::Pipe,
+                false,
+            ),
+        );
+        let sink = kernel.sink(
+            to.object(from, &self.faults),
+            flags(
+                to.is_nonblocking,
+                to.is_direct || to.is_packet && to.kind == Kind::Pipe,
+                to.appends,
+            ),
+        );
+        from.lend_pages(&kernel, &source);
+        // Cursors that are not to be used stand elsewhere.
+        kernel.set_cursor(
+            &source,
+            if self.source.is_positional {
+                77
+            } else {
+                self.source_start()
+            },
+        );
+        kernel.set_cursor(
+            &sink,
+            if self.sink.is_positional {
+                77
+            } else {
+                self.sink.start
+            },
+        );
+        let mut state = kernel.state.borrow_mut();
+        state.script = Script::of(&self.faults.injections);
+        state.has_proc = self.faults.has_proc || self.source.is_direct || self.sink.is_direct;
+        state.may_sleep = self.options.tick.is_none();
+        state.knows_nowait = self.faults.knows_nowait;
+        state.pipe_capacity = self.faults.pipe_capacity;
+        state.pipe_max = self.faults.pipe_max;
+        state.disk_fails = self.faults.disk_fails;
+        state.max_calls = self.max_calls();
+        state.interferences.clone_from(&self.company);
+        drop(state);
+        (kernel, source, sink)
+    }
+
+    pub(crate) fn source_start(&self) -> u64 {
+        if self.source.is_file() {
+            self.source.start
+        } else {
+            0
+        }
+    }
+
+    /// Leaves out what others cannot do here.
+    pub(crate) fn settle_company(&mut self) {
+        let may_sleep = self.options.tick.is_none();
+        let sinks = [&self.sink];
+        settle(
+            &mut self.company,
+            &self.source,
+            &sinks,
+            (&self.faults, may_sleep),
+        );
+        if self.company.iter().any(Interference::changes_sink_size) {
+            // Whether a clone that claims success was truncated shows by the size of the sink alone.
+            self.source.magic = 0xef53;
+        }
+    }
+
+    /// What there is to move.
+    pub(crate) fn data(&self) -> Vec<u8> {
+        let mut bytes = self.source.bytes();
+        bytes.split_off((self.source_start() as usize).min(bytes.len()))
+    }
+
+    /// Bytes a second: so many that all that there may be takes no more than one.
+    pub(crate) fn rate(&self) -> Option<u64> {
+        let len = (self.source.most_len(&self.company) as u64).max(1);
+        self.options.rate.map(|times| times * len)
+    }
+
+    /// A bound that any spin breaks: a few calls for each page, injection, chunk, tick and quantum of
+    /// the rate.
+    fn max_calls(&self) -> usize {
+        let n_pages = self.source.len / BLOCK;
+        let n_chunks = self.source.chunks.len() + self.sink.chunks.len();
+        let stalls = self
+            .faults
+            .injections
+            .iter()
+            .map(|injection| match injection {
+                Injection::Stalled(millis) => *millis,
+                _ => 1,
+            });
+        let delays = self.source.delays.iter().chain(&self.sink.delays);
+        let waits = stalls.chain(delays.copied()).sum::<u64>() as usize;
+        let is_rate_limited = [
+            self.options.rate.is_some(),
+            self.options.counting.rate.is_some(),
+        ];
+        let rate_waits = 1100 * is_rate_limited.into_iter().filter(|is| *is).count();
+        let n_ticks = if self.options.tick.is_some() {
+            waits + rate_waits
+        } else {
+            0
+        };
+        // Each may bring as much as there was, by other calls than before.
+        let n_others = self.company.len() * (100 + 8 * 150);
+        let n_turns = n_pages + n_chunks + self.source.marks.len() + self.faults.injections.len();
+        100 + 8 * n_turns + n_others + n_ticks + 2 * rate_waits
+    }
+
+    pub(crate) fn options(&self) -> Options {
+        let options = &self.options;
+        Options {
+            limit: options.limit,
+            source_offset: self.source.is_positional.then_some(self.source.start),
+            sink_offset: self.sink.is_positional.then_some(self.sink.start),
+            stable: options.stable,
+            strategy: options.strategy,
+            reflink: options.reflink,
+            sparse: options.sparse,
+            cache: options.cache,
+            skip_errors: options.skip_errors,
+            sync_data: options.sync_data,
+            grow_pipes: options.grow_pipes,
+            buffer_size: options.buffer_size,
+            rate_limit: self.rate().and_then(NonZeroU64::new),
+            tick: options.tick.map(Duration::from_millis),
+            records: options.counting,
+            watch_readers: false,
+            inspected: options.inspected,
+            observed: true,
+            ..Options::default()
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Whole blocks for a sink that is open with `O_DIRECT`.
+
+use crate::copy_state::{CopyState, StepBudget};
+use crate::endpoint::Endpoint;
+use crate::sys::{Kernel, Result};
+
+/// How many of the pending bytes are to be written now: all of them, unless blocks are gathered. Then those up
+/// to the end of the last whole block, and the odd rest when nothing more will come, or is wanted.
+pub(super) fn ready<K: Kernel>(
+    kernel: &K,
+    state: &mut CopyState<'_>,
+    budget: &StepBudget,
+) -> Result<usize> {
+    let pending = state.buffer.pending().len() as u64;
+    // More than the limit allows is there only as a part of a block.
+    let len = pending.min(budget.remaining);
+    let Some(batch) = state.batch.filter(|_| len > 0) else {
+        return Ok(len as usize);
+    };
+    let waiting = &state.buffer.pending()[..len as usize];
+    let is_last = pending >= budget.remaining
+        || state.buffer.is_full()
+        || state.records.is_last_among(waiting);
+    if batch.has_ended || is_last {
+        return Ok(len as usize);
+    }
+    let place = place(kernel, &state.sink)?;
+    let granularity = state.sink_reopened.granularity(kernel, &state.sink);
+    let end = (place + len) / granularity * granularity;
+    Ok(end.saturating_sub(place) as usize)
+}
+
+/// Where the sink's next byte goes.
+pub(super) fn place<K: Kernel>(kernel: &K, sink: &Endpoint<'_>) -> Result<u64> {
+    if sink.info.append {
+        return kernel.fstat(sink.fd).map(|status| status.size);
+    }
+    sink.place(kernel)
+}
