@@ -183,15 +183,19 @@ impl Child {
     }
 }
 
-/// The calls in a trace that were made between the marks, by the names that they have on 64-bit
-/// machines.
+/// The calls in a trace that the thread of the marks made between them, by the names that they
+/// have on 64-bit machines.
 pub(crate) fn calls_between(trace: &Path) -> Vec<String> {
     let trace = std::fs::read_to_string(trace).unwrap();
-    let inside = trace.lines().skip_while(|line| !line.contains(BEGIN));
+    let mut inside = trace.lines().skip_while(|line| !line.contains(BEGIN));
+    let thread_of = |line: &str| line.split_whitespace().next().map(str::to_owned);
+    let thread = inside.next().and_then(thread_of);
     inside
-        .skip(1)
         .take_while(|line| !line.contains(END))
+        .filter(|line| thread_of(line) == thread)
         .map(|line| line.split_whitespace().nth(1).unwrap())
+        // A call that another thread's call interrupts in the trace has a second line.
+        .filter(|call| *call != "<...")
         .map(|call| match call.split('(').next().unwrap() {
             "mmap2" => "mmap".to_owned(),
             "sendfile64" => "sendfile".to_owned(),
