@@ -1,24 +1,24 @@
-//! The buffer for bytes that go through user space: in transfers, fan-outs and rewriting.
+//! The buffer for bytes that pass through user space, in transfers, fan-outs and filters.
 
 use std::ops::Range;
 
-/// The best block over eleven machines, as GNU coreutils measured; larger ones fall out of the
-/// second-level cache (`ioblksize.h`).
+/// The largest capacity in bytes. GNU coreutils measured it as the best block over eleven machines;
+/// a larger block does not fit into the second-level cache (`ioblksize.h`).
 pub(crate) const FULL: usize = 256 << 10;
 
-/// The first capacity in a transfer of unknown length: enough for one message or a small file, and
-/// below the size from which the allocator asks the kernel for memory.
+/// The first capacity in bytes of a transfer of unknown length. It is enough for one message or a
+/// small file, and less than the size from which the allocator asks the kernel for memory.
 pub(crate) const SMALL: usize = 32 << 10;
 
-/// The smallest allocation: enough for a read that will probably find the end. Zeroing [`SMALL`]
-/// bytes for that read took as long as two system calls.
+/// The smallest allocation in bytes, for a read that probably finds the end. Zeroing [`SMALL`]
+/// bytes for such a read took as long as two system calls.
 pub(crate) const LEAST: usize = 4096;
 
-/// The alignment of memory, lengths and positions that is enough for `O_DIRECT` on every disk: a
-/// page. Most disks need less, 512 bytes.
+/// The alignment in bytes of memory, lengths and positions that `O_DIRECT` accepts on every disk: a
+/// page. Most disks accept 512 bytes.
 pub(crate) const ALIGNMENT: usize = 4096;
 
-/// The address at which a buffer begins is a multiple of this many bytes.
+/// The alignment of a buffer's memory, in bytes.
 #[derive(Clone, Copy, Debug)]
 #[repr(usize)]
 pub(crate) enum Alignment {
@@ -31,7 +31,8 @@ pub(crate) enum Alignment {
     Page = ALIGNMENT,
 }
 
-/// Bytes that were read or made, and of which the sink, or the filter, has not accepted all.
+/// Memory for the bytes that were read or produced and that the sink or the filter has not accepted
+/// yet: the *pending* bytes.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     bytes: Vec<u8>,
@@ -45,7 +46,6 @@ pub(crate) struct Buffer {
     capacity: usize,
     /// The indices of the bytes that were filled and not consumed.
     pending: Range<usize>,
-    /// Whether the last read filled the rest of the buffer, so that the source probably has more.
     was_filled: bool,
 }
 
@@ -56,8 +56,8 @@ impl Default for Buffer {
 }
 
 impl Buffer {
-    /// A buffer that holds at most `max_capacity` bytes, and allocates memory when it is
-    /// [reserved](Self::reserve).
+    /// Returns a buffer for at most `max_capacity` bytes, which [`reserve`](Self::reserve)
+    /// allocates.
     pub(crate) fn with_max_capacity(max_capacity: usize) -> Self {
         Self {
             bytes: Vec::new(),
@@ -70,15 +70,15 @@ impl Buffer {
         }
     }
 
-    /// A buffer with memory for `capacity` bytes, aligned to a page.
+    /// Returns a buffer with memory for `capacity` bytes, aligned to a page.
     pub(crate) fn with_capacity(capacity: usize) -> Self {
         Self::with_head_room(0, capacity)
     }
 
-    /// A buffer with memory for `capacity` bytes, aligned to a page, and for `head_room` bytes in
-    /// front of it. The pending bytes move there before a read, so that the read fills aligned
-    /// memory, and its bytes follow the pending ones without a gap. A filter of lines seldom has
-    /// more than a part of a line moved.
+    /// Returns a buffer with memory for `capacity` bytes, aligned to a page, and for `head_room`
+    /// bytes in front of it. The pending bytes move there before a read, so that the read fills
+    /// aligned memory, and its bytes follow the pending ones without a gap. For a filter of lines,
+    /// these are seldom more than a part of a line.
     pub(crate) fn with_head_room(head_room: usize, capacity: usize) -> Self {
         let mut buffer = Self {
             head_room,
@@ -88,13 +88,13 @@ impl Buffer {
         buffer
     }
 
-    /// The largest capacity to which it may grow.
+    /// Returns the largest capacity, in bytes, to which the buffer may grow.
     pub(crate) fn max_capacity(&self) -> usize {
         self.max_capacity
     }
 
-    /// Allocates memory for `len` bytes, or for the most that the buffer may hold if that is less.
-    /// Keeps memory that is large enough, whatever its alignment, and keeps the pending bytes.
+    /// Allocates memory for `len` bytes, at most [`max_capacity`](Self::max_capacity). Keeps memory
+    /// that is large enough, whatever its alignment, and keeps the pending bytes.
     ///
     /// A fresh page costs more than moving the bytes in it, so that the first allocation is no
     /// larger than needed. The second one has the maximal size, so that a transfer allocates at
@@ -111,7 +111,7 @@ impl Buffer {
         self.extend_from_slice(&pending);
     }
 
-    /// Allocates memory for `len` bytes, rounded up to a page, if there is less. Nothing may be
+    /// Allocates memory for `len` bytes, rounded up to a page, if there is less. No bytes may be
     /// pending.
     pub(crate) fn reserve_exactly(&mut self, len: usize) {
         if self.capacity < len {
@@ -120,7 +120,7 @@ impl Buffer {
         }
     }
 
-    /// Replaces the memory. The old memory goes first, so that there is never more than one
+    /// Replaces the memory. Frees the old memory first, so that there is never more than one
     /// allocation.
     fn allocate(&mut self, capacity: usize, alignment: Alignment) {
         let alignment = alignment as usize;
@@ -132,8 +132,8 @@ impl Buffer {
         self.clear();
     }
 
-    /// The memory behind the pending bytes, at most `len` bytes of it. [`fill`](Self::fill) says
-    /// how many were written.
+    /// Returns the memory behind the pending bytes, at most `len` bytes. [`fill`](Self::fill)
+    /// appends the bytes that were written there.
     pub(crate) fn spare_mut(&mut self, len: usize) -> &mut [u8] {
         self.compact();
         let spare = &mut self.bytes[self.pending.end..self.start + self.capacity];
@@ -141,8 +141,8 @@ impl Buffer {
         &mut spare[..len]
     }
 
-    /// Moves the pending bytes to the start of the aligned memory, or those that fit the head room
-    /// in front of it.
+    /// Moves the pending bytes to the start of the aligned memory, or into the head room in front
+    /// of it as far as they fit.
     pub(crate) fn compact(&mut self) {
         let start = self.start - self.pending.len().min(self.head_room);
         if self.pending.start != start {
@@ -151,13 +151,12 @@ impl Buffer {
         }
     }
 
-    /// Whether the head room has space for more than the pending bytes.
+    /// Returns whether the head room is larger than the pending bytes.
     pub(crate) fn has_head_room(&self) -> bool {
         self.pending.len() < self.head_room
     }
 
-    /// Appends the first `n` bytes of the spare memory, which were written there, to the pending
-    /// bytes.
+    /// Appends the first `n` bytes of the spare memory to the pending bytes.
     pub(crate) fn fill(&mut self, n: usize) {
         self.pending.end += n;
         self.was_filled = self.pending.end == self.start + self.capacity;
@@ -172,8 +171,8 @@ impl Buffer {
         other.clear();
     }
 
-    /// Appends a copy of these bytes to the pending ones, in more memory if there is too little. That
-    /// memory may be aligned differently.
+    /// Appends a copy of these bytes to the pending ones. Allocates more memory if there is too
+    /// little, which may be aligned differently.
     pub(crate) fn extend_from_slice(&mut self, bytes: &[u8]) {
         let end = self.pending.end + bytes.len();
         if self.bytes.len() < end {
@@ -183,16 +182,18 @@ impl Buffer {
         self.pending.end = end;
     }
 
-    /// Whether it holds as many bytes as it may ever hold.
+    /// Returns whether the buffer holds the most bytes that it may hold.
     pub(crate) fn is_full(&self) -> bool {
         self.pending.len() == self.capacity && self.capacity == self.max_capacity
     }
 
-    /// Whether the last read filled the rest of the buffer.
+    /// Returns whether the last read filled the rest of the buffer, so that the source probably has
+    /// more.
     pub(crate) fn was_filled(&self) -> bool {
         self.was_filled
     }
 
+    /// Returns the pending bytes.
     pub(crate) fn pending(&self) -> &[u8] {
         &self.bytes[self.pending.clone()]
     }
@@ -201,14 +202,14 @@ impl Buffer {
         self.pending.is_empty()
     }
 
-    /// Removes the first `n` pending bytes, which were accepted, and returns them.
+    /// Removes the first `n` pending bytes and returns them.
     pub(crate) fn consume(&mut self, n: usize) -> &[u8] {
         let consumed = self.pending.start..self.pending.start + n;
         self.pending.start = consumed.end;
         &self.bytes[consumed]
     }
 
-    /// Keeps the first `len` pending bytes and removes the others.
+    /// Removes all but the first `len` pending bytes.
     pub(crate) fn truncate(&mut self, len: usize) {
         self.pending.end = self.pending.end.min(self.pending.start + len);
     }

@@ -1,4 +1,4 @@
-//! The way between two ends: the ends themselves, and what is in flight between them.
+//! The state of a transfer between two ends: the ends, and the bytes in flight between them.
 
 use crate::bad_blocks::BadBlocks;
 use crate::buffer::{self, Buffer};
@@ -11,58 +11,60 @@ use crate::reopened::Reopened;
 use crate::sparse::Holes;
 use crate::sys::{Blocking, Kernel, Result};
 
-/// What sees every byte on its way.
+/// The caller's function that sees every byte of the transfer.
 pub(crate) type Inspector<'a> = Box<dyn FnMut(&[u8]) + 'a>;
 
-/// Everything that a step works on.
+/// The state that a step works on.
 ///
-/// At any moment the bytes that have left the source and are not in the sink are those in `buffer`,
-/// then those in `pipe`, in that order.
+/// The bytes in flight, which have left the source and are not in the sink, are those in `buffer`,
+/// followed by those in `pipe`.
 pub(crate) struct CopyState<'a> {
     pub(crate) source: Endpoint<'a>,
     pub(crate) sink: Endpoint<'a>,
     pub(crate) buffer: Buffer,
     pub(crate) pipe: Option<Pipe>,
-    /// What the private pipe is to hold, in bytes.
+    /// The capacity that the private pipe requests, in bytes [default: [`pipe::WANTED`]].
     pub(crate) pipe_size: usize,
-    /// Whether nothing can be spliced into the private pipe, so that a packet is cut where a limit or a rate cuts it.
+    /// Whether the source cannot be spliced into the private pipe, so that a read under a small
+    /// limit loses the rest of a packet.
     pub(crate) refuses_part: bool,
-    /// Where what `O_DIRECT` forbids goes.
+    /// The second opening of the source, for reads that `O_DIRECT` forbids.
     pub(crate) source_reopened: Reopened,
+    /// The second opening of the sink, for writes that `O_DIRECT` forbids.
     pub(crate) sink_reopened: Reopened,
-    /// Whether whole blocks are gathered before they are written, and how that stands.
+    /// The state of gathering whole blocks, if the transfer gathers them.
     pub(crate) batch: Option<BlockBatch>,
     pub(crate) holes: Holes,
     pub(crate) bad: BadBlocks<'a>,
     pub(crate) records: Records,
     pub(crate) inspect: Option<Inspector<'a>>,
-    /// Zeros that the sink has as a hole and that were not shown yet.
+    /// The number of zeros that became a hole of the sink and that the inspector has not seen.
     pub(crate) uninspected_zeros: u64,
-    /// System calls made to move bytes.
+    /// The number of system calls made to move bytes.
     pub(crate) calls: u64,
 }
 
-/// What the engine asks of one step.
+/// The bounds that the engine sets for one step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepBudget {
-    /// The most to take from the source, at least 1.
+    /// The most bytes to take from the source, at least 1.
     pub(crate) max: u64,
-    /// What the limit leaves of the whole transfer: a message that is longer may not be taken.
+    /// The bytes that the limit of the transfer leaves. A message that is longer must not be taken.
     pub(crate) remaining: u64,
     pub(crate) blocking: Blocking,
 }
 
-/// How far a transfer has come that gathers whole blocks before it writes.
+/// The state of a transfer that gathers whole blocks before it writes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BlockBatch {
-    /// Whether what is in the buffer waits for more, to complete a block.
+    /// Whether the pending bytes need more bytes to complete a block.
     pub(crate) is_short: bool,
-    /// Whether nothing more will come.
+    /// Whether the source has ended.
     pub(crate) has_ended: bool,
 }
 
 impl<'a> CopyState<'a> {
-    /// A way on which nothing is under way, and nobody looks on.
+    /// Returns a state without bytes in flight and without an inspector.
     pub(crate) fn new(source: Endpoint<'a>, sink: Endpoint<'a>) -> Self {
         Self {
             source,
@@ -83,15 +85,15 @@ impl<'a> CopyState<'a> {
         }
     }
 
-    /// The same, with a buffer and a private pipe of the size that the caller asks for. A message must fit the
-    /// buffer all the same.
+    /// Sets the sizes of the buffer and of the private pipe that the caller asks for. The buffer is
+    /// never smaller than a message, packet or record of the source.
     pub(crate) fn sized(self, options: &Options) -> Self {
         let Some(size) = options.buffer_size else {
             return self;
         };
         let least = match self.source.info.kind {
             Kind::Datagram => buffer::FULL,
-            // A packet must find room, also behind what waits for a whole block.
+            // A packet must fit behind the bytes that wait for a whole block.
             Kind::Pipe if self.sink.info.direct => 2 * pipe::LARGEST_PACKET,
             Kind::Pipe => pipe::LARGEST_PACKET,
             Kind::Other => RECORD,
@@ -104,11 +106,11 @@ impl<'a> CopyState<'a> {
         }
     }
 
-    /// The private pipe, opened if it is not yet.
+    /// Takes the private pipe out of the state, or opens it if there is none or it is too small.
     ///
     /// # Errors
     ///
-    /// As [`Pipe::open`].
+    /// `EMFILE`, `ENFILE` or `ENOBUFS`, as [`Pipe::open`].
     pub(crate) fn take_pipe<K: Kernel>(&mut self, kernel: &K) -> Result<Pipe> {
         match self.pipe.take() {
             Some(pipe) if pipe.is_worth_having || pipe.in_flight > 0 => Ok(pipe),
@@ -116,7 +118,7 @@ impl<'a> CopyState<'a> {
         }
     }
 
-    /// Shows the first `n` of the zeros that were not shown yet, or all if there are fewer.
+    /// Shows the inspector at most `n` of the zeros that it has not seen, and forgets the others.
     pub(crate) fn inspect_zeros(&mut self, n: u64) {
         static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
         let mut left = std::mem::take(&mut self.uninspected_zeros).min(n);
@@ -130,13 +132,13 @@ impl<'a> CopyState<'a> {
         }
     }
 
-    /// Bytes in the private pipe.
+    /// Returns the number of bytes in the private pipe.
     pub(crate) fn in_pipe(&self) -> u64 {
         self.pipe.as_ref().map_or(0, |pipe| pipe.in_flight)
     }
 
-    /// The same, with whole blocks gathered for a sink that is open with `O_DIRECT`. A message is written as it
-    /// came: behind another it might find no room.
+    /// Gathers whole blocks if the sink is open with `O_DIRECT`. Messages are not gathered: the
+    /// buffer might have no room for one behind another.
     pub(crate) fn with_block_batch(self) -> Self {
         let gathers = self.sink.info.direct && self.source.info.kind != Kind::Datagram;
         Self {
@@ -145,31 +147,30 @@ impl<'a> CopyState<'a> {
         }
     }
 
-    /// Whether the next step takes more from the source.
+    /// Returns whether the next step takes bytes from the source.
     pub(crate) fn wants_more(&self) -> bool {
         let is_short = self.batch.is_some_and(|batch| batch.is_short);
         is_short && self.in_pipe() == 0 || self.in_flight() == 0
     }
 
-    /// Bytes that have left the source and are not in the sink.
+    /// Returns the number of bytes that have left the source and are not in the sink.
     pub(crate) fn in_flight(&self) -> u64 {
         self.buffer.pending().len() as u64 + self.in_pipe()
     }
 }
 
 impl StepBudget {
-    /// Whether the sink is waited for only when there is something to give it: an end of the source
-    /// must not wait for a sink that is full.
+    /// Returns whether the engine polls the sink between a read and a write. It does not poll the
+    /// sink before the read: the end of the source must not wait for a sink that is full.
     pub(crate) fn waits_between(&self, state: &CopyState<'_>) -> bool {
         self.blocking == Blocking::Nonblocking && state.sink.info.can_block()
     }
 
-    /// The most to take from the source in one call of at most `bound` bytes, given where both ends
-    /// stand.
+    /// Returns the length of the next call: at most `bound` bytes, within the budget, and within
+    /// the reservations and the largest offset of both ends.
     pub(crate) fn len(&self, state: &CopyState<'_>, bound: u64) -> usize {
         let len = state.sink.clamp(state.source.clamp(self.max.min(bound)));
-        // At the largest offset there is, one byte is asked for all the same: the kernel says what
-        // is wrong.
+        // At the largest offset the call still asks for one byte, and the kernel returns the error.
         len.max(1) as usize
     }
 }

@@ -1,18 +1,21 @@
-//! Pipes: the private one between two ends, and the size of the caller's.
+//! The private pipe of a transfer, and the capacity of the caller's pipes.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::sys::{Blocking, Errno, Kernel, Result, SpliceFlags, retried};
 
-/// What is asked for, and what an unprivileged user may have (`/proc/sys/fs/pipe-max-size`).
+/// The capacity in bytes that a private pipe requests: the default of `/proc/sys/fs/pipe-max-size`,
+/// which bounds unprivileged users.
 pub(crate) const WANTED: usize = 1 << 20;
 
-/// The kernel's default size of a pipe, and the smallest size that is worth having: below it, read and write are faster.
-/// A user over the budget (`/proc/sys/fs/pipe-user-pages-soft`) is given pipes of one or two pages.
+/// The kernel's default capacity of a pipe in bytes. Through a smaller pipe, read and write are
+/// faster than splice. A user above the budget (`/proc/sys/fs/pipe-user-pages-soft`) receives pipes
+/// of one or two pages.
 pub(crate) const DEFAULT_CAPACITY: usize = 64 << 10;
 
-/// The most that a packet of a pipe may hold, in bytes. A packet is one slot of a pipe, which is one page, and this
-/// is the largest page of such machines. [`Kernel::page_size`] is exact, and may take a call.
+/// An upper bound in bytes for a packet of a pipe. A packet is one slot of a pipe, which is one
+/// page, and this is the largest page of the architecture. [`Kernel::page_size`] is exact, but may
+/// take a system call.
 pub(crate) const LARGEST_PACKET: usize = if cfg!(any(target_arch = "x86", target_arch = "x86_64")) {
     4096
 } else {
@@ -21,29 +24,30 @@ pub(crate) const LARGEST_PACKET: usize = if cfg!(any(target_arch = "x86", target
 
 /// The private pipe of one transfer.
 ///
-/// It is filled only when it is empty: then a fill that fails is the source's doing, and a drain
-/// that fails the sink's. It is closed with the transfer and never passed on, so that nothing left
-/// in it can reach another one.
+/// A transfer fills it only when it is empty: a fill that fails then concerns the source, and a
+/// drain that fails concerns the sink. It is closed at the end of the transfer and never used
+/// again, so that bytes left in it cannot reach another transfer.
 #[derive(Debug)]
 pub(crate) struct Pipe {
     reader: OwnedFd,
     writer: OwnedFd,
-    /// Bytes that it is given at once: those that fit if every slot holds a full page, and no more than were
-    /// wanted.
+    /// The bytes that one fill may request: those that fit if every slot holds a full page, at most
+    /// those requested at [`open`](Self::open).
     pub(crate) capacity: usize,
-    /// Whether splices through it pay: the kernel has made it no smaller than its default.
+    /// Whether splices through it are faster than read and write: its capacity is at least
+    /// [`DEFAULT_CAPACITY`].
     pub(crate) is_worth_having: bool,
-    /// Bytes that came from the source and are not yet in the sink.
+    /// The bytes that it holds.
     pub(crate) in_flight: u64,
 }
 
 impl Pipe {
-    /// Opens a pipe for `wanted` bytes, or as many as the user's budget allows.
+    /// Opens a pipe with a capacity of `wanted` bytes, or as many as the user's budget allows.
     ///
     /// # Errors
     ///
-    /// `EMFILE` or `ENFILE` when there is no descriptor to be had, `ENOBUFS` when the budget leaves
-    /// less than the 64 KiB that make a pipe worth its calls.
+    /// `EMFILE` or `ENFILE` if there is no free descriptor, `ENOBUFS` if the budget leaves less
+    /// than [`DEFAULT_CAPACITY`].
     pub(crate) fn open<K: Kernel>(kernel: &K, wanted: usize) -> Result<Self> {
         let pipe = Self::open_of_any_size(kernel, wanted)?;
         if pipe.is_worth_having {
@@ -53,11 +57,12 @@ impl Pipe {
         }
     }
 
-    /// The same, however little the user's budget leaves: a page at least.
+    /// Opens a pipe like [`open`](Self::open), also with a capacity of a single page if the budget
+    /// leaves no more.
     ///
     /// # Errors
     ///
-    /// `EMFILE` or `ENFILE` when there is no descriptor to be had.
+    /// `EMFILE` or `ENFILE` if there is no free descriptor.
     pub(crate) fn open_of_any_size<K: Kernel>(kernel: &K, wanted: usize) -> Result<Self> {
         let (reader, writer) = kernel.pipe()?;
         let capacity = match grow(kernel, writer.as_fd(), wanted) {
@@ -73,12 +78,12 @@ impl Pipe {
         })
     }
 
-    /// Takes out everything that is in flight.
+    /// Reads and returns all bytes that the pipe holds.
     pub(crate) fn contents<K: Kernel>(&mut self, kernel: &K) -> Vec<u8> {
         let mut bytes = vec![0; self.in_flight as usize];
         let mut filled = 0;
         while filled < bytes.len() {
-            // It holds them, so that the read neither sleeps nor fails.
+            // The pipe holds these bytes, so that the read neither sleeps nor fails.
             let room = &mut bytes[filled..];
             match retried(|| kernel.read(self.reader(), None, room, Blocking::MaySleep)) {
                 Ok(0) | Err(_) => break,
@@ -99,23 +104,26 @@ impl Pipe {
     }
 }
 
-/// What a read of one byte would say of a pipe. Nothing is taken.
+/// Returns what a read of one byte from a pipe would return, and takes no byte: 1 if the pipe holds
+/// bytes, 0 if it has ended.
 ///
-/// A FIFO that is opened for reading in non-blocking mode, and never was for writing, polls as if its writer were to be
-/// waited for. `tee(2)` tells.
+/// `poll(2)` cannot tell: a FIFO that is open for reading in non-blocking mode and was never open
+/// for writing polls as empty, although it has no writer. `tee(2)` returns 0 for it.
 ///
 /// # Errors
 ///
-/// `EAGAIN` if it is empty, and may yet be written to. Any other errno says that the pipe could not be asked.
+/// `EAGAIN` if the pipe is empty and has a writer. On any other errno the state of the pipe is
+/// unknown.
 pub(crate) fn peek<K: Kernel>(kernel: &K, pipe: BorrowedFd<'_>) -> Result<usize> {
     let (_reader, writer) = kernel.pipe()?;
     retried(|| kernel.tee(pipe, writer.as_fd(), 1, SpliceFlags::NONBLOCK))
 }
 
-/// Enlarges a pipe to `wanted` bytes or as near as the user's budget allows, and returns the new capacity
-/// in bytes.
+/// Enlarges a pipe to `wanted` bytes, or as many as the user's budget allows, and returns the new
+/// capacity in bytes.
 ///
-/// `None` if it was no smaller already, or may not grow. It never shrinks.
+/// Returns `None` if the pipe keeps its capacity: it had as much before, or the kernel refuses. A
+/// pipe never shrinks.
 pub(crate) fn grow<K: Kernel>(
     kernel: &K,
     pipe: BorrowedFd<'_>,
@@ -125,7 +133,7 @@ pub(crate) fn grow<K: Kernel>(
     while wanted > current {
         match kernel.set_pipe_capacity(pipe, wanted) {
             Ok(granted) => return Some(granted),
-            // Over `pipe-max-size` or over the user's pages: a smaller one may still be allowed.
+            // Above `pipe-max-size` or the user's pages: a smaller capacity may be allowed.
             Err(Errno::PERM | Errno::NOMEM) => wanted /= 2,
             Err(_) => return None,
         }

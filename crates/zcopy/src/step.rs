@@ -1,4 +1,22 @@
-//! One step of a transfer: what it can come to, and the match that dispatches.
+//! One step of a transfer: one call that moves bytes, by the given strategy.
+//!
+//! Each file in `step/` makes one system call and documents its errnos in a table. The third column
+//! of each table uses these terms:
+//!
+//! - **repeated**: the step returns [`Step::Interrupted`]. The engine takes it again, unless the
+//!   caller has asked it to stop.
+//! - **waits**: the step returns [`Step::Blocked`]. The engine polls that side and takes the step
+//!   again.
+//! - **refused**: the step returns [`Step::Unsupported`]. The call has moved nothing. The next
+//!   strategy of the plan continues at the same position, after read and write have delivered the
+//!   bytes in flight. A strategy that the caller insists on fails the transfer instead.
+//! - **fails**: the step returns a [`CallError`]. If the strategy has moved bytes before, the
+//!   transfer fails. If not, the next strategy tries, unless the errno is
+//!   [fatal](Strategy::is_fatal) or one end is a socket: a socket reports an error only once, and
+//!   the next call would see the end of the stream.
+//!
+//! A call that names a range of a file needs a [reservation](crate::endpoint) first. If the range
+//! cannot be reserved, the step is refused without the call.
 
 use crate::call_error::{CallError, Cause};
 use crate::copy_state::{CopyState, StepBudget};
@@ -16,29 +34,32 @@ mod splice;
 pub(crate) mod splice_pipe;
 pub(crate) mod tee;
 
-/// What one step came to. A step never sleeps on its own account and never polls.
+/// The result of one step. A step never polls. It sleeps only inside its system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The sink accepted this many bytes. Some may still be in flight; the next step goes on with
-    /// those.
+    /// The sink accepted this many bytes. Others may still be in flight, and the next step
+    /// continues with them.
     Moved(u64),
-    /// The source has a hole of this many bytes here, and now so has the sink. Nothing moved.
+    /// The step made a hole of this many bytes in the sink, as in the source. No bytes moved.
     Hole(u64),
-    /// Bytes left the source; the sink has its turn in the next step.
+    /// Bytes left the source. The next step gives them to the sink, or reads more to complete a
+    /// block.
     Filled,
-    /// The call says that the source has ended.
+    /// The call reported the end of the source.
     Eof,
-    /// The next message is longer than the limit allows; it stays in the source, or in the buffer, whole.
+    /// The next message is longer than the limit allows. All of it stays in the source or in the
+    /// buffer.
     Limit,
-    /// Nothing moves until this side is ready; [`Side::Neither`] when the call does not say which.
+    /// This side is not ready. [`Side::Neither`] if the call does not say which side it is.
     Blocked(Side),
-    /// A signal came, or a read that failed will be made again in another way; nothing happened.
+    /// A signal interrupted the call, or a failed read has to be repeated with another length or
+    /// position. Nothing moved.
     Interrupted,
-    /// This pair cannot be served this way. Nothing more moves by it, and nothing is lost.
+    /// The strategy cannot serve this pair. The call moved nothing, and bytes in flight stay there.
     Unsupported(Cause),
 }
 
-/// Takes one step by the given strategy.
+/// Takes one step with the given strategy.
 pub(crate) fn step<K: Kernel>(
     strategy: Strategy,
     kernel: &K,
@@ -52,7 +73,7 @@ pub(crate) fn step<K: Kernel>(
         Strategy::Splice => splice::step(kernel, state, budget),
         Strategy::SplicePipe => splice_pipe::step(kernel, state, budget),
         Strategy::Buffered => buffered::step(kernel, state, budget),
-        // No plan for one source and one sink names it.
+        // No plan for one source and one sink contains it.
         Strategy::Tee => Ok(Step::Unsupported(Errno::INVAL.into())),
     }
 }

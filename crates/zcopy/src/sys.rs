@@ -1,11 +1,11 @@
-//! The seam to the kernel: the calls this crate makes, and nothing else.
+//! The system calls of this crate.
 //!
-//! [`Kernel`] names them, [`Linux`] makes them through rustix, and the tests script them. This is
-//! the only file where `unsafe` may stand: for the ioctls and the one call that rustix does not
-//! offer.
+//! [`Kernel`] declares them, [`Linux`] makes them through rustix, and the tests have a simulated
+//! kernel. This is the only file of the crate that may contain `unsafe`: for the ioctls and for the
+//! one call that rustix lacks.
 //!
-//! Every method is one system call, without retries: an interrupted call returns [`Errno::INTR`]
-//! and the engine decides.
+//! Every method makes one system call and does not retry it: an interrupted call returns
+//! [`Errno::INTR`], and the caller decides.
 
 #![allow(
     unsafe_code,
@@ -31,10 +31,10 @@ pub(crate) use rustix::io::Errno;
 pub(crate) use rustix::net::SocketType;
 pub(crate) use rustix::pipe::SpliceFlags;
 
-/// What one call answers.
+/// The result of one call.
 pub(crate) type Result<T> = std::result::Result<T, Errno>;
 
-/// Makes a call until no signal interrupts it.
+/// Repeats a call while it returns `EINTR`.
 pub(crate) fn retried<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
     loop {
         match call() {
@@ -44,84 +44,95 @@ pub(crate) fn retried<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
     }
 }
 
-/// What `fstat(2)` says of a descriptor, as far as this crate asks.
+/// The fields of `fstat(2)` that this crate needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Status {
     pub(crate) file_type: FileType,
     pub(crate) device: u64,
     pub(crate) inode: u64,
-    /// The device a device node stands for.
+    /// The device that a device node names: `st_rdev`.
     pub(crate) names_device: u64,
+    /// The size in bytes: `st_size`.
     pub(crate) size: u64,
-    /// Bytes allocated: `st_blocks` in units of 512.
+    /// The allocated bytes: `st_blocks`, which counts 512 bytes each.
     pub(crate) allocated: u64,
 }
 
-/// What `fstatfs(2)` says of the file system that a descriptor stands on, as far as this crate asks.
+/// The fields of `fstatfs(2)` that this crate needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FileSystemStatus {
+    /// The file system's number: `f_type`.
     pub(crate) magic: u64,
+    /// The block size in bytes: `f_bsize`.
     pub(crate) block_size: u64,
-    /// Bytes that an unprivileged user may still write, if the file system has a bound.
+    /// The bytes that an unprivileged user may still write: `f_bavail` blocks. `None` if the file
+    /// system has no size.
     pub(crate) free: Option<u64>,
 }
 
-/// Whether a call may sleep on a descriptor that is in blocking mode.
+/// Whether a call may sleep on a descriptor in blocking mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Blocking {
-    /// It may.
+    /// The call may sleep.
     MaySleep,
-    /// It may not, where the kernel can be told so for one call.
+    /// The call must not sleep (`RWF_NOWAIT`, `MSG_DONTWAIT`, `SPLICE_F_NONBLOCK`).
     Nonblocking,
 }
 
-/// How much of the write-out of dirty pages a call waits for.
+/// Whether `sync_file_range(2)` waits for the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteOut {
-    /// Starts it.
+    /// Start to write the dirty pages.
     Start,
-    /// Starts it and waits until the pages are clean.
+    /// Write the dirty pages, and wait until they are clean.
     Finish,
 }
 
-/// A descriptor, and the offset that a call names there: `None` for the descriptor's own cursor.
+/// A descriptor and the offset that a call names: `None` for the descriptor's cursor.
 pub(crate) type FdAt<'fd> = (BorrowedFd<'fd>, Option<u64>);
 
-/// Every system call this crate makes.
+/// The system calls of this crate.
 ///
-/// A `None` offset means the descriptor's own cursor, which the call then advances.
+/// A call with the offset `None` uses the descriptor's cursor and advances it.
 pub(crate) trait Kernel {
-    // What a descriptor is.
+    // Descriptors.
 
+    /// Returns type, identity and size of the file: `fstat(2)`.
     fn fstat(&self, fd: BorrowedFd<'_>) -> Result<Status>;
+    /// Returns the access mode and the status flags: `fcntl(F_GETFL)`.
     fn status_flags(&self, fd: BorrowedFd<'_>) -> Result<OFlags>;
+    /// Returns whether the socket has a stream, datagrams or packets: `getsockopt(SO_TYPE)`.
     fn socket_type(&self, fd: BorrowedFd<'_>) -> Result<SocketType>;
-    /// Whether a socket accepts connections (`SO_ACCEPTCONN`), so that no bytes go through it.
+    /// Returns whether the socket listens for connections: `getsockopt(SO_ACCEPTCONN)`.
     fn is_listening(&self, fd: BorrowedFd<'_>) -> Result<bool>;
+    /// Returns type, block size and free bytes of the file system: `fstatfs(2)`.
     fn file_system(&self, fd: BorrowedFd<'_>) -> Result<FileSystemStatus>;
-    /// The size of a block device in bytes.
+    /// Returns the size of the block device in bytes: `ioctl(BLKGETSIZE64)`.
     fn device_size(&self, fd: BorrowedFd<'_>) -> Result<u64>;
-    /// What the page cache reads of a block device at once, in bytes.
+    /// Returns the block size of the device's page cache in bytes: `ioctl(BLKBSZGET)`.
     fn device_block_size(&self, fd: BorrowedFd<'_>) -> Result<u64>;
+    /// Returns the seals of the memfd: `fcntl(F_GET_SEALS)`.
     fn seals(&self, fd: BorrowedFd<'_>) -> Result<SealFlags>;
-    /// What `O_DIRECT` asks of positions and lengths, in bytes; 0 if the file system does not say.
+    /// Returns the alignment of offsets for `O_DIRECT`, 0 if unknown: `statx(STATX_DIOALIGN)`.
     fn direct_alignment(&self, fd: BorrowedFd<'_>) -> Result<u64>;
+    /// Returns the size of the socket's send buffer in bytes: `getsockopt(SO_SNDBUF)`.
     fn send_buffer_size(&self, fd: BorrowedFd<'_>) -> Result<usize>;
-    /// Another descriptor of the same file, with these of its flags, in non-blocking mode, with a cursor of its own.
+    /// Opens the same file again in non-blocking mode: `open(2)` of `/proc/self/fd/N`.
     fn reopen(&self, fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd>;
-    /// `close(2)`, after which the descriptor is gone, whatever the answer is.
+    /// Closes the descriptor, also if it returns an error: `close(2)`.
     fn close(&self, fd: OwnedFd) -> Result<()>;
-    /// `SO_RCVTIMEO` of a source, `SO_SNDTIMEO` of a sink.
+    /// Returns the time-out of a side: `getsockopt(SO_RCVTIMEO)` or `getsockopt(SO_SNDTIMEO)`.
     fn socket_timeout(&self, fd: BorrowedFd<'_>, side: Side) -> Result<Option<Duration>>;
-    /// `SO_ERROR`, which the kernel forgets when it has told it.
+    /// Returns the pending error of the socket and clears it: `getsockopt(SO_ERROR)`.
     fn socket_error(&self, fd: BorrowedFd<'_>) -> Result<Option<Errno>>;
-    /// Reads into no buffers at all: `EINVAL` if the file has no read operation.
+    /// Fails with `EINVAL` if the file has no read operation: `readv(2)` without buffers.
     fn read_nothing(&self, fd: BorrowedFd<'_>) -> Result<()>;
-    /// Writes from no buffers at all: `EINVAL` if the file has no write operation.
+    /// Fails with `EINVAL` if the file has no write operation: `writev(2)` without buffers.
     fn write_nothing(&self, fd: BorrowedFd<'_>) -> Result<()>;
 
     // Moving bytes.
 
+    /// Reads bytes: `read(2)`, `pread(2)` at an offset, or `preadv2(RWF_NOWAIT)`.
     fn read(
         &self,
         fd: BorrowedFd<'_>,
@@ -129,6 +140,7 @@ pub(crate) trait Kernel {
         buffer: &mut [u8],
         blocking: Blocking,
     ) -> Result<usize>;
+    /// Writes bytes: `write(2)`, `pwrite(2)` at an offset, or `pwritev2(RWF_NOWAIT)`.
     fn write(
         &self,
         fd: BorrowedFd<'_>,
@@ -136,9 +148,9 @@ pub(crate) trait Kernel {
         bytes: &[u8],
         blocking: Blocking,
     ) -> Result<usize>;
-    /// The length of the datagram that the next `read` would take, which may be longer than any
-    /// buffer.
+    /// Returns the length of the next datagram, which stays: `recv(MSG_PEEK | MSG_TRUNC)`.
     fn next_datagram(&self, fd: BorrowedFd<'_>, blocking: Blocking) -> Result<usize>;
+    /// Moves bytes out of a pipe or into one: `splice(2)`.
     fn splice(
         &self,
         source: FdAt<'_>,
@@ -146,7 +158,7 @@ pub(crate) trait Kernel {
         len: usize,
         flags: SpliceFlags,
     ) -> Result<usize>;
-    /// `tee(2)`: the bytes stay in the source pipe.
+    /// Shares bytes of one pipe with another, and leaves them in the source: `tee(2)`.
     fn tee(
         &self,
         source: BorrowedFd<'_>,
@@ -154,11 +166,13 @@ pub(crate) trait Kernel {
         len: usize,
         flags: SpliceFlags,
     ) -> Result<usize>;
+    /// Sends bytes of a file: `sendfile(2)`.
     fn sendfile(&self, sink: BorrowedFd<'_>, source: FdAt<'_>, len: usize) -> Result<usize>;
+    /// Copies bytes between two files: `copy_file_range(2)`.
     fn copy_file_range(&self, source: FdAt<'_>, sink: FdAt<'_>, len: usize) -> Result<usize>;
-    /// `FICLONE`: the sink becomes a clone of the whole source.
+    /// Makes the sink share all blocks of the source: `ioctl(FICLONE)`.
     fn clone_file(&self, source: BorrowedFd<'_>, sink: BorrowedFd<'_>) -> Result<()>;
-    /// `FICLONERANGE`.
+    /// Makes a range of the sink share blocks of the source: `ioctl(FICLONERANGE)`.
     fn clone_range(
         &self,
         source: BorrowedFd<'_>,
@@ -170,38 +184,45 @@ pub(crate) trait Kernel {
 
     // Pipes.
 
+    /// Opens a pipe, reader first, in blocking mode: `pipe2(O_CLOEXEC)`.
     fn pipe(&self) -> Result<(OwnedFd, OwnedFd)>;
+    /// Returns the capacity of the pipe in bytes: `fcntl(F_GETPIPE_SZ)`.
     fn pipe_capacity(&self, fd: BorrowedFd<'_>) -> Result<usize>;
+    /// Requests a capacity and returns the new one, both in bytes: `fcntl(F_SETPIPE_SZ)`.
     fn set_pipe_capacity(&self, fd: BorrowedFd<'_>, bytes: usize) -> Result<usize>;
 
     // Sockets.
 
-    /// Two unix stream sockets, connected to each other, in non-blocking mode.
+    /// Opens two connected unix stream sockets in non-blocking mode: `socketpair(2)`.
     fn socket_pair(&self) -> Result<(OwnedFd, OwnedFd)>;
 
     // Positions, holes and the page cache.
 
+    /// Moves the cursor, or finds data or a hole: `lseek(2)`.
     fn seek(&self, fd: BorrowedFd<'_>, to: SeekFrom) -> Result<u64>;
+    /// Makes a hole and keeps the size of the file: `fallocate(FALLOC_FL_PUNCH_HOLE)`.
     fn punch_hole(&self, fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()>;
+    /// Writes dirty pages to the disk: `sync_file_range(2)`.
     fn write_out(&self, fd: BorrowedFd<'_>, offset: u64, len: u64, how: WriteOut) -> Result<()>;
-    /// `fdatasync(2)`.
+    /// Writes the data of the file to the disk and waits for it: `fdatasync(2)`.
     fn sync_data(&self, fd: BorrowedFd<'_>) -> Result<()>;
-    /// `POSIX_FADV_DONTNEED`; a length of 0 means to the end of the file.
+    /// Drops clean cached pages, to the end if `len` is 0: `posix_fadvise(POSIX_FADV_DONTNEED)`.
     fn drop_pages(&self, fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()>;
-    /// Has reads of this opening bring no other pages than those that are asked for.
+    /// Disables readahead of this open file: `posix_fadvise(POSIX_FADV_RANDOM)`.
     fn read_single_pages(&self, fd: BorrowedFd<'_>) -> Result<()>;
+    /// Returns the size of a page in bytes: `AT_PAGESZ` of the auxiliary vector.
     fn page_size(&self) -> u64;
 
     // Time.
 
-    /// Waits for one of the descriptors, or for the time to pass (`None`: for ever).
+    /// Waits for one of the descriptors, at most for `timeout` (`None`: for ever): `ppoll(2)`.
     fn poll(&self, fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> Result<usize>;
-    /// A monotonic clock, counted from anywhere.
+    /// Returns the time of a monotonic clock: `clock_gettime(CLOCK_MONOTONIC)`.
     fn now(&self) -> Duration;
 
     // Threads.
 
-    /// The same kernel for another thread; `None` if calls can be made from this thread alone.
+    /// Returns the same kernel for another thread, `None` if only this thread can make calls.
     fn for_another_thread(&self) -> Option<impl Kernel + Send + 'static>;
 }
 
@@ -246,7 +267,6 @@ impl Kernel for Linux {
             block_size: u64::try_from(stat.f_bsize).unwrap_or(0),
             free: (stat.f_blocks > 0).then(|| {
                 let block_size = u64::try_from(stat.f_bsize).unwrap_or(0);
-                // Its type differs from target to target.
                 #[allow(clippy::useless_conversion, reason = "32 bits on some targets")]
                 let n_blocks = u64::from(stat.f_bavail);
                 n_blocks.saturating_mul(block_size)
@@ -255,17 +275,19 @@ impl Kernel for Linux {
     }
 
     fn device_size(&self, fd: BorrowedFd<'_>) -> Result<u64> {
-        // <linux/fs.h> defines it with `size_t` in the number, though a u64 is written.
+        // The opcode in <linux/fs.h> contains the size of a `size_t`, although the kernel writes a
+        // u64.
         const BLKGETSIZE64: Opcode = opcode::read::<usize>(0x12, 114);
-        // SAFETY: the opcode is valid and the kernel writes one u64 through the pointer, on every
+        // SAFETY: the opcode is valid, and the kernel writes one u64 through the pointer on every
         // architecture.
         unsafe { ioctl(fd, Getter::<BLKGETSIZE64, u64>::new()) }
     }
 
     fn device_block_size(&self, fd: BorrowedFd<'_>) -> Result<u64> {
-        // <linux/fs.h> defines it with `size_t` in the number, though an int is written.
+        // The opcode in <linux/fs.h> contains the size of a `size_t`, although the kernel writes an
+        // int.
         const BLKBSZGET: Opcode = opcode::read::<usize>(0x12, 112);
-        // SAFETY: the opcode is valid and the kernel writes one int through the pointer, on every
+        // SAFETY: the opcode is valid, and the kernel writes one int through the pointer on every
         // architecture.
         let size = unsafe { ioctl(fd, Getter::<BLKBSZGET, i32>::new()) }?;
         u64::try_from(size).map_err(|_| Errno::INVAL)
@@ -293,7 +315,7 @@ impl Kernel for Linux {
     }
 
     fn close(&self, fd: OwnedFd) -> Result<()> {
-        // SAFETY: the descriptor was owned, and its owner has given it up.
+        // SAFETY: `into_raw_fd` gave up the ownership of this open descriptor.
         unsafe { rustix::io::try_close(fd.into_raw_fd()) }
     }
 
@@ -418,8 +440,8 @@ impl Kernel for Linux {
             src_length: len,
             dest_offset: sink_offset,
         };
-        // SAFETY: the opcode takes a pointer to this very struct and only reads it; `source` is
-        // open for the call.
+        // SAFETY: the opcode takes a pointer to this struct and only reads from it. `source` is
+        // borrowed, so that it is open during the call.
         unsafe { ioctl(sink, Setter::<FICLONERANGE, FileCloneRange>::new(range)) }
     }
 
@@ -463,7 +485,7 @@ impl Kernel for Linux {
         };
         let offset = i64::try_from(offset).map_err(|_| Errno::INVAL)?;
         let len = i64::try_from(len).map_err(|_| Errno::INVAL)?;
-        // SAFETY: the call takes no pointers, and the descriptor is open while it is borrowed.
+        // SAFETY: the call takes no pointers. `fd` is borrowed, so that it is open during the call.
         match unsafe { sync_file_range(fd.as_raw_fd(), offset, len, flags) } {
             0 => Ok(()),
             _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
@@ -488,7 +510,7 @@ impl Kernel for Linux {
     }
 
     fn poll(&self, fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> Result<usize> {
-        // A time too long for the kernel is as good as for ever.
+        // A time-out that is too long for the kernel counts as no time-out.
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         rustix::event::poll(fds, timeout.as_ref())
     }

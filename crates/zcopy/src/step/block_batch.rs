@@ -1,18 +1,21 @@
-//! Whole blocks for a sink that is open with `O_DIRECT`.
+//! Gathers whole blocks for a sink that is open with `O_DIRECT`.
 
 use crate::copy_state::{CopyState, StepBudget};
 use crate::endpoint::Endpoint;
 use crate::sys::{Kernel, Result};
 
-/// How many of the pending bytes are to be written now: all of them, unless blocks are gathered. Then those up
-/// to the end of the last whole block, and the odd rest when nothing more will come, or is wanted.
+/// Returns how many pending bytes to write now.
+///
+/// These are all pending bytes, unless the transfer gathers blocks. Then they are those up to the
+/// end of the last whole block of the sink, and all of them once no more bytes will come, the limit
+/// is reached, or the buffer is full.
 pub(super) fn ready<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
     budget: &StepBudget,
 ) -> Result<usize> {
     let pending = state.buffer.pending().len() as u64;
-    // More than the limit allows is there only as a part of a block.
+    // A read of whole blocks may have brought more bytes than the limit allows.
     let len = pending.min(budget.remaining);
     let Some(batch) = state.batch.filter(|_| len > 0) else {
         return Ok(len as usize);
@@ -30,7 +33,7 @@ pub(super) fn ready<K: Kernel>(
     Ok(end.saturating_sub(place) as usize)
 }
 
-/// Where the sink's next byte goes.
+/// Returns the sink's position: the end of the file if the sink appends.
 pub(super) fn place<K: Kernel>(kernel: &K, sink: &Endpoint<'_>) -> Result<u64> {
     if sink.info.append {
         return kernel.fstat(sink.fd).map(|status| status.size);

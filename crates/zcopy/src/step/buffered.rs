@@ -1,5 +1,40 @@
-//! `read(2)` and `write(2)` through one buffer: the route that serves every pair, and the judge of
-//! every other.
+//! `read(2)` and `write(2)` through one buffer. This strategy serves every pair, and its errors are
+//! final.
+//!
+//! A step reads once if nothing is in flight, and writes once. Bytes that the sink does not accept
+//! stay in the buffer for the next step.
+//!
+//! - **Bytes in the private pipe**, which another strategy left there, are read before any bytes of
+//!   the source.
+//! - **A message** of a datagram or seqpacket socket is read whole and written whole.
+//! - **A source that loses the rest after a short read** (an event descriptor, a pipe in packet
+//!   mode) is read with [room for a whole record](crate::fd_info::FdInfo::least_read). Bytes beyond
+//!   the limit stay in the buffer, for the caller.
+//! - **A source with `O_DIRECT`** is read in whole blocks. Bytes of the last block that lie beyond
+//!   the limit stay in the buffer, and at the end the source is rewound over them.
+//! - **For a sink with `O_DIRECT`** whole blocks are gathered. A part of a block waits in the
+//!   buffer for more bytes or for the end.
+//!
+//! | errno | meaning | next |
+//! |---|---|---|
+//! | `EAGAIN` | this side is not ready | waits |
+//! | `EINTR` | a signal arrived | repeated |
+//! | `EMSGSIZE` | a message longer than the buffer (256 KiB); it stays in the source | fails |
+//! | errnos of a bad block, if the caller skips these | see [`skip`] | repeated past the block |
+//! | `EINVAL` from a file with `O_DIRECT` | no whole blocks | repeated on the reopened file |
+//! | `EOPNOTSUPP`, `ENOSYS`, `EPERM` with `RWF_NOWAIT` | flag or call refused | repeated without |
+//! | any other | an error of this side | fails |
+//! | a read returns 0 | the end of the source | the transfer ends |
+//! | a write returns 0 | the sink accepts nothing | fails |
+//!
+//! # Kernel notes
+//!
+//! - A read that returns 0 is the end of every kind of source. An empty datagram looks like one.
+//! - A read from `/proc` or a terminal is short long before the end.
+//!
+//! Manuals: [read(2)](https://man7.org/linux/man-pages/man2/read.2.html),
+//! [write(2)](https://man7.org/linux/man-pages/man2/write.2.html). Buffer size: GNU coreutils,
+//! [ioblksize.h](https://git.savannah.gnu.org/cgit/coreutils.git/tree/src/ioblksize.h).
 
 use crate::buffer::{self, Alignment, SMALL};
 use crate::call_error::{CallError, Cause};
@@ -19,33 +54,8 @@ mod skip;
 
 pub(crate) use calls::{draw, pour, stopped};
 
-/// Reads once, if nothing is in flight, and writes once.
-///
-/// What another strategy left in the private pipe is read from there before anything more is read
-/// from the source. What the sink did not take stays in the buffer for the next step. A message of
-/// a datagram or seqpacket socket is read whole and written whole. A source that loses what a short read leaves is
-/// never read with [less room](crate::fd_info::FdInfo::least_read) than it needs: what the limit does not want stays in
-/// the buffer, for the caller. A source opened with `O_DIRECT` is read
-/// in whole blocks; what the limit does not want of the last one stays in the buffer, and the source is
-/// rewound over it in the end. For a sink opened so whole blocks are gathered: what completes none waits in
-/// the buffer for more, or for the end.
-///
-/// # Errors
-///
-/// Never [`Step::Unsupported`]: here every errno is final and speaks of the side it came from, but for
-/// those of bad blocks that are to be [skipped](skip). A
-/// write that takes 0 of some bytes is final too. A message longer than the buffer, 256 KiB, is refused
-/// with `EMSGSIZE` and stays in the source.
-///
-/// # Kernel notes
-///
-/// A read of 0 is end of file for every kind of source; a datagram socket says it with an empty
-/// message. A read from `/proc` or a terminal is short long before the end, so that only 0 counts.
-///
-/// # References
-/// - [read(2)](https://man7.org/linux/man-pages/man2/read.2.html)
-/// - [write(2)](https://man7.org/linux/man-pages/man2/write.2.html)
-/// - [GNU coreutils, ioblksize.h](https://git.savannah.gnu.org/cgit/coreutils.git/tree/src/ioblksize.h)
+/// Reads once if nothing is ready to be written, and writes once. Never returns
+/// [`Step::Unsupported`].
 pub(super) fn step<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
@@ -56,7 +66,8 @@ pub(super) fn step<K: Kernel>(
         let is_empty = state.buffer.is_empty();
         match &mut state.batch {
             Some(batch) if batch.has_ended => return Ok(Step::Eof),
-            // To read more is another step: it may have to be waited for.
+            // The next read is a step of its own, because the engine may have to poll the source
+            // first.
             Some(batch) if !batch.is_short && !is_empty => {
                 batch.is_short = true;
                 return Ok(Step::Filled);
@@ -64,7 +75,7 @@ pub(super) fn step<K: Kernel>(
             _ => {}
         }
         match (fill(kernel, state, budget)?, &mut state.batch) {
-            // The odd rest has its turn.
+            // The part of a block is written now.
             (Some(Step::Eof), Some(batch)) if !state.buffer.is_empty() => batch.has_ended = true,
             (Some(answer), _) => return Ok(answer),
             (None, _) => {}
@@ -84,7 +95,7 @@ pub(super) fn step<K: Kernel>(
     drain(kernel, state, ready, budget.blocking)
 }
 
-/// How many bytes are there to be written now.
+/// Returns how many bytes to write now.
 fn ready<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
@@ -94,8 +105,11 @@ fn ready<K: Kernel>(
         .map_err(|errno| CallError::new("lseek", Side::Sink, errno))
 }
 
-/// Reads once into the buffer, behind what waits there for more. An answer means that nothing came, or that what came
-/// is not wanted: [`Step::Limit`], if the message in the buffer is longer than the limit allows.
+/// Reads once into the buffer, behind the pending bytes.
+///
+/// Returns `None` if bytes arrived, and the result of the step otherwise. On [`Step::Limit`] the
+/// next message is longer than the limit allows: it is still in the source, or, if another reader
+/// took the message that was peeked at, in the buffer.
 pub(crate) fn fill<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
@@ -120,9 +134,10 @@ pub(crate) fn fill<K: Kernel>(
     } else {
         let expected = match source.size {
             _ if state.buffer.was_filled() => u64::MAX,
-            // A full pipe, and one byte more, for the same reason as below.
+            // One byte more than a full pipe holds, so that a full pipe does not look like a full
+            // buffer.
             None if source.kind == Kind::Pipe => pipe::DEFAULT_CAPACITY as u64 + 1,
-            // One more than it has, so that the end does not look like a full buffer.
+            // One byte more than the file, so that its end does not look like a full buffer.
             Some(size) => size.saturating_add(1).max(in_pipe),
             None => in_pipe.max(SMALL as u64),
         };
@@ -164,7 +179,8 @@ pub(crate) fn fill<K: Kernel>(
         }
         _ => {
             let room = state.buffer.spare_mut(len);
-            // One that turns out too small is made again, and larger.
+            // A read that is shorter than a block of the disk is repeated with a larger piece, not
+            // on the reopened file.
             let reopened = (!is_small).then_some(&mut state.source_reopened);
             let read = match reopened {
                 Some(reopened) if is_single => reopened.read_pages(kernel, &mut state.source, room),
@@ -182,7 +198,7 @@ pub(crate) fn fill<K: Kernel>(
             cause: Cause::WriteZero,
         }),
         Ok(0) if state.source.reserved() > 0 => {
-            // The file has become shorter. A read by the cursor says whether it ends there.
+            // The file has become shorter. A read at the cursor shows whether it ends there.
             let given_back = state.source.give_back_all(kernel);
             given_back.map_err(|errno| CallError::new("lseek", Side::Source, errno))?;
             Ok(Some(Step::Interrupted))
@@ -193,7 +209,7 @@ pub(crate) fn fill<K: Kernel>(
             state.bad.could_read();
             let is_message = state.source.info.kind == Kind::Datagram;
             if is_message && n as u64 > budget.remaining {
-                // Another reader took the one that was looked at, and this one is longer.
+                // Another reader took the message that was peeked at, and this one is longer.
                 return Ok(Some(Step::Limit));
             }
             Ok(None)
@@ -203,16 +219,16 @@ pub(crate) fn fill<K: Kernel>(
     }
 }
 
-/// How many bytes to read, at least `least`, into the room that was made for them.
+/// Returns how many bytes to read, at least `least`.
 fn len_to_read(state: &CopyState<'_>, budget: &StepBudget, least: usize) -> usize {
     let pending = state.buffer.pending().len() as u64;
     let len = match (state.source.info.kind, state.sink.info.kind) {
         (Kind::Datagram, _) => state.buffer.max_capacity(),
-        // 32 KiB fit one datagram of every family.
+        // 32 KiB fit into one datagram of every address family.
         (_, Kind::Datagram) => budget.len(state, SMALL as u64),
         _ => budget.len(state, state.buffer.max_capacity() as u64),
     };
-    // What waits there for more is a part of what the limit leaves.
+    // The pending bytes count towards the limit too.
     let left = budget.remaining.saturating_sub(pending);
     let len = len.min(usize::try_from(left).unwrap_or(usize::MAX));
     let len = len.max(least);
@@ -224,7 +240,8 @@ fn len_to_read(state: &CopyState<'_>, budget: &StepBudget, least: usize) -> usiz
     }
 }
 
-/// Writes once from the first `ready` bytes of the buffer, or makes a hole instead of writing zeros.
+/// Writes once from the first `ready` bytes of the buffer, or makes a hole instead of writing
+/// zeros.
 fn drain<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
@@ -261,13 +278,14 @@ fn drain<K: Kernel>(
     Ok(step)
 }
 
-/// As many bytes, and those that complete the last block; the buffer holds all of them.
+/// Rounds a length up to whole blocks, within the buffer.
 fn whole_blocks(len: u64, state: &CopyState<'_>) -> u64 {
     len.min(state.buffer.max_capacity() as u64)
         .next_multiple_of(buffer::ALIGNMENT as u64)
 }
 
-/// Accounts for `n` bytes that the sink has, counts their records, and shows them to whoever inspects.
+/// Removes `n` bytes that the sink accepted from the buffer, counts their records, and shows them
+/// to the inspector.
 fn delivered(state: &mut CopyState<'_>, n: usize) -> Step {
     state.inspect_zeros(u64::MAX);
     let bytes = state.buffer.consume(n);
@@ -278,8 +296,9 @@ fn delivered(state: &mut CopyState<'_>, n: usize) -> Step {
     Step::Moved(n as u64)
 }
 
-/// Accounts for `n` zeros that the sink has as a hole. They are shown when more follows, or at the end: should the hole be
-/// the last thing there, it may yet turn out that it cannot be.
+/// Removes `n` zeros that became a hole of the sink from the buffer, and counts their records. The
+/// inspector sees them when more bytes follow, or at the end: a hole at the end of the file may
+/// still fail.
 fn left_as_hole(state: &mut CopyState<'_>, n: usize) -> Step {
     let bytes = state.buffer.consume(n);
     state.records.accepted(bytes);

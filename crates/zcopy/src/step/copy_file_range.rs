@@ -1,4 +1,37 @@
-//! `copy_file_range(2)`: one file system copies between two of its files.
+//! `copy_file_range(2)`: the file system copies between two of its files.
+//!
+//! A step moves up to 64 MiB between two regular files of one file system. A short count is normal.
+//! The file system may share blocks instead of copying them, and never reports which it did.
+//!
+//! | errno | meaning | next |
+//! |---|---|---|
+//! | `EXDEV`, `EINVAL`, `EOPNOTSUPP`, `ENOSYS` | this pair of files has no such copy | refused |
+//! | `EPERM` | a seccomp filter, or an immutable sink | refused |
+//! | `EBADF` | the sink appends, or a descriptor is bad | refused |
+//! | `EOVERFLOW`, `EFBIG` | the range ends past the largest offset | refused |
+//! | `EINTR` | a signal arrived | repeated |
+//! | any other | an error of either side | fails |
+//! | returns 0 | the end of the source, or a file that hides its size | confirmed by a read |
+//!
+//! `buffered` tells apart the cases that share an errno: its write fails on an immutable sink, its
+//! read on a bad descriptor, and it moves what still fits below the largest offset.
+//!
+//! # Kernel notes
+//!
+//! - Network file systems may return `EOPNOTSUPP` and its like after progress, so that these errnos
+//!   are never final ([rust-lang/rust#91152](https://github.com/rust-lang/rust/issues/91152)).
+//! - `EPERM` of a seccomp filter: [golang/go#40893](https://github.com/golang/go/issues/40893).
+//! - `EBADF` of a sink in append mode:
+//!   [rust-lang/rust#82410](https://github.com/rust-lang/rust/issues/82410).
+//! - Linux 6.17 returns `EFBIG` without reason near the largest offset (gnulib,
+//!   `copy-file-data.c`).
+//! - A first 0 does not prove the end of the file: files in `/proc` claim size 0
+//!   ([LWN](https://lwn.net/Articles/846403/)).
+//! - Kernels before 5.19 are unreliable across file systems, so that the plan never asks for that.
+//! - One call can run for very long and cannot be watched meanwhile
+//!   ([systemd#13091](https://github.com/systemd/systemd/issues/13091)).
+//!
+//! Manual: [copy_file_range(2)](https://man7.org/linux/man-pages/man2/copy_file_range.2.html).
 
 use crate::call_error::CallError;
 use crate::copy_state::{CopyState, StepBudget};
@@ -6,35 +39,10 @@ use crate::side::Side;
 use crate::step::{Step, reserved};
 use crate::sys::{Errno, Kernel};
 
-/// One call can run for very long and cannot be watched meanwhile (systemd#13091).
+/// The longest call in bytes: it cannot be watched or stopped while it runs.
 const BOUND: u64 = 64 << 20;
 
-/// Moves up to 64 MiB between two regular files of one file system.
-///
-/// A short count is normal. The file system may share blocks instead of copying them, and never
-/// says which.
-///
-/// # Errors
-///
-/// [`Step::Unsupported`], with nothing moved, on
-/// - `EXDEV`, `EINVAL`, `EOPNOTSUPP`, `ENOSYS`: this pair cannot do it. Network file systems can
-///   say so after progress (rust-lang/rust#91152), so that these are never final;
-/// - `EPERM`: a seccomp filter or an immutable sink, which `buffered` tells apart
-///   (golang/go#40893);
-/// - `EBADF`: the sink appends (rust-lang/rust#82410). A bad descriptor fails again in `buffered`;
-/// - `EOVERFLOW`, `EFBIG`: the range ends past the largest offset, or Linux 6.17 thinks so (gnulib
-///   `copy-file-data.c`); `buffered` moves what still fits.
-///
-/// Every other errno is final once bytes have moved.
-///
-/// # Kernel notes
-///
-/// A first 0 does not prove end of file: files in `/proc` claim size 0
-/// (<https://lwn.net/Articles/846403/>). The engine confirms every end of file by a read. Kernels
-/// before 5.19 are unreliable across file systems, so that the plan never asks for that.
-///
-/// # References
-/// - [copy_file_range(2)](https://man7.org/linux/man-pages/man2/copy_file_range.2.html)
+/// Copies up to 64 MiB with one call.
 pub(super) fn step<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,

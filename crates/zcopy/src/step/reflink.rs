@@ -1,4 +1,32 @@
 //! `ioctl(FICLONE)` and `ioctl(FICLONERANGE)`: two files share their blocks.
+//!
+//! A step clones the whole source with `FICLONE` if the sink is empty, both ends have offsets that
+//! are 0, and nothing limits the transfer. Otherwise it clones up to 64 MiB of whole blocks with
+//! `FICLONERANGE`.
+//!
+//! | errno | meaning | next |
+//! |---|---|---|
+//! | `EOPNOTSUPP`, `ENOTTY`, `ENOSYS` | the file system cannot share blocks | refused |
+//! | `EXDEV` | the files are on two file systems | refused |
+//! | `EINVAL` | the range has no whole blocks, or the files' blocks differ (checksums) | refused |
+//! | `EPERM`, `EBADF`, `ETXTBSY` | an immutable, appending or running sink | refused |
+//! | `EINTR` | a signal arrived | repeated |
+//! | any other, as `EIO`, `ENOMEM`, `ENOSPC`, `EDQUOT` | an error of either side | fails |
+//!
+//! A step is also refused, without the call, if the limit leaves less than a block, if an end has
+//! no position, or if another process has moved a cursor. `buffered` tells `EPERM`, `EBADF` and
+//! `ETXTBSY` apart: its write fails with the sink's own errno.
+//!
+//! # Kernel notes
+//!
+//! - The ioctl moves no cursor and does not shorten a longer sink.
+//! - btrfs returns `EINVAL` for a file with checksums and one without.
+//! - OpenZFS has reported success for a truncated clone
+//!   ([openzfs#15728](https://github.com/openzfs/zfs/issues/15728)). A step therefore counts what
+//!   the size of the sink shows, and another strategy moves the rest.
+//!
+//! Manual:
+//! [ioctl_ficlonerange(2)](https://man7.org/linux/man-pages/man2/ioctl_ficlonerange.2.html).
 
 use std::os::fd::BorrowedFd;
 
@@ -8,37 +36,15 @@ use crate::side::Side;
 use crate::step::Step;
 use crate::sys::{Errno, Kernel};
 
-/// Cloning takes time by the extent, so that a range is cloned in pieces; only a whole file is
-/// cloned at once.
+/// The longest range in bytes: a clone takes time for each extent. Only a whole file is cloned at
+/// once.
 const BOUND: u64 = 64 << 20;
 
-/// The block size of most file systems, taken for that of one which does not tell. A range that does
-/// not fit the real one is refused by the kernel with `EINVAL`.
+/// The block size in bytes of a file system that does not report one. The kernel refuses a range
+/// with `EINVAL` if the real block is larger.
 const BLOCK: u64 = 4096;
 
-/// Makes the sink share the source's blocks: the whole file in one call if the sink is empty and
-/// nothing limits the transfer, up to 64 MiB of whole blocks otherwise.
-///
-/// # Errors
-///
-/// [`Step::Unsupported`], with nothing cloned, on
-/// - `EOPNOTSUPP`, `ENOTTY`, `ENOSYS`: the file system cannot share blocks;
-/// - `EXDEV`: two file systems;
-/// - `EINVAL`: the range is not made of whole blocks, or the two files differ in a property of
-///   their blocks (btrfs checksums);
-/// - `EPERM`, `EBADF`, `ETXTBSY`: an immutable, appending or running sink, which `buffered` tells
-///   apart.
-///
-/// `EIO`, `ENOMEM`, `ENOSPC`, `EDQUOT` and every other errno are final.
-///
-/// # Kernel notes
-///
-/// The ioctl moves no cursor and does not shorten a longer sink. One file system has reported
-/// success for a truncated clone (openzfs#15728), so that the size of the sink is what counts;
-/// another strategy goes on from there.
-///
-/// # References
-/// - [ioctl_ficlonerange(2)](https://man7.org/linux/man-pages/man2/ioctl_ficlonerange.2.html)
+/// Clones the whole source, or up to 64 MiB of whole blocks.
 pub(super) fn step<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
@@ -55,7 +61,7 @@ pub(super) fn step<K: Kernel>(
     }
 }
 
-/// Clones what can be cloned now, and moves both cursors over it.
+/// Clones what can be cloned now, and moves both cursors behind it.
 fn clone<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
@@ -73,7 +79,7 @@ fn clone<K: Kernel>(
     if left == 0 {
         return Ok(Step::Eof);
     }
-    // What it has grown by may be reserved too.
+    // The source may have grown, and a reservation ends at the known size.
     state.source.info.size = Some(size);
     let is_whole = from == 0 && to == 0 && budget.max == u64::MAX && size_of_sink()? == 0;
     let cloned = if is_whole && !state.sink.goes_by_cursor() && !state.source.goes_by_cursor() {
@@ -85,7 +91,7 @@ fn clone<K: Kernel>(
         let block = state.source.info.block_size.unwrap_or(BLOCK).max(1);
         let len = if left <= max { left } else { max - max % block };
         if len == 0 {
-            // Less than a block is left.
+            // The limit leaves less than a block.
             return Err(refused(Errno::INVAL));
         }
         let of_source = state.source.reserve_to_read(kernel, len);
@@ -96,7 +102,7 @@ fn clone<K: Kernel>(
         if (state.source.position(), state.sink.position()) != (Some(from), Some(to))
             || !is_reserved
         {
-            // Somebody else has moved a cursor: what is reserved now may not begin with a block.
+            // Another process has moved a cursor: the reserved range may not begin at a block.
             return Err(refused(Errno::INVAL));
         }
         state.calls += 1;
@@ -114,7 +120,7 @@ fn clone<K: Kernel>(
     Ok(Step::Moved(cloned))
 }
 
-/// The size of the file on this side.
+/// Returns the size of the file on this side.
 fn size_of<K: Kernel>(kernel: &K, fd: BorrowedFd<'_>, side: Side) -> Result<u64, CallError> {
     let status = kernel.fstat(fd);
     let status = status.map_err(|errno| CallError::new("fstat", side, errno))?;

@@ -1,18 +1,20 @@
-//! What the calls have in common that name their ranges: both ends reserve them, and note what was moved.
+//! Reservations around a call that names its ranges.
 
 use crate::call_error::Cause;
 use crate::copy_state::CopyState;
 use crate::step::Step;
 use crate::sys::{Errno, Kernel, Result};
 
-/// Moves up to `len` bytes from the source to the sink by one call, which is told how many it may move.
+/// Reserves up to `len` bytes at both ends, and moves them with `call`, which receives the reserved
+/// length.
 ///
-/// [`Step::Unsupported`], without a call, if they cannot be reserved at both ends: a sink whose cursor others may move
-/// reserves nothing of a disk that is nearly full.
+/// Returns [`Step::Unsupported`] without a call if they cannot be reserved. A sink that goes by the
+/// cursor reserves nothing on a disk that is nearly full, because a range that cannot be filled
+/// would stay a gap.
 ///
 /// # Errors
 ///
-/// What the call says, but for `EINTR`: each strategy has a table of its own.
+/// The errno of `call`, except `EINTR`.
 pub(super) fn pass<'a, K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'a>,
@@ -27,11 +29,12 @@ pub(super) fn pass<'a, K: Kernel>(
     step
 }
 
-/// The same, where the bytes do not go to the sink yet.
+/// Reserves up to `len` bytes of the source, and takes them out with `call`, which receives the
+/// reserved length. The bytes do not go to the sink yet.
 ///
 /// # Errors
 ///
-/// As [`pass`].
+/// The errno of `call`, except `EINTR`.
 pub(super) fn take<'a, K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'a>,
@@ -42,14 +45,15 @@ pub(super) fn take<'a, K: Kernel>(
     make(state, len.map_err(Cause::from), call)
 }
 
-/// Reserves up to `len` bytes at both ends, and returns how many the call may move: 0 at the end of the source.
+/// Reserves up to `len` bytes at both ends, and returns the length for the call: 0 at the end of
+/// the source.
 fn reserve<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
     len: u64,
 ) -> std::result::Result<u64, Cause> {
     let len = if state.sink.goes_by_cursor() {
-        // Bytes that do not come would leave a gap in the sink.
+        // Bytes that do not arrive would leave a gap in the sink.
         state.source.clamp_to_known_eof(kernel, len)?
     } else {
         len
@@ -63,7 +67,7 @@ fn reserve<K: Kernel>(
     }
 }
 
-/// Makes the call, unless nothing was reserved for it.
+/// Makes the call, unless nothing was reserved for it, and moves the source's position.
 fn make<'a>(
     state: &mut CopyState<'a>,
     reserved: std::result::Result<u64, Cause>,

@@ -1,4 +1,33 @@
 //! `sendfile(2)`: from a file or device to a pipe, a socket or a character device.
+//!
+//! A step sends up to 4 MiB. A short count is normal. The source must have a page cache or a
+//! `splice_read` operation: regular files, block and memory devices, some files of `/proc`. The
+//! sink can be anything that accepts a write, except in append mode. A sink that is a file is
+//! refused without a call, because `sendfile(2)` has no offset for its sink: it would store the
+//! cursor over what other processes have done to it.
+//!
+//! | errno | meaning | next |
+//! |---|---|---|
+//! | `EINVAL` | the source has no `splice_read`; the sink appends or is `/dev/full` | refused |
+//! | `ENOSYS`, `EPERM`, `EOPNOTSUPP`, `EXDEV`, `EBADF` | seccomp, or the file system | refused |
+//! | `EOVERFLOW` | the range ends past the largest offset | refused |
+//! | `EAGAIN` | the sink is full | waits |
+//! | `EINTR` | a signal arrived | repeated |
+//! | any other | an error of either side | fails |
+//! | returns 0 | the end of the source, or the source was truncated | confirmed by a read |
+//!
+//! Pipes, sockets, terminals and some files of `/proc` have no `splice_read` for this call.
+//! `buffered` moves what still fits below the largest offset, and its write shows the `ENOSPC` of
+//! `/dev/full`.
+//!
+//! # Kernel notes
+//!
+//! - The kernel ignores `O_NONBLOCK` of the source, so that `EAGAIN` always means the sink.
+//! - Less than 1 MiB costs throughput on sockets. A much longer call, even a non-blocking one, can
+//!   run for seconds while the peer keeps draining: 10.7 s (M. Kellermann, LKML, September 2023).
+//! - Pipes and sockets receive the pages of the page cache itself (README, "Page sharing").
+//!
+//! Manual: [sendfile(2)](https://man7.org/linux/man-pages/man2/sendfile.2.html).
 
 use crate::call_error::CallError;
 use crate::copy_state::{CopyState, StepBudget};
@@ -6,37 +35,10 @@ use crate::side::Side;
 use crate::step::{Step, reserved, splice::is_unsupported};
 use crate::sys::{Errno, Kernel};
 
-/// Less than 1 MiB costs throughput on sockets; much more and one call, even a non-blocking one,
-/// can run for seconds while the peer keeps draining (M. Kellermann on LKML, September 2023: 10.7
-/// s).
+/// The longest call in bytes, see the kernel notes.
 const BOUND: u64 = 4 << 20;
 
-/// Moves up to 4 MiB from a file to a pipe, socket or device.
-///
-/// It never goes to a file: the call has no offset for its sink, and stores the cursor over what others have done to it.
-/// A short count is normal. The source must have a page cache or a `splice_read` of its own:
-/// regular files, block and memory devices, some of `/proc`. The sink can be anything that takes a
-/// write, except in append mode.
-///
-/// # Errors
-///
-/// [`Step::Unsupported`], with nothing moved, on
-/// - `EINVAL`: the source is a pipe, socket or terminal, or one of the files in `/proc` without
-///   `splice_read`; or the sink appends, or is `/dev/full`, whose `ENOSPC` only a write shows;
-/// - `ENOSYS`, `EPERM`, `EOPNOTSUPP`, `EXDEV`, `EBADF`: a seccomp filter or a file system that does
-///   not do it;
-/// - `EOVERFLOW`: the range ends past the largest offset; `buffered` moves what still fits.
-///
-/// Every other errno is final once bytes have moved.
-///
-/// # Kernel notes
-///
-/// The source's `O_NONBLOCK` is ignored, so that `EAGAIN` always means the sink. A 0 before the
-/// expected end means that the source was truncated; the engine confirms it by a read. Into a pipe
-/// or socket the page cache's own pages are passed: see the crate's words on page sharing.
-///
-/// # References
-/// - [sendfile(2)](https://man7.org/linux/man-pages/man2/sendfile.2.html)
+/// Sends up to 4 MiB with one call.
 pub(super) fn step<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,

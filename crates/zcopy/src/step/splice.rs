@@ -1,4 +1,36 @@
-//! `splice(2)` where one end is a pipe already.
+//! `splice(2)` between a pipe of the caller's and another descriptor.
+//!
+//! A step moves up to 4 MiB out of a pipe, into a pipe, or between two pipes. A short count is
+//! normal: a pipe has slots, not bytes, and is full when every slot is used, however little each
+//! one holds. A sink that is a file at its cursor is refused without a call, because no range can
+//! be reserved for bytes that may never come.
+//!
+//! | errno | meaning | next |
+//! |---|---|---|
+//! | `EINVAL` | no end is a pipe, or the other end takes no splice | refused |
+//! | `ENOSYS`, `EPERM`, `EOPNOTSUPP`, `EXDEV`, `EBADF` | seccomp, or the file system | refused |
+//! | `EOVERFLOW` | the range ends past the largest offset | refused |
+//! | `EAGAIN` | one end is not ready; the end that is not a file if one is | waits |
+//! | `EINTR` | a signal arrived | repeated |
+//! | any other | an error of the end that is not a pipe; between two pipes, of the sink | fails |
+//! | returns 0 | the end of the source, or a stream's urgent mark | confirmed by a read |
+//!
+//! A file in append mode, `/dev/full` and many devices take no splice. `buffered` moves what still
+//! fits below the largest offset. `ESPIPE` cannot occur, because the engine refuses offsets on
+//! pipes.
+//!
+//! # Kernel notes
+//!
+//! - Into a pipe whose readers have gone, the call fails with `EPIPE` and raises `SIGPIPE` even at
+//!   the end of the source, where there is nothing to write. The plan therefore never takes it from
+//!   a stream to a pipe, and the engine does not call it at the known end of a file
+//!   (`an_empty_source_does_not_blame_a_closed_pipe`).
+//! - `EAGAIN` does not say which side is not ready. `SPLICE_F_NONBLOCK` concerns pipes alone: a
+//!   socket or terminal obeys its own `O_NONBLOCK`.
+//! - `SPLICE_F_MOVE` has done nothing since Linux 2.6.21, and `SPLICE_F_MORE` delays the tail of a
+//!   burst by up to 200 ms. The step uses neither.
+//!
+//! Manual: [splice(2)](https://man7.org/linux/man-pages/man2/splice.2.html).
 
 use crate::call_error::CallError;
 use crate::copy_state::{CopyState, StepBudget};
@@ -7,46 +39,17 @@ use crate::side::Side;
 use crate::step::{Step, reserved};
 use crate::sys::{Blocking, Errno, Kernel, SpliceFlags};
 
-/// No pipe of an unprivileged user holds more in full pages; slots of several pages may.
+/// The longest call in bytes. A pipe of an unprivileged user holds no more in full pages; a pipe
+/// whose slots span several pages may.
 const BOUND: u64 = 4 << 20;
 
-/// Moves up to 4 MiB out of a pipe, or into one, or between two.
-///
-/// A short count is normal: a pipe has slots, not bytes, and is full when every slot is used,
-/// however little is in each.
-///
-/// # Errors
-///
-/// [`Step::Unsupported`], with nothing moved, on
-/// - `EINVAL`: neither end is a pipe, or the other end takes no splice: an appending file,
-///   `/dev/full`, a device;
-/// - `ENOSYS`, `EPERM`, `EOPNOTSUPP`, `EXDEV`, `EBADF`: a seccomp filter or a file system that does
-///   not do it;
-/// - `EOVERFLOW`: the range ends past the largest offset; `buffered` moves what still fits.
-///
-/// Every other errno is final once bytes have moved, and speaks of the end that is not a pipe; of
-/// two pipes only the sink can fail. `ESPIPE` is never asked for: the engine refuses offsets on
-/// pipes.
-///
-/// # Kernel notes
-///
-/// Into a pipe whose readers have gone it fails with `EPIPE`, and raises `SIGPIPE`, even at the end of
-/// the source, where there is nothing to write: so the plan does not take it from a stream to a pipe,
-/// and of a file the engine knows the end (`an_empty_source_does_not_blame_a_closed_pipe`).
-///
-/// `EAGAIN` does not say which side. `SPLICE_F_NONBLOCK` speaks of the pipes alone: a socket or
-/// terminal obeys its own `O_NONBLOCK`. `SPLICE_F_MOVE` has done nothing since 2.6.21;
-/// `SPLICE_F_MORE` delays the tail of a burst by up to 200 ms. Neither is used.
-///
-/// # References
-/// - [splice(2)](https://man7.org/linux/man-pages/man2/splice.2.html)
+/// Splices up to 4 MiB with one call.
 pub(super) fn step<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
     budget: &StepBudget,
 ) -> Result<Step, CallError> {
     if state.sink.goes_by_cursor() {
-        // Nothing can be reserved for bytes that may never come.
         return Ok(Step::Unsupported(Errno::SPIPE.into()));
     }
     let flags = flags(budget.blocking);
@@ -62,7 +65,7 @@ pub(super) fn step<K: Kernel>(
     }
 }
 
-/// A file is always ready, so that the pipe is not.
+/// Returns the side that `EAGAIN` means: opposite a file, which is always ready, the pipe.
 fn blocked_side(state: &CopyState<'_>) -> Side {
     if state.source.info.is_seekable() {
         Side::Sink
@@ -73,8 +76,8 @@ fn blocked_side(state: &CopyState<'_>) -> Side {
     }
 }
 
-/// Reading a pipe cannot fail; of a pipe that is written to, `EPIPE` says that its readers have
-/// gone.
+/// Returns the side that an errno means. Reading from a pipe cannot fail, and `EPIPE` means that
+/// the readers of the sink have gone.
 fn failing_side(state: &CopyState<'_>, errno: Errno) -> Side {
     if state.source.info.kind == Kind::Pipe || errno == Errno::PIPE {
         Side::Sink
@@ -83,7 +86,7 @@ fn failing_side(state: &CopyState<'_>, errno: Errno) -> Side {
     }
 }
 
-/// How a call is told not to wait, where it is a pipe that it would wait for.
+/// Returns the flags of a call that must not sleep on a pipe, if `blocking` says so.
 pub(super) fn flags(blocking: Blocking) -> SpliceFlags {
     match blocking {
         Blocking::MaySleep => SpliceFlags::empty(),
@@ -91,8 +94,8 @@ pub(super) fn flags(blocking: Blocking) -> SpliceFlags {
     }
 }
 
-/// Shared with the private pipe, which makes the same call, and with `sendfile`, which is one inside
-/// the kernel.
+/// Returns whether `splice(2)` refuses the pair with this errno, or `tee(2)`, or `sendfile(2)`,
+/// which splices inside the kernel.
 pub(super) fn is_unsupported(errno: Errno) -> bool {
     matches!(
         errno,

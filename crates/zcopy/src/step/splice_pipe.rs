@@ -1,4 +1,41 @@
 //! `splice(2)` twice, through a private pipe.
+//!
+//! A step fills the empty private pipe from the source, up to its capacity, and drains it into the
+//! sink with one call. Bytes that the sink does not accept stay in the pipe for the next step.
+//! Because the pipe is empty whenever it is filled, errors are unambiguous: those of a fill concern
+//! the source, and those of a drain concern the sink.
+//!
+//! | errno | meaning | next |
+//! |---|---|---|
+//! | any errno of opening the pipe | no descriptor, or no budget for a pipe of 64 KiB | refused |
+//! | `EINVAL` | this end takes no splice | refused |
+//! | `ENOSYS`, `EPERM`, `EOPNOTSUPP`, `EXDEV`, `EBADF` | seccomp, or the file system | refused |
+//! | `EOVERFLOW` | the range ends past the largest offset | refused |
+//! | `EAGAIN` | the source is empty (fill), or the sink is full (drain) | waits |
+//! | `EINTR` | a signal arrived | repeated |
+//! | any other | an error of the source (fill) or of the sink (drain) | fails |
+//! | a fill returns 0 | the end of the source, or a stream's urgent mark | confirmed by a read |
+//! | a drain returns 0 | the sink accepts nothing from a pipe that holds bytes | refused |
+//!
+//! A file in append mode, `/dev/full`, `/dev/null` as a source, and many devices take no splice.
+//! After a refusal the bytes in flight stay in the pipe, and `buffered` reads them from there: its
+//! write shows the sink's own errno, and it moves what still fits below the largest offset.
+//!
+//! A drain into a sink that is open with `O_DIRECT` is refused without a call if less than a block
+//! is left, or if the sink's position lies within a block: a splice may write a part of what it
+//! then refuses.
+//!
+//! # Kernel notes
+//!
+//! - A 0 from filling does not prove the end of a special file.
+//! - Neither call can sleep on the private pipe. `SPLICE_F_NONBLOCK` concerns the caller's ends
+//!   only if they are pipes. A socket or terminal obeys its own `O_NONBLOCK`, and the engine polls
+//!   it before the call.
+//! - Linux gives a user above `/proc/sys/fs/pipe-user-pages-soft` pipes of one or two pages.
+//!   Through less than 64 KiB, read and write are faster.
+//!
+//! Manuals: [splice(2)](https://man7.org/linux/man-pages/man2/splice.2.html),
+//! [pipe(7)](https://man7.org/linux/man-pages/man7/pipe.7.html) on capacity.
 
 use std::os::fd::BorrowedFd;
 
@@ -11,38 +48,7 @@ use crate::step::splice::{flags, is_unsupported};
 use crate::step::{Step, reserved};
 use crate::sys::{Blocking, Errno, Kernel};
 
-/// Fills the empty private pipe from the source, up to its capacity, then drains it once into the
-/// sink.
-///
-/// Whatever the sink did not take stays in the pipe for the next step. Because the pipe is empty
-/// whenever it is filled, the kernel's answers are unambiguous: filling speaks of the source,
-/// draining of the sink.
-///
-/// # Errors
-///
-/// [`Step::Unsupported`], with what is in flight left in the pipe, on
-/// - `EINVAL`: that end takes no splice: an appending file, `/dev/full`, `/dev/null` as a source, a
-///   device;
-/// - `ENOSYS`, `EPERM`, `EOPNOTSUPP`, `EXDEV`, `EBADF`: a seccomp filter or a file system that does
-///   not do it;
-/// - `EOVERFLOW`: the range ends past the largest offset; `buffered` moves what still fits;
-/// - any errno of opening the pipe: no descriptor, or no budget for a pipe worth having;
-/// - less than a block left for a sink that is open with `O_DIRECT`, or one that stands within a block: `EINVAL`,
-///   without a call, as a splice may write a part of what it then refuses;
-/// - a drain that returns 0 though the pipe holds bytes: `buffered` asks the sink in plain words.
-///
-/// Every other errno is final once bytes have moved.
-///
-/// # Kernel notes
-///
-/// A 0 from filling is not surely the end of a special file; the engine confirms it by a read.
-/// Neither call can sleep on the private pipe. On the caller's own ends `SPLICE_F_NONBLOCK` helps
-/// where they are pipes; a socket or terminal obeys its own `O_NONBLOCK`, and the engine waits
-/// before it asks.
-///
-/// # References
-/// - [splice(2)](https://man7.org/linux/man-pages/man2/splice.2.html)
-/// - [pipe(7), on capacity](https://man7.org/linux/man-pages/man7/pipe.7.html)
+/// Fills the private pipe if it is empty, and drains it with one call.
 pub(super) fn step<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
@@ -59,7 +65,8 @@ pub(super) fn step<K: Kernel>(
     drain(kernel, state, budget)
 }
 
-/// Takes bytes from the source into the empty pipe. An answer means that there is nothing to drain.
+/// Splices from the source into the empty private pipe, which it opens first if necessary. Returns
+/// `None` if bytes arrived, and the result of the step otherwise.
 pub(crate) fn fill<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
@@ -71,7 +78,8 @@ pub(crate) fn fill<K: Kernel>(
     }
 }
 
-/// The same, into this pipe, which becomes the private one.
+/// Splices from the source into this empty pipe, which becomes the private pipe. Returns like
+/// [`fill`].
 pub(super) fn fill_pipe<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
@@ -97,7 +105,7 @@ pub(super) fn fill_pipe<K: Kernel>(
     answer
 }
 
-/// Gives the sink as much as it takes in one call.
+/// Splices from the private pipe into the sink, as much as it accepts in one call.
 pub(crate) fn drain<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
@@ -128,7 +136,8 @@ pub(crate) fn drain<K: Kernel>(
     step
 }
 
-/// Gives the sink up to `len` bytes, which the pipe must hold: a range of the sink is reserved for them.
+/// Splices up to `len` bytes from this pipe into a reserved range of the sink. The pipe must hold
+/// these bytes.
 pub(crate) fn pour<K: Kernel>(
     kernel: &K,
     pipe: BorrowedFd<'_>,

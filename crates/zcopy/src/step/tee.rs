@@ -1,4 +1,25 @@
-//! `tee(2)`: from one pipe to another, without taking anything away.
+//! `tee(2)`: one pipe shares its bytes with another pipe, and keeps them.
+//!
+//! A call shares up to `len` bytes at the head of the source. A short count is normal: the sink
+//! accepts as many slots as it has free, however little each one holds. The bytes stay at the head
+//! of the source, and the next call begins with the same ones. Before more can be shared with the
+//! same sink, the shared bytes must be taken out.
+//!
+//! | errno | meaning | next |
+//! |---|---|---|
+//! | `EINVAL` | one end is no pipe, or both ends are the same pipe | refused |
+//! | the other refusals of [`splice`](crate::step::splice) | a seccomp filter | refused |
+//! | `EAGAIN` | the sink is full (or the source is empty, which the caller excludes) | waits |
+//! | `EINTR` | a signal arrived | repeated |
+//! | any other | an error of the sink: reading from a pipe cannot fail | fails |
+//! | returns 0 | the source is empty and has no writer | the source has ended |
+//!
+//! # Kernel notes
+//!
+//! Like `splice(2)`, the call raises `SIGPIPE` for a sink whose readers have gone even if the
+//! source is empty. The caller therefore makes sure first that the source holds bytes.
+//!
+//! Manual: [tee(2)](https://man7.org/linux/man-pages/man2/tee.2.html).
 
 use std::os::fd::BorrowedFd;
 
@@ -9,28 +30,6 @@ use crate::step::splice::{flags, is_unsupported};
 use crate::sys::{Blocking, Errno, Kernel};
 
 /// Shares up to `len` bytes at the head of one pipe with another pipe.
-///
-/// A short count is normal: the other pipe takes as many of the source's slots as it has free,
-/// however little is in each. The bytes stay where they are, so that the next call begins with the
-/// same ones: until those that were shared have been taken out, no more can be shared with the same
-/// sink.
-///
-/// # Errors
-///
-/// [`Step::Unsupported`], with nothing shared, on
-/// - `EINVAL`: one of the two is no pipe, or they are the same;
-/// - `ENOSYS`, `EPERM` and their kin: a seccomp filter.
-///
-/// Every other errno speaks of the sink: reading a pipe cannot fail.
-///
-/// # Kernel notes
-///
-/// 0 says that the source holds nothing and nobody will write to it. Like a splice it raises
-/// `SIGPIPE` for a sink whose reader has gone even then, so that whoever calls makes sure first that
-/// there are bytes.
-///
-/// # References
-/// - [tee(2)](https://man7.org/linux/man-pages/man2/tee.2.html)
 pub(crate) fn share<K: Kernel>(
     kernel: &K,
     source: BorrowedFd<'_>,

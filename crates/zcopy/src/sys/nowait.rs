@@ -1,6 +1,6 @@
 //! `preadv2(2)` and `pwritev2(2)` at the descriptor's cursor, with `RWF_NOWAIT`.
 
-#![deny(unsafe_code, reason = "what needs it stands one file up")]
+#![deny(unsafe_code, reason = "only sys.rs may contain unsafe code")]
 
 #[cfg(not(target_os = "android"))]
 pub(super) use calls::{read, write};
@@ -26,8 +26,9 @@ mod calls {
     }
 }
 
-/// rustix lacks both calls on Android, whose libc has them from API level 33 on. They answer as a kernel without
-/// them does, and the callers then make the plain calls.
+/// rustix lacks both calls on Android, whose libc has them from API level 33 on. These functions
+/// return `ENOSYS`, as a kernel without the calls does, and the callers then make the calls without
+/// the flag.
 #[cfg(target_os = "android")]
 mod no_calls {
     use std::os::fd::BorrowedFd;

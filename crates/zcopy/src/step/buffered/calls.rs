@@ -1,5 +1,5 @@
-//! One read, or one write: told not to wait where somebody else decides how long that is, in whole blocks where `O_DIRECT`
-//! asks for them.
+//! One read or one write, which does not sleep where another process decides for how long, and
+//! which moves whole blocks where `O_DIRECT` requires them.
 
 use crate::call_error::{CallError, Cause};
 use crate::endpoint::Endpoint;
@@ -9,14 +9,18 @@ use crate::side::Side;
 use crate::step::{Step, block_batch};
 use crate::sys::{Blocking, Errno, Kernel, Result as Called};
 
-/// What a pipe that polls as writable takes without sleeping: `PIPE_BUF`.
+/// Bytes that a pipe accepts without sleeping if it polls as writable: `PIPE_BUF`.
 const ATOMIC: usize = 4096;
 
-/// What a pseudo-terminal that polls as writable takes without sleeping: the granularity in which it
-/// allocates room (`tty_buffer_alloc`). Serial lines promise no more than a byte.
+/// Bytes that a pseudo-terminal accepts without sleeping if it polls as writable: the granularity
+/// of its allocations (`tty_buffer_alloc`). Serial lines promise no more than a byte.
 const TERMINAL_GRANULARITY: usize = 256;
 
-/// Reads once into this room. A message that is longer than the room is refused with `EMSGSIZE` and stays in the source.
+/// Reads once into `room`.
+///
+/// # Errors
+///
+/// `EMSGSIZE` if the next message is longer than `room`; it stays in the source.
 pub(crate) fn draw<K: Kernel>(
     kernel: &K,
     source: &mut Endpoint<'_>,
@@ -33,12 +37,12 @@ pub(crate) fn draw<K: Kernel>(
             Err(errno) => return stopped("recv", Side::Source, errno),
         }
     }
-    // What lies behind a reservation belongs to others.
+    // The bytes behind a reservation belong to other readers.
     let len = source.clamp(room.len() as u64).max(1) as usize;
     let room = &mut room[..len];
     match read(kernel, source, Some(reopened), room, blocking) {
         Ok(0) if source.reserved() > 0 => {
-            // The file has become shorter. A read by the cursor says whether it ends there.
+            // The file has become shorter. A read at the cursor shows whether it ends there.
             let given_back = source.give_back_all(kernel);
             given_back.map_err(|errno| CallError::new("lseek", Side::Source, errno))?;
             Ok(Step::Interrupted)
@@ -52,7 +56,7 @@ pub(crate) fn draw<K: Kernel>(
     }
 }
 
-/// Writes once of these bytes.
+/// Writes once, as many of these bytes as the sink accepts.
 pub(crate) fn pour<K: Kernel>(
     kernel: &K,
     sink: &mut Endpoint<'_>,
@@ -80,8 +84,8 @@ pub(crate) fn pour<K: Kernel>(
     }
 }
 
-/// Reads once. Between the poll and the read another reader may have taken the bytes, so that the call
-/// is told not to wait where the kernel offers that.
+/// Reads once. The call has `RWF_NOWAIT` where the kernel supports it, because another reader may
+/// take the bytes between the poll and the read.
 pub(super) fn read<K: Kernel>(
     kernel: &K,
     source: &mut Endpoint<'_>,
@@ -93,7 +97,7 @@ pub(super) fn read<K: Kernel>(
     if source.info.direct {
         let read = kernel.read(fd, offset, room, Blocking::MaySleep);
         return match (read, reopened) {
-            // It does not begin at a block, or there is no room for one.
+            // The position is not at a block, or the room is shorter than a block.
             (Err(Errno::INVAL), Some(reopened)) => reopened.read(kernel, source, room),
             (read, _) => read,
         };
@@ -107,8 +111,9 @@ pub(super) fn read<K: Kernel>(
     kernel.read(fd, offset, room, Blocking::MaySleep)
 }
 
-/// Writes once, and a small piece if that is the only way not to sleep. A message has no pieces: it is
-/// written whole or not at all.
+/// Writes once. If the call must not sleep and the sink refuses `RWF_NOWAIT`, writes only as many
+/// bytes as a sink that polls as writable accepts without sleeping. A message is always written
+/// whole.
 fn write<K: Kernel>(
     kernel: &K,
     sink: &mut Endpoint<'_>,
@@ -136,8 +141,9 @@ fn write<K: Kernel>(
     )
 }
 
-/// Writes once to a sink that is open with `O_DIRECT`: whole blocks as they are, and what the kernel refuses by
-/// the reopened file. What comes before the first block and after the last goes alone.
+/// Writes once to a sink that is open with `O_DIRECT`: whole blocks, or the bytes before the first
+/// block, or those after the last. Writes to the reopened file if the kernel refuses the call with
+/// `EINVAL`.
 fn write_blocks<K: Kernel>(
     kernel: &K,
     sink: &mut Endpoint<'_>,
@@ -160,19 +166,19 @@ fn write_blocks<K: Kernel>(
     }
 }
 
-/// A file never makes a call wait for somebody else, and asked not to wait it would refuse what is not in
-/// memory.
+/// Returns whether the call needs `RWF_NOWAIT`. A file does not: its calls never wait for another
+/// process, and with the flag they would refuse to read pages that are not in memory.
 fn must_be_told(endpoint: &Endpoint<'_>, blocking: Blocking) -> bool {
     blocking == Blocking::Nonblocking && endpoint.info.can_block() && !endpoint.refuses_nowait
 }
 
-/// Whether a call that must not wait was refused as such: by the file, by the kernel, or by a seccomp filter. The plain
-/// call then speaks the truth.
+/// Returns whether the file, the kernel or a seccomp filter refused `RWF_NOWAIT`. The call without
+/// the flag then returns the real error, if there is one.
 fn knows_no_nowait(errno: Errno) -> bool {
     matches!(errno, Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM)
 }
 
-/// What an errno means here: wait, try again, or the end.
+/// Returns the result of a step whose call failed: waits, is repeated, or fails.
 pub(crate) fn stopped(call: &'static str, side: Side, errno: Errno) -> Result<Step, CallError> {
     match errno {
         Errno::INTR => Ok(Step::Interrupted),

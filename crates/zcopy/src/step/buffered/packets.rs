@@ -1,8 +1,9 @@
-//! Pipes in packet mode: no read of theirs loses the rest of a packet.
+//! Reads from pipes in packet mode without losing the rest of a packet.
 //!
-//! A read takes one packet, and what it has no room for is thrown away. A splice takes a part of one and leaves the
-//! rest, and both are packets still. No flag of the reader says whether a pipe holds packets: `pipe2(O_DIRECT)` sets it for the
-//! writer alone, who may set it later too. So any pipe may.
+//! A read takes one packet, and the kernel discards the bytes that do not fit into the room. A
+//! splice takes a part of a packet and leaves the rest; both parts are packets. No flag of the
+//! reader shows whether a pipe holds packets: `pipe2(O_DIRECT)` sets it on the writer alone, which
+//! may also set it later. Every pipe may therefore hold packets.
 
 use crate::buffer::SMALL;
 use crate::call_error::CallError;
@@ -14,8 +15,8 @@ use crate::sys::{Errno, Kernel};
 
 const LARGEST: u64 = LARGEST_PACKET as u64;
 
-/// Splices what is wanted of a pipe into the private pipe, if that is less than a packet may hold. An answer means that
-/// nothing came.
+/// Splices from a source pipe into the private pipe, if fewer bytes are wanted than a packet may
+/// hold. Returns `None` if the read can follow, and the result of the step if nothing arrived.
 pub(super) fn splice_part<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
@@ -24,14 +25,14 @@ pub(super) fn splice_part<K: Kernel>(
     let pending = state.buffer.pending().len() as u64;
     let max = budget.max.min(budget.remaining.saturating_sub(pending));
     let max = match state.sink.info.kind {
-        // Nor is more read at once than fits a datagram.
+        // A datagram holds no more.
         Kind::Datagram => max.min(SMALL as u64),
         _ => max,
     };
     let is_asked_for = state.source.info.kind == Kind::Pipe
         && state.in_pipe() == 0
         && !state.refuses_part
-        // To ask for the size of a page may take a call.
+        // The first comparison saves the call that asks for the page size on some machines.
         && max < LARGEST
         && max < kernel.page_size();
     if !is_asked_for {
@@ -39,7 +40,7 @@ pub(super) fn splice_part<K: Kernel>(
     }
     let pipe = match state.pipe.take() {
         Some(pipe) => Ok(pipe),
-        // A page is enough.
+        // One page is enough.
         None => Pipe::open_of_any_size(kernel, state.pipe_size),
     };
     let pipe = match pipe {
@@ -51,7 +52,8 @@ pub(super) fn splice_part<K: Kernel>(
         }
     };
     match splice_pipe::fill_pipe(kernel, state, &StepBudget { max, ..*budget }, pipe)? {
-        // Without a splice a read takes what is wanted, as anybody's would.
+        // Without splice, a read has to take the bytes, and loses the rest of a packet as every
+        // program does.
         Some(Step::Unsupported(_)) => {
             state.refuses_part = true;
             Ok(None)
@@ -60,10 +62,10 @@ pub(super) fn splice_part<K: Kernel>(
     }
 }
 
-/// The room that the next read must offer at least, in bytes, whatever is asked of it.
+/// Returns the least number of bytes that the next read must have room for.
 pub(super) fn least_read(state: &CopyState<'_>, budget: &StepBudget) -> usize {
     match state.in_pipe() {
-        // Without a splice a rate is overdrawn, and a limit is not.
+        // Without splice, a read may exceed the rate, but not the limit.
         0 if state.refuses_part => {
             let pending = state.buffer.pending().len() as u64;
             LARGEST.min(budget.remaining.saturating_sub(pending)) as usize
@@ -73,9 +75,10 @@ pub(super) fn least_read(state: &CopyState<'_>, budget: &StepBudget) -> usize {
     }
 }
 
-/// The room that the buffer must have for a packet behind what is pending, in bytes.
+/// Returns how many bytes the buffer must have room for behind the pending ones, so that a packet
+/// fits.
 pub(super) fn room<K: Kernel>(kernel: &K, state: &CopyState<'_>) -> u64 {
-    // The smallest buffer has it where pages are small.
+    // Where pages are small, every buffer has room for a packet.
     if LARGEST > SMALL as u64 && state.source.info.kind == Kind::Pipe {
         kernel.page_size()
     } else {

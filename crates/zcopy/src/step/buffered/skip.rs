@@ -1,4 +1,20 @@
-//! How read and write get past a bad block of the source.
+//! Reads past the bad blocks of a source, if the caller skips them ([`crate::bad_blocks`] decides
+//! where to read next).
+//!
+//! | errno | meaning | next |
+//! |---|---|---|
+//! | [of a block](crate::bad_blocks::is_of_a_block) | a bad block | reads less, or skips |
+//! | `EINVAL` with `O_DIRECT` | the disk has larger blocks | reads twice as much |
+//! | any other | an error of the whole source | fails |
+//!
+//! Every errno fails the transfer if the source has no positions or does not report its end.
+//!
+//! # Kernel notes
+//!
+//! - The smallest piece that a source with `O_DIRECT` accepts is not known. A disk returns `EINVAL`
+//!   for a read that is smaller than its blocks.
+//! - Kernels before 5.10 read the last page of a file before they compare the position with the
+//!   size. If that page is bad, a read at the end of the file fails instead of returning 0.
 
 use crate::bad_blocks::{Next, Probed};
 use crate::buffer::ALIGNMENT;
@@ -10,17 +26,18 @@ use crate::side::Side;
 use crate::step::Step;
 use crate::sys::{Blocking, Errno, Kernel, Result as Called, SeekFrom};
 
-/// What was done instead of a read.
+/// What to do after the preparation of a read.
 pub(super) enum Ahead {
-    /// Nothing: at most so many bytes are to be read.
+    /// Read at most this many bytes.
     Read(usize),
-    /// The buffer has been filled with zeros.
+    /// Nothing: the buffer received zeros instead.
     Filled,
-    /// It was found out how far the bad block reaches, or a signal came.
+    /// Take the step again: a probe has measured the bad block, or a signal interrupted it.
     Again,
 }
 
-/// Does what has to be done before the next read, of at most `len` bytes.
+/// Prepares a read of at most `len` bytes: shortens it near a bad block, or fills the buffer with
+/// zeros or probes the source instead.
 pub(super) fn ahead<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
@@ -39,7 +56,7 @@ pub(super) fn ahead<K: Kernel>(
             let reserved = source.reserve_to_read(kernel, n).map_err(cannot_seek)?;
             let is_moved = source.position() != Some(state.bad.zeros_at());
             if source.goes_by_cursor() && is_moved && reserved > 0 {
-                // What is reserved now is read instead.
+                // Another reader has passed the bad block. The reserved range is read instead.
                 state.bad.forget();
                 return Ok(Ahead::Again);
             }
@@ -55,7 +72,7 @@ pub(super) fn ahead<K: Kernel>(
     }
 }
 
-/// Finds out whether a piece can be read at a position, and leaves the cursor alone.
+/// Probes whether a piece at a position can be read, and does not move the cursor.
 fn probe<K: Kernel>(kernel: &K, state: &mut CopyState<'_>, position: u64) -> Result<(), CallError> {
     let granularity = granularity(kernel, state);
     let room = state.buffer.spare_mut(granularity as usize);
@@ -73,7 +90,7 @@ fn probe<K: Kernel>(kernel: &K, state: &mut CopyState<'_>, position: u64) -> Res
             state.bad.double_granularity();
             return Ok(());
         }
-        // What waits in the buffer ends at an odd place.
+        // The pending bytes end within a block, so that the memory behind them is not aligned.
         Err(Errno::INVAL) if source.info.direct => {
             state.source_reopened.look(kernel, source, position, room)
         }
@@ -90,21 +107,13 @@ fn probe<K: Kernel>(kernel: &K, state: &mut CopyState<'_>, position: u64) -> Res
     Ok(())
 }
 
-/// What a read of `len` bytes that failed means: that it is to be made again, or that the source has
-/// ended, as it has no bad block behind its last byte.
+/// Decides what follows a failed read of `len` bytes: another read, or the end, because nothing
+/// behind the last byte of a source is bad.
 ///
 /// # Errors
 ///
-/// Any errno that does not speak of one place, or speaks of one in a source that has no positions or
-/// does not say where it ends.
-///
-/// # Kernel notes
-///
-/// Of a source opened with `O_DIRECT` it is not known how small a piece may be; a disk says `EINVAL` to
-/// one that is smaller than its blocks.
-///
-/// Kernels before 5.10 look into the last page of a file before they look at its size: if that page is
-/// bad, what ends the file is not a read of 0 but the error.
+/// An errno that does not concern a single block, or one from a source that has no positions or
+/// does not report its end.
 pub(super) fn failed<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
@@ -136,19 +145,20 @@ pub(super) fn failed<K: Kernel>(
     Ok(Step::Interrupted)
 }
 
-/// Whether a careful read of `len` bytes from a source opened with `O_DIRECT` may be smaller than what its disk
-/// reads.
+/// Returns whether a read of `len` bytes near a bad block may be smaller than the blocks of the
+/// disk. The source must be open with `O_DIRECT`.
 pub(super) fn may_be_too_small(state: &CopyState<'_>, len: usize) -> bool {
     let is_careful = matches!(state.bad.next(), Next::Read(bound) if bound < ALIGNMENT as u64);
     is_careful && state.source.info.direct && len < ALIGNMENT
 }
 
-/// Whether what is read next is a single piece, of which the page cache is to hold nothing else.
+/// Returns whether the next read is one of a single piece, which must not bring other pages into
+/// the page cache.
 pub(super) fn is_single(state: &CopyState<'_>, len: usize) -> bool {
     !state.source.info.direct && state.bad.is_single(len as u64)
 }
 
-/// Where the next byte is.
+/// Returns the position of the source.
 fn place<K: Kernel>(kernel: &K, source: &Endpoint<'_>) -> Called<u64> {
     match source.at() {
         (_, Some(offset)) => Ok(offset),
@@ -156,7 +166,8 @@ fn place<K: Kernel>(kernel: &K, source: &Endpoint<'_>) -> Called<u64> {
     }
 }
 
-/// Where the source ends, if that can be known. A file that claims to be empty is none that ends there.
+/// Returns the size of the source in bytes if it reports one. A file that claims to be empty may
+/// have bytes.
 fn size<K: Kernel>(kernel: &K, source: &Endpoint<'_>) -> Option<u64> {
     let size = match source.info.kind {
         Kind::Block => kernel.device_size(source.fd),
@@ -165,8 +176,8 @@ fn size<K: Kernel>(kernel: &K, source: &Endpoint<'_>) -> Option<u64> {
     size.ok().filter(|size| *size > 0)
 }
 
-/// The smallest piece worth reading, in bytes. A sink opened with `O_DIRECT` takes no smaller one than a
-/// block.
+/// Returns the smallest piece worth reading, in bytes: at least a block if the sink is open with
+/// `O_DIRECT`.
 fn granularity<K: Kernel>(kernel: &K, state: &mut CopyState<'_>) -> u64 {
     let (source, sink) = (&state.source, &state.sink.info);
     state.bad.granularity_or(|| {
