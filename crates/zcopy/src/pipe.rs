@@ -65,10 +65,8 @@ impl Pipe {
     /// `EMFILE` or `ENFILE` if there is no free descriptor.
     pub(crate) fn open_of_any_size<K: Kernel>(kernel: &K, wanted: usize) -> Result<Self> {
         let (reader, writer) = kernel.pipe()?;
-        let capacity = match grow(kernel, writer.as_fd(), wanted) {
-            Some(granted) => granted,
-            None => kernel.pipe_capacity(writer.as_fd())?,
-        };
+        let granted = grow(kernel, writer.as_fd(), wanted);
+        let capacity = granted.map_or_else(|| kernel.pipe_capacity(writer.as_fd()), Ok)?;
         Ok(Self {
             reader,
             writer,

@@ -22,13 +22,12 @@ use crate::call_error::{CallError, Cause};
 use crate::copy_state::{CopyState, StepBudget};
 use crate::side::Side;
 use crate::strategy::Strategy;
-use crate::sys::{Errno, Kernel};
+use crate::sys::{self, Errno, Kernel};
 
 mod block_batch;
 pub(crate) mod buffered;
 mod copy_file_range;
 mod reflink;
-mod reserved;
 mod sendfile;
 mod splice;
 pub(crate) mod splice_pipe;
@@ -76,4 +75,75 @@ pub(crate) fn step<K: Kernel>(
         // No plan for one source and one sink contains it.
         Strategy::Tee => Ok(Step::Unsupported(Errno::INVAL.into())),
     }
+}
+
+/// Reserves up to `len` bytes at both ends, and moves them with `call`, which receives the reserved
+/// length.
+///
+/// Returns [`Step::Unsupported`] without a call if they cannot be reserved. A sink that goes by the
+/// cursor reserves nothing on a disk that is nearly full, because a range that cannot be filled
+/// would stay a gap.
+///
+/// # Errors
+///
+/// The errno of `call`.
+fn move_reserved<'a, K: Kernel>(
+    kernel: &K,
+    state: &mut CopyState<'a>,
+    len: usize,
+    call: impl FnOnce(&CopyState<'a>, usize) -> sys::Result<usize>,
+) -> sys::Result<Step> {
+    let reserved = reserve(kernel, state, len as u64);
+    let step = take_reserved(state, reserved, call);
+    if let Ok(Step::Moved(n)) = step {
+        state.sink.advance(n);
+    }
+    step
+}
+
+/// Reserves up to `len` bytes at both ends, and returns the length for the call: 0 at the end of
+/// the source.
+fn reserve<K: Kernel>(kernel: &K, state: &mut CopyState<'_>, mut len: u64) -> Result<u64, Cause> {
+    if state.sink.goes_by_cursor() {
+        // Bytes that do not arrive would leave a gap in the sink.
+        len = state.source.clamp_to_known_eof(kernel, len)?;
+    }
+    if len > 0 {
+        len = state.source.reserve_to_read(kernel, len)?;
+    }
+    match len {
+        0 => Ok(0),
+        len => state.sink.reserve_to_write(kernel, len),
+    }
+}
+
+/// Takes bytes out of the source with `call`, which receives the reserved length. Makes no call if
+/// that is 0, or if the reservation failed.
+///
+/// # Errors
+///
+/// The errno of `call`.
+fn take_reserved<'a>(
+    state: &mut CopyState<'a>,
+    reserved: Result<u64, Cause>,
+    call: impl FnOnce(&CopyState<'a>, usize) -> sys::Result<usize>,
+) -> sys::Result<Step> {
+    let len = match reserved {
+        Ok(0) => return Ok(Step::Eof),
+        Ok(len) => len as usize,
+        Err(cause) => return Ok(Step::Unsupported(cause)),
+    };
+    state.calls += 1;
+    match call(state, len)? {
+        0 => Ok(Step::Eof),
+        n => {
+            state.source.advance(n as u64);
+            Ok(Step::Moved(n as u64))
+        }
+    }
+}
+
+/// Returns the error of a cursor of this side that could not be moved or asked for.
+fn lseek_error(side: Side) -> impl Fn(Errno) -> CallError + Copy {
+    move |errno| CallError::new("lseek", side, errno)
 }

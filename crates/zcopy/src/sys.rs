@@ -17,13 +17,13 @@ use std::time::Duration;
 
 use rustix::event::Timespec;
 use rustix::fs::{AtFlags, FallocateFlags, Mode, StatxFlags};
+#[cfg(not(target_os = "android"))]
+use rustix::io::{IoSlice, IoSliceMut, ReadWriteFlags};
 use rustix::ioctl::{Getter, Opcode, Setter, ioctl, opcode};
 use rustix::net::sockopt::Timeout;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags};
 
 use crate::side::Side;
-
-mod nowait;
 
 pub(crate) use rustix::event::{PollFd, PollFlags};
 pub(crate) use rustix::fs::{FileType, OFlags, SealFlags, SeekFrom};
@@ -262,15 +262,13 @@ impl Kernel for Linux {
             reason = "magic numbers have 32 bits, and most targets hold them in a signed word"
         )]
         let magic = stat.f_type as u32;
+        #[allow(clippy::useless_conversion, reason = "32 bits on some targets")]
+        let free_blocks = u64::from(stat.f_bavail);
+        let block_size = u64::try_from(stat.f_bsize).unwrap_or(0);
         Ok(FileSystemStatus {
             magic: magic.into(),
-            block_size: u64::try_from(stat.f_bsize).unwrap_or(0),
-            free: (stat.f_blocks > 0).then(|| {
-                let block_size = u64::try_from(stat.f_bsize).unwrap_or(0);
-                #[allow(clippy::useless_conversion, reason = "32 bits on some targets")]
-                let n_blocks = u64::from(stat.f_bavail);
-                n_blocks.saturating_mul(block_size)
-            }),
+            block_size,
+            free: (stat.f_blocks > 0).then(|| free_blocks.saturating_mul(block_size)),
         })
     }
 
@@ -300,8 +298,8 @@ impl Kernel for Linux {
     fn direct_alignment(&self, fd: BorrowedFd<'_>) -> Result<u64> {
         let (flags, mask) = (AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
         let status = rustix::fs::statx(fd, "", flags, mask)?;
-        let is_told = status.stx_mask & mask.bits() != 0;
-        Ok(u64::from(status.stx_dio_offset_align) * u64::from(is_told))
+        let is_known = status.stx_mask & mask.bits() != 0;
+        Ok(u64::from(status.stx_dio_offset_align) * u64::from(is_known))
     }
 
     fn send_buffer_size(&self, fd: BorrowedFd<'_>) -> Result<usize> {
@@ -349,7 +347,7 @@ impl Kernel for Linux {
         match (offset, blocking) {
             (Some(offset), _) => rustix::io::pread(fd, buffer, offset),
             (None, Blocking::MaySleep) => rustix::io::read(fd, buffer),
-            (None, Blocking::Nonblocking) => nowait::read(fd, buffer),
+            (None, Blocking::Nonblocking) => read_nowait(fd, buffer),
         }
     }
 
@@ -363,7 +361,7 @@ impl Kernel for Linux {
         match (offset, blocking) {
             (Some(offset), _) => rustix::io::pwrite(fd, bytes, offset),
             (None, Blocking::MaySleep) => rustix::io::write(fd, bytes),
-            (None, Blocking::Nonblocking) => nowait::write(fd, bytes),
+            (None, Blocking::Nonblocking) => write_nowait(fd, bytes),
         }
     }
 
@@ -523,4 +521,31 @@ impl Kernel for Linux {
     fn for_another_thread(&self) -> Option<impl Kernel + Send + 'static> {
         Some(*self)
     }
+}
+
+/// Reads at the cursor without sleeping: `preadv2(RWF_NOWAIT)`.
+#[cfg(not(target_os = "android"))]
+fn read_nowait(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize> {
+    let buffer = &mut [IoSliceMut::new(buffer)];
+    rustix::io::preadv2(fd, buffer, u64::MAX, ReadWriteFlags::NOWAIT)
+}
+
+/// Writes at the cursor without sleeping: `pwritev2(RWF_NOWAIT)`.
+#[cfg(not(target_os = "android"))]
+fn write_nowait(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize> {
+    let bytes = &[IoSlice::new(bytes)];
+    rustix::io::pwritev2(fd, bytes, u64::MAX, ReadWriteFlags::NOWAIT)
+}
+
+/// Returns `ENOSYS`, as a kernel without the call does: rustix lacks it on Android, whose libc has
+/// it from API level 33 on. The caller then makes the call without the flag.
+#[cfg(target_os = "android")]
+fn read_nowait(_: BorrowedFd<'_>, _: &mut [u8]) -> Result<usize> {
+    Err(Errno::NOSYS)
+}
+
+/// Returns `ENOSYS`, as the read above does.
+#[cfg(target_os = "android")]
+fn write_nowait(_: BorrowedFd<'_>, _: &[u8]) -> Result<usize> {
+    Err(Errno::NOSYS)
 }

@@ -1,8 +1,11 @@
 //! Gathers whole blocks for a sink that is open with `O_DIRECT`.
 
+use crate::call_error::CallError;
 use crate::copy_state::{CopyState, StepBudget};
 use crate::endpoint::Endpoint;
-use crate::sys::{Kernel, Result};
+use crate::side::Side;
+use crate::step::lseek_error;
+use crate::sys::{self, Kernel};
 
 /// Returns how many pending bytes to write now.
 ///
@@ -13,7 +16,7 @@ pub(super) fn ready<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
     budget: &StepBudget,
-) -> Result<usize> {
+) -> Result<usize, CallError> {
     let pending = state.buffer.pending().len() as u64;
     // A read of whole blocks may have brought more bytes than the limit allows.
     let len = pending.min(budget.remaining);
@@ -27,14 +30,14 @@ pub(super) fn ready<K: Kernel>(
     if batch.has_ended || is_last {
         return Ok(len as usize);
     }
-    let place = place(kernel, &state.sink)?;
+    let position = position(kernel, &state.sink).map_err(lseek_error(Side::Sink))?;
     let granularity = state.sink_reopened.granularity(kernel, &state.sink);
-    let end = (place + len) / granularity * granularity;
-    Ok(end.saturating_sub(place) as usize)
+    let end = (position + len) / granularity * granularity;
+    Ok(end.saturating_sub(position) as usize)
 }
 
 /// Returns the sink's position: the end of the file if the sink appends.
-pub(super) fn place<K: Kernel>(kernel: &K, sink: &Endpoint<'_>) -> Result<u64> {
+pub(super) fn position<K: Kernel>(kernel: &K, sink: &Endpoint<'_>) -> sys::Result<u64> {
     if sink.info.append {
         return kernel.fstat(sink.fd).map(|status| status.size);
     }

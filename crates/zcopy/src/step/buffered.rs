@@ -46,7 +46,7 @@ use crate::side::Side;
 use crate::sparse::{self, Run};
 use crate::step::{Step, block_batch};
 use crate::sys::{Blocking, Errno, Kernel};
-use skip::Ahead;
+use skip::Prepared;
 
 mod calls;
 mod packets;
@@ -61,7 +61,7 @@ pub(super) fn step<K: Kernel>(
     state: &mut CopyState<'_>,
     budget: &StepBudget,
 ) -> Result<Step, CallError> {
-    let mut ready = ready(kernel, state, budget)?;
+    let mut ready = block_batch::ready(kernel, state, budget)?;
     if ready == 0 {
         let is_empty = state.buffer.is_empty();
         match &mut state.batch {
@@ -83,7 +83,7 @@ pub(super) fn step<K: Kernel>(
         if budget.waits_between(state) {
             return Ok(Step::Filled);
         }
-        ready = self::ready(kernel, state, budget)?;
+        ready = block_batch::ready(kernel, state, budget)?;
     }
     if let Some(batch) = &mut state.batch {
         batch.is_short = ready == 0;
@@ -93,16 +93,6 @@ pub(super) fn step<K: Kernel>(
         state.buffer.compact();
     }
     drain(kernel, state, ready, budget.blocking)
-}
-
-/// Returns how many bytes to write now.
-fn ready<K: Kernel>(
-    kernel: &K,
-    state: &mut CopyState<'_>,
-    budget: &StepBudget,
-) -> Result<usize, CallError> {
-    block_batch::ready(kernel, state, budget)
-        .map_err(|errno| CallError::new("lseek", Side::Sink, errno))
 }
 
 /// Reads once into the buffer, behind the pending bytes.
@@ -115,14 +105,12 @@ pub(crate) fn fill<K: Kernel>(
     state: &mut CopyState<'_>,
     budget: &StepBudget,
 ) -> Result<Option<Step>, CallError> {
-    let pending = state.buffer.pending().len() as u64;
     if let Some(answer) = packets::splice_part(kernel, state, budget)? {
         return Ok(Some(answer));
     }
     let in_pipe = state.in_pipe();
-    let source = &state.source.info;
     let least = packets::least_read(state, budget);
-    if in_pipe == 0 && source.kind == Kind::Datagram {
+    if in_pipe == 0 && state.source.info.kind == Kind::Datagram {
         match kernel.next_datagram(state.source.fd, budget.blocking) {
             Ok(len) if len > state.buffer.max_capacity() => {
                 return Err(CallError::new("recv", Side::Source, Errno::MSGSIZE));
@@ -132,63 +120,39 @@ pub(crate) fn fill<K: Kernel>(
             Err(errno) => return stopped("recv", Side::Source, errno).map(Some),
         }
     } else {
-        let expected = match source.size {
-            _ if state.buffer.was_filled() => u64::MAX,
-            // One byte more than a full pipe holds, so that a full pipe does not look like a full
-            // buffer.
-            None if source.kind == Kind::Pipe => pipe::DEFAULT_CAPACITY as u64 + 1,
-            // One byte more than the file, so that its end does not look like a full buffer.
-            Some(size) => size.saturating_add(1).max(in_pipe),
-            None => in_pipe.max(SMALL as u64),
-        };
-        let len = budget.max.min(expected).max(least as u64);
-        let len = len.max(packets::room(kernel, state));
-        let len = len.saturating_add(pending);
-        let is_direct = state.source.info.direct || state.sink.info.direct;
-        let (len, alignment) = if is_direct {
-            (whole_blocks(len, state), Alignment::Page)
-        } else {
-            (len, Alignment::CacheLine)
-        };
-        // A `usize` has 32 bits on some targets, and a file may be longer.
-        let len = len.min(state.buffer.max_capacity() as u64);
-        state.buffer.reserve(len as usize, alignment);
+        reserve_room(kernel, state, budget, least);
     }
     let len = len_to_read(state, budget, least);
     let len = if in_pipe > 0 {
         len
     } else {
-        match skip::ahead(kernel, state, len)? {
-            Ahead::Read(len) => len,
-            Ahead::Filled => return Ok(None),
-            Ahead::Again => return Ok(Some(Step::Interrupted)),
+        match skip::prepare_read(kernel, state, len)? {
+            Prepared::Read(len) => len,
+            Prepared::Filled => return Ok(None),
+            Prepared::Again => return Ok(Some(Step::Interrupted)),
         }
     };
-    let is_small = skip::may_be_too_small(state, len);
-    let is_single = skip::is_single(state, len);
     state.calls += 1;
     let read = match &mut state.pipe {
         Some(pipe) if pipe.in_flight > 0 => {
-            let len = len.min(in_pipe as usize);
-            let room = state.buffer.spare_mut(len);
-            kernel
-                .read(pipe.reader(), None, room, Blocking::MaySleep)
-                .inspect(|n| {
-                    pipe.in_flight -= *n as u64;
-                })
+            let room = state.buffer.spare_mut(len.min(in_pipe as usize));
+            let read = kernel.read(pipe.reader(), None, room, Blocking::MaySleep);
+            read.inspect(|n| pipe.in_flight -= *n as u64)
         }
         _ => {
+            let is_small = skip::may_be_too_small(state, len);
+            let is_single = skip::is_single(state, len);
             let room = state.buffer.spare_mut(len);
-            // A read that is shorter than a block of the disk is repeated with a larger piece, not
-            // on the reopened file.
-            let reopened = (!is_small).then_some(&mut state.source_reopened);
-            let read = match reopened {
-                Some(reopened) if is_single => reopened.read_pages(kernel, &mut state.source, room),
-                reopened => calls::read(kernel, &mut state.source, reopened, room, budget.blocking),
+            let (source, reopened) = (&mut state.source, &mut state.source_reopened);
+            let read = if is_single {
+                reopened.read_pages(kernel, source, room)
+            } else {
+                // A read that is shorter than a block of the disk is repeated with a larger piece,
+                // not on the reopened file.
+                let reopened = (!is_small).then_some(reopened);
+                calls::read(kernel, source, reopened, room, budget.blocking)
             };
-            read.inspect(|n| {
-                state.source.advance(*n as u64);
-            })
+            read.inspect(|n| state.source.advance(*n as u64))
         }
     };
     match read {
@@ -197,13 +161,7 @@ pub(crate) fn fill<K: Kernel>(
             side: Side::Neither,
             cause: Cause::WriteZero,
         }),
-        Ok(0) if state.source.reserved() > 0 => {
-            // The file has become shorter. A read at the cursor shows whether it ends there.
-            let given_back = state.source.give_back_all(kernel);
-            given_back.map_err(|errno| CallError::new("lseek", Side::Source, errno))?;
-            Ok(Some(Step::Interrupted))
-        }
-        Ok(0) => Ok(Some(Step::Eof)),
+        Ok(0) => calls::end_of_file(kernel, &mut state.source).map(Some),
         Ok(n) => {
             state.buffer.fill(n);
             state.bad.could_read();
@@ -219,6 +177,35 @@ pub(crate) fn fill<K: Kernel>(
     }
 }
 
+/// Allocates memory for the next read, for at least `least` bytes behind the pending ones.
+fn reserve_room<K: Kernel>(
+    kernel: &K,
+    state: &mut CopyState<'_>,
+    budget: &StepBudget,
+    least: usize,
+) {
+    let (source, in_pipe) = (&state.source.info, state.in_pipe());
+    let expected = match source.size {
+        _ if state.buffer.was_filled() => u64::MAX,
+        // One byte more than a full pipe holds, so that a full pipe does not look like a full
+        // buffer.
+        None if source.kind == Kind::Pipe => pipe::DEFAULT_CAPACITY as u64 + 1,
+        // One byte more than the file, so that its end does not look like a full buffer.
+        Some(size) => size.saturating_add(1).max(in_pipe),
+        None => in_pipe.max(SMALL as u64),
+    };
+    let len = budget.max.min(expected).max(least as u64);
+    let len = len.max(packets::packet_room(kernel, state));
+    let len = len.saturating_add(state.buffer.pending().len() as u64);
+    let (len, alignment) = if source.direct || state.sink.info.direct {
+        (whole_blocks(len, state), Alignment::Page)
+    } else {
+        (len, Alignment::CacheLine)
+    };
+    let len = usize::try_from(len).unwrap_or(usize::MAX);
+    state.buffer.reserve(len, alignment);
+}
+
 /// Returns how many bytes to read, at least `least`.
 fn len_to_read(state: &CopyState<'_>, budget: &StepBudget, least: usize) -> usize {
     let pending = state.buffer.pending().len() as u64;
@@ -230,10 +217,9 @@ fn len_to_read(state: &CopyState<'_>, budget: &StepBudget, least: usize) -> usiz
     };
     // The pending bytes count towards the limit too.
     let left = budget.remaining.saturating_sub(pending);
-    let len = len.min(usize::try_from(left).unwrap_or(usize::MAX));
-    let len = len.max(least);
-    let reads_blocks = state.source.info.direct && state.in_pipe() == 0 && pending == 0;
-    if reads_blocks {
+    let left = usize::try_from(left).unwrap_or(usize::MAX);
+    let len = len.min(left).max(least);
+    if state.source.info.direct && state.in_pipe() == 0 && pending == 0 {
         state.source.clamp(whole_blocks(len as u64, state)) as usize
     } else {
         len
@@ -261,9 +247,13 @@ fn drain<K: Kernel>(
     let pending = match sparse::leading_run(pending, &state.holes, &state.sink) {
         Run::Zeros(n) => {
             let (sink, reopened) = (&mut state.sink, &mut state.sink_reopened);
-            let left = state.holes.make(kernel, sink, reopened, n as u64)?;
-            if left > 0 {
-                return Ok(left_as_hole(state, left as usize));
+            let hole = state.holes.make(kernel, sink, reopened, n as u64)?;
+            if hole > 0 {
+                state.records.accepted(state.buffer.consume(hole as usize));
+                // The inspector sees these zeros when more bytes follow, or at the end: a hole at
+                // the end of the file may still fail.
+                state.uninspected_zeros += hole;
+                return Ok(Step::Moved(hole));
             }
             &state.buffer.pending()[..n]
         }
@@ -273,7 +263,12 @@ fn drain<K: Kernel>(
     let (sink, reopened) = (&mut state.sink, &mut state.sink_reopened);
     let step = pour(kernel, sink, reopened, pending, blocking)?;
     if let Step::Moved(n) = step {
-        return Ok(delivered(state, n as usize));
+        state.inspect_zeros(u64::MAX);
+        let bytes = state.buffer.consume(n as usize);
+        state.records.accepted(bytes);
+        if let Some(inspect) = &mut state.inspect {
+            inspect(bytes);
+        }
     }
     Ok(step)
 }
@@ -282,26 +277,4 @@ fn drain<K: Kernel>(
 fn whole_blocks(len: u64, state: &CopyState<'_>) -> u64 {
     len.min(state.buffer.max_capacity() as u64)
         .next_multiple_of(buffer::ALIGNMENT as u64)
-}
-
-/// Removes `n` bytes that the sink accepted from the buffer, counts their records, and shows them
-/// to the inspector.
-fn delivered(state: &mut CopyState<'_>, n: usize) -> Step {
-    state.inspect_zeros(u64::MAX);
-    let bytes = state.buffer.consume(n);
-    state.records.accepted(bytes);
-    if let Some(inspect) = &mut state.inspect {
-        inspect(bytes);
-    }
-    Step::Moved(n as u64)
-}
-
-/// Removes `n` zeros that became a hole of the sink from the buffer, and counts their records. The
-/// inspector sees them when more bytes follow, or at the end: a hole at the end of the file may
-/// still fail.
-fn left_as_hole(state: &mut CopyState<'_>, n: usize) -> Step {
-    let bytes = state.buffer.consume(n);
-    state.records.accepted(bytes);
-    state.uninspected_zeros += n as u64;
-    Step::Moved(n as u64)
 }

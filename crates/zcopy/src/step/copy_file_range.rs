@@ -36,7 +36,7 @@
 use crate::call_error::CallError;
 use crate::copy_state::{CopyState, StepBudget};
 use crate::side::Side;
-use crate::step::{Step, reserved};
+use crate::step::{self, Step};
 use crate::sys::{Errno, Kernel};
 
 /// The longest call in bytes: it cannot be watched or stopped while it runs.
@@ -49,26 +49,19 @@ pub(super) fn step<K: Kernel>(
     budget: &StepBudget,
 ) -> Result<Step, CallError> {
     let len = budget.len(state, BOUND);
-    let copied = reserved::pass(kernel, state, len, |state, len| {
+    let copied = step::move_reserved(kernel, state, len, |state, len| {
         kernel.copy_file_range(state.source.at(), state.sink.at(), len)
     });
-    match copied {
-        Ok(step) => Ok(step),
-        Err(errno) if is_unsupported(errno) => Ok(Step::Unsupported(errno.into())),
-        Err(errno) => Err(CallError::new("copy_file_range", Side::Neither, errno)),
-    }
-}
-
-fn is_unsupported(errno: Errno) -> bool {
-    matches!(
-        errno,
+    copied.or_else(|errno| match errno {
+        Errno::INTR => Ok(Step::Interrupted),
         Errno::XDEV
-            | Errno::INVAL
-            | Errno::OPNOTSUPP
-            | Errno::NOSYS
-            | Errno::PERM
-            | Errno::BADF
-            | Errno::OVERFLOW
-            | Errno::FBIG
-    )
+        | Errno::INVAL
+        | Errno::OPNOTSUPP
+        | Errno::NOSYS
+        | Errno::PERM
+        | Errno::BADF
+        | Errno::OVERFLOW
+        | Errno::FBIG => Ok(Step::Unsupported(errno.into())),
+        _ => Err(CallError::new("copy_file_range", Side::Neither, errno)),
+    })
 }

@@ -21,7 +21,7 @@
 //!
 //! - The ioctl moves no cursor and does not shorten a longer sink.
 //! - btrfs returns `EINVAL` for a file with checksums and one without.
-//! - OpenZFS has reported success for a truncated clone
+//! - `OpenZFS` has reported success for a truncated clone
 //!   ([openzfs#15728](https://github.com/openzfs/zfs/issues/15728)). A step therefore counts what
 //!   the size of the sink shows, and another strategy moves the rest.
 //!
@@ -33,7 +33,7 @@ use std::os::fd::BorrowedFd;
 use crate::call_error::{CallError, Cause};
 use crate::copy_state::{CopyState, StepBudget};
 use crate::side::Side;
-use crate::step::Step;
+use crate::step::{Step, lseek_error};
 use crate::sys::{Errno, Kernel};
 
 /// The longest range in bytes: a clone takes time for each extent. Only a whole file is cloned at
@@ -50,15 +50,20 @@ pub(super) fn step<K: Kernel>(
     state: &mut CopyState<'_>,
     budget: &StepBudget,
 ) -> Result<Step, CallError> {
-    let error = match clone(kernel, state, budget) {
-        Ok(step) => return Ok(step),
-        Err(error) => error,
-    };
-    match error.cause.errno() {
-        Some(Errno::INTR) => Ok(Step::Interrupted),
-        Some(errno) if is_unsupported(errno) => Ok(Step::Unsupported(error.cause)),
+    clone(kernel, state, budget).or_else(|error| match error.cause {
+        Cause::Errno(Errno::INTR) => Ok(Step::Interrupted),
+        Cause::Errno(
+            Errno::OPNOTSUPP
+            | Errno::NOTTY
+            | Errno::NOSYS
+            | Errno::XDEV
+            | Errno::INVAL
+            | Errno::PERM
+            | Errno::BADF
+            | Errno::TXTBSY,
+        ) => Ok(Step::Unsupported(error.cause)),
         _ => Err(error),
-    }
+    })
 }
 
 /// Clones what can be cloned now, and moves both cursors behind it.
@@ -68,7 +73,6 @@ fn clone<K: Kernel>(
     budget: &StepBudget,
 ) -> Result<Step, CallError> {
     let refused = |errno| CallError::new("ioctl_ficlonerange", Side::Neither, errno);
-    let not_moved = |side| move |errno| CallError::new("lseek", side, errno);
     let (Some(from), Some(to)) = (state.source.position(), state.sink.position()) else {
         return Err(refused(Errno::INVAL));
     };
@@ -94,14 +98,13 @@ fn clone<K: Kernel>(
             // The limit leaves less than a block.
             return Err(refused(Errno::INVAL));
         }
-        let of_source = state.source.reserve_to_read(kernel, len);
-        let is_reserved = of_source.map_err(not_moved(Side::Source))? == len && {
-            let of_sink = state.sink.reserve_in_place(kernel, len);
-            of_sink.map_err(not_moved(Side::Sink))? == len
+        let readable = state.source.reserve_to_read(kernel, len);
+        let is_reserved = readable.map_err(lseek_error(Side::Source))? == len && {
+            let writable = state.sink.reserve_in_place(kernel, len);
+            writable.map_err(lseek_error(Side::Sink))? == len
         };
-        if (state.source.position(), state.sink.position()) != (Some(from), Some(to))
-            || !is_reserved
-        {
+        let positions = (state.source.position(), state.sink.position());
+        if positions != (Some(from), Some(to)) || !is_reserved {
             // Another process has moved a cursor: the reserved range may not begin at a block.
             return Err(refused(Errno::INVAL));
         }
@@ -113,30 +116,17 @@ fn clone<K: Kernel>(
     if cloned == 0 {
         return Ok(Step::Unsupported(Cause::WriteZero));
     }
-    let passed = state.source.skip(kernel, cloned);
-    passed.map_err(not_moved(Side::Source))?;
-    let passed = state.sink.skip(kernel, cloned);
-    passed.map_err(not_moved(Side::Sink))?;
+    let skipped = state.source.skip(kernel, cloned);
+    skipped.map_err(lseek_error(Side::Source))?;
+    let skipped = state.sink.skip(kernel, cloned);
+    skipped.map_err(lseek_error(Side::Sink))?;
     Ok(Step::Moved(cloned))
 }
 
 /// Returns the size of the file on this side.
 fn size_of<K: Kernel>(kernel: &K, fd: BorrowedFd<'_>, side: Side) -> Result<u64, CallError> {
-    let status = kernel.fstat(fd);
-    let status = status.map_err(|errno| CallError::new("fstat", side, errno))?;
-    Ok(status.size)
-}
-
-fn is_unsupported(errno: Errno) -> bool {
-    matches!(
-        errno,
-        Errno::OPNOTSUPP
-            | Errno::NOTTY
-            | Errno::NOSYS
-            | Errno::XDEV
-            | Errno::INVAL
-            | Errno::PERM
-            | Errno::BADF
-            | Errno::TXTBSY
-    )
+    match kernel.fstat(fd) {
+        Ok(status) => Ok(status.size),
+        Err(errno) => Err(CallError::new("fstat", side, errno)),
+    }
 }

@@ -32,7 +32,7 @@
 use crate::call_error::CallError;
 use crate::copy_state::{CopyState, StepBudget};
 use crate::side::Side;
-use crate::step::{Step, reserved, splice::is_unsupported};
+use crate::step::{self, Step, splice};
 use crate::sys::{Errno, Kernel};
 
 /// The longest call in bytes, see the kernel notes.
@@ -48,13 +48,8 @@ pub(super) fn step<K: Kernel>(
         return Ok(Step::Unsupported(Errno::SPIPE.into()));
     }
     let len = budget.len(state, BOUND);
-    let sent = reserved::pass(kernel, state, len, |state, len| {
+    let sent = step::move_reserved(kernel, state, len, |state, len| {
         kernel.sendfile(state.sink.fd, state.source.at(), len)
     });
-    match sent {
-        Ok(step) => Ok(step),
-        Err(Errno::AGAIN) => Ok(Step::Blocked(Side::Sink)),
-        Err(errno) if is_unsupported(errno) => Ok(Step::Unsupported(errno.into())),
-        Err(errno) => Err(CallError::new("sendfile", Side::Neither, errno)),
-    }
+    sent.or_else(|errno| splice::failed("sendfile", Side::Sink, Side::Neither, errno))
 }

@@ -36,7 +36,7 @@ use crate::call_error::CallError;
 use crate::copy_state::{CopyState, StepBudget};
 use crate::fd_info::Kind;
 use crate::side::Side;
-use crate::step::{Step, reserved};
+use crate::step::{self, Step};
 use crate::sys::{Blocking, Errno, Kernel, SpliceFlags};
 
 /// The longest call in bytes. A pipe of an unprivileged user holds no more in full pages; a pipe
@@ -54,15 +54,13 @@ pub(super) fn step<K: Kernel>(
     }
     let flags = flags(budget.blocking);
     let len = budget.len(state, BOUND);
-    let spliced = reserved::pass(kernel, state, len, |state, len| {
+    let spliced = step::move_reserved(kernel, state, len, |state, len| {
         kernel.splice(state.source.at(), state.sink.at(), len, flags)
     });
-    match spliced {
-        Ok(step) => Ok(step),
-        Err(Errno::AGAIN) => Ok(Step::Blocked(blocked_side(state))),
-        Err(errno) if is_unsupported(errno) => Ok(Step::Unsupported(errno.into())),
-        Err(errno) => Err(CallError::new("splice", failing_side(state, errno), errno)),
-    }
+    spliced.or_else(|errno| {
+        let (blocked, failing) = (blocked_side(state), failing_side(state, errno));
+        failed("splice", blocked, failing, errno)
+    })
 }
 
 /// Returns the side that `EAGAIN` means: opposite a file, which is always ready, the pipe.
@@ -94,17 +92,24 @@ pub(super) fn flags(blocking: Blocking) -> SpliceFlags {
     }
 }
 
-/// Returns whether `splice(2)` refuses the pair with this errno, or `tee(2)`, or `sendfile(2)`,
-/// which splices inside the kernel.
-pub(super) fn is_unsupported(errno: Errno) -> bool {
-    matches!(
-        errno,
+/// Returns the result of a step whose call failed: `splice(2)`, `tee(2)`, or `sendfile(2)`, which
+/// splices inside the kernel. `EAGAIN` means the `blocked` side, and an error the `failing` side.
+pub(super) fn failed(
+    call: &'static str,
+    blocked: Side,
+    failing: Side,
+    errno: Errno,
+) -> Result<Step, CallError> {
+    match errno {
+        Errno::INTR => Ok(Step::Interrupted),
+        Errno::AGAIN => Ok(Step::Blocked(blocked)),
         Errno::INVAL
-            | Errno::NOSYS
-            | Errno::PERM
-            | Errno::OPNOTSUPP
-            | Errno::XDEV
-            | Errno::BADF
-            | Errno::OVERFLOW
-    )
+        | Errno::NOSYS
+        | Errno::PERM
+        | Errno::OPNOTSUPP
+        | Errno::XDEV
+        | Errno::BADF
+        | Errno::OVERFLOW => Ok(Step::Unsupported(errno.into())),
+        _ => Err(CallError::new(call, failing, errno)),
+    }
 }

@@ -44,8 +44,8 @@ use crate::copy_state::{CopyState, StepBudget};
 use crate::endpoint::Endpoint;
 use crate::pipe::Pipe;
 use crate::side::Side;
-use crate::step::splice::{flags, is_unsupported};
-use crate::step::{Step, reserved};
+use crate::step::splice::{failed, flags};
+use crate::step::{self, Step};
 use crate::sys::{Blocking, Errno, Kernel};
 
 /// Fills the private pipe if it is empty, and drains it with one call.
@@ -88,21 +88,19 @@ pub(super) fn fill_pipe<K: Kernel>(
 ) -> Result<Option<Step>, CallError> {
     let flags = flags(budget.blocking);
     let len = budget.len(state, pipe.capacity as u64);
-    let taken = reserved::take(kernel, state, len, |state, len| {
+    let reserved = state.source.reserve_to_read(kernel, len as u64);
+    let taken = step::take_reserved(state, reserved.map_err(Cause::from), |state, len| {
         kernel.splice(state.source.at(), (pipe.writer(), None), len, flags)
     });
-    let answer = match taken {
-        Ok(Step::Moved(n)) => {
-            pipe.in_flight = n;
-            Ok(None)
-        }
-        Ok(step) => Ok(Some(step)),
-        Err(Errno::AGAIN) => Ok(Some(Step::Blocked(Side::Source))),
-        Err(errno) if is_unsupported(errno) => Ok(Some(Step::Unsupported(errno.into()))),
-        Err(errno) => Err(CallError::new("splice", Side::Source, errno)),
-    };
+    let taken = taken.or_else(|errno| failed("splice", Side::Source, Side::Source, errno));
+    if let Ok(Step::Moved(n)) = taken {
+        pipe.in_flight = n;
+    }
     state.pipe = Some(pipe);
-    answer
+    match taken? {
+        Step::Moved(_) => Ok(None),
+        step => Ok(Some(step)),
+    }
 }
 
 /// Splices from the private pipe into the sink, as much as it accepts in one call.
@@ -158,9 +156,6 @@ pub(crate) fn pour<K: Kernel>(
             sink.advance(n as u64);
             Ok(Step::Moved(n as u64))
         }
-        Err(Errno::INTR) => Ok(Step::Interrupted),
-        Err(Errno::AGAIN) => Ok(Step::Blocked(Side::Sink)),
-        Err(errno) if is_unsupported(errno) => Ok(Step::Unsupported(errno.into())),
-        Err(errno) => Err(CallError::new("splice", Side::Sink, errno)),
+        Err(errno) => failed("splice", Side::Sink, Side::Sink, errno),
     }
 }

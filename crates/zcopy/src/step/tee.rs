@@ -26,8 +26,8 @@ use std::os::fd::BorrowedFd;
 use crate::call_error::CallError;
 use crate::side::Side;
 use crate::step::Step;
-use crate::step::splice::{flags, is_unsupported};
-use crate::sys::{Blocking, Errno, Kernel};
+use crate::step::splice::{failed, flags};
+use crate::sys::{Blocking, Kernel};
 
 /// Shares up to `len` bytes at the head of one pipe with another pipe.
 pub(crate) fn share<K: Kernel>(
@@ -40,9 +40,6 @@ pub(crate) fn share<K: Kernel>(
     match kernel.tee(source, sink, len as usize, flags(blocking)) {
         Ok(0) => Ok(Step::Eof),
         Ok(n) => Ok(Step::Moved(n as u64)),
-        Err(Errno::INTR) => Ok(Step::Interrupted),
-        Err(Errno::AGAIN) => Ok(Step::Blocked(Side::Sink)),
-        Err(errno) if is_unsupported(errno) => Ok(Step::Unsupported(errno.into())),
-        Err(errno) => Err(CallError::new("tee", Side::Sink, errno)),
+        Err(errno) => failed("tee", Side::Sink, Side::Sink, errno),
     }
 }

@@ -6,11 +6,11 @@ use crate::endpoint::Endpoint;
 use crate::fd_info::Kind;
 use crate::reopened::Reopened;
 use crate::side::Side;
-use crate::step::{Step, block_batch};
+use crate::step::{Step, block_batch, lseek_error};
 use crate::sys::{Blocking, Errno, Kernel, Result as Called};
 
-/// Bytes that a pipe accepts without sleeping if it polls as writable: `PIPE_BUF`.
-const ATOMIC: usize = 4096;
+/// Bytes that a pipe accepts without sleeping if it polls as writable.
+const PIPE_BUF: usize = 4096;
 
 /// Bytes that a pseudo-terminal accepts without sleeping if it polls as writable: the granularity
 /// of its allocations (`tty_buffer_alloc`). Serial lines promise no more than a byte.
@@ -41,19 +41,27 @@ pub(crate) fn draw<K: Kernel>(
     let len = source.clamp(room.len() as u64).max(1) as usize;
     let room = &mut room[..len];
     match read(kernel, source, Some(reopened), room, blocking) {
-        Ok(0) if source.reserved() > 0 => {
-            // The file has become shorter. A read at the cursor shows whether it ends there.
-            let given_back = source.give_back_all(kernel);
-            given_back.map_err(|errno| CallError::new("lseek", Side::Source, errno))?;
-            Ok(Step::Interrupted)
-        }
-        Ok(0) => Ok(Step::Eof),
+        Ok(0) => end_of_file(kernel, source),
         Ok(n) => {
             source.advance(n as u64);
             Ok(Step::Moved(n as u64))
         }
         Err(errno) => stopped("read", Side::Source, errno),
     }
+}
+
+/// Returns the result of a step whose read returned 0. If bytes are reserved, the file has become
+/// shorter: gives them back, so that a read at the cursor shows whether the file ends there.
+pub(super) fn end_of_file<K: Kernel>(
+    kernel: &K,
+    source: &mut Endpoint<'_>,
+) -> Result<Step, CallError> {
+    if source.reserved() == 0 {
+        return Ok(Step::Eof);
+    }
+    let given_back = source.give_back_all(kernel);
+    given_back.map_err(lseek_error(Side::Source))?;
+    Ok(Step::Interrupted)
 }
 
 /// Writes once, as many of these bytes as the sink accepts.
@@ -102,9 +110,9 @@ pub(super) fn read<K: Kernel>(
             (read, _) => read,
         };
     }
-    if must_be_told(source, blocking) {
+    if needs_nowait(source, blocking) {
         match kernel.read(fd, offset, room, Blocking::Nonblocking) {
-            Err(errno) if knows_no_nowait(errno) => source.refuses_nowait = true,
+            Err(errno) if refuses_nowait(errno) => source.refuses_nowait = true,
             read => return read,
         }
     }
@@ -121,24 +129,20 @@ fn write<K: Kernel>(
     blocking: Blocking,
 ) -> Called<usize> {
     let (fd, offset) = sink.at();
-    if must_be_told(sink, blocking) {
+    if needs_nowait(sink, blocking) {
         match kernel.write(fd, offset, pending, Blocking::Nonblocking) {
-            Err(errno) if knows_no_nowait(errno) => sink.refuses_nowait = true,
+            Err(errno) if refuses_nowait(errno) => sink.refuses_nowait = true,
             written => return written,
         }
     }
     let can_sleep = blocking == Blocking::Nonblocking && !sink.info.nonblocking;
-    let piece = match sink.info.kind {
+    let len = match sink.info.kind {
         Kind::Terminal if can_sleep => TERMINAL_GRANULARITY,
-        Kind::Pipe | Kind::Stream | Kind::Other if can_sleep => ATOMIC,
+        Kind::Pipe | Kind::Stream | Kind::Other if can_sleep => PIPE_BUF,
         _ => pending.len(),
     };
-    kernel.write(
-        fd,
-        offset,
-        &pending[..pending.len().min(piece)],
-        Blocking::MaySleep,
-    )
+    let piece = &pending[..pending.len().min(len)];
+    kernel.write(fd, offset, piece, Blocking::MaySleep)
 }
 
 /// Writes once to a sink that is open with `O_DIRECT`: whole blocks, or the bytes before the first
@@ -151,12 +155,12 @@ fn write_blocks<K: Kernel>(
     bytes: &[u8],
 ) -> Called<usize> {
     let granularity = reopened.granularity(kernel, sink);
-    let odd = block_batch::place(kernel, sink)? % granularity;
+    let in_block = block_batch::position(kernel, sink)? % granularity;
     let len = bytes.len() as u64;
-    let piece = match odd {
+    let piece = match in_block {
         0 if len >= granularity => len - len % granularity,
         0 => len,
-        odd => len.min(granularity - odd),
+        _ => len.min(granularity - in_block),
     };
     let bytes = &bytes[..piece as usize];
     let (fd, offset) = sink.at();
@@ -168,13 +172,13 @@ fn write_blocks<K: Kernel>(
 
 /// Returns whether the call needs `RWF_NOWAIT`. A file does not: its calls never wait for another
 /// process, and with the flag they would refuse to read pages that are not in memory.
-fn must_be_told(endpoint: &Endpoint<'_>, blocking: Blocking) -> bool {
+fn needs_nowait(endpoint: &Endpoint<'_>, blocking: Blocking) -> bool {
     blocking == Blocking::Nonblocking && endpoint.info.can_block() && !endpoint.refuses_nowait
 }
 
 /// Returns whether the file, the kernel or a seccomp filter refused `RWF_NOWAIT`. The call without
 /// the flag then returns the real error, if there is one.
-fn knows_no_nowait(errno: Errno) -> bool {
+fn refuses_nowait(errno: Errno) -> bool {
     matches!(errno, Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM)
 }
 

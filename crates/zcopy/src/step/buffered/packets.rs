@@ -29,21 +29,17 @@ pub(super) fn splice_part<K: Kernel>(
         Kind::Datagram => max.min(SMALL as u64),
         _ => max,
     };
-    let is_asked_for = state.source.info.kind == Kind::Pipe
+    let may_divide_packet = state.source.info.kind == Kind::Pipe
         && state.in_pipe() == 0
         && !state.refuses_part
         // The first comparison saves the call that asks for the page size on some machines.
         && max < LARGEST
         && max < kernel.page_size();
-    if !is_asked_for {
+    if !may_divide_packet {
         return Ok(None);
     }
-    let pipe = match state.pipe.take() {
-        Some(pipe) => Ok(pipe),
-        // One page is enough.
-        None => Pipe::open_of_any_size(kernel, state.pipe_size),
-    };
-    let pipe = match pipe {
+    let open = || Pipe::open_of_any_size(kernel, state.pipe_size);
+    let pipe = match state.pipe.take().map_or_else(open, Ok) {
         Ok(pipe) => pipe,
         Err(Errno::INTR) => return Ok(Some(Step::Interrupted)),
         Err(_) => {
@@ -77,7 +73,7 @@ pub(super) fn least_read(state: &CopyState<'_>, budget: &StepBudget) -> usize {
 
 /// Returns how many bytes the buffer must have room for behind the pending ones, so that a packet
 /// fits.
-pub(super) fn room<K: Kernel>(kernel: &K, state: &CopyState<'_>) -> u64 {
+pub(super) fn packet_room<K: Kernel>(kernel: &K, state: &CopyState<'_>) -> u64 {
     // Where pages are small, every buffer has room for a packet.
     if LARGEST > SMALL as u64 && state.source.info.kind == Kind::Pipe {
         kernel.page_size()

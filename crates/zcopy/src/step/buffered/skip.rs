@@ -23,11 +23,11 @@ use crate::copy_state::{CopyState, StepBudget};
 use crate::endpoint::Endpoint;
 use crate::fd_info::Kind;
 use crate::side::Side;
-use crate::step::Step;
-use crate::sys::{Blocking, Errno, Kernel, Result as Called, SeekFrom};
+use crate::step::{Step, lseek_error};
+use crate::sys::{Blocking, Errno, Kernel};
 
-/// What to do after the preparation of a read.
-pub(super) enum Ahead {
+/// How the step continues after [`prepare_read`].
+pub(super) enum Prepared {
     /// Read at most this many bytes.
     Read(usize),
     /// Nothing: the buffer received zeros instead.
@@ -38,37 +38,38 @@ pub(super) enum Ahead {
 
 /// Prepares a read of at most `len` bytes: shortens it near a bad block, or fills the buffer with
 /// zeros or probes the source instead.
-pub(super) fn ahead<K: Kernel>(
+pub(super) fn prepare_read<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
     len: usize,
-) -> Result<Ahead, CallError> {
+) -> Result<Prepared, CallError> {
+    let lseek_error = lseek_error(Side::Source);
     match state.bad.next() {
-        Next::Read(u64::MAX) => Ok(Ahead::Read(len)),
+        Next::Read(u64::MAX) => Ok(Prepared::Read(len)),
         Next::Read(bound) => {
-            let position = place(kernel, &state.source).map_err(cannot_seek)?;
+            let position = state.source.place(kernel).map_err(lseek_error)?;
             let piece = state.bad.piece(position, bound);
-            Ok(Ahead::Read((len as u64).min(piece).max(1) as usize))
+            Ok(Prepared::Read((len as u64).min(piece).max(1) as usize))
         }
         Next::Zeros(zeros) => {
             let source = &mut state.source;
             let n = zeros.min(len as u64);
-            let reserved = source.reserve_to_read(kernel, n).map_err(cannot_seek)?;
+            let reserved = source.reserve_to_read(kernel, n).map_err(lseek_error)?;
             let is_moved = source.position() != Some(state.bad.zeros_at());
             if source.goes_by_cursor() && is_moved && reserved > 0 {
                 // Another reader has passed the bad block. The reserved range is read instead.
                 state.bad.forget();
-                return Ok(Ahead::Again);
+                return Ok(Prepared::Again);
             }
             let room = state.buffer.spare_mut(n as usize);
             room.fill(0);
             let n = room.len();
-            source.skip(kernel, n as u64).map_err(cannot_seek)?;
+            source.skip(kernel, n as u64).map_err(lseek_error)?;
             state.buffer.fill(n);
             state.bad.filled(n as u64);
-            Ok(Ahead::Filled)
+            Ok(Prepared::Filled)
         }
-        Next::Probe(position) => probe(kernel, state, position).map(|()| Ahead::Again),
+        Next::Probe(position) => probe(kernel, state, position).map(|()| Prepared::Again),
     }
 }
 
@@ -130,7 +131,7 @@ pub(super) fn failed<K: Kernel>(
     if !state.bad.skips(errno) || !source.info.is_seekable() {
         return Err(error);
     }
-    let (Ok(position), Some(size)) = (place(kernel, source), size(kernel, source)) else {
+    let (Ok(position), Some(size)) = (source.place(kernel), size(kernel, source)) else {
         return Err(error);
     };
     if position >= size {
@@ -158,14 +159,6 @@ pub(super) fn is_single(state: &CopyState<'_>, len: usize) -> bool {
     !state.source.info.direct && state.bad.is_single(len as u64)
 }
 
-/// Returns the position of the source.
-fn place<K: Kernel>(kernel: &K, source: &Endpoint<'_>) -> Called<u64> {
-    match source.at() {
-        (_, Some(offset)) => Ok(offset),
-        (fd, None) => kernel.seek(fd, SeekFrom::Current(0)),
-    }
-}
-
 /// Returns the size of the source in bytes if it reports one. A file that claims to be empty may
 /// have bytes.
 fn size<K: Kernel>(kernel: &K, source: &Endpoint<'_>) -> Option<u64> {
@@ -179,17 +172,12 @@ fn size<K: Kernel>(kernel: &K, source: &Endpoint<'_>) -> Option<u64> {
 /// Returns the smallest piece worth reading, in bytes: at least a block if the sink is open with
 /// `O_DIRECT`.
 fn granularity<K: Kernel>(kernel: &K, state: &mut CopyState<'_>) -> u64 {
-    let (source, sink) = (&state.source, &state.sink.info);
-    state.bad.granularity_or(|| {
-        let granularity = source.info.granularity(kernel, source.fd);
-        if sink.direct {
-            granularity.max(ALIGNMENT as u64)
-        } else {
-            granularity
-        }
-    })
-}
-
-fn cannot_seek(errno: Errno) -> CallError {
-    CallError::new("lseek", Side::Source, errno)
+    let source = &state.source;
+    let least = if state.sink.info.direct {
+        ALIGNMENT as u64
+    } else {
+        1
+    };
+    let found = || source.info.granularity(kernel, source.fd).max(least);
+    state.bad.granularity_or(found)
 }
