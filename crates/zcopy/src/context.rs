@@ -1,4 +1,7 @@
-//! What every loop shares: the kernel, the options, the pacer, and the report under way. It never waits.
+//! The state that every engine owns: kernel, options, pacer, and the report so far.
+//!
+//! Nothing here sleeps: an engine adds the endpoints it needs to [`Context::awaited`], and a driver
+//! polls them.
 
 use std::time::Duration;
 
@@ -17,31 +20,32 @@ use crate::strategy::Strategy;
 use crate::sys::{Blocking, Errno, Kernel, PollFd};
 use crate::wait::{Awaited, State};
 
-/// How often in a row an endpoint may poll as ready and then block all the same, before the strategy is
-/// taken to be at fault. Another process at the same pipe can cause a few.
+/// How many times in a row an endpoint may poll as ready and then block, before the engine blames
+/// the strategy. Another process that uses the same pipe can cause a few such wake-ups.
 pub(crate) const MAX_SPURIOUS_WAKEUPS: u32 = 8;
 
-/// The pause between two tries of a strategy that blocks on ready descriptors, once no other strategy is left.
+/// How long to sleep between two tries of the last remaining strategy when it blocks on descriptors
+/// that poll as ready.
 pub(crate) const RETRY_DELAY: Duration = Duration::from_millis(1);
 
-/// What every loop owns once.
+/// The state that every engine owns.
 pub(crate) struct Context<'a, K> {
     pub(crate) kernel: K,
     pub(crate) options: Options,
     pub(crate) pacer: Pacer<'a>,
     /// Bytes that the sink has accepted.
     pub(crate) bytes: u64,
-    /// Bytes that the whole transfer comes to, if that is known.
+    /// Bytes in the whole transfer, if known.
     pub(crate) total: Option<u64>,
-    /// What each strategy did, in the order of first use.
+    /// The record of each strategy, in the order of first use.
     pub(crate) attempts: Vec<Attempt>,
-    /// How often in a row an endpoint polled as ready and then blocked.
+    /// How many times in a row an endpoint polled as ready and then blocked.
     pub(crate) spurious_wakeups: u32,
-    /// The endpoints of the last [`Wait`], with what it has found out.
+    /// The endpoints of the last [`Wait`](crate::wait::Wait), with its result.
     pub(crate) awaited: Vec<Awaited<'a>>,
-    /// Memory for `poll(2)`.
+    /// The array for `poll(2)`, kept to avoid allocations.
     pub(crate) polled: Vec<PollFd<'a>>,
-    /// The strategy that the plan began with.
+    /// The first strategy of the plan.
     first_choice: Strategy,
     grown_source: Option<usize>,
     grown_sink: Option<usize>,
@@ -73,7 +77,7 @@ impl<'a, K: Kernel> Context<'a, K> {
         }
     }
 
-    /// Whether calls may sleep: not if the caller wants to be told something meanwhile.
+    /// Returns whether calls may sleep. They may not if the caller wants ticks or watches readers.
     #[inline]
     pub(crate) fn blocking(&self) -> Blocking {
         if self.pacer.ticks() || self.options.watch_readers {
@@ -83,20 +87,20 @@ impl<'a, K: Kernel> Context<'a, K> {
         }
     }
 
-    /// The strategy that the caller insists on.
+    /// Returns the strategy that the caller requests.
     pub(crate) fn requested(&self) -> Option<Strategy> {
         plan::requested(&self.options)
     }
 
-    /// What the limit leaves, if this many bytes have been taken from the source.
+    /// Returns how many bytes the limit leaves after `taken` bytes have left the source.
     pub(crate) fn left(&self, taken: u64) -> u64 {
         self.options.limit.map_or(u64::MAX, |limit| limit - taken)
     }
 
-    /// The record of one strategy.
+    /// Returns the record of one strategy, and adds it if it is new.
     #[inline]
     pub(crate) fn attempt(&mut self, strategy: Strategy) -> &mut Attempt {
-        // Most often it is the last one.
+        // It is usually the last one.
         let mut attempts = self.attempts.iter();
         let found = attempts.rposition(|attempt| attempt.strategy == strategy);
         let index = found.unwrap_or_else(|| {
@@ -106,7 +110,7 @@ impl<'a, K: Kernel> Context<'a, K> {
         &mut self.attempts[index]
     }
 
-    /// Adds to the record of one strategy.
+    /// Adds calls and bytes to the record of one strategy.
     #[inline]
     pub(crate) fn credit(&mut self, strategy: Strategy, calls: u64, bytes: u64) {
         let attempt = self.attempt(strategy);
@@ -114,7 +118,7 @@ impl<'a, K: Kernel> Context<'a, K> {
         attempt.bytes += bytes;
     }
 
-    /// What an observer is told.
+    /// Returns the state of the transfer for an observer.
     #[inline]
     pub(crate) fn progress(
         &self,
@@ -133,8 +137,8 @@ impl<'a, K: Kernel> Context<'a, K> {
 
     /// Enlarges the caller's pipes, once, when `is_long` says that the transfer is long.
     ///
-    /// Between two pipes it is the number of turns that the processes take which costs, and the smaller pipe
-    /// sets it.
+    /// Between two pipes the cost is the number of times that the processes take turns, which the
+    /// smaller pipe determines.
     #[inline]
     pub(crate) fn grow_pipes<'e>(
         &mut self,
@@ -161,15 +165,15 @@ impl<'a, K: Kernel> Context<'a, K> {
         }
     }
 
-    /// Notes that a step blocked, and says how long to sleep before the next poll if polls keep saying that
-    /// it would not.
+    /// Counts a step that blocked. Returns how long to sleep before the next poll if endpoints keep
+    /// polling as ready and then block.
     pub(crate) fn count_spurious_wakeup(&mut self) -> Option<Duration> {
         self.spurious_wakeups += 1;
         (self.spurious_wakeups > MAX_SPURIOUS_WAKEUPS).then_some(RETRY_DELAY)
     }
 
-    /// Adds an endpoint to those that are waited for. With a tick, one that never becomes ready is left out: the
-    /// next call says why it moves nothing, which no wait would.
+    /// Adds an endpoint to those that are waited for. With ticks it leaves out an endpoint that
+    /// never becomes ready: the next call fails with the reason, and a wait would not end.
     pub(crate) fn await_ready(&mut self, side: Side, endpoint: &mut Endpoint<'a>) {
         if self.pacer.ticks() && endpoint.is_never_ready(&self.kernel, side) {
             return;
@@ -179,8 +183,8 @@ impl<'a, K: Kernel> Context<'a, K> {
             .push(Awaited::ready(endpoint.fd, side, deadline));
     }
 
-    /// When the time-out of the socket itself expires, if a wait takes the place of the call that has it. The wait began
-    /// at `since`, or begins now.
+    /// Returns when the socket's own time-out expires, if `poll(2)` replaces the call that would
+    /// time out. The wait began at `since`, or begins now.
     pub(crate) fn deadline(
         &self,
         side: Side,
@@ -194,15 +198,16 @@ impl<'a, K: Kernel> Context<'a, K> {
         Some(since.unwrap_or_else(|| self.kernel.now()) + time_out)
     }
 
-    /// Ends the last wait. Fails if it ended by the time-out of a socket, which is an answer, not a reason to try again.
+    /// Ends the last wait. Fails if the time-out of a socket expired, as the call itself would
+    /// have.
     #[inline]
     pub(crate) fn end_wait(&mut self) -> Result<(), CallError> {
         if self.awaited.is_empty() {
             return Ok(());
         }
         let mut awaited = self.awaited.iter();
-        let timed_out_one = awaited.find(|awaited| awaited.state == State::TimedOut);
-        let outcome = match timed_out_one {
+        let expired = awaited.find(|awaited| awaited.state == State::TimedOut);
+        let outcome = match expired {
             Some(awaited) => Err(timed_out(awaited.side)),
             None => Ok(()),
         };
@@ -210,7 +215,7 @@ impl<'a, K: Kernel> Context<'a, K> {
         outcome
     }
 
-    /// The report, but for what only one loop knows.
+    /// Returns the report, without the fields that only one engine fills.
     pub(crate) fn report(&mut self, outcome: &Result<Ended, RunError>) -> Report {
         let ended = outcome.as_ref().map_or(Ended::Failed, |ended| *ended);
         Report {
@@ -231,12 +236,12 @@ pub(crate) fn conclude(outcome: Result<Ended, RunError>, report: Report) -> Resu
     }
 }
 
-/// The failure of a strategy that the caller insists on and the kernel refuses.
+/// Returns the error for a strategy that the caller requests and the kernel refuses.
 pub(crate) fn refused(strategy: Strategy, cause: Cause) -> RunError {
     RunError::unsuitable(strategy, "the kernel refuses it").caused_by(cause)
 }
 
-/// The error that a socket's own time-out comes to.
+/// Returns the `EAGAIN` of a call on a socket whose own time-out has expired.
 pub(crate) fn timed_out(side: Side) -> CallError {
     let call = match side {
         Side::Source => "read",

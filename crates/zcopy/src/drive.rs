@@ -1,4 +1,4 @@
-//! The blocking driver: it takes an engine's steps one after another, and sleeps where the engine says so.
+//! The blocking driver: calls an engine step by step, and sleeps in `poll(2)` when the engine asks.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::side::Side;
 use crate::sys::{Errno, Kernel, PollFd};
 use crate::wait::{Awaited, Interest, Readiness, State, Until, Wait};
 
-/// Moves everything, sleeping where the descriptors make it sleep.
+/// Runs an engine to its end, and returns the report.
 pub(crate) fn run<'a, E: Engine<'a>>(engine: &mut E) -> Result<Report, Error> {
     let mut outcome = drive(engine);
     if let Ok(Ended::Stopped) = outcome {
@@ -49,7 +49,8 @@ fn drive<'a, E: Engine<'a>>(engine: &mut E) -> Result<Ended, RunError> {
 
 /// Polls the awaited endpoints, and calls the observer at every tick meanwhile.
 ///
-/// Returns when they are ready, when one of them is broken or has timed out, and after the time to recheck.
+/// Returns when enough are ready, when one is broken or has timed out, or after the time to
+/// recheck.
 fn wait<K: Kernel>(
     context: &mut Context<'_, K>,
     readiness: Readiness,
@@ -88,7 +89,7 @@ fn wait<K: Kernel>(
     }
 }
 
-/// The side of the endpoints that are still waited for; [`Side::Neither`] if they are on both.
+/// Returns the side of the endpoints that are still waited for, and [`Side::Neither`] for both.
 fn pending_side(awaited: &[Awaited<'_>]) -> Option<Side> {
     let pending = awaited.iter().filter(|awaited| awaited.is_pending());
     let pending = pending.filter(|awaited| awaited.interest == Interest::Ready);
@@ -97,7 +98,7 @@ fn pending_side(awaited: &[Awaited<'_>]) -> Option<Side> {
         .reduce(|one, other| if one == other { one } else { Side::Neither })
 }
 
-/// Whether enough endpoints are ready, or one is broken.
+/// Returns true if enough endpoints are ready, or if one is broken.
 fn is_over(awaited: &[Awaited<'_>], until: Until) -> bool {
     let is_polled = |awaited: &Awaited<'_>| matches!(awaited.state, State::Polled(_));
     let mut wanted = awaited.iter().filter(|a| a.interest == Interest::Ready);
@@ -109,7 +110,7 @@ fn is_over(awaited: &[Awaited<'_>], until: Until) -> bool {
     is_ready || watched.any(is_polled)
 }
 
-/// The time until the first socket's own time-out expires.
+/// Returns the time until the first socket's own time-out expires.
 fn until_deadline<K: Kernel>(context: &Context<'_, K>) -> Option<Duration> {
     let pending = context
         .awaited
@@ -119,15 +120,15 @@ fn until_deadline<K: Kernel>(context: &Context<'_, K>) -> Option<Duration> {
     Some(deadline.saturating_sub(context.kernel.now()))
 }
 
-/// What ended a poll.
+/// The reason why a poll returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wakeup {
-    /// An endpoint, or the time-out.
+    /// An endpoint or the time-out.
     Poll,
     Signal,
 }
 
-/// Polls once those that are still waited for.
+/// Polls the pending endpoints once.
 fn poll<K: Kernel>(
     context: &mut Context<'_, K>,
     timeout: Option<Duration>,
@@ -154,17 +155,17 @@ fn poll<K: Kernel>(
         .iter_mut()
         .filter(|awaited| awaited.is_pending());
     for (awaited, polled) in pending.zip(&context.polled) {
-        let found = polled.revents();
-        if !found.is_empty() {
-            awaited.state = State::Polled(found);
+        let events = polled.revents();
+        if !events.is_empty() {
+            awaited.state = State::Polled(events);
         }
     }
     Ok(Wakeup::Poll)
 }
 
-/// Marks the sockets whose own time-outs have expired. True if there are some.
+/// Marks the sockets whose own time-outs have expired. Returns true if there are any.
 fn mark_timed_out<K: Kernel>(context: &mut Context<'_, K>) -> bool {
-    let mut has_found = false;
+    let mut has_expired = false;
     for awaited in context
         .awaited
         .iter_mut()
@@ -175,13 +176,13 @@ fn mark_timed_out<K: Kernel>(context: &mut Context<'_, K>) -> bool {
             .is_some_and(|deadline| deadline <= context.kernel.now())
         {
             awaited.state = State::TimedOut;
-            has_found = true;
+            has_expired = true;
         }
     }
-    has_found
+    has_expired
 }
 
-/// Sleeps this long, and calls the observer at every tick meanwhile.
+/// Sleeps for `time`, and calls the observer at every tick meanwhile.
 fn sleep_all<K: Kernel>(
     context: &mut Context<'_, K>,
     time: Duration,
@@ -197,7 +198,7 @@ fn sleep_all<K: Kernel>(
     }
 }
 
-/// Sleeps this long, or until the next tick, of which the observer is told.
+/// Sleeps for `time` or until the next tick, at which it calls the observer.
 fn sleep<K: Kernel>(
     context: &mut Context<'_, K>,
     time: Duration,
@@ -205,7 +206,7 @@ fn sleep<K: Kernel>(
 ) -> ControlFlow<()> {
     let Context { pacer, kernel, .. } = context;
     let timeout = pacer.until_tick(kernel).map_or(time, |tick| tick.min(time));
-    // Whatever ends the sleep, the pacer decides.
+    // The pacer decides what to do, also after an error.
     if kernel.poll(&mut [], Some(timeout)) == Err(Errno::INTR) {
         pacer.interrupt();
     }

@@ -1,6 +1,11 @@
-//! The loops that move bytes, and what every one of them answers.
+//! The loops that move bytes, and the trait that lets one driver run them all.
 //!
-//! A loop never waits for readiness: it says what it waits for, and a driver waits.
+//! An engine never sleeps in `poll(2)`. A byte whose sink answers `EAGAIN` follows this path: the step
+//! returns [`Step::Blocked`](crate::step::Step::Blocked), the engine lists the sink in
+//! [`Context::awaited`] and returns [`Flow::Wait`], the driver ([`crate::drive`] or the async one)
+//! polls what is listed, and calls [`Engine::advance`] again, which repeats the step. The byte
+//! itself stays in the source, or in the buffer or private pipe of
+//! [`CopyState`](crate::copy_state::CopyState).
 
 use crate::bad_blocks::OnSkip;
 use crate::context::Context;
@@ -29,28 +34,28 @@ pub(crate) trait Engine<'a> {
 
     fn context(&mut self) -> &mut Context<'a, Self::Kernel>;
 
-    /// What an observer is told.
+    /// Returns the state of the transfer for an observer; `blocked` is the side that is waited for.
     fn progress(&self, blocked: Option<Side>) -> Progress;
 
-    /// Takes one step. After a [`Flow::Wait`] it is called again when the wait is over, and finds in
-    /// [`Context::awaited`] what ended it.
+    /// Takes one step. After a [`Flow::Wait`] the driver calls it again when the wait is over, and
+    /// [`Context::awaited`] then holds the result of the wait.
     fn advance(&mut self) -> Result<Flow, RunError>;
 
-    /// Fills the ranges that are reserved of a sink, before the transfer stops.
+    /// Fills the range that is reserved in a sink, before a stopped transfer ends.
     fn fill_reserved(&mut self) -> Result<(), RunError> {
         Ok(())
     }
 
-    /// Puts all endpoints in order, and says what was done.
+    /// Releases reservations, closes reopened files and returns the report.
     fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error>;
 }
 
-/// What a loop answers after a step.
+/// The result of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
-    /// It goes on, and the observer is called.
+    /// Bytes may have moved: the driver calls the observer and takes the next step.
     Continue,
-    /// It goes on by another strategy; nothing moved.
+    /// Nothing moved, and the next step goes another way: the driver takes it at once.
     NextStrategy,
     Wait(Wait),
     Ended(Ended),
@@ -64,14 +69,14 @@ pub(crate) struct Callbacks<'a> {
     pub(crate) on_skip: Option<OnSkip<'a>>,
 }
 
-/// Who decides what becomes of a transfer when a sink fails.
+/// What happens to the transfer when a sink fails.
 pub(crate) enum SinkPolicy<'a> {
     Always(OnSinkError),
     StepBudget(Box<dyn FnMut(&SinkReport) -> OnSinkError + 'a>),
 }
 
 impl SinkPolicy<'_> {
-    /// Whether the transfer goes on without this sink.
+    /// Returns true if the transfer goes on without this sink.
     pub(crate) fn detaches(&mut self, sink: &SinkReport) -> bool {
         let decision = match self {
             SinkPolicy::Always(decision) => *decision,

@@ -1,4 +1,4 @@
-//! When the observer of a transfer is due, and when its rate allows more.
+//! When to call the observer, and how many bytes the rate limit allows.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -8,27 +8,25 @@ use crate::progress::{Observer, Progress};
 use crate::rate::RateLimiter;
 use crate::sys::Kernel;
 
-/// Calls the observer, and asks the rate limiter.
-///
-/// It asks for the time only where a tick or a rate limit needs it.
+/// Calls the observer and asks the rate limiter. Reads the clock only for a tick or a rate limit.
 pub(crate) struct Pacer<'a> {
     observer: Option<Observer<'a>>,
     tick: Option<Duration>,
-    /// When the observer was last called; kept for the tick alone.
+    /// When the observer was last called; only kept for ticks.
     observed_at: Duration,
     /// Whether a signal has interrupted a wait since then.
     is_interrupted: bool,
     rate_limiter: Option<Limiter<'a>>,
 }
 
-/// Whose rate limit is kept.
+/// The rate limiter: of this transfer alone, or the caller's.
 enum Limiter<'a> {
     Own(RateLimiter),
     Shared(&'a RateLimiter),
 }
 
 impl<'a> Pacer<'a> {
-    /// A pacer that starts now.
+    /// Returns a pacer that starts now.
     pub(crate) fn new<K: Kernel>(
         kernel: &K,
         options: &Options,
@@ -53,7 +51,7 @@ impl<'a> Pacer<'a> {
         }
     }
 
-    /// Has it keep the caller's rate limit, if there is one, rather than one of its own.
+    /// Uses the caller's rate limiter, if there is one, instead of its own.
     pub(crate) fn keep<K: Kernel>(&mut self, kernel: &K, rate_limiter: Option<&'a RateLimiter>) {
         if let Some(rate_limiter) = rate_limiter {
             rate_limiter.begin(kernel.now());
@@ -70,25 +68,25 @@ impl<'a> Pacer<'a> {
             })
     }
 
-    /// Whether somebody wants to be told the time while nothing moves, so that no call may sleep.
+    /// Returns whether the observer is also called while nothing moves, so that no call may sleep.
     pub(crate) fn ticks(&self) -> bool {
         self.tick.is_some()
     }
 
-    /// The time left until the observer is due; zero if it is.
+    /// Returns the time until the next tick; zero if it is due.
     pub(crate) fn until_tick<K: Kernel>(&self, kernel: &K) -> Option<Duration> {
         let tick = self.tick?;
         let since = kernel.now().saturating_sub(self.observed_at);
         Some(tick.saturating_sub(since))
     }
 
-    /// Has the observer called when this wait has ended, which a signal has interrupted: its handler may have told the
-    /// observer something.
+    /// Makes the observer due: a signal interrupted the wait, and its handler may have set
+    /// something that the observer reads.
     pub(crate) fn interrupt(&mut self) {
         self.is_interrupted = true;
     }
 
-    /// Shows the observer how far the transfer has come.
+    /// Calls the observer.
     pub(crate) fn observe<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -104,7 +102,7 @@ impl<'a> Pacer<'a> {
         }
     }
 
-    /// The same, if it is due.
+    /// Calls the observer if a tick is due or a signal came.
     pub(crate) fn observe_if_due<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -117,7 +115,7 @@ impl<'a> Pacer<'a> {
         ControlFlow::Continue(())
     }
 
-    /// How many of the `wanted` bytes the rate allows now.
+    /// Returns how many of the `wanted` bytes the rate limit allows now.
     ///
     /// # Errors
     ///
@@ -129,7 +127,7 @@ impl<'a> Pacer<'a> {
         }
     }
 
-    /// Notes that `n` bytes were moved.
+    /// Charges `n` bytes to the rate limiter.
     pub(crate) fn spend(&self, n: u64) {
         if let Some(rate_limiter) = self.rate_limiter() {
             rate_limiter.spend(n);

@@ -1,4 +1,4 @@
-//! What a loop waits for. The loop says it, a driver does it.
+//! What an engine waits for. The engine describes the wait, and a driver performs it.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use crate::sys::PollFlags;
 /// What has to happen before the next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// This much time passes. An observer that is called meanwhile may have changed the rate, so a driver
-    /// may ask the loop again at every tick.
+    /// This much time passes. An observer that is called meanwhile may change the rate, so a driver
+    /// may call the engine again at every tick.
     Time(Duration),
     /// Endpoints become ready.
     Readiness(Readiness),
@@ -20,54 +20,55 @@ pub(crate) enum Wait {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Readiness {
     pub(crate) until: Until,
-    /// How long to sleep before endpoints are polled, if a poll would return at once and the step block again.
+    /// How long to sleep before the poll, if it would return at once and the step block again.
     pub(crate) delay: Option<Duration>,
-    /// After how long to ask the loop again in any case.
+    /// How long to wait at most before the engine is called again.
     pub(crate) recheck: Option<Duration>,
 }
 
 /// How many endpoints end a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// Each of them has been ready once.
+    /// Each endpoint has been ready once.
     EachReady,
-    /// One of them is ready.
+    /// One endpoint is ready.
     OneReady,
 }
 
-/// An endpoint that a loop waits for.
+/// An endpoint that an engine waits for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Awaited<'fd> {
     pub(crate) fd: BorrowedFd<'fd>,
     pub(crate) side: Side,
-    /// Which of several sinks it is.
+    /// The index of the sink, if there are several.
     pub(crate) index: usize,
     pub(crate) interest: Interest,
-    /// When the time-out of the socket itself expires, on the kernel's clock.
+    /// When the socket's own time-out expires, on the kernel's clock.
     pub(crate) deadline: Option<Duration>,
     pub(crate) state: State,
 }
 
-/// What a loop wants to know of an endpoint.
+/// The event that an engine waits for at an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interest {
-    /// When it can be read, or, as a sink, written.
+    /// A source is readable, or a sink is writable.
     Ready,
-    /// Whether it is broken. This alone does not keep a wait going.
+    /// The endpoint is broken. A wait does not go on for this alone.
     Broken,
 }
 
-/// What a wait has found out about an endpoint.
+/// The result of a wait for one endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Pending,
-    /// It polled so. Errors and hang-ups count as ready: the next call says which it is.
+    /// The flags that `poll(2)` returned. `POLLERR` and `POLLHUP` count as ready: the next call
+    /// returns the error.
     Polled(PollFlags),
     TimedOut,
 }
 
 impl Wait {
-    /// Until each of the awaited endpoints has been ready once.
+    /// Waits until each of the awaited endpoints has been ready once, after `delay`.
     pub(crate) fn until_each_ready(delay: Option<Duration>) -> Self {
         Self::Readiness(Readiness {
             until: Until::EachReady,
@@ -78,7 +79,7 @@ impl Wait {
 }
 
 impl<'fd> Awaited<'fd> {
-    /// A source to be read from, or a sink to be written to.
+    /// Waits for a source to become readable, or for a sink to become writable.
     pub(crate) fn ready(fd: BorrowedFd<'fd>, side: Side, deadline: Option<Duration>) -> Self {
         Self {
             fd,
@@ -90,12 +91,12 @@ impl<'fd> Awaited<'fd> {
         }
     }
 
-    /// The same, as one of several sinks.
+    /// Sets the index of the sink.
     pub(crate) fn at(self, index: usize) -> Self {
         Self { index, ..self }
     }
 
-    /// A sink whose reader may go away.
+    /// Waits for a sink to break because its reader closes.
     pub(crate) fn broken(fd: BorrowedFd<'fd>) -> Self {
         Self {
             interest: Interest::Broken,
@@ -107,7 +108,7 @@ impl<'fd> Awaited<'fd> {
         self.state == State::Pending
     }
 
-    /// What `poll(2)` is asked for.
+    /// Returns the events for `poll(2)`.
     pub(crate) fn events(&self) -> PollFlags {
         match (self.interest, self.side) {
             (Interest::Broken, _) => PollFlags::empty(),

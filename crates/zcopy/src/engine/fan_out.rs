@@ -1,10 +1,11 @@
-//! One source, several sinks: every byte is moved once and shared with all.
+//! The engine for one source and several sinks: every byte leaves the source once and reaches all.
 //!
-//! Bytes wait in the [`backlog`], a pipe, until every sink has them; each sink is a [`sink_state`]. Sinks
-//! that splice are given a share by `tee(2)`, which copies nothing; when all have it, the last of them
-//! takes the bytes out of the backlog. Sinks that must be written to (appending files, terminals) share
-//! one buffer, and then it is the buffer that takes the bytes out. All are served in step: the next
-//! bytes have their turn when every sink has accepted these.
+//! Bytes wait in the [`backlog`], a private pipe, until every sink has them; each sink has a
+//! [`sink_state`]. `tee(2)` duplicates the pipe's contents for the sinks that splice, without
+//! copying; when all have them, the last of these sinks splices the bytes out of the backlog. Sinks
+//! that must be written to (appending files, terminals) are written from one buffer, and then a
+//! read into this buffer empties the backlog. The engine works in rounds: it takes more from the
+//! source when every sink has accepted the bytes of this round.
 
 use crate::call_error::{CallError, Cause};
 use crate::context::{Context, refused};
@@ -38,11 +39,11 @@ mod wait;
 #[cfg(test)]
 mod tests;
 
-/// No pipe of an unprivileged user holds more in full pages; slots of several pages may. Whoever asks for
-/// larger pipes has them filled.
-const BOUND: u64 = 4 << 20;
+/// The most bytes in one round. A pipe of an unprivileged user holds no more in full pages; slots
+/// of several pages may hold more. A larger pipe size of the caller raises the bound.
+const MAX_ROUND: u64 = 4 << 20;
 
-/// A transfer to several sinks under way.
+/// A transfer to several sinks.
 pub(crate) struct FanOutEngine<'a, K> {
     context: Context<'a, K>,
     policy: SinkPolicy<'a>,
@@ -53,23 +54,25 @@ pub(crate) struct FanOutEngine<'a, K> {
     /// The sink that was detached last.
     detached_last: usize,
     source_drop_window: Option<DropWindow>,
-    /// Where the bytes begin that are being shared now.
-    share_start: u64,
-    /// Where they end, once that is known.
-    share_end: Option<u64>,
-    /// Where they must end at the latest.
-    bound: u64,
-    /// The bytes that every sink had accepted when the rate limiter and the inspector were last told.
-    told: u64,
+    /// The position in the stream where this round begins.
+    round_start: u64,
+    /// The position where it ends, once known.
+    round_end: Option<u64>,
+    /// The position where it must end at the latest.
+    round_limit: u64,
+    /// The bytes that have been charged to the rate limiter.
+    charged: u64,
     may_take_turns: bool,
-    /// Whether the source may be a FIFO that nobody has opened for writing yet, which does not poll as ended.
+    /// Whether the source may be a FIFO that no process has opened for writing, which does not poll
+    /// as ended.
     may_lack_writer: bool,
-    /// What was being waited for.
+    /// What the engine waits for.
     waiting: Option<Waiting>,
 }
 
 impl<'a, K: Kernel> FanOutEngine<'a, K> {
-    /// A transfer from `source` to all of `sinks`, the first of which is the caller's main one.
+    /// Returns an engine that moves bytes from `source` to all `sinks`. The first is the caller's
+    /// main sink.
     pub(crate) fn new(
         kernel: K,
         source: Endpoint<'a>,
@@ -82,12 +85,12 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         let drops = options.cache == Cache::DropBehind;
         let drop_window =
             |endpoint: &Endpoint<'_>| drops.then(|| DropWindow::of(endpoint)).flatten();
-        // Whatever is read at once must fit one message, if there is a sink for messages.
+        // One read must fit one message, if a sink takes messages.
         let written_to = sinks
             .iter()
             .find(|sink| sink.info.kind == Kind::Datagram)
             .unwrap_or(&sinks[0]);
-        // It stands for all of them, and takes nothing itself.
+        // The clone stands for all sinks that are written to; no call uses it.
         let mut written_to = written_to.clone();
         written_to.info.direct = sinks.iter().any(|sink| sink.info.direct);
         let storage = match plan.strategy() {
@@ -98,14 +101,14 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         let sink_states: Vec<_> = sinks
             .into_iter()
             .zip(plan.sinks())
-            .map(|(mut sink, way)| {
+            .map(|(mut sink, plan)| {
                 if options.strategy.is_some() {
                     sink.ignore_room();
                 }
                 let drop_window = drop_window(&sink);
-                // What it takes comes out of the backlog: nothing is read from its copy of the source.
+                // The sink is served from the backlog, so its clone of the source is never read.
                 let state = CopyState::new(source.clone(), sink).sized(&options);
-                SinkState::new(state, way.strategy(), drop_window)
+                SinkState::new(state, plan.strategy(), drop_window)
             })
             .collect();
         let total = plan::remaining(&from, &options);
@@ -122,10 +125,10 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             },
             sinks: sink_states,
             detached_last: 0,
-            share_start: 0,
-            share_end: None,
-            bound: 0,
-            told: 0,
+            round_start: 0,
+            round_end: None,
+            round_limit: 0,
+            charged: 0,
             may_take_turns: storage != Storage::Buffer && from.kind == Kind::Pipe,
             may_lack_writer: from.kind == Kind::Pipe && from.nonblocking,
             waiting: None,
@@ -133,43 +136,43 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         }
     }
 
-    /// Paces the transfer by the caller's rate limiter, if there is one.
+    /// Uses the caller's rate limiter, if there is one.
     pub(crate) fn keep(&mut self, rate_limiter: Option<&'a RateLimiter>) {
         self.context.pacer.keep(&self.context.kernel, rate_limiter);
     }
 
-    /// Before more is taken from the source: the limit, the rate, and whether there is anything. An answer means that no
-    /// round begins now.
+    /// Begins a round, unless the limit or the rate forbids it or the source is not ready: then it
+    /// returns the flow that says so.
     fn begin(&mut self) -> Result<Option<Flow>, RunError> {
         let left = self.context.left(self.backlog.head);
         if left == 0 {
             return Ok(Some(Flow::Ended(Ended::Limit)));
         }
         let allowed = match self.context.pacer.allow(&self.context.kernel, left) {
-            Ok(allowed) => allowed.min(BOUND.max(self.backlog.state.pipe_size as u64)),
+            Ok(allowed) => allowed.min(MAX_ROUND.max(self.backlog.state.pipe_size as u64)),
             Err(time) => return Ok(Some(Flow::Wait(Wait::Time(time)))),
         };
-        self.give_up_a_shared_cursor()?;
+        self.give_up_shared_cursor()?;
         self.give_lone_reader_a_pipe();
-        self.bound = self.backlog.head + allowed;
-        self.share_start = self.backlog.head;
-        self.share_end = None;
+        self.round_limit = self.backlog.head + allowed;
+        self.round_start = self.backlog.head;
+        self.round_end = None;
         self.grow_pipes();
         Ok(self.wait_for_source())
     }
 
-    /// Does everything that can be done now for every sink, one call each.
+    /// Serves every sink with one call each, and counts calls and bytes.
     fn take_step(&mut self) -> Result<Flow, RunError> {
         let calls = self.calls();
-        let by = self.in_use();
+        let by = self.strategy();
         let flow = self.serve();
         self.credit_calls(by, self.calls() - calls);
         self.count();
         flow
     }
 
-    /// What shares the bytes: tee, or one buffer.
-    fn in_use(&self) -> Strategy {
+    /// Returns the strategy that distributes the bytes: tee, or one buffer.
+    fn strategy(&self) -> Strategy {
         match self.backlog.storage {
             Storage::Buffer => Strategy::Buffered,
             Storage::Pipe => Strategy::Tee,
@@ -182,7 +185,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         }
     }
 
-    /// Credits the strategy in use with what every sink has accepted.
+    /// Credits the strategy in use with the bytes that every sink has accepted.
     fn count(&mut self) {
         self.context.bytes = self.delivered();
         let counted: u64 = self
@@ -193,12 +196,12 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             .sum();
         let n = self.context.bytes - counted;
         if n > 0 {
-            let by = self.in_use();
+            let by = self.strategy();
             self.context.attempt(by).bytes += n;
         }
     }
 
-    /// Tells the page cache, the rate limiter and the inspector of what every sink has accepted.
+    /// Passes what every sink has accepted to the page cache, the rate limiter and the inspector.
     fn moved(&mut self) -> Result<(), RunError> {
         if let Some(drop_window) = &mut self.source_drop_window {
             drop_window.advance_read(&self.context.kernel, &self.backlog.state.source);
@@ -221,38 +224,37 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         }
         self.count();
         let delivered = self.context.bytes;
-        self.context.pacer.spend(delivered - self.told);
-        self.told = delivered;
+        self.context.pacer.spend(delivered - self.charged);
+        self.charged = delivered;
         self.release();
         Ok(())
     }
 
-    /// Lets go of what every sink that is written to has, counts its records, and shows it to whoever
-    /// inspects.
+    /// Drops bytes from the buffer that all sinks have, counts their records, and inspects them.
     fn release(&mut self) {
         let live = || self.sinks.iter().filter(|sink| sink.is_live());
-        let written = live().filter(|sink| sink.way == Strategy::Buffered);
+        let written = live().filter(|sink| sink.served_by == Strategy::Buffered);
         let written = written.map(|sink| sink.delivered).min();
-        let place = match live().next() {
+        let position = match live().next() {
             Some(_) => written.unwrap_or(self.backlog.head),
-            // Without a sink all that the last one lacks is to be handed back.
+            // Without a sink, all bytes that the last one lacks are returned to the caller.
             None => self.delivered(),
         };
-        let released = self.backlog.release(place);
+        let released = self.backlog.release(position);
         self.records.accepted(released);
         if let Some(inspect) = self.inspect.as_mut().filter(|_| !released.is_empty()) {
             inspect(released);
         }
     }
 
-    /// What becomes of a sink that failed, and with it of the transfer.
+    /// Detaches a sink that failed, or fails the transfer, as the policy decides.
     fn sink_failed(&mut self, index: usize, error: CallError) -> Result<(), RunError> {
         let sink = &mut self.sinks[index];
         if sink.is_detached {
             return Ok(());
         }
         if sink.ended.is_some() {
-            // It has failed the transfer already, and what counts is the first failure.
+            // This sink has failed the transfer already, and only the first failure counts.
             return Err(error.into());
         }
         sink.ended = Some(error.cause);
@@ -263,22 +265,24 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         }
         sink.is_detached = true;
         self.detached_last = index;
-        // Should it be the last, what it holds may have to be handed back.
+        // The bytes in the last sink's pipe may have to be returned.
         if self.sinks.iter().any(SinkState::is_live) {
             self.sinks[index].state.pipe = None;
         }
         Ok(())
     }
 
-    /// Whether every sink has every byte that has left the source, and nothing waits in the backlog, not
-    /// even what no sink wants any more.
+    /// Returns whether every sink has every byte that has left the source, and the backlog is
+    /// empty, also of bytes that no sink wants any more.
     fn all_caught_up(&self) -> bool {
         let head = self.backlog.head;
         let mut live = self.sinks.iter().filter(|sink| sink.is_live());
-        self.backlog.state.in_flight() == 0 && live.all(|b| b.delivered == head && b.taken == head)
+        self.backlog.state.in_flight() == 0
+            && live.all(|sink| sink.delivered == head && sink.taken == head)
     }
 
-    /// The bytes that every sink which is left has accepted; without any, those of the last.
+    /// Returns the number of bytes that every live sink has accepted; without one, those of the
+    /// last.
     fn delivered(&self) -> u64 {
         let live = self.sinks.iter().filter(|sink| sink.is_live());
         let least = live.map(|sink| sink.delivered).min();
@@ -290,8 +294,9 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         self.backlog.state.calls + sinks.sum::<u64>()
     }
 
-    /// Goes on by reading and writing alone if somebody else moves the cursor of the source. Nothing is in flight.
-    fn give_up_a_shared_cursor(&mut self) -> Result<(), RunError> {
+    /// Falls back to read and write if another process or thread moves the source's cursor. Nothing
+    /// is in flight.
+    fn give_up_shared_cursor(&mut self) -> Result<(), RunError> {
         let is_requested = self.context.options.strategy.is_some();
         if self.backlog.storage == Storage::Pipe
             && self.backlog.state.source.is_shared()
@@ -302,7 +307,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         Ok(())
     }
 
-    /// Goes on by reading and writing alone. Nothing is in flight.
+    /// Falls back to read and write. Nothing is in flight.
     fn give_up_tee(&mut self, cause: Option<Cause>) -> Result<Flow, RunError> {
         if let Some(cause) = cause {
             self.context.attempt(Strategy::Tee).cause = Some(cause);
@@ -313,7 +318,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         self.backlog.storage = Storage::Buffer;
         self.backlog.state.pipe = None;
         for sink in self.sinks.iter_mut().filter(|sink| sink.is_live()) {
-            sink.way = Strategy::Buffered;
+            sink.served_by = Strategy::Buffered;
             sink.state.pipe = None;
         }
         Ok(Flow::Continue)
@@ -330,16 +335,16 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
     fn progress(&self, blocked: Option<Side>) -> Progress {
         let records = self.records.count();
         Progress {
-            // A sink that has failed since the last step may have been the last to lack something.
+            // If the slowest sink has failed since the last step, this number has grown.
             bytes: self.delivered(),
-            ..self.context.progress(self.in_use(), records, blocked)
+            ..self.context.progress(self.strategy(), records, blocked)
         }
     }
 
     fn advance(&mut self) -> Result<Flow, RunError> {
         let has_waited_for_source = match self.waiting.take() {
             Some(waiting) => {
-                if let Some(wait) = self.see_what_ended(waiting)? {
+                if let Some(wait) = self.finish_wait(waiting)? {
                     return Ok(Flow::Wait(wait));
                 }
                 waiting == Waiting::Source
@@ -353,7 +358,7 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
             if !has_waited_for_source && let Some(flow) = self.begin()? {
                 return Ok(flow);
             }
-            // Only now: a wait may see readers go.
+            // This comes after the wait, during which readers may close.
             self.choose_consumer();
         }
         let flow = self.take_step()?;
@@ -364,7 +369,7 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
     }
 
     fn fill_reserved(&mut self) -> Result<(), RunError> {
-        self.fill_sinks()
+        self.fill_reserved_ranges()
     }
 
     fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {

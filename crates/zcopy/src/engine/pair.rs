@@ -1,6 +1,9 @@
-//! The loop for one source and one sink: step, fall back, limit, observe, stop.
+//! The engine for one source and one sink.
 //!
-//! [`PairEngine::advance`](Engine::advance) takes one step and never waits; a driver waits where it could not go on.
+//! [`PairEngine::advance`](Engine::advance) checks the limit and the rate, then takes one step by
+//! the current strategy. A step that moves bytes is counted; one that blocks becomes a
+//! [`Flow::Wait`]; one that the kernel refuses makes the engine fall back to the next strategy of
+//! the plan.
 
 use crate::bad_blocks::{BadBlocks, Pieces};
 use crate::buffer;
@@ -39,35 +42,35 @@ pub(crate) struct PairEngine<'a, K> {
     context: Context<'a, K>,
     plan: Plan,
     state: CopyState<'a>,
-    /// The plan's strategy whose turn it is.
+    /// The strategy of the plan that is in use.
     strategy: Strategy,
     phase: Phase,
     extents: Option<Extents>,
     drop_behind: Option<DropBehind>,
-    /// Whether the source has given bytes, or said that it has none for now.
+    /// Whether the source has given bytes, or has blocked.
     source_has_answered: bool,
-    /// Whether the wait that must precede the next step is over.
+    /// Whether the wait before the next step is over.
     has_waited: bool,
-    /// What ended the fast path, to be taken for the answer of the first step.
+    /// The result of the last call of the fast path, which replaces the first step.
     first_step: Option<Result<Step, CallError>>,
 }
 
-/// How far a transfer has come.
+/// The phase of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// By this strategy, which needs no preparation, until the stream turns out to be more than a few
-    /// messages.
+    /// Moves the first bytes by this strategy, which needs no setup, until the stream turns out to
+    /// be more than a few messages.
     WarmUp(Strategy),
-    /// By the plan's.
+    /// Moves bytes by the plan's strategy.
     Main,
-    /// By one read and the writes of what it brings, because a splice moved nothing out of a stream. That is the end of
-    /// the stream, or its urgent mark: `tcp_splice_read` answers 0 there, however much lies behind, and only a read gets
-    /// past it.
+    /// Reads once and writes what came, because a splice moved nothing out of a stream. Either the
+    /// stream has ended, or it is at its urgent mark: `tcp_splice_read` returns 0 there, however
+    /// many bytes follow, and only a read gets past it.
     Confirming,
 }
 
 impl<'a, K: Kernel> PairEngine<'a, K> {
-    /// A transfer from `source` to `sink` that goes by `plan`.
+    /// Returns an engine that moves bytes from `source` to `sink` by `plan`.
     pub(crate) fn new(
         kernel: K,
         source: Endpoint<'a>,
@@ -82,7 +85,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         let remaining = plan::remaining(&source.info, &options);
         let is_worth_searching = match sink.info.kind {
             Kind::Regular => true,
-            // Only an inspector sees what goes there.
+            // Only an inspector sees bytes that go to `/dev/null`.
             Kind::Null => options.inspected && remaining.is_some_and(|left| left > plan::SMALL),
             _ => false,
         };
@@ -90,7 +93,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
             && is_worth_searching
             && source.position().is_some()
             && options.sparse.searches(&source.info);
-        // Records are counted in the buffer, and there a hole shows as zeros.
+        // Records are counted in the buffer, where a hole shows as zeros.
         let counts_records = options.records.is_wanted();
         let zero_blocks = match options.sparse {
             Sparse::Detect => ZeroBlocks::Holes,
@@ -143,17 +146,17 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         }
     }
 
-    /// Paces the transfer by the caller's rate limiter, if there is one.
+    /// Uses the caller's rate limiter, if there is one.
     pub(crate) fn keep(&mut self, rate_limiter: Option<&'a RateLimiter>) {
         self.context.pacer.keep(&self.context.kernel, rate_limiter);
     }
 
-    /// Goes on from where the fast path has ended.
+    /// Continues where the fast path ended.
     pub(crate) fn go_on(&mut self, partial: Partial) {
         if partial.calls > 0 {
             self.context.attempts.push(partial.attempt());
             self.context.bytes = partial.bytes;
-            // Past the cache blocks are read to where the engine's own buffer has them, unless something waits in the other.
+            // Direct reads need the engine's own aligned buffer, unless the other one holds bytes.
             if !partial.buffer.is_empty() || !self.state.source.info.direct {
                 self.state.buffer = partial.buffer;
             }
@@ -161,10 +164,9 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         }
     }
 
-    /// Takes one step of at most `max` bytes, and changes to another strategy if that one cannot go
-    /// on.
+    /// Takes one step of at most `max` bytes, and falls back if the strategy cannot go on.
     fn take_step(&mut self, max: u64, remaining: u64) -> Result<Flow, RunError> {
-        let strategy = self.current();
+        let strategy = self.current_strategy();
         let is_requested = self.context.requested().is_some();
         if strategy.facts().reserves_ranges && !is_requested && self.shares_a_cursor() {
             return Ok(self.fall_back_to_buffered(strategy));
@@ -173,7 +175,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
             return self.end_of_file(strategy);
         }
         let budget = StepBudget {
-            max: self.bounded(max),
+            max: self.step_len(max),
             remaining,
             blocking: self.context.blocking(),
         };
@@ -186,14 +188,14 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
             Ok(Step::Moved(n)) => {
                 attempt.bytes += n;
                 self.context.pacer.spend(n);
-                self.moved(n)?;
+                self.count_moved(n)?;
                 Ok(Flow::Continue)
             }
-            // No rate holds back what does not move.
+            // The rate limit does not count holes, because they move nothing.
             Ok(Step::Hole(n)) => {
                 attempt.bytes += n;
                 attempt.hole_bytes += n;
-                self.moved(n)?;
+                self.count_moved(n)?;
                 Ok(Flow::Continue)
             }
             Ok(Step::Filled) => {
@@ -226,9 +228,9 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         }
     }
 
-    /// Whether a file's size says that nothing is left. Then a read confirms it, and no offload is
-    /// asked: `splice` and `sendfile` at the end of a file would still blame a pipe whose reader,
-    /// having got everything, has gone.
+    /// Returns whether the file's size says that nothing is left. A read then confirms the end and
+    /// no offload is called: `splice` and `sendfile` at the end of a file would still fail with
+    /// `EPIPE` when the reader of a pipe has received everything and closed it.
     fn is_at_known_end(&self, strategy: Strategy) -> bool {
         strategy.facts().is_offload
             && self.state.source.info.is_seekable()
@@ -236,14 +238,14 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
             && self.state.in_flight() == 0
     }
 
-    /// Whether somebody else moves the cursor of an end that this transfer goes by.
+    /// Returns whether another process or thread moves a cursor that this transfer uses.
     fn shares_a_cursor(&self) -> bool {
         self.state.source.is_shared() || self.state.sink.is_shared()
     }
 
-    /// The strategy for this step: the plan's, unless read and write have to finish what another
-    /// left in flight, or open the transfer.
-    fn current(&self) -> Strategy {
+    /// Returns the strategy for this step: read and write during the warm-up and for bytes that
+    /// another strategy left in flight, otherwise the plan's.
+    fn current_strategy(&self) -> Strategy {
         let has_residue = if self.strategy.facts().has_private_pipe {
             !self.state.buffer.is_empty()
         } else {
@@ -257,8 +259,8 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         }
     }
 
-    /// Accounts for bytes that the sink has accepted.
-    fn moved(&mut self, n: u64) -> Result<(), RunError> {
+    /// Counts bytes that the sink has accepted.
+    fn count_moved(&mut self, n: u64) -> Result<(), RunError> {
         self.context.bytes += n;
         self.state.bad.delivered = self.context.bytes;
         if n > 0 {
@@ -290,7 +292,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
 
     /// Enlarges the caller's pipes, once, when the transfer is known to be long.
     fn grow_pipes(&mut self) {
-        // A limit says how much may come, and only a size how much will.
+        // A limit is only an upper bound; a size says how many bytes will come.
         let is_sized = self.state.source.info.size.is_some();
         let will_be_long = is_sized && self.context.total.is_some_and(|n| n > plan::SMALL);
         let is_long = self.context.bytes >= plan::SMALL || will_be_long;
@@ -299,8 +301,8 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
             .grow_pipes(is_long, Some(source), std::iter::once(sink));
     }
 
-    /// What may be asked of the coming step so that it is prompt.
-    fn bounded(&self, max: u64) -> u64 {
+    /// Returns how much of `max` the coming step may ask for without sleeping or reading too much.
+    fn step_len(&self, max: u64) -> u64 {
         let sink = &self.state.sink;
         let is_confirming = self.strategy == Strategy::Buffered
             && self.context.bytes > 0
@@ -328,7 +330,8 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
 
     fn progress(&self, blocked: Option<Side>) -> Progress {
         let records = self.state.records.count();
-        self.context.progress(self.current(), records, blocked)
+        self.context
+            .progress(self.current_strategy(), records, blocked)
     }
 
     fn advance(&mut self) -> Result<Flow, RunError> {
@@ -344,7 +347,7 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
                 return Ok(Flow::Wait(Wait::Time(time)));
             }
         };
-        // Before the wait: a pipe that grows may have room at once.
+        // This comes before the wait because a pipe that grows may have room at once.
         self.grow_pipes();
         if !self.has_waited
             && let Some(wait) = self.wait_before_step()
@@ -356,11 +359,13 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
         self.take_step(max, left)
     }
 
-    /// Fills what is reserved of a sink before a transfer stops, because a signal has cut the last call short: where others
-    /// have moved the cursor since, the range would stay a gap, and bytes of a pipe would have left it in vain.
+    /// Fills the range that is reserved in the sink before a transfer stops, if a signal has cut
+    /// the last call short: where another process has moved the cursor since, the range would stay
+    /// a gap, and bytes taken from a pipe would be lost.
     ///
-    /// If nothing has left the source, `finish` gives both ranges back, unless the sink's has to be filled. The sink is a
-    /// file, so that no call waits for somebody else. A record that has to wait for its rate limit is not waited for.
+    /// If nothing has left the source, `finish` releases both ranges, unless the sink's has to be
+    /// filled. The sink is a file, so no call waits for another process. A record that its rate
+    /// limit holds back is not waited for.
     fn fill_reserved(&mut self) -> Result<(), RunError> {
         let reserved = self.state.sink.reserved();
         let end = self.context.bytes + reserved.min(self.state.in_flight());

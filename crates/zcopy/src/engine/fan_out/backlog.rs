@@ -1,4 +1,4 @@
-//! The backlog: where bytes wait that some sinks still have to take.
+//! The backlog: bytes that have left the source and that some sinks still lack.
 
 use std::os::fd::BorrowedFd;
 
@@ -10,39 +10,39 @@ use crate::side::Side;
 use crate::step::{Step, buffered, splice_pipe, tee};
 use crate::sys::{Blocking, Kernel, retried};
 
-/// What the bytes wait in.
+/// Where the backlog keeps its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Storage {
-    /// In a private pipe, also if the source is one: bytes of the caller's pipe that are only shared, somebody else may
-    /// take out before all sinks have them.
+    /// In a private pipe, even if the source is a pipe: another process may read the caller's pipe
+    /// before all sinks have its bytes.
     Pipe,
-    /// In the buffer alone: no sink can be served inside the kernel, or the source cannot.
+    /// In the buffer alone, because the source or all sinks refuse to splice.
     Buffer,
 }
 
-/// The source, and what has left it.
+/// The source, and the bytes that have left it.
 ///
-/// At its head a pipe shares bytes with others (`tee`) as often as it is asked; then somebody has to
-/// take them out: the last of the sinks that splice, or the buffer, from which the other sinks are
-/// written to.
+/// `tee` can duplicate the bytes at the head of a pipe any number of times, but leaves them there.
+/// Then the last of the sinks that splice takes them out, or a read into the buffer does, from
+/// which the other sinks are written.
 pub(crate) struct Backlog<'a> {
     pub(crate) storage: Storage,
     /// The source, the private pipe, and the buffer. Its sink stands for those that are written to.
     pub(crate) state: CopyState<'a>,
-    /// How many bytes have been taken out of the pipe, or, without one, out of the source.
+    /// How many bytes have been taken out of the pipe, or, without a pipe, out of the source.
     pub(crate) head: u64,
-    /// What was read beyond the limit and cannot be gone back over: the rest of a packet or record, or a message that
-    /// took the place of one that another reader has.
+    /// Bytes beyond the limit that the source cannot be rewound over: the rest of a packet or
+    /// record, or a message that was read after another reader had taken the one before it.
     pub(crate) surplus: Vec<u8>,
 }
 
 impl<'a> Backlog<'a> {
-    /// How many bytes have left the source.
+    /// Returns how many bytes have left the source.
     pub(crate) fn consumed(&self) -> u64 {
         self.head + self.state.in_pipe()
     }
 
-    /// The pipe that is shared from.
+    /// Returns the pipe whose contents are duplicated.
     pub(crate) fn pipe(&self) -> Option<BorrowedFd<'_>> {
         match self.storage {
             Storage::Pipe => self.state.pipe.as_ref().map(crate::pipe::Pipe::reader),
@@ -50,35 +50,36 @@ impl<'a> Backlog<'a> {
         }
     }
 
-    /// Where the first byte in the buffer stands in the stream.
+    /// Returns the position in the stream of the first byte in the buffer.
     pub(crate) fn buffered_from(&self) -> u64 {
         self.head - self.state.buffer.pending().len() as u64
     }
 
-    /// The bytes in the buffer from a place in the stream on.
-    pub(crate) fn buffered_at(&self, place: u64) -> &[u8] {
+    /// Returns the bytes in the buffer from a position in the stream on.
+    pub(crate) fn buffered_at(&self, position: u64) -> &[u8] {
         let pending = self.state.buffer.pending();
-        let skipped = place.saturating_sub(self.buffered_from()) as usize;
+        let skipped = position.saturating_sub(self.buffered_from()) as usize;
         pending.get(skipped..).unwrap_or_default()
     }
 
-    /// Splices from the source into the empty private pipe. No answer means that bytes came.
-    pub(crate) fn fill<K: Kernel>(
+    /// Splices from the source into the empty private pipe. Returns `None` if bytes came.
+    pub(crate) fn fill_pipe<K: Kernel>(
         &mut self,
         kernel: &K,
         max: u64,
         blocking: Blocking,
     ) -> Result<Option<Step>, CallError> {
-        let answer = splice_pipe::fill(kernel, &mut self.state, &budget(max, max, blocking))?;
-        if answer == Some(Step::Eof) {
+        let step = splice_pipe::fill(kernel, &mut self.state, &budget(max, max, blocking))?;
+        if step == Some(Step::Eof) {
             let rest = self.state.source.give_back_rest(kernel);
             rest.map_err(|errno| CallError::new("lseek", Side::Source, errno))?;
         }
-        Ok(answer)
+        Ok(step)
     }
 
-    /// Reads from the source and writes what came into the empty private pipe, because a splice got nothing out of a
-    /// stream: it has ended, or stands at its urgent mark. No answer means that bytes came.
+    /// Reads from the source and writes the bytes into the empty private pipe, because a splice
+    /// moved nothing out of a stream: it has ended, or is at its urgent mark. Returns `None` if
+    /// bytes came.
     pub(crate) fn fill_by_read<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -91,10 +92,10 @@ impl<'a> Backlog<'a> {
         }
         let room = self.state.pipe.as_ref().map_or(0, |pipe| pipe.capacity);
         let max = max.min(room.min(buffer::SMALL) as u64);
-        if let Some(answer) =
+        if let Some(step) =
             buffered::fill(kernel, &mut self.state, &budget(max, max.max(1), blocking))?
         {
-            return Ok(Some(answer));
+            return Ok(Some(step));
         }
         let CopyState {
             buffer,
@@ -107,7 +108,7 @@ impl<'a> Backlog<'a> {
         };
         while !buffer.is_empty() {
             *calls += 1;
-            // It is empty and has room for all of them, so that the call does not sleep.
+            // The pipe is empty and has room for all bytes, so that the call does not sleep.
             let bytes = buffer.pending();
             let written = retried(|| kernel.write(pipe.writer(), None, bytes, Blocking::MaySleep));
             let cause = match written {
@@ -129,8 +130,8 @@ impl<'a> Backlog<'a> {
         Ok(None)
     }
 
-    /// Shares up to `len` bytes with a pipe, and leaves them where they are.
-    pub(crate) fn share<K: Kernel>(
+    /// Duplicates up to `len` bytes into a pipe, and leaves them in the backlog.
+    pub(crate) fn tee_to<K: Kernel>(
         &mut self,
         kernel: &K,
         sink: BorrowedFd<'_>,
@@ -144,8 +145,8 @@ impl<'a> Backlog<'a> {
         }
     }
 
-    /// Takes up to `len` bytes out of the pipe, straight into a sink.
-    pub(crate) fn pour<K: Kernel>(
+    /// Splices up to `len` bytes out of the pipe into a sink.
+    pub(crate) fn splice_to<K: Kernel>(
         &mut self,
         kernel: &K,
         sink: &mut Endpoint<'a>,
@@ -163,20 +164,20 @@ impl<'a> Backlog<'a> {
         Ok(step)
     }
 
-    /// Takes up to `max` bytes out of the pipe, or, without one, out of the source, into the empty
-    /// buffer. No answer means that bytes came.
-    pub(crate) fn copy<K: Kernel>(
+    /// Reads up to `max` bytes from the pipe, or, without a pipe, from the source, into the empty
+    /// buffer. Returns `None` if bytes came.
+    pub(crate) fn fill_buffer<K: Kernel>(
         &mut self,
         kernel: &K,
         max: u64,
         remaining: u64,
         blocking: Blocking,
     ) -> Result<Option<Step>, CallError> {
-        let answer = buffered::fill(kernel, &mut self.state, &budget(max, remaining, blocking))?;
-        if answer.is_none() {
+        let step = buffered::fill(kernel, &mut self.state, &budget(max, remaining, blocking))?;
+        if step.is_none() {
             let n = self.state.buffer.pending().len() as u64;
             self.head += n;
-            // What reads whole blocks, packets or records may read more than there should be.
+            // A read of whole blocks, packets or records may return more than the limit leaves.
             let surplus = n.saturating_sub(remaining);
             if surplus > 0 {
                 if !self.state.source.rewind(kernel, surplus) {
@@ -185,20 +186,20 @@ impl<'a> Backlog<'a> {
                 self.state.buffer.truncate(remaining as usize);
                 self.head -= surplus;
             }
-        } else if answer == Some(Step::Limit) {
-            // A whole message that is not wanted, if another reader took the one that was looked at.
+        } else if step == Some(Step::Limit) {
+            // Another reader took the message that was measured, and this one does not fit.
             self.surplus = self.state.buffer.take_pending();
         }
-        Ok(answer)
+        Ok(step)
     }
 
-    /// Forgets what every sink that is written to has got: all bytes before this place.
-    pub(crate) fn release(&mut self, place: u64) -> &[u8] {
-        let n = place.min(self.head).saturating_sub(self.buffered_from());
+    /// Drops the bytes before this position from the buffer, and returns them.
+    pub(crate) fn release(&mut self, position: u64) -> &[u8] {
+        let n = position.min(self.head).saturating_sub(self.buffered_from());
         self.state.buffer.consume(n as usize)
     }
 
-    /// Notes that `n` bytes were taken out of the pipe.
+    /// Counts `n` bytes that were taken out of the pipe.
     fn took(&mut self, n: u64) {
         self.head += n;
         if let Some(pipe) = &mut self.state.pipe {
@@ -206,11 +207,10 @@ impl<'a> Backlog<'a> {
         }
     }
 
-    /// The bytes that have left the source from this place on, read out of the buffer and the
-    /// private pipe.
-    pub(crate) fn remains<K: Kernel>(&mut self, kernel: &K, place: u64) -> Vec<u8> {
-        let mut bytes = self.buffered_at(place).to_vec();
-        let skipped = place.saturating_sub(self.head);
+    /// Returns the bytes from this position on, out of the buffer and the private pipe.
+    pub(crate) fn bytes_from<K: Kernel>(&mut self, kernel: &K, position: u64) -> Vec<u8> {
+        let mut bytes = self.buffered_at(position).to_vec();
+        let skipped = position.saturating_sub(self.head);
         let in_pipe = match &mut self.state.pipe {
             Some(pipe) => pipe.contents(kernel),
             None => Vec::new(),
@@ -220,8 +220,8 @@ impl<'a> Backlog<'a> {
     }
 }
 
-/// What fell short of an end.
-pub(crate) fn vanished(call: &'static str) -> CallError {
+/// Returns the error for bytes that are missing although the backlog held them.
+pub(crate) fn missing_bytes(call: &'static str) -> CallError {
     CallError {
         call,
         side: Side::Source,

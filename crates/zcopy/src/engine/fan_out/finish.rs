@@ -1,4 +1,4 @@
-//! The end of a fan-out: nothing in flight is lost, and the report is made.
+//! The end of a fan-out: returns the bytes in flight and makes the report.
 
 use super::FanOutEngine;
 use crate::call_error::CallError;
@@ -11,16 +11,16 @@ use crate::strategy::Strategy;
 use crate::sys::{Blocking, Kernel};
 
 impl<K: Kernel> FanOutEngine<'_, K> {
-    /// Puts the source in order, and says what was done.
+    /// Releases what the transfer holds and makes the report.
     pub(super) fn conclude(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {
-        // First, as a sink may be detached even now.
-        let tidied = self.finish_written();
+        // This comes first because it may still detach a sink.
+        let cleanup = self.finish_written();
         self.count();
         self.release();
         let undelivered = self.hand_back(self.context.bytes);
         self.finish_read();
-        // The first failure is the one that counts.
-        let outcome = outcome.and_then(|ended| tidied.map(|()| ended));
+        // The first failure is the one that is reported.
+        let outcome = outcome.and_then(|ended| cleanup.map(|()| ended));
         let source = self.backlog.state.source.info;
         let spliced = self.sinks.iter().filter(|sink| sink.has_spliced);
         let shared_pages = spliced
@@ -30,7 +30,9 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         let sink_states = self.sinks.iter().enumerate();
         let report = Report {
             records: self.records.count(),
-            sinks: sink_states.map(|(index, b)| b.report(index)).collect(),
+            sinks: sink_states
+                .map(|(index, sink)| sink.report(index))
+                .collect(),
             shared_pages,
             undelivered: Undelivered(undelivered),
             ..self.context.report(&outcome)
@@ -38,23 +40,23 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         conclude(outcome, report)
     }
 
-    /// Fills what is reserved of a sink before a transfer stops, because a signal has cut a call for it short: where others
-    /// have moved the cursor since, the range would stay a gap.
+    /// Fills the ranges that are reserved in sinks before a transfer stops, if a signal has cut a
+    /// call short: where another process has moved the cursor since, the range would stay a gap.
     ///
-    /// The bytes wait in that sink's private pipe, or in the backlog. It is a file, so that no call waits for somebody else,
-    /// and no other sink is given anything.
-    pub(super) fn fill_sinks(&mut self) -> Result<(), RunError> {
+    /// The bytes are in that sink's private pipe, or in the backlog. The sink is a file, so no call
+    /// waits for another process, and no other sink receives anything.
+    pub(super) fn fill_reserved_ranges(&mut self) -> Result<(), RunError> {
         let (blocking, before) = (Blocking::MaySleep, self.calls());
         for index in 0..self.sinks.len() {
             while self.cannot_release(index) {
                 let calls = self.calls();
                 let sink = &self.sinks[index];
                 let reserved = sink.state.sink.reserved();
-                match sink.way {
-                    Strategy::Splice => self.pour(index, reserved, blocking)?,
+                match sink.served_by {
+                    Strategy::Splice => self.splice(index, reserved, blocking)?,
                     Strategy::Buffered => {
                         if self.backlog.state.in_pipe() > 0 {
-                            let _ = self.copy(reserved, blocking)?;
+                            let _ = self.fill_buffer(reserved, blocking)?;
                         }
                         self.write(index, blocking)?
                     }
@@ -67,22 +69,21 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         }
         let calls = self.calls() - before;
         if calls > 0 {
-            self.credit_calls(self.in_use(), calls);
+            self.credit_calls(self.strategy(), calls);
             self.moved()?;
         }
         Ok(())
     }
 
-    /// Gives back what is reserved of a sink. True if that fails, because another process or thread has moved the cursor:
-    /// then the range has to be filled.
+    /// Releases the range that is reserved in a sink. Returns true if that fails because another
+    /// process or thread has moved the cursor: then the range has to be filled.
     fn cannot_release(&mut self, index: usize) -> bool {
         let sink_state = &mut self.sinks[index];
         let sink = &mut sink_state.state.sink;
         sink_state.ended.is_none() && sink.reserved() > 0 && !sink.release(&self.context.kernel)
     }
 
-    /// Gives the source back what has left it and not every sink has: by going back over it where
-    /// that can be done, otherwise as bytes.
+    /// Seeks the source back over the bytes that not every sink has. Returns them if that fails.
     fn hand_back(&mut self, delivered: u64) -> Vec<u8> {
         let consumed = self.backlog.consumed();
         let missing = consumed.saturating_sub(delivered);
@@ -95,14 +96,14 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         {
             return surplus;
         }
-        // Whoever is furthest behind holds what it has been given; all that comes after is in the
-        // backlog.
+        // The slowest sink's private pipe and buffer hold the next bytes; the backlog holds the
+        // rest.
         let mut sinks = self.sinks.iter();
-        let behind = sinks.position(|b| b.is_live() && b.delivered == delivered);
+        let behind = sinks.position(|sink| sink.is_live() && sink.delivered == delivered);
         let behind = self.sinks.get_mut(behind.unwrap_or(self.detached_last));
         let mut bytes = Vec::new();
         if let Some(sink) = behind
-            && sink.way == Strategy::SplicePipe
+            && sink.served_by == Strategy::SplicePipe
         {
             bytes.extend_from_slice(sink.state.buffer.pending());
             if let Some(pipe) = &mut sink.state.pipe {
@@ -110,7 +111,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             }
         }
         let from = delivered + bytes.len() as u64;
-        bytes.append(&mut self.backlog.remains(&self.context.kernel, from));
+        bytes.append(&mut self.backlog.bytes_from(&self.context.kernel, from));
         bytes.append(&mut surplus);
         bytes.append(
             &mut self
@@ -124,9 +125,11 @@ impl<K: Kernel> FanOutEngine<'_, K> {
 
     fn finish_read(&mut self) {
         if let Some(drop_window) = &mut self.source_drop_window {
-            // What is left in a pipe are the source's own pages, which stay as long as it does.
+            // Pipes hold references to pages of the source's page cache, which are dropped here.
             self.backlog.state.pipe = None;
-            self.sinks.iter_mut().for_each(|b| b.state.pipe = None);
+            self.sinks
+                .iter_mut()
+                .for_each(|sink| sink.state.pipe = None);
             drop_window.finish_read(&self.context.kernel, &self.backlog.state.source);
         }
     }
@@ -136,7 +139,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         for index in 0..self.sinks.len() {
             let sink = &mut self.sinks[index];
             sink.state.sink.release(&self.context.kernel);
-            // Of a step that something else has ended.
+            // The last step may have failed before it synced.
             if let Err(error) = sink.sync_data(&self.context.kernel, self.context.options.sync_data)
             {
                 let failed = self.sink_failed(index, error);

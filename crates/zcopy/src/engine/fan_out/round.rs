@@ -1,4 +1,4 @@
-//! One turn of a fan-out: bytes are shared, delivered, and taken out of the backlog.
+//! One step of a round: bytes are duplicated, delivered, and taken out of the backlog.
 
 use std::ops::ControlFlow;
 
@@ -16,12 +16,12 @@ use crate::step::Step;
 use crate::strategy::Strategy;
 use crate::sys::{Blocking, Kernel};
 
-/// When a sink that was served may take more.
+/// When to call again for a sink that was served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Retry {
-    /// At once: it is served in another way, or a signal came.
+    /// At once: another call serves it now, or a signal came.
     AtOnce,
-    /// When something moves or becomes ready.
+    /// When bytes move or an endpoint becomes ready.
     WhenReady,
 }
 
@@ -35,68 +35,78 @@ impl Retry {
 }
 
 impl<K: Kernel> FanOutEngine<'_, K> {
-    /// Which sink takes the bytes out of the backlog when all others have their share: the last one
-    /// that is no pipe, so that the pipes, which need no pipe of their own, are tee'd into. None if
-    /// some are written to: then the buffer takes the bytes out.
+    /// Chooses the sink that splices the bytes out of the backlog when all others have them: the
+    /// last one that is not a pipe, so that `tee` serves the pipes, which need no private pipe. No
+    /// sink does if some are written to: then a read into the buffer takes the bytes out.
     pub(super) fn choose_consumer(&mut self) {
         if self.backlog.storage == Storage::Buffer {
             return;
         }
-        let live = || self.sinks.iter().enumerate().filter(|(_, b)| b.is_live());
-        let some_are_written_to = live().any(|(_, sink)| sink.way == Strategy::Buffered);
-        let some_are_spliced = live().any(|(_, sink)| sink.way != Strategy::Buffered);
+        let live = || {
+            self.sinks
+                .iter()
+                .enumerate()
+                .filter(|(_, sink)| sink.is_live())
+        };
+        let some_are_buffered = live().any(|(_, sink)| sink.served_by == Strategy::Buffered);
+        let some_are_spliced = live().any(|(_, sink)| sink.served_by != Strategy::Buffered);
         if !some_are_spliced && self.context.options.strategy != Some(Strategy::Tee) {
-            // Nothing is shared any more, and nothing waits in the backlog.
+            // Nothing is duplicated any more, and the backlog is empty.
             self.backlog.storage = Storage::Buffer;
             self.backlog.state.pipe = None;
             return;
         }
-        let last = |way| live().rev().find(|(_, b)| b.way == way).map(|(i, _)| i);
+        let last = |by| {
+            live()
+                .rev()
+                .find(|(_, sink)| sink.served_by == by)
+                .map(|(i, _)| i)
+        };
         let current = last(Strategy::Splice);
         match current {
-            Some(index) if some_are_written_to => self.sinks[index].be_shared_with(),
+            Some(index) if some_are_buffered => self.sinks[index].use_tee(),
             Some(_) => {}
-            None if some_are_written_to => {}
+            None if some_are_buffered => {}
             None => {
                 let last = last(Strategy::SplicePipe).or_else(|| last(Strategy::Tee));
                 if let Some(index) = last {
-                    self.sinks[index].way = Strategy::Splice;
+                    self.sinks[index].served_by = Strategy::Splice;
                 }
             }
         }
     }
 
-    /// Serves every sink once.
+    /// Fills an empty backlog, then makes one call for every sink.
     pub(super) fn serve(&mut self) -> Result<Flow, RunError> {
         let blocking = self.context.blocking();
         for sink in &mut self.sinks {
             sink.blocked = false;
         }
         if self.backlog.storage == Storage::Pipe && self.all_caught_up() {
-            let max = self.bound - self.backlog.head;
-            match self.backlog.fill(&self.context.kernel, max, blocking) {
+            let max = self.round_limit - self.backlog.head;
+            match self.backlog.fill_pipe(&self.context.kernel, max, blocking) {
                 Ok(None) => {
-                    self.share_end = Some(self.backlog.consumed());
+                    self.round_end = Some(self.backlog.consumed());
                     self.context.spurious_wakeups = 0;
                 }
                 Ok(Some(step)) => return self.not_filled(step),
-                Err(error) if self.is_first_trouble(&error) => {
+                Err(error) if self.may_read_instead(&error) => {
                     return self.give_up_tee(Some(error.cause));
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        let before = self.mark();
+        let before = self.positions();
         let mut retry = Retry::WhenReady;
         for index in 0..self.sinks.len() {
-            retry = retry.or(self.share(index, blocking)?);
+            retry = retry.or(self.tee(index, blocking)?);
             retry = retry.or(self.drain(index, blocking)?);
         }
-        retry = match self.take_out(blocking)? {
+        retry = match self.consume_backlog(blocking)? {
             ControlFlow::Continue(taken) => retry.or(taken),
             ControlFlow::Break(flow) => return Ok(flow),
         };
-        let has_moved = self.mark() != before;
+        let has_moved = self.positions() != before;
         if has_moved {
             self.context.spurious_wakeups = 0;
         }
@@ -106,20 +116,20 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         Ok(Flow::Wait(self.wait_for_blocked()))
     }
 
-    /// Everything that a step can move, so that any movement shows.
-    fn mark(&self) -> (u64, u64, u64) {
+    /// Returns the sums of all positions that a step can move.
+    fn positions(&self) -> (u64, u64, u64) {
         let taken = self.sinks.iter().map(|sink| sink.taken).sum();
         let delivered = self.sinks.iter().map(|sink| sink.delivered).sum();
         (self.backlog.head, taken, delivered)
     }
 
-    /// What to make of a source that gave the backlog nothing.
+    /// Decides what to do when a splice from the source moved nothing.
     fn not_filled(&mut self, step: Step) -> Result<Flow, RunError> {
         let source = self.backlog.state.source.info;
         match step {
             Step::Eof if source.kind == Kind::Pipe => Ok(Flow::Ended(Ended::Eof)),
             Step::Eof if source.kind == Kind::Stream => self.read_past_mark(),
-            // It polled as readable, and nothing can be spliced from it all the same.
+            // The socket polled as readable, and the splice failed with `EAGAIN` all the same.
             Step::Blocked(_)
                 if source.kind == Kind::Stream && self.context.spurious_wakeups > 0 =>
             {
@@ -132,16 +142,16 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         }
     }
 
-    /// A stream has ended, or stands at its urgent mark: a read tells, and gets past it.
+    /// Reads from a stream that has ended or is at its urgent mark, which only a read gets past.
     fn read_past_mark(&mut self) -> Result<Flow, RunError> {
-        let max = self.bound - self.backlog.head;
+        let max = self.round_limit - self.backlog.head;
         let blocking = self.context.blocking();
         match self
             .backlog
             .fill_by_read(&self.context.kernel, max, blocking)?
         {
             None => {
-                self.share_end = Some(self.backlog.consumed());
+                self.round_end = Some(self.backlog.consumed());
                 self.context.spurious_wakeups = 0;
                 Ok(Flow::Continue)
             }
@@ -151,14 +161,14 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         }
     }
 
-    /// A file may hide its size: a read has the last word.
+    /// Reads to confirm the end of a file, which may hide its size.
     fn confirm_end(&mut self) -> Result<Flow, RunError> {
-        let max = self.bound - self.backlog.head;
+        let max = self.round_limit - self.backlog.head;
         let blocking = self.context.blocking();
-        let copied = self
+        let filled = self
             .backlog
-            .copy(&self.context.kernel, max, max, blocking)?;
-        match copied {
+            .fill_buffer(&self.context.kernel, max, max, blocking)?;
+        match filled {
             None if self.context.options.strategy == Some(Strategy::Tee) => {
                 let reason = "it stopped before the end of the source";
                 Err(RunError::unsuitable(Strategy::Tee, reason))
@@ -170,7 +180,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         }
     }
 
-    /// Waits for the source, unless its own `SO_RCVTIMEO` has answered.
+    /// Waits for the source, or fails if its own `SO_RCVTIMEO` expired inside the call.
     fn source_blocked(&mut self) -> Result<Flow, RunError> {
         let blocking = self.context.blocking();
         let source = &mut self.backlog.state.source;
@@ -180,32 +190,32 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         Ok(Flow::Wait(self.wait_for_blocked()))
     }
 
-    /// How many bytes at the head of the backlog may be shared.
-    fn shareable(&self) -> u64 {
-        match (self.backlog.storage, self.share_end) {
+    /// Returns how many bytes at the head of the backlog `tee` may duplicate.
+    fn teeable(&self) -> u64 {
+        match (self.backlog.storage, self.round_end) {
             (Storage::Buffer, _) | (_, None) => 0,
             (_, Some(end)) => end - self.backlog.head,
         }
     }
 
-    /// Shares the head of the backlog with one sink, if it has not got it yet.
-    fn share(&mut self, index: usize, blocking: Blocking) -> Result<Retry, RunError> {
-        let len = self.shareable();
+    /// Duplicates the head of the backlog for one sink, if the sink does not have it yet.
+    fn tee(&mut self, index: usize, blocking: Blocking) -> Result<Retry, RunError> {
+        let len = self.teeable();
         let sink = &mut self.sinks[index];
         let has_it = sink.taken > self.backlog.head || sink.state.in_flight() > 0;
-        if !sink.is_live() || !sink.is_shared_with() || has_it || len == 0 {
+        if !sink.is_live() || !sink.uses_tee() || has_it || len == 0 {
             return Ok(Retry::WhenReady);
         }
-        match sink.share(&self.context.kernel, &mut self.backlog, len, blocking) {
+        match sink.tee(&self.context.kernel, &mut self.backlog, len, blocking) {
             Ok(Step::Moved(_)) => Ok(Retry::WhenReady),
             // The private pipe holds bytes and has a writer.
-            Ok(Step::Eof) => Err(backlog::vanished("tee").into()),
-            Ok(step) => self.not_served(index, step, blocking),
-            Err(error) => self.failed(index, error),
+            Ok(Step::Eof) => Err(backlog::missing_bytes("tee").into()),
+            Ok(step) => self.sink_not_served(index, step, blocking),
+            Err(error) => self.sink_call_failed(index, error),
         }
     }
 
-    /// Gives one sink what waits in its own pipe.
+    /// Splices or writes one sink's private pipe into it.
     pub(super) fn drain(&mut self, index: usize, blocking: Blocking) -> Result<Retry, RunError> {
         let sink = &mut self.sinks[index];
         let has_bytes = sink.is_live() && sink.state.in_flight() > 0;
@@ -216,40 +226,43 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             Ok(Step::Moved(_)) => {
                 let is_requested = self.context.options.strategy.is_some();
                 if self.sinks[index].state.sink.is_shared() && !is_requested {
-                    self.sinks[index].write_out_of_its_pipe();
+                    self.sinks[index].drain_by_writing();
                 }
                 Ok(Retry::WhenReady)
             }
-            Ok(step) => self.not_served(index, step, blocking),
-            Err(error) => self.failed(index, error),
+            Ok(step) => self.sink_not_served(index, step, blocking),
+            Err(error) => self.sink_call_failed(index, error),
         }
     }
 
-    /// Takes out of the backlog what every other sink has its share of. A break ends the step.
-    fn take_out(&mut self, blocking: Blocking) -> Result<ControlFlow<Flow, Retry>, RunError> {
-        let shares = self.sinks.iter();
-        let shares = shares.filter(|b| b.is_live() && b.is_shared_with());
-        let end = shares.map(|sink| sink.taken).min();
-        let end = end.or(self.share_end).unwrap_or(self.bound);
-        // A read may have brought one packet of several that were spliced out of the source for it.
+    /// Takes bytes out of the backlog that every other sink has. A break ends the step.
+    fn consume_backlog(
+        &mut self,
+        blocking: Blocking,
+    ) -> Result<ControlFlow<Flow, Retry>, RunError> {
+        let teed = self.sinks.iter();
+        let teed = teed.filter(|sink| sink.is_live() && sink.uses_tee());
+        let end = teed.map(|sink| sink.taken).min();
+        let end = end.or(self.round_end).unwrap_or(self.round_limit);
+        // One read may return one packet of several that were spliced for it.
         let in_pipe = match self.backlog.storage {
             Storage::Pipe => 0,
             Storage::Buffer => self.backlog.state.in_pipe(),
         };
         let len = end.saturating_sub(self.backlog.head).max(in_pipe);
         let live = || self.sinks.iter().filter(|sink| sink.is_live());
-        let some_are_written_to = live().any(|sink| sink.way == Strategy::Buffered);
+        let some_are_buffered = live().any(|sink| sink.served_by == Strategy::Buffered);
         let last = self
             .sinks
             .iter()
-            .position(|sink| sink.is_live() && sink.way == Strategy::Splice);
+            .position(|sink| sink.is_live() && sink.served_by == Strategy::Splice);
         match last {
-            Some(index) if !some_are_written_to => {
-                Ok(ControlFlow::Continue(self.pour(index, len, blocking)?))
+            Some(index) if !some_are_buffered => {
+                Ok(ControlFlow::Continue(self.splice(index, len, blocking)?))
             }
-            // Without a sink that wants them they are thrown away.
+            // Bytes that no sink wants are read and dropped.
             _ => {
-                let mut retry = match self.copy(len, blocking)? {
+                let mut retry = match self.fill_buffer(len, blocking)? {
                     ControlFlow::Continue(retry) => retry,
                     ControlFlow::Break(flow) => return Ok(ControlFlow::Break(flow)),
                 };
@@ -261,18 +274,18 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         }
     }
 
-    /// Whether the source may yet be read, though it could not be spliced from: nothing has been, and
-    /// it is no socket, which tells an error once.
-    fn is_first_trouble(&self, error: &CallError) -> bool {
+    /// Returns whether a read may succeed although a splice from the source failed: nothing has
+    /// moved yet, and the source is not a socket, which reports an error once.
+    fn may_read_instead(&self, error: &CallError) -> bool {
         let is_socket = self.backlog.state.source.info.is_socket();
         let errno = error.cause.errno();
         let is_final = errno.is_none_or(|errno| Strategy::SplicePipe.is_fatal(errno));
         self.backlog.consumed() == 0 && !is_socket && !is_final
     }
 
-    /// What to make of a call for a sink that failed: one that has accepted nothing yet may yet be
-    /// written to.
-    fn failed(&mut self, index: usize, error: CallError) -> Result<Retry, RunError> {
+    /// Handles a failed call for a sink. A sink that has accepted nothing yet may still accept a
+    /// write.
+    fn sink_call_failed(&mut self, index: usize, error: CallError) -> Result<Retry, RunError> {
         let sink = &mut self.sinks[index];
         let errno = error.cause.errno();
         let strategy = sink.strategy();
@@ -280,15 +293,15 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         if is_final || sink.delivered > 0 || sink.state.sink.info.is_socket() {
             self.sink_failed(index, error)?;
         } else if sink.state.in_flight() > 0 {
-            sink.write_out_of_its_pipe();
+            sink.drain_by_writing();
         } else {
-            self.write_to(index, error.cause)?;
+            self.serve_by_writing(index, error.cause)?;
         }
         Ok(Retry::AtOnce)
     }
 
-    /// Has the last sink take bytes out of the backlog.
-    pub(super) fn pour(
+    /// Splices up to `len` bytes out of the backlog into the sink that was chosen for this.
+    pub(super) fn splice(
         &mut self,
         index: usize,
         len: u64,
@@ -299,27 +312,28 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             return Ok(Retry::WhenReady);
         }
         let len = len.min(sink.state.sink.prompt_len(&self.context.kernel, blocking));
-        let poured = self
-            .backlog
-            .pour(&self.context.kernel, &mut sink.state.sink, len, blocking);
-        match poured {
+        let spliced =
+            self.backlog
+                .splice_to(&self.context.kernel, &mut sink.state.sink, len, blocking);
+        match spliced {
             Ok(Step::Moved(n)) => {
                 sink.taken = self.backlog.head;
                 sink.accepted(n);
                 sink.has_spliced = true;
                 let is_shared = sink.state.sink.is_shared();
                 if is_shared && self.context.options.strategy.is_none() {
-                    self.write_to(index, Cause::SharedCursor)?;
+                    self.serve_by_writing(index, Cause::SharedCursor)?;
                 }
                 Ok(Retry::WhenReady)
             }
-            Ok(step) => self.not_served(index, step, blocking),
-            Err(error) => self.failed(index, error),
+            Ok(step) => self.sink_not_served(index, step, blocking),
+            Err(error) => self.sink_call_failed(index, error),
         }
     }
 
-    /// Has the empty buffer take bytes out of the backlog, or out of the source. A break ends the step.
-    pub(super) fn copy(
+    /// Reads up to `len` bytes from the backlog, or from the source, into the empty buffer. A break
+    /// ends the step.
+    pub(super) fn fill_buffer(
         &mut self,
         len: u64,
         blocking: Blocking,
@@ -328,16 +342,16 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             return Ok(ControlFlow::Continue(Retry::WhenReady));
         }
         let left = self.context.left(self.backlog.head);
-        let copied = self
+        let filled = self
             .backlog
-            .copy(&self.context.kernel, len, left, blocking)?;
-        let flow = match copied {
+            .fill_buffer(&self.context.kernel, len, left, blocking)?;
+        let flow = match filled {
             None => {
-                self.share_end.get_or_insert(self.backlog.head);
+                self.round_end.get_or_insert(self.backlog.head);
                 return Ok(ControlFlow::Continue(Retry::AtOnce));
             }
-            Some(Step::Eof) if self.share_end.is_some() => {
-                return Err(backlog::vanished("read").into());
+            Some(Step::Eof) if self.round_end.is_some() => {
+                return Err(backlog::missing_bytes("read").into());
             }
             Some(Step::Eof) => Flow::Ended(Ended::Eof),
             Some(Step::Limit) => Flow::Ended(Ended::Limit),
@@ -351,20 +365,20 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     pub(super) fn write(&mut self, index: usize, blocking: Blocking) -> Result<Retry, RunError> {
         let sink = &mut self.sinks[index];
         let is_written_to = sink.is_live()
-            && sink.way == Strategy::Buffered
+            && sink.served_by == Strategy::Buffered
             && !self.backlog.buffered_at(sink.delivered).is_empty();
         if !is_written_to || !sink.is_ready(&self.context.kernel, blocking) {
             return Ok(Retry::WhenReady);
         }
         match sink.write(&self.context.kernel, &self.backlog, blocking) {
             Ok(Step::Moved(_)) => Ok(Retry::WhenReady),
-            Ok(step) => self.not_served(index, step, blocking),
-            Err(error) => self.failed(index, error),
+            Ok(step) => self.sink_not_served(index, step, blocking),
+            Err(error) => self.sink_call_failed(index, error),
         }
     }
 
-    /// What to make of a sink that took nothing.
-    fn not_served(
+    /// Handles a call for a sink that moved nothing.
+    fn sink_not_served(
         &mut self,
         index: usize,
         step: Step,
@@ -373,30 +387,30 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         match step {
             Step::Blocked(_) => match self.sinks[index].blocked(&self.context.kernel, blocking) {
                 Ok(()) => Ok(Retry::WhenReady),
-                Err(error) => self.failed(index, error),
+                Err(error) => self.sink_call_failed(index, error),
             },
-            Step::Unsupported(cause) => self.write_to(index, cause).map(|()| Retry::AtOnce),
+            Step::Unsupported(cause) => self.serve_by_writing(index, cause).map(|()| Retry::AtOnce),
             _ => Ok(Retry::AtOnce),
         }
     }
 
-    /// Serves a sink from the buffer from now on, because it takes no splice. What it has been given
-    /// it has accepted.
-    fn write_to(&mut self, index: usize, cause: Cause) -> Result<(), RunError> {
+    /// Serves a sink from the buffer from now on, because it refuses to splice. It has accepted all
+    /// bytes that it was given.
+    fn serve_by_writing(&mut self, index: usize, cause: Cause) -> Result<(), RunError> {
         if self.context.options.strategy == Some(Strategy::Tee) {
             return Err(refused(Strategy::Tee, cause));
         }
         for sink in &mut self.sinks {
-            if sink.way == Strategy::Splice && sink.is_live() {
-                SinkState::be_shared_with(sink);
+            if sink.served_by == Strategy::Splice && sink.is_live() {
+                SinkState::use_tee(sink);
             }
         }
         let sink = &mut self.sinks[index];
-        sink.way = Strategy::Buffered;
-        // It is empty, and others may need what it takes of the user's budget.
+        sink.served_by = Strategy::Buffered;
+        // The pipe is empty, and its pages count against the user's limit for pipes.
         sink.state.pipe = None;
         let mut live = self.sinks.iter().filter(|sink| sink.is_live());
-        if live.all(|sink| sink.way == Strategy::Buffered) {
+        if live.all(|sink| sink.served_by == Strategy::Buffered) {
             let attempt = self.context.attempt(Strategy::Tee);
             attempt.cause.get_or_insert(cause);
         }

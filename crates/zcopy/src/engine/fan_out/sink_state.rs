@@ -1,4 +1,4 @@
-//! The state of one of several sinks, and how its bytes get there.
+//! The state of one of several sinks, and the calls that give it bytes.
 
 use std::time::Duration;
 
@@ -16,35 +16,37 @@ use crate::sys::{Blocking, Errno, Kernel};
 
 /// One of several sinks.
 ///
-/// What it has been given and has not yet accepted lies in its own private pipe and buffer, or, if it
-/// is written to, in the backlog's buffer.
+/// Bytes that it has been given and has not accepted are in its own private pipe and buffer, or, if
+/// it is written to, in the backlog's buffer.
 #[allow(clippy::struct_excessive_bools, reason = "facts, one by one")]
 pub(crate) struct SinkState<'a> {
-    /// Its sink and its private pipe. Nothing is taken from the source this way.
+    /// The sink and its private pipe. Its source is not used.
     pub(crate) state: CopyState<'a>,
-    /// How it is served: by `tee` into the sink, which is a pipe; by `splice_pipe`, out of a private
-    /// pipe that is tee'd into; by `splice` out of the backlog, after all of these; or, `buffered`, by
-    /// writing what is in the backlog's buffer.
-    pub(crate) way: Strategy,
-    /// Out of its private pipe by splice, or, where the sink refuses that, by read and write.
-    drains_by: Strategy,
+    /// How the sink gets its bytes: [`Tee`](Strategy::Tee) into the sink, which is a pipe;
+    /// [`SplicePipe`](Strategy::SplicePipe), through a private pipe that `tee` fills;
+    /// [`Splice`](Strategy::Splice) out of the backlog, after all of these;
+    /// [`Buffered`](Strategy::Buffered), by writes from the backlog's buffer.
+    pub(crate) served_by: Strategy,
+    /// How its private pipe is drained: by splice, or, if the sink refuses that, by read and write.
+    drained_by: Strategy,
     /// How many bytes of the stream it has been given.
     pub(crate) taken: u64,
-    /// How many of them its sink has accepted.
+    /// How many of them the sink has accepted.
     pub(crate) delivered: u64,
-    /// How many of those have been brought to the disk, if that is wanted.
+    /// How many of those have been synced to the disk.
     synced: u64,
-    /// Whether it has been given pages, rather than bytes that were written.
+    /// Whether it has been given pages by reference, by `tee` or `splice`.
     pub(crate) has_spliced: bool,
-    /// What ended it before the end.
+    /// Why it failed.
     pub(crate) ended: Option<Cause>,
     /// Whether the transfer goes on without it.
     pub(crate) is_detached: bool,
-    /// Whether this step found its sink not ready.
+    /// Whether this step found it not ready.
     pub(crate) blocked: bool,
-    /// Since when it has not moved, if it was waited for.
+    /// When it first blocked since it last accepted bytes.
     pub(crate) blocked_since: Option<Duration>,
-    /// Whether its socket polls as broken though it is not: completions of somebody's `MSG_ZEROCOPY` wait to be read.
+    /// Whether its socket polls as broken although it is not: completions of `MSG_ZEROCOPY` of
+    /// another process wait in its error queue.
     pub(crate) has_completions: bool,
     pub(crate) drop_window: Option<DropWindow>,
 }
@@ -52,13 +54,13 @@ pub(crate) struct SinkState<'a> {
 impl<'a> SinkState<'a> {
     pub(crate) fn new(
         state: CopyState<'a>,
-        way: Strategy,
+        served_by: Strategy,
         drop_window: Option<DropWindow>,
     ) -> Self {
         Self {
             state,
-            way,
-            drains_by: Strategy::SplicePipe,
+            served_by,
+            drained_by: Strategy::SplicePipe,
             taken: 0,
             delivered: 0,
             synced: 0,
@@ -76,33 +78,33 @@ impl<'a> SinkState<'a> {
         !self.is_detached
     }
 
-    /// Whether it is given its bytes by `tee`, before they are taken out of the backlog.
-    pub(crate) fn is_shared_with(&self) -> bool {
-        matches!(self.way, Strategy::Tee | Strategy::SplicePipe)
+    /// Returns whether `tee` gives it its bytes, before they are taken out of the backlog.
+    pub(crate) fn uses_tee(&self) -> bool {
+        matches!(self.served_by, Strategy::Tee | Strategy::SplicePipe)
     }
 
-    /// Has it given its bytes by `tee`, rather than take them out of the backlog.
-    pub(crate) fn be_shared_with(&mut self) {
-        self.way = match self.state.sink.info.kind {
+    /// Makes `tee` give it its bytes, instead of a splice out of the backlog.
+    pub(crate) fn use_tee(&mut self) {
+        self.served_by = match self.state.sink.info.kind {
             Kind::Pipe => Strategy::Tee,
             _ => Strategy::SplicePipe,
         };
     }
 
-    /// Has it given its share through a private pipe, though it is one.
-    pub(crate) fn have_a_pipe_of_its_own(&mut self) {
-        if self.way == Strategy::Tee {
-            self.way = Strategy::SplicePipe;
+    /// Gives it its bytes through a private pipe, although it is a pipe itself.
+    pub(crate) fn use_private_pipe(&mut self) {
+        if self.served_by == Strategy::Tee {
+            self.served_by = Strategy::SplicePipe;
         }
     }
 
-    /// Whether a call for this sink would go at once. A pipe can be told not to wait; everything
-    /// else is asked first, if nothing may wait.
+    /// Returns whether a call for this sink would not sleep. `SPLICE_F_NONBLOCK` covers pipes;
+    /// other sinks are polled, if calls may not sleep.
     pub(crate) fn is_ready<K: Kernel>(&mut self, kernel: &K, blocking: Blocking) -> bool {
         let kind = self.state.sink.info.kind;
-        let is_told = kind == Kind::Pipe && self.way != Strategy::Buffered;
+        let can_be_nonblocking = kind == Kind::Pipe && self.served_by != Strategy::Buffered;
         let is_ready = blocking == Blocking::MaySleep
-            || is_told
+            || can_be_nonblocking
             || !self.state.sink.info.can_block()
             || self.state.sink.is_writable(kernel)
             || self.state.sink.is_never_ready(kernel, Side::Sink);
@@ -110,33 +112,33 @@ impl<'a> SinkState<'a> {
         is_ready
     }
 
-    /// Shares up to `len` bytes at the head of the backlog with it.
-    pub(crate) fn share<K: Kernel>(
+    /// Duplicates up to `len` bytes at the head of the backlog for it.
+    pub(crate) fn tee<K: Kernel>(
         &mut self,
         kernel: &K,
         backlog: &mut Backlog<'_>,
         len: u64,
         blocking: Blocking,
     ) -> Result<Step, CallError> {
-        let step = if self.way == Strategy::Tee {
-            backlog.share(kernel, self.state.sink.fd, len, blocking)?
+        let step = if self.served_by == Strategy::Tee {
+            backlog.tee_to(kernel, self.state.sink.fd, len, blocking)?
         } else {
             let pipe = match self.state.take_pipe(kernel) {
                 Ok(pipe) => self.state.pipe.insert(pipe),
                 Err(_) if self.state.sink.info.kind == Kind::Pipe => {
-                    self.way = Strategy::Tee;
-                    return self.share(kernel, backlog, len, blocking);
+                    self.served_by = Strategy::Tee;
+                    return self.tee(kernel, backlog, len, blocking);
                 }
                 Err(errno) => return Ok(Step::Unsupported(errno.into())),
             };
-            // It is empty: what has no room goes with the next call.
-            backlog.share(kernel, pipe.writer(), len, Blocking::Nonblocking)?
+            // The private pipe is empty. What it has no room for goes with the next call.
+            backlog.tee_to(kernel, pipe.writer(), len, Blocking::Nonblocking)?
         };
         if let Step::Moved(n) = step {
             self.taken += n;
             self.has_spliced = true;
             match &mut self.state.pipe {
-                Some(pipe) if self.way == Strategy::SplicePipe => pipe.in_flight += n,
+                Some(pipe) if self.served_by == Strategy::SplicePipe => pipe.in_flight += n,
                 _ => {
                     self.accepted(n);
                     self.state.sink.advance(n);
@@ -146,7 +148,7 @@ impl<'a> SinkState<'a> {
         Ok(step)
     }
 
-    /// Gives the sink what waits in the private pipe, in one call.
+    /// Moves bytes from the private pipe to the sink, in one call.
     pub(crate) fn drain<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -158,14 +160,14 @@ impl<'a> SinkState<'a> {
             remaining: max,
             blocking,
         };
-        let step = match self.drains_by {
+        let step = match self.drained_by {
             Strategy::SplicePipe => splice_pipe::drain(kernel, &mut self.state, &budget)?,
             by => step::step(by, kernel, &mut self.state, &budget)?,
         };
         match step {
             Step::Moved(n) => self.accepted(n),
             Step::Unsupported(_) => {
-                self.write_out_of_its_pipe();
+                self.drain_by_writing();
                 return Ok(Step::Filled);
             }
             _ => {}
@@ -173,9 +175,9 @@ impl<'a> SinkState<'a> {
         Ok(step)
     }
 
-    /// Has what waits in the private pipe read and written from now on.
-    pub(crate) fn write_out_of_its_pipe(&mut self) {
-        self.drains_by = Strategy::Buffered;
+    /// Drains the private pipe by read and write from now on.
+    pub(crate) fn drain_by_writing(&mut self) {
+        self.drained_by = Strategy::Buffered;
     }
 
     /// Writes once from the backlog's buffer.
@@ -205,8 +207,8 @@ impl<'a> SinkState<'a> {
         Ok(step)
     }
 
-    /// Notes that its sink is to be waited for, unless its own `SO_SNDTIMEO` has answered. Without one `EAGAIN` spoke of
-    /// the pipe that was to be spliced from.
+    /// Marks the sink as not ready, or fails if its own `SO_SNDTIMEO` expired inside the call.
+    /// Without a time-out, `EAGAIN` was about the pipe that was spliced from.
     pub(crate) fn blocked<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -220,13 +222,13 @@ impl<'a> SinkState<'a> {
         Ok(())
     }
 
-    /// Notes that the sink has accepted `n` bytes.
+    /// Counts `n` bytes that the sink has accepted.
     pub(crate) fn accepted(&mut self, n: u64) {
         self.delivered += n;
         self.blocked_since = None;
     }
 
-    /// Brings what its sink has accepted to the disk, where that is wanted.
+    /// Syncs what the sink has accepted to the disk, if the caller wants that.
     pub(crate) fn sync_data<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -239,15 +241,15 @@ impl<'a> SinkState<'a> {
         self.state.sink.sync_data(kernel, when)
     }
 
-    /// What gives its sink the bytes.
+    /// Returns the strategy that gives the sink its bytes.
     pub(crate) fn strategy(&self) -> Strategy {
-        match self.way {
-            Strategy::SplicePipe => self.drains_by,
-            way => way,
+        match self.served_by {
+            Strategy::SplicePipe => self.drained_by,
+            served_by => served_by,
         }
     }
 
-    /// What it came to so far.
+    /// Returns the report of this sink so far.
     pub(crate) fn report(&self, index: usize) -> SinkReport {
         SinkReport {
             index,

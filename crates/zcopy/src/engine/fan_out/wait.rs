@@ -16,21 +16,21 @@ use crate::side::Side;
 use crate::sys::{Blocking, Errno, Kernel, PollFd, PollFlags};
 use crate::wait::{Awaited, Interest, Readiness, State, Until, Wait};
 
-/// How long the reader of a socket may have gone before that is seen, where poll cannot be left to tell.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// How often to look for a closed reader of a socket that cannot be polled continuously.
+const RECHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What a fan-out waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waiting {
     /// The source, before a round.
     Source,
-    /// What a step found not ready: the sinks that are blocked, or without one the source.
+    /// The sinks that blocked, or, if none did, the source.
     Blocked,
 }
 
 impl<K: Kernel> FanOutEngine<'_, K> {
-    /// Waits until the source has bytes or has ended, where the next call would do so unwatched, or
-    /// would speak of a sink though there is nothing to give it.
+    /// Waits until the source has bytes or has ended, if the next call would sleep without ticks,
+    /// or would fail because of a sink although there is nothing to give it.
     pub(super) fn wait_for_source(&mut self) -> Option<Flow> {
         let can_starve = self.backlog.state.source.info.can_starve();
         let would_sleep = can_starve && self.context.blocking() == Blocking::Nonblocking;
@@ -40,15 +40,15 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         let (kernel, source) = (&self.context.kernel, &self.backlog.state.source);
         if self.may_lack_writer && !source.is_readable(kernel) {
             if self.backlog.storage == Storage::Buffer {
-                // A read tells. It does not wait, since such a pipe is in non-blocking mode.
+                // A read finds out. It does not sleep, because such a pipe is in non-blocking mode.
                 self.may_lack_writer = false;
                 return None;
             }
             match pipe::peek(kernel, source.fd) {
                 Ok(0) => return Some(Flow::Ended(Ended::Eof)),
                 Ok(_) | Err(Errno::AGAIN) => {}
-                // A kernel without tee cannot tell. The next step can: it does not wait, and if it finds
-                // that there is a writer, but no bytes, it waits then.
+                // This kernel has no `tee`. The next step does not sleep either, and waits if there
+                // is a writer but no bytes.
                 Err(_) => return None,
             }
         }
@@ -57,24 +57,24 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         let source = &mut self.backlog.state.source;
         self.context.await_ready(Side::Source, source);
         if self.context.awaited.is_empty() {
-            // A read will say why nothing comes, which no wait would.
+            // The source never becomes ready, and a read returns the reason.
             return None;
         }
         Some(Flow::Wait(self.wait(Waiting::Source, None)))
     }
 
-    /// Waits for whatever a step found not ready.
+    /// Waits for the endpoints that blocked a step.
     pub(super) fn wait_for_blocked(&mut self) -> Wait {
         let delay = self.context.count_spurious_wakeup();
         let since = match self.context.blocking() {
             Blocking::Nonblocking => self.context.kernel.now(),
             Blocking::MaySleep => Duration::ZERO,
         };
-        for sink in self.sinks.iter_mut().filter(|b| b.blocked) {
+        for sink in self.sinks.iter_mut().filter(|sink| sink.blocked) {
             sink.blocked_since.get_or_insert(since);
         }
         self.context.awaited.clear();
-        // Though every sink has everything that was taken, one that is full may keep more from coming.
+        // A sink that is full may keep bytes from coming although all sinks have everything.
         if !self.await_blocked_sinks() {
             let source = &mut self.backlog.state.source;
             let deadline = self.context.deadline(Side::Source, source, Some(since));
@@ -84,10 +84,10 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         self.wait(Waiting::Blocked, delay)
     }
 
-    /// Adds the sinks that are not ready to those that are waited for. False if there is none.
+    /// Adds the sinks that blocked to the awaited endpoints. Returns false if there are none.
     fn await_blocked_sinks(&mut self) -> bool {
         let sinks = self.sinks.iter_mut().enumerate();
-        for (index, sink_state) in sinks.filter(|(_, b)| b.is_live() && b.blocked) {
+        for (index, sink_state) in sinks.filter(|(_, sink)| sink.is_live() && sink.blocked) {
             let (sink, since) = (&mut sink_state.state.sink, sink_state.blocked_since);
             let deadline = self.context.deadline(Side::Sink, sink, since);
             let awaited = Awaited::ready(sink.fd, Side::Sink, deadline).at(index);
@@ -96,37 +96,38 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         !self.context.awaited.is_empty()
     }
 
-    /// Waits for the endpoints that have been added, and for readers that go away.
+    /// Waits for the awaited endpoints, and for readers that close.
     fn wait(&mut self, waiting: Waiting, delay: Option<Duration>) -> Wait {
         self.watch_readers();
-        // A socket with completions would end every poll at once, so that it is looked at now and then.
+        // A socket with completions would end every poll at once, so it is checked at intervals.
         let mut sinks = self.sinks.iter();
-        let looks_again = sinks.any(|sink| is_watched(sink) && sink.has_completions);
+        let rechecks = sinks.any(|sink| is_watched(sink) && sink.has_completions);
         self.waiting = Some(waiting);
         Wait::Readiness(Readiness {
             until: Until::OneReady,
             delay,
-            recheck: looks_again.then_some(LOOK_AGAIN),
+            recheck: rechecks.then_some(RECHECK_INTERVAL),
         })
     }
 
-    /// Adds the sinks whose readers may go away, if the caller wants to know at once.
+    /// Adds the sinks whose readers may close, if the caller watches readers.
     fn watch_readers(&mut self) {
         if !self.context.options.watch_readers {
             return;
         }
         let sinks = self.sinks.iter().enumerate();
-        let watched = sinks.filter(|(_, b)| is_watched(b) && !b.has_completions);
-        let watched = watched.map(|(index, b)| Awaited::broken(b.state.sink.fd).at(index));
+        let watched = sinks.filter(|(_, sink)| is_watched(sink) && !sink.has_completions);
+        let watched = watched.map(|(index, sink)| Awaited::broken(sink.state.sink.fd).at(index));
         self.context.awaited.extend(watched);
     }
 
-    /// Ends the sinks whose readers have gone and those whose own time-outs have expired. Answers what is still to be waited for.
-    pub(super) fn see_what_ended(&mut self, waiting: Waiting) -> Result<Option<Wait>, RunError> {
-        self.see_readers()?;
+    /// Ends the sinks whose readers have closed or whose own time-outs have expired. Returns a wait
+    /// for the rest if nothing is ready yet.
+    pub(super) fn finish_wait(&mut self, waiting: Waiting) -> Result<Option<Wait>, RunError> {
+        self.check_readers()?;
         let mut is_ready = false;
-        for place in 0..self.context.awaited.len() {
-            let awaited = self.context.awaited[place];
+        for entry in 0..self.context.awaited.len() {
+            let awaited = self.context.awaited[entry];
             match (awaited.interest, awaited.state) {
                 (Interest::Ready, State::Polled(_)) => is_ready = true,
                 (_, State::TimedOut) if awaited.side == Side::Source => {
@@ -139,18 +140,18 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             }
         }
         let is_live = self.sinks.iter().any(SinkState::is_live);
-        if !is_ready && is_live && self.await_again() {
+        if !is_ready && is_live && self.retain_pending() {
             return Ok(Some(self.wait(waiting, None)));
         }
         if waiting == Waiting::Blocked {
-            // A sink that has been ended may have been the last to lack something.
+            // If the slowest sink has failed, the others may have everything now.
             self.moved()?;
         }
         Ok(None)
     }
 
-    /// Keeps the endpoints that are still to be waited for. False if there is none.
-    fn await_again(&mut self) -> bool {
+    /// Keeps the endpoints that are still pending. Returns false if there are none.
+    fn retain_pending(&mut self) -> bool {
         let sinks = &self.sinks;
         self.context.awaited.retain(|awaited| {
             let is_live = awaited.side == Side::Source || sinks[awaited.index].is_live();
@@ -159,15 +160,15 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         !self.context.awaited.is_empty()
     }
 
-    /// Ends the sinks whose readers have gone.
-    fn see_readers(&mut self) -> Result<(), RunError> {
+    /// Ends the sinks whose readers have closed.
+    fn check_readers(&mut self) -> Result<(), RunError> {
         if !self.context.options.watch_readers {
             return Ok(());
         }
-        for place in 0..self.context.awaited.len() {
-            let awaited = self.context.awaited[place];
+        for entry in 0..self.context.awaited.len() {
+            let awaited = self.context.awaited[entry];
             if let (Interest::Broken, State::Polled(found)) = (awaited.interest, awaited.state) {
-                self.see_reader(awaited.index, found)?;
+                self.check_reader(awaited.index, found)?;
             }
         }
         for index in 0..self.sinks.len() {
@@ -175,26 +176,26 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             if is_watched(sink) && sink.has_completions {
                 let fd = sink.state.sink.fd;
                 let mut asked = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
-                // If the question fails, it is asked again.
+                // An error here means that the sink is checked again later.
                 let _ = self.context.kernel.poll(&mut asked, Some(Duration::ZERO));
-                self.see_reader(index, asked[0].revents())?;
+                self.check_reader(index, asked[0].revents())?;
             }
         }
         Ok(())
     }
 
-    /// Ends a sink if its reader has gone.
+    /// Ends a sink if its reader has closed.
     ///
-    /// `POLLERR` alone is not believed of a socket: it may say that completions of `MSG_ZEROCOPY` wait in the error queue,
-    /// which is the caller's to read. `SO_ERROR` tells.
-    fn see_reader(&mut self, index: usize, found: PollFlags) -> Result<(), RunError> {
+    /// `POLLERR` alone does not prove that for a socket: completions of `MSG_ZEROCOPY` may wait in
+    /// the error queue, which the caller reads. `SO_ERROR` tells them apart.
+    fn check_reader(&mut self, index: usize, found: PollFlags) -> Result<(), RunError> {
         let sink_state = &mut self.sinks[index];
         let sink = &sink_state.state.sink;
-        let is_doubtful = sink.info.kind == Kind::Stream
+        let may_be_completions = sink.info.kind == Kind::Stream
             && found.contains(PollFlags::ERR)
             && !found.contains(PollFlags::HUP);
         sink_state.has_completions =
-            is_doubtful && self.context.kernel.socket_error(sink.fd) == Ok(None);
+            may_be_completions && self.context.kernel.socket_error(sink.fd) == Ok(None);
         if found.intersects(PollFlags::ERR | PollFlags::HUP) && !sink_state.has_completions {
             self.sink_failed(index, CallError::new("poll", Side::Sink, Errno::PIPE))?;
         }

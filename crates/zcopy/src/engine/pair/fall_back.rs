@@ -1,4 +1,4 @@
-//! What to make of a step that did not move: the next strategy, the end, or a side that failed.
+//! What to do after a step that did not move bytes: try the next strategy, end, or fail.
 
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ use crate::strategy::Strategy;
 use crate::sys::{Blocking, Errno, Kernel, PollFd, PollFlags, SeekFrom, retried};
 
 impl<K: Kernel> PairEngine<'_, K> {
-    /// Goes on with the next strategy of the plan, from where this one stands. What it left in
-    /// flight is moved first, by read and write.
+    /// Falls back to the next strategy of the plan. Read and write first move what this one left in
+    /// flight.
     pub(super) fn fall_back(&mut self, from: Strategy, cause: Cause) -> Result<Flow, RunError> {
         self.context.attempt(from).cause = Some(cause);
         if self.context.requested().is_some() {
@@ -30,9 +30,10 @@ impl<K: Kernel> PairEngine<'_, K> {
         Ok(Flow::NextStrategy)
     }
 
-    /// Goes on with another strategy, which reserves what it needs. What cannot be given back is read and written first.
+    /// Switches to another strategy, which makes its own reservations. Reserved bytes that cannot
+    /// be released are read and written first.
     fn change_to(&mut self, strategy: Strategy) {
-        // Bytes that are to fill what stays reserved of the sink are not left to others.
+        // If the sink's range cannot be released, the bytes that will fill it stay reserved too.
         if self.state.sink.release(&self.context.kernel) {
             self.state.source.release(&self.context.kernel);
         }
@@ -41,15 +42,15 @@ impl<K: Kernel> PairEngine<'_, K> {
         self.context.spurious_wakeups = 0;
     }
 
-    /// Goes on with read and write because somebody else moves a cursor.
+    /// Falls back to read and write because another process or thread moves a cursor.
     pub(super) fn fall_back_to_buffered(&mut self, from: Strategy) -> Flow {
         self.context.attempt(from).cause = Some(Cause::SharedCursor);
         self.change_to(Strategy::Buffered);
         Flow::NextStrategy
     }
 
-    /// Believes the end of file of a pipe or a read. Anything else may have been a file that hides its
-    /// size, or the urgent mark of a stream, so that a read has the last word.
+    /// Ends the transfer if the strategy proves the end of the source. If not, the source may be a
+    /// file that hides its size, or a stream at its urgent mark, and a read decides.
     pub(super) fn end_of_file(&mut self, strategy: Strategy) -> Result<Flow, RunError> {
         let rest = self.state.source.give_back_rest(&self.context.kernel);
         rest.map_err(|errno| CallError::new("lseek", Side::Source, errno))?;
@@ -73,14 +74,14 @@ impl<K: Kernel> PairEngine<'_, K> {
             Ok(0) => Ok(Flow::Ended(Ended::Eof)),
             Ok(_) => Err(stopped_early(strategy)),
             Err(Errno::SPIPE) => self.confirm_end(strategy),
-            // Another reader of the pipe has taken what the sink has not.
+            // Another reader of the pipe has taken bytes that the sink has not received.
             Err(Errno::AGAIN) => self.blocked(Side::Source),
             Err(errno) => Err(CallError::new("read", Side::Source, errno).into()),
         }
     }
 
-    /// Reads on from a source whose end cannot be looked at without taking what is there. Bytes that come are handed back
-    /// with the error.
+    /// Reads from a source whose end can only be found by taking bytes. Bytes that come are
+    /// returned with the error.
     fn confirm_end(&mut self, strategy: Strategy) -> Result<Flow, RunError> {
         let limit = self.context.options.limit.unwrap_or(u64::MAX);
         let budget = StepBudget {
@@ -96,7 +97,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         }
     }
 
-    /// Counts a read that only confirmed the end of a stream among the calls of the strategy that the caller insists on.
+    /// Adds the calls of a read that only confirmed the end of a stream to the requested strategy.
     pub(super) fn credit_confirmation(&mut self) {
         let Some(requested) = self
             .context
@@ -114,16 +115,16 @@ impl<K: Kernel> PairEngine<'_, K> {
         }
     }
 
-    /// Whether the source may stand at an urgent mark, which no splice gets past: in non-blocking mode it says `EAGAIN`
-    /// there, though it polls as readable.
+    /// Returns whether the source may be at an urgent mark, which no splice gets past: in
+    /// non-blocking mode it fails with `EAGAIN` there, though the socket polls as readable.
     pub(super) fn may_be_at_mark(&self) -> bool {
-        self.current().facts().is_splice
+        self.current_strategy().facts().is_splice
             && self.state.source.info.kind == Kind::Stream
             && self.state.wants_more()
     }
 
-    /// Why the strategy that the caller insists on goes no further. Once it has moved bytes, a limit of
-    /// the sink (its size, a seal) is the sink's doing and not the pair's.
+    /// Returns the error for a requested strategy that the kernel refuses. Once it has moved bytes,
+    /// a limit of the sink (its size, a seal) is a failure of the sink, not of the strategy.
     fn requested_strategy_error(&mut self, strategy: Strategy, cause: Cause) -> RunError {
         let has_moved = self.context.attempt(strategy).has_moved();
         match cause {
@@ -135,23 +136,22 @@ impl<K: Kernel> PairEngine<'_, K> {
         }
     }
 
-    /// Whether a strategy that fails before it moved anything fails the transfer, rather than give
-    /// way to the next one.
+    /// Returns whether an error ends the transfer although the strategy has moved nothing yet.
     ///
-    /// A socket tells an error once: the next call would take it for the end of the stream, and
-    /// bytes that never came would not be missed.
+    /// A socket reports an error once: the next call would see the end of the stream, and nobody
+    /// would notice the missing bytes.
     pub(super) fn is_final(&self, strategy: Strategy, error: &CallError) -> bool {
         let meets_socket = self.state.source.info.is_socket() || self.state.sink.info.is_socket();
         let errno = error.cause.errno();
         meets_socket || errno.is_none_or(|errno| strategy.is_fatal(errno))
     }
 
-    /// Whether the transfer goes on past a place where the source cannot be read: by read and write, which
-    /// find out how far it reaches. Whatever came before it has been moved, or is in flight.
+    /// Falls back to read and write, which skip bad blocks, if the source has one here. Bytes
+    /// before it have been moved or are in flight. Returns false if the error has another reason.
     ///
-    /// A call that speaks of both ends is not asked which it means. If it was the sink, then read and write
-    /// fail there, and say so; only a socket tells an error once, and what both ends may say of those that
-    /// are skipped is `ETIMEDOUT`.
+    /// If the call does not say which side failed, read and write find out: if it was the sink, the
+    /// write fails too. An exception is a socket, which reports an error once; the only error that
+    /// both a socket and a bad block give is `ETIMEDOUT`.
     pub(super) fn skip_bad_block(&mut self, from: Strategy, error: &CallError) -> bool {
         let (source, sink) = (&self.state.source.info, &self.state.sink.info);
         let skips = |errno| source.is_seekable() && self.state.bad.skips(errno);
@@ -159,13 +159,13 @@ impl<K: Kernel> PairEngine<'_, K> {
             return false;
         };
         if error.call == "lseek" {
-            // The map of its holes cannot be read either; it can do without.
+            // The transfer can do without a map of the holes.
             return self.extents.take().is_some();
         }
         let may_be_sink = match error.side {
             Side::Source => false,
             Side::Sink => true,
-            // Only a sink that took a part of a block leaves a source of blocks in the midst of one.
+            // A direct source stands inside a block only if the sink took part of one.
             Side::Neither if source.direct => {
                 let position = self.state.source.position();
                 position.is_some_and(|position| !position.is_multiple_of(SECTOR))
@@ -181,7 +181,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         true
     }
 
-    /// Adds what a call that speaks of both ends does not say: which of them failed.
+    /// Finds out which side failed, if the call does not say.
     pub(super) fn resolve_side(&self, error: CallError) -> CallError {
         let (Side::Neither, Some(errno)) = (error.side, error.cause.errno()) else {
             return error;
@@ -189,11 +189,11 @@ impl<K: Kernel> PairEngine<'_, K> {
         let side = match errno {
             Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::PIPE => Side::Sink,
             Errno::NOMEM => Side::Neither,
-            // No read of a pipe fails.
+            // Reads from a pipe do not fail.
             _ if self.state.source.info.kind == Kind::Pipe => Side::Sink,
             _ => match self.peek() {
                 Ok(_) => Side::Sink,
-                // A file that has no positions cannot be asked without taking bytes out of it.
+                // Only a read that takes bytes could tell about a file without positions.
                 Err(Errno::SPIPE) => Side::Neither,
                 Err(_) => Side::Source,
             },
@@ -201,13 +201,15 @@ impl<K: Kernel> PairEngine<'_, K> {
         CallError { side, ..error }
     }
 
-    /// How much can be read, if only one byte, where the transfer stands; the cursor is left alone. 0 of
-    /// a device, a terminal or a socket, which are not asked.
+    /// Returns how many bytes a read of one byte finds at the source's position, without moving the
+    /// cursor. Returns 0 without a call for a device, a terminal or a socket.
     ///
     /// # Errors
     ///
-    /// `ESPIPE` from a regular file that has no positions, as FUSE servers may declare one, or from a pipe if there is no
-    /// descriptor to ask it by; `EAGAIN` from a pipe that is empty and has not ended; else what the kernel says of reading.
+    /// - `ESPIPE` for a regular file without positions (a FUSE server may declare one), and for a
+    ///   pipe if `tee(2)` cannot be tried;
+    /// - `EAGAIN` for a pipe that is empty and has not ended;
+    /// - otherwise the error of the read.
     pub(super) fn peek(&self) -> Result<usize, Errno> {
         let source: &Endpoint<'_> = &self.state.source;
         let position = match source.position() {
@@ -218,7 +220,7 @@ impl<K: Kernel> PairEngine<'_, K> {
             None if source.info.kind == Kind::Pipe => return self.peek_pipe(),
             None => return Ok(0),
         };
-        // Of a file opened with `O_DIRECT`, only a block can be read.
+        // A file opened with `O_DIRECT` can only be read in blocks.
         let (before, len) = if source.info.direct {
             ((position % ALIGNMENT as u64) as usize, ALIGNMENT)
         } else {
@@ -236,7 +238,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         Ok(read.saturating_sub(before))
     }
 
-    /// 1 if the pipe holds bytes, 0 if it has ended.
+    /// Returns 1 if the pipe holds bytes, and 0 if it has ended.
     fn peek_pipe(&self) -> Result<usize, Errno> {
         let pipe = self.state.source.fd;
         let mut fds = [PollFd::from_borrowed_fd(pipe, PollFlags::IN)];
@@ -252,7 +254,7 @@ impl<K: Kernel> PairEngine<'_, K> {
     }
 }
 
-/// The strategy that the caller insists on says that the source has ended, and it has not.
+/// Returns the error for a requested strategy that reported the end of the source too early.
 fn stopped_early(strategy: Strategy) -> RunError {
     RunError::unsuitable(strategy, "it stopped before the end of the source")
 }

@@ -1,5 +1,4 @@
-//! The end of a transfer: nothing in flight is lost, the last hole has its length, and the report
-//! is made.
+//! The end of a transfer: returns bytes in flight, finishes the last hole and makes the report.
 
 use super::PairEngine;
 use crate::call_error::{CallError, Cause};
@@ -12,21 +11,22 @@ use crate::side::Side;
 use crate::sys::Kernel;
 
 impl<K: Kernel> PairEngine<'_, K> {
-    /// Puts both ends in order, and says what was done.
+    /// Releases what the transfer holds and makes the report.
     pub(super) fn conclude(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {
         let mut undelivered = self.hand_back();
-        // What it still holds are the source's own pages, which stay as long as it does.
+        // The pipe holds references to pages of the source's page cache, which `finish_cache`
+        // drops.
         self.state.pipe = None;
-        let tidied = self.finish_holes(&mut undelivered);
+        let cleanup = self.finish_holes(&mut undelivered);
         self.state.inspect_zeros(u64::MAX);
         let released = self.release_sink();
         let closed = self.state.sink_reopened.close(&self.context.kernel);
-        let tidied = tidied
+        let cleanup = cleanup
             .and(released)
             .and_then(|()| self.finish_cache())
             .and(closed);
-        // The first failure is the one that counts.
-        let outcome = outcome.and_then(|ended| tidied.map(|()| ended).map_err(RunError::from));
+        // The first failure is the one that is reported.
+        let outcome = outcome.and_then(|ended| cleanup.map(|()| ended).map_err(RunError::from));
         let (source, sink) = (&self.state.source.info, &self.state.sink.info);
         let attempts = self.context.attempts.iter();
         let shared_pages = attempts
@@ -37,7 +37,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         let report = Report {
             records: self.state.records.count(),
             hole_bytes: self.state.holes.bytes,
-            // Of a hole that was taken back it is not known what of it had been skipped.
+            // When a hole was taken back, the part of it that had been skipped is unknown.
             skipped_bytes: self.state.bad.bytes().min(self.context.bytes),
             shared_pages,
             undelivered: Undelivered(undelivered),
@@ -46,10 +46,10 @@ impl<K: Kernel> PairEngine<'_, K> {
         conclude(outcome, report)
     }
 
-    /// Gives the source back what the sink did not take: by going back over it where that can be
-    /// done, otherwise as bytes.
+    /// Seeks the source back over the bytes that the sink did not accept. Returns them if that
+    /// fails.
     fn hand_back(&mut self) -> Vec<u8> {
-        let is_back = match self.state.in_pipe() {
+        let is_rewound = match self.state.in_pipe() {
             0 => {
                 let bytes = self.state.buffer.pending();
                 self.state.source.rewind_over(&self.context.kernel, bytes)
@@ -59,7 +59,7 @@ impl<K: Kernel> PairEngine<'_, K> {
                 .source
                 .rewind(&self.context.kernel, self.state.in_flight()),
         };
-        if is_back {
+        if is_rewound {
             return Vec::new();
         }
         let mut bytes = self.state.buffer.pending().to_vec();
@@ -70,8 +70,8 @@ impl<K: Kernel> PairEngine<'_, K> {
         bytes
     }
 
-    /// Gives the sink its length if it ends in a hole. If that fails, the hole was not delivered
-    /// after all: its zeros are given back, before whatever else is.
+    /// Sets the length of a sink that ends in a hole. If that fails, the hole was not delivered:
+    /// its zeros come first among the undelivered bytes.
     fn finish_holes(&mut self, undelivered: &mut Vec<u8>) -> Result<(), CallError> {
         let (sink, reopened) = (&self.state.sink, &mut self.state.sink_reopened);
         let Err(error) = self
@@ -79,7 +79,7 @@ impl<K: Kernel> PairEngine<'_, K> {
             .holes
             .finish(&self.context.kernel, sink, reopened)
         else {
-            // Its length may be new.
+            // The length may have changed, so the sink is synced again.
             return match self.state.holes.bytes {
                 0 => Ok(()),
                 _ => self.sync_data(),
@@ -98,7 +98,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         Err(error)
     }
 
-    /// Counts the last `n` bytes as not delivered after all.
+    /// Takes `n` bytes back from the counts, last strategy first.
     fn take_back(&mut self, n: u64) {
         self.context.bytes -= n;
         let mut left = n;
@@ -110,10 +110,10 @@ impl<K: Kernel> PairEngine<'_, K> {
         }
     }
 
-    /// Gives back the range that is reserved of the sink and was not filled.
+    /// Releases the range that is reserved in the sink and was not filled.
     ///
-    /// If somebody else has moved the cursor since, the range stays a gap. A failed call explains that; otherwise the source
-    /// has become shorter than it was when the range was reserved.
+    /// If another process or thread has moved the cursor since, the range stays a gap. Either a
+    /// failed call explains that, or the source has shrunk since the range was reserved.
     fn release_sink(&mut self) -> Result<(), CallError> {
         if self.state.sink.release(&self.context.kernel) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! One step: by the strategy, or over a hole of the source.
+//! One step: by a strategy, or over a hole of the source.
 
 use super::{PairEngine, Phase};
 use crate::call_error::{CallError, Cause};
@@ -10,17 +10,17 @@ use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel};
 
 impl<K: Kernel> PairEngine<'_, K> {
-    /// One step of the strategy, or over a hole.
+    /// Takes one step by the strategy, or over a hole.
     pub(super) fn step(
         &mut self,
         strategy: Strategy,
         mut budget: StepBudget,
     ) -> Result<Step, CallError> {
-        if let Some(answer) = self.first_step.take() {
-            return answer;
+        if let Some(step) = self.first_step.take() {
+            return step;
         }
         if self.shares_a_cursor() {
-            // Where the next byte is, is known only when it is read.
+            // A shared cursor moves between the search and the read, so the search would be wrong.
             self.extents = None;
         }
         if let Some(extents) = &mut self.extents
@@ -36,7 +36,7 @@ impl<K: Kernel> PairEngine<'_, K> {
                 Ok(Segment::End | Segment::Unknown) => self.extents = None,
                 Ok(Segment::NotOpened(errno)) => {
                     self.extents = None;
-                    if self.look_for_zeros(strategy, errno) {
+                    if self.find_zeros_by_reading(strategy, errno) {
                         return Ok(Step::Filled);
                     }
                 }
@@ -47,14 +47,13 @@ impl<K: Kernel> PairEngine<'_, K> {
         step::step(strategy, &self.context.kernel, &mut self.state, &budget)
     }
 
-    /// Leaves a hole in the sink. Where it cannot have one, the source's zeros are moved like any
-    /// other bytes.
+    /// Makes a hole in the sink. If the sink cannot have one, the zeros are moved like other bytes.
     fn step_over_hole(&mut self, len: u64) -> Result<Step, CallError> {
         let source = &mut self.state.source;
         let reserved = source.reserve_to_read(&self.context.kernel, len);
         let len = reserved.map_err(|errno| CallError::new("lseek", Side::Source, errno))?;
         if len == 0 || source.is_shared() || source.has_lost_position() {
-            // What is reserved now is not the hole that was found: it is moved as data.
+            // The range that is reserved now is not the hole that was found: move it as data.
             self.extents = None;
             return Ok(Step::Moved(0));
         }
@@ -76,10 +75,11 @@ impl<K: Kernel> PairEngine<'_, K> {
         Ok(Step::Hole(left))
     }
 
-    /// Goes on by read and write, which find holes by looking at the bytes: the source cannot be opened a second
-    /// time, for this reason, and its cursor is not moved to ask. False if the bytes cannot be
-    /// looked at, so that holes are moved as zeros.
-    fn look_for_zeros(&mut self, from: Strategy, reason: Errno) -> bool {
+    /// Falls back to read and write, which find holes by comparing bytes with zero. The source
+    /// could not be reopened (`reason`), and seeking on the caller's descriptor would move the
+    /// cursor. Returns false if the strategy cannot look at bytes, so that holes are moved as
+    /// zeros.
+    fn find_zeros_by_reading(&mut self, from: Strategy, reason: Errno) -> bool {
         let is_requested = self.context.requested().is_some();
         if !self.state.holes.are_possible() || is_requested && from.facts().is_offload {
             return false;

@@ -1,4 +1,4 @@
-//! What the pair engine waits for: endpoints that are not ready, the rate, and the rate of records.
+//! What the pair engine waits for: endpoints, the rate limit, and the rate of records.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use crate::sys::{Blocking, Errno, Kernel};
 use crate::wait::Wait;
 
 impl<K: Kernel> PairEngine<'_, K> {
-    /// How many bytes the coming step may move. Bytes in flight have been allowed already, and wait for the rate of
-    /// their records.
+    /// Returns how many bytes the coming step may move. The rate limit has already allowed bytes in
+    /// flight; these wait for the rate of their records.
     ///
     /// # Errors
     ///
@@ -32,29 +32,30 @@ impl<K: Kernel> PairEngine<'_, K> {
         }
     }
 
-    /// With a tick, what must be ready so that the coming step does not sleep.
-    ///
-    /// Without one, descriptors in blocking mode are left to block in the call itself, which saves
-    /// this call.
+    /// With a tick, returns a wait for the endpoints that the coming step needs, so that it does
+    /// not sleep. Without one, a descriptor in blocking mode blocks in the call itself, which saves
+    /// a `poll`.
     pub(super) fn wait_before_step(&mut self) -> Option<Wait> {
         if self.context.blocking() == Blocking::MaySleep {
             return None;
         }
-        let strategy = self.current();
+        let strategy = self.current_strategy();
         if self.is_at_known_end(strategy) {
             return None;
         }
         let (source, sink) = (&self.state.source.info, &self.state.sink.info);
         let is_empty = self.state.wants_more();
-        // A splice can be told not to wait for a pipe, and a private one tells whose answer it is.
-        let is_told = |info: &FdInfo| strategy.facts().has_private_pipe && info.kind == Kind::Pipe;
-        // A FIFO that nobody has opened for writing polls as if its writer were to be waited for. In non-blocking mode a
-        // read says at once that it has ended, and never sleeps.
+        // `SPLICE_F_NONBLOCK` covers pipes, and with a private pipe `EAGAIN` says which side it is.
+        let can_be_nonblocking =
+            |info: &FdInfo| strategy.facts().has_private_pipe && info.kind == Kind::Pipe;
+        // A FIFO that no process has opened for writing polls as if a writer were to come. In
+        // non-blocking mode a read returns at once with the end, and never sleeps.
         let may_lack_writer =
             source.kind == Kind::Pipe && source.nonblocking && !self.source_has_answered;
-        let needs_source = is_empty && source.can_starve() && !is_told(source) && !may_lack_writer;
+        let needs_source =
+            is_empty && source.can_starve() && !can_be_nonblocking(source) && !may_lack_writer;
         let needs_sink =
-            sink.can_block() && !(is_empty && strategy.fills_first()) && !is_told(sink);
+            sink.can_block() && !(is_empty && strategy.fills_first()) && !can_be_nonblocking(sink);
         if needs_source {
             self.context
                 .await_ready(Side::Source, &mut self.state.source);
@@ -66,7 +67,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         (!needs_nothing).then(|| Wait::until_each_ready(None))
     }
 
-    /// Waits for the side that a step found not ready, unless another strategy or a read has its turn.
+    /// Waits for the side that blocked a step, unless another strategy or a read comes first.
     pub(super) fn blocked(&mut self, side: Side) -> Result<Flow, RunError> {
         if let Some(timed_out) = self.timed_out_in_call(side) {
             return Err(timed_out.into());
@@ -76,7 +77,7 @@ impl<K: Kernel> PairEngine<'_, K> {
             self.phase = Phase::Confirming;
             return Ok(Flow::NextStrategy);
         }
-        let strategy = self.current();
+        let strategy = self.current_strategy();
         let is_last = strategy.facts().is_last_resort || self.context.requested().is_some();
         if self.context.spurious_wakeups > MAX_SPURIOUS_WAKEUPS && !is_last {
             return self.fall_back(strategy, Cause::Errno(Errno::AGAIN));
@@ -91,7 +92,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         Ok(Flow::Wait(Wait::until_each_ready(delay)))
     }
 
-    /// The time-out of a socket that a call came to, which is an answer, not a reason to try again.
+    /// Returns the error of a socket whose own time-out expired inside the call.
     fn timed_out_in_call(&mut self, side: Side) -> Option<CallError> {
         let blocking = self.context.blocking();
         let mut has_timed_out = |side| {
@@ -109,8 +110,8 @@ impl<K: Kernel> PairEngine<'_, K> {
         if !has_timed_out(culprit) {
             return None;
         }
-        // Of a direct splice the other end is a pipe, and if that does not block, it may be the one
-        // that is not ready.
+        // In a direct splice the other side is a pipe, which may have caused `EAGAIN` if it is
+        // non-blocking.
         let other = match culprit {
             Side::Source => &mut self.state.sink,
             _ => &mut self.state.source,
