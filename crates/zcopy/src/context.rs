@@ -135,6 +135,14 @@ impl<'a, K: Kernel> Context<'a, K> {
         }
     }
 
+    /// Returns whether the transfer is long, after `moved` bytes or by the source's size. A limit
+    /// says nothing: it is only an upper bound.
+    #[inline]
+    pub(crate) fn is_long(&self, moved: u64, source: &Endpoint<'_>) -> bool {
+        let is_large = source.info.size.is_some() && self.total.is_some_and(|n| n > plan::SMALL);
+        is_large || moved >= plan::SMALL
+    }
+
     /// Enlarges the caller's pipes, once, when `is_long` says that the transfer is long.
     ///
     /// Between two pipes the cost is the number of times that the processes take turns, which the
@@ -198,6 +206,19 @@ impl<'a, K: Kernel> Context<'a, K> {
         Some(since.unwrap_or_else(|| self.kernel.now()) + time_out)
     }
 
+    /// Fails if a call on this socket returned `EAGAIN` because the socket's own time-out has
+    /// expired.
+    pub(crate) fn check_time_out(
+        &self,
+        side: Side,
+        endpoint: &mut Endpoint<'_>,
+    ) -> Result<(), CallError> {
+        if endpoint.has_timed_out(&self.kernel, side, self.blocking()) {
+            return Err(timed_out(side));
+        }
+        Ok(())
+    }
+
     /// Ends the last wait. Fails if the time-out of a socket expired, as the call itself would
     /// have.
     #[inline]
@@ -205,14 +226,24 @@ impl<'a, K: Kernel> Context<'a, K> {
         if self.awaited.is_empty() {
             return Ok(());
         }
-        let mut awaited = self.awaited.iter();
-        let expired = awaited.find(|awaited| awaited.state == State::TimedOut);
-        let outcome = match expired {
+        let mut awaited = self.awaited.drain(..);
+        match awaited.find(|awaited| awaited.state == State::TimedOut) {
             Some(awaited) => Err(timed_out(awaited.side)),
             None => Ok(()),
-        };
-        self.awaited.clear();
-        outcome
+        }
+    }
+
+    /// Returns the report, which `complete` adds to, or the error that carries it. A failure of
+    /// `cleanup` counts only if it is the first.
+    pub(crate) fn finish(
+        &mut self,
+        outcome: Result<Ended, RunError>,
+        cleanup: Result<(), impl Into<RunError>>,
+        complete: impl FnOnce(Report) -> Report,
+    ) -> Result<Report, Error> {
+        let outcome = outcome.and_then(|ended| cleanup.map(|()| ended).map_err(Into::into));
+        let report = complete(self.report(&outcome));
+        conclude(outcome, report)
     }
 
     /// Returns the report, without the fields that only one engine fills.

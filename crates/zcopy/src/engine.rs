@@ -1,11 +1,10 @@
 //! The loops that move bytes, and the trait that lets one driver run them all.
 //!
-//! An engine never sleeps in `poll(2)`. A byte whose sink answers `EAGAIN` follows this path: the step
-//! returns [`Step::Blocked`](crate::step::Step::Blocked), the engine lists the sink in
-//! [`Context::awaited`] and returns [`Flow::Wait`], the driver ([`crate::drive`] or the async one)
-//! polls what is listed, and calls [`Engine::advance`] again, which repeats the step. The byte
-//! itself stays in the source, or in the buffer or private pipe of
-//! [`CopyState`](crate::copy_state::CopyState).
+//! An engine never sleeps in `poll(2)`. A byte whose sink answers `EAGAIN` follows this path: the
+//! step returns [`Step::Blocked`](crate::step::Step::Blocked), the engine lists the sink in
+//! [`Context::awaited`] and returns [`Flow::Wait`], the driver ([`crate::drive`]) polls what is
+//! listed, and calls [`Engine::advance`] again, which repeats the step. The byte itself stays in
+//! the source, or in the buffer or private pipe of [`CopyState`](crate::copy_state::CopyState).
 
 use crate::bad_blocks::OnSkip;
 use crate::context::Context;

@@ -8,7 +8,7 @@
 //! source when every sink has accepted the bytes of this round.
 
 use crate::call_error::{CallError, Cause};
-use crate::context::{Context, refused};
+use crate::context::Context;
 use crate::copy_state::{CopyState, Inspector};
 use crate::drop_window::DropWindow;
 use crate::endpoint::Endpoint;
@@ -20,7 +20,7 @@ use crate::plan::{self, Plan};
 use crate::progress::Progress;
 use crate::rate::RateLimiter;
 use crate::records::Records;
-use crate::report::{Ended, Report};
+use crate::report::{Ended, Report, Undelivered};
 use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::Kernel;
@@ -29,9 +29,9 @@ use backlog::{Backlog, Storage};
 use sink_state::SinkState;
 use wait::Waiting;
 
+mod assignment;
 mod backlog;
 mod finish;
-mod grow;
 mod round;
 mod sink_state;
 mod wait;
@@ -152,12 +152,21 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             Ok(allowed) => allowed.min(MAX_ROUND.max(self.backlog.state.pipe_size as u64)),
             Err(time) => return Ok(Some(Flow::Wait(Wait::Time(time)))),
         };
-        self.give_up_shared_cursor()?;
+        // Nothing is in flight between two rounds.
+        if self.backlog.storage == Storage::Pipe
+            && self.backlog.state.source.is_shared()
+            && self.context.options.strategy.is_none()
+        {
+            self.give_up_tee(Some(Cause::SharedCursor))?;
+        }
         self.give_lone_reader_a_pipe();
         self.round_limit = self.backlog.head + allowed;
         self.round_start = self.backlog.head;
         self.round_end = None;
-        self.grow_pipes();
+        let source = &self.backlog.state.source;
+        let is_long = self.context.is_long(self.backlog.head, source);
+        let sinks = self.sinks.iter().map(|sink| &sink.state.sink);
+        self.context.grow_pipes(is_long, Some(source), sinks);
         Ok(self.wait_for_source())
     }
 
@@ -206,19 +215,9 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         if let Some(drop_window) = &mut self.source_drop_window {
             drop_window.advance_read(&self.context.kernel, &self.backlog.state.source);
         }
+        let when = self.context.options.sync_data;
         for index in 0..self.sinks.len() {
-            let synced =
-                self.sinks[index].sync_data(&self.context.kernel, self.context.options.sync_data);
-            if let Err(error) = synced {
-                self.sink_failed(index, error)?;
-            }
-            let SinkState {
-                drop_window, state, ..
-            } = &mut self.sinks[index];
-            if let Some(drop_window) = drop_window
-                && let Err(errno) = drop_window.advance_written(&self.context.kernel, &state.sink)
-            {
-                let error = CallError::new("sync_file_range", Side::Sink, errno);
+            if let Err(error) = self.sinks[index].sync(&self.context.kernel, when) {
                 self.sink_failed(index, error)?;
             }
         }
@@ -232,13 +231,15 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
 
     /// Drops bytes from the buffer that all sinks have, counts their records, and inspects them.
     fn release(&mut self) {
-        let live = || self.sinks.iter().filter(|sink| sink.is_live());
-        let written = live().filter(|sink| sink.served_by == Strategy::Buffered);
-        let written = written.map(|sink| sink.delivered).min();
-        let position = match live().next() {
-            Some(_) => written.unwrap_or(self.backlog.head),
+        let buffered = self
+            .live()
+            .filter(|(_, sink)| sink.served_by == Strategy::Buffered);
+        let written = buffered.map(|(_, sink)| sink.delivered).min();
+        let position = if self.has_live_sink() {
+            written.unwrap_or(self.backlog.head)
+        } else {
             // Without a sink, all bytes that the last one lacks are returned to the caller.
-            None => self.delivered(),
+            self.delivered()
         };
         let released = self.backlog.release(position);
         self.records.accepted(released);
@@ -266,62 +267,40 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         sink.is_detached = true;
         self.detached_last = index;
         // The bytes in the last sink's pipe may have to be returned.
-        if self.sinks.iter().any(SinkState::is_live) {
+        if self.has_live_sink() {
             self.sinks[index].state.pipe = None;
         }
         Ok(())
+    }
+
+    /// Returns the sinks that have not been detached, with their indices.
+    fn live(&self) -> impl DoubleEndedIterator<Item = (usize, &SinkState<'a>)> {
+        let sinks = self.sinks.iter().enumerate();
+        sinks.filter(|(_, sink)| sink.is_live())
+    }
+
+    fn has_live_sink(&self) -> bool {
+        self.live().next().is_some()
     }
 
     /// Returns whether every sink has every byte that has left the source, and the backlog is
     /// empty, also of bytes that no sink wants any more.
     fn all_caught_up(&self) -> bool {
         let head = self.backlog.head;
-        let mut live = self.sinks.iter().filter(|sink| sink.is_live());
-        self.backlog.state.in_flight() == 0
-            && live.all(|sink| sink.delivered == head && sink.taken == head)
+        let has_all = |sink: &SinkState<'_>| sink.delivered == head && sink.taken == head;
+        self.backlog.state.in_flight() == 0 && self.live().all(|(_, sink)| has_all(sink))
     }
 
     /// Returns the number of bytes that every live sink has accepted; without one, those of the
     /// last.
     fn delivered(&self) -> u64 {
-        let live = self.sinks.iter().filter(|sink| sink.is_live());
-        let least = live.map(|sink| sink.delivered).min();
+        let least = self.live().map(|(_, sink)| sink.delivered).min();
         least.unwrap_or(self.sinks[self.detached_last].delivered)
     }
 
     fn calls(&self) -> u64 {
         let sinks = self.sinks.iter().map(|sink| sink.state.calls);
         self.backlog.state.calls + sinks.sum::<u64>()
-    }
-
-    /// Falls back to read and write if another process or thread moves the source's cursor. Nothing
-    /// is in flight.
-    fn give_up_shared_cursor(&mut self) -> Result<(), RunError> {
-        let is_requested = self.context.options.strategy.is_some();
-        if self.backlog.storage == Storage::Pipe
-            && self.backlog.state.source.is_shared()
-            && !is_requested
-        {
-            self.give_up_tee(Some(Cause::SharedCursor))?;
-        }
-        Ok(())
-    }
-
-    /// Falls back to read and write. Nothing is in flight.
-    fn give_up_tee(&mut self, cause: Option<Cause>) -> Result<Flow, RunError> {
-        if let Some(cause) = cause {
-            self.context.attempt(Strategy::Tee).cause = Some(cause);
-            if self.context.options.strategy == Some(Strategy::Tee) {
-                return Err(refused(Strategy::Tee, cause));
-            }
-        }
-        self.backlog.storage = Storage::Buffer;
-        self.backlog.state.pipe = None;
-        for sink in self.sinks.iter_mut().filter(|sink| sink.is_live()) {
-            sink.served_by = Strategy::Buffered;
-            sink.state.pipe = None;
-        }
-        Ok(Flow::Continue)
     }
 }
 
@@ -351,7 +330,7 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
             }
             None => false,
         };
-        if !self.sinks.iter().any(SinkState::is_live) {
+        if !self.has_live_sink() {
             return Ok(Flow::Ended(Ended::NoSink));
         }
         if self.all_caught_up() {
@@ -373,6 +352,25 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
     }
 
     fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {
-        self.conclude(outcome)
+        // This comes first because it may still detach a sink.
+        let cleanup = self.finish_sinks();
+        self.count();
+        self.release();
+        let undelivered = self.hand_back(self.context.bytes);
+        self.finish_source();
+        let source = self.backlog.state.source.info;
+        let spliced = self.sinks.iter().filter(|sink| sink.has_spliced);
+        let shared_pages = spliced
+            .map(|sink| plan::page_sharing(Strategy::Splice, &source, &sink.state.sink.info))
+            .max()
+            .unwrap_or_default();
+        let sinks = self.sinks.iter().enumerate();
+        self.context.finish(outcome, cleanup, |report| Report {
+            records: self.records.count(),
+            sinks: sinks.map(|(index, sink)| sink.report(index)).collect(),
+            shared_pages,
+            undelivered: Undelivered(undelivered),
+            ..report
+        })
     }
 }

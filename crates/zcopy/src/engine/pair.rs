@@ -21,17 +21,17 @@ use crate::plan::{self, Plan};
 use crate::progress::Progress;
 use crate::rate::RateLimiter;
 use crate::records::Records;
-use crate::report::{Ended, Report};
+use crate::report::{Ended, Report, Undelivered};
 use crate::side::Side;
 use crate::sparse::{Extents, Holes, ShownTo, ZeroBlocks};
-use crate::step::Step;
+use crate::step::{self, Step};
 use crate::strategy::Strategy;
 use crate::sys::Kernel;
 use crate::wait::Wait;
 
 mod fall_back;
 mod finish;
-mod step;
+mod holes;
 mod wait;
 
 #[cfg(test)]
@@ -188,15 +188,13 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
             Ok(Step::Moved(n)) => {
                 attempt.bytes += n;
                 self.context.pacer.spend(n);
-                self.count_moved(n)?;
-                Ok(Flow::Continue)
+                self.count_moved(n)
             }
             // The rate limit does not count holes, because they move nothing.
             Ok(Step::Hole(n)) => {
                 attempt.bytes += n;
                 attempt.hole_bytes += n;
-                self.count_moved(n)?;
-                Ok(Flow::Continue)
+                self.count_moved(n)
             }
             Ok(Step::Filled) => {
                 self.context.spurious_wakeups = 0;
@@ -226,6 +224,17 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
                 self.fall_back(strategy, error.cause)
             }
         }
+    }
+
+    /// Takes one step by the strategy, or over a hole.
+    fn step(&mut self, strategy: Strategy, mut budget: StepBudget) -> Result<Step, CallError> {
+        if let Some(step) = self.first_step.take() {
+            return step;
+        }
+        if let Some(step) = self.skip_hole(strategy, &mut budget)? {
+            return Ok(step);
+        }
+        step::step(strategy, &self.context.kernel, &mut self.state, &budget)
     }
 
     /// Returns whether the file's size says that nothing is left. A read then confirms the end and
@@ -260,7 +269,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
     }
 
     /// Counts bytes that the sink has accepted.
-    fn count_moved(&mut self, n: u64) -> Result<(), RunError> {
+    fn count_moved(&mut self, n: u64) -> Result<Flow, RunError> {
         self.context.bytes += n;
         self.state.bad.delivered = self.context.bytes;
         if n > 0 {
@@ -282,7 +291,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
                 .advance(&self.context.kernel, source, sink)
                 .map_err(|errno| CallError::new("sync_file_range", Side::Sink, errno))?;
         }
-        Ok(())
+        Ok(Flow::Continue)
     }
 
     pub(super) fn sync_data(&self) -> Result<(), CallError> {
@@ -292,29 +301,24 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
 
     /// Enlarges the caller's pipes, once, when the transfer is known to be long.
     fn grow_pipes(&mut self) {
-        // A limit is only an upper bound; a size says how many bytes will come.
-        let is_sized = self.state.source.info.size.is_some();
-        let will_be_long = is_sized && self.context.total.is_some_and(|n| n > plan::SMALL);
-        let is_long = self.context.bytes >= plan::SMALL || will_be_long;
         let (source, sink) = (&self.state.source, &self.state.sink);
+        let is_long = self.context.is_long(self.context.bytes, source);
         self.context
             .grow_pipes(is_long, Some(source), std::iter::once(sink));
     }
 
     /// Returns how much of `max` the coming step may ask for without sleeping or reading too much.
     fn step_len(&self, max: u64) -> u64 {
+        let context = &self.context;
         let sink = &self.state.sink;
-        let is_confirming = self.strategy == Strategy::Buffered
-            && self.context.bytes > 0
-            && self.state.in_flight() == 0;
-        let max = max.min(sink.prompt_len(&self.context.kernel, self.context.blocking()));
-        if is_confirming
-            && self
-                .context
-                .attempts
-                .iter()
-                .all(|a| a.strategy != Strategy::Buffered)
-        {
+        let max = max.min(sink.prompt_len(&context.kernel, context.blocking()));
+        let mut attempts = context.attempts.iter();
+        // The first read after an offload most often finds the end, and needs no large buffer.
+        let is_first_read = self.strategy == Strategy::Buffered
+            && context.bytes > 0
+            && self.state.in_flight() == 0
+            && attempts.all(|attempt| attempt.strategy != Strategy::Buffered);
+        if is_first_read {
             return max.min(buffer::LEAST as u64);
         }
         max
@@ -384,6 +388,34 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
     }
 
     fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {
-        self.conclude(outcome)
+        let mut undelivered = self.hand_back();
+        // The pipe holds references to pages of the source's page cache, which `finish_cache`
+        // drops.
+        self.state.pipe = None;
+        let finished_holes = self.finish_holes(&mut undelivered);
+        self.state.inspect_zeros(u64::MAX);
+        let released = self.release_sink();
+        let closed = self.state.sink_reopened.close(&self.context.kernel);
+        let cleanup = finished_holes
+            .and(released)
+            .and_then(|()| self.finish_cache())
+            .and(closed);
+        let (source, sink) = (&self.state.source.info, &self.state.sink.info);
+        let attempts = self.context.attempts.iter();
+        let shared_pages = attempts
+            .filter(|attempt| attempt.bytes > 0)
+            .map(|attempt| plan::page_sharing(attempt.strategy, source, sink))
+            .max()
+            .unwrap_or_default();
+        // When a hole was taken back, the part of it that had been skipped is unknown.
+        let skipped_bytes = self.state.bad.bytes().min(self.context.bytes);
+        self.context.finish(outcome, cleanup, |report| Report {
+            records: self.state.records.count(),
+            hole_bytes: self.state.holes.bytes,
+            skipped_bytes,
+            shared_pages,
+            undelivered: Undelivered(undelivered),
+            ..report
+        })
     }
 }

@@ -159,7 +159,10 @@ impl<'a> Backlog<'a> {
         };
         let step = splice_pipe::pour(kernel, pipe, sink, len, blocking)?;
         if let Step::Moved(n) = step {
-            self.took(n);
+            self.head += n;
+            if let Some(pipe) = &mut self.state.pipe {
+                pipe.in_flight -= n;
+            }
         }
         Ok(step)
     }
@@ -197,14 +200,6 @@ impl<'a> Backlog<'a> {
     pub(crate) fn release(&mut self, position: u64) -> &[u8] {
         let n = position.min(self.head).saturating_sub(self.buffered_from());
         self.state.buffer.consume(n as usize)
-    }
-
-    /// Counts `n` bytes that were taken out of the pipe.
-    fn took(&mut self, n: u64) {
-        self.head += n;
-        if let Some(pipe) = &mut self.state.pipe {
-            pipe.in_flight -= n;
-        }
     }
 
     /// Returns the bytes from this position on, out of the buffer and the private pipe.

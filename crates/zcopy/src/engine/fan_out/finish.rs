@@ -1,45 +1,11 @@
-//! The end of a fan-out: returns the bytes in flight and makes the report.
+//! The end of a fan-out: fills or releases reservations, and returns the bytes in flight.
 
 use super::FanOutEngine;
-use crate::call_error::CallError;
-use crate::context::conclude;
-use crate::error::{Error, RunError};
-use crate::plan;
-use crate::report::{Ended, Report, Undelivered};
-use crate::side::Side;
+use crate::error::RunError;
 use crate::strategy::Strategy;
 use crate::sys::{Blocking, Kernel};
 
 impl<K: Kernel> FanOutEngine<'_, K> {
-    /// Releases what the transfer holds and makes the report.
-    pub(super) fn conclude(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {
-        // This comes first because it may still detach a sink.
-        let cleanup = self.finish_written();
-        self.count();
-        self.release();
-        let undelivered = self.hand_back(self.context.bytes);
-        self.finish_read();
-        // The first failure is the one that is reported.
-        let outcome = outcome.and_then(|ended| cleanup.map(|()| ended));
-        let source = self.backlog.state.source.info;
-        let spliced = self.sinks.iter().filter(|sink| sink.has_spliced);
-        let shared_pages = spliced
-            .map(|sink| plan::page_sharing(Strategy::Splice, &source, &sink.state.sink.info))
-            .max()
-            .unwrap_or_default();
-        let sink_states = self.sinks.iter().enumerate();
-        let report = Report {
-            records: self.records.count(),
-            sinks: sink_states
-                .map(|(index, sink)| sink.report(index))
-                .collect(),
-            shared_pages,
-            undelivered: Undelivered(undelivered),
-            ..self.context.report(&outcome)
-        };
-        conclude(outcome, report)
-    }
-
     /// Fills the ranges that are reserved in sinks before a transfer stops, if a signal has cut a
     /// call short: where another process has moved the cursor since, the range would stay a gap.
     ///
@@ -84,7 +50,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     }
 
     /// Seeks the source back over the bytes that not every sink has. Returns them if that fails.
-    fn hand_back(&mut self, delivered: u64) -> Vec<u8> {
+    pub(super) fn hand_back(&mut self, delivered: u64) -> Vec<u8> {
         let consumed = self.backlog.consumed();
         let missing = consumed.saturating_sub(delivered);
         let mut surplus = std::mem::take(&mut self.backlog.surplus);
@@ -98,13 +64,11 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         }
         // The slowest sink's private pipe and buffer hold the next bytes; the backlog holds the
         // rest.
-        let mut sinks = self.sinks.iter();
-        let behind = sinks.position(|sink| sink.is_live() && sink.delivered == delivered);
-        let behind = self.sinks.get_mut(behind.unwrap_or(self.detached_last));
+        let slowest = self.live().find(|(_, sink)| sink.delivered == delivered);
+        let slowest = slowest.map_or(self.detached_last, |(index, _)| index);
+        let sink = &mut self.sinks[slowest];
         let mut bytes = Vec::new();
-        if let Some(sink) = behind
-            && sink.served_by == Strategy::SplicePipe
-        {
+        if sink.served_by == Strategy::SplicePipe {
             bytes.extend_from_slice(sink.state.buffer.pending());
             if let Some(pipe) = &mut sink.state.pipe {
                 bytes.append(&mut pipe.contents(&self.context.kernel));
@@ -123,39 +87,22 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         bytes
     }
 
-    fn finish_read(&mut self) {
+    pub(super) fn finish_source(&mut self) {
         if let Some(drop_window) = &mut self.source_drop_window {
             // Pipes hold references to pages of the source's page cache, which are dropped here.
             self.backlog.state.pipe = None;
-            self.sinks
-                .iter_mut()
-                .for_each(|sink| sink.state.pipe = None);
+            for sink in &mut self.sinks {
+                sink.state.pipe = None;
+            }
             drop_window.finish_read(&self.context.kernel, &self.backlog.state.source);
         }
     }
 
-    fn finish_written(&mut self) -> Result<(), RunError> {
+    pub(super) fn finish_sinks(&mut self) -> Result<(), RunError> {
+        let when = self.context.options.sync_data;
         let mut outcome = Ok(());
         for index in 0..self.sinks.len() {
-            let sink = &mut self.sinks[index];
-            sink.state.sink.release(&self.context.kernel);
-            // The last step may have failed before it synced.
-            if let Err(error) = sink.sync_data(&self.context.kernel, self.context.options.sync_data)
-            {
-                let failed = self.sink_failed(index, error);
-                outcome = outcome.and(failed);
-            }
-            let sink = &mut self.sinks[index];
-            if let Some(drop_window) = &mut sink.drop_window
-                && let Err(errno) =
-                    drop_window.finish_written(&self.context.kernel, &sink.state.sink)
-            {
-                let error = CallError::new("sync_file_range", Side::Sink, errno);
-                let failed = self.sink_failed(index, error);
-                outcome = outcome.and(failed);
-            }
-            let sink = &mut self.sinks[index];
-            if let Err(error) = sink.state.sink_reopened.close(&self.context.kernel) {
+            if let Err(error) = self.sinks[index].finish(&self.context.kernel, when) {
                 let failed = self.sink_failed(index, error);
                 outcome = outcome.and(failed);
             }

@@ -4,9 +4,7 @@ use std::ops::ControlFlow;
 
 use super::FanOutEngine;
 use super::backlog::{self, Storage};
-use super::sink_state::SinkState;
 use crate::call_error::{CallError, Cause};
-use crate::context::{refused, timed_out};
 use crate::engine::Flow;
 use crate::error::RunError;
 use crate::fd_info::Kind;
@@ -35,47 +33,6 @@ impl Retry {
 }
 
 impl<K: Kernel> FanOutEngine<'_, K> {
-    /// Chooses the sink that splices the bytes out of the backlog when all others have them: the
-    /// last one that is not a pipe, so that `tee` serves the pipes, which need no private pipe. No
-    /// sink does if some are written to: then a read into the buffer takes the bytes out.
-    pub(super) fn choose_consumer(&mut self) {
-        if self.backlog.storage == Storage::Buffer {
-            return;
-        }
-        let live = || {
-            self.sinks
-                .iter()
-                .enumerate()
-                .filter(|(_, sink)| sink.is_live())
-        };
-        let some_are_buffered = live().any(|(_, sink)| sink.served_by == Strategy::Buffered);
-        let some_are_spliced = live().any(|(_, sink)| sink.served_by != Strategy::Buffered);
-        if !some_are_spliced && self.context.options.strategy != Some(Strategy::Tee) {
-            // Nothing is duplicated any more, and the backlog is empty.
-            self.backlog.storage = Storage::Buffer;
-            self.backlog.state.pipe = None;
-            return;
-        }
-        let last = |by| {
-            live()
-                .rev()
-                .find(|(_, sink)| sink.served_by == by)
-                .map(|(i, _)| i)
-        };
-        let current = last(Strategy::Splice);
-        match current {
-            Some(index) if some_are_buffered => self.sinks[index].use_tee(),
-            Some(_) => {}
-            None if some_are_buffered => {}
-            None => {
-                let last = last(Strategy::SplicePipe).or_else(|| last(Strategy::Tee));
-                if let Some(index) = last {
-                    self.sinks[index].served_by = Strategy::Splice;
-                }
-            }
-        }
-    }
-
     /// Fills an empty backlog, then makes one call for every sink.
     pub(super) fn serve(&mut self) -> Result<Flow, RunError> {
         let blocking = self.context.blocking();
@@ -102,10 +59,19 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             retry = retry.or(self.tee(index, blocking)?);
             retry = retry.or(self.drain(index, blocking)?);
         }
-        retry = match self.consume_backlog(blocking)? {
-            ControlFlow::Continue(taken) => retry.or(taken),
-            ControlFlow::Break(flow) => return Ok(flow),
-        };
+        let len = self.consumable();
+        if let Some(index) = self.last_served_by(Strategy::Splice) {
+            retry = retry.or(self.splice(index, len, blocking)?);
+        } else {
+            // Bytes that no sink wants are read and dropped.
+            match self.fill_buffer(len, blocking)? {
+                ControlFlow::Continue(filled) => retry = retry.or(filled),
+                ControlFlow::Break(flow) => return Ok(flow),
+            }
+            for index in 0..self.sinks.len() {
+                retry = retry.or(self.write(index, blocking)?);
+            }
+        }
         let has_moved = self.positions() != before;
         if has_moved {
             self.context.spurious_wakeups = 0;
@@ -127,7 +93,6 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     fn not_filled(&mut self, step: Step) -> Result<Flow, RunError> {
         let source = self.backlog.state.source.info;
         match step {
-            Step::Eof if source.kind == Kind::Pipe => Ok(Flow::Ended(Ended::Eof)),
             Step::Eof if source.kind == Kind::Stream => self.read_past_mark(),
             // The socket polled as readable, and the splice failed with `EAGAIN` all the same.
             Step::Blocked(_)
@@ -135,10 +100,9 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             {
                 self.read_past_mark()
             }
-            Step::Eof => self.confirm_end(),
+            Step::Eof if source.kind != Kind::Pipe => self.confirm_end(),
             Step::Unsupported(cause) => self.give_up_tee(Some(cause)),
-            Step::Blocked(_) => self.source_blocked(),
-            _ => Ok(Flow::Continue),
+            step => self.source_step(step),
         }
     }
 
@@ -155,9 +119,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
                 self.context.spurious_wakeups = 0;
                 Ok(Flow::Continue)
             }
-            Some(Step::Eof) => Ok(Flow::Ended(Ended::Eof)),
-            Some(Step::Blocked(_)) => self.source_blocked(),
-            Some(_) => Ok(Flow::Continue),
+            Some(step) => self.source_step(step),
         }
     }
 
@@ -174,20 +136,22 @@ impl<K: Kernel> FanOutEngine<'_, K> {
                 Err(RunError::unsuitable(Strategy::Tee, reason))
             }
             None => self.give_up_tee(None),
-            Some(Step::Eof) => Ok(Flow::Ended(Ended::Eof)),
-            Some(Step::Blocked(_)) => self.source_blocked(),
-            Some(_) => Ok(Flow::Continue),
+            Some(step) => self.source_step(step),
         }
     }
 
-    /// Waits for the source, or fails if its own `SO_RCVTIMEO` expired inside the call.
-    fn source_blocked(&mut self) -> Result<Flow, RunError> {
-        let blocking = self.context.blocking();
-        let source = &mut self.backlog.state.source;
-        if source.has_timed_out(&self.context.kernel, Side::Source, blocking) {
-            return Err(timed_out(Side::Source).into());
+    /// Decides what to do after a call that got nothing from the source.
+    fn source_step(&mut self, step: Step) -> Result<Flow, RunError> {
+        match step {
+            Step::Eof => Ok(Flow::Ended(Ended::Eof)),
+            Step::Limit => Ok(Flow::Ended(Ended::Limit)),
+            Step::Blocked(_) => {
+                let source = &mut self.backlog.state.source;
+                self.context.check_time_out(Side::Source, source)?;
+                Ok(Flow::Wait(self.wait_for_blocked()))
+            }
+            _ => Ok(Flow::Continue),
         }
-        Ok(Flow::Wait(self.wait_for_blocked()))
     }
 
     /// Returns how many bytes at the head of the backlog `tee` may duplicate.
@@ -207,11 +171,9 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             return Ok(Retry::WhenReady);
         }
         match sink.tee(&self.context.kernel, &mut self.backlog, len, blocking) {
-            Ok(Step::Moved(_)) => Ok(Retry::WhenReady),
             // The private pipe holds bytes and has a writer.
             Ok(Step::Eof) => Err(backlog::missing_bytes("tee").into()),
-            Ok(step) => self.sink_not_served(index, step, blocking),
-            Err(error) => self.sink_call_failed(index, error),
+            step => self.sink_step(index, step),
         }
     }
 
@@ -222,56 +184,29 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         if !has_bytes || !sink.is_ready(&self.context.kernel, blocking) {
             return Ok(Retry::WhenReady);
         }
-        match sink.drain(&self.context.kernel, blocking) {
-            Ok(Step::Moved(_)) => {
-                let is_requested = self.context.options.strategy.is_some();
-                if self.sinks[index].state.sink.is_shared() && !is_requested {
-                    self.sinks[index].drain_by_writing();
-                }
-                Ok(Retry::WhenReady)
-            }
-            Ok(step) => self.sink_not_served(index, step, blocking),
-            Err(error) => self.sink_call_failed(index, error),
+        let step = sink.drain(&self.context.kernel, blocking);
+        let is_requested = self.context.options.strategy.is_some();
+        if let Ok(Step::Moved(_)) = step
+            && sink.state.sink.is_shared()
+            && !is_requested
+        {
+            sink.drained_by = Strategy::Buffered;
         }
+        self.sink_step(index, step)
     }
 
-    /// Takes bytes out of the backlog that every other sink has. A break ends the step.
-    fn consume_backlog(
-        &mut self,
-        blocking: Blocking,
-    ) -> Result<ControlFlow<Flow, Retry>, RunError> {
-        let teed = self.sinks.iter();
-        let teed = teed.filter(|sink| sink.is_live() && sink.uses_tee());
-        let end = teed.map(|sink| sink.taken).min();
+    /// Returns how many bytes may be taken out of the backlog: all that `tee` has duplicated for
+    /// every sink that needs it.
+    fn consumable(&self) -> u64 {
+        let teed = self.live().filter(|(_, sink)| sink.uses_tee());
+        let end = teed.map(|(_, sink)| sink.taken).min();
         let end = end.or(self.round_end).unwrap_or(self.round_limit);
         // One read may return one packet of several that were spliced for it.
         let in_pipe = match self.backlog.storage {
             Storage::Pipe => 0,
             Storage::Buffer => self.backlog.state.in_pipe(),
         };
-        let len = end.saturating_sub(self.backlog.head).max(in_pipe);
-        let live = || self.sinks.iter().filter(|sink| sink.is_live());
-        let some_are_buffered = live().any(|sink| sink.served_by == Strategy::Buffered);
-        let last = self
-            .sinks
-            .iter()
-            .position(|sink| sink.is_live() && sink.served_by == Strategy::Splice);
-        match last {
-            Some(index) if !some_are_buffered => {
-                Ok(ControlFlow::Continue(self.splice(index, len, blocking)?))
-            }
-            // Bytes that no sink wants are read and dropped.
-            _ => {
-                let mut retry = match self.fill_buffer(len, blocking)? {
-                    ControlFlow::Continue(retry) => retry,
-                    ControlFlow::Break(flow) => return Ok(ControlFlow::Break(flow)),
-                };
-                for index in 0..self.sinks.len() {
-                    retry = retry.or(self.write(index, blocking)?);
-                }
-                Ok(ControlFlow::Continue(retry))
-            }
-        }
+        end.saturating_sub(self.backlog.head).max(in_pipe)
     }
 
     /// Returns whether a read may succeed although a splice from the source failed: nothing has
@@ -293,7 +228,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         if is_final || sink.delivered > 0 || sink.state.sink.info.is_socket() {
             self.sink_failed(index, error)?;
         } else if sink.state.in_flight() > 0 {
-            sink.drain_by_writing();
+            sink.drained_by = Strategy::Buffered;
         } else {
             self.serve_by_writing(index, error.cause)?;
         }
@@ -326,8 +261,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
                 }
                 Ok(Retry::WhenReady)
             }
-            Ok(step) => self.sink_not_served(index, step, blocking),
-            Err(error) => self.sink_call_failed(index, error),
+            step => self.sink_step(index, step),
         }
     }
 
@@ -345,20 +279,16 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         let filled = self
             .backlog
             .fill_buffer(&self.context.kernel, len, left, blocking)?;
-        let flow = match filled {
+        match filled {
             None => {
                 self.round_end.get_or_insert(self.backlog.head);
-                return Ok(ControlFlow::Continue(Retry::AtOnce));
+                Ok(ControlFlow::Continue(Retry::AtOnce))
             }
             Some(Step::Eof) if self.round_end.is_some() => {
-                return Err(backlog::missing_bytes("read").into());
+                Err(backlog::missing_bytes("read").into())
             }
-            Some(Step::Eof) => Flow::Ended(Ended::Eof),
-            Some(Step::Limit) => Flow::Ended(Ended::Limit),
-            Some(Step::Blocked(_)) => self.source_blocked()?,
-            Some(_) => Flow::Continue,
-        };
-        Ok(ControlFlow::Break(flow))
+            Some(step) => self.source_step(step).map(ControlFlow::Break),
+        }
     }
 
     /// Writes once to one sink from the buffer.
@@ -370,50 +300,36 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         if !is_written_to || !sink.is_ready(&self.context.kernel, blocking) {
             return Ok(Retry::WhenReady);
         }
-        match sink.write(&self.context.kernel, &self.backlog, blocking) {
-            Ok(Step::Moved(_)) => Ok(Retry::WhenReady),
-            Ok(step) => self.sink_not_served(index, step, blocking),
-            Err(error) => self.sink_call_failed(index, error),
-        }
+        let step = sink.write(&self.context.kernel, &self.backlog, blocking);
+        self.sink_step(index, step)
     }
 
-    /// Handles a call for a sink that moved nothing.
-    fn sink_not_served(
+    /// Decides when to call again for a sink, after the result of a call for it.
+    fn sink_step(
         &mut self,
         index: usize,
-        step: Step,
-        blocking: Blocking,
+        step: Result<Step, CallError>,
     ) -> Result<Retry, RunError> {
         match step {
-            Step::Blocked(_) => match self.sinks[index].blocked(&self.context.kernel, blocking) {
-                Ok(()) => Ok(Retry::WhenReady),
-                Err(error) => self.sink_call_failed(index, error),
-            },
-            Step::Unsupported(cause) => self.serve_by_writing(index, cause).map(|()| Retry::AtOnce),
-            _ => Ok(Retry::AtOnce),
-        }
-    }
-
-    /// Serves a sink from the buffer from now on, because it refuses to splice. It has accepted all
-    /// bytes that it was given.
-    fn serve_by_writing(&mut self, index: usize, cause: Cause) -> Result<(), RunError> {
-        if self.context.options.strategy == Some(Strategy::Tee) {
-            return Err(refused(Strategy::Tee, cause));
-        }
-        for sink in &mut self.sinks {
-            if sink.served_by == Strategy::Splice && sink.is_live() {
-                SinkState::use_tee(sink);
+            Ok(Step::Moved(_)) => Ok(Retry::WhenReady),
+            Ok(Step::Blocked(_)) => {
+                let sink = &mut self.sinks[index];
+                // Without a time-out, `EAGAIN` was about the pipe that was spliced from.
+                let timed_out = self
+                    .context
+                    .check_time_out(Side::Sink, &mut sink.state.sink);
+                if let Err(error) = timed_out {
+                    return self.sink_call_failed(index, error);
+                }
+                sink.blocked = true;
+                Ok(Retry::WhenReady)
             }
+            Ok(Step::Unsupported(cause)) => {
+                self.serve_by_writing(index, cause)?;
+                Ok(Retry::AtOnce)
+            }
+            Ok(_) => Ok(Retry::AtOnce),
+            Err(error) => self.sink_call_failed(index, error),
         }
-        let sink = &mut self.sinks[index];
-        sink.served_by = Strategy::Buffered;
-        // The pipe is empty, and its pages count against the user's limit for pipes.
-        sink.state.pipe = None;
-        let mut live = self.sinks.iter().filter(|sink| sink.is_live());
-        if live.all(|sink| sink.served_by == Strategy::Buffered) {
-            let attempt = self.context.attempt(Strategy::Tee);
-            attempt.cause.get_or_insert(cause);
-        }
-        Ok(())
     }
 }

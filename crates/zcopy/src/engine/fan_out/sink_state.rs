@@ -12,7 +12,7 @@ use crate::report::SinkReport;
 use crate::side::Side;
 use crate::step::{self, Step, buffered, splice_pipe};
 use crate::strategy::Strategy;
-use crate::sys::{Blocking, Errno, Kernel};
+use crate::sys::{Blocking, Kernel};
 
 /// One of several sinks.
 ///
@@ -28,7 +28,7 @@ pub(crate) struct SinkState<'a> {
     /// [`Buffered`](Strategy::Buffered), by writes from the backlog's buffer.
     pub(crate) served_by: Strategy,
     /// How its private pipe is drained: by splice, or, if the sink refuses that, by read and write.
-    drained_by: Strategy,
+    pub(crate) drained_by: Strategy,
     /// How many bytes of the stream it has been given.
     pub(crate) taken: u64,
     /// How many of them the sink has accepted.
@@ -89,13 +89,6 @@ impl<'a> SinkState<'a> {
             Kind::Pipe => Strategy::Tee,
             _ => Strategy::SplicePipe,
         };
-    }
-
-    /// Gives it its bytes through a private pipe, although it is a pipe itself.
-    pub(crate) fn use_private_pipe(&mut self) {
-        if self.served_by == Strategy::Tee {
-            self.served_by = Strategy::SplicePipe;
-        }
     }
 
     /// Returns whether a call for this sink would not sleep. `SPLICE_F_NONBLOCK` covers pipes;
@@ -167,17 +160,12 @@ impl<'a> SinkState<'a> {
         match step {
             Step::Moved(n) => self.accepted(n),
             Step::Unsupported(_) => {
-                self.drain_by_writing();
+                self.drained_by = Strategy::Buffered;
                 return Ok(Step::Filled);
             }
             _ => {}
         }
         Ok(step)
-    }
-
-    /// Drains the private pipe by read and write from now on.
-    pub(crate) fn drain_by_writing(&mut self) {
-        self.drained_by = Strategy::Buffered;
     }
 
     /// Writes once from the backlog's buffer.
@@ -207,33 +195,44 @@ impl<'a> SinkState<'a> {
         Ok(step)
     }
 
-    /// Marks the sink as not ready, or fails if its own `SO_SNDTIMEO` expired inside the call.
-    /// Without a time-out, `EAGAIN` was about the pipe that was spliced from.
-    pub(crate) fn blocked<K: Kernel>(
-        &mut self,
-        kernel: &K,
-        blocking: Blocking,
-    ) -> Result<(), CallError> {
-        let sink = &mut self.state.sink;
-        if sink.has_timed_out(kernel, Side::Sink, blocking) {
-            return Err(CallError::new("write", Side::Sink, Errno::AGAIN));
-        }
-        self.blocked = true;
-        Ok(())
-    }
-
     /// Counts `n` bytes that the sink has accepted.
     pub(crate) fn accepted(&mut self, n: u64) {
         self.delivered += n;
         self.blocked_since = None;
     }
 
-    /// Syncs what the sink has accepted to the disk, if the caller wants that.
-    pub(crate) fn sync_data<K: Kernel>(
+    /// Syncs what the sink has accepted to the disk, if the caller wants that, and drops the pages
+    /// behind it from the page cache.
+    pub(crate) fn sync<K: Kernel>(&mut self, kernel: &K, when: SyncData) -> Result<(), CallError> {
+        self.sync_data(kernel, when)?;
+        match &mut self.drop_window {
+            Some(drop_window) => drop_window
+                .advance_written(kernel, &self.state.sink)
+                .map_err(|errno| CallError::new("sync_file_range", Side::Sink, errno)),
+            None => Ok(()),
+        }
+    }
+
+    /// Syncs what an interrupted step has left, releases the reservation and closes the reopened
+    /// file.
+    pub(crate) fn finish<K: Kernel>(
         &mut self,
         kernel: &K,
         when: SyncData,
     ) -> Result<(), CallError> {
+        self.state.sink.release(kernel);
+        let synced = self.sync_data(kernel, when);
+        let dropped = match &mut self.drop_window {
+            Some(drop_window) => drop_window
+                .finish_written(kernel, &self.state.sink)
+                .map_err(|errno| CallError::new("sync_file_range", Side::Sink, errno)),
+            None => Ok(()),
+        };
+        let closed = self.state.sink_reopened.close(kernel);
+        synced.and(dropped).and(closed)
+    }
+
+    fn sync_data<K: Kernel>(&mut self, kernel: &K, when: SyncData) -> Result<(), CallError> {
         if self.synced == self.delivered {
             return Ok(());
         }

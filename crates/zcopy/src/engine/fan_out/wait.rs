@@ -139,8 +139,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
                 _ => {}
             }
         }
-        let is_live = self.sinks.iter().any(SinkState::is_live);
-        if !is_ready && is_live && self.retain_pending() {
+        if !is_ready && self.has_live_sink() && self.retain_pending() {
             return Ok(Some(self.wait(waiting, None)));
         }
         if waiting == Waiting::Blocked {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{PairEngine, Phase};
 use crate::call_error::{CallError, Cause};
-use crate::context::{MAX_SPURIOUS_WAKEUPS, timed_out};
+use crate::context::MAX_SPURIOUS_WAKEUPS;
 use crate::engine::Flow;
 use crate::error::RunError;
 use crate::fd_info::{FdInfo, Kind};
@@ -63,15 +63,13 @@ impl<K: Kernel> PairEngine<'_, K> {
         if needs_sink {
             self.context.await_ready(Side::Sink, &mut self.state.sink);
         }
-        let needs_nothing = self.context.awaited.is_empty();
-        (!needs_nothing).then(|| Wait::until_each_ready(None))
+        let must_wait = !self.context.awaited.is_empty();
+        must_wait.then(|| Wait::until_each_ready(None))
     }
 
     /// Waits for the side that blocked a step, unless another strategy or a read comes first.
     pub(super) fn blocked(&mut self, side: Side) -> Result<Flow, RunError> {
-        if let Some(timed_out) = self.timed_out_in_call(side) {
-            return Err(timed_out.into());
-        }
+        self.check_time_out(side)?;
         let delay = self.context.count_spurious_wakeup();
         if self.context.spurious_wakeups > 1 && side != Side::Sink && self.may_be_at_mark() {
             self.phase = Phase::Confirming;
@@ -92,31 +90,22 @@ impl<K: Kernel> PairEngine<'_, K> {
         Ok(Flow::Wait(Wait::until_each_ready(delay)))
     }
 
-    /// Returns the error of a socket whose own time-out expired inside the call.
-    fn timed_out_in_call(&mut self, side: Side) -> Option<CallError> {
-        let blocking = self.context.blocking();
-        let mut has_timed_out = |side| {
-            let endpoint = match side {
-                Side::Source => &mut self.state.source,
-                _ => &mut self.state.sink,
-            };
-            endpoint.has_timed_out(&self.context.kernel, side, blocking)
-        };
-        let culprit = match side {
-            Side::Neither if has_timed_out(Side::Source) => Side::Source,
-            Side::Neither => Side::Sink,
-            side => side,
-        };
-        if !has_timed_out(culprit) {
-            return None;
+    /// Fails if a socket's own time-out expired inside the call.
+    fn check_time_out(&mut self, side: Side) -> Result<(), CallError> {
+        let (source, sink) = (&mut self.state.source, &mut self.state.sink);
+        if side != Side::Sink
+            && let Err(error) = self.context.check_time_out(Side::Source, source)
+            && (side == Side::Source || sink.blocks(&self.context.kernel))
+        {
+            return Err(error);
         }
-        // In a direct splice the other side is a pipe, which may have caused `EAGAIN` if it is
-        // non-blocking.
-        let other = match culprit {
-            Side::Source => &mut self.state.sink,
-            _ => &mut self.state.source,
-        };
-        let is_certain = side != Side::Neither || other.blocks(&self.context.kernel);
-        is_certain.then(|| timed_out(culprit))
+        // In a direct splice the other side is a pipe, which causes `EAGAIN` if it is non-blocking.
+        if side != Side::Source
+            && let Err(error) = self.context.check_time_out(Side::Sink, sink)
+            && (side == Side::Sink || source.blocks(&self.context.kernel))
+        {
+            return Err(error);
+        }
+        Ok(())
     }
 }

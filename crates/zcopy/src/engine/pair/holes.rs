@@ -1,24 +1,22 @@
-//! One step: by a strategy, or over a hole of the source.
+//! Steps over the holes of the source.
 
 use super::{PairEngine, Phase};
 use crate::call_error::{CallError, Cause};
 use crate::copy_state::StepBudget;
 use crate::side::Side;
 use crate::sparse::{Segment, ZeroBlocks};
-use crate::step::{self, Step};
+use crate::step::Step;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel};
 
 impl<K: Kernel> PairEngine<'_, K> {
-    /// Takes one step by the strategy, or over a hole.
-    pub(super) fn step(
+    /// Steps over a hole if the source has one here, and otherwise bounds `budget` by the next hole
+    /// and returns `None`.
+    pub(super) fn skip_hole(
         &mut self,
         strategy: Strategy,
-        mut budget: StepBudget,
-    ) -> Result<Step, CallError> {
-        if let Some(step) = self.first_step.take() {
-            return step;
-        }
+        budget: &mut StepBudget,
+    ) -> Result<Option<Step>, CallError> {
         if self.shares_a_cursor() {
             // A shared cursor moves between the search and the read, so the search would be wrong.
             self.extents = None;
@@ -32,23 +30,25 @@ impl<K: Kernel> PairEngine<'_, K> {
         {
             match extents.next(&self.context.kernel, &self.state.source) {
                 Ok(Segment::Data(len)) => budget.max = budget.max.min(len),
-                Ok(Segment::Hole(len)) => return self.step_over_hole(len.min(budget.remaining)),
+                Ok(Segment::Hole(len)) => {
+                    return self.make_hole(len.min(budget.remaining)).map(Some);
+                }
                 Ok(Segment::End | Segment::Unknown) => self.extents = None,
                 Ok(Segment::NotOpened(errno)) => {
                     self.extents = None;
                     if self.find_zeros_by_reading(strategy, errno) {
-                        return Ok(Step::Filled);
+                        return Ok(Some(Step::Filled));
                     }
                 }
-                Err(Errno::INTR) => return Ok(Step::Interrupted),
+                Err(Errno::INTR) => return Ok(Some(Step::Interrupted)),
                 Err(errno) => return Err(CallError::new("lseek", Side::Source, errno)),
             }
         }
-        step::step(strategy, &self.context.kernel, &mut self.state, &budget)
+        Ok(None)
     }
 
     /// Makes a hole in the sink. If the sink cannot have one, the zeros are moved like other bytes.
-    fn step_over_hole(&mut self, len: u64) -> Result<Step, CallError> {
+    fn make_hole(&mut self, len: u64) -> Result<Step, CallError> {
         let source = &mut self.state.source;
         let reserved = source.reserve_to_read(&self.context.kernel, len);
         let len = reserved.map_err(|errno| CallError::new("lseek", Side::Source, errno))?;
