@@ -1,5 +1,5 @@
-//! Bad blocks of a source: what is known of the one at hand, and what to do about it next. Pure; the
-//! calls are made by read and write ([`crate::step::buffered`]).
+//! Bad blocks of a source: the state of the current one, and what to do next. Pure; read and write
+//! ([`crate::step::buffered`]) make the calls.
 
 use std::ops::Range;
 
@@ -11,23 +11,24 @@ use crate::sys::Errno;
 #[cfg(test)]
 mod tests;
 
-/// Whoever is told of what is skipped.
+/// The caller's callback for skipped ranges.
 pub(crate) type OnSkip<'a> = Box<dyn FnMut(&BadRange) + 'a>;
 
-/// So many pieces in a row may fail before it is asked how far the bad block reaches, rather than read
-/// through: 64 KiB in pieces of 4 KiB. On a disk each failing read takes seconds.
+/// How many pieces in a row may fail before the end of the bad block is searched for by probes: 64
+/// KiB in pieces of 4 KiB. On a disk each failing read takes seconds.
 pub(crate) const IN_A_ROW: u32 = 16;
 
-/// Whether an errno speaks of one place in the source, so that another place may be read.
+/// Whether an errno concerns one place in the source, so that another place may be readable.
 ///
-/// A read through the page cache says `EIO` whatever happened. With `O_DIRECT` the block layer's own
-/// answer is seen (`blk_errors` in `block/blk-core.c`):
-/// - `ENODATA`: the medium is bad; `EILSEQ`: a checksum of the disk's; `EREMOTEIO`: the target failed;
+/// A read through the page cache returns `EIO` for every cause. With `O_DIRECT` a read returns the
+/// error of the block layer (`blk_errors` in `block/blk-core.c`):
+/// - `ENODATA`: the medium is bad; `EILSEQ`: a checksum of the disk's; `EREMOTEIO`: the target
+///   failed;
 /// - `ETIMEDOUT`, `ETIME`: the disk tried too long.
 ///
-/// File systems whose own blocks are damaged say `EUCLEAN` or `EBADMSG`. Everything else is the same
-/// everywhere: `ENXIO`, `ENODEV` and `ENOLINK` mean that the disk or the way to it has gone, `ESTALE`
-/// that the file has; and `EBADF`, `EFAULT`, `EINVAL`, `EISDIR` speak of the call.
+/// File systems with damaged metadata return `EUCLEAN` or `EBADMSG`. The others are the same at
+/// every place: `ENXIO`, `ENODEV` and `ENOLINK` mean that the disk or its connection is gone,
+/// `ESTALE` that the file is gone; `EBADF`, `EFAULT`, `EINVAL` and `EISDIR` concern the call.
 pub(crate) fn is_of_a_block(errno: Errno) -> bool {
     matches!(
         errno,
@@ -42,73 +43,76 @@ pub(crate) fn is_of_a_block(errno: Errno) -> bool {
     )
 }
 
-/// What is to be done about bad blocks, and what is known of the one at hand.
+/// The policy for bad blocks, and the state of the current one.
 ///
-/// All positions are the source's own, so that pieces are what the source reads at once.
+/// All positions are positions in the source, so that pieces are aligned as the source reads them.
 pub(crate) struct BadBlocks<'a> {
     policy: SkipErrors,
     on_skip: Option<OnSkip<'a>>,
     pieces: Pieces,
     scan: Scan,
-    /// The smallest piece that may be readable where its neighbour is not, in bytes: a power of 2.
+    /// The smallest piece that may be readable next to an unreadable one, in bytes: a power of 2.
     granularity: Option<u64>,
-    /// Where the source, or what is wanted of it, ended when a read last failed.
+    /// The end of the source, or of the part to be read, at the last failed read.
     end: u64,
-    /// Pieces that have failed since the last that did not.
+    /// The number of pieces that have failed since the last successful read.
     in_a_row: u32,
     errno: Errno,
-    /// Bytes that are to be delivered as zeros before anything more is read.
+    /// The number of zeros to deliver before the next read.
     zeros: u64,
-    /// Where in the source they stand.
+    /// The position of these zeros in the source.
     zeros_at: u64,
-    /// What the sink has accepted of the whole transfer.
+    /// The number of bytes that the sink has accepted in the whole transfer.
     pub(crate) delivered: u64,
-    /// Bytes that have been read and wait for the sink.
+    /// The number of bytes that have been read and wait for the sink.
     pub(crate) waiting: u64,
-    /// What was skipped last, in one stretch or several that touch, counted from where the transfer began.
+    /// The last skipped range, with those that it touches, as offsets from the start of the
+    /// transfer.
     last: Range<u64>,
-    /// Bytes skipped before that. The sink has them, or waits for what completes a block with them.
+    /// The number of bytes skipped before that range. The sink has them, or they wait to complete a
+    /// block.
     before: u64,
 }
 
-/// Whether a read or write may take a part of a piece.
+/// Whether a read or write may cover a part of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pieces {
     Divisible,
-    /// Pieces are read, or written, whole or not at all (`O_DIRECT`).
+    /// The kernel reads and writes only whole pieces (`O_DIRECT`).
     Whole,
 }
 
-/// What a probe of a piece found.
+/// The result of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Probed {
-    /// It can be read.
+    /// The piece can be read.
     Good,
-    /// It cannot.
+    /// The piece cannot be read.
     Bad,
 }
 
-/// How the source is read.
+/// How the next read or probe is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scan {
-    /// As much at once as there is room for.
+    /// The next read is limited by the buffer alone.
     None,
-    /// At most so many bytes, up to a boundary of the granularity.
+    /// The next read is limited to this many bytes, up to a boundary of the granularity.
     Reading(u64),
-    /// It is bad at `from`, where the transfer stands, and was before; is it at `far`?
+    /// The pieces up to `from`, the current position, are bad. The next probe is at `far`.
     Expanding { from: u64, far: u64 },
-    /// It is bad from `from`, where the transfer stands, to `bad`, and good (or ends) at `good`.
+    /// The pieces between `from`, the current position, and `bad` are bad. The piece at `good` is
+    /// good, or it is the end. The next probe is between `bad` and `good`.
     Bisecting { from: u64, bad: u64, good: u64 },
 }
 
 /// What to do before the next read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Read at most so many bytes, up to a boundary of the granularity.
+    /// Read at most this many bytes, up to a boundary of the granularity.
     Read(u64),
-    /// Deliver so many zeros.
+    /// Deliver this many zeros.
     Zeros(u64),
-    /// Find out whether a piece can be read here.
+    /// Test whether the piece at this position can be read.
     Probe(u64),
 }
 
@@ -138,22 +142,22 @@ impl<'a> BadBlocks<'a> {
         }
     }
 
-    /// Whether this error is one to get past.
+    /// Whether a read that failed with this errno is skipped.
     pub(crate) fn skips(&self, errno: Errno) -> bool {
         self.policy != SkipErrors::Never && is_of_a_block(errno)
     }
 
-    /// The granularity, asked for once.
+    /// Returns the granularity, after asking for it the first time.
     pub(crate) fn granularity_or(&mut self, ask: impl FnOnce() -> u64) -> u64 {
         *self.granularity.get_or_insert_with(ask)
     }
 
-    /// Whether a read comes next, rather than what the bad block at hand still asks for.
+    /// Whether the next action is a read.
     pub(crate) fn is_passed(&self) -> bool {
         matches!(self.next(), Next::Read(_))
     }
 
-    /// What to do now.
+    /// Returns the next action.
     pub(crate) fn next(&self) -> Next {
         match self.scan {
             _ if self.zeros > 0 => Next::Zeros(self.zeros),
@@ -164,23 +168,25 @@ impl<'a> BadBlocks<'a> {
         }
     }
 
-    /// The most to read at `position`, so that a bounded read ends at a boundary of the granularity.
+    /// Returns the length of a read of at most `bound` bytes at `position` that ends at a boundary
+    /// of the granularity.
     pub(crate) fn piece(&self, position: u64, bound: u64) -> u64 {
         bound.saturating_sub(position % self.granularity())
     }
 
-    /// Whether a read of so many bytes that comes next is one of a single piece, because others nearby may be bad.
+    /// Whether the next read, of `len` bytes, is a read of one piece, because pieces nearby may be
+    /// bad.
     pub(crate) fn is_single(&self, len: u64) -> bool {
         self.scan == Scan::Reading(self.granularity()) && len <= self.granularity()
     }
 
-    /// So many zeros are on their way.
+    /// Records that `n` of the zeros are on their way to the sink.
     pub(crate) fn filled(&mut self, n: u64) {
         self.zeros -= n;
         self.zeros_at += n;
     }
 
-    /// A read brought something: the next may be longer.
+    /// Records a successful read: the next one may be longer.
     pub(crate) fn could_read(&mut self) {
         self.in_a_row = 0;
         self.scan = match self.scan {
@@ -189,13 +195,14 @@ impl<'a> BadBlocks<'a> {
         };
     }
 
-    /// A read of `len` bytes at `position` failed, and the source, or what is wanted of it, ends at
-    /// `end`. The piece is skipped if the read was one of that piece alone. Otherwise the first piece is read by itself next.
+    /// Records that a read of `len` bytes at `position` failed, in a source that ends at `end`.
+    /// Skips the piece if the read covered this piece alone. Otherwise the next read covers the
+    /// first piece alone.
     pub(crate) fn could_not_read(&mut self, position: u64, len: u64, end: u64, errno: Errno) {
         let granularity = self.granularity();
         let first = position - position % granularity;
         let next = first.saturating_add(granularity);
-        // The kernel may have read more than was asked for, and failed there.
+        // The kernel may have read more than the piece, and failed behind it.
         let is_single = self.scan == Scan::Reading(granularity);
         if !is_single || position.saturating_add(len) > next {
             self.scan = Scan::Reading(granularity);
@@ -223,7 +230,7 @@ impl<'a> BadBlocks<'a> {
         }
     }
 
-    /// Notes whether a piece at `position` could be read. Nothing was taken.
+    /// Records the result of a probe at `position`.
     pub(crate) fn probed(&mut self, position: u64, found: Probed) {
         match (self.scan, found) {
             (Scan::Expanding { from, far }, Probed::Good) => self.bisect(from, from, far),
@@ -243,8 +250,8 @@ impl<'a> BadBlocks<'a> {
         }
     }
 
-    /// Whether it is bad at `far` too, or, as a source is as good as readable at its end, how far before
-    /// that. None if no other piece is left.
+    /// Returns the scan that probes `far` next, or one before the end if `far` is not before it:
+    /// the end counts as good. `None` if there is no other piece.
     fn expanding(&self, from: u64, far: u64) -> Option<Scan> {
         let far = far - far % self.granularity();
         if far < self.end {
@@ -254,13 +261,14 @@ impl<'a> BadBlocks<'a> {
         }
     }
 
-    /// Where between the two it ends. None if nothing lies between.
+    /// Returns the scan that searches between `bad` and `good`. `None` if there is no piece between
+    /// them.
     fn bisecting(&self, from: u64, bad: u64, good: u64) -> Option<Scan> {
         let lies_between = self.middle(bad, good) < good;
         lies_between.then_some(Scan::Bisecting { from, bad, good })
     }
 
-    /// Asks next in the middle, or skips what is bad.
+    /// Continues with the piece in the middle, or skips up to `good` if there is none.
     fn bisect(&mut self, from: u64, bad: u64, good: u64) {
         match self.bisecting(from, bad, good) {
             Some(scan) => self.scan = scan,
@@ -268,7 +276,7 @@ impl<'a> BadBlocks<'a> {
         }
     }
 
-    /// The piece in the middle, neither that at `bad` nor before it; `good` or more if there is none.
+    /// Returns the piece in the middle, behind the piece at `bad`; `good` or more if there is none.
     fn middle(&self, bad: u64, good: u64) -> u64 {
         let granularity = self.granularity();
         let after = (bad - bad % granularity).saturating_add(granularity);
@@ -276,7 +284,7 @@ impl<'a> BadBlocks<'a> {
         (middle - middle % granularity).max(after)
     }
 
-    /// Has zeros delivered up to `to`, and pieces read from there.
+    /// Skips `from..to`: zeros are delivered in its place, and the next read is of one piece.
     fn skip(&mut self, from: u64, to: u64) {
         self.zeros = to.min(self.end).saturating_sub(from);
         self.zeros_at = from;
@@ -297,7 +305,7 @@ impl<'a> BadBlocks<'a> {
         }
     }
 
-    /// Where in the source the zeros stand that are to be delivered.
+    /// Returns the position in the source of the zeros to be delivered.
     pub(crate) fn zeros_at(&self) -> u64 {
         self.zeros_at
     }
@@ -309,7 +317,7 @@ impl<'a> BadBlocks<'a> {
         self.scan = Scan::None;
     }
 
-    /// What the sink has accepted of what was skipped.
+    /// Returns the number of skipped bytes that the sink has accepted.
     pub(crate) fn bytes(&self) -> u64 {
         let delivered = self.delivered.min(self.last.end);
         self.before + delivered.saturating_sub(self.last.start)
@@ -319,7 +327,8 @@ impl<'a> BadBlocks<'a> {
         self.granularity.unwrap_or(1)
     }
 
-    /// Takes a granularity twice as large, as the kernel refuses this one. Pieces of that are read next.
+    /// Doubles the granularity, because the kernel refuses reads of this one. The next read is of
+    /// one piece.
     pub(crate) fn double_granularity(&mut self) {
         let granularity = self.granularity() * 2;
         self.granularity = Some(granularity);

@@ -1,33 +1,34 @@
-//! Drop-behind: a transfer that leaves no pages of its files in the page cache.
+//! Drop-behind: a transfer that removes the pages of its files from the page cache.
 
 use crate::endpoint::Endpoint;
 use crate::fd_info::FdInfo;
 use crate::sys::{Errno, Kernel, Result, SeekFrom, WriteOut, retried};
 
-/// How far the dropping lags behind the moving. Two windows are dirty at the most: one that the
-/// disk is writing, one that is being filled.
+/// How many bytes behind the position pages are dropped. At most two windows are dirty: one that
+/// the disk is writing, and one that is being filled.
 const WINDOW: u64 = 8 << 20;
 
-/// So far beyond where a transfer stops the kernel may have read ahead for it: two of its windows
-/// (`read_ahead_kb`), which are 128 KiB as a rule and 2.5 MiB on some disks. Whoever else reads further
-/// on is left alone.
+/// How many bytes behind the end of a transfer the kernel may have read ahead: two of its windows
+/// (`read_ahead_kb`), which are 128 KiB by default and 2.5 MiB on some disks. Pages that other
+/// readers have read beyond that stay.
 const READ_AHEAD: u64 = 8 << 20;
 
-/// What has been moved and not yet dropped, on both sides.
+/// The pages that were moved and not dropped yet, on both sides.
 ///
-/// Only clean pages can be dropped. So each window of the sink is first sent to the disk, without
-/// waiting; when the next one is full, the first is waited for and dropped. Pages that still lie in
-/// somebody's pipe stay until they are read.
+/// Only clean pages can be dropped. So the kernel first starts to write each window of the sink to
+/// the disk, without waiting. When the next window is full, the transfer waits for the first and
+/// drops it. Pages that are still in a pipe stay until they are read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DropBehind {
     source: Option<DropWindow>,
     sink: Option<DropWindow>,
 }
 
-/// One end's pages: `start..dropped` are gone, `dropped..sent` are on their way to the disk.
+/// The pages of one endpoint: `start..dropped` are gone, `dropped..sent` are being written to the
+/// disk.
 ///
-/// The transfer alone has used these pages. Once another process or thread moves the same cursor, the transfer cannot tell
-/// whose pages follow, and leaves them in the cache.
+/// Only pages that the transfer alone has used are dropped. Once another process or thread moves
+/// the same cursor, the transfer cannot know whose pages follow, and leaves them in the cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DropWindow {
     start: u64,
@@ -38,7 +39,7 @@ pub(crate) struct DropWindow {
 }
 
 impl DropBehind {
-    /// Drop-behind for those of the two that have pages and a known position.
+    /// Drops behind on each endpoint that has pages and a known position.
     pub(crate) fn new(source: &Endpoint<'_>, sink: &Endpoint<'_>) -> Self {
         Self {
             source: DropWindow::of(source),
@@ -46,12 +47,12 @@ impl DropBehind {
         }
     }
 
-    /// Sends and drops what lies a window or more behind.
+    /// Writes out and drops the pages that are a window or more behind.
     ///
     /// # Errors
     ///
-    /// `EIO`, `ENOSPC` or `EDQUOT` when the disk could not take what the sink had accepted. Page
-    /// caches that cannot be told what to do are left alone.
+    /// `EIO`, `ENOSPC` or `EDQUOT` if the disk could not store what the sink had accepted. Ignores
+    /// the errors of page caches that do not accept advice.
     pub(crate) fn advance<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -67,11 +68,11 @@ impl DropBehind {
         Ok(())
     }
 
-    /// Waits for what is left and drops all of it.
+    /// Waits for the remaining pages and drops all.
     ///
     /// # Errors
     ///
-    /// As [`DropBehind::advance`].
+    /// Those of [`DropBehind::advance`].
     pub(crate) fn finish<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -89,7 +90,8 @@ impl DropBehind {
 }
 
 impl DropWindow {
-    /// None of an end that has no pages, or whose position is not known.
+    /// Returns the window that starts at the endpoint's position. `None` if the endpoint has no
+    /// pages, or its position is not known.
     pub(crate) fn of(endpoint: &Endpoint<'_>) -> Option<Self> {
         let start = endpoint
             .position()
@@ -102,9 +104,10 @@ impl DropWindow {
         })
     }
 
-    /// Whether all that lies between the start and where the end stands is this transfer's.
+    /// Whether the transfer alone has used the pages from the start to the current position.
     ///
-    /// Reads and writes go by the cursor, and nothing but the cursor itself says where they went. To ask takes one call a window.
+    /// Reads and writes use the cursor, and only the cursor shows where they were made. The check
+    /// takes one call per window.
     fn is_own<K: Kernel>(&mut self, kernel: &K, endpoint: &Endpoint<'_>) -> bool {
         if !self.is_lost && endpoint.goes_by_cursor() {
             let expected = endpoint
@@ -116,7 +119,7 @@ impl DropWindow {
         !self.is_lost
     }
 
-    /// Drops what was read and lies a window or more behind.
+    /// Drops the pages that were read and are a window or more behind.
     pub(crate) fn advance_read<K: Kernel>(&mut self, kernel: &K, source: &Endpoint<'_>) {
         if let Some(position) = source.position()
             && position >= self.dropped + WINDOW
@@ -126,11 +129,11 @@ impl DropWindow {
         }
     }
 
-    /// Sends and drops what was written and lies a window or more behind.
+    /// Writes out and drops the pages that were written and are a window or more behind.
     ///
     /// # Errors
     ///
-    /// As [`DropBehind::advance`].
+    /// Those of [`DropBehind::advance`].
     pub(crate) fn advance_written<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -149,7 +152,7 @@ impl DropWindow {
         Ok(())
     }
 
-    /// Drops all that was read.
+    /// Drops all pages that were read.
     pub(crate) fn finish_read<K: Kernel>(&mut self, kernel: &K, source: &Endpoint<'_>) {
         match source.position() {
             Some(position) if position == self.start => {}
@@ -160,11 +163,11 @@ impl DropWindow {
         }
     }
 
-    /// Waits for what is left of what was written and drops all of it.
+    /// Waits for the remaining written pages and drops all.
     ///
     /// # Errors
     ///
-    /// As [`DropBehind::advance`].
+    /// Those of [`DropBehind::advance`].
     pub(crate) fn finish_written<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -184,7 +187,8 @@ impl DropWindow {
         Ok(())
     }
 
-    /// Advice may be refused, and nothing depends on it.
+    /// Drops the pages up to `position`. The kernel may refuse the advice, and nothing depends on
+    /// it.
     fn drop_up_to<K: Kernel>(&mut self, kernel: &K, endpoint: &Endpoint<'_>, position: u64) {
         if position > self.dropped {
             let _ = kernel.drop_pages(endpoint.fd, self.dropped, position - self.dropped);
@@ -192,8 +196,8 @@ impl DropWindow {
         }
     }
 
-    /// A page, or a folio of many, that straddles two windows was kept by both; seen from the start
-    /// it lies inside.
+    /// Drops all pages from the start to `beyond` bytes behind `position`. A page, or a folio of
+    /// many, that lies in two windows was kept by both, and is dropped here.
     fn drop_all<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -212,7 +216,7 @@ impl DropWindow {
         self.dropped = position;
     }
 
-    /// The same up to `position`, and not beyond.
+    /// Drops the pages from the start to `position`, and none beyond.
     fn drop_known<K: Kernel>(&self, kernel: &K, endpoint: &Endpoint<'_>, position: u64) {
         if position > self.start {
             let _ = kernel.drop_pages(endpoint.fd, self.start, position - self.start);
@@ -220,7 +224,7 @@ impl DropWindow {
     }
 }
 
-/// Sends `from..to` of the sink to the disk.
+/// Starts or finishes writing `from..to` of the sink to the disk.
 fn write_out<K: Kernel>(
     kernel: &K,
     sink: &Endpoint<'_>,
@@ -233,7 +237,7 @@ fn write_out<K: Kernel>(
     }
     match retried(|| kernel.write_out(sink.fd, from, to - from, how)) {
         Err(errno @ (Errno::IO | Errno::NOSPC | Errno::DQUOT)) => Err(errno),
-        // Done; or `EINVAL`, `ESPIPE`, `ENOSYS`: no page cache of that kind here.
+        // Success; or `EINVAL`, `ESPIPE`, `ENOSYS`: there is no page cache of that kind.
         _ => Ok(()),
     }
 }

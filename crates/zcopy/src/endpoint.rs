@@ -1,4 +1,4 @@
-//! One end of a transfer under way: the descriptor, what it is, and where it stands.
+//! An endpoint of a running transfer: the descriptor, what it is, and its position.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -20,40 +20,41 @@ pub(crate) use reservation::MOST_READ_BACK;
 pub(crate) struct Endpoint<'fd> {
     pub(crate) fd: BorrowedFd<'fd>,
     pub(crate) info: FdInfo,
-    /// Whether the kernel has said that no single call here can be told not to wait.
+    /// Whether the kernel has refused to make a single call here nonblocking (`RWF_NOWAIT`).
     pub(crate) refuses_nowait: bool,
     positioning: Positioning,
-    /// The offset of the next byte, if it is known: the caller's offset, or the cursor once fully classified or reserved.
+    /// The offset of the next byte, if it is known: the caller's offset, or the cursor once fully
+    /// classified or reserved.
     position: Option<u64>,
-    /// The bytes from `position` on that the transfer has taken from the cursor and not used yet.
+    /// The number of bytes from `position` on over which the transfer has moved the cursor, and
+    /// which it has not moved yet.
     reserved: u64,
-    /// Whether the cursor was found where this transfer had not left it.
+    /// Whether another process or thread has moved the cursor.
     is_shared: bool,
-    /// Bytes that may be reserved before the file system is asked again how much room is left. `None` if it is not
-    /// asked.
+    /// How many bytes may be reserved before the next statfs(2). `None` if free space is ignored.
     room: Option<u64>,
-    /// How long the caller lets a blocking socket wait, for ever being [`Duration::MAX`]. The kernel
-    /// is asked once, when it first matters.
+    /// The time-out of a blocking socket. [`Duration::MAX`] if it has none, `None` until it is
+    /// first needed.
     time_out: Option<Duration>,
-    /// The answer of [`Endpoint::is_never_ready`], once the kernel was asked.
+    /// The result of [`Endpoint::is_never_ready`], `None` until it is first needed.
     is_never_ready: Option<bool>,
 }
 
-/// How an end knows where the next byte is.
+/// How calls on an endpoint find the position of the next byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Positioning {
-    /// Calls name an offset of the caller's, and the cursor is neither moved nor looked at.
+    /// Calls pass the caller's offset, and the cursor is neither read nor moved.
     Offset,
-    /// By the cursor of the open file, which others may move too.
+    /// Calls use the cursor of the open file, which other processes and threads may move, too.
     Cursor,
-    /// There are no positions: a pipe, a socket, some files of FUSE.
+    /// The endpoint has no positions: a pipe, a socket, some files of FUSE.
     None,
 }
 
 impl<'fd> Endpoint<'fd> {
     pub(crate) fn new(fd: BorrowedFd<'fd>, info: FdInfo, offset: Option<u64>) -> Self {
         let cursor = match info.cursor {
-            // Wherever its cursor is, it is written to at its end.
+            // `O_APPEND`: a write goes to the end, wherever the cursor is.
             Some(_) if info.append => Some(info.size.unwrap_or(0)),
             cursor => cursor,
         };
@@ -75,18 +76,19 @@ impl<'fd> Endpoint<'fd> {
         }
     }
 
-    /// The descriptor, and the offset that a call names: `None` if the call uses the cursor.
+    /// Returns the descriptor and the offset to pass to a call: `None` if the call uses the cursor.
     pub(crate) fn at(&self) -> FdAt<'fd> {
         let names_offset = self.positioning == Positioning::Offset || self.reserved > 0;
         (self.fd, self.position.filter(|_| names_offset))
     }
 
-    /// Where the next byte is, if that is known without asking.
+    /// Returns the position of the next byte, if it is known without a call.
     pub(crate) fn position(&self) -> Option<u64> {
         self.position
     }
 
-    /// Where the next byte is, asked if it is for the cursor to say. Not of an end that appends.
+    /// Returns the position of the next byte. Reads the cursor if the position is not known. Not
+    /// for an endpoint that appends.
     pub(crate) fn place<K: Kernel>(&self, kernel: &K) -> Result<u64> {
         match self.at().1 {
             Some(offset) => Ok(offset),
@@ -94,17 +96,18 @@ impl<'fd> Endpoint<'fd> {
         }
     }
 
-    /// Notes that a call moved `n` bytes here.
+    /// Advances by `n` bytes, which a call has moved.
     pub(crate) fn advance(&mut self, n: u64) {
         self.position = self.position.map(|position| position + n);
         self.reserved = self.reserved.saturating_sub(n);
     }
 
-    /// Brings what was written here to the disk, where there is one, as often as the caller wants that.
+    /// Writes the data of the sink to the disk, unless `when` is [`SyncData::Never`].
     ///
     /// # Errors
     ///
-    /// What `fdatasync(2)` says of the disk. `EINVAL` and `EROFS` say that there is none.
+    /// Every errno of `fdatasync(2)`, except `EINVAL` and `EROFS`: these mean that there is no
+    /// disk.
     pub(crate) fn sync_data<K: Kernel>(
         &self,
         kernel: &K,
@@ -119,7 +122,7 @@ impl<'fd> Endpoint<'fd> {
         }
     }
 
-    /// Bounds the length of one call: it stays within the reservation, or, at an offset of the caller's, below the
+    /// Limits the length of one call to the reservation, or, with an offset of the caller's, to the
     /// largest offset.
     pub(crate) fn clamp(&self, len: u64) -> u64 {
         match self.position {
@@ -131,8 +134,8 @@ impl<'fd> Endpoint<'fd> {
         }
     }
 
-    /// The most that one call may be given so that it goes in without sleeping, though the call
-    /// cannot be told not to.
+    /// Returns how many bytes one call can send without sleeping to an endpoint that has no
+    /// nonblocking calls.
     ///
     /// A stream socket that polls as writable has a third of its buffer free
     /// (`sk_stream_is_writeable`), so that a quarter fits.
@@ -146,13 +149,13 @@ impl<'fd> Endpoint<'fd> {
         quarter.clamp(4096, 1 << 20) as u64
     }
 
-    /// Whether it polls as writable, or as broken, which the next call will say.
+    /// Whether it polls as writable, or as broken; the next call then returns the error.
     pub(crate) fn is_writable<K: Kernel>(&self, kernel: &K) -> bool {
         let mut fds = [PollFd::from_borrowed_fd(self.fd, PollFlags::OUT)];
         kernel.poll(&mut fds, Some(Duration::ZERO)).is_ok() && !fds[0].revents().is_empty()
     }
 
-    /// Whether it polls as readable. If the question fails, the next call will say.
+    /// Whether it polls as readable. True if `poll(2)` fails; the next call then returns the error.
     pub(crate) fn is_readable<K: Kernel>(&self, kernel: &K) -> bool {
         let mut fds = [PollFd::from_borrowed_fd(self.fd, PollFlags::IN)];
         match kernel.poll(&mut fds, Some(Duration::ZERO)) {
@@ -167,7 +170,8 @@ impl<'fd> Endpoint<'fd> {
         kernel.poll(&mut fds, Some(Duration::ZERO)).is_ok() && !fds[0].revents().is_empty()
     }
 
-    /// Whether it is in blocking mode. Of a socket this is asked when it first matters.
+    /// Whether it is in blocking mode. Reads the flags, because [`FdInfo::of`] does not for a
+    /// socket.
     pub(crate) fn blocks<K: Kernel>(&mut self, kernel: &K) -> bool {
         if !self.info.nonblocking {
             let flags = kernel.status_flags(self.fd);
@@ -176,8 +180,8 @@ impl<'fd> Endpoint<'fd> {
         !self.info.nonblocking
     }
 
-    /// What is left of a socket's own time-out after a wait of this long. A poll knows nothing of it,
-    /// and takes the place of the call that would have.
+    /// Returns how much of a socket's own time-out is left after waiting for `waited`. Needed where
+    /// a poll replaces the call that has the time-out, because a poll ignores it.
     pub(crate) fn until_timed_out<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -188,11 +192,11 @@ impl<'fd> Endpoint<'fd> {
         Some(time_out.saturating_sub(waited))
     }
 
-    /// Whether `EAGAIN` is the answer of a socket's own `SO_RCVTIMEO` or `SO_SNDTIMEO`, which ends the transfer, rather
-    /// than a reason to wait.
+    /// Whether `EAGAIN` means that a socket's own `SO_RCVTIMEO` or `SO_SNDTIMEO` has expired, which
+    /// ends the transfer, rather than that the socket is not ready.
     ///
-    /// A call that was told not to wait says nothing of a time-out. Nor does a socket without one: it was in non-blocking
-    /// mode for a moment, because somebody else who has it open changes that.
+    /// A nonblocking call ignores the time-out. A socket without a time-out returns `EAGAIN` if
+    /// another process has made it nonblocking for a moment.
     pub(crate) fn has_timed_out<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -202,7 +206,7 @@ impl<'fd> Endpoint<'fd> {
         blocking == Blocking::MaySleep && self.time_out(kernel, side).is_some()
     }
 
-    /// The time-out of a socket in blocking mode.
+    /// Returns the time-out of a socket in blocking mode.
     fn time_out<K: Kernel>(&mut self, kernel: &K, side: Side) -> Option<Duration> {
         if !self.info.is_socket() {
             return None;
@@ -217,15 +221,15 @@ impl<'fd> Endpoint<'fd> {
         (time_out < Duration::MAX).then_some(time_out)
     }
 
-    /// Whether waiting is useless: the descriptor never becomes ready, or its calls never sleep. The next call gives the
-    /// reason. The kernel is asked once.
+    /// Whether waiting is useless: the descriptor never becomes ready, or its calls never sleep.
+    /// The next call returns the reason. The kernel is asked once.
     ///
     /// # Kernel notes
     ///
-    /// - A `timerfd`, `signalfd`, `pidfd` or `epoll` has no write operation, never polls as writable, and says `EINVAL`
-    ///   to a write. Others have no read operation.
-    /// - A socket that listens moves no bytes.
-    /// - `/dev/kmsg` is never polled as writable, and a write to it does not sleep.
+    /// - A `timerfd`, `signalfd`, `pidfd` or `epoll` has no write operation, never polls as
+    ///   writable, and fails a write with `EINVAL`. Others have no read operation.
+    /// - A listening socket moves no bytes.
+    /// - `/dev/kmsg` never polls as writable, and a write to it does not sleep.
     pub(crate) fn is_never_ready<K: Kernel>(&mut self, kernel: &K, side: Side) -> bool {
         let (fd, kind) = (self.fd, self.info.kind);
         let ask = || match (kind, side) {

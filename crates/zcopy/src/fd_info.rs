@@ -1,4 +1,4 @@
-//! What a descriptor is: the facts the plan is made from.
+//! The facts about a descriptor from which the plan is made.
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
@@ -10,10 +10,10 @@ use crate::sys::{
     Errno, FileType, Kernel, OFlags, Result, SealFlags, SeekFrom, SocketType, Status,
 };
 
-/// One end of a transfer, as the kernel describes it.
+/// What the kernel knows about a descriptor.
 ///
-/// [`FdInfo::of`] costs two calls, so that a transfer of one byte stays cheap.
-/// [`FdInfo::classify_fully`] learns the rest, for transfers that are long enough to repay it.
+/// [`FdInfo::of`] makes two calls, so that a transfer of one byte stays cheap.
+/// [`FdInfo::classify_fully`] determines the rest, for transfers that are long enough to repay it.
 #[derive(Clone, Copy, Debug)]
 #[allow(
     clippy::struct_excessive_bools,
@@ -21,44 +21,44 @@ use crate::sys::{
 )]
 pub(crate) struct FdInfo {
     pub(crate) kind: Kind,
-    /// Which file it is: the file system and the file in it.
+    /// The file system (`st_dev`) and the file (`st_ino`).
     pub(crate) identity: (u64, u64),
-    /// Bytes from the first to the last, where the kernel knows: regular files that do not claim to
-    /// be empty, and block devices once fully classified. Files in `/proc` claim 0 and are not.
+    /// The length in bytes, if it is known: of a regular file with a size above 0, and of a block
+    /// device once fully classified. Files in `/proc` have the size 0 and are not empty.
     pub(crate) size: Option<u64>,
-    /// Bytes the file system has allocated to a regular file.
+    /// The number of bytes that the file system has allocated to a regular file.
     pub(crate) allocated: u64,
     pub(crate) readable: bool,
     pub(crate) writable: bool,
-    /// `O_APPEND`: every write goes to the end, and no offload is allowed.
+    /// `O_APPEND`: every write goes to the end, and the kernel refuses offloads.
     pub(crate) append: bool,
     pub(crate) nonblocking: bool,
-    /// `O_DIRECT` on a file or block device: whole blocks in aligned memory alone.
+    /// `O_DIRECT` on a file or block device: it accepts only whole blocks in aligned memory.
     pub(crate) direct: bool,
-    /// A terminal of which another descriptor is another way to the same one. `/dev/ptmx` would make a
-    /// new terminal, and `/dev/tty` may by now mean a different one.
+    /// Whether opening this terminal again opens the same one. Opening `/dev/ptmx` creates a new
+    /// terminal, and `/dev/tty` may be a different one by now.
     pub(crate) can_be_opened_again: bool,
-    /// Where the cursor stands, once fully classified.
+    /// The position of the cursor, once fully classified.
     pub(crate) cursor: Option<u64>,
     pub(crate) file_system: FileSystem,
-    /// What was free on its file system when that was asked for, in bytes.
+    /// The free space of the file system, in bytes, at the time of the call.
     pub(crate) free: Option<u64>,
-    /// The granularity in which its blocks can be shared, in bytes, where `fstatfs(2)` means that: network file
-    /// systems say something else.
+    /// The granularity in which its blocks can be shared, in bytes. `None` where `fstatfs(2)`
+    /// returns another value, as on network file systems.
     pub(crate) block_size: Option<u64>,
-    /// No one can change the file's bytes any more: a memfd sealed against writing and shrinking, or a
-    /// file on a read-only image.
+    /// Whether the file's bytes can no longer change: a memfd sealed against writing and shrinking,
+    /// or a file on a read-only image.
     pub(crate) immutable: bool,
 }
 
-/// The kinds of descriptor that the plan tells apart.
+/// The kinds of descriptor that the plan distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Regular,
     Directory,
     Pipe,
     Stream,
-    /// Datagram and sequential-packet sockets: one read is one message.
+    /// Datagram and sequential-packet sockets: one read returns one message.
     Datagram,
     Block,
     /// `/dev/null`.
@@ -66,13 +66,14 @@ pub(crate) enum Kind {
     /// `/dev/zero`, `/dev/full`, `/dev/random`, `/dev/urandom`.
     Memory(Memory),
     Terminal,
-    /// Any other character device, an epoll or event descriptor: only trying tells what it can do.
+    /// Another character device, an epoll or event descriptor. Only a call shows which operations
+    /// it has.
     Other,
-    /// No descriptor at all: bytes that are repeated.
+    /// No descriptor, but a repeated pattern.
     Pattern,
 }
 
-/// The memory devices (major 1) that have bytes to give.
+/// The memory devices (major number 1) that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Memory {
     Zero,
@@ -80,33 +81,35 @@ pub(crate) enum Memory {
     Random,
 }
 
-/// The file systems that the plan treats differently.
+/// The file systems that the plan distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileSystem {
-    /// Not asked.
+    /// Not determined.
     Unknown,
     Ext4,
     Tmpfs,
     Btrfs,
     Xfs,
-    /// Read-only by construction: `squashfs`, `erofs`, `iso9660`, `cramfs`, `romfs`.
+    /// A read-only format: `squashfs`, `erofs`, `iso9660`, `cramfs`, `romfs`.
     Image,
     Other,
 }
 
-/// Pseudo-terminal masters of the BSD kind, which are opened once.
+/// The major number of BSD pseudo-terminal masters, which can be opened once.
 const OLD_MASTERS: u32 = 2;
-/// `/dev/tty`, `/dev/console` and `/dev/ptmx`, each of which is whatever it stands for when it is opened.
+/// The major number of `/dev/tty`, `/dev/console` and `/dev/ptmx`, each of which refers to another
+/// terminal when it is opened.
 const NO_TERMINAL_OF_ITS_OWN: u32 = 5;
 
-/// The longest record of any character device that is known to refuse a shorter read: `/dev/kmsg`.
+/// The longest record of the character devices that are known to refuse a shorter read, in bytes:
+/// that of `/dev/kmsg`.
 pub(crate) const RECORD: usize = 8 << 10;
 
-/// The smallest block of any disk.
+/// The smallest block of any disk, in bytes.
 pub(crate) const SECTOR: u64 = 512;
 
 impl FdInfo {
-    /// Something of this kind, of which nothing else is known.
+    /// Returns the information about an unknown descriptor of this kind.
     fn new(kind: Kind) -> Self {
         Self {
             kind,
@@ -127,7 +130,7 @@ impl FdInfo {
         }
     }
 
-    /// A pattern of so many bytes.
+    /// Returns the information about a pattern of `len` bytes.
     pub(crate) fn pattern(len: usize) -> Self {
         Self {
             size: Some(len as u64),
@@ -135,11 +138,11 @@ impl FdInfo {
         }
     }
 
-    /// Asks the kernel what `fd` is: `fstat(2)`, then `fcntl(F_GETFL)` or, for a socket,
+    /// Classifies `fd` with `fstat(2)`, and `fcntl(F_GETFL)` or, for a socket,
     /// `getsockopt(SO_TYPE)`.
     ///
-    /// A socket is always open for reading and writing and ignores `O_APPEND`; whether it blocks
-    /// shows by its `EAGAIN`.
+    /// A socket is always open for reading and writing, and ignores `O_APPEND`. Whether it is
+    /// nonblocking is known from its first `EAGAIN`.
     pub(crate) fn of<K: Kernel>(
         kernel: &K,
         fd: BorrowedFd<'_>,
@@ -148,8 +151,8 @@ impl FdInfo {
         Self::with_flags(kernel, fd, &status, |fd| kernel.status_flags(fd))
     }
 
-    /// The same, but that of a regular file of 1 to `small` bytes the flags are not asked for: it is taken to be open for both,
-    /// and for none of what flags ask for.
+    /// Classifies `fd`, and skips `F_GETFL` for a regular file of 1 to `small` bytes: such a file
+    /// counts as open for reading and writing, without further flags.
     pub(crate) fn of_small_file<K: Kernel>(
         kernel: &K,
         fd: BorrowedFd<'_>,
@@ -166,7 +169,7 @@ impl FdInfo {
         })
     }
 
-    /// What it is by its status, and by its flags if it has some.
+    /// Classifies `fd` by its status and, unless it is a socket, by its `flags`.
     fn with_flags<K: Kernel>(
         kernel: &K,
         fd: BorrowedFd<'_>,
@@ -200,7 +203,7 @@ impl FdInfo {
             FileType::CharacterDevice => Kind::of_character_device(status.names_device),
             _ => Kind::Other,
         };
-        // Of a pipe the flag means packets, and it is the writer's that counts.
+        // On a pipe the flag means packets, and only the writer's flag has an effect.
         info.direct = flags.contains(OFlags::DIRECT) && info.is_seekable();
         if info.kind == Kind::Terminal {
             let major = rustix::fs::major(status.names_device);
@@ -210,14 +213,14 @@ impl FdInfo {
             info.size = Some(status.size);
         }
         if info.kind == Kind::Block {
-            // Two nodes, in two directories, can name one device.
+            // Two device nodes, in two directories, can refer to one device.
             info.identity = (u64::MAX, status.names_device);
         }
         Ok(info)
     }
 
-    /// Learns what a longer transfer can use: the cursor, the file system, a device's size, and
-    /// whether a regular file can still change.
+    /// Determines what a longer transfer can use: the cursor, the file system, the size of a
+    /// device, and whether a regular file can still change.
     pub(crate) fn classify_fully<K: Kernel>(&mut self, kernel: &K, fd: BorrowedFd<'_>) {
         if self.is_seekable() {
             self.cursor = kernel.seek(fd, SeekFrom::Current(0)).ok();
@@ -225,7 +228,7 @@ impl FdInfo {
         match self.kind {
             Kind::Regular => {
                 self.classify_file_system(kernel, fd);
-                // Against writing alone is not enough: cutting a file short zeroes part of a page.
+                // A seal against writing is not enough: truncation zeroes part of a page.
                 let sealed = SealFlags::WRITE | SealFlags::SHRINK;
                 self.immutable = self.file_system == FileSystem::Image
                     || self.file_system == FileSystem::Tmpfs
@@ -236,12 +239,12 @@ impl FdInfo {
         }
     }
 
-    /// Learns which file system a regular file is on, if that is not known.
+    /// Determines the file system of a regular file, if it is not known.
     pub(crate) fn classify_file_system<K: Kernel>(&mut self, kernel: &K, fd: BorrowedFd<'_>) {
         if self.file_system != FileSystem::Unknown {
             return;
         }
-        // A sandbox that forbids the question costs speed only.
+        // In a sandbox that forbids fstatfs(2), the transfer is slower.
         let status = kernel.file_system(fd).ok();
         let magic = status.map(|status| status.magic);
         self.file_system = magic.map_or(FileSystem::Other, FileSystem::of_magic);
@@ -250,16 +253,16 @@ impl FdInfo {
         self.block_size = status.map(|status| status.block_size).filter(|_| is_known);
     }
 
-    /// Whether it is a regular file that has holes, by what its file system has allocated to it.
+    /// Whether it is a regular file with holes: the file system has allocated less than its size.
     pub(crate) fn has_holes(&self) -> bool {
         self.size.is_some_and(|size| self.allocated < size)
     }
 
-    /// The smallest piece of a file or device that a read may bring where its neighbour cannot be read, in
-    /// bytes: a power of 2, at least 512.
+    /// The smallest part of a file or device, in bytes, that may be readable next to a bad part: a
+    /// power of 2, at least 512.
     ///
-    /// Through the page cache that is a block of the file system. A page, or a folio of many, with
-    /// a bad block in it is never up to date as a whole, but good blocks of it can be read
+    /// Through the page cache that is a block of the file system. A page, or a folio of many pages,
+    /// with a bad block never becomes up to date as a whole, but its good blocks can be read
     /// (`is_partially_uptodate`).
     pub(crate) fn granularity<K: Kernel>(&self, kernel: &K, fd: BorrowedFd<'_>) -> u64 {
         /// The largest block of any file system.
@@ -278,12 +281,12 @@ impl FdInfo {
             .unwrap_or(SECTOR)
     }
 
-    /// Whether positions mean anything: an offset can be given, and a cursor can be put back.
+    /// Whether it has positions: a call can pass an offset, and the cursor can be moved back.
     pub(crate) fn is_seekable(&self) -> bool {
         matches!(self.kind, Kind::Regular | Kind::Block)
     }
 
-    /// Whether its bytes come from the page cache of a file that somebody can still write to.
+    /// Whether its bytes are in the page cache of a file that other processes can still write to.
     pub(crate) fn is_mutable_file(&self) -> bool {
         self.is_seekable() && !self.immutable
     }
@@ -292,12 +295,13 @@ impl FdInfo {
         matches!(self.kind, Kind::Stream | Kind::Datagram)
     }
 
-    /// The room that every read of it must offer, in bytes, whatever a rate or a limit allows: a shorter read would lose the
-    /// rest of a message, or be refused.
+    /// The least length, in bytes, of every read, whatever a rate or a limit allows: a shorter read
+    /// would lose the rest of a message, or would be refused.
     ///
-    /// A record of `/dev/kmsg` has 8 KiB (`PRINTK_MESSAGE_MAX` and its prefix); an eventfd, timerfd, signalfd or inotify
-    /// descriptor wants less. A datagram that has been looked at may be taken by another reader, so that the next one must
-    /// find room too. Out of a pipe a splice takes a part of a packet, and leaves the rest where it is.
+    /// A record of `/dev/kmsg` has up to 8 KiB (`PRINTK_MESSAGE_MAX` and its prefix). An eventfd,
+    /// timerfd, signalfd or inotify descriptor needs less. Another reader may take a datagram after
+    /// its length was read, so that the next one must fit, too. A splice from a pipe may take a
+    /// part of a packet, and leaves the rest there.
     pub(crate) fn least_read(&self) -> usize {
         match self.kind {
             Kind::Datagram => buffer::FULL,
@@ -306,7 +310,7 @@ impl FdInfo {
         }
     }
 
-    /// Whether a call on it can sleep until somebody else acts.
+    /// Whether a call on it can sleep until another process acts.
     pub(crate) fn can_block(&self) -> bool {
         matches!(
             self.kind,
@@ -314,8 +318,9 @@ impl FdInfo {
         )
     }
 
-    /// Whether a read of it can sleep until somebody else acts. Among the files that claim to be empty are
-    /// `/proc/kmsg` and `trace_pipe`; files that cannot be polled answer that they are ready.
+    /// Whether a read of it can sleep until another process acts. This includes regular files of
+    /// size 0, because `/proc/kmsg` and `trace_pipe` are among them. Those that cannot be polled
+    /// always poll as ready.
     pub(crate) fn can_starve(&self) -> bool {
         self.can_block() || self.kind == Kind::Regular && self.size.is_none()
     }
@@ -330,31 +335,31 @@ impl FdInfo {
         self.identity.0 == other.identity.0
     }
 
-    /// Whether blocks could be shared between files of these two.
+    /// Whether the two files might share blocks.
     ///
-    /// Subvolumes of one btrfs have device numbers of their own, so two files on btrfs are given
-    /// the chance; `EXDEV` tells if they were two file systems after all.
+    /// The subvolumes of one btrfs have different device numbers. So this is true for any two files
+    /// on btrfs, and the call fails with `EXDEV` if these are two file systems.
     pub(crate) fn may_share_blocks(&self, other: &Self) -> bool {
         self.shares_file_system(other)
             || self.file_system == FileSystem::Btrfs && other.file_system == FileSystem::Btrfs
     }
 }
 
-/// A call that failed on a descriptor. The caller sets the side.
+/// Returns the error of a call on a descriptor. The caller sets the side.
 fn failed(call: &'static str, errno: Errno) -> CallError {
     CallError::new(call, Side::Neither, errno)
 }
 
 impl Kind {
-    /// Tells character devices apart by their number, as listed in the kernel's `devices.txt`;
-    /// asking costs a call.
+    /// Classifies a character device by its number, as listed in the kernel's `devices.txt`.
+    /// Testing it would take a call.
     fn of_character_device(number: u64) -> Self {
         match (rustix::fs::major(number), rustix::fs::minor(number)) {
             (1, 3) => Kind::Null,
             (1, 5) => Kind::Memory(Memory::Zero),
             (1, 7) => Kind::Memory(Memory::Full),
             (1, 8 | 9) => Kind::Memory(Memory::Random),
-            // Consoles and serial lines, `/dev/tty` and `/dev/ptmx`, both ends of old and new
+            // Consoles and serial lines, `/dev/tty` and `/dev/ptmx`, both sides of BSD and Unix98
             // pseudo-terminals.
             (2..=5 | 128..=143 | 188 | 204 | 229, _) => Kind::Terminal,
             _ => Kind::Other,
@@ -370,13 +375,13 @@ pub(crate) fn is_kernel_log(status: &Status) -> bool {
 }
 
 impl FileSystem {
-    /// Whether `fstatfs(2)` tells the block that it reads at once, and not something else: a cluster, or
-    /// what a server likes.
+    /// Whether `fstatfs(2)` returns the unit in which this file system reads, rather than the size
+    /// of a cluster or a value that a server chooses.
     fn tells_its_block(self) -> bool {
         matches!(self, Self::Ext4 | Self::Btrfs | Self::Xfs)
     }
 
-    /// The numbers of `<linux/magic.h>`.
+    /// Identifies a file system by its number in `<linux/magic.h>`.
     fn of_magic(magic: u64) -> Self {
         match magic {
             0xef53 => FileSystem::Ext4,

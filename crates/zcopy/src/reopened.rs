@@ -1,4 +1,4 @@
-//! A file that is opened once more, without `O_DIRECT`, or to be read page by page.
+//! A file that is opened a second time: without `O_DIRECT`, or to be read page by page.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -9,11 +9,12 @@ use crate::fd_info::{FdInfo, Kind};
 use crate::side::Side;
 use crate::sys::{Blocking, Errno, Kernel, OFlags, Result, SeekFrom};
 
-/// The second opening of one end, made when the kernel first refuses something odd, a part of a block, or
-/// whole ones out of step; or when a bad block is first met.
+/// The second open file description of an endpoint. It is opened when the kernel first refuses a
+/// part of a block, or whole blocks at an unaligned position, or when a read first meets a bad
+/// block.
 ///
-/// No flag is changed on the caller's descriptor, and its cursor is led along. Where the file cannot be opened
-/// once more (no `/proc`, no permission) the kernel's refusal stands.
+/// The transfer changes no flag of the caller's descriptor, and moves its cursor along. If the file
+/// cannot be opened again (no `/proc`, no permission), the kernel's error is final.
 #[derive(Debug, Default)]
 pub(crate) struct Reopened {
     opening: Opening,
@@ -29,8 +30,9 @@ enum Opening {
 }
 
 impl Reopened {
-    /// The blocks that an end takes directly, in bytes: pages, as whatever straddles none is not in the
-    /// page cache as well, or more if the kernel wants that.
+    /// Returns the size of the blocks that the endpoint accepts with `O_DIRECT`, in bytes: a page,
+    /// or more if the kernel requires more. A unit smaller than a page could be in the page cache,
+    /// too.
     pub(crate) fn granularity<K: Kernel>(&mut self, kernel: &K, endpoint: &Endpoint<'_>) -> u64 {
         *self.granularity.get_or_insert_with(|| {
             let wanted = kernel.direct_alignment(endpoint.fd).unwrap_or(0);
@@ -38,11 +40,11 @@ impl Reopened {
         })
     }
 
-    /// Reads once where the source stands, up to the next block if that is near.
+    /// Reads once at the source's position, up to the next block if that is near.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if there is no reopened file; else what the kernel says.
+    /// `EINVAL` if the file cannot be opened again; every errno of `read(2)` or `lseek(2)`.
     pub(crate) fn read<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -62,11 +64,11 @@ impl Reopened {
         })
     }
 
-    /// Reads once at `position`, and leaves the cursor alone.
+    /// Reads once at `position`, without moving the cursor.
     ///
     /// # Errors
     ///
-    /// As [`Reopened::read`].
+    /// Those of [`Reopened::read`].
     pub(crate) fn look<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -78,11 +80,11 @@ impl Reopened {
         kernel.read(own, Some(position), room, Blocking::MaySleep)
     }
 
-    /// Reads once where the source stands, no other page than those.
+    /// Reads once at the source's position, and reads no other pages ahead.
     ///
     /// # Errors
     ///
-    /// What the kernel says.
+    /// Every errno of `read(2)` or `lseek(2)`.
     pub(crate) fn read_pages<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -94,19 +96,21 @@ impl Reopened {
         })
     }
 
-    /// Reads once at `position`, no other page than those, and leaves the cursor alone.
+    /// Reads once at `position`, without moving the cursor, and reads no other pages ahead.
     ///
     /// # Errors
     ///
-    /// What the kernel says.
+    /// Every errno of `read(2)`.
     ///
     /// # Kernel notes
     ///
-    /// What is read ahead is cached in large folios, and a folio of which one block is bad stays unread as a whole: every
-    /// later read of a good block in it reads all of it again, in one request, and fails. A folio within the range of
-    /// `POSIX_FADV_DONTNEED` is dropped, also unread, unless it is dirty, mapped or being read; folios have 2048 pages at most
-    /// (`MAX_XAS_ORDER`), and are aligned to their size. What is read under `POSIX_FADV_RANDOM` is read in single pages
-    /// (`force_page_cache_ra`), which an opening of its own is told, so that nothing is changed for the caller's.
+    /// Readahead caches large folios, and a folio with one bad block stays unread as a whole: every
+    /// later read of a good block in it reads the whole folio again, in one request, and fails.
+    /// `POSIX_FADV_DONTNEED` drops the folios within its range, also unread ones, unless they are
+    /// dirty, mapped or being read. Folios have 2048 pages at most (`MAX_XAS_ORDER`), and are
+    /// aligned to their size. After `POSIX_FADV_RANDOM` the kernel reads single pages
+    /// (`force_page_cache_ra`). The advice applies to one open file description, so that the
+    /// caller's is not changed.
     ///
     /// # References
     /// - [posix_fadvise(2)](https://man7.org/linux/man-pages/man2/posix_fadvise.2.html)
@@ -117,7 +121,7 @@ impl Reopened {
         position: u64,
         room: &mut [u8],
     ) -> Result<usize> {
-        // What cannot be opened once more is read as well as it can be.
+        // If the file cannot be opened again, the caller's descriptor has to do.
         let own = self.open(kernel, source, OFlags::RDONLY);
         let fd = own.map_or(source.fd, AsFd::as_fd);
         let largest = 2048 * kernel.page_size();
@@ -125,11 +129,11 @@ impl Reopened {
         kernel.read(fd, Some(position), room, Blocking::MaySleep)
     }
 
-    /// Writes once where the sink stands.
+    /// Writes once at the sink's position.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if there is no reopened file; else what the kernel says.
+    /// `EINVAL` if the file cannot be opened again; every errno of `write(2)` or `lseek(2)`.
     pub(crate) fn write<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -139,7 +143,7 @@ impl Reopened {
         let own = self.open(kernel, sink, OFlags::WRONLY)?.as_fd();
         if sink.info.append {
             let n = kernel.write(own, None, bytes, Blocking::MaySleep)?;
-            // Where the kernel has led its cursor, whoever else appends.
+            // The position behind these bytes, wherever other writers append.
             if n > 0 {
                 let end = kernel.seek(own, SeekFrom::Current(0))?;
                 kernel.seek(sink.fd, SeekFrom::Start(end))?;
@@ -154,11 +158,11 @@ impl Reopened {
         kernel.write(own, Some(place), &bytes[..len], Blocking::MaySleep)
     }
 
-    /// Writes once at `position`, and leaves the cursor alone.
+    /// Writes once at `position`, without moving the cursor.
     ///
     /// # Errors
     ///
-    /// As [`Reopened::write`].
+    /// Those of [`Reopened::write`].
     pub(crate) fn write_at<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -170,18 +174,18 @@ impl Reopened {
         kernel.write(own, Some(position), bytes, Blocking::MaySleep)
     }
 
-    /// Closes what was opened to write.
+    /// Closes the second descriptor.
     ///
     /// # Errors
     ///
-    /// What `close(2)` says: NFS and FUSE send the last bytes then, and report what earlier writes
-    /// came to.
+    /// Every errno of `close(2)` except `EINTR`: NFS and FUSE send the last bytes then, and report
+    /// the errors of earlier writes.
     pub(crate) fn close<K: Kernel>(&mut self, kernel: &K) -> std::result::Result<(), CallError> {
         let Opening::Open(own) = std::mem::take(&mut self.opening) else {
             return Ok(());
         };
         match kernel.close(own) {
-            // Linux has closed it all the same.
+            // After `EINTR`, Linux has closed the descriptor as well.
             Ok(()) | Err(Errno::INTR) => Ok(()),
             Err(errno) => Err(CallError::new("close", Side::Sink, errno)),
         }
@@ -203,8 +207,8 @@ impl Reopened {
     }
 }
 
-/// Opens the same file without `O_DIRECT`, or, if it had none, to be read page by page. What else its flags say of writing holds
-/// there too.
+/// Opens the same file without `O_DIRECT`, or, if it had none, to be read page by page. Keeps the
+/// flags that affect writes.
 fn opened<K: Kernel>(kernel: &K, endpoint: &Endpoint<'_>, access: OFlags) -> Option<OwnedFd> {
     let flags = kernel.status_flags(endpoint.fd).ok()?;
     // `O_SYNC` contains the bit of `O_DSYNC`.
@@ -215,14 +219,15 @@ fn opened<K: Kernel>(kernel: &K, endpoint: &Endpoint<'_>, access: OFlags) -> Opt
         return None;
     }
     if !endpoint.info.direct {
-        // Advice may be refused.
+        // The kernel may refuse the advice.
         let _ = kernel.read_single_pages(own.as_fd());
     }
     Some(own)
 }
 
-/// Reads once by `read`, which is told where: the bytes are reserved first, and what it does not bring is given back. Where
-/// others have gone on behind, what the file holds of that stays reserved, for the next read.
+/// Reserves bytes of the source, passes their position to `read`, and gives back those that it does
+/// not return. If others have moved the cursor, the bytes within the file stay reserved for the
+/// next read.
 fn reserved<K: Kernel>(
     kernel: &K,
     source: &mut Endpoint<'_>,
@@ -231,12 +236,12 @@ fn reserved<K: Kernel>(
 ) -> Result<usize> {
     let mut len = source.reserve_to_read(kernel, room.len() as u64)? as usize;
     if len == 0 && source.info.kind == Kind::Block {
-        // Nothing can be reserved behind a disk.
+        // No bytes can be reserved behind the end of a disk.
         let position = source.place(kernel)?;
         return read(source, position, room);
     }
     if len == 0 {
-        // The file may hold more than it claims, which only a read can tell.
+        // The file may hold more than its size; only a read shows that.
         source.reserve_beyond_the_end(kernel, room.len() as u64)?;
         len = room.len();
     }
@@ -246,7 +251,7 @@ fn reserved<K: Kernel>(
     let position = source.place(kernel)?;
     let answer = read(source, position, &mut room[..len]);
     match answer {
-        // Short at the end of the file, before a bad block, or because of a signal.
+        // A read is short at the end of the file, before a bad block, or after a signal.
         Ok(n) => source.give_back_behind(kernel, n as u64)?,
         Err(_) => {
             source.release(kernel);

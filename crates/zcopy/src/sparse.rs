@@ -1,4 +1,4 @@
-//! Holes: found in the source, made in the sink.
+//! Holes: finding them in the source, and making them in the sink.
 
 use crate::endpoint::Endpoint;
 use crate::fd_info::FdInfo;
@@ -10,20 +10,20 @@ mod holes;
 pub(crate) use extents::{Extents, Segment};
 pub(crate) use holes::Holes;
 
-/// The granularity in which zeros are looked for: the block size of nearly every file system.
+/// The length of the blocks that are tested for zeros: the block size of nearly every file system.
 const BLOCK: usize = 4096;
 
-/// What the sink is given for whole blocks of zeros among the bytes that were read.
+/// How the sink gets blocks of zeros that were read from the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ZeroBlocks {
-    /// The zeros, as any other bytes.
+    /// They are written, as other bytes are.
     #[default]
     Written,
-    /// A hole (`Sparse::Detect`).
+    /// They become holes (`Sparse::Detect`).
     Holes,
 }
 
-/// Who sees the zeros of holes.
+/// Whether anyone sees the zeros of holes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ShownTo {
     #[default]
@@ -33,8 +33,8 @@ pub(crate) enum ShownTo {
 }
 
 impl Sparse {
-    /// Files of at least this size may be searched for blocks that were never written: 1 MiB,
-    /// which takes a hundred times longer to read than the search takes.
+    /// The smallest file, in bytes, that is searched for allocated blocks that were never written.
+    /// Reading 1 MiB takes a hundred times longer than the search.
     const SEARCHED: u64 = 1 << 20;
 
     /// Whether the source is searched for holes.
@@ -49,16 +49,16 @@ impl Sparse {
     }
 }
 
-/// What the next bytes of the buffer are: whole blocks of zeros, or anything else.
+/// The beginning of the buffer: whole blocks of zeros, or other bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Run {
     Zeros(usize),
     Data(usize),
 }
 
-/// The longest run at the front of `bytes` that is all zero blocks, or that holds none.
+/// Returns the longest run at the start of `bytes` that is all zero blocks, or that has none.
 ///
-/// Blocks are counted from the start of the sink, so that a hole covers whole blocks of it.
+/// Blocks are aligned to positions in the sink, so that a hole covers whole blocks of it.
 pub(crate) fn leading_run(bytes: &[u8], holes: &Holes, sink: &Endpoint<'_>) -> Run {
     let (ZeroBlocks::Holes, Some(position)) = (holes.zero_blocks, sink.position()) else {
         return Run::Data(bytes.len());
@@ -78,7 +78,7 @@ pub(crate) fn leading_run(bytes: &[u8], holes: &Holes, sink: &Endpoint<'_>) -> R
     }
 }
 
-/// Whether a whole block is zero. The last, shorter one of a buffer is not taken for one.
+/// Whether a whole block is zero. False for a shorter one at the end of the buffer.
 fn is_zero_block(block: &[u8]) -> bool {
     static ZEROS: [u8; BLOCK] = [0; BLOCK];
     block == ZEROS

@@ -1,9 +1,10 @@
-//! Reservations: how a transfer moves bytes at a cursor that others may move too.
+//! Reservations: how a transfer moves bytes at a cursor that others move, too.
 //!
-//! `read(2)`, `write(2)` and `lseek(2)` on one open file take turns at its cursor. `splice(2)`, `sendfile(2)` and
-//! `copy_file_range(2)` do not: without an offset they read the cursor, sleep or copy, and store it afterwards, over
-//! whatever others have done meanwhile. So a transfer reserves the bytes with one `lseek(fd, n, SEEK_CUR)`, whose answer
-//! is the end of a range that no other user of the open file is given, and names that range in the call.
+//! The kernel serializes `read(2)`, `write(2)` and `lseek(2)` on one open file. It does not
+//! serialize `splice(2)`, `sendfile(2)` and `copy_file_range(2)`: without an offset, these read the
+//! cursor, sleep or copy, and then store the cursor, over whatever others have stored meanwhile. So
+//! a transfer reserves the bytes with one `lseek(fd, n, SEEK_CUR)`. The result is the end of a
+//! range that no other user of the open file gets, and the call passes the offset of that range.
 
 use std::os::fd::BorrowedFd;
 
@@ -13,50 +14,53 @@ use crate::call_error::Cause;
 use crate::fd_info::Kind;
 use crate::sys::{Blocking, Errno, Kernel, Result, SeekFrom, retried};
 
-/// The free bytes of a file system that no reservation takes.
+/// The number of free bytes of a file system that are never reserved.
 const SPARE_ROOM: u64 = 16 << 20;
 
-/// The most that is handed back of a reservation that cannot be given back: what one step between files reserves, but for a hole.
+/// The most bytes of a reservation that are read, if it cannot be given back. One step between
+/// files reserves no more than this, except over a hole.
 pub(crate) const MOST_READ_BACK: u64 = 64 << 20;
 
-/// What was reserved of the bytes that were asked for.
+/// The result of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reserved {
     All,
-    /// Nothing: the file has no cursor that can be moved.
+    /// Nothing is reserved, because the file has no cursor that can be moved.
     NoCursor,
 }
 
 impl Endpoint<'_> {
-    /// Whether calls must name a range that was reserved: the bytes go by the cursor of a file.
+    /// Whether the bytes move at the cursor of a file, so that calls must pass the offset of a
+    /// reserved range.
     pub(crate) fn goes_by_cursor(&self) -> bool {
         self.positioning == Positioning::Cursor
     }
 
-    /// Whether this file's cursor could not be moved. Then no call may name a range of it, and only
+    /// Whether this file's cursor could not be moved. Then no call may pass an offset, and only
     /// calls that move the cursor themselves are exact.
     pub(crate) fn has_lost_position(&self) -> bool {
         self.info.is_seekable() && self.positioning == Positioning::None
     }
 
-    /// Whether the cursor was found where this transfer had not left it. From then on `read(2)` and `write(2)` are exact,
-    /// while a reservation that cannot be filled would leave a gap.
+    /// Whether another process or thread has moved the cursor. From then on `read(2)` and
+    /// `write(2)` are exact, while a reservation that cannot be filled would leave a gap.
     pub(crate) fn is_shared(&self) -> bool {
         self.is_shared
     }
 
-    /// The bytes that are reserved and not used.
+    /// The number of bytes that are reserved and not moved yet.
     pub(crate) fn reserved(&self) -> u64 {
         self.reserved
     }
 
-    /// Reserves up to `len` bytes of a source, and returns how many the next call may take from [`Endpoint::at`]: 0 at the end
-    /// of the file.
+    /// Reserves up to `len` bytes of a source. Returns how many bytes the next call may read at
+    /// [`Endpoint::at`]: 0 at the end of the file.
     ///
-    /// An end that does not go by a cursor needs no reservation. What is left of the last one is used first.
+    /// Uses the rest of the last reservation first. An endpoint without a cursor needs no
+    /// reservation.
     ///
-    /// Nothing is reserved beyond the end of the file as long as nobody else moves the cursor. Where somebody does, what
-    /// lies beyond the end is given back at once.
+    /// Reserves nothing beyond the end of the file, unless another process or thread moves the
+    /// cursor, too. Then it gives back at once what lies beyond the end.
     ///
     /// # Errors
     ///
@@ -81,18 +85,20 @@ impl Endpoint<'_> {
         Ok(self.reserved)
     }
 
-    /// Clamps `len` to the bytes that the source's size promises from here on: 0 if the file claims to be empty.
+    /// Limits `len` to the bytes between the position and the end of the source: 0 if its size is 0
+    /// or unknown.
     ///
     /// # Errors
     ///
-    /// What `fstat(2)` says.
+    /// Every errno of `fstat(2)`.
     pub(crate) fn clamp_to_known_eof<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<u64> {
         let len = self.clamp_to_eof(kernel, len)?;
         let is_unsure = self.info.kind == Kind::Regular && self.info.size.is_none();
         Ok(if is_unsure { 0 } else { len })
     }
 
-    /// Clamps `len` to the bytes from here to the end of the file, if the position is known.
+    /// Limits `len` to the bytes between the position and the end of the file, if the position is
+    /// known.
     fn clamp_to_eof<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<u64> {
         match self.position {
             Some(position) if self.reserved == 0 => self.clamp_to_eof_from(kernel, position, len),
@@ -100,29 +106,32 @@ impl Endpoint<'_> {
         }
     }
 
-    /// Reserves `len` bytes of a source whatever its size says. What a read does not bring has to be
-    /// [given back](Endpoint::give_back).
+    /// Reserves `len` bytes of a source, even beyond its size. The caller must
+    /// [give back](Endpoint::give_back) what a read does not return.
     ///
     /// # Errors
     ///
-    /// As [`Endpoint::reserve_to_read`].
+    /// Those of [`Endpoint::reserve_to_read`].
     pub(crate) fn reserve_beyond_the_end<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<()> {
         self.reserve(kernel, len).map(|_| ())
     }
 
-    /// Has ranges reserved of this sink however little room its file system has left.
+    /// Ignores the free space of the sink's file system from now on.
     pub(crate) fn ignore_room(&mut self) {
         self.room = None;
     }
 
-    /// Reserves up to `len` bytes of a sink for data, and returns how many the next call may put to [`Endpoint::at`].
+    /// Reserves up to `len` bytes of a sink for data. Returns how many bytes the next call may
+    /// write at
+    /// [`Endpoint::at`].
     ///
-    /// If the disk fills up, the range cannot be filled, and stays a gap once another process or thread has moved the
-    /// cursor. So this reserves a small part of the free bytes at most, and nothing if few are free.
+    /// If the disk fills up, the range cannot be filled, and stays a gap once another process or
+    /// thread has moved the cursor. So this reserves at most a quarter of the free space, and
+    /// nothing if little is free.
     ///
     /// # Errors
     ///
-    /// As [`Endpoint::reserve_in_place`]; [`Cause::LittleRoom`].
+    /// Those of [`Endpoint::reserve_in_place`]; [`Cause::LittleRoom`].
     pub(crate) fn reserve_to_write<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -150,18 +159,19 @@ impl Endpoint<'_> {
         Ok(len)
     }
 
-    /// Reserves `len` bytes of a sink that take no room, as a clone or a hole, and returns how many the next call may put to
-    /// [`Endpoint::at`]: fewer if something of the last reservation is left.
+    /// Reserves `len` bytes of a sink that need no free space, for a clone or a hole. Returns how
+    /// many bytes the next call may write at [`Endpoint::at`]: fewer if a part of the last
+    /// reservation is left.
     ///
     /// # Errors
     ///
-    /// As [`Endpoint::reserve_to_read`]; `ENOSPC` at the end of a disk.
+    /// Those of [`Endpoint::reserve_to_read`]; `ENOSPC` at the end of a disk.
     pub(crate) fn reserve_in_place<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<u64> {
         if !self.goes_by_cursor() {
             return Ok(len);
         }
         if self.reserved == 0 {
-            // A disk does not grow: what fits is written, and then there is no room.
+            // A disk does not grow: write what fits, then fail.
             let len = match (self.info.kind, self.info.size, self.position) {
                 (Kind::Block, Some(size), Some(position)) => len.min(size.saturating_sub(position)),
                 _ => len,
@@ -183,7 +193,7 @@ impl Endpoint<'_> {
         let end = match kernel.seek(self.fd, SeekFrom::Current(step)) {
             Err(Errno::SPIPE) => {
                 self.positioning = Positioning::None;
-                // A cursor that cannot be moved is at no position that any call may name.
+                // No call may pass an offset for a cursor that cannot be moved.
                 self.position = None;
                 return Ok(Reserved::NoCursor);
             }
@@ -196,15 +206,17 @@ impl Endpoint<'_> {
         Ok(Reserved::All)
     }
 
-    /// Clamps `len` to the bytes from `position` to the end of the file. A file that claims to be empty clamps nothing.
+    /// Limits `len` to the bytes from `position` to the end of the file. Does not limit it if the
+    /// size is 0 or unknown.
     ///
-    /// The kernel is asked for the size if the known one has been reached, or if others move the cursor too.
+    /// Calls `fstat(2)` if the position has reached the known size, or if others move the cursor,
+    /// too.
     fn clamp_to_eof_from<K: Kernel>(&mut self, kernel: &K, position: u64, len: u64) -> Result<u64> {
         let known = self.info.size.unwrap_or(0);
         if position < known && !self.is_shared {
             return Ok(len.min(known - position));
         }
-        // The file may have grown, or shrunk, since then.
+        // The size may have changed.
         if self.info.kind != Kind::Block {
             let size = kernel.fstat(self.fd)?.size;
             self.info.size = Some(size).filter(|&size| size > 0);
@@ -213,16 +225,17 @@ impl Endpoint<'_> {
         Ok(held.map_or(len, |held| len.min(held)))
     }
 
-    /// Gives back the last `n` bytes of the reservation, if there is one, which do not exist: they lie beyond the end of the source.
+    /// Gives back the last `n` bytes of the reservation, which lie beyond the end of the source.
     ///
     /// # Errors
     ///
-    /// What `lseek(2)` says.
+    /// Every errno of `lseek(2)`.
     ///
     /// # Kernel notes
     ///
-    /// The cursor moves back whatever others have done to it, because moves add up in any order. Two readers that reserve
-    /// beyond the end both give back what is not there, and the cursor ends where the file does.
+    /// The cursor moves back by `n` wherever others have moved it, because relative moves commute.
+    /// If two readers reserve beyond the end, and both give back what does not exist, the cursor is
+    /// at the end of the file.
     pub(crate) fn give_back<K: Kernel>(&mut self, kernel: &K, n: u64) -> Result<()> {
         let n = n.min(self.reserved);
         if n > 0 {
@@ -233,14 +246,14 @@ impl Endpoint<'_> {
         Ok(())
     }
 
-    /// Gives back what is reserved of a source of which a call says that it has ended.
+    /// Gives back the reservation of a source at whose end a call has arrived.
     ///
-    /// If somebody else has moved the cursor, only what lies beyond the end is given back. What the file holds stays
-    /// reserved, for a read to bring.
+    /// If another process or thread has moved the cursor, gives back only what lies beyond the end.
+    /// The bytes within the file stay reserved for a later read.
     ///
     /// # Errors
     ///
-    /// What `lseek(2)` or `fstat(2)` says.
+    /// Every errno of `lseek(2)` or `fstat(2)`.
     pub(crate) fn give_back_rest<K: Kernel>(&mut self, kernel: &K) -> Result<()> {
         if self.release(kernel) {
             return Ok(());
@@ -252,12 +265,12 @@ impl Endpoint<'_> {
         self.give_back(kernel, self.reserved - held)
     }
 
-    /// Gives back what is reserved of a source behind the next `n` bytes, which a read has brought and [`Endpoint::advance`] is
-    /// yet to be told of.
+    /// Gives back the reservation of a source behind the next `n` bytes, which a read has returned.
+    /// The caller then calls [`Endpoint::advance`].
     ///
     /// # Errors
     ///
-    /// As [`Endpoint::give_back_rest`].
+    /// Those of [`Endpoint::give_back_rest`].
     pub(crate) fn give_back_behind<K: Kernel>(&mut self, kernel: &K, n: u64) -> Result<()> {
         let n = n.min(self.reserved);
         self.advance(n);
@@ -267,11 +280,11 @@ impl Endpoint<'_> {
         given_back
     }
 
-    /// Gives back what is reserved of a source of which a read says that it has ended.
+    /// Gives back the whole reservation of a source at whose end a read has arrived.
     ///
     /// # Errors
     ///
-    /// What `lseek(2)` says.
+    /// Every errno of `lseek(2)`.
     pub(crate) fn give_back_all<K: Kernel>(&mut self, kernel: &K) -> Result<()> {
         if self.release(kernel) {
             return Ok(());
@@ -279,11 +292,11 @@ impl Endpoint<'_> {
         self.give_back(kernel, self.reserved)
     }
 
-    /// Steps over `n` bytes that no call moves, as after a clone or over a hole.
+    /// Moves the position over `n` bytes that no call moves, as after a clone or over a hole.
     ///
     /// # Errors
     ///
-    /// As [`Endpoint::reserve_to_read`].
+    /// Those of [`Endpoint::reserve_to_read`].
     pub(crate) fn skip<K: Kernel>(&mut self, kernel: &K, n: u64) -> Result<()> {
         let held = n.min(self.reserved);
         self.advance(held);
@@ -299,13 +312,15 @@ impl Endpoint<'_> {
         Ok(())
     }
 
-    /// Goes back over `n` bytes that were taken and could not be used, and over what is reserved. False if this end cannot
-    /// go back, or somebody else has moved the cursor since: then those bytes stay taken.
+    /// Moves the position back over the last `n` bytes, which were read and not used, and gives
+    /// back the reservation. Returns false if this endpoint has no cursor, or if another process or
+    /// thread has moved it meanwhile. Then these bytes stay consumed.
     ///
     /// # Kernel notes
     ///
-    /// No call moves a cursor only if it stands at a certain place. Between the question and the move, or the move and its
-    /// undoing, one call of somebody else can slip in.
+    /// No call moves a cursor on the condition that it has a certain position. So another process
+    /// or thread may use the cursor between the check and the move, or between the move and its
+    /// undoing.
     pub(crate) fn rewind<K: Kernel>(&mut self, kernel: &K, n: u64) -> bool {
         let back = n + self.reserved;
         if back == 0 {
@@ -340,11 +355,12 @@ impl Endpoint<'_> {
         true
     }
 
-    /// Goes back over bytes that were read and could not be used, and over what is reserved. False as for
-    /// [`Endpoint::rewind`].
+    /// Moves the position back over `bytes`, which were read and not used, and gives back the
+    /// reservation. Returns false where [`Endpoint::rewind`] does.
     ///
-    /// Where the cursor was never asked for, the file is: if it holds these bytes right before the cursor, the next reader
-    /// gets them again, and nobody gets others twice.
+    /// If the position is not known, compares `bytes` with the file's contents before the cursor,
+    /// and moves only if they are equal: the next reader then gets these bytes again, and no others
+    /// twice.
     pub(crate) fn rewind_over<K: Kernel>(&mut self, kernel: &K, bytes: &[u8]) -> bool {
         let is_unknown = self.goes_by_cursor() && self.position.is_none() && !bytes.is_empty();
         if is_unknown && !self.stands_behind(kernel, bytes) {
@@ -353,7 +369,7 @@ impl Endpoint<'_> {
         self.rewind(kernel, bytes.len() as u64)
     }
 
-    /// Whether the file holds these bytes right before the cursor.
+    /// Whether the file holds `bytes` right before the cursor.
     fn stands_behind<K: Kernel>(&self, kernel: &K, bytes: &[u8]) -> bool {
         let cursor = kernel.seek(self.fd, SeekFrom::Current(0)).ok();
         let Some(start) = cursor.and_then(|cursor| cursor.checked_sub(bytes.len() as u64)) else {
@@ -371,14 +387,14 @@ impl Endpoint<'_> {
         found == bytes
     }
 
-    /// Gives back what is reserved and not used. False if somebody else has moved the cursor since: then the range stays
-    /// taken, and of a sink it stays a gap.
+    /// Gives back the reservation. Returns false if another process or thread has moved the cursor
+    /// meanwhile. Then the range stays taken, and is a gap in a sink.
     pub(crate) fn release<K: Kernel>(&mut self, kernel: &K) -> bool {
         self.reserved == 0 || self.rewind(kernel, 0)
     }
 
-    /// Reads what is reserved of a source and cannot be given back. Of a longer hole no more than [`MOST_READ_BACK`] is
-    /// read, and the rest stays taken.
+    /// Reads the reservation of a source, which cannot be given back. Reads at most
+    /// [`MOST_READ_BACK`] bytes of a longer hole, and the rest stays taken.
     pub(crate) fn read_reserved<K: Kernel>(&mut self, kernel: &K) -> Vec<u8> {
         let mut bytes = vec![0; self.reserved.min(MOST_READ_BACK) as usize];
         let mut filled = 0;
@@ -404,12 +420,13 @@ impl Endpoint<'_> {
     }
 }
 
-/// Returns how many of `free` bytes may be reserved: others may fill the disk at the same time.
+/// Returns how many of `free` bytes may be reserved. Others may fill the disk at the same time.
 pub(super) fn room_in(free: u64) -> u64 {
     free.saturating_sub(SPARE_ROOM) / 4
 }
 
-/// Reads what is at an odd offset of a file that is open with `O_DIRECT`, by way of the whole blocks around it.
+/// Reads at an unaligned offset of a file that is open with `O_DIRECT`, by reading the whole blocks
+/// around it.
 fn read_in_blocks<K: Kernel>(
     kernel: &K,
     fd: BorrowedFd<'_>,

@@ -1,4 +1,4 @@
-//! The loop that filters: read, filter it, write.
+//! The loop that reads, filters and writes.
 
 use std::cell::OnceCell;
 
@@ -27,27 +27,28 @@ pub(crate) mod read_ahead;
 #[cfg(test)]
 mod tests;
 
-/// What is read at once where nobody reads ahead: with what is made of it, it stays in a second-level cache.
+/// The longest read, in bytes, without a reading thread. The input and the output of the filter
+/// then stay in a second-level cache.
 const NEAR: usize = 64 << 10;
 
-/// The least room for what a filter makes, in bytes, that it is promised to find.
+/// The least free space, in bytes, that a filter is promised for its output.
 const MIN_ROOM: usize = 64 << 10;
 
-/// What outlives one source: the bytes that wait for more, and those that are made.
+/// The state that is kept from one source to the next: unfiltered input and unwritten output.
 #[derive(Debug)]
 pub(crate) struct FilterState {
     input_buffer: Buffer,
     output_buffer: Buffer,
-    /// Whether the filter has asked for more than what is pending. Not so once a sink has failed it.
+    /// Whether the filter has asked for more than the pending input. False once a sink has failed.
     wants_more: bool,
     /// Whether the caller's pipes may be enlarged.
     pub(crate) may_grow: bool,
-    /// Whether there is a processor for a thread that reads, once that was asked.
+    /// Whether a processor is free for a reading thread. Determined once, when it first matters.
     pub(crate) has_processor: OnceCell<bool>,
 }
 
 impl FilterState {
-    /// A state in which nothing waits.
+    /// Creates a state without input or output.
     pub(crate) fn new() -> Self {
         Self {
             input_buffer: read_ahead::input_buffer(),
@@ -58,12 +59,13 @@ impl FilterState {
         }
     }
 
-    /// What has been read, and the filter has not taken.
+    /// Returns the input that the filter has not consumed.
     pub(crate) fn waiting(&self) -> &[u8] {
         self.input_buffer.pending()
     }
 
-    /// Takes what the other thread has read, behind what waits. None if it reads no more.
+    /// Appends what the reading thread has read to the pending input. `None` if the thread has
+    /// exited.
     fn receive(&mut self, read_ahead: &ReadAhead<'_>) -> Option<Result<Step, CallError>> {
         let (mut input_buffer, step) = read_ahead.next()?;
         input_buffer.prepend(&mut self.input_buffer);
@@ -71,10 +73,10 @@ impl FilterState {
         Some(step)
     }
 
-    /// Reads once, behind what waits.
+    /// Reads once, and appends to the pending input.
     fn read<K: Kernel>(&mut self, kernel: &K, source: &mut Source<'_>) -> Result<Step, CallError> {
         let len = match source.endpoint.info.kind {
-            // The longest there are have no pieces.
+            // A message must be read whole.
             Kind::Datagram => READ,
             _ => NEAR,
         };
@@ -88,24 +90,24 @@ impl FilterState {
     }
 }
 
-/// One source that is being filtered, or the end of all.
+/// The engine that filters one source, or the remaining input at the end of all sources.
 ///
-/// [`advance`](Engine::advance) reads once, or asks the filter until something has to be written or read, or writes
-/// once. A read that another thread makes is waited for like that of a slow disk.
+/// Each [`advance`](Engine::advance) reads once, or calls the filter until it must read or write,
+/// or writes once. It waits for the reading thread as it would wait for a slow disk.
 pub(crate) struct FilterEngine<'a, 'scope, K, R> {
     context: Context<'a, K>,
-    /// None at the end of all.
+    /// `None` at the end of all sources.
     source: Option<Source<'a>>,
     read_ahead: Option<ReadAhead<'scope>>,
     sink: Endpoint<'a>,
     sink_reopened: Reopened,
     filter: &'a mut R,
     state: &'a mut FilterState,
-    /// What the filter is told to expect after the bytes that it is shown.
+    /// What follows the input that the filter is shown.
     rest: Remaining,
-    /// Whether everything that was made has to be written now.
+    /// Whether all output is written before the next read or the next call of the filter.
     is_delivering: bool,
-    /// What follows then.
+    /// What the step after that does.
     next: Next,
 }
 
@@ -113,17 +115,17 @@ pub(crate) struct FilterEngine<'a, 'scope, K, R> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Read,
-    /// Asks the filter, which is told to expect this.
+    /// Calls the filter, and shows it this as [`Input::remaining`].
     FilterTransfer(Remaining),
-    /// Fails: the filter took nothing of bytes that it had to take.
+    /// Fails: the filter consumed nothing of bytes that it had to consume.
     Fail,
 }
 
-/// The source that is being filtered.
+/// The source that is filtered.
 pub(crate) struct Source<'a> {
     endpoint: Endpoint<'a>,
     reopened: Reopened,
-    /// Bytes that were read of it.
+    /// The number of bytes that were read from it.
     bytes: u64,
 }
 
@@ -138,8 +140,8 @@ impl<'a> Source<'a> {
 }
 
 impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
-    /// Filters one source, which another thread may read ahead, or, without one, what waits in the filter state, as the
-    /// last there is.
+    /// Creates the engine that filters `source`, which `read_ahead` reads if there is one. Without
+    /// a source, filters the remaining input of `state` as the end of all sources.
     pub(crate) fn new(
         kernel: K,
         source: Option<Source<'a>>,
@@ -176,13 +178,13 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
         }
     }
 
-    /// Reads once, behind what waits.
+    /// Reads once, and appends to the pending input.
     fn read(&mut self) -> Result<Flow, RunError> {
         let Some(source) = &mut self.source else {
             return Ok(Flow::Ended(Ended::Eof));
         };
         self.context.attempt(Strategy::Buffered).calls += 1;
-        // What is not to be had from the other thread is for this one to read, which knows how to wait.
+        // If the reading thread has exited, this thread reads; it knows how to wait.
         let received = self
             .read_ahead
             .as_ref()
@@ -211,7 +213,7 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
         Ok(Flow::Continue)
     }
 
-    /// Filters the pending bytes, until the filter needs more or what it has made has to be written.
+    /// Calls the filter until it needs more input, or until its output has to be written.
     fn filter(&mut self, mut told: Remaining) {
         loop {
             let FilterState {
@@ -245,7 +247,7 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
                 (Filtered::NEED_MORE, _) => Next::Fail,
                 _ => Next::FilterTransfer(self.rest),
             };
-            // Outputs are gathered, so that a short line costs no write of its own.
+            // Outputs are gathered, so that a short line does not cost a write.
             if filtered == Filtered::NEED_MORE || room_len - filtered.produced < MIN_ROOM {
                 self.is_delivering = true;
                 return;
@@ -254,11 +256,11 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
         }
     }
 
-    /// Writes once of what has been made.
+    /// Writes once from the output.
     fn write(&mut self) -> Result<Flow, RunError> {
         let keeps_messages = |source: &Source<'_>| source.endpoint.info.kind == Kind::Datagram;
         let longest = match self.sink.info.kind {
-            // So many fit one datagram of every family.
+            // A datagram of this length is allowed in every address family.
             Kind::Datagram if !self.source.as_ref().is_some_and(keeps_messages) => buffer::SMALL,
             _ => usize::MAX,
         };
@@ -285,7 +287,7 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
         }
     }
 
-    /// Waits for the side that a call found not ready.
+    /// Waits for the side that was not ready in the last call.
     fn blocked(&mut self, side: Side) -> Result<Flow, RunError> {
         let endpoint = match &mut self.source {
             Some(source) if side == Side::Source => &mut source.endpoint,
@@ -299,9 +301,9 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
         Ok(Flow::Wait(Wait::until_each_ready(delay)))
     }
 
-    /// Stops the other thread, and gives the source back the bytes that were read of it and the filter has not seen: those
-    /// that the other thread has read, and if the sink has failed, those pending. They stay in the filter state if the source cannot
-    /// be rewound.
+    /// Stops the reading thread, and rewinds the source over the bytes that the filter has not
+    /// seen: those that the thread has read, and, if the sink has failed, the pending ones. If the
+    /// source cannot be rewound, these bytes stay in the filter state.
     fn give_back(&mut self) {
         let unseen = self
             .read_ahead
@@ -314,7 +316,7 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
         let untouched = if self.state.wants_more {
             0
         } else {
-            // Bytes of earlier sources stand in front.
+            // The bytes of earlier sources come first.
             source.bytes.min(input_buffer.pending().len() as u64)
         };
         let seen = input_buffer.pending().len() - untouched as usize;
@@ -330,7 +332,7 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
             input_buffer.truncate(seen);
         } else {
             input_buffer.extend_from_slice(&unseen);
-            // What a read that failed had reserved.
+            // The bytes that a failed read had reserved.
             input_buffer.extend_from_slice(&source.endpoint.read_reserved(&self.context.kernel));
         }
     }
@@ -370,7 +372,7 @@ impl<'a, K: Kernel, R: Filter> Engine<'a> for FilterEngine<'a, '_, K, R> {
         self.give_back();
         self.sink.release(&self.context.kernel);
         let closed = self.sink_reopened.close(&self.context.kernel);
-        // The first failure is the one that counts.
+        // The first error is the one that is reported.
         let outcome = outcome.and_then(|ended| closed.map(|()| ended).map_err(RunError::from));
         let cause = outcome.as_ref().err().map(|error| error.cause);
         self.context.attempt(Strategy::Buffered).cause = cause;

@@ -1,4 +1,4 @@
-//! The loop that repeats a pattern: step, fall back, limit, observe, stop.
+//! The loop that writes a repeated pattern to a sink.
 
 use std::borrow::Cow;
 
@@ -26,30 +26,31 @@ mod pattern_pipe;
 #[cfg(test)]
 mod tests;
 
-/// What an empty pipe takes at once, before anybody reads. More would wait for the reader, in pages,
-/// while the pattern pipe could be made.
+/// The number of bytes that an empty pipe accepts before a reader drains it. A longer write would
+/// wait for the reader page by page, while the pattern pipe could already be filled.
 const EMPTY_PIPE: usize = 64 << 10;
 
-/// A repetition under way.
+/// A repetition in progress.
 ///
-/// What the sink gets next is told by the bytes that it has alone, so that another strategy can go on at any byte.
+/// The number of bytes that the sink has accepted determines which byte of the pattern comes next.
+/// So a strategy can take over from another at any byte.
 pub(crate) struct RepeatEngine<'a, K> {
     context: Context<'a, K>,
     plan: Plan,
     sink: Endpoint<'a>,
     reopened: Reopened,
     pattern_len: usize,
-    /// Whole repetitions: the pattern itself, if it is long.
+    /// Whole repetitions of the pattern, or the pattern itself if it is long.
     repetitions: Cow<'a, [u8]>,
     pattern_pipe: Option<PatternPipe>,
-    /// The plan's strategy whose turn it is, when the opening is over.
+    /// The plan's strategy for the steps after the warm-up.
     strategy: Strategy,
     /// Whether the wait that must precede the next step is over.
     has_waited: bool,
 }
 
 impl<'a, K: Kernel> RepeatEngine<'a, K> {
-    /// A pattern that is not empty, on its way to `sink` by `plan`.
+    /// Creates the engine that writes `pattern`, which is not empty, to `sink` as `plan` says.
     pub(crate) fn new(
         kernel: K,
         pattern: &'a [u8],
@@ -74,7 +75,7 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
         }
     }
 
-    /// Takes one step of at most `max` bytes, and changes to writing if that is what is left to do.
+    /// Moves at most `max` bytes in one step. Falls back to writing if the kernel refuses tee(2).
     fn take_step(&mut self, max: u64) -> Result<Flow, RunError> {
         let strategy = self.current();
         let (step, calls) = match strategy {
@@ -108,8 +109,9 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
         Ok(Flow::Continue)
     }
 
-    /// The strategy for this step: the plan's, but for the opening, and for a repetition that was
-    /// broken off and has to be brought to its end first.
+    /// Returns the strategy for the next step. Where the plan says tee(2), the engine writes during
+    /// the warm-up, and until the sink has whole repetitions, because tee(2) starts with a whole
+    /// one.
     fn current(&self) -> Strategy {
         let is_under_way = self
             .pattern_pipe
@@ -122,17 +124,17 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
         }
     }
 
-    /// Whether the pattern pipe is still to prove that it is worth being filled.
+    /// Whether the transfer is too short so far for the pattern pipe to repay its cost.
     fn is_opening(&self) -> bool {
         self.plan.opening().is_some() && self.context.bytes < plan::OPENING
     }
 
-    /// Where in the pattern the next byte stands.
+    /// The index of the next byte in the pattern.
     fn phase(&self) -> usize {
         (self.context.bytes % self.pattern_len as u64) as usize
     }
 
-    /// Shares the pattern pipe's pages with the sink, and returns how many calls that took.
+    /// Shares the pages of the pattern pipe with the sink. Returns the number of calls, too.
     fn tee(&mut self, max: u64) -> (Result<Step, CallError>, u64) {
         let blocking = self.context.blocking();
         let pattern_pipe = match &mut self.pattern_pipe {
@@ -148,7 +150,7 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
         pattern_pipe.pour(&self.context.kernel, &mut self.sink, max, blocking)
     }
 
-    /// Writes from the buffer, from where the pattern stands.
+    /// Writes from the buffer, beginning at the next byte of the pattern.
     fn write(&mut self, max: u64) -> Result<Step, CallError> {
         let phase = self.phase();
         let end = match self.strategy {
@@ -156,7 +158,7 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
             _ => self.repetitions.len(),
         };
         let bound = match self.sink.info.kind {
-            // 32 KiB fit one datagram of every family.
+            // A datagram of 32 KiB is allowed in every address family.
             Kind::Datagram => buffer::SMALL,
             _ if self.is_opening() => EMPTY_PIPE,
             _ => buffer::FULL,
@@ -169,7 +171,7 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
         buffered::pour(&self.context.kernel, sink, reopened, pending, blocking)
     }
 
-    /// Goes on by writing. What is in the private pipe is forgotten: the buffer has it too.
+    /// Continues by writing. Drops the private pipe, whose bytes the buffer holds as well.
     fn fall_back(&mut self, cause: Cause) -> Result<(), RunError> {
         self.context.attempt(Strategy::Tee).cause = Some(cause);
         if self.context.options.strategy.is_some() {
@@ -181,7 +183,7 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
         Ok(())
     }
 
-    /// Waits for a sink that a step found not ready.
+    /// Waits for the sink, which was not ready in the last step.
     fn blocked(&mut self) -> Result<Flow, RunError> {
         let blocking = self.context.blocking();
         let kernel = &self.context.kernel;
@@ -239,14 +241,14 @@ impl<'a, K: Kernel> Engine<'a> for RepeatEngine<'a, K> {
     fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {
         self.sink.release(&self.context.kernel);
         let closed = self.reopened.close(&self.context.kernel);
-        // The first failure is the one that counts.
+        // The first error is the one that is reported.
         let outcome = outcome.and_then(|ended| closed.map(|()| ended).map_err(RunError::from));
         let report = self.context.report(&outcome);
         conclude(outcome, report)
     }
 }
 
-/// As many repetitions as are worth a write, or need one.
+/// Returns the repetitions for one buffer: no more than `limit` needs, and at least one.
 fn repeated(pattern: &[u8], limit: Option<u64>) -> Cow<'_, [u8]> {
     let wanted = limit.map_or(buffer::FULL, |limit| {
         limit.min(buffer::FULL as u64) as usize

@@ -6,42 +6,44 @@ use super::ShownTo;
 use crate::endpoint::Endpoint;
 use crate::sys::{Errno, Kernel, OFlags, Result, SeekFrom, retried};
 
-/// The first piece of a hole, as long as the longest step over data between files. Each piece after it is
-/// twice as long: whoever watches hears of the first at once, and the longest hole there is takes 37.
+/// The length of the first piece of a hole: the longest step over data between files. Each later
+/// piece is twice as long. So an observer is soon called for the first time, and the longest
+/// possible hole has 37 pieces.
 pub(super) const FIRST_PIECE: u64 = 64 << 20;
 
-/// What comes next in a source that has holes.
+/// The next segment of a source that has holes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Segment {
-    /// This many bytes of data.
+    /// Data of this length.
     Data(u64),
-    /// This many bytes that were never written, which may be a piece of a longer hole.
+    /// A hole of this length, which may be a piece of a longer one.
     Hole(u64),
-    /// The file ends here.
+    /// The end of the file.
     End,
-    /// The file system does not tell.
+    /// The file system does not support the search.
     Unknown,
-    /// The file cannot be opened a second time, for this reason, and the caller's cursor is not moved to ask.
+    /// The file cannot be opened a second time, for this reason. The search would move the caller's
+    /// cursor.
     NotOpened(Errno),
 }
 
 /// The data and the holes of a source, one extent at a time.
 ///
-/// Extents may move while they are copied; each is asked for when its turn comes, and every answer
-/// makes progress.
+/// Extents may change while they are copied. So each is searched for when its turn comes, and every
+/// result makes progress.
 ///
-/// `SEEK_DATA` and `SEEK_HOLE` move the cursor, and other threads and processes may read by the
-/// caller's. So the questions go to an opening of the same file that is the transfer's own.
+/// `SEEK_DATA` and `SEEK_HOLE` move the cursor, which other threads and processes may use. So the
+/// search uses a second open file description of the same file.
 #[derive(Debug)]
 pub(crate) struct Extents {
-    /// The transfer's own opening of the source, made for the first question.
+    /// The second descriptor, opened for the first search.
     opening: Option<OwnedFd>,
-    /// Where the data that is being moved ends.
+    /// The end of the data that is being moved.
     data_end: u64,
-    /// The longest that the next piece of a hole may be.
+    /// The longest length of the next piece of a hole.
     piece: u64,
-    /// Where an inspector sees the zeros of a hole, the time that a piece takes depends on its
-    /// length, so that all pieces are short.
+    /// An inspector sees the zeros of a hole, in a time that depends on their number. So all pieces
+    /// are short then.
     shown_to: ShownTo,
 }
 
@@ -55,12 +57,12 @@ impl Extents {
         }
     }
 
-    /// What comes next at the source's position. The source's cursor stays where it is.
+    /// Returns the segment at the source's position. Does not move the source's cursor.
     ///
     /// # Errors
     ///
-    /// `EINVAL` from `SEEK_DATA` is [`Segment::Unknown`]; `ENXIO` is a hole up to the end. Every
-    /// other errno of `lseek` and `fstat` is final.
+    /// Every errno of `lseek(2)` and `fstat(2)`, except: `EINVAL` and `EOPNOTSUPP` mean
+    /// [`Segment::Unknown`], and `ENXIO` from `SEEK_DATA` means a hole up to the end.
     pub(crate) fn next<K: Kernel>(&mut self, kernel: &K, source: &Endpoint<'_>) -> Result<Segment> {
         let Some(position) = source.position() else {
             return Ok(Segment::Unknown);
@@ -80,7 +82,7 @@ impl Extents {
         found.map(|segment| self.piece_of(position, segment))
     }
 
-    /// The segment, or the next piece of it if it is a hole.
+    /// Returns the segment, or the next piece of it if it is a hole.
     fn piece_of(&mut self, position: u64, segment: Segment) -> Segment {
         if let Segment::Data(len) = segment {
             self.data_end = position + len;
@@ -97,7 +99,7 @@ impl Extents {
     }
 }
 
-/// Opens the source a second time, for a cursor that nobody else moves.
+/// Opens the source a second time, with a cursor of its own.
 fn open<K: Kernel>(kernel: &K, source: &Endpoint<'_>) -> Result<OwnedFd> {
     let opening = retried(|| kernel.reopen(source.fd, OFlags::RDONLY))?;
     let status = kernel.fstat(opening.as_fd())?;
@@ -108,15 +110,16 @@ fn open<K: Kernel>(kernel: &K, source: &Endpoint<'_>) -> Result<OwnedFd> {
     }
 }
 
-/// What is at this position.
+/// Returns the segment at `position`.
 ///
 /// # Kernel notes
 ///
-/// `ENXIO` from `SEEK_DATA` says that there is no data from here to the end *as of that call*. The size that is
-/// asked for afterwards may include what somebody appended meanwhile, which is data. So the size is
-/// taken before, too, and the hole reaches no further than both sizes. If somebody cuts the file off right before the search, and
-/// somebody lengthens it again right behind it, both sizes include what was not there when it was searched: then data that is
-/// written there is taken for a part of the hole. No call answers both questions at once.
+/// `ENXIO` from `SEEK_DATA` means that there is no data from here to the end *at the time of that
+/// call*. The size that is read afterwards may include data that another process has appended
+/// meanwhile. So the size is read before, too, and the hole ends at the smaller one. One race
+/// remains: if a process truncates the file right before the search, and a process extends it right
+/// after, both sizes include bytes that were not there during the search. Data that is written
+/// there then counts as a part of the hole. No single call returns both the size and the next data.
 fn find<K: Kernel>(kernel: &K, fd: BorrowedFd<'_>, position: u64) -> Result<Segment> {
     let size_before = kernel.fstat(fd)?.size;
     let data = match kernel.seek(fd, SeekFrom::Data(position)) {
@@ -136,7 +139,7 @@ fn find<K: Kernel>(kernel: &K, fd: BorrowedFd<'_>, position: u64) -> Result<Segm
     }
     let hole = match kernel.seek(fd, SeekFrom::Hole(position)) {
         Ok(hole) => hole,
-        // It was truncated between the two questions.
+        // The file was truncated between the two calls.
         Err(Errno::NXIO) => return Ok(Segment::End),
         Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(Segment::Unknown),
         Err(errno) => return Err(errno),

@@ -11,45 +11,50 @@ use crate::reopened::Reopened;
 use crate::side::Side;
 use crate::sys::{Blocking, Errno, Kernel, retried};
 
-/// So long may zeros that were read wait as a hole at the end of the sink before they are given a length:
-/// should that fail, no more than this has to be handed back.
+/// The longest hole at the end of the sink, in bytes, that is made of zeros that were read and that
+/// does not have its length yet. If giving it its length fails, this many bytes are handed back at
+/// most.
 const TAIL: u64 = 1 << 20;
 
 /// The holes made in a sink.
 ///
-/// The sink is lengthened by writing, never by `ftruncate(2)`: between the question for the size and the
-/// answer somebody else may have extended the file, and what they wrote would be cut off. All calls here
-/// name offsets within a hole, and no call reaches beyond its end: what lies there may be somebody else's.
+/// The sink is extended by writing, never by `ftruncate(2)`: between reading the size and setting
+/// it, another process may extend the file, and `ftruncate(2)` would cut its bytes off. All calls
+/// here pass offsets within a hole, and none reaches beyond its end, where another process may have
+/// written.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holes {
     pub(crate) zero_blocks: ZeroBlocks,
-    /// An inspector waits for the zeros of a hole until it is certain that the sink has it.
+    /// An inspector sees the zeros of a hole once the sink is certain to have it.
     shown_to: ShownTo,
     ability: Ability,
-    /// Bytes left as holes so far.
+    /// The number of bytes left as holes.
     pub(crate) bytes: u64,
-    /// The last hole, if it gives the sink no length yet: only a write behind it does, or [`Holes::finish`].
+    /// The last hole, if the sink does not have its length yet. A later write gives it its length,
+    /// or
+    /// [`Holes::finish`].
     tail: Range<u64>,
 }
 
 /// Whether a sink can have holes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Ability {
-    /// It cannot: it is no regular file, it appends, or it has refused one.
+    /// No: it is not a regular file, it appends, or it has refused a hole.
     #[default]
     Refuses,
-    /// The first hole at its end will tell. FUSE servers may refuse to write past the end of a file.
+    /// Unknown until the first hole at its end. FUSE servers may refuse to write past the end of a
+    /// file.
     Untested,
     Holds,
-    /// It is `/dev/null`, which holds nothing.
+    /// It is `/dev/null`, which stores nothing.
     Discards,
 }
 
 impl Holes {
-    /// Holes in a regular file that does not append.
+    /// Creates the state for a regular file that does not append.
     pub(crate) fn new(sink: &FdInfo, zero_blocks: ZeroBlocks, shown_to: ShownTo) -> Self {
         let ability = match sink.file_system {
-            // The one byte goes by another opening, which may not be possible.
+            // The last byte is written by a second descriptor, which may be impossible to open.
             _ if sink.direct => Ability::Untested,
             FileSystem::Ext4 | FileSystem::Tmpfs | FileSystem::Btrfs | FileSystem::Xfs => {
                 Ability::Holds
@@ -64,7 +69,7 @@ impl Holes {
         }
     }
 
-    /// Holes of a source that goes to `/dev/null`. They are passed over.
+    /// Creates the state for `/dev/null`, where holes are skipped.
     pub(crate) fn discarded() -> Self {
         Self {
             ability: Ability::Discards,
@@ -77,12 +82,12 @@ impl Holes {
         matches!(self.ability, Ability::Untested | Ability::Holds)
     }
 
-    /// Whether the sink has the length that all holes so far give it.
+    /// Whether the sink has the length that all its holes require.
     pub(crate) fn are_certain(&self) -> bool {
         self.tail.is_empty()
     }
 
-    /// How long the last hole may become before the sink is given its length.
+    /// Returns the longest length of the last hole before the sink is given its length.
     fn longest_tail(&self) -> u64 {
         match (self.zero_blocks, self.shown_to) {
             (ZeroBlocks::Holes, _) => TAIL,
@@ -91,15 +96,15 @@ impl Holes {
         }
     }
 
-    /// Leaves the next bytes of the sink as a hole, at most `len`, and returns how many. 0 if this sink cannot have one
-    /// there: the bytes must then be written as zeros.
+    /// Makes a hole of the next bytes of the sink, at most `len`. Returns its length: 0 if this
+    /// sink cannot have a hole there, so that the bytes must be written as zeros.
     ///
-    /// What the sink already holds there is punched out; past its end there is nothing to do but to
-    /// step over. Its size is asked each time: others may extend it meanwhile.
+    /// Punches out what the sink already holds there. Skips what is past its end. Reads the size
+    /// each time, because other processes may extend the sink meanwhile.
     ///
     /// # Errors
     ///
-    /// The sink could not be given its length, for want of room or beyond its limits.
+    /// The sink could not be given its length, for want of space or beyond its limits.
     pub(crate) fn make<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -127,12 +132,13 @@ impl Holes {
         Ok(left)
     }
 
-    /// Sees to it that these bytes of the sink are a hole, or will be when something is written behind them, and returns how
-    /// many are: 0 if they cannot be.
+    /// Makes a hole of these bytes of the sink, or one that exists once a write follows it. Returns
+    /// its length: 0 if it cannot be made.
     ///
-    /// If the hole begins before the end of the sink, and must be given a length beyond it, only the bytes before the end are
-    /// left. So the sink is never longer than what it has accepted, should the kernel refuse to punch them out, and it
-    /// holds what it held beyond them, should there be no room for the rest.
+    /// If the hole begins before the end of the sink, and must be given its length beyond the end,
+    /// this makes a hole only before the end. So the sink is never longer than what it has accepted
+    /// if the kernel refuses to punch the hole, and it keeps its bytes beyond the hole if there is
+    /// no space for the rest.
     fn leave<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -172,13 +178,12 @@ impl Holes {
         Ok(hole.end - hole.start)
     }
 
-    /// Gives the sink its length if the last thing that the transfer left there is a hole, which no write has
-    /// given one. If data followed, there is nothing to do: should the sink be shorter by now, somebody
-    /// has truncated it.
+    /// Gives the sink its length if the transfer ends with a hole, and no write has followed it.
+    /// Does nothing if data followed: if the sink is shorter now, another process has truncated it.
     ///
     /// # Errors
     ///
-    /// The sink stays as it is.
+    /// The sink is left as it is.
     pub(crate) fn finish<K: Kernel>(
         &self,
         kernel: &K,
@@ -194,7 +199,7 @@ impl Holes {
         lengthen(kernel, sink, reopened, &self.tail)
     }
 
-    /// Takes back as much of the last hole as lies beyond the end of the sink, and says how many bytes that is.
+    /// Removes the part of the last hole that lies beyond the end of the sink. Returns its length.
     pub(crate) fn take_back<K: Kernel>(&mut self, kernel: &K, sink: &Endpoint<'_>) -> u64 {
         let Ok(size) = size(kernel, sink) else {
             return 0;
@@ -207,8 +212,8 @@ impl Holes {
     }
 }
 
-/// Reserves the sink's next `len` bytes. `None` if they reach beyond the largest offset there is, or bytes that were reserved
-/// before have to be written first.
+/// Reserves the sink's next `len` bytes. `None` if they reach beyond the largest offset, or if
+/// bytes that were reserved before have to be written first.
 fn reserve<K: Kernel>(kernel: &K, sink: &mut Endpoint<'_>, len: u64) -> Option<Range<u64>> {
     let is_reserved = sink.reserve_in_place(kernel, len).ok()? == len;
     let start = sink.position().filter(|_| is_reserved)?;
@@ -226,8 +231,8 @@ fn punch<K: Kernel>(kernel: &K, sink: &Endpoint<'_>, range: &Range<u64>) -> Resu
     retried(|| kernel.punch_hole(sink.fd, range.start, range.end - range.start))
 }
 
-/// Makes the sink reach to the end of a hole. The block that this takes is freed by punching the hole out again, where the
-/// file system can; otherwise the hole is shorter by a block.
+/// Extends the sink to the end of a hole, then frees the block that this takes by punching the hole
+/// again. If the file system cannot punch, the hole is shorter by a block.
 fn lengthen<K: Kernel>(
     kernel: &K,
     sink: &Endpoint<'_>,
@@ -265,8 +270,8 @@ fn write_last_byte<K: Kernel>(
     }
 }
 
-/// Whether zeros need not be written to find out that they cannot be: there is no room for the file's new length, or it
-/// is forbidden.
+/// Whether writing zeros would fail as well: there is no space for the file's new length, or it is
+/// not allowed.
 fn is_final(error: &CallError) -> bool {
     let errno = error.cause.errno();
     errno.is_some_and(|errno| matches!(errno, Errno::FBIG | Errno::NOSPC | Errno::DQUOT))

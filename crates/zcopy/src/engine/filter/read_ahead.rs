@@ -1,4 +1,4 @@
-//! Reading ahead: a long file is read by a thread of its own, while what it has read is filtered.
+//! Reading ahead: one thread reads a long file, while another filters what it has read.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -16,48 +16,51 @@ use crate::reopened::Reopened;
 use crate::step::{Step, buffered};
 use crate::sys::{Blocking, Kernel};
 
-/// How many reads may be done before they are asked for, and the one that is at work. Measured over 1 GiB: 0.22 s with
-/// four of 256 KiB, 0.44 with four of 64, 0.34 without the thread.
+/// How many buffers the threads share: those that wait for the filter, and the one that is being
+/// filled. Measured over 1 GiB: 0.22 s with four of 256 KiB, 0.44 with four of 64, 0.34 without the
+/// thread.
 const INPUT_BUFFERS: usize = 4;
 
-/// The longest read, in bytes. The reading thread needs reads of this length: to wake the other
-/// thread takes as long as moving 64 KiB.
+/// The longest read, in bytes. Waking the other thread takes as long as moving 64 KiB, so that
+/// shorter reads do not repay a thread.
 pub(crate) const READ: usize = 256 << 10;
 
-/// How many bytes a filter may leave pending before it is told that there is no space for more.
+/// How many bytes a filter may leave pending before it is told that its input is full.
 const HELD: usize = 64 << 10;
 
-/// From how many bytes on it repays the thread.
+/// The length from which a source repays the thread, in bytes.
 pub(crate) const LONG: u64 = 1 << 20;
 
-/// A thread that reads.
+/// A reading thread.
 pub(crate) struct ReadAhead<'scope> {
-    /// What it has read, in order, and what it met then.
+    /// The buffers that it has filled, in order, each with the result of its read.
     read: Receiver<(Buffer, Result<Step, CallError>)>,
     spare: SyncSender<Buffer>,
     is_unwanted: Arc<AtomicBool>,
-    /// Returns what it has taken of the source and not read.
+    /// Returns the bytes that the thread has reserved in the source and not read.
     thread: ScopedJoinHandle<'scope, Vec<u8>>,
 }
 
-/// A buffer for one read, and in front of it for bytes of earlier reads that the filter has not
-/// taken.
+/// Returns a buffer for one read, with head room for the bytes of earlier reads that the filter has
+/// not consumed.
 pub(crate) fn input_buffer() -> Buffer {
     Buffer::with_head_room(HELD, READ)
 }
 
-/// Whether the source is long, and reading it never waits for somebody else: a thread that does cannot be called off.
+/// Whether the source is long, and a read of it never waits for another process: a thread that
+/// waits so could not be stopped.
 pub(crate) fn is_worth_it(source: &FdInfo) -> bool {
     let left = plan::remaining(source, &Options::default());
     source.is_seekable() && left.is_some_and(|left| left >= LONG)
 }
 
-/// Whether another thread can run beside this one. To ask costs a look at the files that limit this process.
+/// Whether a second processor is available. The answer costs several calls, which read the limits
+/// of this process's control group.
 pub(crate) fn has_processor() -> bool {
     std::thread::available_parallelism().is_ok_and(|n| n.get() > 1)
 }
 
-/// Starts to read. None if there is no thread to be had.
+/// Starts to read. `None` if no thread can be started.
 pub(crate) fn start<'scope, K: Kernel + Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     kernel: K,
@@ -81,8 +84,8 @@ pub(crate) fn start<'scope, K: Kernel + Send + 'scope>(
     })
 }
 
-/// Reads until the end, an error, or nobody wants more. Returns the bytes that a read which failed had reserved, if others
-/// have moved the cursor on from there.
+/// Reads until the end of the source, an error, or [`ReadAhead::stop`]. Returns the bytes that a
+/// failed read had reserved, if the cursor was moved by others meanwhile.
 pub(super) fn read_all<K: Kernel>(
     kernel: &K,
     mut source: Endpoint<'_>,
@@ -107,7 +110,7 @@ fn read_on<K: Kernel>(
 ) {
     let mut reopened = Reopened::default();
     while let Ok(mut chunk) = empty.recv() {
-        // There may be other input buffers yet that it was given before.
+        // More empty buffers may have been sent before the stop.
         if is_unwanted.load(Ordering::Relaxed) {
             return;
         }
@@ -130,18 +133,19 @@ fn read_on<K: Kernel>(
 }
 
 impl ReadAhead<'_> {
-    /// The next input buffer, and what came of reading it. None if the thread has stopped.
+    /// Returns the next buffer with the result of its read. `None` if the thread has exited.
     pub(crate) fn next(&self) -> Option<(Buffer, Result<Step, CallError>)> {
         self.read.recv().ok()
     }
 
-    /// Gives an input buffer back that is done with.
+    /// Returns a consumed buffer to the thread.
     pub(crate) fn reuse(&self, chunk: Buffer) {
-        // If the thread has stopped, it has no use for it.
+        // A thread that has exited needs no buffer.
         let _ = self.spare.send(chunk);
     }
 
-    /// Stops the thread, and returns the bytes that it has read and nobody has been given.
+    /// Stops the thread, and returns the bytes that it has read and [`next`](Self::next) has not
+    /// returned.
     pub(crate) fn stop(self) -> Vec<u8> {
         self.is_unwanted.store(true, Ordering::Relaxed);
         drop(self.spare);

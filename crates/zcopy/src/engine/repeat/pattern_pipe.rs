@@ -8,35 +8,36 @@ use crate::pipe::{self, Pipe};
 use crate::step::{Step, splice_pipe, tee};
 use crate::sys::{Blocking, Errno, Kernel, Result, SpliceFlags, retried};
 
-/// The largest fragment that a unix stream socket makes of one send (`SKB_FRAG_PAGE_ORDER`), and so the
-/// most that one slot of a pipe can be given.
+/// The largest fragment that a unix stream socket makes of one send (`SKB_FRAG_PAGE_ORDER`), and so
+/// the largest slot of a pipe that is filled from it.
 const FRAGMENT: usize = 32 << 10;
 
-/// By so much may a send fall short of [`FRAGMENT`] and still be one fragment: beyond, its head goes to
-/// the buffer's linear part, which leaves that much of a page free (`struct skb_shared_info`), and
-/// the rest is cut into smaller fragments.
+/// How many bytes shorter than [`FRAGMENT`] a send may be and still become one fragment. Of a
+/// shorter send, the kernel puts the head into the buffer's linear part, which leaves this much of
+/// a page free (`struct skb_shared_info`), and cuts the rest into smaller fragments.
 const SLACK: usize = 320;
 
-/// The most that the sink is given in one call. A slot may hold eight pages, so that the private pipe
-/// holds up to 8 MiB.
+/// The most bytes that one call moves to the sink. A slot may hold eight pages, so that the private
+/// pipe holds up to 8 MiB.
 const BOUND: u64 = 4 << 20;
 
-/// Least bytes per turn: a page rounded down to whole repetitions, or one repetition if longer.
-/// Smaller turns would be slower than writing.
+/// The fewest bytes that one tee(2) shares: a page rounded down to whole repetitions, or one
+/// repetition if that is longer. Sharing fewer would be slower than writing.
 const LEAST: u64 = 4096;
 
-/// Whole repetitions of the pattern, as many as a pipe holds.
+/// A pipe that holds as many whole repetitions of the pattern as fit.
 ///
-/// What is shared with the private pipe begins where the pattern begins, because tee(2) always begins at
-/// the head, and ends where it ends. If the private pipe takes less, the rest of that repetition is for
-/// the caller to write.
+/// tee(2) always starts at the head of a pipe. So the bytes that it shares with the private pipe
+/// start where the pattern starts, and end with a whole repetition. If the private pipe accepts
+/// less, the caller writes the rest of the last repetition.
 #[derive(Debug)]
 pub(super) struct PatternPipe {
-    /// Never drained. Behind the last whole repetition there may be a part of one.
+    /// Never drained. A part of a repetition may follow the last whole one.
     pipe: Pipe,
-    /// What is on its way to the sink. Nobody has lost it: what is left in the end is forgotten.
+    /// The bytes on their way to the sink. Bytes that stay here at the end are dropped; the
+    /// caller's pattern has them, too.
     private: Pipe,
-    /// The length of all repetitions that are shared at a time.
+    /// The number of bytes that one tee(2) shares, a multiple of the pattern's length.
     round_len: u64,
     pattern_len: u64,
 }
@@ -44,19 +45,22 @@ pub(super) struct PatternPipe {
 impl PatternPipe {
     /// Fills a pipe with the pattern, given whole repetitions of it.
     ///
-    /// The bytes are put in once. tee(2) then multiplies the slots, which all name the same memory: the
-    /// fewer bytes there are, the more of the reader's copying comes out of its first cache.
+    /// The bytes enter the pipe once. tee(2) then multiplies the slots, which all refer to the same
+    /// memory. The fewer bytes there are, the more of them the reader copies from its first-level
+    /// cache.
     ///
     /// # Errors
     ///
-    /// `EMFILE` or `ENFILE` when there are no descriptors, `ENOBUFS` when there is no budget for pipes or
-    /// they do not hold the pattern, whatever tee(2) says where it is forbidden.
+    /// - `EMFILE` or `ENFILE` if no descriptor is free,
+    /// - `ENOBUFS` if the limit for pipe buffers is reached, or a pipe does not hold the pattern,
+    /// - every errno of tee(2).
     ///
     /// # Kernel notes
     ///
-    /// What tee(2), splice(2) and the reader cost, they cost for each slot. A pipe that is written to
-    /// holds a page a slot; one that is spliced to from a unix stream socket holds the socket's
-    /// fragments, of up to 32 KiB. Where there is no socket to be had (a sandbox), pages have to do.
+    /// The cost of tee(2), of splice(2) and of the reader grows with the number of slots. write(2)
+    /// fills a slot with one page. splice(2) from a unix stream socket fills a slot with one of the
+    /// socket's fragments, of up to 32 KiB. Where sockets are forbidden (in a sandbox), the pipe
+    /// holds pages.
     pub(super) fn fill<K: Kernel>(
         kernel: &K,
         repetitions: &[u8],
@@ -69,7 +73,8 @@ impl PatternPipe {
         };
         let mut pipe = Pipe::open(kernel, pipe::WANTED)?;
         loop {
-            // All that the one holds goes behind what the other holds; then they change places.
+            // Appends the contents of one pipe to the other, then exchanges them: the contents
+            // double.
             let (held, flags) = (private.in_flight, SpliceFlags::NONBLOCK);
             let shared =
                 retried(|| kernel.tee(private.reader(), pipe.writer(), held as usize, flags));
@@ -85,7 +90,7 @@ impl PatternPipe {
             }
             std::mem::swap(&mut private, &mut pipe);
         }
-        // Both begin where the pattern begins. A short tee may have left less than it was given.
+        // Both start where the pattern starts. After a short tee, the destination may hold less.
         if pipe.in_flight < private.in_flight {
             std::mem::swap(&mut private, &mut pipe);
         }
@@ -102,13 +107,13 @@ impl PatternPipe {
         })
     }
 
-    /// Whether something is on its way to the sink.
+    /// Whether bytes are on their way to the sink.
     pub(super) fn is_under_way(&self) -> bool {
         self.private.in_flight > 0
     }
 
-    /// Gives the sink up to `max` bytes, after sharing more with the private pipe if that is empty. Returns how many
-    /// calls it made, too.
+    /// Moves up to `max` bytes to the sink, and first refills the private pipe if it is empty.
+    /// Returns the number of calls, too.
     pub(super) fn pour<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -132,22 +137,24 @@ impl PatternPipe {
         (step, calls)
     }
 
-    /// Shares the whole repetitions with the empty private pipe.
+    /// Shares whole repetitions with the empty private pipe.
     fn share<K: Kernel>(&mut self, kernel: &K) -> Step {
         let (from, to) = (self.pipe.reader(), self.private.writer());
         match tee::share(kernel, from, to, self.round_len, Blocking::Nonblocking) {
             Ok(Step::Moved(n)) => {
                 self.private.in_flight = n;
                 if n >= self.pattern_len {
-                    // A private pipe with fewer slots stays so: from now on it is given what it holds.
-                    // Pipes hold a page, so that a tee of less speaks of this turn alone.
+                    // A private pipe with fewer slots keeps them, so that later calls share only
+                    // what it accepted. A pipe always holds a page, so that a tee of less than a
+                    // page says nothing about later ones.
                     let shared = n.max(LEAST.min(self.round_len));
                     self.round_len = shared - shared % self.pattern_len;
                 }
                 Step::Filled
             }
             Ok(Step::Interrupted) => Step::Interrupted,
-            // It speaks of pipes that nobody else has: whatever it says, it is not the sink's doing.
+            // No other process has these pipes, so that the sink is not the cause of any error
+            // here.
             Err(CallError { cause, .. }) | Ok(Step::Unsupported(cause)) => Step::Unsupported(cause),
             Ok(Step::Blocked(_)) => Step::Unsupported(Errno::AGAIN.into()),
             Ok(_) => Step::Unsupported(Cause::WriteZero),
@@ -155,8 +162,8 @@ impl PatternPipe {
     }
 }
 
-/// The repetitions to put into the pipe once: those that one fragment holds, if they fill it, and all
-/// otherwise.
+/// Returns the repetitions that enter the pipe once: those that fit one fragment if they fill it,
+/// and otherwise all.
 fn slot_bytes(repetitions: &[u8], pattern_len: usize) -> &[u8] {
     let in_one = FRAGMENT - FRAGMENT % pattern_len;
     if in_one > FRAGMENT - SLACK && in_one <= repetitions.len() {
@@ -166,7 +173,7 @@ fn slot_bytes(repetitions: &[u8], pattern_len: usize) -> &[u8] {
     }
 }
 
-/// A pipe with these bytes in slots of up to 32 KiB each, which come from a socket.
+/// Returns a pipe that holds `bytes` in slots of up to 32 KiB, filled from a socket.
 fn in_fragments<K: Kernel>(kernel: &K, bytes: &[u8]) -> Result<Pipe> {
     let mut pipe = Pipe::open(kernel, pipe::WANTED)?;
     let (from, to) = kernel.socket_pair()?;
@@ -175,7 +182,7 @@ fn in_fragments<K: Kernel>(kernel: &K, bytes: &[u8]) -> Result<Pipe> {
         while !rest.is_empty() {
             let sent = write(kernel, &to, rest)?;
             rest = &rest[sent..];
-            // The socket is emptied at once, because its buffer may hold little.
+            // Drain the socket after each send, because its buffer may be small.
             let mut left = sent;
             while left > 0 {
                 let ends = ((from.as_fd(), None), (pipe.writer(), None));
@@ -191,7 +198,7 @@ fn in_fragments<K: Kernel>(kernel: &K, bytes: &[u8]) -> Result<Pipe> {
     Ok(pipe)
 }
 
-/// A pipe with these bytes in pages.
+/// Returns a pipe that holds `bytes` in pages.
 fn in_pages<K: Kernel>(kernel: &K, bytes: &[u8]) -> Result<Pipe> {
     let mut pipe = Pipe::open(kernel, pipe::WANTED)?;
     if bytes.len() > pipe.capacity {
@@ -199,7 +206,7 @@ fn in_pages<K: Kernel>(kernel: &K, bytes: &[u8]) -> Result<Pipe> {
     }
     let mut rest = bytes;
     while !rest.is_empty() {
-        // There is room, so that it does not sleep.
+        // The pipe has space, so that the write does not sleep.
         let written = write(kernel, &pipe.writer(), rest)?;
         rest = &rest[written..];
         pipe.in_flight += written as u64;
