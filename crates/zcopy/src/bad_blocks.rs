@@ -68,10 +68,10 @@ pub(crate) struct BadBlocks<'a> {
     pub(crate) waiting: u64,
     /// The last skipped range, with those that it touches, as offsets from the start of the
     /// transfer.
-    last: Range<u64>,
+    last_skipped: Range<u64>,
     /// The number of bytes skipped before that range. The sink has them, or they wait to complete a
     /// block.
-    before: u64,
+    skipped_before: u64,
 }
 
 /// Whether a read or write may cover a part of a piece.
@@ -137,8 +137,8 @@ impl<'a> BadBlocks<'a> {
             zeros_at: 0,
             delivered: 0,
             waiting: 0,
-            last: 0..0,
-            before: 0,
+            last_skipped: 0..0,
+            skipped_before: 0,
         }
     }
 
@@ -202,7 +202,7 @@ impl<'a> BadBlocks<'a> {
         let granularity = self.granularity();
         let first = position - position % granularity;
         let next = first.saturating_add(granularity);
-        // The kernel may have read more than the piece, and failed behind it.
+        // The kernel may have read more than the piece, and failed after it.
         let is_single = self.scan == Scan::Reading(granularity);
         if !is_single || position.saturating_add(len) > next {
             self.scan = Scan::Reading(granularity);
@@ -276,7 +276,7 @@ impl<'a> BadBlocks<'a> {
         }
     }
 
-    /// Returns the piece in the middle, behind the piece at `bad`; `good` or more if there is none.
+    /// Returns the piece in the middle, after the piece at `bad`; `good` or more if there is none.
     fn middle(&self, bad: u64, good: u64) -> u64 {
         let granularity = self.granularity();
         let after = (bad - bad % granularity).saturating_add(granularity);
@@ -290,11 +290,11 @@ impl<'a> BadBlocks<'a> {
         self.zeros_at = from;
         self.scan = Scan::Reading(self.granularity());
         let offset = self.delivered + self.waiting;
-        if offset != self.last.end {
-            self.before += self.last.end - self.last.start;
-            self.last.start = offset;
+        if offset != self.last_skipped.end {
+            self.skipped_before += self.last_skipped.end - self.last_skipped.start;
+            self.last_skipped.start = offset;
         }
-        self.last.end = offset + self.zeros;
+        self.last_skipped.end = offset + self.zeros;
         let skipped = BadRange {
             offset,
             bytes: self.zeros,
@@ -312,15 +312,15 @@ impl<'a> BadBlocks<'a> {
 
     /// Forgets the current bad block, because another reader of the same cursor has passed it.
     pub(crate) fn forget(&mut self) {
-        self.last.end -= self.zeros;
+        self.last_skipped.end -= self.zeros;
         self.zeros = 0;
         self.scan = Scan::None;
     }
 
     /// Returns the number of skipped bytes that the sink has accepted.
     pub(crate) fn bytes(&self) -> u64 {
-        let delivered = self.delivered.min(self.last.end);
-        self.before + delivered.saturating_sub(self.last.start)
+        let delivered = self.delivered.min(self.last_skipped.end);
+        self.skipped_before + delivered.saturating_sub(self.last_skipped.start)
     }
 
     fn granularity(&self) -> u64 {

@@ -1,14 +1,13 @@
 //! Drop-behind: a transfer that removes the pages of its files from the page cache.
 
 use crate::endpoint::Endpoint;
-use crate::fd_info::FdInfo;
 use crate::sys::{Errno, Kernel, Result, SeekFrom, WriteOut, retried};
 
 /// How many bytes behind the position pages are dropped. At most two windows are dirty: one that
 /// the disk is writing, and one that is being filled.
 const WINDOW: u64 = 8 << 20;
 
-/// How many bytes behind the end of a transfer the kernel may have read ahead: two of its windows
+/// How many bytes beyond the end of a transfer the kernel may have read ahead: two of its windows
 /// (`read_ahead_kb`), which are 128 KiB by default and 2.5 MiB on some disks. Pages that other
 /// readers have read beyond that stay.
 const READ_AHEAD: u64 = 8 << 20;
@@ -95,7 +94,7 @@ impl DropWindow {
     pub(crate) fn of(endpoint: &Endpoint<'_>) -> Option<Self> {
         let start = endpoint
             .position()
-            .filter(|_| FdInfo::is_seekable(&endpoint.info))?;
+            .filter(|_| endpoint.info.is_seekable())?;
         Some(Self {
             start,
             dropped: start,
@@ -196,7 +195,7 @@ impl DropWindow {
         }
     }
 
-    /// Drops all pages from the start to `beyond` bytes behind `position`. A page, or a folio of
+    /// Drops all pages from the start to `beyond` bytes after `position`. A page, or a folio of
     /// many, that lies in two windows was kept by both, and is dropped here.
     fn drop_all<K: Kernel>(
         &mut self,

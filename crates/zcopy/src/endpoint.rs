@@ -77,6 +77,7 @@ impl<'fd> Endpoint<'fd> {
     }
 
     /// Returns the descriptor and the offset to pass to a call: `None` if the call uses the cursor.
+    #[inline]
     pub(crate) fn at(&self) -> FdAt<'fd> {
         let names_offset = self.positioning == Positioning::Offset || self.reserved > 0;
         (self.fd, self.position.filter(|_| names_offset))
@@ -97,6 +98,7 @@ impl<'fd> Endpoint<'fd> {
     }
 
     /// Advances by `n` bytes, which a call has moved.
+    #[inline]
     pub(crate) fn advance(&mut self, n: u64) {
         self.position = self.position.map(|position| position + n);
         self.reserved = self.reserved.saturating_sub(n);
@@ -124,6 +126,7 @@ impl<'fd> Endpoint<'fd> {
 
     /// Limits the length of one call to the reservation, or, with an offset of the caller's, to the
     /// largest offset.
+    #[inline]
     pub(crate) fn clamp(&self, len: u64) -> u64 {
         match self.position {
             _ if self.reserved > 0 => len.min(self.reserved),
@@ -151,23 +154,27 @@ impl<'fd> Endpoint<'fd> {
 
     /// Whether it polls as writable, or as broken; the next call then returns the error.
     pub(crate) fn is_writable<K: Kernel>(&self, kernel: &K) -> bool {
-        let mut fds = [PollFd::from_borrowed_fd(self.fd, PollFlags::OUT)];
-        kernel.poll(&mut fds, Some(Duration::ZERO)).is_ok() && !fds[0].revents().is_empty()
+        let found = self.poll(kernel, PollFlags::OUT);
+        found.is_ok_and(|found| !found.is_empty())
     }
 
     /// Whether it polls as readable. True if `poll(2)` fails; the next call then returns the error.
     pub(crate) fn is_readable<K: Kernel>(&self, kernel: &K) -> bool {
-        let mut fds = [PollFd::from_borrowed_fd(self.fd, PollFlags::IN)];
-        match kernel.poll(&mut fds, Some(Duration::ZERO)) {
-            Ok(_) => fds[0].revents().contains(PollFlags::IN),
-            Err(_) => true,
-        }
+        let found = self.poll(kernel, PollFlags::IN);
+        found.map_or(true, |found| found.contains(PollFlags::IN))
     }
 
     /// Whether a read would return at once: with bytes, with the end, or with an error.
     pub(crate) fn would_answer<K: Kernel>(&self, kernel: &K) -> bool {
-        let mut fds = [PollFd::from_borrowed_fd(self.fd, PollFlags::IN)];
-        kernel.poll(&mut fds, Some(Duration::ZERO)).is_ok() && !fds[0].revents().is_empty()
+        let found = self.poll(kernel, PollFlags::IN);
+        found.is_ok_and(|found| !found.is_empty())
+    }
+
+    /// Polls without sleeping.
+    fn poll<K: Kernel>(&self, kernel: &K, events: PollFlags) -> Result<PollFlags> {
+        let mut fds = [PollFd::from_borrowed_fd(self.fd, events)];
+        kernel.poll(&mut fds, Some(Duration::ZERO))?;
+        Ok(fds[0].revents())
     }
 
     /// Whether it is in blocking mode. Reads the flags, because [`FdInfo::of`] does not for a
@@ -214,9 +221,9 @@ impl<'fd> Endpoint<'fd> {
         let time_out = if let Some(known) = self.time_out {
             known
         } else {
-            let told = kernel.socket_timeout(self.fd, side);
-            let told = told.ok().flatten().filter(|_| self.blocks(kernel));
-            *self.time_out.insert(told.unwrap_or(Duration::MAX))
+            let found = kernel.socket_timeout(self.fd, side).ok().flatten();
+            let found = found.filter(|_| self.blocks(kernel));
+            *self.time_out.insert(found.unwrap_or(Duration::MAX))
         };
         (time_out < Duration::MAX).then_some(time_out)
     }

@@ -6,9 +6,7 @@ use std::os::fd::BorrowedFd;
 use crate::buffer;
 use crate::call_error::CallError;
 use crate::side::Side;
-use crate::sys::{
-    Errno, FileType, Kernel, OFlags, Result, SealFlags, SeekFrom, SocketType, Status,
-};
+use crate::sys::{Errno, FileType, Kernel, OFlags, SealFlags, SeekFrom, SocketType, Status};
 
 /// What the kernel knows about a descriptor.
 ///
@@ -143,12 +141,8 @@ impl FdInfo {
     ///
     /// A socket is always open for reading and writing, and ignores `O_APPEND`. Whether it is
     /// nonblocking is known from its first `EAGAIN`.
-    pub(crate) fn of<K: Kernel>(
-        kernel: &K,
-        fd: BorrowedFd<'_>,
-    ) -> std::result::Result<Self, CallError> {
-        let status = kernel.fstat(fd).map_err(|errno| failed("fstat", errno))?;
-        Self::with_flags(kernel, fd, &status, |fd| kernel.status_flags(fd))
+    pub(crate) fn of<K: Kernel>(kernel: &K, fd: BorrowedFd<'_>) -> Result<Self, CallError> {
+        Self::of_small_file(kernel, fd, 0)
     }
 
     /// Classifies `fd`, and skips `F_GETFL` for a regular file of 1 to `small` bytes: such a file
@@ -157,25 +151,8 @@ impl FdInfo {
         kernel: &K,
         fd: BorrowedFd<'_>,
         small: u64,
-    ) -> std::result::Result<Self, CallError> {
+    ) -> Result<Self, CallError> {
         let status = kernel.fstat(fd).map_err(|errno| failed("fstat", errno))?;
-        let is_small =
-            status.file_type == FileType::RegularFile && (1..=small).contains(&status.size);
-        Self::with_flags(kernel, fd, &status, |fd| {
-            if is_small {
-                return Ok(OFlags::RDWR);
-            }
-            kernel.status_flags(fd)
-        })
-    }
-
-    /// Classifies `fd` by its status and, unless it is a socket, by its `flags`.
-    fn with_flags<K: Kernel>(
-        kernel: &K,
-        fd: BorrowedFd<'_>,
-        status: &Status,
-        flags: impl FnOnce(BorrowedFd<'_>) -> Result<OFlags>,
-    ) -> std::result::Result<Self, CallError> {
         let mut info = Self {
             identity: (status.device, status.inode),
             allocated: status.allocated,
@@ -189,7 +166,13 @@ impl FdInfo {
             };
             return Ok(info);
         }
-        let flags = flags(fd).map_err(|errno| failed("fcntl", errno))?;
+        let is_regular = status.file_type == FileType::RegularFile;
+        let flags = if is_regular && (1..=small).contains(&status.size) {
+            OFlags::RDWR
+        } else {
+            let flags = kernel.status_flags(fd);
+            flags.map_err(|errno| failed("fcntl", errno))?
+        };
         let access = flags & OFlags::RWMODE;
         info.readable = access != OFlags::WRONLY && !flags.contains(OFlags::PATH);
         info.writable = access != OFlags::RDONLY && !flags.contains(OFlags::PATH);

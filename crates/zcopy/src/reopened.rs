@@ -17,16 +17,10 @@ use crate::sys::{Blocking, Errno, Kernel, OFlags, Result, SeekFrom};
 /// cannot be opened again (no `/proc`, no permission), the kernel's error is final.
 #[derive(Debug, Default)]
 pub(crate) struct Reopened {
-    opening: Opening,
+    /// The descriptor, or the error if the file could not be opened. `None` until it is first
+    /// needed.
+    opened: Option<Result<OwnedFd>>,
     granularity: Option<u64>,
-}
-
-#[derive(Debug, Default)]
-enum Opening {
-    #[default]
-    Untried,
-    Open(OwnedFd),
-    None,
 }
 
 impl Reopened {
@@ -51,15 +45,15 @@ impl Reopened {
         source: &mut Endpoint<'_>,
         room: &mut [u8],
     ) -> Result<usize> {
-        let place = source.place(kernel)?;
+        let position = source.place(kernel)?;
         let granularity = self.granularity(kernel, source);
-        let to_block = granularity - place % granularity;
+        let to_block = granularity - position % granularity;
         let room = match usize::try_from(to_block) {
             Ok(len) if to_block < granularity && len < room.len() => &mut room[..len],
             _ => room,
         };
         self.open(kernel, source, OFlags::RDONLY)?;
-        reserved(kernel, source, room, |source, position, room| {
+        read_reserved(kernel, source, room, |source, position, room| {
             self.look(kernel, source, position, room)
         })
     }
@@ -91,7 +85,7 @@ impl Reopened {
         source: &mut Endpoint<'_>,
         room: &mut [u8],
     ) -> Result<usize> {
-        reserved(kernel, source, room, |source, position, room| {
+        read_reserved(kernel, source, room, |source, position, room| {
             self.look_at_pages(kernel, source, position, room)
         })
     }
@@ -143,7 +137,7 @@ impl Reopened {
         let own = self.open(kernel, sink, OFlags::WRONLY)?.as_fd();
         if sink.info.append {
             let n = kernel.write(own, None, bytes, Blocking::MaySleep)?;
-            // The position behind these bytes, wherever other writers append.
+            // The position after these bytes, wherever other writers append.
             if n > 0 {
                 let end = kernel.seek(own, SeekFrom::Current(0))?;
                 kernel.seek(sink.fd, SeekFrom::Start(end))?;
@@ -154,8 +148,8 @@ impl Reopened {
         if sink.has_lost_position() {
             return Err(Errno::SPIPE);
         }
-        let place = sink.place(kernel)?;
-        kernel.write(own, Some(place), &bytes[..len], Blocking::MaySleep)
+        let position = sink.place(kernel)?;
+        kernel.write(own, Some(position), &bytes[..len], Blocking::MaySleep)
     }
 
     /// Writes once at `position`, without moving the cursor.
@@ -181,7 +175,7 @@ impl Reopened {
     /// Every errno of `close(2)` except `EINTR`: NFS and FUSE send the last bytes then, and report
     /// the errors of earlier writes.
     pub(crate) fn close<K: Kernel>(&mut self, kernel: &K) -> std::result::Result<(), CallError> {
-        let Opening::Open(own) = std::mem::take(&mut self.opening) else {
+        let Some(Ok(own)) = self.opened.take() else {
             return Ok(());
         };
         match kernel.close(own) {
@@ -197,19 +191,15 @@ impl Reopened {
         endpoint: &Endpoint<'_>,
         access: OFlags,
     ) -> Result<&OwnedFd> {
-        if let Opening::Untried = self.opening {
-            self.opening = opened(kernel, endpoint, access).map_or(Opening::None, Opening::Open);
-        }
-        match &self.opening {
-            Opening::Open(own) => Ok(own),
-            _ => Err(Errno::INVAL),
-        }
+        let open = || reopen(kernel, endpoint, access).ok_or(Errno::INVAL);
+        let opened = self.opened.get_or_insert_with(open);
+        opened.as_ref().map_err(|errno| *errno)
     }
 }
 
 /// Opens the same file without `O_DIRECT`, or, if it had none, to be read page by page. Keeps the
 /// flags that affect writes.
-fn opened<K: Kernel>(kernel: &K, endpoint: &Endpoint<'_>, access: OFlags) -> Option<OwnedFd> {
+fn reopen<K: Kernel>(kernel: &K, endpoint: &Endpoint<'_>, access: OFlags) -> Option<OwnedFd> {
     let flags = kernel.status_flags(endpoint.fd).ok()?;
     // `O_SYNC` contains the bit of `O_DSYNC`.
     let kept = flags & (OFlags::APPEND | OFlags::SYNC);
@@ -228,7 +218,7 @@ fn opened<K: Kernel>(kernel: &K, endpoint: &Endpoint<'_>, access: OFlags) -> Opt
 /// Reserves bytes of the source, passes their position to `read`, and gives back those that it does
 /// not return. If others have moved the cursor, the bytes within the file stay reserved for the
 /// next read.
-fn reserved<K: Kernel>(
+fn read_reserved<K: Kernel>(
     kernel: &K,
     source: &mut Endpoint<'_>,
     room: &mut [u8],
@@ -236,26 +226,26 @@ fn reserved<K: Kernel>(
 ) -> Result<usize> {
     let mut len = source.reserve_to_read(kernel, room.len() as u64)? as usize;
     if len == 0 && source.info.kind == Kind::Block {
-        // No bytes can be reserved behind the end of a disk.
+        // No bytes can be reserved beyond the end of a disk.
         let position = source.place(kernel)?;
         return read(source, position, room);
     }
     if len == 0 {
         // The file may hold more than its size; only a read shows that.
-        source.reserve_beyond_the_end(kernel, room.len() as u64)?;
+        source.reserve(kernel, room.len() as u64)?;
         len = room.len();
     }
     if source.has_lost_position() {
         return Err(Errno::SPIPE);
     }
     let position = source.place(kernel)?;
-    let answer = read(source, position, &mut room[..len]);
-    match answer {
+    let result = read(source, position, &mut room[..len]);
+    match result {
         // A read is short at the end of the file, before a bad block, or after a signal.
-        Ok(n) => source.give_back_behind(kernel, n as u64)?,
+        Ok(n) => source.give_back_after(kernel, n as u64)?,
         Err(_) => {
             source.release(kernel);
         }
     }
-    answer
+    result
 }

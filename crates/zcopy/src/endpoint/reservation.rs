@@ -21,14 +21,6 @@ const SPARE_ROOM: u64 = 16 << 20;
 /// files reserves no more than this, except over a hole.
 pub(crate) const MOST_READ_BACK: u64 = 64 << 20;
 
-/// The result of a reservation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reserved {
-    All,
-    /// Nothing is reserved, because the file has no cursor that can be moved.
-    NoCursor,
-}
-
 impl Endpoint<'_> {
     /// Whether the bytes move at the cursor of a file, so that calls must pass the offset of a
     /// reserved range.
@@ -73,7 +65,11 @@ impl Endpoint<'_> {
             return Ok(len.min(self.reserved));
         }
         let len = self.clamp_to_eof(kernel, len)?;
-        if len == 0 || self.reserve(kernel, len)? == Reserved::NoCursor {
+        if len == 0 {
+            return Ok(0);
+        }
+        self.reserve(kernel, len)?;
+        if self.has_lost_position() {
             return Ok(len);
         }
         if self.is_shared
@@ -106,24 +102,13 @@ impl Endpoint<'_> {
         }
     }
 
-    /// Reserves `len` bytes of a source, even beyond its size. The caller must
-    /// [give back](Endpoint::give_back) what a read does not return.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Endpoint::reserve_to_read`].
-    pub(crate) fn reserve_beyond_the_end<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<()> {
-        self.reserve(kernel, len).map(|_| ())
-    }
-
     /// Ignores the free space of the sink's file system from now on.
     pub(crate) fn ignore_room(&mut self) {
         self.room = None;
     }
 
     /// Reserves up to `len` bytes of a sink for data. Returns how many bytes the next call may
-    /// write at
-    /// [`Endpoint::at`].
+    /// write at [`Endpoint::at`].
     ///
     /// If the disk fills up, the range cannot be filled, and stays a gap once another process or
     /// thread has moved the cursor. So this reserves at most a quarter of the free space, and
@@ -187,15 +172,24 @@ impl Endpoint<'_> {
         })
     }
 
-    /// Moves the cursor over `len` bytes, which belong to this transfer from then on.
-    fn reserve<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<Reserved> {
+    /// Moves the cursor over `len` bytes, which belong to this transfer from then on. They may lie
+    /// beyond the end of a source: the caller must [give back](Endpoint::give_back) what a read
+    /// does not return.
+    ///
+    /// If the file has no cursor that can be moved, reserves nothing, and
+    /// [`Endpoint::has_lost_position`] is true from then on.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Endpoint::reserve_to_read`].
+    pub(crate) fn reserve<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<()> {
         let step = i64::try_from(len).map_err(|_| Errno::OVERFLOW)?;
         let end = match kernel.seek(self.fd, SeekFrom::Current(step)) {
             Err(Errno::SPIPE) => {
                 self.positioning = Positioning::None;
                 // No call may pass an offset for a cursor that cannot be moved.
                 self.position = None;
-                return Ok(Reserved::NoCursor);
+                return Ok(());
             }
             end => end?,
         };
@@ -203,7 +197,7 @@ impl Endpoint<'_> {
         self.is_shared |= self.position.is_some_and(|expected| expected != start);
         self.position = Some(start);
         self.reserved = len;
-        Ok(Reserved::All)
+        Ok(())
     }
 
     /// Limits `len` to the bytes from `position` to the end of the file. Does not limit it if the
@@ -265,13 +259,13 @@ impl Endpoint<'_> {
         self.give_back(kernel, self.reserved - held)
     }
 
-    /// Gives back the reservation of a source behind the next `n` bytes, which a read has returned.
+    /// Gives back the reservation of a source after the next `n` bytes, which a read has returned.
     /// The caller then calls [`Endpoint::advance`].
     ///
     /// # Errors
     ///
     /// Those of [`Endpoint::give_back_rest`].
-    pub(crate) fn give_back_behind<K: Kernel>(&mut self, kernel: &K, n: u64) -> Result<()> {
+    pub(crate) fn give_back_after<K: Kernel>(&mut self, kernel: &K, n: u64) -> Result<()> {
         let n = n.min(self.reserved);
         self.advance(n);
         let given_back = self.give_back_rest(kernel);
@@ -301,11 +295,10 @@ impl Endpoint<'_> {
         let held = n.min(self.reserved);
         self.advance(held);
         let rest = n - held;
-        if rest > 0 && self.has_lost_position() {
-            return Err(Errno::SPIPE);
+        if rest > 0 && self.goes_by_cursor() {
+            self.reserve(kernel, rest)?;
         }
-        let must_reserve = rest > 0 && self.goes_by_cursor();
-        if must_reserve && self.reserve(kernel, rest)? == Reserved::NoCursor {
+        if rest > 0 && self.has_lost_position() {
             return Err(Errno::SPIPE);
         }
         self.advance(rest);
@@ -363,28 +356,19 @@ impl Endpoint<'_> {
     /// twice.
     pub(crate) fn rewind_over<K: Kernel>(&mut self, kernel: &K, bytes: &[u8]) -> bool {
         let is_unknown = self.goes_by_cursor() && self.position.is_none() && !bytes.is_empty();
-        if is_unknown && !self.stands_behind(kernel, bytes) {
+        if is_unknown && !self.holds_before_cursor(kernel, bytes) {
             return false;
         }
         self.rewind(kernel, bytes.len() as u64)
     }
 
     /// Whether the file holds `bytes` right before the cursor.
-    fn stands_behind<K: Kernel>(&self, kernel: &K, bytes: &[u8]) -> bool {
+    fn holds_before_cursor<K: Kernel>(&self, kernel: &K, bytes: &[u8]) -> bool {
         let cursor = kernel.seek(self.fd, SeekFrom::Current(0)).ok();
         let Some(start) = cursor.and_then(|cursor| cursor.checked_sub(bytes.len() as u64)) else {
             return false;
         };
-        let mut found = vec![0; bytes.len()];
-        let mut filled = 0;
-        while filled < found.len() {
-            let (offset, room) = (Some(start + filled as u64), &mut found[filled..]);
-            match retried(|| kernel.read(self.fd, offset, room, Blocking::MaySleep)) {
-                Ok(0) | Err(_) => return false,
-                Ok(n) => filled += n,
-            }
-        }
-        found == bytes
+        self.read_at(kernel, start, bytes.len()) == bytes
     }
 
     /// Gives back the reservation. Returns false if another process or thread has moved the cursor
@@ -396,25 +380,34 @@ impl Endpoint<'_> {
     /// Reads the reservation of a source, which cannot be given back. Reads at most
     /// [`MOST_READ_BACK`] bytes of a longer hole, and the rest stays taken.
     pub(crate) fn read_reserved<K: Kernel>(&mut self, kernel: &K) -> Vec<u8> {
-        let mut bytes = vec![0; self.reserved.min(MOST_READ_BACK) as usize];
+        let len = self.reserved.min(MOST_READ_BACK) as usize;
+        let bytes = match self.position {
+            Some(position) => self.read_at(kernel, position, len),
+            None => Vec::new(),
+        };
+        self.advance(bytes.len() as u64);
+        self.reserved = 0;
+        bytes
+    }
+
+    /// Reads `len` bytes at `offset`: fewer if the file ends or a read fails before.
+    fn read_at<K: Kernel>(&self, kernel: &K, offset: u64, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
         let mut filled = 0;
-        while let (fd, Some(offset)) = self.at()
-            && filled < bytes.len()
-        {
-            let room = &mut bytes[filled..];
-            let read = match retried(|| kernel.read(fd, Some(offset), room, Blocking::MaySleep)) {
-                Err(Errno::INVAL) if self.info.direct => read_in_blocks(kernel, fd, offset, room),
+        while filled < len {
+            let (offset, room) = (offset + filled as u64, &mut bytes[filled..]);
+            let read = retried(|| kernel.read(self.fd, Some(offset), room, Blocking::MaySleep));
+            let read = match read {
+                Err(Errno::INVAL) if self.info.direct => {
+                    read_in_blocks(kernel, self.fd, offset, room)
+                }
                 read => read,
             };
             match read {
                 Ok(0) | Err(_) => break,
-                Ok(n) => {
-                    filled += n;
-                    self.advance(n as u64);
-                }
+                Ok(n) => filled += n,
             }
         }
-        self.reserved = 0;
         bytes.truncate(filled);
         bytes
     }

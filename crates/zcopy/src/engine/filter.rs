@@ -104,7 +104,7 @@ pub(crate) struct FilterEngine<'a, 'scope, K, R> {
     filter: &'a mut R,
     state: &'a mut FilterState,
     /// What follows the input that the filter is shown.
-    rest: Remaining,
+    remaining: Remaining,
     /// Whether all output is written before the next read or the next call of the filter.
     is_delivering: bool,
     /// What the step after that does.
@@ -116,7 +116,7 @@ pub(crate) struct FilterEngine<'a, 'scope, K, R> {
 enum Next {
     Read,
     /// Calls the filter, and shows it this as [`Input::remaining`].
-    FilterTransfer(Remaining),
+    Filter(Remaining),
     /// Fails: the filter consumed nothing of bytes that it had to consume.
     Fail,
 }
@@ -150,12 +150,16 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
         filter: &'a mut R,
         state: &'a mut FilterState,
     ) -> Self {
-        let rest = match source {
+        let remaining = match source {
             Some(_) => Remaining::More,
             None => Remaining::End,
         };
-        let is_done = state.wants_more && rest == Remaining::More;
-        state.wants_more = is_done;
+        state.wants_more &= source.is_some();
+        let next = if state.wants_more {
+            Next::Read
+        } else {
+            Next::Filter(remaining)
+        };
         let options = Options {
             grow_pipes: state.may_grow,
             ..Options::default()
@@ -168,13 +172,9 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
             sink_reopened: Reopened::default(),
             filter,
             state,
-            rest,
+            remaining,
             is_delivering: false,
-            next: if is_done {
-                Next::Read
-            } else {
-                Next::FilterTransfer(rest)
-            },
+            next,
         }
     }
 
@@ -209,51 +209,51 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
         self.context
             .grow_pipes(is_long, Some(&source.endpoint), sink);
         self.state.wants_more = false;
-        self.next = Next::FilterTransfer(self.rest);
+        self.next = Next::Filter(self.remaining);
         Ok(Flow::Continue)
     }
 
     /// Calls the filter until it needs more input, or until its output has to be written.
-    fn filter(&mut self, mut told: Remaining) {
-        loop {
-            let FilterState {
-                input_buffer,
-                output_buffer,
-                ..
-            } = &mut *self.state;
-            let input = Input {
-                bytes: input_buffer.pending(),
-                remaining: told,
-            };
-            let room = output_buffer.spare_mut(usize::MAX);
-            let room_len = room.len();
-            let filtered = self.filter.filter(input, room);
+    fn filter(&mut self, mut remaining: Remaining) {
+        let FilterState {
+            input_buffer,
+            output_buffer,
+            ..
+        } = &mut *self.state;
+        let mut bytes = input_buffer.pending();
+        let bytes_len = bytes.len();
+        let mut room = output_buffer.spare_mut(usize::MAX);
+        let room_len = room.len();
+        // Outputs are gathered, so that a short line does not cost a write.
+        let needs_more = loop {
+            let filtered = self.filter.filter(Input { bytes, remaining }, room);
+            let Filtered { consumed, produced } = filtered;
             assert!(
-                filtered.consumed <= input_buffer.pending().len(),
-                "a filter took more than it was shown"
+                consumed <= bytes.len(),
+                "a filter consumed more than its input"
             );
             assert!(
-                filtered.produced <= room_len,
-                "a filter made more than it had room for"
+                produced <= room.len(),
+                "a filter produced more than its room holds"
             );
-            input_buffer.consume(filtered.consumed);
-            output_buffer.fill(filtered.produced);
-            self.next = match (filtered, told) {
-                (Filtered::NEED_MORE, Remaining::More) if input_buffer.has_head_room() => {
-                    Next::Read
-                }
-                (Filtered::NEED_MORE, Remaining::More) => Next::FilterTransfer(Remaining::Full),
-                (Filtered::NEED_MORE, _) if input_buffer.is_empty() => Next::Read,
-                (Filtered::NEED_MORE, _) => Next::Fail,
-                _ => Next::FilterTransfer(self.rest),
-            };
-            // Outputs are gathered, so that a short line does not cost a write.
-            if filtered == Filtered::NEED_MORE || room_len - filtered.produced < MIN_ROOM {
-                self.is_delivering = true;
-                return;
+            (bytes, room) = (&bytes[consumed..], &mut room[produced..]);
+            let needs_more = filtered == Filtered::NEED_MORE;
+            if needs_more || room.len() < MIN_ROOM {
+                break needs_more;
             }
-            told = self.rest;
-        }
+            remaining = self.remaining;
+        };
+        let (bytes_left, room_left) = (bytes.len(), room.len());
+        input_buffer.consume(bytes_len - bytes_left);
+        output_buffer.fill(room_len - room_left);
+        self.next = match remaining {
+            _ if !needs_more => Next::Filter(self.remaining),
+            Remaining::More if input_buffer.has_head_room() => Next::Read,
+            Remaining::More => Next::Filter(Remaining::Full),
+            _ if input_buffer.is_empty() => Next::Read,
+            _ => Next::Fail,
+        };
+        self.is_delivering = true;
     }
 
     /// Writes once from the output.
@@ -360,8 +360,8 @@ impl<'a, K: Kernel, R: Filter> Engine<'a> for FilterEngine<'a, '_, K, R> {
                 self.state.wants_more = true;
                 self.read()
             }
-            Next::FilterTransfer(told) => {
-                self.filter(told);
+            Next::Filter(remaining) => {
+                self.filter(remaining);
                 Ok(Flow::Continue)
             }
             Next::Fail => Err(RunError::idle()),

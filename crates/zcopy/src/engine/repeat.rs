@@ -76,23 +76,25 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
     }
 
     /// Moves at most `max` bytes in one step. Falls back to writing if the kernel refuses tee(2).
-    fn take_step(&mut self, max: u64) -> Result<Flow, RunError> {
+    #[inline]
+    fn take_step(&mut self, max: u64, blocking: Blocking) -> Result<Flow, RunError> {
         let strategy = self.current();
-        let (step, calls) = match strategy {
-            Strategy::Tee => self.tee(max),
-            _ => (self.write(max), 1),
+        let mut calls = 0;
+        let step = if strategy == Strategy::Tee {
+            self.tee(max, blocking, &mut calls)
+        } else {
+            calls = 1;
+            self.write(max, blocking)
         };
-        let moved = match step {
-            Ok(Step::Moved(n)) => n,
-            _ => 0,
-        };
-        self.context.credit(strategy, calls, moved);
+        if let Ok(Step::Moved(n)) = step {
+            self.context.credit(strategy, calls, n);
+            self.context.bytes += n;
+            self.context.spurious_wakeups = 0;
+            self.context.pacer.spend(n);
+            return Ok(Flow::Continue);
+        }
+        self.context.credit(strategy, calls, 0);
         match step {
-            Ok(Step::Moved(n)) => {
-                self.context.bytes += n;
-                self.context.spurious_wakeups = 0;
-                self.context.pacer.spend(n);
-            }
             Ok(Step::Unsupported(cause)) => self.fall_back(cause)?,
             Ok(Step::Blocked(_)) => return self.blocked(),
             Ok(_) => {}
@@ -113,20 +115,17 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
     /// the warm-up, and until the sink has whole repetitions, because tee(2) starts with a whole
     /// one.
     fn current(&self) -> Strategy {
-        let is_under_way = self
-            .pattern_pipe
-            .as_ref()
-            .is_some_and(PatternPipe::is_under_way);
+        let pattern_pipe = self.pattern_pipe.as_ref();
         match self.strategy {
-            Strategy::Tee if is_under_way => Strategy::Tee,
-            Strategy::Tee if !self.is_opening() && self.phase() == 0 => Strategy::Tee,
+            Strategy::Tee if pattern_pipe.is_some_and(PatternPipe::is_under_way) => Strategy::Tee,
+            Strategy::Tee if !self.is_warming_up() && self.phase() == 0 => Strategy::Tee,
             _ => Strategy::Buffered,
         }
     }
 
     /// Whether the transfer is too short so far for the pattern pipe to repay its cost.
-    fn is_opening(&self) -> bool {
-        self.plan.opening().is_some() && self.context.bytes < plan::OPENING
+    fn is_warming_up(&self) -> bool {
+        self.context.bytes < plan::OPENING && self.plan.opening().is_some()
     }
 
     /// The index of the next byte in the pattern.
@@ -134,39 +133,38 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
         (self.context.bytes % self.pattern_len as u64) as usize
     }
 
-    /// Shares the pages of the pattern pipe with the sink. Returns the number of calls, too.
-    fn tee(&mut self, max: u64) -> (Result<Step, CallError>, u64) {
-        let blocking = self.context.blocking();
+    /// Shares the pages of the pattern pipe with the sink. Adds to `calls`.
+    fn tee(&mut self, max: u64, blocking: Blocking, calls: &mut u64) -> Result<Step, CallError> {
         let pattern_pipe = match &mut self.pattern_pipe {
             Some(pattern_pipe) => pattern_pipe,
             none => {
                 match PatternPipe::fill(&self.context.kernel, &self.repetitions, self.pattern_len) {
                     Ok(pattern_pipe) => none.insert(pattern_pipe),
-                    Err(errno) => return (Ok(Step::Unsupported(errno.into())), 0),
+                    Err(errno) => return Ok(Step::Unsupported(errno.into())),
                 }
             }
         };
         let max = max.min(self.sink.prompt_len(&self.context.kernel, blocking));
-        pattern_pipe.pour(&self.context.kernel, &mut self.sink, max, blocking)
+        pattern_pipe.pour(&self.context.kernel, &mut self.sink, max, blocking, calls)
     }
 
     /// Writes from the buffer, beginning at the next byte of the pattern.
-    fn write(&mut self, max: u64) -> Result<Step, CallError> {
+    #[inline]
+    fn write(&mut self, max: u64, blocking: Blocking) -> Result<Step, CallError> {
+        let is_warming_up = self.is_warming_up();
         let phase = self.phase();
         let end = match self.strategy {
-            Strategy::Tee if !self.is_opening() => self.pattern_len,
+            Strategy::Tee if !is_warming_up => self.pattern_len,
             _ => self.repetitions.len(),
         };
-        let bound = match self.sink.info.kind {
+        let longest = match self.sink.info.kind {
             // A datagram of 32 KiB is allowed in every address family.
             Kind::Datagram => buffer::SMALL,
-            _ if self.is_opening() => EMPTY_PIPE,
+            _ if is_warming_up => EMPTY_PIPE,
             _ => buffer::FULL,
         };
-        let pending = &self.repetitions[phase..end];
-        let len = pending.len().min(bound) as u64;
-        let pending = &pending[..len.min(max) as usize];
-        let blocking = self.context.blocking();
+        let len = ((end - phase).min(longest) as u64).min(max) as usize;
+        let pending = &self.repetitions[phase..phase + len];
         let (sink, reopened) = (&mut self.sink, &mut self.reopened);
         buffered::pour(&self.context.kernel, sink, reopened, pending, blocking)
     }
@@ -212,6 +210,7 @@ impl<'a, K: Kernel> Engine<'a> for RepeatEngine<'a, K> {
         self.context.progress(self.current(), 0, blocked)
     }
 
+    #[inline]
     fn advance(&mut self) -> Result<Flow, RunError> {
         self.context.end_wait()?;
         let left = self.context.left(self.context.bytes);
@@ -228,14 +227,15 @@ impl<'a, K: Kernel> Engine<'a> for RepeatEngine<'a, K> {
         let is_long = self.context.bytes >= plan::SMALL;
         let sink = std::iter::once(&self.sink);
         self.context.grow_pipes(is_long, None, sink);
-        let may_sleep = self.context.blocking() == Blocking::MaySleep;
-        if !(self.has_waited || may_sleep) && self.sink.info.can_block() {
+        let blocking = self.context.blocking();
+        let waits = blocking == Blocking::Nonblocking && self.sink.info.can_block();
+        if waits && !self.has_waited {
             self.context.await_ready(Side::Sink, &mut self.sink);
             self.has_waited = true;
             return Ok(Flow::Wait(Wait::until_each_ready(None)));
         }
         self.has_waited = false;
-        self.take_step(max)
+        self.take_step(max, blocking)
     }
 
     fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {

@@ -37,7 +37,7 @@ pub(crate) enum Segment {
 #[derive(Debug)]
 pub(crate) struct Extents {
     /// The second descriptor, opened for the first search.
-    opening: Option<OwnedFd>,
+    own: Option<OwnedFd>,
     /// The end of the data that is being moved.
     data_end: u64,
     /// The longest length of the next piece of a hole.
@@ -50,7 +50,7 @@ pub(crate) struct Extents {
 impl Extents {
     pub(crate) fn new(shown_to: ShownTo) -> Self {
         Self {
-            opening: None,
+            own: None,
             data_end: 0,
             piece: FIRST_PIECE,
             shown_to,
@@ -70,16 +70,15 @@ impl Extents {
         if position < self.data_end {
             return Ok(Segment::Data(self.data_end - position));
         }
-        let opening = match self.opening.take() {
-            Some(opening) => opening,
-            None => match open(kernel, source) {
-                Ok(opening) => opening,
+        let own = match &mut self.own {
+            Some(own) => own,
+            none => match open(kernel, source) {
+                Ok(own) => none.insert(own),
                 Err(errno) => return Ok(Segment::NotOpened(errno)),
             },
         };
-        let found = find(kernel, opening.as_fd(), position);
-        self.opening = Some(opening);
-        found.map(|segment| self.piece_of(position, segment))
+        let segment = find(kernel, own.as_fd(), position)?;
+        Ok(self.piece_of(position, segment))
     }
 
     /// Returns the segment, or the next piece of it if it is a hole.
@@ -101,10 +100,10 @@ impl Extents {
 
 /// Opens the source a second time, with a cursor of its own.
 fn open<K: Kernel>(kernel: &K, source: &Endpoint<'_>) -> Result<OwnedFd> {
-    let opening = retried(|| kernel.reopen(source.fd, OFlags::RDONLY))?;
-    let status = kernel.fstat(opening.as_fd())?;
+    let own = retried(|| kernel.reopen(source.fd, OFlags::RDONLY))?;
+    let status = kernel.fstat(own.as_fd())?;
     if (status.device, status.inode) == source.info.identity {
-        Ok(opening)
+        Ok(own)
     } else {
         Err(Errno::STALE)
     }
@@ -137,15 +136,11 @@ fn find<K: Kernel>(kernel: &K, fd: BorrowedFd<'_>, position: u64) -> Result<Segm
     if data > position {
         return Ok(Segment::Hole(data - position));
     }
-    let hole = match kernel.seek(fd, SeekFrom::Hole(position)) {
-        Ok(hole) => hole,
+    match kernel.seek(fd, SeekFrom::Hole(position)) {
+        Ok(hole) if hole > position => Ok(Segment::Data(hole - position)),
+        Ok(_) | Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(Segment::Unknown),
         // The file was truncated between the two calls.
-        Err(Errno::NXIO) => return Ok(Segment::End),
-        Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(Segment::Unknown),
-        Err(errno) => return Err(errno),
-    };
-    if hole <= position {
-        return Ok(Segment::Unknown);
+        Err(Errno::NXIO) => Ok(Segment::End),
+        Err(errno) => Err(errno),
     }
-    Ok(Segment::Data(hole - position))
 }

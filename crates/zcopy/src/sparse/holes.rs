@@ -31,8 +31,7 @@ pub(crate) struct Holes {
     /// The number of bytes left as holes.
     pub(crate) bytes: u64,
     /// The last hole, if the sink does not have its length yet. A later write gives it its length,
-    /// or
-    /// [`Holes::finish`].
+    /// or [`Holes::finish`].
     tail: Range<u64>,
 }
 
@@ -158,13 +157,11 @@ impl Holes {
         if hole.start < size && needs_length {
             hole.end = size;
         } else if needs_length {
-            match write_last_byte(kernel, sink, reopened, &tail) {
+            match lengthen(kernel, sink, reopened, &tail) {
                 Ok(()) => self.ability = Ability::Holds,
                 Err(error) if is_untested && !is_final(&error) => return Ok(0),
                 Err(error) => return Err(error),
             }
-            // If this is refused, the hole is shorter by a block.
-            let _ = punch(kernel, sink, &tail);
             tail.start = hole.end;
         }
         let inside = hole.start..hole.end.min(size);
@@ -273,6 +270,8 @@ fn write_last_byte<K: Kernel>(
 /// Whether writing zeros would fail as well: there is no space for the file's new length, or it is
 /// not allowed.
 fn is_final(error: &CallError) -> bool {
-    let errno = error.cause.errno();
-    errno.is_some_and(|errno| matches!(errno, Errno::FBIG | Errno::NOSPC | Errno::DQUOT))
+    matches!(
+        error.cause,
+        Cause::Errno(Errno::FBIG | Errno::NOSPC | Errno::DQUOT)
+    )
 }

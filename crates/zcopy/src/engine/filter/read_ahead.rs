@@ -36,7 +36,7 @@ pub(crate) struct ReadAhead<'scope> {
     /// The buffers that it has filled, in order, each with the result of its read.
     read: Receiver<(Buffer, Result<Step, CallError>)>,
     spare: SyncSender<Buffer>,
-    is_unwanted: Arc<AtomicBool>,
+    is_stopped: Arc<AtomicBool>,
     /// Returns the bytes that the thread has reserved in the source and not read.
     thread: ScopedJoinHandle<'scope, Vec<u8>>,
 }
@@ -66,20 +66,20 @@ pub(crate) fn start<'scope, K: Kernel + Send + 'scope>(
     kernel: K,
     source: Endpoint<'scope>,
 ) -> Option<ReadAhead<'scope>> {
-    let (fill, read) = sync_channel(INPUT_BUFFERS);
+    let (filled, read) = sync_channel(INPUT_BUFFERS);
     let (spare, empty) = sync_channel(INPUT_BUFFERS);
     for _ in 0..INPUT_BUFFERS {
         spare.send(input_buffer()).ok()?;
     }
-    let is_unwanted = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&is_unwanted);
-    let reading = move || read_all(&kernel, source, &empty, &fill, &told);
+    let is_stopped = Arc::new(AtomicBool::new(false));
+    let thread_is_stopped = Arc::clone(&is_stopped);
+    let reading = move || read_all(&kernel, source, &empty, &filled, &thread_is_stopped);
     let name = "zcopy-reader".to_owned();
     let thread = Builder::new().name(name).spawn_scoped(scope, reading);
     Some(ReadAhead {
         read,
         spare,
-        is_unwanted,
+        is_stopped,
         thread: thread.ok()?,
     })
 }
@@ -91,9 +91,9 @@ pub(super) fn read_all<K: Kernel>(
     mut source: Endpoint<'_>,
     empty: &Receiver<Buffer>,
     filled: &SyncSender<(Buffer, Result<Step, CallError>)>,
-    is_unwanted: &AtomicBool,
+    is_stopped: &AtomicBool,
 ) -> Vec<u8> {
-    read_on(kernel, &mut source, empty, filled, is_unwanted);
+    read_on(kernel, &mut source, empty, filled, is_stopped);
     if source.release(kernel) {
         Vec::new()
     } else {
@@ -106,16 +106,16 @@ fn read_on<K: Kernel>(
     source: &mut Endpoint<'_>,
     empty: &Receiver<Buffer>,
     filled: &SyncSender<(Buffer, Result<Step, CallError>)>,
-    is_unwanted: &AtomicBool,
+    is_stopped: &AtomicBool,
 ) {
     let mut reopened = Reopened::default();
-    while let Ok(mut chunk) = empty.recv() {
+    while let Ok(mut buffer) = empty.recv() {
         // More empty buffers may have been sent before the stop.
-        if is_unwanted.load(Ordering::Relaxed) {
+        if is_stopped.load(Ordering::Relaxed) {
             return;
         }
         let mut draw = || {
-            let room = chunk.spare_mut(READ);
+            let room = buffer.spare_mut(READ);
             buffered::draw(kernel, source, &mut reopened, room, Blocking::MaySleep)
         };
         let mut step = draw();
@@ -123,10 +123,10 @@ fn read_on<K: Kernel>(
             step = draw();
         }
         if let Ok(Step::Moved(n)) = step {
-            chunk.fill(n as usize);
+            buffer.fill(n as usize);
         }
         let goes_on = matches!(step, Ok(Step::Moved(_)));
-        if filled.send((chunk, step)).is_err() || !goes_on {
+        if filled.send((buffer, step)).is_err() || !goes_on {
             return;
         }
     }
@@ -139,19 +139,19 @@ impl ReadAhead<'_> {
     }
 
     /// Returns a consumed buffer to the thread.
-    pub(crate) fn reuse(&self, chunk: Buffer) {
+    pub(crate) fn reuse(&self, buffer: Buffer) {
         // A thread that has exited needs no buffer.
-        let _ = self.spare.send(chunk);
+        let _ = self.spare.send(buffer);
     }
 
     /// Stops the thread, and returns the bytes that it has read and [`next`](Self::next) has not
     /// returned.
     pub(crate) fn stop(self) -> Vec<u8> {
-        self.is_unwanted.store(true, Ordering::Relaxed);
+        self.is_stopped.store(true, Ordering::Relaxed);
         drop(self.spare);
         let mut bytes = Vec::new();
-        for (chunk, _) in &self.read {
-            bytes.extend_from_slice(chunk.pending());
+        for (buffer, _) in &self.read {
+            bytes.extend_from_slice(buffer.pending());
         }
         let reserved = self.thread.join();
         bytes.append(&mut reserved.unwrap_or_else(|panic| resume_unwind(panic)));

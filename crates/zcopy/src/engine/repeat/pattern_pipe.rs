@@ -75,10 +75,9 @@ impl PatternPipe {
         loop {
             // Appends the contents of one pipe to the other, then exchanges them: the contents
             // double.
-            let (held, flags) = (private.in_flight, SpliceFlags::NONBLOCK);
-            let shared =
-                retried(|| kernel.tee(private.reader(), pipe.writer(), held as usize, flags));
-            match shared {
+            let held = private.in_flight;
+            let (from, to, flags) = (private.reader(), pipe.writer(), SpliceFlags::NONBLOCK);
+            match retried(|| kernel.tee(from, to, held as usize, flags)) {
                 Ok(n) => {
                     pipe.in_flight += n as u64;
                     if (n as u64) < held {
@@ -112,29 +111,30 @@ impl PatternPipe {
         self.private.in_flight > 0
     }
 
-    /// Moves up to `max` bytes to the sink, and first refills the private pipe if it is empty.
-    /// Returns the number of calls, too.
+    /// Moves up to `max` bytes to the sink, and first refills the private pipe if it is empty. Adds
+    /// to `calls`.
     pub(super) fn pour<K: Kernel>(
         &mut self,
         kernel: &K,
         sink: &mut Endpoint<'_>,
         max: u64,
         blocking: Blocking,
-    ) -> (std::result::Result<Step, CallError>, u64) {
-        let mut calls = 1;
+        calls: &mut u64,
+    ) -> std::result::Result<Step, CallError> {
         if !self.is_under_way() {
-            let answer = self.share(kernel);
-            if !matches!(answer, Step::Filled) {
-                return (Ok(answer), calls);
+            *calls += 1;
+            let shared = self.share(kernel);
+            if shared != Step::Filled {
+                return Ok(shared);
             }
-            calls += 1;
         }
+        *calls += 1;
         let len = self.private.in_flight.min(max).min(BOUND);
         let step = splice_pipe::pour(kernel, self.private.reader(), sink, len, blocking);
         if let Ok(Step::Moved(n)) = step {
             self.private.in_flight -= n;
         }
-        (step, calls)
+        step
     }
 
     /// Shares whole repetitions with the empty private pipe.

@@ -203,7 +203,7 @@ fn a_filter_that_takes_nothing_fails_and_does_not_spin() {
 }
 
 #[test]
-#[should_panic = "a filter took more than it was shown"]
+#[should_panic = "a filter consumed more than its input"]
 fn a_filter_cannot_take_more_than_there_is() {
     let kernel = SimKernel::default();
     let (source, sink) = (file(&kernel, b"three"), empty_file(&kernel));
@@ -220,7 +220,7 @@ fn a_filter_cannot_take_more_than_there_is() {
 }
 
 #[test]
-#[should_panic = "a filter made more than it had room for"]
+#[should_panic = "a filter produced more than its room holds"]
 fn a_filter_cannot_make_more_than_there_is_room_for() {
     let kernel = SimKernel::default();
     let (source, sink) = (file(&kernel, b"three"), empty_file(&kernel));
