@@ -5,15 +5,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use crate::call_error::{CallError, Cause};
 use crate::error::RunError;
 use crate::fd_info::{FdInfo, Kind};
-use crate::options::{Cache, Options, Sparse};
+use crate::options::Options;
 use crate::plan::{self, Plan};
 use crate::preflight;
 use crate::side::Side;
 use crate::sys::{Errno, Kernel, OFlags};
 
 mod several;
+mod shortcuts;
 
 pub(crate) use several::prepare_several;
+pub(crate) use shortcuts::Shortcuts;
 
 /// Classifies both descriptors, refuses what cannot work, and plans. Touches nothing.
 pub(crate) fn prepare<K: Kernel>(
@@ -98,40 +100,8 @@ fn deserves_full_classification(source: &FdInfo, sink: &FdInfo, options: &Option
         Kind::Regular => source.size.is_some(),
         kind => kind == Kind::Block,
     } && plan::remaining(source, options).is_none_or(|left| left > plan::SMALL);
-    is_long || is_particular_enough(source, sink, options)
-}
-
-/// Whether an option needs facts that only a closer look at both ends gives. It names every option, so that a new one
-/// does not compile until it is decided here.
-pub(crate) fn is_particular_enough(source: &FdInfo, sink: &FdInfo, options: &Options) -> bool {
-    let Options {
-        stable,
-        sparse,
-        cache,
-        observed,
-        // `plan::requested` decides these.
-        strategy: _,
-        reflink: _,
-        // How much is moved, and how, needs no closer look.
-        limit: _,
-        source_offset: _,
-        sink_offset: _,
-        skip_errors: _,
-        sync_data: _,
-        grow_pipes: _,
-        pipe_size: _,
-        buffer_size: _,
-        rate_limit: _,
-        tick: _,
-        records: _,
-        watch_readers: _,
-        inspected: _,
-    } = options;
-    source.is_same(sink)
+    is_long
+        || source.is_same(sink)
         || source.direct
-        || *stable
-        || *observed
-        || *cache == Cache::DropBehind
-        || *sparse == Sparse::Detect
-        || plan::requested(options).is_some()
+        || !Shortcuts::allowed_by(options).partial_classification
 }

@@ -8,10 +8,10 @@ use std::os::fd::BorrowedFd;
 
 use crate::buffer::Buffer;
 use crate::call_error::{CallError, Cause};
-use crate::classify::{classify, is_particular_enough, unclassifiable};
+use crate::classify::{Shortcuts, classify, unclassifiable};
 use crate::error::RunError;
 use crate::fd_info::{FdInfo, Kind};
-use crate::options::{Options, SkipErrors, SyncData};
+use crate::options::Options;
 use crate::plan;
 use crate::preflight;
 use crate::report::{Attempt, Report};
@@ -83,92 +83,48 @@ pub(crate) fn try_fast_path<K: Kernel>(
     options: &Options,
     series_state: Option<&SeriesState>,
 ) -> Result<FastPath, RunError> {
-    if let Some(report) = whole_file::clone_whole_file(kernel, source, sink, options) {
+    let shortcuts = Shortcuts::allowed_by(options);
+    if shortcuts.whole_clone
+        && let Some(report) = whole_file::clone_whole_file(kernel, source, sink)
+    {
         return Ok(FastPath::Done(report));
     }
     let known = series_state.and_then(|series_state| series_state.sink.get());
-    let mut from = match known {
-        // Of a small file no flag matters that its reads would not complain of.
-        Some(sink) => FdInfo::of_small_file(kernel, source, small_into(&sink))
-            .map_err(|error| unclassifiable(Side::Source, error))?,
-        None => classify(kernel, Side::Source, source)?,
-    };
-    let to = match known {
-        Some(known) => known,
-        None => classify(kernel, Side::Sink, sink)?,
+    let (mut from, mut to) = match known {
+        Some(to) => {
+            // Of a small file no flag matters that its reads would not complain of.
+            let from = FdInfo::of_small_file(kernel, source, small_into(&to))
+                .map_err(|error| unclassifiable(Side::Source, error))?;
+            (from, to)
+        }
+        None => (
+            classify(kernel, Side::Source, source)?,
+            classify(kernel, Side::Sink, sink)?,
+        ),
     };
     let mut partial = Partial::default();
-    if is_open(kernel, source, &mut from, &to, options) {
+    // Blocks are gathered, and messages have a length.
+    let is_particular = from.direct || to.direct || to.kind == Kind::Datagram || from.is_same(&to);
+    if shortcuts.fast_path && !is_particular && is_small(kernel, source, &mut from, &to, options) {
         preflight::check(&from, &to, options)?;
         partial.buffer =
             series_state.map_or_else(Buffer::default, |series_state| series_state.buffer.take());
-        let is_whole = partial.go(kernel, source, sink, from.size.unwrap_or(0));
-        if let Some(series_state) = series_state.filter(|_| is_whole) {
-            series_state.sink.set(Some(to));
-            series_state.buffer.set(std::mem::take(&mut partial.buffer));
-        }
-        if is_whole {
+        if partial.read_and_write(kernel, source, sink, from.size.unwrap_or(0)) {
+            if let Some(series_state) = series_state {
+                series_state.sink.set(Some(to));
+                series_state.buffer.set(std::mem::take(&mut partial.buffer));
+            }
             return Ok(FastPath::Done(Report::of(partial.attempt())));
         }
     }
-    // Flags and size may have changed since. What could be examined once can be so again; should that fail, the
-    // calls that follow will say why.
-    let to = match known {
-        Some(known) => {
-            from = classify(kernel, Side::Source, source).unwrap_or(from);
-            partial.doubt();
-            classify(kernel, Side::Sink, sink).unwrap_or(known)
-        }
-        None => to,
-    };
+    if known.is_some() {
+        // Flags and size may have changed since. What could be examined once can be so again; should
+        // that fail, the calls that follow will say why.
+        from = classify(kernel, Side::Source, source).unwrap_or(from);
+        to = classify(kernel, Side::Sink, sink).unwrap_or(to);
+        partial.discard_doubtful_error();
+    }
     Ok(FastPath::Continue(from, to, partial))
-}
-
-/// Whether the fast path can serve a transfer: its source a file that is [small](is_small), its options none that
-/// ask for more than read and write, and nobody looking on. It names every option, so that a new one does not compile
-/// until it is decided here.
-fn is_open<K: Kernel>(
-    kernel: &K,
-    fd: BorrowedFd<'_>,
-    source: &mut FdInfo,
-    sink: &FdInfo,
-    options: &Options,
-) -> bool {
-    let Options {
-        limit,
-        source_offset,
-        sink_offset,
-        skip_errors,
-        sync_data,
-        buffer_size,
-        rate_limit,
-        tick,
-        records,
-        watch_readers,
-        inspected,
-        observed,
-        // `is_particular_enough` decides these.
-        stable: _,
-        strategy: _,
-        reflink: _,
-        sparse: _,
-        cache: _,
-        // Read and write enlarge no pipe for a small file.
-        grow_pipes: _,
-        pipe_size: _,
-    } = options;
-    // Blocks are gathered, and messages have a length.
-    let is_particular = source.direct || sink.direct || sink.kind == Kind::Datagram;
-    let is_bounded =
-        limit.is_some() || source_offset.is_some() || sink_offset.is_some() || rate_limit.is_some();
-    let is_watched =
-        tick.is_some() || *watch_readers || *observed || *inspected || records.is_wanted();
-    let is_asked_for_more = buffer_size.is_some()
-        || *skip_errors != SkipErrors::Never
-        || *sync_data != SyncData::Never
-        || is_particular_enough(source, sink, options);
-    !(is_particular || is_bounded || is_watched || is_asked_for_more)
-        && is_small(kernel, fd, source, sink, options)
 }
 
 /// The largest size that a small file may have which goes to this sink.
@@ -202,7 +158,7 @@ fn is_small<K: Kernel>(
 impl Partial {
     /// Takes the fast path with the memory of this buffer, which is empty. True if it led to the end, which a read
     /// of 0 tells: what was appended while the sink was written to is not lost.
-    fn go<K: Kernel>(
+    fn read_and_write<K: Kernel>(
         &mut self,
         kernel: &K,
         source: BorrowedFd<'_>,
@@ -218,29 +174,22 @@ impl Partial {
             match kernel.read(source, None, room, Blocking::MaySleep) {
                 Ok(0) => return true,
                 Ok(n) => self.buffer.fill(n),
-                Err(errno) => {
-                    self.first_step = Some(buffered::stopped("read", Side::Source, errno));
-                    return false;
-                }
+                Err(errno) => return self.stop(buffered::stopped("read", Side::Source, errno)),
             }
             self.calls += 1;
             match kernel.write(sink, None, self.buffer.pending(), Blocking::MaySleep) {
                 Ok(0) => {
-                    self.first_step = Some(Err(CallError {
+                    return self.stop(Err(CallError {
                         call: "write",
                         side: Side::Sink,
                         cause: Cause::WriteZero,
                     }));
-                    return false;
                 }
                 Ok(n) => {
                     self.buffer.consume(n);
                     self.bytes += n as u64;
                 }
-                Err(errno) => {
-                    self.first_step = Some(buffered::stopped("write", Side::Sink, errno));
-                    return false;
-                }
+                Err(errno) => return self.stop(buffered::stopped("write", Side::Sink, errno)),
             }
             let has_grown = self.buffer.was_filled() && self.bytes > size;
             if !self.buffer.is_empty() || has_grown {
@@ -249,17 +198,22 @@ impl Partial {
         }
     }
 
+    /// Leaves the rest to an engine. Returns false.
+    fn stop(&mut self, first_step: Result<Step, CallError>) -> bool {
+        self.first_step = Some(first_step);
+        false
+    }
+
     /// Forgets an answer that may be the flags' fault, of which the source was not asked: it is open in another way, or wants
     /// blocks. The same call, made again by who knows them, will tell.
-    fn doubt(&mut self) {
+    fn discard_doubtful_error(&mut self) {
         let is_doubtful = |error: &CallError| {
             error.side == Side::Source
                 && matches!(error.cause, Cause::Errno(Errno::BADF | Errno::INVAL))
         };
-        self.first_step = self
-            .first_step
-            .take()
-            .filter(|first_step| !first_step.as_ref().is_err_and(is_doubtful));
+        if matches!(&self.first_step, Some(Err(error)) if is_doubtful(error)) {
+            self.first_step = None;
+        }
     }
 
     /// What was done so far, as a strategy's doing.
