@@ -17,25 +17,14 @@ pub(crate) fn check(source: &FdInfo, sink: &FdInfo, options: &Options) -> Result
         let reason = "it appends, so that an offset would be ignored";
         return Err(RunError::refused(Side::Sink, Errno::INVAL, reason));
     }
-    if source.is_same(sink) {
-        check_same(source, sink, options)?;
-    }
-    Ok(())
+    check_same(source, sink, || overlaps(source, sink, options))
 }
 
 /// Refuses what cannot work where a source's bytes become others, it is not known how many.
 pub(crate) fn check_filtered(source: &FdInfo, sink: &FdInfo) -> Result<(), RunError> {
     check_source(source)?;
     check_sink(sink)?;
-    let is_read_out = source.cursor >= source.size.or(Some(0));
-    match source.kind {
-        Kind::Pipe if source.is_same(sink) => Err(feeds_itself()),
-        Kind::Regular | Kind::Block if source.is_same(sink) && !is_read_out => {
-            let reason = "source and sink are the same file, and something is left to read";
-            Err(RunError::refused(Side::Neither, Errno::INVAL, reason))
-        }
-        _ => Ok(()),
-    }
+    check_same(source, sink, || source.cursor < source.size.or(Some(0)))
 }
 
 fn check_source(source: &FdInfo) -> Result<(), RunError> {
@@ -65,34 +54,31 @@ fn check_mode(
 }
 
 fn check_offset(info: &FdInfo, side: Side, offset: Option<u64>) -> Result<(), RunError> {
-    match offset {
-        Some(_) if !info.is_seekable() => {
-            let reason = "it has no positions, so that no offset can be given";
-            Err(RunError::refused(side, Errno::SPIPE, reason))
-        }
+    let (errno, reason) = match offset {
+        Some(_) if !info.is_seekable() => (
+            Errno::SPIPE,
+            "it has no positions, so that no offset can be given",
+        ),
         Some(offset) if i64::try_from(offset).is_err() => {
-            let reason = "its offset is beyond the largest there is";
-            Err(RunError::refused(side, Errno::INVAL, reason))
+            (Errno::INVAL, "its offset is beyond the largest there is")
         }
-        _ => Ok(()),
-    }
+        _ => return Ok(()),
+    };
+    Err(RunError::refused(side, errno, reason))
 }
 
-/// Both ends are the same file, device or pipe. A socket may answer itself; a terminal too.
-fn check_same(source: &FdInfo, sink: &FdInfo, options: &Options) -> Result<(), RunError> {
-    match source.kind {
-        Kind::Pipe => Err(feeds_itself()),
-        Kind::Regular | Kind::Block if overlaps(source, sink, options) => {
-            let reason = "source and sink overlap in the same file";
-            Err(RunError::refused(Side::Neither, Errno::INVAL, reason))
+/// Refuses one pipe as both ends, and one file or block device whose bytes are overwritten before
+/// they are read. A socket may answer itself; a terminal too.
+fn check_same(source: &FdInfo, sink: &FdInfo, overlaps: impl Fn() -> bool) -> Result<(), RunError> {
+    let reason = match source.kind {
+        _ if !source.is_same(sink) => return Ok(()),
+        Kind::Pipe => "both ends are the same pipe, which would feed itself for ever",
+        Kind::Regular | Kind::Block if overlaps() => {
+            "source and sink overlap in one file: writes would change what is still to be read"
         }
-        _ => Ok(()),
-    }
-}
-
-fn feeds_itself() -> RunError {
-    let reason = "both ends are the same pipe, which would feed itself for ever";
-    RunError::refused(Side::Neither, Errno::INVAL, reason)
+        _ => return Ok(()),
+    };
+    Err(RunError::refused(Side::Neither, Errno::INVAL, reason))
 }
 
 /// Whether bytes would be written where they are still to be read.
