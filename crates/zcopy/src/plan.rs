@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::error::RunError;
-use crate::fd_info::{FdInfo, FileSystem, Kind};
+use crate::fd_info::{FdInfo, Kind};
 use crate::options::{Options, Reflink};
 use crate::report::PageSharing;
 use crate::strategy::Strategy;
@@ -15,6 +15,7 @@ mod filtered;
 mod fit;
 mod repeated;
 mod several;
+mod tee;
 
 pub use candidate::{Candidate, Verdict};
 
@@ -37,6 +38,9 @@ pub(crate) const OPENING: u64 = 128 << 10;
 /// Up to this size a private pipe costs more than it saves, beside strategies that need no
 /// preparation.
 pub(crate) const SHORT: u64 = 256 << 10;
+
+const REQUESTED: &str = "it was asked for";
+const ANOTHER: &str = "another strategy was asked for";
 
 /// What a transfer would do: every strategy, chosen or skipped, each with its reason.
 ///
@@ -64,7 +68,7 @@ pub struct Plan {
     source: FdInfo,
     sinks: Vec<FdInfo>,
     /// How each sink is served, if there are several.
-    ways: Vec<Candidate>,
+    per_sink: Vec<Candidate>,
     opening: Option<Strategy>,
 }
 
@@ -74,28 +78,26 @@ pub struct Plan {
 ///
 /// If the caller insists on a strategy that cannot serve this pair.
 pub(crate) fn plan(source: &FdInfo, sink: &FdInfo, options: &Options) -> Result<Plan, RunError> {
-    let order = order(source, sink, options);
-    let mut candidates = order.map(|strategy| {
-        let (verdict, reason) = match fit(strategy, source, sink, options) {
-            Fit::Good(reason) => (Verdict::Reserve, reason),
-            Fit::Poor(reason) | Fit::Not(reason) => (Verdict::Skipped, reason),
-        };
-        Candidate {
-            strategy,
-            verdict,
-            reason,
-        }
-    });
-    if let Some(requested) = requested(options) {
-        insist(&mut candidates, requested, source, sink, options)?;
+    let requested = requested(options);
+    if let Some(requested) = requested {
+        check_requested(requested, source, sink, options)?;
     }
+    let mut candidates = order(source, sink, options).map(|strategy| {
+        let (verdict, reason) = match requested {
+            Some(requested) if requested == strategy => (Verdict::Reserve, REQUESTED),
+            Some(_) => (Verdict::Skipped, ANOTHER),
+            None => match fit(strategy, source, sink, options) {
+                Fit::Good(reason) => (Verdict::Reserve, reason),
+                Fit::Poor(reason) | Fit::Not(reason) => (Verdict::Skipped, reason),
+            },
+        };
+        Candidate::new(strategy, verdict, reason)
+    });
     // Stable: those in use keep their order, the skipped come last.
     candidates.sort_by_key(|candidate| candidate.verdict == Verdict::Skipped);
     candidates[0].verdict = Verdict::Chosen;
     let opening = match source.kind {
-        _ if requested(options).is_some() || !candidates[0].strategy.facts().has_private_pipe => {
-            None
-        }
+        _ if requested.is_some() || !candidates[0].strategy.facts().has_private_pipe => None,
         Kind::Pipe if !(sink.kind == Kind::Pipe || goes_by_cursor(sink, options)) => {
             Some(Strategy::Splice)
         }
@@ -103,11 +105,8 @@ pub(crate) fn plan(source: &FdInfo, sink: &FdInfo, options: &Options) -> Result<
         _ => None,
     };
     Ok(Plan {
-        candidates: candidates.to_vec(),
-        source: *source,
-        sinks: vec![*sink],
-        ways: Vec::new(),
         opening,
+        ..Plan::new(candidates.to_vec(), source, &[*sink])
     })
 }
 
@@ -132,38 +131,25 @@ pub(crate) fn requested(options: &Options) -> Option<Strategy> {
     options.strategy.or(always)
 }
 
-/// Skips every candidate but one.
-fn insist(
-    candidates: &mut [Candidate],
+/// Checks that the requested strategy can serve a pair.
+fn check_requested(
     requested: Strategy,
     source: &FdInfo,
     sink: &FdInfo,
     options: &Options,
 ) -> Result<(), RunError> {
-    if options.reflink == Reflink::Always && requested != Strategy::Reflink {
-        let reason = "blocks are to be shared, always, and only a reflink does that";
-        return Err(RunError::unsuitable(requested, reason));
-    }
-    if let Fit::Not(reason) = fit(requested, source, sink, options) {
-        return Err(RunError::unsuitable(requested, reason));
-    }
-    if requested == Strategy::Reflink && fit::divides_blocks(source, sink, options) {
-        let reason = "offsets and limit must be multiples of the file system's block (4 KiB, as a rule), \
-                      but for an end where both files end";
-        return Err(RunError::unsuitable(requested, reason));
-    }
-    for candidate in candidates {
-        (candidate.verdict, candidate.reason) = if candidate.strategy == requested {
-            (Verdict::Reserve, "it was asked for")
-        } else {
-            (Verdict::Skipped, "another strategy was asked for")
-        };
-    }
-    Ok(())
+    let reason = if options.reflink == Reflink::Always && requested != Strategy::Reflink {
+        "blocks are to be shared, always, and only a reflink does that"
+    } else if let Fit::Not(reason) = fit(requested, source, sink, options) {
+        reason
+    } else if requested == Strategy::Reflink && fit::divides_blocks(source, sink, options) {
+        "offsets and limit must be multiples of the file system's block (4 KiB, as a rule), \
+         but for an end where both files end"
+    } else {
+        return Ok(());
+    };
+    Err(RunError::unsuitable(requested, reason))
 }
-
-/// Every strategy that serves a pair, in the order of trial.
-type Order = [Strategy; Strategy::PAIRWISE.len()];
 
 /// The order of trial for a pair. What is measured stands in the README's table and in
 /// `benches/ratios.rs`.
@@ -171,53 +157,38 @@ type Order = [Strategy; Strategy::PAIRWISE.len()];
 /// A private pipe of 1 MiB moves most at a time: between two files it is ahead of `copy_file_range`, which moves 64 KiB at a
 /// time inside the kernel, and between two pipes it keeps both neighbours from waiting for each other. But it has to be made first, which short transfers
 /// do not repay.
-fn order(source: &FdInfo, sink: &FdInfo, options: &Options) -> Order {
+fn order(
+    source: &FdInfo,
+    sink: &FdInfo,
+    options: &Options,
+) -> [Strategy; Strategy::PAIRWISE.len()] {
     use Strategy::{Buffered, CopyFileRange, Reflink, Sendfile, Splice, SplicePipe};
-    const UNPREPARED: Order = [
-        Reflink,
-        CopyFileRange,
-        Splice,
-        Sendfile,
-        SplicePipe,
-        Buffered,
-    ];
-    const BY_FILE_SYSTEM: Order = [
-        Reflink,
-        CopyFileRange,
-        SplicePipe,
-        Sendfile,
-        Splice,
-        Buffered,
-    ];
-    const BY_PRIVATE_PIPE: Order = [
-        Reflink,
-        SplicePipe,
-        CopyFileRange,
-        Splice,
-        Sendfile,
-        Buffered,
-    ];
-    const BY_SENDFILE: Order = [
-        Reflink,
-        Sendfile,
-        SplicePipe,
-        CopyFileRange,
-        Splice,
-        Buffered,
-    ];
-
     let is_short = remaining(source, options).is_some_and(|left| left <= SHORT);
-    let is_local = matches!(source.file_system, FileSystem::Ext4 | FileSystem::Tmpfs);
-    match (source.kind, sink.kind) {
-        _ if is_short => UNPREPARED,
+    let [second, third, fourth, fifth] = match (source.kind, sink.kind) {
+        _ if is_short => [CopyFileRange, Splice, Sendfile, SplicePipe],
         // A server may do the copying, or blocks be shared.
-        (Kind::Regular, Kind::Regular) if !is_local => BY_FILE_SYSTEM,
-        (Kind::Regular | Kind::Block, Kind::Stream) => BY_SENDFILE,
-        _ => BY_PRIVATE_PIPE,
-    }
+        (Kind::Regular, Kind::Regular) if !fit::never_shares_blocks(source) => {
+            [CopyFileRange, SplicePipe, Sendfile, Splice]
+        }
+        (Kind::Regular | Kind::Block, Kind::Stream) => {
+            [Sendfile, SplicePipe, CopyFileRange, Splice]
+        }
+        _ => [SplicePipe, CopyFileRange, Splice, Sendfile],
+    };
+    [Reflink, second, third, fourth, fifth, Buffered]
 }
 
 impl Plan {
+    fn new(candidates: Vec<Candidate>, source: &FdInfo, sinks: &[FdInfo]) -> Self {
+        Self {
+            candidates,
+            source: *source,
+            sinks: sinks.to_vec(),
+            per_sink: Vec::new(),
+            opening: None,
+        }
+    }
+
     /// The strategy that comes first.
     ///
     /// # Examples
@@ -263,12 +234,11 @@ impl Plan {
     }
 
     fn page_sharing(&self) -> PageSharing {
-        let ways = self.ways.iter().map(|way| way.strategy);
-        let mut ways = ways.chain(self.ways.is_empty().then(|| self.strategy()));
-        let shared = self.sinks.iter().map(|sink| {
-            let way = ways.next().unwrap_or(Strategy::Buffered);
-            page_sharing(way, &self.source, sink)
-        });
+        let strategies = self.per_sink.iter().map(|sink| sink.strategy);
+        let strategies = strategies.chain(self.per_sink.is_empty().then(|| self.strategy()));
+        let shared = strategies
+            .zip(&self.sinks)
+            .map(|(strategy, sink)| page_sharing(strategy, &self.source, sink));
         shared.max().unwrap_or_default()
     }
 
@@ -296,7 +266,7 @@ impl Plan {
     /// ```
     #[must_use]
     pub fn sinks(&self) -> &[Candidate] {
-        &self.ways
+        &self.per_sink
     }
 
     /// What moves the first 128 KiB of a pipe or stream socket, and more until 32 KiB arrive at once.
@@ -323,11 +293,8 @@ impl Plan {
 
     /// The strategy that takes over when `strategy` cannot go on: read and write, if no other does.
     pub(crate) fn after(&self, strategy: Strategy) -> Strategy {
-        let mut later = self
-            .candidates
-            .iter()
-            .skip_while(|candidate| candidate.strategy != strategy);
-        later.next();
+        let mut later = self.candidates.iter();
+        later.find(|candidate| candidate.strategy == strategy);
         later
             .next()
             .filter(|next| next.verdict == Verdict::Reserve)
@@ -344,12 +311,14 @@ impl fmt::Display for Plan {
         for candidate in &self.candidates {
             write!(f, "\n  {candidate}")?;
         }
-        for (index, (way, sink)) in self.ways.iter().zip(&self.sinks).enumerate() {
-            let number = index + 1;
+        for (index, (candidate, sink)) in self.per_sink.iter().zip(&self.sinks).enumerate() {
+            let Candidate {
+                strategy, reason, ..
+            } = candidate;
             write!(
                 f,
-                "\nsink {number}, {sink}: {}, because {}",
-                way.strategy, way.reason
+                "\nsink {}, {sink}: {strategy}, because {reason}",
+                index + 1
             )?;
         }
         if let Some(opening) = self.opening {

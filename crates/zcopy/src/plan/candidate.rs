@@ -44,6 +44,22 @@ pub enum Verdict {
 }
 
 impl Candidate {
+    pub(super) fn chosen(strategy: Strategy, reason: &'static str) -> Self {
+        Self::new(strategy, Verdict::Chosen, reason)
+    }
+
+    pub(super) fn skipped(strategy: Strategy, reason: &'static str) -> Self {
+        Self::new(strategy, Verdict::Skipped, reason)
+    }
+
+    pub(super) fn new(strategy: Strategy, verdict: Verdict, reason: &'static str) -> Self {
+        Self {
+            strategy,
+            verdict,
+            reason,
+        }
+    }
+
     /// The strategy.
     ///
     /// # Examples

@@ -25,46 +25,51 @@ pub(super) enum Fit {
 
 /// How well one strategy suits a pair, and why.
 pub(super) fn fit(strategy: Strategy, source: &FdInfo, sink: &FdInfo, options: &Options) -> Fit {
-    let kernel_can = match strategy {
+    let only_buffered = why_only_buffered(source, sink, options);
+    let offload = match strategy {
         Strategy::Reflink => fit_reflink(source, sink, options),
         Strategy::CopyFileRange => fit_copy_file_range(source, sink, options),
         Strategy::Sendfile => fit_sendfile(source, sink),
         Strategy::Splice => fit_splice(source, sink, options),
         Strategy::SplicePipe => fit_splice_pipe(source, sink),
-        Strategy::Buffered => return Fit::Good(why_buffered(source, sink, options)),
-        Strategy::Tee => {
-            return Fit::Not("there is one sink, and nothing to be kept for another");
+        Strategy::Buffered => {
+            let reason = only_buffered.or_else(|| why_read_and_write(source, sink, options));
+            return Fit::Good(reason.unwrap_or("read and write serve every pair"));
         }
+        Strategy::Tee => Fit::Not("there is one sink, and nothing to be kept for another"),
     };
-    if options.inspected {
-        return Fit::Not("the bytes are inspected, so that they must pass through user space");
-    }
-    if options.records.is_wanted() {
-        return Fit::Not("records are counted, so that the bytes must pass through user space");
-    }
-    if options.sparse == Sparse::Detect && sink.kind == Kind::Regular && !sink.append {
-        return Fit::Not("zeros are looked for, so that the bytes must pass through user space");
-    }
-    if sink.append {
-        return Fit::Not("the sink appends, where the kernel offers no offload");
-    }
-    if source.kind == Kind::Datagram || sink.kind == Kind::Datagram {
-        return Fit::Not("only read and write keep the boundaries of messages");
-    }
-    if sink.direct && strategy.divides_direct_blocks(source) {
-        return Fit::Not(DIVIDES);
-    }
-    if matches!(kernel_can, Fit::Not(_)) {
-        return kernel_can;
-    }
-    if options.stable
-        && let Some(reason) = why_stable_forbids(strategy, source, sink)
-    {
+    let is_divided = sink.direct && strategy.divides_direct_blocks(source);
+    if let Some(reason) = only_buffered.or(is_divided.then_some(DIVIDES)) {
         return Fit::Not(reason);
     }
-    match why_read_and_write(source, sink, options) {
-        Some(reason) => Fit::Poor(reason),
-        None => kernel_can,
+    if matches!(offload, Fit::Not(_)) {
+        return offload;
+    }
+    if let Some(reason) = why_stable_forbids(strategy, source, sink, options) {
+        return Fit::Not(reason);
+    }
+    why_read_and_write(source, sink, options).map_or(offload, Fit::Poor)
+}
+
+/// Returns why only read and write can serve a pair.
+fn why_only_buffered(source: &FdInfo, sink: &FdInfo, options: &Options) -> Option<&'static str> {
+    match (source.kind, sink.kind) {
+        _ if options.inspected => {
+            Some("the bytes are inspected, so that they must pass through user space")
+        }
+        _ if options.records.is_wanted() => {
+            Some("records are counted, so that the bytes must pass through user space")
+        }
+        _ if sink.append => Some("the sink appends, where the kernel offers no offload"),
+        (_, Kind::Regular) if options.sparse == Sparse::Detect => {
+            Some("zeros are looked for, so that the bytes must pass through user space")
+        }
+        (Kind::Datagram, _) | (_, Kind::Datagram) => {
+            Some("only read and write keep the boundaries of messages")
+        }
+        (Kind::Null, _) => Some("/dev/null cannot be spliced from"),
+        (_, Kind::Memory(Memory::Full)) => Some("/dev/full takes writes alone"),
+        _ => None,
     }
 }
 
@@ -73,6 +78,8 @@ pub(super) const DIVIDES: &str = "the sink takes whole blocks: of a piece that i
 
 /// What makes read and write the first choice for a pair that an offload could serve.
 fn why_read_and_write(source: &FdInfo, sink: &FdInfo, options: &Options) -> Option<&'static str> {
+    let left = remaining(source, options);
+    let at_most = |bytes| left.is_some_and(|left| left <= bytes);
     match (source.kind, sink.kind) {
         (Kind::Terminal, _) | (_, Kind::Terminal) => {
             Some("a terminal's bytes are few, and each is looked at anyway")
@@ -89,17 +96,12 @@ fn why_read_and_write(source: &FdInfo, sink: &FdInfo, options: &Options) -> Opti
         {
             None
         }
-        _ if remaining(source, options).is_some_and(|left| left <= SMALL) => {
-            Some("at most 32 KiB are left, which read and write move faster")
-        }
-        _ if remaining(source, options)
-            .is_some_and(|left| left <= small_file(source, sink, options)) =>
-        {
+        _ if at_most(SMALL) => Some("at most 32 KiB are left, which read and write move faster"),
+        _ if at_most(small_file(source, sink, options)) => {
             Some("little of a file is left, which read and write move to a file faster")
         }
         (Kind::Regular, Kind::Regular)
-            if !source.may_share_blocks(sink)
-                && remaining(source, options).is_some_and(|left| left <= SMALL_ACROSS) =>
+            if !source.may_share_blocks(sink) && at_most(SMALL_ACROSS) =>
         {
             Some("at most 128 KiB are left, and a private pipe takes longer to make")
         }
@@ -125,39 +127,41 @@ pub(crate) fn small_file(source: &FdInfo, sink: &FdInfo, options: &Options) -> u
     }
 }
 
-fn why_buffered(source: &FdInfo, sink: &FdInfo, options: &Options) -> &'static str {
-    if options.inspected {
-        "the bytes are inspected on the way"
-    } else if options.records.is_wanted() {
-        "records are counted on the way"
-    } else if options.sparse == Sparse::Detect && sink.kind == Kind::Regular {
-        "zeros are looked for on the way"
-    } else if sink.append {
-        "the sink appends"
-    } else if source.kind == Kind::Datagram || sink.kind == Kind::Datagram {
-        "one read and one write a message"
-    } else {
-        why_read_and_write(source, sink, options).unwrap_or("read and write serve every pair")
+/// Returns why neither of the calls that share blocks can serve a pair.
+fn why_no_blocks_are_shared(
+    source: &FdInfo,
+    sink: &FdInfo,
+    options: &Options,
+) -> Option<&'static str> {
+    if source.kind != Kind::Regular || sink.kind != Kind::Regular {
+        return Some("both ends must be regular files");
     }
+    if options.reflink == Reflink::Never {
+        return Some("it may share blocks, and the sink is to have its own");
+    }
+    if options.sparse == Sparse::Fill {
+        return Some("holes are to be filled, and it may keep them");
+    }
+    let skips_errors = options.skip_errors != SkipErrors::Never;
+    if skips_errors && options.reflink != Reflink::Always && !never_shares_blocks(source) {
+        return Some("it may share blocks and read nothing, and bad blocks are to be met");
+    }
+    if !source.may_share_blocks(sink) {
+        return Some("the files are on two file systems");
+    }
+    None
+}
+
+/// Whether a file is known to be where no files share blocks.
+pub(super) fn never_shares_blocks(source: &FdInfo) -> bool {
+    matches!(source.file_system, FileSystem::Ext4 | FileSystem::Tmpfs)
 }
 
 fn fit_reflink(source: &FdInfo, sink: &FdInfo, options: &Options) -> Fit {
-    if source.kind != Kind::Regular || sink.kind != Kind::Regular {
-        return Fit::Not("both ends must be regular files");
+    if let Some(reason) = why_no_blocks_are_shared(source, sink, options) {
+        return Fit::Not(reason);
     }
-    if options.reflink == Reflink::Never {
-        return Fit::Not("the sink is to have blocks of its own");
-    }
-    if options.sparse == Sparse::Fill {
-        return Fit::Not("holes are to be filled, and a clone keeps them");
-    }
-    if options.skip_errors != SkipErrors::Never && options.reflink != Reflink::Always {
-        return Fit::Not("a clone reads nothing, and bad blocks are to be met");
-    }
-    if !source.may_share_blocks(sink) {
-        return Fit::Not("the files are on two file systems");
-    }
-    if never_shares(source) {
+    if never_shares_blocks(source) {
         return Fit::Not("this file system cannot share blocks");
     }
     if options.rate_limit.is_some() {
@@ -166,32 +170,16 @@ fn fit_reflink(source: &FdInfo, sink: &FdInfo, options: &Options) -> Fit {
     Fit::Good("the files come to share their blocks and no data moves, where the file system can")
 }
 
-/// Whether a file is known to be where no files share blocks.
-fn never_shares(source: &FdInfo) -> bool {
-    matches!(source.file_system, FileSystem::Ext4 | FileSystem::Tmpfs)
-}
-
 fn fit_copy_file_range(source: &FdInfo, sink: &FdInfo, options: &Options) -> Fit {
-    if source.kind != Kind::Regular || sink.kind != Kind::Regular {
-        return Fit::Not("both ends must be regular files");
-    }
-    if options.reflink == Reflink::Never {
-        return Fit::Not("it may share blocks, and the sink is to have its own");
-    }
-    if options.sparse == Sparse::Fill {
-        return Fit::Not("holes are to be filled, and it may keep them");
-    }
-    if options.skip_errors != SkipErrors::Never && !never_shares(source) {
-        return Fit::Not("it may share blocks and read nothing, and bad blocks are to be met");
+    if let Some(reason) = why_no_blocks_are_shared(source, sink, options) {
+        return Fit::Not(reason);
     }
     if !source.shares_file_system(sink) {
-        return Fit::Not(if source.may_share_blocks(sink) {
-            "the files may be on two file systems, and between subvolumes a clone does as much"
-        } else {
-            "the files are on two file systems"
-        });
+        return Fit::Not(
+            "the files may be on two file systems, and between subvolumes a clone does as much",
+        );
     }
-    if goes_by_cursor(sink, options) && never_shares(source) {
+    if goes_by_cursor(sink, options) && never_shares_blocks(source) {
         return Fit::Poor(
             "it reserves a range for bytes that may be cut off the source meanwhile; a private pipe holds them",
         );
@@ -200,16 +188,11 @@ fn fit_copy_file_range(source: &FdInfo, sink: &FdInfo, options: &Options) -> Fit
 }
 
 fn fit_sendfile(source: &FdInfo, sink: &FdInfo) -> Fit {
-    match source.kind {
-        Kind::Regular | Kind::Block | Kind::Memory(_) | Kind::Other => {}
-        Kind::Null => return Fit::Not("/dev/null has nothing to send"),
-        _ => return Fit::Not("the source is no file"),
+    if !(source.is_seekable() || matches!(source.kind, Kind::Memory(_) | Kind::Other)) {
+        return Fit::Not("the source is no file");
     }
     if sink.is_seekable() {
         return Fit::Not("the call has no offset for the sink, whose cursor others may move");
-    }
-    if sink.kind == Kind::Memory(Memory::Full) {
-        return Fit::Not("/dev/full takes writes alone");
     }
     match sink.kind {
         Kind::Stream => Fit::Good(
@@ -229,19 +212,18 @@ fn fit_splice(source: &FdInfo, sink: &FdInfo, options: &Options) -> Fit {
     if goes_by_cursor(sink, options) {
         return Fit::Not("it would wait for bytes at a cursor that others may move meanwhile");
     }
-    fit_both_splices(source, sink).unwrap_or(match (source.kind, sink.kind) {
+    match (source.kind, sink.kind) {
         (Kind::Pipe | Kind::Stream, Kind::Pipe) => {
             Fit::Poor("at the end of the source it would still blame a sink whose reader has gone")
         }
         (Kind::Pipe, _) => Fit::Good("straight out of the pipe, without a copy through user space"),
         _ => Fit::Good("straight into the pipe, without a copy through user space"),
-    })
+    }
 }
 
 fn fit_splice_pipe(source: &FdInfo, sink: &FdInfo) -> Fit {
-    let is_local = matches!(source.file_system, FileSystem::Ext4 | FileSystem::Tmpfs);
-    fit_both_splices(source, sink).unwrap_or(Fit::Good(match (source.kind, sink.kind) {
-        (Kind::Regular, Kind::Regular) if is_local => {
+    Fit::Good(match (source.kind, sink.kind) {
+        (Kind::Regular, Kind::Regular) if never_shares_blocks(source) => {
             "1 MiB at a time through a private pipe: measured 1.2 to 1.3 times read and write"
         }
         (Kind::Regular, Kind::Pipe) => {
@@ -254,16 +236,7 @@ fn fit_splice_pipe(source: &FdInfo, sink: &FdInfo) -> Fit {
             "1 MiB at a time through a private pipe: measured 2 to 7 times read and write"
         }
         _ => "1 MiB at a time through a private pipe, without a copy through user space",
-    }))
-}
-
-/// What rules out a splice at either end.
-fn fit_both_splices(source: &FdInfo, sink: &FdInfo) -> Option<Fit> {
-    match (source.kind, sink.kind) {
-        (Kind::Null, _) => Some(Fit::Not("/dev/null cannot be spliced from")),
-        (_, Kind::Memory(Memory::Full)) => Some(Fit::Not("/dev/full takes writes alone")),
-        _ => None,
-    }
+    })
 }
 
 /// Whether a clone of all that is asked for would divide a block: at either start, or at the end, where
@@ -310,7 +283,11 @@ pub(super) fn why_stable_forbids(
     strategy: Strategy,
     source: &FdInfo,
     sink: &FdInfo,
+    options: &Options,
 ) -> Option<&'static str> {
+    if !options.stable {
+        return None;
+    }
     match page_sharing(strategy, source, sink) {
         PageSharing::OfFile => {
             Some("it would share the file's pages with the sink's reader, and stable forbids it")

@@ -1,7 +1,8 @@
 //! The plan for a pattern that is repeated: by tee(2) from a pipe that is full of it, or by write(2).
 
-use super::several::{chosen, skipped, why_written_to};
-use super::{Candidate, Plan, SHORT, Verdict};
+use super::several::why_written_to;
+use super::tee::{Reasons, tee_or_buffered};
+use super::{Plan, SHORT};
 use crate::error::RunError;
 use crate::fd_info::{FdInfo, Kind};
 use crate::options::Options;
@@ -20,55 +21,19 @@ pub(crate) fn plan_repeated(
     sink: &FdInfo,
     options: &Options,
 ) -> Result<Plan, RunError> {
-    let (tee, buffered) = (Strategy::Tee, Strategy::Buffered);
     let too_long = pattern.size.is_some_and(|len| len > LONGEST);
-    let impossible = why_written_to(pattern, sink, options)
-        .or_else(|| too_long.then_some("no pipe holds the pattern"));
-    let other = "another strategy was asked for";
-    let (first, second) = match options.strategy {
-        Some(Strategy::Tee) => match impossible {
-            Some(reason) => return Err(RunError::unsuitable(tee, reason)),
-            None => (chosen(tee, "it was asked for"), skipped(buffered, other)),
-        },
-        Some(Strategy::Buffered) => (chosen(buffered, "it was asked for"), skipped(tee, other)),
-        Some(strategy) => {
-            return Err(RunError::unsuitable(strategy, "a pattern is repeated"));
-        }
-        None => match impossible.or_else(|| why_not_worth_it(sink, options)) {
-            Some(reason) => (
-                chosen(
-                    buffered,
-                    "one buffer, full of the pattern, serves every sink",
-                ),
-                skipped(tee, reason),
-            ),
-            None => (
-                chosen(
-                    tee,
-                    "one copy of the pattern fills a pipe, and is shared for ever",
-                ),
-                Candidate {
-                    verdict: Verdict::Reserve,
-                    ..chosen(
-                        buffered,
-                        "one buffer, full of the pattern, serves every sink",
-                    )
-                },
-            ),
-        },
+    let reasons = Reasons {
+        tee_fails: why_written_to(pattern, sink, options)
+            .or_else(|| too_long.then_some("no pipe holds the pattern")),
+        buffered_is_better: why_not_worth_it(sink, options),
+        tee: "one copy of the pattern fills a pipe, and is shared for ever",
+        buffered: "one buffer, full of the pattern, serves every sink",
+        others: "a pattern is repeated",
     };
-    let is_requested = options.strategy.is_some();
-    let opening = (first.strategy == tee && !is_requested).then_some(buffered);
-    let others = Strategy::PAIRWISE.into_iter();
-    let others = others.filter(|strategy| !strategy.facts().serves_several);
-    let others = others.map(|strategy| skipped(strategy, "a pattern is repeated"));
-    Ok(Plan {
-        candidates: [first, second].into_iter().chain(others).collect(),
-        source: *pattern,
-        sinks: vec![*sink],
-        ways: Vec::new(),
-        opening,
-    })
+    let mut plan = Plan::new(tee_or_buffered(options, &reasons)?, pattern, &[*sink]);
+    let begins_buffered = plan.strategy() == Strategy::Tee && options.strategy.is_none();
+    plan.opening = begins_buffered.then_some(Strategy::Buffered);
+    Ok(plan)
 }
 
 /// Where a write is as fast or faster.

@@ -1,6 +1,7 @@
 //! The plan for several sinks: how bytes are shared, and how each sink is served.
 
-use super::{Candidate, Plan, SMALL, Verdict, fit, remaining};
+use super::tee::{Reasons, tee_or_buffered};
+use super::{Candidate, Plan, SMALL, fit, remaining};
 use crate::error::RunError;
 use crate::fd_info::{FdInfo, Kind, Memory};
 use crate::options::{Options, Reflink, Sparse};
@@ -18,103 +19,65 @@ pub(crate) fn plan_several(
     sinks: &[FdInfo],
     options: &Options,
 ) -> Result<Plan, RunError> {
-    check(options)?;
-    let mut ways: Vec<Candidate> = sinks
-        .iter()
-        .map(|sink| match why_written_to(source, sink, options) {
-            Some(reason) => chosen(Strategy::Buffered, reason),
-            None if sink.kind == Kind::Pipe => chosen(
-                Strategy::Tee,
-                "it is a pipe, and gets its share of the pages",
-            ),
-            None => chosen(
-                Strategy::SplicePipe,
-                "its share of the pages goes to a private pipe, and from there by splice",
-            ),
-        })
-        .collect();
-    let is_spliced = |way: &Candidate| way.strategy != Strategy::Buffered;
-    let all_are_written_to = !ways.iter().any(is_spliced);
-    let why_tee_cannot = why_nothing_can_be_shared(source, options)
-        .or_else(|| all_are_written_to.then_some("every sink must be written to"));
-    let why_not_tee = why_tee_cannot
-        .or_else(|| why_nothing_is_shared(source, options))
-        .or_else(|| why_sharing_is_for_nothing(sinks, &ways));
-    if options.strategy == Some(Strategy::Tee)
-        && let Some(reason) = why_tee_cannot
-    {
-        return Err(RunError::unsuitable(Strategy::Tee, reason));
-    }
-    let (first, second) = match (options.strategy, why_not_tee) {
-        (Some(Strategy::Tee), _) => (
-            chosen(Strategy::Tee, "it was asked for"),
-            skipped(Strategy::Buffered, "another strategy was asked for"),
-        ),
-        (Some(Strategy::Buffered), _) => (
-            chosen(Strategy::Buffered, "it was asked for"),
-            skipped(Strategy::Tee, "another strategy was asked for"),
-        ),
-        (_, Some(reason)) => (
-            chosen(Strategy::Buffered, reason),
-            skipped(Strategy::Tee, reason),
-        ),
-        (_, None) => (
-            chosen(
-                Strategy::Tee,
-                "every sink that takes a splice shares the same pages",
-            ),
-            Candidate {
-                verdict: Verdict::Reserve,
-                ..chosen(
-                    Strategy::Buffered,
-                    "one read, and a write for each sink, serve every source",
-                )
-            },
-        ),
-    };
-    if first.strategy == Strategy::Buffered {
-        for way in &mut ways {
-            if is_spliced(way) {
-                *way = chosen(Strategy::Buffered, first.reason);
-            }
-        }
-    } else if ways.iter().all(is_spliced) {
-        let last = |strategy| ways.iter().rposition(|way| way.strategy == strategy);
-        if let Some(index) = last(Strategy::SplicePipe).or_else(|| last(Strategy::Tee)) {
-            ways[index] = chosen(
-                Strategy::Splice,
-                "it takes the bytes themselves, when all others have their share",
-            );
-        }
-    }
-    let others = Strategy::PAIRWISE.into_iter();
-    let others = others.filter(|strategy| !strategy.facts().serves_several);
-    let others = others.map(|strategy| skipped(strategy, "it serves one sink alone"));
-    Ok(Plan {
-        candidates: [first, second].into_iter().chain(others).collect(),
-        source: *source,
-        sinks: sinks.to_vec(),
-        ways,
-        opening: None,
-    })
-}
-
-/// Refuses what makes no sense for several sinks.
-fn check(options: &Options) -> Result<(), RunError> {
+    let others = "it serves one sink alone";
     if options.reflink == Reflink::Always {
-        let reason = "it serves one sink alone";
-        return Err(RunError::unsuitable(Strategy::Reflink, reason));
+        return Err(RunError::unsuitable(Strategy::Reflink, others));
     }
     if options.sparse == Sparse::Detect {
         let reason = "zeros are looked for on the way to one sink alone";
         return Err(RunError::refused(Side::Neither, Errno::INVAL, reason));
     }
-    match options.strategy {
-        Some(strategy) if !strategy.facts().serves_several => {
-            Err(RunError::unsuitable(strategy, "it serves one sink alone"))
+    let mut per_sink: Vec<_> = sinks
+        .iter()
+        .map(|sink| match why_written_to(source, sink, options) {
+            Some(reason) => Candidate::chosen(Strategy::Buffered, reason),
+            None if sink.kind == Kind::Pipe => Candidate::chosen(
+                Strategy::Tee,
+                "it is a pipe, and gets its share of the pages",
+            ),
+            None => Candidate::chosen(
+                Strategy::SplicePipe,
+                "its share of the pages goes to a private pipe, and from there by splice",
+            ),
+        })
+        .collect();
+    let is_written_to = |sink: &Candidate| sink.strategy == Strategy::Buffered;
+    let (any_written_to, all_written_to) = (
+        per_sink.iter().any(is_written_to),
+        per_sink.iter().all(is_written_to),
+    );
+    let gains =
+        |(info, sink): (&FdInfo, &Candidate)| !is_written_to(sink) && info.kind != Kind::Null;
+    let sharing_is_for_nothing = any_written_to && !sinks.iter().zip(&per_sink).any(gains);
+    let reasons = Reasons {
+        tee_fails: why_nothing_can_be_shared(source, options)
+            .or_else(|| all_written_to.then_some("every sink must be written to")),
+        buffered_is_better: why_nothing_is_shared(source, options).or_else(|| {
+            let reason = "some sinks must be written to, and no other gains by a share";
+            sharing_is_for_nothing.then_some(reason)
+        }),
+        tee: "every sink that takes a splice shares the same pages",
+        buffered: "one read, and a write for each sink, serve every source",
+        others,
+    };
+    let candidates = tee_or_buffered(options, &reasons)?;
+    if is_written_to(&candidates[0]) {
+        for sink in per_sink.iter_mut().filter(|sink| !is_written_to(sink)) {
+            *sink = Candidate::chosen(Strategy::Buffered, candidates[0].reason);
         }
-        _ => Ok(()),
+    } else if !any_written_to {
+        let last = |strategy| per_sink.iter().rposition(|sink| sink.strategy == strategy);
+        if let Some(index) = last(Strategy::SplicePipe).or_else(|| last(Strategy::Tee)) {
+            per_sink[index] = Candidate::chosen(
+                Strategy::Splice,
+                "it takes the bytes themselves, when all others have their share",
+            );
+        }
     }
+    Ok(Plan {
+        per_sink,
+        ..Plan::new(candidates, source, sinks)
+    })
 }
 
 /// What keeps the bytes of a source out of a pipe that could be shared.
@@ -148,24 +111,6 @@ fn why_nothing_is_shared(source: &FdInfo, options: &Options) -> Option<&'static 
     }
 }
 
-/// What makes sharing not worth while: if some sinks must be written to, the bytes are copied into the
-/// buffer all the same, and to write them to `/dev/null` costs nothing.
-fn why_sharing_is_for_nothing(sinks: &[FdInfo], ways: &[Candidate]) -> Option<&'static str> {
-    let is_written_to = |way: &&Candidate| way.strategy == Strategy::Buffered;
-    let n_written_to = ways.iter().filter(is_written_to).count();
-    let gains = |(sink, way): (&FdInfo, &Candidate)| {
-        way.strategy != Strategy::Buffered && sink.kind != Kind::Null
-    };
-    let nobody_gains = !sinks.iter().zip(ways).any(gains);
-    match n_written_to {
-        n if n == sinks.len() => Some("every sink must be written to"),
-        n if n > 0 && nobody_gains => {
-            Some("some sinks must be written to, and no other gains by a share")
-        }
-        _ => None,
-    }
-}
-
 /// What makes it necessary to write to a sink.
 pub(super) fn why_written_to(
     source: &FdInfo,
@@ -178,10 +123,9 @@ pub(super) fn why_written_to(
     if sink.direct {
         return Some(fit::DIVIDES);
     }
-    if options.stable
-        && let Some(reason) = fit::why_stable_forbids(Strategy::Splice, source, sink)
-    {
-        return Some(reason);
+    let forbidden = fit::why_stable_forbids(Strategy::Splice, source, sink, options);
+    if forbidden.is_some() {
+        return forbidden;
     }
     match sink.kind {
         Kind::Datagram => Some("one write is one message"),
@@ -189,21 +133,5 @@ pub(super) fn why_written_to(
         Kind::Memory(Memory::Full) => Some("/dev/full takes writes alone"),
         Kind::Memory(_) | Kind::Other => Some("what this device does with a splice is not known"),
         _ => None,
-    }
-}
-
-pub(super) fn chosen(strategy: Strategy, reason: &'static str) -> Candidate {
-    Candidate {
-        strategy,
-        verdict: Verdict::Chosen,
-        reason,
-    }
-}
-
-pub(super) fn skipped(strategy: Strategy, reason: &'static str) -> Candidate {
-    Candidate {
-        strategy,
-        verdict: Verdict::Skipped,
-        reason,
     }
 }
