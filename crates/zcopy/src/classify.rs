@@ -1,4 +1,4 @@
-//! Before the first step: both descriptors are looked at, and the plan is made.
+//! Asks the kernel what the descriptors are, checks the input, and makes the plan.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -17,7 +17,7 @@ mod shortcuts;
 pub(crate) use several::prepare_several;
 pub(crate) use shortcuts::Shortcuts;
 
-/// Classifies both descriptors, refuses what cannot work, and plans. Touches nothing.
+/// Classifies both descriptors, checks the input, and plans. Moves no byte and no cursor.
 pub(crate) fn prepare<K: Kernel>(
     kernel: &K,
     source: BorrowedFd<'_>,
@@ -29,7 +29,7 @@ pub(crate) fn prepare<K: Kernel>(
     prepare_classified(kernel, source, sink, from, to, options)
 }
 
-/// The same, where both have been classified.
+/// Checks the input and plans, for descriptors that have been classified.
 pub(crate) fn prepare_classified<K: Kernel>(
     kernel: &K,
     source: BorrowedFd<'_>,
@@ -56,7 +56,7 @@ pub(crate) fn classify<K: Kernel>(
     FdInfo::of(kernel, fd).map_err(|error| unclassifiable(side, error))
 }
 
-/// Refuses a descriptor that is not open, and otherwise names the call that failed on it.
+/// Returns the error for a descriptor that could not be classified.
 pub(crate) fn unclassifiable(side: Side, error: CallError) -> RunError {
     match error.cause {
         Cause::Errno(Errno::BADF) => RunError::refused(side, Errno::BADF, "it is not open"),
@@ -64,12 +64,12 @@ pub(crate) fn unclassifiable(side: Side, error: CallError) -> RunError {
     }
 }
 
-/// A descriptor of the transfer's own, in non-blocking mode, for a terminal that a tick must not be held
-/// up by.
+/// Opens a terminal once more, in non-blocking mode, so that it cannot delay a tick.
 ///
-/// No single call on a terminal can be told not to sleep, and one that polls as writable has room for
-/// an unknown part of what it is given, or is stopped in the middle of it. None if it needs no such
-/// descriptor, or cannot have one: without `/proc`, or where another user owns the terminal.
+/// No flag keeps a single call on a terminal from sleeping. A terminal that polls as writable has
+/// room for an unknown part of a write, and the user may stop it in the middle of one. Returns
+/// `None` if no second descriptor is needed, or if the terminal cannot be opened: without `/proc`,
+/// or if another user owns it.
 pub(crate) fn reopen<K: Kernel>(
     kernel: &K,
     fd: BorrowedFd<'_>,
@@ -94,7 +94,8 @@ pub(crate) fn reopen<K: Kernel>(
     Some(own)
 }
 
-/// Whether the transfer is long enough, or particular enough, to repay a closer look at its ends.
+/// Returns whether [`FdInfo::classify_fully`] is worth its calls: the transfer is long, or an
+/// option or a descriptor needs the facts.
 fn deserves_full_classification(source: &FdInfo, sink: &FdInfo, options: &Options) -> bool {
     let is_long = match source.kind {
         Kind::Regular => source.size.is_some(),

@@ -1,7 +1,8 @@
-//! The fast path: a small file of which nothing particular is wanted, read and written before there is an engine.
+//! The fast path: reads and writes a small file without an engine, if no option needs one.
 //!
-//! What an engine is made of costs as much as the calls that move a kilobyte. The fast path makes the very calls
-//! that [`Strategy::Buffered`] would, and hands over to it where one of them answers anything but all.
+//! Building an engine takes as long as the calls that move a kilobyte. The fast path makes the
+//! calls that [`Strategy::Buffered`] would make. If one of them fails or moves only a part, an
+//! engine continues.
 
 use std::cell::Cell;
 use std::os::fd::BorrowedFd;
@@ -22,45 +23,47 @@ use crate::sys::{Blocking, Errno, Kernel};
 
 mod whole_file;
 
-/// The largest read of the fast path. The allocator asks the kernel for larger buffers each time, and touching fresh pages takes longer
-/// than two more calls for every 64 KiB.
-const MOST_AT_ONCE: usize = 64 << 10;
+/// The largest read of the fast path, in bytes. For a larger buffer the allocator asks the kernel
+/// for memory each time, and page faults take longer than two more calls for every 64 KiB.
+const MAX_READ: usize = 64 << 10;
 
-/// What transfers into one sink leave to each other.
+/// The state that transfers of one series, into one sink, pass on.
 #[derive(Default)]
 pub(crate) struct SeriesState {
-    /// What the sink was when it was last looked at. Its kind, its identity and its mode do not change as long as
-    /// it is open; the fast path asks for no more, but for flags of which its calls would complain.
+    /// The sink's facts from its last classification. Kind, identity and access mode do not change
+    /// while a descriptor is open. The other flags may, and the fast path does not depend on them:
+    /// its calls fail if they are wrong.
     sink: Cell<Option<FdInfo>>,
-    /// Memory, and nothing in it that anybody still waits for.
+    /// An empty buffer, whose memory the next transfer uses again.
     buffer: Cell<Buffer>,
 }
 
-/// Where the fast path led.
+/// The result of the fast path.
 pub(crate) enum FastPath {
-    /// To the end.
+    /// The transfer is complete.
     Done(Report),
-    /// Nowhere, or not to the end: source and sink as they were found just now.
+    /// An engine must continue, with these facts about source and sink.
     Continue(FdInfo, FdInfo, Partial),
 }
 
-/// How far the fast path led.
+/// The part of a transfer that the fast path has done.
 #[derive(Debug, Default)]
 pub(crate) struct Partial {
-    /// What was read and is not in the sink.
+    /// The bytes that were read and that the sink has not accepted.
     pub(crate) buffer: Buffer,
-    /// Bytes that the sink has accepted.
+    /// The number of bytes that the sink has accepted.
     pub(crate) bytes: u64,
     pub(crate) calls: u64,
-    /// The answer that ended it, which the engine takes for that of its first step.
+    /// The result of the call that ended the fast path. The engine uses it as the result of its
+    /// first step.
     pub(crate) first_step: Option<Result<Step, CallError>>,
 }
 
-/// Looks at both ends, and goes nowhere.
+/// Classifies both descriptors and leaves the whole transfer to an engine.
 ///
 /// # Errors
 ///
-/// An end that cannot be examined.
+/// Fails if a descriptor cannot be classified.
 pub(crate) fn classify_both<K: Kernel>(
     kernel: &K,
     source: BorrowedFd<'_>,
@@ -71,11 +74,12 @@ pub(crate) fn classify_both<K: Kernel>(
     Ok(FastPath::Continue(from, to, Partial::default()))
 }
 
-/// Looks at both ends, and takes the fast path if it can serve them. A whole file that is to share its blocks is cloned at once.
+/// Classifies both descriptors, and moves a small file if no option needs an engine. Clones a whole
+/// file at once if [`Reflink::Always`](crate::Reflink::Always) asks for no more than that.
 ///
 /// # Errors
 ///
-/// Before anything has moved: an end that cannot be examined, or is refused.
+/// Fails before any byte has moved, if a descriptor cannot be classified or is refused.
 pub(crate) fn try_fast_path<K: Kernel>(
     kernel: &K,
     source: BorrowedFd<'_>,
@@ -92,7 +96,7 @@ pub(crate) fn try_fast_path<K: Kernel>(
     let known = series_state.and_then(|series_state| series_state.sink.get());
     let (mut from, mut to) = match known {
         Some(to) => {
-            // Of a small file no flag matters that its reads would not complain of.
+            // Skips `F_GETFL` for a small source: a wrong access mode makes the read fail.
             let from = FdInfo::of_small_file(kernel, source, small_into(&to))
                 .map_err(|error| unclassifiable(Side::Source, error))?;
             (from, to)
@@ -103,7 +107,7 @@ pub(crate) fn try_fast_path<K: Kernel>(
         ),
     };
     let mut partial = Partial::default();
-    // Blocks are gathered, and messages have a length.
+    // Only an engine gathers whole blocks for `O_DIRECT` and keeps messages apart.
     let is_particular = from.direct || to.direct || to.kind == Kind::Datagram || from.is_same(&to);
     if shortcuts.fast_path && !is_particular && is_small(kernel, source, &mut from, &to, options) {
         preflight::check(&from, &to, options)?;
@@ -118,8 +122,8 @@ pub(crate) fn try_fast_path<K: Kernel>(
         }
     }
     if known.is_some() {
-        // Flags and size may have changed since. What could be examined once can be so again; should
-        // that fail, the calls that follow will say why.
+        // The flags were not read, and the size may have changed. If a classification that
+        // succeeded before fails now, the calls that follow report why.
         from = classify(kernel, Side::Source, source).unwrap_or(from);
         to = classify(kernel, Side::Sink, sink).unwrap_or(to);
         partial.discard_doubtful_error();
@@ -127,7 +131,7 @@ pub(crate) fn try_fast_path<K: Kernel>(
     Ok(FastPath::Continue(from, to, partial))
 }
 
-/// The largest size that a small file may have which goes to this sink.
+/// Returns the largest size, in bytes, of a small file that goes to this sink.
 fn small_into(sink: &FdInfo) -> u64 {
     match sink.kind {
         Kind::Regular => plan::SHORT,
@@ -136,7 +140,8 @@ fn small_into(sink: &FdInfo) -> u64 {
     }
 }
 
-/// Whether a file claims at most 32 KiB, or has no holes and claims no more than the plan would read and write too.
+/// Returns whether the source is a file of at most 32 KiB, or a file without holes of at most the
+/// size that the plan would read and write too.
 fn is_small<K: Kernel>(
     kernel: &K,
     fd: BorrowedFd<'_>,
@@ -156,8 +161,9 @@ fn is_small<K: Kernel>(
 }
 
 impl Partial {
-    /// Takes the fast path with the memory of this buffer, which is empty. True if it led to the end, which a read
-    /// of 0 tells: what was appended while the sink was written to is not lost.
+    /// Reads and writes until the end of the source. Returns false if an engine must continue.
+    ///
+    /// Only a read of 0 bytes counts as the end, so that bytes appended meanwhile are not lost.
     fn read_and_write<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -165,9 +171,10 @@ impl Partial {
         sink: BorrowedFd<'_>,
         size: u64,
     ) -> bool {
-        // One more than it has, so that the end does not look like a full buffer.
+        // One byte more than the file has, because a full buffer means that the source may have
+        // more.
         self.buffer
-            .reserve_exactly((size as usize + 1).min(MOST_AT_ONCE));
+            .reserve_exactly((size as usize + 1).min(MAX_READ));
         loop {
             self.calls += 1;
             let room = self.buffer.spare_mut(usize::MAX);
@@ -198,14 +205,16 @@ impl Partial {
         }
     }
 
-    /// Leaves the rest to an engine. Returns false.
+    /// Leaves the result of a call to an engine. Returns false, as [`Self::read_and_write`] does
+    /// then.
     fn stop(&mut self, first_step: Result<Step, CallError>) -> bool {
         self.first_step = Some(first_step);
         false
     }
 
-    /// Forgets an answer that may be the flags' fault, of which the source was not asked: it is open in another way, or wants
-    /// blocks. The same call, made again by who knows them, will tell.
+    /// Drops an error of the source that its flags may explain, because the fast path did not read
+    /// them: a wrong access mode (`EBADF`), or `O_DIRECT` (`EINVAL`). The engine knows the flags
+    /// and makes the call again.
     fn discard_doubtful_error(&mut self) {
         let is_doubtful = |error: &CallError| {
             error.side == Side::Source
@@ -216,7 +225,7 @@ impl Partial {
         }
     }
 
-    /// What was done so far, as a strategy's doing.
+    /// Returns the work done so far as an attempt by `buffered`.
     pub(crate) fn attempt(&self) -> Attempt {
         Attempt {
             bytes: self.bytes,

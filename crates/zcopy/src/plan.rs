@@ -1,5 +1,5 @@
-//! Which strategies serve a pair, in which order, and why. A pure function of the two endpoints and
-//! the options.
+//! Decides which strategies serve a transfer, in which order, and why: a pure function of the
+//! descriptors and the options.
 
 use std::fmt;
 
@@ -24,27 +24,33 @@ pub(crate) use fit::{page_sharing, small_file};
 pub(crate) use repeated::plan_repeated;
 pub(crate) use several::plan_several;
 
-/// Up to this size read and write are faster than any offload: what preparing one costs is more
-/// than it saves. GNU cat draws the same line.
+/// Up to this many bytes read and write are faster than any offload, because an offload costs more
+/// to prepare than it saves. GNU cat has the same limit.
 pub(crate) const SMALL: u64 = 32 << 10;
 
-/// The same limit from a file on a local file system to a file or `/dev/null`.
+/// Up to this many bytes read and write are faster from a file on ext4, tmpfs or xfs to a file or
+/// `/dev/null`.
 pub(crate) const SMALL_FILE: u64 = 64 << 10;
 
-/// So much of a stream of unknown length is moved without preparation before a step of [`SMALL`] bytes
-/// or more shows that a private pipe will pay.
+/// The first bytes of a pipe or stream socket, which are moved without preparation. After them, a
+/// step of [`SMALL`] bytes or more shows that a private pipe is worth opening.
 pub(crate) const OPENING: u64 = 128 << 10;
 
-/// Up to this size a private pipe costs more than it saves, beside strategies that need no
-/// preparation.
+/// Up to this many bytes a private pipe costs more than it saves, and strategies that need no
+/// preparation come first.
 pub(crate) const SHORT: u64 = 256 << 10;
 
-const REQUESTED: &str = "it was asked for";
-const ANOTHER: &str = "another strategy was asked for";
+/// The reason of a strategy that the caller requested.
+const REQUESTED: &str = "the caller asked for it";
 
-/// What a transfer would do: every strategy, chosen or skipped, each with its reason.
+/// The reason of every other strategy then.
+const ANOTHER: &str = "the caller asked for another strategy";
+
+/// The strategies of a transfer, in the order in which it tries them, each with a reason.
 ///
-/// Its `Display` is what the tools print for `--explain`: one strategy a line.
+/// A plan shows how a transfer would move bytes before it moves any. Afterwards
+/// [`Report::attempts`](crate::Report::attempts) tells which strategies did move bytes. The tools
+/// print a plan for `--explain`: its `Display` has one line for each strategy.
 ///
 /// # Examples
 ///
@@ -67,16 +73,16 @@ pub struct Plan {
     candidates: Vec<Candidate>,
     source: FdInfo,
     sinks: Vec<FdInfo>,
-    /// How each sink is served, if there are several.
+    /// The strategy of each sink, if there are several sinks.
     per_sink: Vec<Candidate>,
     opening: Option<Strategy>,
 }
 
-/// Plans a transfer.
+/// Plans a transfer from one source to one sink.
 ///
 /// # Errors
 ///
-/// If the caller insists on a strategy that cannot serve this pair.
+/// Fails if the caller requested a strategy that cannot serve this pair.
 pub(crate) fn plan(source: &FdInfo, sink: &FdInfo, options: &Options) -> Result<Plan, RunError> {
     let requested = requested(options);
     if let Some(requested) = requested {
@@ -93,7 +99,7 @@ pub(crate) fn plan(source: &FdInfo, sink: &FdInfo, options: &Options) -> Result<
         };
         Candidate::new(strategy, verdict, reason)
     });
-    // Stable: those in use keep their order, the skipped come last.
+    // The sort is stable: strategies that are used keep their order, and skipped ones come last.
     candidates.sort_by_key(|candidate| candidate.verdict == Verdict::Skipped);
     candidates[0].verdict = Verdict::Chosen;
     let opening = match source.kind {
@@ -110,12 +116,12 @@ pub(crate) fn plan(source: &FdInfo, sink: &FdInfo, options: &Options) -> Result<
     })
 }
 
-/// Whether bytes go to a sink by its cursor, which others may move too.
+/// Returns whether bytes go to the sink's cursor, which other processes may move too.
 pub(crate) fn goes_by_cursor(sink: &FdInfo, options: &Options) -> bool {
     sink.is_seekable() && options.sink_offset.is_none()
 }
 
-/// The bytes that are left to move, if the source's size tells.
+/// Returns the number of bytes left to move, if the source's size or the limit bounds it.
 pub(crate) fn remaining(source: &FdInfo, options: &Options) -> Option<u64> {
     let position = options.source_offset.or(source.cursor).unwrap_or(0);
     let left = source.size.map(|size| size.saturating_sub(position));
@@ -125,7 +131,8 @@ pub(crate) fn remaining(source: &FdInfo, options: &Options) -> Option<u64> {
     }
 }
 
-/// The strategy that the caller insists on.
+/// Returns the only strategy that the caller allows, by [`strategy`](crate::Transfer::strategy) or
+/// by [`Reflink::Always`].
 pub(crate) fn requested(options: &Options) -> Option<Strategy> {
     let always = (options.reflink == Reflink::Always).then_some(Strategy::Reflink);
     options.strategy.or(always)
@@ -139,24 +146,26 @@ fn check_requested(
     options: &Options,
 ) -> Result<(), RunError> {
     let reason = if options.reflink == Reflink::Always && requested != Strategy::Reflink {
-        "blocks are to be shared, always, and only a reflink does that"
+        "blocks must always be shared, and only reflink does that"
     } else if let Fit::Not(reason) = fit(requested, source, sink, options) {
         reason
     } else if requested == Strategy::Reflink && fit::divides_blocks(source, sink, options) {
-        "offsets and limit must be multiples of the file system's block (4 KiB, as a rule), \
-         but for an end where both files end"
+        "offsets and limit must be multiples of the file system's block size (usually 4 KiB), \
+         except where both files end"
     } else {
         return Ok(());
     };
     Err(RunError::unsuitable(requested, reason))
 }
 
-/// The order of trial for a pair. What is measured stands in the README's table and in
-/// `benches/ratios.rs`.
+/// Returns the strategies in the order in which a transfer tries them. The README's table and
+/// `benches/ratios.rs` have the measurements.
 ///
-/// A private pipe of 1 MiB moves most at a time: between two files it is ahead of `copy_file_range`, which moves 64 KiB at a
-/// time inside the kernel, and between two pipes it keeps both neighbours from waiting for each other. But it has to be made first, which short transfers
-/// do not repay.
+/// `reflink` comes first, because it moves no data, and `buffered` last, because it serves every
+/// pair. A private pipe of 1 MiB moves the most bytes at a time. Between two files it is faster
+/// than `copy_file_range`, which moves 64 KiB at a time inside the kernel. Between two pipes it
+/// keeps writer and reader from waiting for each other. But it has to be opened first, which costs
+/// a short transfer more than it saves.
 fn order(
     source: &FdInfo,
     sink: &FdInfo,
@@ -166,7 +175,7 @@ fn order(
     let is_short = remaining(source, options).is_some_and(|left| left <= SHORT);
     let [second, third, fourth, fifth] = match (source.kind, sink.kind) {
         _ if is_short => [CopyFileRange, Splice, Sendfile, SplicePipe],
-        // A server may do the copying, or blocks be shared.
+        // A server may copy the file, or the file system may share its blocks.
         (Kind::Regular, Kind::Regular) if !fit::never_shares_blocks(source) => {
             [CopyFileRange, SplicePipe, Sendfile, Splice]
         }
@@ -189,30 +198,24 @@ impl Plan {
         }
     }
 
-    /// The strategy that comes first.
-    ///
-    /// # Examples
-    ///
-    /// See [`Plan`].
+    /// Returns the strategy that the transfer tries first. The bytes of
+    /// [`opening`](Self::opening) are moved before that.
     #[must_use]
     pub fn strategy(&self) -> Strategy {
         self.candidates[0].strategy
     }
 
-    /// Every strategy: the chosen one, those in reserve in the order of trial, then the skipped
-    /// ones.
-    ///
-    /// # Examples
-    ///
-    /// See [`Plan`] and [`Candidate`].
+    /// Returns every strategy: the chosen one, the ones in reserve in the order in which they take
+    /// over, and the skipped ones.
     #[must_use]
     pub fn candidates(&self) -> &[Candidate] {
         &self.candidates
     }
 
-    /// Whether pages are handed to a pipe or socket in which a later write to a file can still change
-    /// them: those of the source file, or those that a source pipe or socket holds, which may be a
-    /// file's because somebody spliced or sent them there.
+    /// Returns whether a pipe or socket receives pages instead of a copy, so that a later write to
+    /// a file can change bytes that were already sent. The pages are those of a source file, or
+    /// those that a source pipe or socket holds, because another process may have spliced or sent a
+    /// file's pages there. [`Transfer::stable`](crate::Transfer::stable) rules this out.
     ///
     /// # Examples
     ///
@@ -242,13 +245,15 @@ impl Plan {
         shared.max().unwrap_or_default()
     }
 
-    /// How each sink is served, if there are several, and why: those of
-    /// [`also_to`](crate::Transfer::also_to) follow the first. As [`Report::sinks`](crate::Report::sinks)
-    /// it can be empty with one sink.
+    /// Returns how each sink is served, and why. The first entry is the first sink, and those of
+    /// [`also_to`](crate::Transfer::also_to) follow. The slice can be empty if there is only one
+    /// sink, as that of [`Report::sinks`](crate::Report::sinks) can be.
     ///
-    /// `tee` shares pages with a sink that is a pipe, and `splice_pipe` with a private pipe from
-    /// where they go on; `splice` has one sink take the bytes out when all have their share;
-    /// `buffered` writes.
+    /// - `tee` shares pages with a sink that is a pipe.
+    /// - `splice_pipe` shares pages with a private pipe and splices them from there to the sink.
+    /// - `splice` removes the bytes from the shared pipe after all other sinks have received them.
+    ///   It serves one sink.
+    /// - `buffered` writes from a buffer.
     ///
     /// # Examples
     ///
@@ -269,9 +274,11 @@ impl Plan {
         &self.per_sink
     }
 
-    /// What moves the first 128 KiB of a pipe or stream socket, and more until 32 KiB arrive at once.
+    /// Returns the strategy that moves the first 128 KiB out of a pipe or stream socket, and more
+    /// until 32 KiB arrive at once. `None` if the first strategy of the plan moves them.
     ///
-    /// Its traffic may be a few short messages, for which a private pipe costs more than it saves.
+    /// A stream may be a few short messages, for which a private pipe costs more than it saves. A
+    /// repeated pattern begins with write for the same reason, for 128 KiB.
     ///
     /// # Examples
     ///
@@ -291,7 +298,8 @@ impl Plan {
         self.opening
     }
 
-    /// The strategy that takes over when `strategy` cannot go on: read and write, if no other does.
+    /// Returns the strategy that takes over when `strategy` cannot go on: the next one in reserve,
+    /// or else `buffered`.
     pub(crate) fn after(&self, strategy: Strategy) -> Strategy {
         let mut later = self.candidates.iter();
         later.find(|candidate| candidate.strategy == strategy);

@@ -1,4 +1,4 @@
-//! Bad input, told before anything moves. A pure function of the two endpoints and the options.
+//! Rejects bad input before any byte moves: pure functions of the descriptors and the options.
 
 use crate::error::RunError;
 use crate::fd_info::{FdInfo, Kind};
@@ -7,20 +7,21 @@ use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::Errno;
 
-/// Refuses what cannot work, or would do harm.
+/// Refuses a transfer that cannot work, or that would overwrite its own source.
 pub(crate) fn check(source: &FdInfo, sink: &FdInfo, options: &Options) -> Result<(), RunError> {
     check_source(source)?;
     check_sink(sink)?;
     check_offset(source, Side::Source, options.source_offset)?;
     check_offset(sink, Side::Sink, options.sink_offset)?;
     if options.sink_offset.is_some() && sink.append {
-        let reason = "it appends, so that an offset would be ignored";
+        let reason = "it appends (O_APPEND), so an offset would be ignored";
         return Err(RunError::refused(Side::Sink, Errno::INVAL, reason));
     }
     check_same(source, sink, || overlaps(source, sink, options))
 }
 
-/// Refuses what cannot work where a source's bytes become others, it is not known how many.
+/// Refuses a source or sink that a filter cannot serve. The length of the output is unknown, so one
+/// file at both ends is refused wherever the cursors are, unless the source is at its end.
 pub(crate) fn check_filtered(source: &FdInfo, sink: &FdInfo) -> Result<(), RunError> {
     check_source(source)?;
     check_sink(sink)?;
@@ -41,13 +42,13 @@ pub(crate) fn check_sink(sink: &FdInfo) -> Result<(), RunError> {
 fn check_mode(
     info: &FdInfo,
     side: Side,
-    is_open_for_it: bool,
+    has_access: bool,
     reason: &'static str,
 ) -> Result<(), RunError> {
     if info.kind == Kind::Directory {
         return Err(RunError::refused(side, Errno::ISDIR, "it is a directory"));
     }
-    if !is_open_for_it {
+    if !has_access {
         return Err(RunError::refused(side, Errno::BADF, reason));
     }
     Ok(())
@@ -55,24 +56,27 @@ fn check_mode(
 
 fn check_offset(info: &FdInfo, side: Side, offset: Option<u64>) -> Result<(), RunError> {
     let (errno, reason) = match offset {
-        Some(_) if !info.is_seekable() => (
-            Errno::SPIPE,
-            "it has no positions, so that no offset can be given",
-        ),
-        Some(offset) if i64::try_from(offset).is_err() => {
-            (Errno::INVAL, "its offset is beyond the largest there is")
+        Some(_) if !info.is_seekable() => {
+            (Errno::SPIPE, "it has no positions, so it takes no offset")
         }
+        Some(offset) if i64::try_from(offset).is_err() => (
+            Errno::INVAL,
+            "its offset exceeds the largest file offset, 2^63 - 1",
+        ),
         _ => return Ok(()),
     };
     Err(RunError::refused(side, errno, reason))
 }
 
-/// Refuses one pipe as both ends, and one file or block device whose bytes are overwritten before
-/// they are read. A socket may answer itself; a terminal too.
+/// Refuses one pipe at both ends, and one file or block device if writes change bytes that are
+/// still to be read. One socket or terminal at both ends is allowed: its output is not its own
+/// input.
 fn check_same(source: &FdInfo, sink: &FdInfo, overlaps: impl Fn() -> bool) -> Result<(), RunError> {
     let reason = match source.kind {
         _ if !source.is_same(sink) => return Ok(()),
-        Kind::Pipe => "both ends are the same pipe, which would feed itself for ever",
+        Kind::Pipe => {
+            "source and sink are the same pipe, so the transfer would read its own output for ever"
+        }
         Kind::Regular | Kind::Block if overlaps() => {
             "source and sink overlap in one file: writes would change what is still to be read"
         }
@@ -81,11 +85,11 @@ fn check_same(source: &FdInfo, sink: &FdInfo, overlaps: impl Fn() -> bool) -> Re
     Err(RunError::refused(Side::Neither, Errno::INVAL, reason))
 }
 
-/// Whether bytes would be written where they are still to be read.
+/// Returns whether bytes would be written where bytes are still to be read.
 ///
-/// A sink behind the source extends what the source can read, so that only a limit bounds the
-/// transfer. A sink in front of the source is refused too, though reading and writing in order
-/// would be well defined; who wants that asks for [`Strategy::Buffered`].
+/// A sink position behind that of the source extends what the source can read, so only a limit
+/// bounds the transfer. A sink position in front of it is refused too, although a transfer in
+/// strict order would be well defined: a caller who wants that requests [`Strategy::Buffered`].
 fn overlaps(source: &FdInfo, sink: &FdInfo, options: &Options) -> bool {
     let size = source.size.unwrap_or(0);
     let from = options.source_offset.or(source.cursor).unwrap_or(0);
@@ -152,7 +156,7 @@ mod tests {
         assert!(!refuses(0, 50, Some(50)));
         assert!(
             !refuses(50, 0, None),
-            "the 50 bytes before the source hold its 50 bytes"
+            "the 50 bytes before the source have room for its 50 bytes"
         );
         assert!(!refuses(60, 0, Some(60)));
         assert!(!refuses(100, 100, None), "nothing is left to read");
@@ -168,7 +172,7 @@ mod tests {
         assert!(!refuses(0, 100, Some(100)));
     }
 
-    /// However far apart they are: it is not known how much will be made.
+    /// The length of the output is unknown, so no distance is enough.
     #[test]
     fn a_file_is_not_filtered_into_itself() {
         let refuses = |from, to| check_filtered(&file(from), &file(to)).is_err();

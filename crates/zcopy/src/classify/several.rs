@@ -1,4 +1,4 @@
-//! Before the first step: every descriptor is looked at, and the plan is made.
+//! Classifies the descriptors of a transfer to several sinks, checks the input, and makes the plan.
 
 use std::os::fd::BorrowedFd;
 
@@ -13,23 +13,23 @@ use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel};
 
-/// Why a fan-out did not begin.
+/// The reason why a transfer to several sinks did not begin.
 #[derive(Debug)]
 pub(crate) struct Unprepared {
     error: RunError,
-    /// The index of the sink that is at fault, alone or together with the source.
+    /// The index of the sink that is wrong, by itself or together with the source.
     sink: Option<usize>,
 }
 
 impl From<RunError> for Unprepared {
-    /// A failure of no sink in particular.
+    /// Makes a failure that concerns no single sink.
     fn from(error: RunError) -> Self {
         Self { error, sink: None }
     }
 }
 
 impl Unprepared {
-    /// The error for the caller, whose report has one entry for each of `n_sinks` sinks.
+    /// Returns the error for the caller. Its report has one entry for each of `n_sinks` sinks.
     pub(crate) fn into_error(self, n_sinks: usize) -> Error {
         let strategy = Strategy::Buffered;
         let mut report = Report::of_nothing(Ended::Failed, strategy);
@@ -44,7 +44,7 @@ impl Unprepared {
     }
 }
 
-/// Classifies all descriptors, refuses what cannot work, and plans. Touches nothing.
+/// Classifies all descriptors, checks the input, and plans. Moves no byte and no cursor.
 pub(crate) fn prepare_several<K: Kernel>(
     kernel: &K,
     source: BorrowedFd<'_>,
@@ -52,11 +52,11 @@ pub(crate) fn prepare_several<K: Kernel>(
     options: &Options,
 ) -> Result<(FdInfo, Vec<FdInfo>, Plan), Unprepared> {
     if options.skip_errors != SkipErrors::Never {
-        let reason = "its bad blocks can be skipped for a single sink alone";
+        let reason = "its bad blocks can be skipped only with a single sink";
         return Err(RunError::refused(Side::Source, Errno::INVAL, reason).into());
     }
     if options.records.limit.is_some() || options.records.rate.is_some() {
-        let reason = "its records can be limited for a single sink alone";
+        let reason = "its records can be limited only with a single sink";
         return Err(RunError::refused(Side::Source, Errno::INVAL, reason).into());
     }
     let mut from = classify(kernel, Side::Source, source)?;
@@ -71,7 +71,7 @@ pub(crate) fn prepare_several<K: Kernel>(
         if options.cache == Cache::DropBehind || from.is_same(&to) {
             to.classify_fully(kernel, *sink);
         }
-        // An offset is that of the first.
+        // An offset belongs to the first sink.
         let sink_offset = options.sink_offset.filter(|_| index == 0);
         let options = Options {
             sink_offset,

@@ -52,14 +52,14 @@ impl Shortcuts {
             || rate_limit.is_some()
             || *skip_errors != SkipErrors::Never
             || *sync_data != SyncData::Never;
-        let is_part = limit.is_some() || source_offset.is_some() || sink_offset.is_some();
+        let has_range = limit.is_some() || source_offset.is_some() || sink_offset.is_some();
         let starts_at_0 = *source_offset == Some(0) && *sink_offset == Some(0);
         Self {
             partial_classification: !(needs_facts || must_clone || *stable),
             fast_path: !(needs_engine
                 || must_clone
                 || *stable
-                || is_part
+                || has_range
                 || buffer_size.is_some()
                 || *watch_readers),
             // A clone hands over no pages that can still change, and has no buffer. Its ends are

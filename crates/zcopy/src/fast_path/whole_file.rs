@@ -1,4 +1,4 @@
-//! A whole file, cloned by one call before there is a plan or an engine.
+//! Clones a whole file by one call, without a plan or an engine.
 
 use std::os::fd::BorrowedFd;
 
@@ -6,14 +6,15 @@ use crate::report::{Attempt, Report};
 use crate::strategy::Strategy;
 use crate::sys::{FileType, Kernel};
 
-/// Clones a whole file into an empty one, if that is all that is wanted: [`Reflink::Always`], and both from their beginnings.
+/// Clones a whole file into an empty one.
 ///
-/// None if more is wanted, or the kernel refuses. Then nothing has been done, or what an engine finds done.
+/// On `None` the sink is empty or already cloned; the engine handles both.
 ///
 /// # Kernel notes
 ///
-/// Of the flags nothing needs to be known: `FICLONE` refuses what is open the wrong way, or to append to, with `EBADF`. The sink has to
-/// be empty: of a source that has become shorter, or of a clone that was cut off (openzfs#15728), a longer sink shows nothing.
+/// The flags need not be read: `FICLONE` fails with `EBADF` if a descriptor has the wrong access
+/// mode, or if the sink appends. The sink has to be empty, because only the size of the sink shows
+/// that the source became shorter or that the clone was truncated (openzfs#15728).
 ///
 /// # References
 /// - [ioctl_ficlone(2)](https://man7.org/linux/man-pages/man2/ioctl_ficlone.2.html)
@@ -24,13 +25,13 @@ pub(super) fn clone_whole_file<K: Kernel>(
 ) -> Option<Report> {
     let (from, to) = (kernel.fstat(source).ok()?, kernel.fstat(sink).ok()?);
     let are_files = [from, to].map(|status| status.file_type) == [FileType::RegularFile; 2];
-    // A source that claims to be empty may hold anything.
+    // A source that claims size 0 may have bytes, as files in `/proc` do.
     if !are_files || from.size == 0 || to.size > 0 {
         return None;
     }
     kernel.clone_file(source, sink).ok()?;
     let cloned = kernel.fstat(sink).ok()?.size;
-    // The source may have changed since it was looked at, and then an engine tells what there is to tell.
+    // If the source changed meanwhile, an engine moves the rest or reports the error.
     (cloned == from.size).then(|| {
         Report::of(Attempt {
             bytes: cloned,

@@ -1,10 +1,10 @@
-//! One strategy's place in a plan.
+//! The place of one strategy in a plan.
 
 use std::fmt;
 
 use crate::strategy::Strategy;
 
-/// One strategy's place in a [`Plan`](crate::Plan).
+/// The place of one strategy in a [`Plan`](crate::Plan), and the reason for it.
 ///
 /// # Examples
 ///
@@ -27,19 +27,30 @@ pub struct Candidate {
     pub(super) reason: &'static str,
 }
 
-/// What the plan makes of a strategy.
+/// Whether a transfer uses a strategy.
 ///
 /// # Examples
 ///
-/// See [`Candidate`].
+/// ```
+/// use zcopy::{Strategy, Transfer, Verdict};
+///
+/// let (source, _writer) = std::io::pipe()?;
+/// let sink = std::fs::File::create("/dev/null")?;
+/// let plan = Transfer::new(&source, &sink).strategy(Strategy::Splice).plan()?;
+/// let (chosen, others) = plan.candidates().split_first().unwrap();
+/// assert_eq!(chosen.verdict(), Verdict::Chosen);
+/// assert!(others.iter().all(|other| other.verdict() == Verdict::Skipped));
+/// assert_eq!(Verdict::Skipped.to_string(), "skipped");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// It comes first.
+    /// The transfer tries it first.
     Chosen,
-    /// It takes over if those before it cannot go on.
+    /// It takes over if the strategies before it cannot go on.
     Reserve,
-    /// It is not used for this pair.
+    /// The transfer does not use it.
     Skipped,
 }
 
@@ -60,31 +71,19 @@ impl Candidate {
         }
     }
 
-    /// The strategy.
-    ///
-    /// # Examples
-    ///
-    /// See [`Candidate`].
+    /// Returns the strategy.
     #[must_use]
     pub fn strategy(&self) -> Strategy {
         self.strategy
     }
 
-    /// Whether it is used.
-    ///
-    /// # Examples
-    ///
-    /// See [`Candidate`].
+    /// Returns whether the transfer uses the strategy.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         self.verdict
     }
 
-    /// Why, in words for people.
-    ///
-    /// # Examples
-    ///
-    /// See [`Candidate`].
+    /// Returns the reason for the verdict, as text for people.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         self.reason

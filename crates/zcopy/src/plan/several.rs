@@ -1,4 +1,4 @@
-//! The plan for several sinks: how bytes are shared, and how each sink is served.
+//! The plan for several sinks: whether they share pages, and how each sink is served.
 
 use super::tee::{Reasons, tee_or_buffered};
 use super::{Candidate, Plan, SMALL, fit, remaining};
@@ -13,18 +13,18 @@ use crate::sys::Errno;
 ///
 /// # Errors
 ///
-/// If the caller insists on what one sink alone can have.
+/// Fails if the caller requested a strategy or an option that serves only one sink.
 pub(crate) fn plan_several(
     source: &FdInfo,
     sinks: &[FdInfo],
     options: &Options,
 ) -> Result<Plan, RunError> {
-    let others = "it serves one sink alone";
+    let others = "it serves only one sink";
     if options.reflink == Reflink::Always {
         return Err(RunError::unsuitable(Strategy::Reflink, others));
     }
     if options.sparse == Sparse::Detect {
-        let reason = "zeros are looked for on the way to one sink alone";
+        let reason = "zeros can be turned into holes only with a single sink";
         return Err(RunError::refused(Side::Neither, Errno::INVAL, reason));
     }
     let mut per_sink: Vec<_> = sinks
@@ -33,19 +33,19 @@ pub(crate) fn plan_several(
             Some(reason) => Candidate::chosen(Strategy::Buffered, reason),
             None if sink.kind == Kind::Pipe => Candidate::chosen(
                 Strategy::Tee,
-                "it is a pipe, and gets its share of the pages",
+                "it is a pipe, with which tee shares the pages",
             ),
             None => Candidate::chosen(
                 Strategy::SplicePipe,
-                "its share of the pages goes to a private pipe, and from there by splice",
+                "tee shares the pages with a private pipe, and splice moves them from there",
             ),
         })
         .collect();
     let is_written_to = |sink: &Candidate| sink.strategy == Strategy::Buffered;
-    let (any_written_to, all_written_to) = (
-        per_sink.iter().any(is_written_to),
-        per_sink.iter().all(is_written_to),
-    );
+    let all_written_to = per_sink.iter().all(is_written_to);
+    let any_written_to = per_sink.iter().any(is_written_to);
+    // Bytes for a sink that must be written to are in the buffer anyway, and writing them to
+    // `/dev/null` costs nothing.
     let gains =
         |(info, sink): (&FdInfo, &Candidate)| !is_written_to(sink) && info.kind != Kind::Null;
     let sharing_is_for_nothing = any_written_to && !sinks.iter().zip(&per_sink).any(gains);
@@ -53,11 +53,13 @@ pub(crate) fn plan_several(
         tee_fails: why_nothing_can_be_shared(source, options)
             .or_else(|| all_written_to.then_some("every sink must be written to")),
         buffered_is_better: why_nothing_is_shared(source, options).or_else(|| {
-            let reason = "some sinks must be written to, and no other gains by a share";
-            sharing_is_for_nothing.then_some(reason)
+            sharing_is_for_nothing.then_some(
+                "some sinks must be written to, and the others are /dev/null, \
+                 where sharing saves nothing",
+            )
         }),
-        tee: "every sink that takes a splice shares the same pages",
-        buffered: "one read, and a write for each sink, serve every source",
+        tee: "every sink that accepts a splice shares the same pages",
+        buffered: "one read, and one write for each sink, serve every source",
         others,
     };
     let candidates = tee_or_buffered(options, &reasons)?;
@@ -70,7 +72,7 @@ pub(crate) fn plan_several(
         if let Some(index) = last(Strategy::SplicePipe).or_else(|| last(Strategy::Tee)) {
             per_sink[index] = Candidate::chosen(
                 Strategy::Splice,
-                "it takes the bytes themselves, when all others have their share",
+                "it receives the bytes last, by a splice that removes them from the shared pipe",
             );
         }
     }
@@ -80,58 +82,44 @@ pub(crate) fn plan_several(
     })
 }
 
-/// What keeps the bytes of a source out of a pipe that could be shared.
+/// Returns why the bytes of a source cannot be shared.
 fn why_nothing_can_be_shared(source: &FdInfo, options: &Options) -> Option<&'static str> {
-    if options.inspected {
-        return Some("the bytes are inspected on the way");
-    }
-    if options.records.is_wanted() {
-        return Some("records are counted on the way");
-    }
-    match source.kind {
-        Kind::Datagram => Some("one read is one message"),
-        Kind::Null => Some("/dev/null cannot be spliced from"),
+    fit::why_user_space(options).or(match source.kind {
+        Kind::Datagram => Some("only read keeps the messages of a datagram socket apart"),
+        Kind::Null => Some("/dev/null is always empty, and only read works on it"),
         _ => None,
-    }
+    })
 }
 
-/// What makes it better not to share them, unless the caller insists.
+/// Returns why it is better not to share the bytes of a source, unless the caller requests it.
 fn why_nothing_is_shared(source: &FdInfo, options: &Options) -> Option<&'static str> {
     match source.kind {
-        Kind::Terminal => Some("a terminal's bytes are few"),
-        Kind::Other | Kind::Pattern => Some("what this device does with a splice is not known"),
-        Kind::Memory(_) => Some("the device makes its bytes as they are read"),
-        _ if remaining(source, options).is_some_and(|left| left <= SMALL) => {
-            Some("at most 32 KiB are left, which read and write move faster")
-        }
-        Kind::Regular if source.size.is_none() => {
-            Some("the source claims size 0, which is only true if a read says so")
-        }
+        Kind::Terminal => Some(fit::TERMINAL),
+        Kind::Other => Some(fit::UNKNOWN_DEVICE),
+        Kind::Memory(_) => Some(fit::GENERATED),
+        _ if remaining(source, options).is_some_and(|left| left <= SMALL) => Some(fit::FEW),
+        Kind::Regular if source.size.is_none() => Some(fit::CLAIMS_EMPTY),
         _ => None,
     }
 }
 
-/// What makes it necessary to write to a sink.
+/// Returns why bytes cannot be shared with a sink, so that it must be written to.
 pub(super) fn why_written_to(
     source: &FdInfo,
     sink: &FdInfo,
     options: &Options,
 ) -> Option<&'static str> {
     if sink.append {
-        return Some("it appends, where the kernel offers no splice");
+        return Some(fit::APPENDS);
     }
     if sink.direct {
-        return Some(fit::DIVIDES);
+        return Some(fit::DIVIDES_BLOCKS);
     }
-    let forbidden = fit::why_stable_forbids(Strategy::Splice, source, sink, options);
-    if forbidden.is_some() {
-        return forbidden;
-    }
-    match sink.kind {
-        Kind::Datagram => Some("one write is one message"),
-        Kind::Terminal => Some("a terminal takes writes alone"),
-        Kind::Memory(Memory::Full) => Some("/dev/full takes writes alone"),
-        Kind::Memory(_) | Kind::Other => Some("what this device does with a splice is not known"),
+    fit::why_stable_forbids(Strategy::Splice, source, sink, options).or(match sink.kind {
+        Kind::Datagram => Some("only write keeps the messages of a datagram socket apart"),
+        Kind::Terminal => Some(fit::TERMINAL),
+        Kind::Memory(Memory::Full) => Some(fit::DEV_FULL),
+        Kind::Memory(_) | Kind::Other => Some(fit::UNKNOWN_DEVICE),
         _ => None,
-    }
+    })
 }

@@ -5,7 +5,7 @@ use crate::error::RunError;
 use crate::options::Options;
 use crate::strategy::Strategy;
 
-/// What speaks for and against each strategy where one source serves several sinks, or is repeated.
+/// The reasons that the choice depends on, and those that the plan shows.
 pub(super) struct Reasons {
     /// Why `tee` cannot be used, even if the caller requests it.
     pub(super) tee_fails: Option<&'static str>,

@@ -100,19 +100,19 @@ fn the_plan_says_what_a_private_pipe_gains_for_each_pair() {
     for (transfer, expected) in [
         (
             Transfer::new(&source, &sink),
-            measured("1.2 to 1.3 times read and write"),
+            measured("1.2 to 1.3 times the speed of read and write"),
         ),
         (
             Transfer::new(&source, &writer),
-            measured("level with a direct splice, or ahead"),
+            measured("as fast as a direct splice, or faster"),
         ),
         (
             Transfer::new(&source, &null),
-            measured("1.2 times sendfile"),
+            measured("1.2 times the speed of sendfile"),
         ),
         (
             Transfer::new(&reader, &writer),
-            measured("2 to 7 times read and write"),
+            measured("2 to 7 times the speed of read and write"),
         ),
         (
             Transfer::new(&stream, &sink),
@@ -135,7 +135,8 @@ fn nothing_is_shared_with_dev_null_alone_beside_a_sink_that_is_written_to() {
     let beside_null = Transfer::new(&source, &appending).also_to(&null).plan();
     let beside_null = beside_null.unwrap();
     assert_eq!(beside_null.strategy(), Strategy::Buffered);
-    let reason = "some sinks must be written to, and no other gains by a share";
+    let reason =
+        "some sinks must be written to, and the others are /dev/null, where sharing saves nothing";
     let mut candidates = beside_null.candidates().iter();
     assert!(candidates.any(|it| it.reason() == reason), "{beside_null}");
     let beside_pipe = Transfer::new(&source, &appending).also_to(&other).plan();
@@ -153,11 +154,14 @@ fn the_plan_of_a_requested_strategy_reads() {
     assert_eq!(lines.next(), Some("/dev/zero -> /dev/null"));
     assert_eq!(
         lines.next(),
-        Some("  chosen   sendfile         it was asked for")
+        Some("  chosen   sendfile         the caller asked for it")
     );
     for line in lines {
         assert!(line.starts_with("  skipped  "), "{text}");
-        assert!(line.ends_with("  another strategy was asked for"), "{text}");
+        assert!(
+            line.ends_with("  the caller asked for another strategy"),
+            "{text}"
+        );
     }
     assert_aligned(&text);
 }

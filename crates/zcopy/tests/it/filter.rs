@@ -287,7 +287,7 @@ fn a_plan_has_a_line_for_every_strategy_and_says_why() {
         assert!(!plan.shares_pages());
         let said = plan.to_string();
         assert!(
-            said.contains("the bytes become others on their way"),
+            said.contains("the filter changes bytes, so they must be read and written"),
             "{said}"
         );
     }

@@ -282,7 +282,7 @@ fn the_plan_and_the_report_tell_of_the_records() {
     assert_eq!(plan.strategy(), Strategy::Buffered);
     assert_eq!(
         plan.candidates()[0].reason(),
-        "records are counted, so that the bytes must pass through user space"
+        "records are counted, so the bytes must pass through user space"
     );
     for skipped in &plan.candidates()[1..] {
         assert_eq!(skipped.verdict(), Verdict::Skipped);
