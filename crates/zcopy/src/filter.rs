@@ -1,69 +1,81 @@
-//! What becomes of bytes on their way: [`Filter`], what it is shown, and what it answers.
+//! The trait [`Filter`], its input and its result.
 
-/// Makes a sink's bytes out of a source's: what [`FilterTransfer`](crate::FilterTransfer) is given.
+/// Turns the bytes of a source into the bytes of a sink, for a
+/// [`FilterTransfer`](crate::FilterTransfer).
 ///
-/// A closure that takes the same arguments is one too.
+/// A closure with the arguments of [`filter`](Self::filter) is a filter too.
 ///
 /// # Examples
 ///
-/// See [`FilterTransfer`](crate::FilterTransfer).
+/// ```
+/// use zcopy::{Filter, Filtered, Input, Remaining};
+///
+/// /// Removes every zero byte.
+/// struct WithoutZeros;
+///
+/// impl Filter for WithoutZeros {
+///     fn filter(&mut self, input: Input<'_>, room: &mut [u8]) -> Filtered {
+///         let consumed = input.bytes.len().min(room.len());
+///         let kept = input.bytes[..consumed].iter().filter(|byte| **byte != 0);
+///         let produced = room.iter_mut().zip(kept).map(|(to, from)| *to = *from).count();
+///         Filtered { consumed, produced }
+///     }
+/// }
+///
+/// let mut room = [0; 8];
+/// let input = Input { bytes: b"a\0b", remaining: Remaining::End };
+/// let filtered = WithoutZeros.filter(input, &mut room);
+/// assert_eq!(filtered, Filtered { consumed: 3, produced: 2 });
+/// assert_eq!(&room[..2], b"ab");
+/// ```
 pub trait Filter {
-    /// Takes the beginning of `input`, and makes bytes of it at the beginning of `room`.
+    /// Consumes bytes at the start of `input.bytes` and writes their replacement to the start of
+    /// `room`.
     ///
-    /// Then it is asked again, with what it did not take, until it answers [`Filtered::NEED_MORE`]: that it needs more
-    /// than it is shown. What it has made goes to the sink by then, if not before. Later what it has left is shown
-    /// again, followed by what has come; but if a sink has failed, what it has left may be shown never, or another time.
+    /// It is called again, with the bytes that it has not consumed, until it returns
+    /// [`Filtered::NEED_MORE`]. By then everything that it produced goes to the sink. After the
+    /// next read it is called with the bytes that it left, followed by the new ones. If the sink
+    /// has failed, the bytes that it left may never be passed again, or only in a later run.
     ///
-    /// `room` holds at least 64 KiB, and the whole of it is free each time. What it holds beforehand means nothing, and whatever
-    /// is put behind what was made is forgotten.
+    /// `room` holds at least 64 KiB, all of which may be overwritten in each call. Its previous
+    /// content has no meaning, and bytes behind the produced ones are discarded.
     fn filter(&mut self, input: Input<'_>, room: &mut [u8]) -> Filtered;
 }
 
-/// What a [`Filter`] is shown.
-///
-/// # Examples
-///
-/// See [`FilterTransfer`](crate::FilterTransfer).
+/// The input of a [`Filter`].
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
-    /// Bytes that have been read and not been taken yet, in order.
+    /// Bytes that have been read and not consumed, in order.
     pub bytes: &'a [u8],
-    /// What is to be expected after them.
+    /// Whether more bytes can follow.
     pub remaining: Remaining,
 }
 
-/// What follows the bytes that a [`Filter`] is shown.
-///
-/// # Examples
-///
-/// See [`FilterTransfer`](crate::FilterTransfer).
+/// Whether more bytes can follow the [input](Input) of a [`Filter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Remaining {
-    /// More may come, if only from the next source.
+    /// More may follow, from this source or the next one.
     More,
-    /// More may come, but there is no place for it: of these, 64 KiB or more, something has to be taken. Said
-    /// only to a filter that has just asked for more.
+    /// More may follow, but the buffer is full: the filter has to consume some of these bytes,
+    /// which are 64 KiB or more. A filter receives this only after it has returned
+    /// [`Filtered::NEED_MORE`].
     Full,
-    /// Nothing: these are the last, and all of them have to be taken.
+    /// These bytes are the last. The filter has to consume all of them.
     End,
 }
 
-/// What a [`Filter`] did.
-///
-/// # Examples
-///
-/// See [`FilterTransfer`](crate::FilterTransfer).
+/// How many bytes a [`Filter`] has consumed and produced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filtered {
-    /// How many bytes of the input it is done with.
+    /// Bytes of the input that the filter no longer needs.
     pub consumed: usize,
-    /// How many bytes it has made.
+    /// Bytes that the filter has written to the start of `room`.
     pub produced: usize,
 }
 
 impl Filtered {
-    /// It waits for more.
+    /// The filter needs more input.
     pub const NEED_MORE: Self = Self {
         consumed: 0,
         produced: 0,

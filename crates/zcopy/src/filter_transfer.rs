@@ -1,4 +1,4 @@
-//! Bytes that become others on their way: [`FilterTransfer`] looks at both ends, and hands over to the loop.
+//! [`FilterTransfer`]: moves bytes through a [`Filter`] to a sink.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -15,10 +15,14 @@ use crate::report::Report;
 use crate::side::Side;
 use crate::sys::{Kernel, Linux};
 
-/// Gives a sink what a [`Filter`] makes of the bytes of one source after the other, as a filter does.
+/// Writes what a [`Filter`] makes of the bytes of one or more sources to a sink.
 ///
-/// Nothing is held back: what has been read is filtered, and what has been made of it is written, before more is
-/// waited for. Memory stays the same, however long the sources are. All ends are borrowed and stay the caller's.
+/// Nothing is held back: before the transfer waits for more input, it filters everything that it
+/// has read and writes everything that the filter has produced. Memory use does not depend on the
+/// length of the sources. The descriptors are borrowed and stay open.
+///
+/// To look at bytes without changing them, use [`Transfer::inspect`](crate::Transfer::inspect),
+/// which copies nothing.
 ///
 /// # Examples
 ///
@@ -46,13 +50,13 @@ use crate::sys::{Kernel, Linux};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// A filter that needs to see a whole line takes none but whole ones:
+/// A filter that needs whole lines consumes only whole lines:
 ///
 /// ```
 /// use std::io::Write;
 /// use zcopy::{Input, Remaining, FilterTransfer, Filter, Filtered};
 ///
-/// /// Lets no line pass that starts with `#`. One that is longer than 64 KiB may count as several.
+/// /// Drops lines that start with `#`. A line longer than 64 KiB may count as several.
 /// struct WithoutComments;
 ///
 /// impl Filter for WithoutComments {
@@ -78,8 +82,8 @@ use crate::sys::{Kernel, Linux};
 /// let (reader, sink) = std::io::pipe()?;
 ///
 /// let mut filter = FilterTransfer::new(&sink, WithoutComments);
-/// assert_eq!(filter.run(&source)?.bytes(), 4, "a line may go on in the next source");
-/// assert_eq!(filter.finish()?.bytes(), 5, "it does not");
+/// assert_eq!(filter.run(&source)?.bytes(), 4, "the last line may continue in the next source");
+/// assert_eq!(filter.finish()?.bytes(), 5, "no source follows");
 ///
 /// drop(sink);
 /// assert_eq!(std::io::read_to_string(reader)?, "one\nthree");
@@ -88,18 +92,21 @@ use crate::sys::{Kernel, Linux};
 ///
 /// # Kernel notes
 ///
-/// The bytes are read and written: no call changes any on the way. A regular file or block device of which 1 MiB or
-/// more is left is read by a thread of its own, up to 1 MiB ahead of the filter, where there are two processors. Pipes
-/// are [enlarged](Self::grow_pipes).
+/// All bytes are read and written, because no system call changes bytes on the way. If 1 MiB or
+/// more is left in a regular file or block device and the process may use two processors, a thread
+/// reads up to 1 MiB ahead of the filter. Pipes are [enlarged](Self::grow_pipes).
 ///
-/// What is made of one message is one message, up to 192 KiB, if the source keeps them apart. Of other sources a sink
-/// that does is given 32 KiB at once, which every family takes.
+/// If source and sink keep messages apart, the bytes produced from one message are sent as one
+/// message of at most 192 KiB. From other sources, a sink that keeps messages apart receives at
+/// most 32 KiB per message, which every address family accepts.
 ///
-/// Ends opened with `O_DIRECT` take any length at any place. What is no whole block, and whatever comes after it, goes
-/// through the same file opened once more, as with [`Transfer`](crate::Transfer); but nothing waits until a block
-/// is complete.
+/// The filter may produce any number of bytes for a sink that is open with `O_DIRECT`. Whole blocks
+/// are written directly. A partial block, and everything after it, goes through the same file
+/// opened once more, as with [`Transfer`](crate::Transfer); but no bytes wait for a block to become
+/// complete.
 ///
-/// `SIGPIPE` and `SIGXFSZ` are the process's own affair: see [`Transfer`](crate::Transfer).
+/// Writing to a closed pipe raises `SIGPIPE`, and exceeding `RLIMIT_FSIZE` raises `SIGXFSZ`: see
+/// [`Transfer`](crate::Transfer).
 #[must_use = "nothing is filtered until it is run"]
 pub struct FilterTransfer<'a, R> {
     sink: BorrowedFd<'a>,
@@ -108,11 +115,7 @@ pub struct FilterTransfer<'a, R> {
 }
 
 impl<'a, R: Filter> FilterTransfer<'a, R> {
-    /// What `filter` makes goes to `sink`.
-    ///
-    /// # Examples
-    ///
-    /// See [`FilterTransfer`].
+    /// Creates a transfer that writes what `filter` produces to `sink`.
     pub fn new<Sink: AsFd + ?Sized>(sink: &'a Sink, filter: R) -> Self {
         Self {
             sink: sink.as_fd(),
@@ -121,8 +124,13 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
         }
     }
 
-    /// Whether pipes at both ends may be enlarged, which takes fewer turns of the processes. Default: true. It is done once in a run, when
-    /// 32 KiB have come, or are known to, within the user's budget; the report says so.
+    /// Sets whether pipes at both ends may be enlarged [default: true].
+    ///
+    /// With larger pipes the processes alternate less often. They are enlarged once per run, after
+    /// 32 KiB have been read or if the source is known to be longer, within the user's limit on
+    /// pipe memory (pipe(7), `pipe-user-pages-soft`). [`Report::grown_source`] and
+    /// [`Report::grown_sink`] return the new capacities. Turn this off if another program relies on
+    /// the capacity.
     ///
     /// # Examples
     ///
@@ -132,12 +140,12 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
     /// let zeros = tempfile::tempfile()?;
     /// zeros.set_len(40_000)?;
     /// let (_reader, sink) = std::io::pipe()?;
-    /// let as_it_is = |input: Input<'_>, room: &mut [u8]| {
+    /// let identity = |input: Input<'_>, room: &mut [u8]| {
     ///     let n = input.bytes.len().min(room.len());
     ///     room[..n].copy_from_slice(&input.bytes[..n]);
     ///     Filtered { consumed: n, produced: n }
     /// };
-    /// let report = FilterTransfer::new(&sink, as_it_is).grow_pipes(false).run(&zeros)?;
+    /// let report = FilterTransfer::new(&sink, identity).grow_pipes(false).run(&zeros)?;
     /// assert_eq!(report.grown_sink(), None);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -146,11 +154,11 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
         self
     }
 
-    /// What [`run`](Self::run) would do. Nothing is touched.
+    /// Returns how [`run`](Self::run) would read and write, without moving anything.
     ///
     /// # Errors
     ///
-    /// As [`run`](Self::run), for everything that is known before anything is read.
+    /// Returns the errors of [`run`](Self::run) that are known before anything is read.
     ///
     /// # Examples
     ///
@@ -171,32 +179,36 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
             .map_err(RunError::before_anything_moved)
     }
 
-    /// Filters everything that `source` has. What the filter has not taken by then stays, to be shown to it with the
-    /// bytes of the next source, or at the [end](Self::finish).
+    /// Filters all bytes of `source` and returns a report that counts the bytes that the sink has
+    /// accepted.
     ///
-    /// Descriptors in non-blocking mode are waited for by `poll(2)`; interrupted calls are made again.
+    /// Bytes that the filter has not consumed at the end of `source` are kept. The filter receives
+    /// them again with the bytes of the next source, or in [`finish`](Self::finish).
     ///
-    /// The report counts the bytes that the sink has accepted.
+    /// Descriptors in non-blocking mode are waited for with `poll(2)`. Interrupted calls are
+    /// repeated.
     ///
     /// # Errors
     ///
-    /// Before anything is read: a directory (`EISDIR`), a descriptor that is open the wrong way (`EBADF`), the same pipe, or
-    /// the same file with something left to read, at both ends (`EINVAL`). Later: whatever the kernel says, with the side
-    /// it speaks of. A socket whose own `SO_RCVTIMEO` or `SO_SNDTIMEO` expires ends it with an error of kind
+    /// Before anything is read: a directory (`EISDIR`), a descriptor that is open the wrong way
+    /// (`EBADF`), the same pipe at both ends, or the same file at both ends with something left to
+    /// read (`EINVAL`). Later: the error of the system call, with the [side](crate::Error::side) it
+    /// concerns. If the `SO_RCVTIMEO` or `SO_SNDTIMEO` of a socket expires, the error has the kind
     /// [`WouldBlock`](std::io::ErrorKind::WouldBlock).
     ///
-    /// If it is the source that fails, what came before has been filtered, and the next source may follow.
-    ///
-    /// If it is the sink, then [`undelivered`](crate::Error::undelivered) is what was made and not accepted. What the
-    /// filter had not taken by then is given back to a source that can be rewound: its cursor stands behind the
-    /// last byte that was taken. Of any other source it stays, and is the first to be filtered if this goes on.
-    ///
-    /// If it is neither, the filter took nothing of bytes that it [had to take](Remaining). They are given back too, or stay.
+    /// - If the source fails, the bytes before the error have been filtered, and the next source
+    ///   may be run.
+    /// - If the sink fails, [`undelivered`](crate::Error::undelivered) returns the bytes that the
+    ///   filter has produced and the sink has not accepted. A source that can seek is rewound to
+    ///   the first byte that the filter has not consumed. From any other source, these bytes are
+    ///   [kept](Self::waiting) and are filtered first in the next run.
+    /// - If neither side fails, the filter did not consume bytes that it [has to
+    ///   consume](Remaining). The source is rewound, or the bytes are kept, as above.
     ///
     /// # Panics
     ///
-    /// If the filter says that it took or made more than there was; if it panics itself. Then the source's cursor is
-    /// wherever it was read to.
+    /// Panics if the filter panics, or if it returns more consumed or produced bytes than there
+    /// were. The cursor of the source then stands behind the last byte that was read.
     ///
     /// # Examples
     ///
@@ -209,7 +221,7 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
     /// let mut source = std::fs::File::open(&path)?;
     /// let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
     ///
-    /// // Whole words, louder.
+    /// // Converts whole words to upper case.
     /// let louder = |input: Input<'_>, room: &mut [u8]| {
     ///     let end = input.bytes.iter().position(|byte| *byte == b' ').map_or(0, |end| end + 1);
     ///     room[..end].copy_from_slice(&input.bytes[..end]);
@@ -226,7 +238,7 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
         self.run_with(Linux, source.as_fd())
     }
 
-    /// Runs on the given kernel. Tests give it a simulated one.
+    /// Runs on the given kernel. Tests pass a simulated one.
     pub(crate) fn run_with<K: Kernel>(
         &mut self,
         kernel: K,
@@ -250,7 +262,8 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
                 kernel, own, None, sink, filter, state,
             ));
         };
-        // The thread reads by an end of its own; this one goes back over what was not taken.
+        // The thread reads through an endpoint of its own. `own` rewinds the source over the bytes
+        // that were not consumed.
         std::thread::scope(|scope| {
             let ahead = read_ahead::start(scope, reader_kernel, source());
             drive::run(&mut FilterEngine::new(
@@ -259,25 +272,25 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
         })
     }
 
-    /// Says to the filter that nothing more will come, and gives the sink what it makes of what it has not taken yet. Without
-    /// it, that goes with the `FilterTransfer`.
+    /// Passes the remaining bytes to the filter as the [last](Remaining::End) ones and writes what
+    /// it produces.
+    ///
+    /// Without this call, dropping the `FilterTransfer` discards the bytes that the filter has not
+    /// consumed. The second example of [`FilterTransfer`] shows both.
     ///
     /// # Errors
     ///
-    /// As [`run`](Self::run), of the sink. What the filter had not taken by then is still [waiting](Self::waiting).
+    /// Returns the errors of [`run`](Self::run) that concern the sink. Bytes that the filter has
+    /// not consumed by then are still [kept](Self::waiting).
     ///
     /// # Panics
     ///
-    /// As [`run`](Self::run).
-    ///
-    /// # Examples
-    ///
-    /// See [`FilterTransfer`] and [`waiting`](Self::waiting).
+    /// Panics like [`run`](Self::run).
     pub fn finish(&mut self) -> Result<Report> {
         self.finish_with(Linux)
     }
 
-    /// Finishes on the given kernel. Tests give it a simulated one.
+    /// Finishes on the given kernel. Tests pass a simulated one.
     pub(crate) fn finish_with<K: Kernel>(&mut self, kernel: K) -> Result<Report> {
         let prepared = classify::classify(&kernel, Side::Sink, self.sink);
         let prepared = prepared.and_then(|sink| preflight::check_sink(&sink).map(|()| sink));
@@ -289,8 +302,8 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
         ))
     }
 
-    /// What has been read and the filter has not taken: the beginning of a line, say, or what could not be given back to a pipe when
-    /// the sink failed.
+    /// Returns the bytes that have been read and that the filter has not consumed: the start of a
+    /// line, for example, or bytes that could not be returned to a pipe when the sink failed.
     ///
     /// # Examples
     ///
@@ -327,7 +340,7 @@ impl<R> std::fmt::Debug for FilterTransfer<'_, R> {
     }
 }
 
-/// Looks at both ends, and refuses what cannot work. Touches nothing.
+/// Classifies both ends and checks the input. Moves nothing.
 pub(crate) fn prepare<K: Kernel>(
     kernel: &K,
     source: BorrowedFd<'_>,

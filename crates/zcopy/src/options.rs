@@ -1,4 +1,4 @@
-//! What the caller asked for.
+//! The values of the options of a transfer.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -6,7 +6,11 @@ use std::time::Duration;
 use crate::pipe;
 use crate::strategy::Strategy;
 
-/// Whether two files may come to share their blocks.
+/// Whether two files may share blocks (`ioctl(FICLONERANGE)`) instead of copying them.
+///
+/// Choose [`Always`](Self::Always) when the copy must take no disk space, and
+/// [`Never`](Self::Never) when the copy must survive damage to the blocks of the original or must
+/// not run out of space when it is overwritten later.
 ///
 /// # Examples
 ///
@@ -22,19 +26,26 @@ use crate::strategy::Strategy;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reflink {
-    /// Where the file system can.
+    /// Shares blocks where the file system can, and copies otherwise.
     #[default]
     Auto,
-    /// Blocks are shared, or the transfer fails: before anything is shared where a limit, an offset or a
-    /// [rate](crate::Transfer::rate_limit) shows that it must. Offsets and limit have to be multiples of
-    /// the file system's block, 4 KiB as a rule.
+    /// Shares blocks or fails.
+    ///
+    /// If a limit, an offset or a [rate limit](crate::Transfer::rate_limit) makes sharing
+    /// impossible, the transfer fails before it shares anything. Offsets and the limit have to be
+    /// multiples of the block size of the file system, usually 4 KiB.
     Always,
-    /// The sink gets blocks of its own: neither by an ioctl nor by `copy_file_range`, which may
-    /// share silently.
+    /// Allocates new blocks for the sink. Uses neither the ioctl nor `copy_file_range(2)`, which
+    /// may share blocks silently.
     Never,
 }
 
-/// What becomes of holes.
+/// How a transfer treats holes.
+///
+/// [`Keep`](Self::Keep) suits most copies. Choose [`Detect`](Self::Detect) to make a sparse file
+/// from a source without holes (a pipe, a device), [`KeepUnwritten`](Self::KeepUnwritten) for
+/// preallocated images, and [`Fill`](Self::Fill) for files whose later writes must not fail for
+/// lack of space.
 ///
 /// # Examples
 ///
@@ -55,28 +66,33 @@ pub enum Reflink {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Sparse {
-    /// Between regular files a hole stays a hole; elsewhere it is read as zeros. A hole is not read
-    /// either if it is only to be [inspected](crate::Transfer::inspect) on the way to `/dev/null`.
+    /// Keeps the holes of a regular file that is copied to a regular file. Other sinks receive a
+    /// hole as zeros.
     ///
-    /// A sink that appends gets zeros too: each write goes to its end, so that nothing can be stepped over.
+    /// A sink that is open with `O_APPEND` receives zeros too, because each write goes to the end
+    /// of the file. On the way to `/dev/null` holes are not read, even if the bytes are
+    /// [inspected](crate::Transfer::inspect).
     #[default]
     Keep,
-    /// Holes are written as zeros, so that every block of the sink is allocated.
+    /// Writes holes as zeros, so that every block of the sink is allocated.
     Fill,
-    /// Blocks of 4 KiB that are all zeros become holes, whatever the source. The bytes take the
-    /// route through user space.
+    /// Makes a hole of each 4 KiB block of zeros, from any source. The bytes are read and written,
+    /// because user space has to look at them.
     Detect,
-    /// As [`Keep`](Self::Keep), and blocks that were allocated by `fallocate(2)` and never written
-    /// become holes too.
+    /// Keeps holes like [`Keep`](Self::Keep), and makes holes of blocks that `fallocate(2)`
+    /// allocated and that were never written.
     ///
-    /// The number of blocks does not tell whether a source has any, so that every source of 1 MiB
-    /// and more is searched. The search opens the source again and makes four calls for each
-    /// extent. On ext4 and xfs such blocks count as data while the page cache has them, because
-    /// somebody read them.
+    /// The number of blocks does not show whether a source has unwritten ones, so the transfer
+    /// searches every source of 1 MiB or more. The search opens the source again and makes four
+    /// system calls for each extent. On ext4 and xfs unwritten blocks count as data while the page
+    /// cache holds them, that is after another process has read them.
     KeepUnwritten,
 }
 
-/// What becomes of the page cache.
+/// How a transfer uses the page cache.
+///
+/// Choose [`DropBehind`](Self::DropBehind) for large copies that are not read again soon, so that
+/// they do not evict the pages of other programs. It makes the transfer wait for the disk.
 ///
 /// # Examples
 ///
@@ -94,20 +110,26 @@ pub enum Sparse {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cache {
-    /// Left to the kernel.
+    /// Leaves the page cache to the kernel.
     #[default]
     Keep,
-    /// No pages of either file stay behind, nor what the kernel has read ahead of a transfer that stops
-    /// before the end, but for what the disk is reading at that moment. The sink's bytes are on their way to the disk when the
-    /// transfer ends, which is not the same as `fsync(2)`: neither its metadata nor the disk's own
-    /// cache is flushed.
+    /// Drops the pages of both files from the page cache once they have been moved.
     ///
-    /// Of a file whose cursor another process or thread moves too, only what was moved before that is certain to go: the
-    /// pages that follow may be theirs.
+    /// If the transfer stops early, it also drops the pages that the kernel has read ahead, except
+    /// those that the disk is reading at that moment. When the transfer ends, the kernel has
+    /// started to write the sink's bytes to the disk. This is weaker than `fsync(2)`: neither the
+    /// metadata nor the disk's own cache is flushed.
+    ///
+    /// If another process or thread moves the cursor of a file too, only the pages moved before
+    /// that are certain to be dropped, because the pages that follow may be in use by the other.
     DropBehind,
 }
 
-/// What becomes of places where the source cannot be read.
+/// Whether a transfer skips the blocks of the source that cannot be read. The sink receives zeros
+/// in their place.
+///
+/// Choose [`Adaptive`](Self::Adaptive) to save as many bytes as possible, and
+/// [`Block`](Self::Block) to read a failing disk as few times as possible.
 ///
 /// # Examples
 ///
@@ -117,35 +139,40 @@ pub enum Cache {
 ///
 /// let source = std::fs::File::open("/proc/version")?;
 /// let sink = std::fs::File::create("/dev/null")?;
-/// let a_track = NonZeroU64::new(1 << 20).map_or(SkipErrors::Adaptive, SkipErrors::Block);
-/// let report = Transfer::new(&source, &sink).skip_errors(a_track).run()?;
-/// assert_eq!(report.skipped_bytes(), 0, "it can be read");
+/// let mebibyte = NonZeroU64::new(1 << 20).map_or(SkipErrors::Adaptive, SkipErrors::Block);
+/// let report = Transfer::new(&source, &sink).skip_errors(mebibyte).run()?;
+/// assert_eq!(report.skipped_bytes(), 0, "every byte can be read");
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SkipErrors {
-    /// The transfer fails there.
+    /// Fails at the first read error.
     #[default]
     Never,
-    /// They are skipped, and as little else as can be.
+    /// Skips the unreadable blocks and as few good bytes as possible.
     ///
-    /// A read that fails is made again in the smallest pieces that may come out differently, and in longer
-    /// ones as long as they do: a bad block of one piece costs three failing reads. Behind 16 pieces
-    /// in a row that fail, reads twice as far away each time find where the bad block ends, and then
-    /// ever nearer ones where exactly, so that a source that is bad altogether costs some dozens of
-    /// failing reads. What this can cost, and nothing else does, are good pieces that lie between bad ones
-    /// behind those 16. A disk or a server that has gone may look bad altogether.
+    /// After a failed read the transfer reads the smallest pieces that can be read separately, and
+    /// longer pieces while the reads succeed. A bad block of one piece costs three failing reads.
+    /// After 16 pieces in a row that fail, the transfer searches for the end of the bad range: each
+    /// read is twice as far away as the one before, then a bisection finds the exact place. So a
+    /// source without any readable block costs some dozens of failing reads. Good pieces between
+    /// bad ones are lost only behind these 16 pieces. A disk or a server that has gone may look
+    /// like a source without readable blocks.
     Adaptive,
-    /// They are skipped up to the next multiple of so many bytes of the source's position, with whatever
-    /// good lies before that. What lies before the bad block is kept.
+    /// Skips to the next position in the source that is a multiple of this many bytes. Good bytes
+    /// before the unreadable ones are kept, good bytes between them and that position are skipped.
     ///
-    /// With `O_DIRECT` the block is rounded up to whole pieces that can be read. A source that is bad
-    /// altogether costs a failing read a block.
+    /// With `O_DIRECT` the number is rounded up to a multiple of the smallest piece that can be
+    /// read. A source without any readable block costs one failing read per block.
     Block(NonZeroU64),
 }
 
-/// When what the sink has accepted is brought to the disk itself.
+/// When the bytes that the sink has accepted are written to the disk.
+///
+/// Choose [`EachStep`](Self::EachStep) if an observer records how far the transfer has come and
+/// that must hold after a loss of power. To sync once, call
+/// [`File::sync_data`](std::fs::File::sync_data) after the transfer instead.
 ///
 /// # Examples
 ///
@@ -163,27 +190,28 @@ pub enum SkipErrors {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SyncData {
-    /// When the kernel sees fit.
+    /// Leaves the time to the kernel.
     #[default]
     Never,
-    /// After each step, by `fdatasync(2)`, if the sink is a regular file or a block device; of anything else
-    /// nothing can be brought to a disk, nor of files that have none (`/proc`). What an observer is told of
-    /// would survive a loss of power.
+    /// Calls `fdatasync(2)` after each step and before the observer, so that every byte that the
+    /// observer counts survives a loss of power. Sinks other than regular files and block devices,
+    /// and files without a disk (`/proc`), are not synced.
     EachStep,
 }
 
-/// What the caller asked for that is counted in records.
+/// The options that count in records.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RecordOptions {
-    /// What ends a record, if that was said.
+    /// The byte that ends a record, if the caller has set one.
     pub(crate) delimiter: Option<u8>,
     pub(crate) limit: Option<u64>,
-    /// Records a second.
+    /// Records per second.
     pub(crate) rate: Option<NonZeroU64>,
 }
 
 impl RecordOptions {
-    /// What ends a record, if records are counted: a line feed, if a limit or a rate alone was given.
+    /// Returns the byte that ends a record [default with a limit or a rate: line feed]. Returns
+    /// `None` if records are not counted.
     pub(crate) fn delimiter(&self) -> Option<u8> {
         let is_bounded = self.limit.is_some() || self.rate.is_some();
         self.delimiter.or(is_bounded.then_some(b'\n'))
@@ -208,7 +236,7 @@ impl RecordOptions {
 /// let null = std::fs::File::create("/dev/null")?;
 /// let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
 ///
-/// // Go on without disks that are full; for anything else, stop.
+/// // Continue without full disks, and stop at any other error.
 /// let mut full_disks = Vec::new();
 /// let report = Transfer::new(&source, &null)
 ///     .also_to(&full)
@@ -227,14 +255,14 @@ impl RecordOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnSinkError {
-    /// The transfer fails.
+    /// Fails the transfer.
     #[default]
     Stop,
-    /// The transfer goes on without that sink; its [report](crate::SinkReport) says what it has got.
+    /// Continues without that sink. Its [report](crate::SinkReport) counts the bytes it accepted.
     Detach,
 }
 
-/// Everything a transfer can be told.
+/// All options of a transfer.
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "builder switches")]
 pub(crate) struct Options {
@@ -249,18 +277,18 @@ pub(crate) struct Options {
     pub(crate) skip_errors: SkipErrors,
     pub(crate) sync_data: SyncData,
     pub(crate) grow_pipes: bool,
-    /// What the caller's pipes may be enlarged to, in bytes.
+    /// The capacity in bytes to which the caller's pipes may be enlarged.
     pub(crate) pipe_size: usize,
-    /// What the buffer and the private pipe hold, in bytes, if not what they hold by default.
+    /// The size in bytes of the buffer and of the private pipe, unless it is the default.
     pub(crate) buffer_size: Option<usize>,
     pub(crate) rate_limit: Option<NonZeroU64>,
     pub(crate) tick: Option<Duration>,
     pub(crate) records: RecordOptions,
-    /// Whether a sink counts as failed as soon as its reader has gone.
+    /// Whether a sink fails as soon as its reader has closed.
     pub(crate) watch_readers: bool,
-    /// Whether somebody looks at the bytes.
+    /// Whether a callback inspects the bytes.
     pub(crate) inspected: bool,
-    /// Whether somebody watches the count.
+    /// Whether an observer is called.
     pub(crate) observed: bool,
 }
 

@@ -1,14 +1,14 @@
-//! What an observer sees while a transfer runs.
+//! The progress of a transfer, as its observer sees it.
 
 use std::ops::ControlFlow;
 
 use crate::side::Side;
 use crate::strategy::Strategy;
 
-/// Whoever watches a transfer.
+/// The callback that [`Transfer::observe`](crate::Transfer::observe) sets.
 pub(crate) type Observer<'a> = Box<dyn FnMut(&Progress) -> ControlFlow<()> + 'a>;
 
-/// A transfer under way.
+/// The state of a running transfer, as passed to its [observer](crate::Transfer::observe).
 ///
 /// # Examples
 ///
@@ -41,20 +41,18 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Bytes that the sink has accepted, holes included.
+    /// Returns the number of bytes that the sink has accepted, holes included.
     ///
-    /// A hole at the end of the sink counts when it is stepped over, and gets its length when the transfer ends. If that
-    /// fails, as on a full disk, the [report](crate::Report::bytes) counts fewer bytes than were told here.
-    ///
-    /// # Examples
-    ///
-    /// See [`Progress`].
+    /// A hole at the end of the sink counts when the transfer seeks over it. The file gets its
+    /// length when the transfer ends. If that fails, for example on a full disk, the
+    /// [report](crate::Report::bytes) counts fewer bytes than the last progress did.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Records among them, that is delimiters; 0 unless they are [counted](crate::Transfer::records).
+    /// Returns the number of records, that is delimiters, among these bytes; 0 unless records are
+    /// [counted](crate::Transfer::records).
     ///
     /// # Examples
     ///
@@ -83,8 +81,10 @@ impl Progress {
         self.records
     }
 
-    /// Bytes that the whole transfer will come to, as far as that can be known: the rest of a file
-    /// or block device when the transfer began, or the limit if that is less.
+    /// Returns the number of bytes that the whole transfer will move, if it is known.
+    ///
+    /// It is the limit, or what was left of a regular file or block device when the transfer began,
+    /// whichever is less.
     ///
     /// # Examples
     ///
@@ -110,7 +110,7 @@ impl Progress {
         self.total
     }
 
-    /// The strategy in use.
+    /// Returns the strategy in use.
     ///
     /// # Examples
     ///
@@ -133,11 +133,12 @@ impl Progress {
         self.strategy
     }
 
-    /// The side that the transfer is waiting for, if it is.
+    /// Returns the side that the transfer is waiting for, or `None` if it is not waiting.
     ///
-    /// Only a transfer with a [`tick`](crate::Transfer::tick) is observed while it waits, unless a signal interrupts the wait.
-    /// [`Side::Neither`] means that the kernel does not say which side, or that a rate limit holds
-    /// the transfer back.
+    /// The observer is called during a wait only if the transfer has a
+    /// [`tick`](crate::Transfer::tick) or a signal interrupts the wait. [`Side::Neither`] means
+    /// that a rate limit delays the transfer, or that the kernel does not report which side is not
+    /// ready.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! A rate limiter that several transfers keep together.
+//! A rate limit that several transfers share.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -7,14 +7,15 @@ mod token_bucket;
 
 pub(crate) use token_bucket::TokenBucket;
 
-/// A rate in bytes per second, kept by all the transfers that are given it: one after another, or one
-/// inside the observer of another.
+/// A rate limit in bytes per second that several transfers share: one after another, or one inside
+/// the observer of another.
 ///
-/// So many small files can be moved at one rate, as one large one would be: what one of them leaves
-/// of its allowance the next may use, and the time between them counts. After a pause of any length
-/// no more than a tenth of a second's worth has been saved up.
+/// With it, many small files are moved at the same rate as a large one: a transfer may use what the
+/// one before has left of its allowance, and the time between transfers counts. After a pause of
+/// any length at most a tenth of a second's worth is saved up. For a single transfer,
+/// [`Transfer::rate_limit`](crate::Transfer::rate_limit) is enough.
 ///
-/// It has no locks and stays in its thread, as a [`Transfer`](crate::Transfer) does.
+/// It has no locks and stays in its thread, like a [`Transfer`](crate::Transfer).
 ///
 /// # Examples
 ///
@@ -35,16 +36,12 @@ pub(crate) use token_bucket::TokenBucket;
 #[derive(Debug)]
 pub struct RateLimiter {
     token_bucket: Cell<TokenBucket>,
-    /// The bucket is filled from the first transfer on.
+    /// Whether a transfer has begun. The bucket fills from then on.
     has_begun: Cell<bool>,
 }
 
 impl RateLimiter {
-    /// A rate limiter of so many bytes per second, at least 1.
-    ///
-    /// # Examples
-    ///
-    /// See [`RateLimiter`].
+    /// Creates a rate limiter of this many bytes per second, at least 1.
     #[must_use]
     pub fn new(bytes_per_second: u64) -> Self {
         Self {
@@ -53,7 +50,7 @@ impl RateLimiter {
         }
     }
 
-    /// The rate, in bytes per second.
+    /// Returns the rate in bytes per second.
     ///
     /// # Examples
     ///
@@ -65,8 +62,8 @@ impl RateLimiter {
         self.token_bucket.get().rate()
     }
 
-    /// Changes the rate, also of a transfer under way: its next step keeps to the new one. The time since its
-    /// last step counts at the new rate.
+    /// Changes the rate. A running transfer keeps the new rate from its next step on, and the time
+    /// since its last step counts at the new rate.
     ///
     /// # Examples
     ///
@@ -76,7 +73,7 @@ impl RateLimiter {
     ///
     /// let zeros = std::fs::File::open("/dev/zero")?;
     /// let sink = std::fs::File::create("/dev/null")?;
-    /// // It would take a day.
+    /// // At this rate the transfer would take a day.
     /// let rate_limiter = RateLimiter::new(10);
     /// let report = Transfer::new(&zeros, &sink)
     ///     .limit(1_000_000)
@@ -93,32 +90,32 @@ impl RateLimiter {
         self.with(|token_bucket| token_bucket.set_rate(bytes_per_second));
     }
 
-    /// Says that a transfer begins at the time `now`. Before the first one nothing is saved up.
+    /// Starts to fill the bucket at the time `now`, unless an earlier transfer has started it.
     pub(crate) fn begin(&self, now: Duration) {
         if !self.has_begun.replace(true) {
             self.token_bucket.set(TokenBucket::new(self.rate(), now));
         }
     }
 
-    /// As [`TokenBucket::allow`].
+    /// Returns how many bytes may be moved at the time `now`: see [`TokenBucket::allow`].
     ///
     /// # Errors
     ///
-    /// How long to wait.
+    /// Returns how long to wait.
     pub(crate) fn allow(&self, now: Duration, wanted: u64) -> Result<u64, Duration> {
         self.with(|token_bucket| token_bucket.allow(now, wanted))
     }
 
-    /// As [`TokenBucket::spend`].
+    /// Removes `n` bytes from the bucket: see [`TokenBucket::spend`].
     pub(crate) fn spend(&self, n: u64) {
         self.with(|token_bucket| token_bucket.spend(n));
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut TokenBucket) -> T) -> T {
         let mut token_bucket = self.token_bucket.get();
-        let answer = change(&mut token_bucket);
+        let result = change(&mut token_bucket);
         self.token_bucket.set(token_bucket);
-        answer
+        result
     }
 }
 
@@ -126,7 +123,7 @@ impl RateLimiter {
 mod tests {
     use super::*;
 
-    /// Moves one file of `len` bytes, with `between` of time after it, and returns the time when that is over.
+    /// Moves one file of `len` bytes and returns the time at its end plus `between`.
     fn move_file(
         rate_limiter: &RateLimiter,
         mut now: Duration,
@@ -152,7 +149,7 @@ mod tests {
     fn files_one_after_another_keep_one_rate_and_the_time_between_them_counts() {
         const RATE: u64 = 1_000_000;
         let start = Duration::from_secs(5000);
-        // Every transfer takes some time to begin and to end; together they still move at the rate.
+        // Each transfer takes some time to begin and to end; together they still keep the rate.
         for (len, between) in [(1, 0), (700, 300), (30_000, 20_000), (250_000, 50_000)] {
             let rate_limiter = RateLimiter::new(RATE);
             let n_files = 3_000_000 / len.max(100);

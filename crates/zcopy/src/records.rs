@@ -1,5 +1,5 @@
-//! Records: stretches of bytes that end in a delimiter, counted, limited and paced on their way through the
-//! buffer.
+//! Counts the records of a transfer, and limits their number or rate. A record is a range of bytes
+//! that ends in a delimiter.
 
 use std::time::Duration;
 
@@ -10,62 +10,63 @@ use count::{count, end_of_nth};
 
 mod count;
 
-/// The records of a transfer, where somebody counts them.
+/// The records of a transfer that counts them.
 ///
-/// Bytes are counted when the sink has accepted them. With a limit or a rate those in the buffer are counted
-/// before, to know whether all may go; then that number serves for both.
+/// Bytes are counted when the sink has accepted them. With a limit or a rate, the bytes in the
+/// buffer are counted earlier, to know whether all may go to the sink; that number is then reused.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
     delimiter: Option<u8>,
     limit: Option<u64>,
     rate_limiter: Option<TokenBucket>,
-    /// What the rate limit allows and has not been used.
+    /// Records that the rate limit allows and that have not gone to the sink yet.
     granted: u64,
     /// Delimiters among the bytes that the sink has accepted.
     n: u64,
-    /// How many bytes that wait in the buffer have been counted, and the delimiters among them.
+    /// How many bytes at the start of the buffer have been counted, and how many delimiters they
+    /// hold.
     waiting: Option<(usize, u64)>,
 }
 
-/// What the sink is given at once.
+/// The unit in which the sink accepts bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// Any number of bytes.
+    /// A write may end after any byte.
     Stream,
-    /// A message of a datagram or seqpacket socket, which goes whole or not at all.
+    /// A write is one message of a datagram or seqpacket socket, which goes whole or not at all.
     Message,
 }
 
-/// How many of the bytes that wait may go to the sink now.
+/// How many of the bytes in the buffer may go to the sink now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// So many, at least 1.
+    /// This many bytes, at least 1.
     Bytes(usize),
-    /// None, until the rate limit allows it.
+    /// No bytes until the rate limit allows them.
     Later,
-    /// None at all: they are a message, which goes beyond the limit.
+    /// No bytes ever: the message exceeds the limit.
     Never,
 }
 
 impl Records {
-    /// None yet; the rate limit starts now.
-    pub(crate) fn new<K: Kernel>(kernel: &K, counting: RecordOptions) -> Self {
+    /// Creates a count of 0, with a rate limit that starts now.
+    pub(crate) fn new<K: Kernel>(kernel: &K, options: RecordOptions) -> Self {
         Self {
-            delimiter: counting.delimiter(),
-            limit: counting.limit,
-            rate_limiter: counting
+            delimiter: options.delimiter(),
+            limit: options.limit,
+            rate_limiter: options
                 .rate
                 .map(|rate| TokenBucket::new(rate.get(), kernel.now())),
             ..Self::default()
         }
     }
 
-    /// Delimiters among the bytes that the sink has accepted.
+    /// Returns the number of delimiters among the bytes that the sink has accepted.
     pub(crate) fn count(&self) -> u64 {
         self.n
     }
 
-    /// Whether the last record that is wanted has gone.
+    /// Returns whether the sink has accepted as many records as the limit allows.
     pub(crate) fn is_at_limit(&self) -> bool {
         self.left() == 0
     }
@@ -74,7 +75,8 @@ impl Records {
         self.limit.map_or(u64::MAX, |limit| limit - self.n)
     }
 
-    /// How long the rate limit holds back what waits in the buffer. None if some of it may go.
+    /// Returns how long the rate limit delays the bytes in the buffer, or `None` if some of them
+    /// may go now.
     pub(crate) fn pause<K: Kernel>(&mut self, kernel: &K, waiting: &[u8]) -> Option<Duration> {
         self.rate_limiter?;
         let wanted = self.count_waiting(waiting).min(self.left());
@@ -90,15 +92,15 @@ impl Records {
         }
     }
 
-    /// How much of what waits in the buffer may go: all if the limit and the rate limit allow it, otherwise up to the end
-    /// of a record. A message goes whole or not at all.
+    /// Returns how many of the bytes in the buffer may go: all if the limit and the rate limit
+    /// allow it, otherwise up to the end of a record. A message goes whole or not at all.
     pub(crate) fn admit(&mut self, waiting: &[u8], framing: Framing) -> Admission {
         let left = self.left();
         let granted = self.rate_limiter.map_or(u64::MAX, |_| self.granted);
         let Some(delimiter) = self.delimiter else {
             return Admission::Bytes(waiting.len());
         };
-        // A record is at least a byte.
+        // A record has at least one byte, so that the buffer cannot hold more records than bytes.
         if left.min(granted) > waiting.len() as u64 {
             return Admission::Bytes(waiting.len());
         }
@@ -121,12 +123,12 @@ impl Records {
         }
     }
 
-    /// Whether the last record that is wanted is among the bytes that wait.
+    /// Returns whether the bytes in the buffer hold the last record that the limit allows.
     pub(crate) fn is_last_among(&mut self, waiting: &[u8]) -> bool {
         self.limit.is_some() && self.count_waiting(waiting) >= self.left()
     }
 
-    /// Accounts for bytes that the sink has accepted.
+    /// Counts bytes that the sink has accepted.
     pub(crate) fn accepted(&mut self, bytes: &[u8]) {
         let Some(delimiter) = self.delimiter else {
             return;
@@ -144,14 +146,15 @@ impl Records {
         }
     }
 
-    /// Counts the last `n` zeros as not accepted after all.
+    /// Subtracts `n` zeros at the end that the sink has not accepted after all.
     pub(crate) fn take_back_zeros(&mut self, n: u64) {
         if self.delimiter == Some(0) {
             self.n -= n;
         }
     }
 
-    /// Counted once, unless more have come.
+    /// Returns the number of delimiters in the buffer. Counts them again only if more bytes have
+    /// arrived.
     fn count_waiting(&mut self, waiting: &[u8]) -> u64 {
         let Some(delimiter) = self.delimiter else {
             return 0;

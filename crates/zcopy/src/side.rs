@@ -1,4 +1,4 @@
-//! Which descriptor a call or an error concerns.
+//! The side of a transfer that a call or an error concerns.
 
 /// One side of a transfer.
 ///
@@ -16,10 +16,10 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Side {
-    /// Where the bytes come from.
+    /// The descriptor that the bytes come from.
     Source,
-    /// Where the bytes go.
+    /// The descriptor that the bytes go to.
     Sink,
-    /// Not one side alone: the pair, or what the transfer itself needs.
+    /// Neither side alone: the pair, or a resource that the transfer itself needs.
     Neither,
 }

@@ -1,4 +1,4 @@
-//! The rate limit of a transfer: a token bucket. The time is passed in.
+//! A token bucket that limits the rate of a transfer. The caller passes the time.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TokenBucket {
     rate: u64,
-    /// Bytes that may be moved now, in billionths, so that nothing is lost to rounding at low
-    /// rates.
+    /// How many billionths of a byte may be moved now. Billionths lose nothing to rounding at low
+    /// rates. Negative after more bytes were spent than allowed.
     tokens: i128,
     last: Duration,
 }
@@ -15,7 +15,7 @@ pub(crate) struct TokenBucket {
 const BILLION: i128 = 1_000_000_000;
 
 impl TokenBucket {
-    /// A bucket for `rate` bytes per second, empty at the time `now`.
+    /// Creates a bucket for `rate` bytes per second, empty at the time `now`.
     pub(crate) fn new(rate: u64, now: Duration) -> Self {
         Self {
             rate: rate.max(1),
@@ -28,8 +28,8 @@ impl TokenBucket {
         self.rate
     }
 
-    /// Changes the rate. What was moved in advance neither weighs more than it did nor takes longer to be made
-    /// up for.
+    /// Changes the rate. A debt takes no longer to pay off at a lower rate, and is not increased at
+    /// a higher one.
     pub(crate) fn set_rate(&mut self, rate: u64) {
         let rate = rate.max(1);
         if self.tokens < 0 && rate < self.rate {
@@ -39,12 +39,12 @@ impl TokenBucket {
         self.rate = rate;
     }
 
-    /// How many bytes may be moved at the time `now`; at least the quantum, or, if fewer are
-    /// `wanted`, those.
+    /// Returns how many bytes may be moved at the time `now`, which is at least the quantum, or
+    /// `wanted` if that is less.
     ///
     /// # Errors
     ///
-    /// How long to wait until that many may be moved.
+    /// Returns how long to wait until that many may be moved.
     pub(crate) fn allow(&mut self, now: Duration, wanted: u64) -> Result<u64, Duration> {
         let since = now.saturating_sub(self.last).as_nanos();
         let earned =
@@ -66,18 +66,19 @@ impl TokenBucket {
         ))
     }
 
-    /// Notes that `n` bytes were moved. More than were allowed (a message is moved whole) count
-    /// against the future.
+    /// Removes `n` bytes from the bucket. More than were allowed (a message moves whole) become a
+    /// debt that delays later bytes.
     pub(crate) fn spend(&mut self, n: u64) {
         self.tokens = self.tokens.saturating_sub(i128::from(n) * BILLION);
     }
 
-    /// The most that can be saved up.
+    /// Returns the most bytes that can be saved up.
     fn burst(&self) -> u64 {
         (self.rate / 10).max(1)
     }
 
-    /// The least that is worth a step: a fiftieth of a second's worth, but no more than one buffer.
+    /// Returns the fewest bytes that are worth a step: a fiftieth of a second's worth, but at most
+    /// one buffer.
     fn quantum(&self) -> u64 {
         (self.rate / 50).clamp(1, 256 << 10)
     }
@@ -87,8 +88,7 @@ impl TokenBucket {
 mod tests {
     use super::*;
 
-    /// Moves bytes as fast as the bucket allows until the time is up, each step taking no time at
-    /// all.
+    /// Returns how many bytes the bucket allows within the time, with steps that take no time.
     fn moved_in(seconds: u64, rate: u64) -> u64 {
         let end = Duration::from_secs(seconds);
         let (mut now, mut moved) = (Duration::ZERO, 0);
@@ -142,7 +142,7 @@ mod tests {
         token_bucket.set_rate(1_000_000);
         let now = Duration::from_millis(20);
         assert_eq!(token_bucket.allow(now, u64::MAX), Ok(20_000));
-        // What was saved up at the old rate is cut to a tenth of a second's worth of the new one.
+        // Tokens saved at the old rate are cut to a tenth of a second's worth of the new one.
         token_bucket.set_rate(1000);
         assert_eq!(token_bucket.allow(now, u64::MAX), Ok(100));
     }
