@@ -1,4 +1,4 @@
-//! What one refused call means: which side, and why.
+//! Why a call moved nothing, and on which side.
 
 use std::io;
 
@@ -10,22 +10,25 @@ use crate::sys::Errno;
 pub(crate) enum Cause {
     /// The kernel's error number.
     Errno(Errno),
-    /// It claimed success and moved nothing, where there was something to move.
+    /// The call returned 0 although there were bytes to move.
     WriteZero,
-    /// No call at all: a filter neither took nor made anything.
+    /// No call was made: a filter needs more input when there is no more to show.
     Idle,
-    /// No call at all: somebody else moves the cursor of a file, where only read and write are exact.
+    /// No call was made: another process or thread moves the cursor of a file, so that only read
+    /// and write are exact.
     SharedCursor,
-    /// Bytes that were reserved of a sink were not to be had any more, and the range stays a gap.
+    /// The source became shorter after a range of the sink was reserved, and the rest of the range
+    /// stays a gap.
     Gap,
-    /// No call at all: the file system of the sink is nearly full, where only read and write are exact beside others.
+    /// No call was made: the sink's file system is nearly full, so that only read and write are
+    /// exact while other processes write too.
     LittleRoom,
 }
 
-/// A call that failed for good.
+/// A failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallError {
-    /// The call's name, as `man 2` has it.
+    /// The name of the call in section 2 of the manual.
     pub(crate) call: &'static str,
     pub(crate) side: Side,
     pub(crate) cause: Cause,
@@ -56,13 +59,13 @@ impl Cause {
     pub(crate) fn to_io_error(self) -> io::Error {
         match self {
             Cause::Errno(errno) => errno.into(),
-            Cause::WriteZero => io::Error::new(io::ErrorKind::WriteZero, "the call moved nothing"),
-            Cause::Idle => io::Error::other("it took none of the bytes that it had to take"),
-            Cause::SharedCursor => io::Error::other("somebody else moves the cursor of a file"),
+            Cause::WriteZero => io::Error::new(io::ErrorKind::WriteZero, "the call returned 0"),
+            Cause::Idle => io::Error::other("it needs more input than it can be given"),
+            Cause::SharedCursor => io::Error::other("another process moves the file offset"),
             Cause::Gap => io::Error::other(
-                "a gap stays before what somebody else wrote, because the source became shorter",
+                "the source became shorter, which left a gap before what another process wrote",
             ),
-            Cause::LittleRoom => io::Error::other("the file system of the sink is nearly full"),
+            Cause::LittleRoom => io::Error::other("the sink's file system is nearly full"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Why a transfer failed, and what it had done by then.
+//! The error of a transfer, and the report of what it had done.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::Errno;
 
-/// The result of what this crate does.
+/// The result of a transfer.
 ///
 /// # Examples
 ///
@@ -23,11 +23,12 @@ use crate::sys::Errno;
 /// ```
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A transfer that failed: in which call, on which side, why, and what was already done.
+/// The error of a transfer: which call failed on which side and why, and what the transfer had done
+/// before.
 ///
-/// `Display` says what failed and after how many bytes; the cause is in
-/// [`source`](std::error::Error::source). With `{:#}` it says both:
-/// `write to the sink failed after 65536 bytes: No space left on device (os error 28)`.
+/// `Display` names the call and the number of bytes; [`source`](std::error::Error::source) returns
+/// the cause. `{:#}` prints both: `write to the sink failed after 65536 bytes: No space left on
+/// device (os error 28)`.
 ///
 /// # Examples
 ///
@@ -57,10 +58,10 @@ struct Inner {
     report: Report,
 }
 
-/// What there is to say besides the errno.
+/// What failed, besides the errno.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 pub(crate) enum Kind {
-    #[error("the {} is refused: {reason}", end(*side))]
+    #[error("the {} cannot be used: {reason}", endpoint(*side))]
     Refused { side: Side, reason: &'static str },
     #[error("{strategy} cannot serve this pair: {reason}")]
     Unsuitable {
@@ -73,7 +74,7 @@ pub(crate) enum Kind {
     Idle,
 }
 
-/// A reason to fail that does not yet know what was done.
+/// The reason of a failure, without the report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunError {
     pub(crate) kind: Kind,
@@ -81,7 +82,7 @@ pub(crate) struct RunError {
 }
 
 impl RunError {
-    /// Bad input, found before anything moved.
+    /// Returns the error for bad input that was found before anything moved.
     pub(crate) fn refused(side: Side, errno: Errno, reason: &'static str) -> Self {
         Self {
             kind: Kind::Refused { side, reason },
@@ -89,7 +90,7 @@ impl RunError {
         }
     }
 
-    /// The strategy that the caller insists on does not do it.
+    /// Returns the error for a requested strategy that cannot serve the pair.
     pub(crate) fn unsuitable(strategy: Strategy, reason: &'static str) -> Self {
         Self {
             kind: Kind::Unsuitable { strategy, reason },
@@ -97,7 +98,8 @@ impl RunError {
         }
     }
 
-    /// A [`Filter`](crate::Filter) leaves what it must take.
+    /// Returns the error for a [`Filter`](crate::Filter) that needs more input when there is no
+    /// more to show.
     pub(crate) fn idle() -> Self {
         Self {
             kind: Kind::Idle,
@@ -105,13 +107,13 @@ impl RunError {
         }
     }
 
-    /// The same, because of what the kernel said.
-    /// The error of a transfer that has done nothing.
+    /// Returns the error of a transfer that has moved nothing.
     pub(crate) fn before_anything_moved(self) -> Error {
         let report = Report::of_nothing(Ended::Failed, Strategy::Buffered);
         Error::new(self, report)
     }
 
+    /// Replaces the cause.
     pub(crate) fn caused_by(self, cause: Cause) -> Self {
         Self { cause, ..self }
     }
@@ -136,12 +138,11 @@ impl Error {
         }))
     }
 
-    /// The side that failed. [`Side::Neither`] if no one side did: the pair does not suit the
-    /// strategy asked for, the two ends overlap, or a [`Filter`](crate::Filter) leaves what it must take.
+    /// Returns the side that failed.
     ///
-    /// # Examples
-    ///
-    /// See [`Error`].
+    /// [`Side::Neither`] means that no single side failed: the requested strategy cannot serve the
+    /// pair, the ranges of source and sink overlap, or a [`Filter`](crate::Filter) needs more input
+    /// than there is.
     #[must_use]
     pub fn side(&self) -> Side {
         match self.0.kind {
@@ -150,14 +151,15 @@ impl Error {
         }
     }
 
-    /// The system call that failed, as section 2 of the manual names it. None if it was no call's failure.
+    /// Returns the name of the failed system call as in section 2 of the manual, or `None` if no
+    /// system call failed.
     ///
     /// # Examples
     ///
     /// ```
     /// let (reader, writer) = std::io::pipe()?;
     /// let error = zcopy::copy(&writer, &reader).unwrap_err();
-    /// assert_eq!(error.call(), None, "neither end is open the right way round");
+    /// assert_eq!(error.call(), None, "a writer cannot be read, so that no call was made");
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]
@@ -168,7 +170,7 @@ impl Error {
         }
     }
 
-    /// The errno, if the kernel gave one.
+    /// Returns the errno, if a system call failed.
     ///
     /// # Examples
     ///
@@ -184,39 +186,30 @@ impl Error {
         self.0.cause.raw_os_error()
     }
 
-    /// The kind of the cause.
-    ///
-    /// # Examples
-    ///
-    /// See [`Error`].
+    /// Returns the kind of the cause.
     #[must_use]
     pub fn kind(&self) -> io::ErrorKind {
         self.0.cause.kind()
     }
 
-    /// Bytes that the sink had accepted.
-    ///
-    /// # Examples
-    ///
-    /// See [`Error`].
+    /// Returns the number of bytes that the sink accepted before the failure.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.0.report.bytes()
     }
 
-    /// Bytes that were taken from a source that cannot be rewound and that the sink did not get.
-    /// They come before whatever the source still holds. A file is rewound instead, and nothing is
-    /// left here. Of a [`FilterTransfer`](crate::FilterTransfer): what was made and the sink did not get, whatever the source is.
+    /// Returns the bytes that were read from the source and did not reach the sink. They precede
+    /// the bytes that the source still holds.
     ///
-    /// # Examples
-    ///
-    /// See [`Error`].
+    /// A source that can seek is rewound instead, and this is empty. For a
+    /// [`FilterTransfer`](crate::FilterTransfer) these are the bytes that the filter has produced
+    /// and the sink has not accepted, whatever the source is.
     #[must_use]
     pub fn undelivered(&self) -> &[u8] {
         self.0.report.undelivered()
     }
 
-    /// As [`Error::undelivered`], to keep.
+    /// Returns the [undelivered](Error::undelivered) bytes without copying them.
     ///
     /// # Examples
     ///
@@ -233,7 +226,7 @@ impl Error {
         self.0.report.into_undelivered()
     }
 
-    /// What was done before the failure.
+    /// Returns the report of what the transfer did before the failure.
     ///
     /// # Examples
     ///
@@ -252,7 +245,7 @@ impl Error {
         &self.0.report
     }
 
-    /// As [`Error::report`], to keep.
+    /// Returns the [report](Error::report) by value.
     ///
     /// # Examples
     ///
@@ -270,8 +263,10 @@ impl Error {
         self.0.report
     }
 
-    /// Whether the transfer was refused before anything moved: a directory, a descriptor open the
-    /// wrong way, an offset where there are none, ends that overlap.
+    /// Returns whether the input was rejected before anything moved: a directory, a descriptor that
+    /// is open the wrong way, an offset into a stream, or ranges that overlap.
+    ///
+    /// Use it to tell a wrong call from a failure of the system.
     ///
     /// # Examples
     ///
@@ -289,8 +284,9 @@ impl Error {
         matches!(self.0.kind, Kind::Refused { .. })
     }
 
-    /// Whether the strategy that was asked for, by [`strategy`](crate::Transfer::strategy) or by
-    /// [`Reflink::Always`](crate::Reflink::Always), cannot serve this pair.
+    /// Returns whether the strategy that the caller requested, by
+    /// [`strategy`](crate::Transfer::strategy) or [`Reflink::Always`](crate::Reflink::Always),
+    /// cannot serve this pair. The transfer may succeed without the request.
     ///
     /// # Examples
     ///
@@ -328,8 +324,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// Keeps the kind. The error itself, with all it knows, is inside:
-/// [`io::Error::get_ref`] gives it back.
+/// Keeps the kind. [`io::Error::get_ref`] returns the original error with all its details.
 ///
 /// # Examples
 ///
@@ -346,7 +341,7 @@ impl From<Error> for io::Error {
     }
 }
 
-fn end(side: Side) -> &'static str {
+fn endpoint(side: Side) -> &'static str {
     match side {
         Side::Source => "source",
         Side::Sink => "sink",
@@ -354,7 +349,8 @@ fn end(side: Side) -> &'static str {
     }
 }
 
-/// `read from the source`, `splice into the sink`, `write to the sink`, `fstat of the sink`.
+/// Returns the end of the phrase for a failed call: `read from the source`, `splice into the sink`,
+/// `write to the sink`, `fstat of the sink`.
 fn preposition(call: &str, side: Side) -> &'static str {
     match (side, call) {
         (Side::Source, "fstat" | "fcntl" | "getsockopt") => " of the source",

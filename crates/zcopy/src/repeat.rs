@@ -1,4 +1,4 @@
-//! One pattern for ever: [`Repeat`] takes the options and hands over to the loop.
+//! [`Repeat`]: the options of a repeated pattern.
 
 use std::num::NonZeroU64;
 use std::ops::ControlFlow;
@@ -20,12 +20,12 @@ use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel, Linux};
 
-/// Gives a sink one pattern over and over, as `yes` does.
+/// Writes one pattern to a sink over and over, like `yes`.
 ///
-/// Whatever happens, what the sink has accepted is the beginning of the endless repetition, and the
-/// report says how much that is. The sink is borrowed and stays the caller's.
+/// After success or failure, the bytes that the sink has accepted are a prefix of the endless
+/// repetition, and the report counts them. The sink is borrowed and stays open.
 ///
-/// [`run`](Self::run) returns when the limit is reached, the observer says so, or something failed.
+/// [`run`](Self::run) returns when the limit is reached, the observer stops it, or a call fails.
 ///
 /// # Examples
 ///
@@ -46,12 +46,13 @@ use crate::sys::{Errno, Kernel, Linux};
 ///
 /// # Kernel notes
 ///
-/// A pipe is given the pattern's own pages, again and again: one pipe is filled with it, and from
-/// there `tee(2)` fills a private pipe and `splice(2)` empties that into the sink. The pages are the
-/// kernel's and nobody can write to them, so that nothing changes under the reader. Every other
-/// sink is written to from one buffer, which is as fast there.
+/// A pipe receives the same pages of the pattern again and again: a private pipe is filled with the
+/// pattern once, `tee(2)` duplicates its pages into a second one, and `splice(2)` moves them into
+/// the sink. No process can write to these pages, so that nothing changes before it is read. Every
+/// other sink is written to from one buffer, which is as fast there.
 ///
-/// `SIGPIPE` and `SIGXFSZ` are the process's own affair: see [`Transfer`](crate::Transfer).
+/// Writing to a closed pipe raises `SIGPIPE`, and exceeding `RLIMIT_FSIZE` raises `SIGXFSZ`: see
+/// [`Transfer`](crate::Transfer).
 #[must_use = "nothing is repeated until it is run"]
 pub struct Repeat<'a> {
     pattern: &'a [u8],
@@ -60,11 +61,7 @@ pub struct Repeat<'a> {
 }
 
 impl<'a> Repeat<'a> {
-    /// `pattern` for ever. It may be of any length but nothing.
-    ///
-    /// # Examples
-    ///
-    /// See [`Repeat`].
+    /// Creates an endless repetition of `pattern`, which must not be empty.
     pub fn new<Pattern: AsRef<[u8]> + ?Sized>(pattern: &'a Pattern) -> Self {
         Self {
             pattern: pattern.as_ref(),
@@ -73,7 +70,7 @@ impl<'a> Repeat<'a> {
         }
     }
 
-    /// Stops after exactly so many bytes, in the middle of the pattern if need be.
+    /// Stops after exactly `bytes` bytes, even in the middle of the pattern.
     ///
     /// # Examples
     ///
@@ -91,13 +88,16 @@ impl<'a> Repeat<'a> {
         self
     }
 
-    /// Insists on [`Strategy::Tee`] or [`Strategy::Buffered`]. What tee leaves of a repetition, where
-    /// the private pipe holds less than the pattern, is written all the same.
+    /// Uses only [`Strategy::Tee`] or only [`Strategy::Buffered`] [default: tee for pipes]. The
+    /// plan's choice is fast everywhere; this is for tests and measurements.
+    ///
+    /// If the private pipe is too small for the whole pattern, tee leaves the rest of each
+    /// repetition to be written.
     ///
     /// # Errors
     ///
-    /// [`run`](Self::run) fails with an error that [`is_unsuitable`](crate::Error::is_unsuitable) if the
-    /// sink cannot be served so.
+    /// [`run`](Self::run) fails with an error that [`is_unsuitable`](crate::Error::is_unsuitable)
+    /// if the strategy cannot serve the sink.
     ///
     /// # Examples
     ///
@@ -118,9 +118,12 @@ impl<'a> Repeat<'a> {
         self
     }
 
-    /// Whether a sink that is a pipe may be enlarged, which makes it several times as fast. Default:
-    /// true. It is done once, when 32 KiB have been accepted, within the user's budget; the
-    /// [report](Report::grown_sink) says so.
+    /// Sets whether a sink that is a pipe may be enlarged [default: true].
+    ///
+    /// A larger pipe is several times as fast. It is enlarged once, after 32 KiB have been
+    /// accepted, within the user's limit on pipe memory (pipe(7), `pipe-user-pages-soft`).
+    /// [`Report::grown_sink`] returns the new capacity. Turn this off if another program relies on
+    /// the capacity.
     ///
     /// # Examples
     ///
@@ -137,7 +140,7 @@ impl<'a> Repeat<'a> {
         self
     }
 
-    /// Gives the sink at most this many bytes per second: see
+    /// Limits the rate to this many bytes per second: see
     /// [`Transfer::rate_limit`](crate::Transfer::rate_limit).
     ///
     /// # Examples
@@ -157,7 +160,7 @@ impl<'a> Repeat<'a> {
         self
     }
 
-    /// Calls the observer at least this often, also while the sink takes nothing: see
+    /// Calls the observer at least this often, even while the sink accepts nothing: see
     /// [`Transfer::tick`](crate::Transfer::tick).
     ///
     /// # Examples
@@ -167,7 +170,7 @@ impl<'a> Repeat<'a> {
     /// use std::time::Duration;
     /// use zcopy::{Ended, Repeat, Side};
     ///
-    /// // Nobody reads this pipe.
+    /// // No process reads this pipe.
     /// let (_reader, writer) = std::io::pipe()?;
     /// let report = Repeat::new("y\n")
     ///     .tick(Duration::from_millis(1))
@@ -184,26 +187,23 @@ impl<'a> Repeat<'a> {
         self
     }
 
-    /// Calls `observer` after every step, which is at most 4 MiB. [`ControlFlow::Break`] stops it.
+    /// Calls `observer` after every step of at most 4 MiB. If it returns [`ControlFlow::Break`],
+    /// the repetition stops.
     ///
     /// # Panics
     ///
-    /// If the observer panics, the panic goes on to the caller of [`run`](Self::run).
-    ///
-    /// # Examples
-    ///
-    /// See [`tick`](Self::tick).
+    /// A panic of the observer propagates to the caller of [`run`](Self::run).
     pub fn observe(mut self, observer: impl FnMut(&Progress) -> ControlFlow<()> + 'a) -> Self {
         self.options.observed = true;
         self.observer = Some(Box::new(observer));
         self
     }
 
-    /// What [`run`](Self::run) would do. Nothing is touched.
+    /// Returns how [`run`](Self::run) would write to the sink, without writing anything.
     ///
     /// # Errors
     ///
-    /// As [`run`](Self::run), for everything that is known before anything is written.
+    /// Returns the errors of [`run`](Self::run) that are known before anything is written.
     ///
     /// # Examples
     ///
@@ -226,15 +226,16 @@ impl<'a> Repeat<'a> {
             .map_err(RunError::before_anything_moved)
     }
 
-    /// Repeats the pattern.
+    /// Writes the pattern until the limit is reached, the observer stops it, or a call fails.
     ///
-    /// A sink in non-blocking mode is waited for by `poll(2)`; interrupted calls are made again.
+    /// If the sink is in non-blocking mode, it is waited for with `poll(2)`. Interrupted calls are
+    /// repeated.
     ///
     /// # Errors
     ///
-    /// Before anything is written: an empty pattern (`EINVAL`), a directory (`EISDIR`), a sink that is
-    /// not open for writing (`EBADF`), a strategy that cannot serve the sink. Later: whatever the
-    /// kernel says, with the bytes that arrived.
+    /// Before anything is written: an empty pattern (`EINVAL`), a directory (`EISDIR`), a sink that
+    /// is not open for writing (`EBADF`), or a strategy that cannot serve the sink. Later: the
+    /// error of the system call, with the number of bytes that the sink accepted.
     ///
     /// # Examples
     ///
@@ -245,7 +246,7 @@ impl<'a> Repeat<'a> {
     /// let (reader, writer) = std::io::pipe()?;
     /// let error = Repeat::new("").run(&writer).unwrap_err();
     /// assert!(error.is_refused());
-    /// assert_eq!(error.to_string(), "the source is refused: the pattern is empty");
+    /// assert_eq!(error.to_string(), "the source cannot be used: the pattern is empty");
     ///
     /// drop(reader);
     /// let error = Repeat::new("y\n").run(&writer).unwrap_err();
@@ -256,7 +257,7 @@ impl<'a> Repeat<'a> {
         self.run_with(Linux, sink.as_fd())
     }
 
-    /// Runs on the given kernel. Tests give it a simulated one.
+    /// Runs on the given kernel. Tests pass a simulated one.
     pub(crate) fn run_with<K: Kernel>(self, kernel: K, sink: BorrowedFd<'_>) -> Result<Report> {
         let prepared = prepare(&kernel, self.pattern, sink, &self.options);
         let (mut info, plan) = prepared.map_err(RunError::before_anything_moved)?;
@@ -284,7 +285,7 @@ impl std::fmt::Debug for Repeat<'_> {
     }
 }
 
-/// Looks at the sink, refuses what cannot work, and plans. Touches nothing.
+/// Classifies the sink, checks the input and plans. Moves nothing.
 fn prepare<K: Kernel>(
     kernel: &K,
     pattern: &[u8],

@@ -1,4 +1,4 @@
-//! What a transfer came to.
+//! The report of a transfer.
 
 use std::fmt;
 
@@ -35,20 +35,19 @@ pub use sink::SinkReport;
 pub enum Ended {
     /// The source ended.
     Eof,
-    /// The limit was reached, of bytes or of records, or the next message would exceed it.
+    /// The limit of bytes or records was reached, or the next message would exceed it.
     Limit,
-    /// The observer said so.
+    /// The observer returned [`ControlFlow::Break`](std::ops::ControlFlow::Break).
     Stopped,
-    /// No sink was left: each was detached when it failed. Only a transfer that
-    /// [detaches](crate::OnSinkError::Detach) ends so.
+    /// Every sink failed and was [detached](crate::OnSinkError::Detach).
     NoSink,
-    /// A call failed. Only the report inside an [`Error`](crate::Error) ends so.
+    /// The transfer failed. Only the report inside an [`Error`](crate::Error) has this value.
     Failed,
 }
 
-/// What a transfer did: how many bytes, by which strategies, and how it ended.
+/// What a transfer did: how many bytes it moved, by which strategies, and how it ended.
 ///
-/// Its `Display` is what the tools print for `--explain`.
+/// The tools print its `Display` for `--explain`.
 ///
 /// # Examples
 ///
@@ -72,7 +71,7 @@ pub struct Report {
     pub(crate) bytes: u64,
     pub(crate) records: u64,
     pub(crate) ended: Ended,
-    /// What would have moved the bytes, had anything been tried.
+    /// The first strategy of the plan.
     pub(crate) first_choice: Strategy,
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) sinks: Vec<SinkReport>,
@@ -84,7 +83,7 @@ pub struct Report {
     pub(crate) undelivered: Undelivered,
 }
 
-/// Bytes that may be many and may be secret: debugging prints their number.
+/// Undelivered bytes. They may be many or secret, so that `Debug` prints only their number.
 #[derive(Clone, Default)]
 pub(crate) struct Undelivered(pub(crate) Vec<u8>);
 
@@ -105,7 +104,7 @@ impl fmt::Display for Bytes {
 }
 
 impl Report {
-    /// What one strategy did, up to the end of the source.
+    /// Returns the report of a single attempt that reached the end of the source.
     pub(crate) fn of(attempt: Attempt) -> Self {
         let nothing = Self::of_nothing(Ended::Eof, attempt.strategy);
         Self {
@@ -115,7 +114,7 @@ impl Report {
         }
     }
 
-    /// That nothing was moved.
+    /// Returns the report of a transfer that moved nothing.
     pub(crate) fn of_nothing(ended: Ended, first_choice: Strategy) -> Self {
         Self {
             bytes: 0,
@@ -133,40 +132,32 @@ impl Report {
         }
     }
 
-    /// Bytes that the sink accepted, holes included. Of several sinks, the bytes that every one which
-    /// was not detached has accepted; if all were, those of the last.
+    /// Returns the number of bytes that the sink accepted, holes included.
     ///
-    /// # Examples
-    ///
-    /// See [`Report`].
+    /// With several sinks these are the bytes that every sink has accepted, except detached ones.
+    /// If all sinks were detached, the number is that of the last one.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Records among the [bytes](Self::bytes), that is delimiters; 0 unless they are
-    /// [counted](crate::Transfer::records).
-    ///
-    /// # Examples
-    ///
-    /// See [`Transfer::records`](crate::Transfer::records).
+    /// Returns the number of records, that is delimiters, among the [bytes](Self::bytes); 0 unless
+    /// records are [counted](crate::Transfer::records).
     #[must_use]
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// How the transfer ended.
-    ///
-    /// # Examples
-    ///
-    /// See [`Report`].
+    /// Returns how the transfer ended.
     #[must_use]
     pub fn ended(&self) -> Ended {
         self.ended
     }
 
-    /// The [`Strategy`] that moved the most bytes. If none moved any it is the one that was tried last,
-    /// and if none was tried, as with a limit of 0, the plan's choice.
+    /// Returns the [`Strategy`] that moved the most bytes.
+    ///
+    /// If no strategy moved any, this is the one that was tried last. If none was tried, for
+    /// example with a limit of 0, it is the plan's first choice.
     ///
     /// # Examples
     ///
@@ -184,37 +175,31 @@ impl Report {
     #[must_use]
     pub fn strategy(&self) -> Strategy {
         let moved = self.attempts.iter().filter(|attempt| attempt.bytes > 0);
-        // Of two that moved the same, the first is named.
+        // `max_by_key` would return the last of several that moved the same number.
         let most = moved.reduce(|most, next| if next.bytes > most.bytes { next } else { most });
-        let told = most.or(self.attempts.last());
-        told.map_or(self.first_choice, |attempt| attempt.strategy)
+        let named = most.or(self.attempts.last());
+        named.map_or(self.first_choice, |attempt| attempt.strategy)
     }
 
-    /// Every strategy that was used or tried, in the order of its first step.
-    ///
-    /// # Examples
-    ///
-    /// See [`Attempt`].
+    /// Returns every strategy that was tried, in the order of their first calls.
     #[must_use]
     pub fn attempts(&self) -> &[Attempt] {
         &self.attempts
     }
 
-    /// How each sink ended, if there are several, in their order also where nothing has moved: those of
-    /// [`also_to`](crate::Transfer::also_to) follow the first. Of a single sink there is a report if it
-    /// may be [detached](crate::OnSinkError::Detach) or its
-    /// [reader is watched](crate::Transfer::watch_readers), and none otherwise.
+    /// Returns how each sink ended, in the order in which the sinks were given: the sink of
+    /// [`Transfer::new`](crate::Transfer::new) first, then those of
+    /// [`also_to`](crate::Transfer::also_to).
     ///
-    /// # Examples
-    ///
-    /// See [`SinkReport`].
+    /// A single sink has an entry only if it may be [detached](crate::OnSinkError::Detach) or if
+    /// its [reader is watched](crate::Transfer::watch_readers).
     #[must_use]
     pub fn sinks(&self) -> &[SinkReport] {
         &self.sinks
     }
 
-    /// Bytes that became holes in the sink instead of being written, or that `/dev/null` was not
-    /// given because the source has a hole there.
+    /// Returns the number of bytes that became holes in the sink instead of being written. For
+    /// `/dev/null` these are the holes of the source that were not read.
     ///
     /// # Examples
     ///
@@ -234,20 +219,18 @@ impl Report {
         self.hole_bytes
     }
 
-    /// Bytes that the source could not be [read](crate::Transfer::skip_errors) for, and the sink got as
-    /// zeros.
-    ///
-    /// # Examples
-    ///
-    /// See [`Transfer::skip_errors`](crate::Transfer::skip_errors).
+    /// Returns the number of bytes that the source could not be
+    /// [read](crate::Transfer::skip_errors) for. The sink received zeros in their place.
     #[must_use]
     pub fn skipped_bytes(&self) -> u64 {
         self.skipped_bytes
     }
 
-    /// Whether pages were passed to a pipe or socket in which a later write to a file could still
-    /// change them: those of the source file, or those that a source pipe or socket held, which may
-    /// have been a file's.
+    /// Returns whether a pipe or socket received pages that a later write to a file can still
+    /// change.
+    ///
+    /// They are pages of the source file, or pages that the source pipe or socket held and that may
+    /// belong to a file. [`Transfer::stable`](crate::Transfer::stable) prevents this.
     ///
     /// # Examples
     ///
@@ -272,7 +255,7 @@ impl Report {
         self.shared_pages != PageSharing::None
     }
 
-    /// The new capacity in bytes of the caller's source pipe, if it was enlarged.
+    /// Returns the new capacity in bytes of the caller's source pipe, if it was enlarged.
     ///
     /// # Examples
     ///
@@ -291,8 +274,8 @@ impl Report {
         self.grown_source
     }
 
-    /// The new capacity in bytes of the caller's sink pipe, if it was enlarged. Of several sinks, that of
-    /// the first; the others are enlarged too.
+    /// Returns the new capacity in bytes of the caller's sink pipe, if it was enlarged. With
+    /// several sinks this is the capacity of the first one; the others are enlarged too.
     ///
     /// # Examples
     ///
@@ -309,9 +292,13 @@ impl Report {
         self.grown_sink
     }
 
-    /// Bytes that were taken from a source that cannot be rewound and that the sink did not get,
-    /// because the transfer was stopped or failed in between, or because the limit cuts a record that
-    /// can only be read whole. They come before whatever the source still holds. Of a [`FilterTransfer`](crate::FilterTransfer): what was made and the sink did not get, whatever the source is.
+    /// Returns the bytes that were read from the source and did not reach the sink, because the
+    /// transfer failed or was stopped in between, or because the limit falls inside a record that
+    /// can only be read whole. They precede the bytes that the source still holds.
+    ///
+    /// A source that can seek is rewound instead, and this is empty. For a
+    /// [`FilterTransfer`](crate::FilterTransfer) these are the bytes that the filter has produced
+    /// and the sink has not accepted, whatever the source is.
     ///
     /// # Examples
     ///
@@ -332,7 +319,7 @@ impl Report {
         &self.undelivered.0
     }
 
-    /// As [`Report::undelivered`], to keep.
+    /// Returns the [undelivered](Report::undelivered) bytes without copying them.
     ///
     /// # Examples
     ///
@@ -383,13 +370,13 @@ impl fmt::Display for Report {
         }
         if self.hole_bytes > 0 {
             let holes = Bytes(self.hole_bytes);
-            write!(f, "\nholes: {holes} of the sink left unwritten")?;
+            write!(f, "\nholes: {holes} not written")?;
         }
         if self.skipped_bytes > 0 {
             let skipped = Bytes(self.skipped_bytes);
             write!(
                 f,
-                "\nskipped: {skipped} could not be read, and are zeros in the sink"
+                "\nskipped: {skipped} could not be read, replaced by zeros"
             )?;
         }
         for (end, grown) in [("source", self.grown_source), ("sink", self.grown_sink)] {
@@ -400,8 +387,7 @@ impl fmt::Display for Report {
         write!(f, "{}", self.shared_pages)?;
         let undelivered = Bytes(self.undelivered().len() as u64);
         if undelivered.0 > 0 {
-            let verb = if undelivered.0 == 1 { "is" } else { "are" };
-            write!(f, "\nundelivered: {undelivered} {verb} handed back")?;
+            write!(f, "\nundelivered: {undelivered} did not reach the sink")?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What one strategy did in a transfer.
+//! The calls and bytes of one strategy in a transfer.
 
 use std::fmt;
 use std::io;
@@ -16,7 +16,7 @@ use crate::strategy::Strategy;
 /// let status = std::fs::File::open("/proc/self/status")?;
 /// let sink = std::fs::File::create("/dev/null")?;
 /// let report = Transfer::new(&status, &sink).run()?;
-/// let [attempt] = report.attempts() else { panic!("one strategy was enough") };
+/// let [attempt] = report.attempts() else { panic!("one strategy") };
 /// assert_eq!(attempt.strategy(), Strategy::Buffered);
 /// assert_eq!(attempt.bytes(), report.bytes());
 /// assert_eq!(attempt.calls(), 3, "a read, a write, and the read that finds the end");
@@ -27,7 +27,7 @@ use crate::strategy::Strategy;
 pub struct Attempt {
     pub(crate) strategy: Strategy,
     pub(crate) bytes: u64,
-    /// How many of these are holes that were stepped over, without a call of this strategy.
+    /// Bytes among these that are holes, which took no call of this strategy.
     pub(crate) hole_bytes: u64,
     pub(crate) calls: u64,
     pub(crate) cause: Option<Cause>,
@@ -44,46 +44,30 @@ impl Attempt {
         }
     }
 
-    /// Whether a call of this strategy has moved anything.
+    /// Returns whether a call of this strategy has moved anything.
     pub(crate) fn has_moved(&self) -> bool {
         self.bytes > self.hole_bytes
     }
 
-    /// The strategy.
-    ///
-    /// # Examples
-    ///
-    /// See [`Attempt`].
+    /// Returns the strategy.
     #[must_use]
     pub fn strategy(&self) -> Strategy {
         self.strategy
     }
 
-    /// Bytes that the sink accepted from it.
-    ///
-    /// # Examples
-    ///
-    /// See [`Attempt`].
+    /// Returns the number of bytes that the sink accepted from this strategy.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// System calls it made to move bytes.
-    ///
-    /// # Examples
-    ///
-    /// See [`Attempt`].
+    /// Returns the number of system calls that it made to move bytes.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.calls
     }
 
-    /// What made the transfer go on with another strategy, or fail.
-    ///
-    /// # Examples
-    ///
-    /// See [`Attempt`].
+    /// Returns the error that made the transfer change to another strategy, or fail.
     #[must_use]
     pub fn error(&self) -> Option<io::Error> {
         self.cause.map(Cause::to_io_error)

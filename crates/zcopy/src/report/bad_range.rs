@@ -1,4 +1,4 @@
-//! One stretch of the source that could not be read.
+//! A range of the source that cannot be read.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use crate::sys::Errno;
 #[cfg(doc)]
 use crate::Transfer;
 
-/// A stretch of the source that could not be read, and in place of which the sink gets zeros.
+/// A range of the source that cannot be read. The sink receives zeros in its place.
 ///
 /// # Examples
 ///
@@ -21,7 +21,7 @@ use crate::Transfer;
 ///     .skip_errors(SkipErrors::Adaptive)
 ///     .on_skip(|skipped: &BadRange| bad.push((skipped.offset(), skipped.bytes())))
 ///     .run()?;
-/// assert!(bad.is_empty(), "it can be read");
+/// assert!(bad.is_empty(), "every byte can be read");
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,27 +32,19 @@ pub struct BadRange {
 }
 
 impl BadRange {
-    /// Where it begins, in bytes from where the transfer began.
-    ///
-    /// # Examples
-    ///
-    /// See [`BadRange`].
+    /// Returns where the range begins, in bytes from the start of the transfer.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// How long it is.
-    ///
-    /// # Examples
-    ///
-    /// See [`BadRange`].
+    /// Returns the length of the range in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// What the kernel said when it was read. [`Transfer::skip_errors`] has the list of what that can be.
+    /// Returns the error of the read. [`Transfer::skip_errors`] lists the possible ones.
     ///
     /// # Examples
     ///
@@ -66,7 +58,7 @@ impl BadRange {
     ///     .skip_errors(SkipErrors::Adaptive)
     ///     .on_skip(|skipped| errors.push(skipped.error()))
     ///     .run()?;
-    /// assert!(errors.is_empty(), "it can be read");
+    /// assert!(errors.is_empty(), "every byte can be read");
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]

@@ -1,4 +1,4 @@
-//! What became of one of several sinks.
+//! The report of one of several sinks.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use super::Bytes;
 use crate::call_error::Cause;
 use crate::strategy::Strategy;
 
-/// What became of one of several sinks.
+/// How a transfer ended for one of several sinks.
 ///
 /// # Examples
 ///
@@ -25,8 +25,8 @@ use crate::strategy::Strategy;
 ///     .also_to(&full)
 ///     .on_sink_error(OnSinkError::Detach)
 ///     .run()?;
-/// assert_eq!(report.bytes(), 5, "what is left of the sinks has it all");
-/// let [null, full] = report.sinks() else { panic!("there are two") };
+/// assert_eq!(report.bytes(), 5, "the remaining sink has all bytes");
+/// let [null, full] = report.sinks() else { panic!("two sinks") };
 /// assert_eq!((null.bytes(), full.bytes()), (5, 0));
 /// assert!(null.error().is_none());
 /// assert!(full.error().is_some_and(|error| error.kind() == ErrorKind::StorageFull));
@@ -42,42 +42,28 @@ pub struct SinkReport {
 }
 
 impl SinkReport {
-    /// Which sink: 0 is the one given to [`Transfer::new`](crate::Transfer::new), and those of
-    /// [`also_to`](crate::Transfer::also_to) follow in their order.
-    ///
-    /// # Examples
-    ///
-    /// See [`OnSinkError`](crate::OnSinkError).
+    /// Returns the index of the sink: 0 is the one given to
+    /// [`Transfer::new`](crate::Transfer::new), and those of [`also_to`](crate::Transfer::also_to)
+    /// follow in their order.
     #[must_use]
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// Bytes that it accepted.
-    ///
-    /// # Examples
-    ///
-    /// See [`SinkReport`].
+    /// Returns the number of bytes that this sink accepted.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// How it was served at the end: see [`Plan::sinks`](crate::Plan::sinks).
-    ///
-    /// # Examples
-    ///
-    /// See [`SinkReport`].
+    /// Returns the strategy by which the sink received its last bytes: see
+    /// [`Plan::sinks`](crate::Plan::sinks).
     #[must_use]
     pub fn strategy(&self) -> Strategy {
         self.strategy
     }
 
-    /// What ended it before the end.
-    ///
-    /// # Examples
-    ///
-    /// See [`SinkReport`].
+    /// Returns the error for which the sink was detached or the transfer failed.
     #[must_use]
     pub fn error(&self) -> Option<io::Error> {
         self.cause.map(Cause::to_io_error)

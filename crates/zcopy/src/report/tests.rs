@@ -68,20 +68,26 @@ fn a_report_prints_a_line_for_a_single_record_hole_skip_or_undelivered_byte() {
     };
     for (report, line) in [
         (records, "records: 1"),
-        (hole, "holes: 1 byte of the sink left unwritten"),
+        (hole, "holes: 1 byte not written"),
         (
             skipped,
-            "skipped: 1 byte could not be read, and are zeros in the sink",
+            "skipped: 1 byte could not be read, replaced by zeros",
         ),
-        (undelivered(b"x"), "undelivered: 1 byte is handed back"),
-        (undelivered(b"xy"), "undelivered: 2 bytes are handed back"),
+        (
+            undelivered(b"x"),
+            "undelivered: 1 byte did not reach the sink",
+        ),
+        (
+            undelivered(b"xy"),
+            "undelivered: 2 bytes did not reach the sink",
+        ),
         (
             grown,
             "pipe: the source was enlarged to 1 bytes\npipe: the sink was enlarged to 2 bytes",
         ),
         (
             shared,
-            "pages: shared with the source file until the sink's reader has taken them",
+            "pages: shared with the source file until the sink's reader has read them",
         ),
         (
             sinks,

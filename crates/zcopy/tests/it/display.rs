@@ -264,7 +264,7 @@ fn one_byte_is_one_byte() {
     let error = Transfer::new(&source, &full).run().unwrap_err();
     let text = error.report().to_string();
     assert!(
-        text.ends_with("\nundelivered: 1 byte is handed back"),
+        text.ends_with("\nundelivered: 1 byte did not reach the sink"),
         "{text}"
     );
 }
@@ -285,7 +285,7 @@ fn a_report_tells_of_a_fall_back_of_pages_and_of_what_is_handed_back() {
         "0 bytes by buffered, until it failed\n  \
          buffered                     0 bytes in 2 calls, \
          ended by: No space left on device (os error 28)\n\
-         undelivered: 5 bytes are handed back"
+         undelivered: 5 bytes did not reach the sink"
     );
 
     let file = crate::files::file(&pattern(60_000));
@@ -295,7 +295,7 @@ fn a_report_tells_of_a_fall_back_of_pages_and_of_what_is_handed_back() {
     let last = report.to_string();
     let last = last.lines().last().unwrap();
     let says_so =
-        last == "pages: shared with the source file until the sink's reader has taken them";
+        last == "pages: shared with the source file until the sink's reader has read them";
     assert_eq!(says_so, shares, "{last}");
     assert_eq!(report.shared_pages(), shares, "{report}");
     assert_eq!(report.strategy() != Strategy::Buffered, shares, "{report}");

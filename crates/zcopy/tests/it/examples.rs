@@ -232,7 +232,7 @@ fn errors_are_a_line_for_people_that_names_the_file() {
         (
             "number_lines",
             &["."],
-            ".: the source is refused: it is a directory: Is a directory (os error 21)",
+            ".: the source cannot be used: it is a directory: Is a directory (os error 21)",
         ),
         ("serve_file", &["missing"], MISSING),
         ("serve_file", &["."], ".: it is a directory"),

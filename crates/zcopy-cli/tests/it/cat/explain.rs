@@ -61,7 +61,7 @@ fn stable_copies_what_a_pipe_holds() {
     for (option, is_shared) in [("", true), ("--stable", false)] {
         let outcome = run(&format!("cat big | cat --explain {option} | wc -c"));
         outcome.printed(format!("{}\n", big().len()));
-        let said = "pages: shared as the source holds them";
+        let said = "pages: shared with the source pipe or socket";
         assert_eq!(
             outcome.stderr.contains(said),
             is_shared,

@@ -105,7 +105,7 @@ fn stable_copies_what_a_pipe_holds() {
         assert!(outcome.files["a"] == big() && outcome.files["b"] == big());
         outcome
             .stderr
-            .contains("pages: shared as the source holds them")
+            .contains("pages: shared with the source pipe or socket")
     };
     assert!(shares(""));
     assert!(!shares("--stable"));

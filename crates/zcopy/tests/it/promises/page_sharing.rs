@@ -274,7 +274,7 @@ fn promise_8_pages_that_are_passed_on_are_told_of() {
             assert!(plan.shares_pages(), "{plan}");
             assert!(
                 plan.to_string()
-                    .contains("\npages: shared as the source holds them")
+                    .contains("\npages: shared with the source pipe or socket")
             );
             let plan = transfer().stable(true).plan().unwrap();
             assert!(!plan.shares_pages(), "{plan}");
@@ -299,7 +299,7 @@ fn promise_8_pages_that_are_passed_on_are_told_of() {
         let report = transfer.run().unwrap();
         assert_eq!(report.shared_pages(), shares, "{report}");
         let text = report.to_string();
-        let says_so = text.contains("\npages: shared as the source holds them");
+        let says_so = text.contains("\npages: shared with the source pipe or socket");
         assert_eq!(says_so, shares, "{text}");
     }
 }
