@@ -1,8 +1,8 @@
-//! The strategies, and what is true of each.
+//! The strategies and their properties.
 //!
-//! [`Strategy::facts`] is a table: a new strategy does not compile until its row states every fact.
-//! Facts that depend on the endpoints or an errno are methods, each a match without a wildcard.
-//! The plan decides which strategies serve a pair of descriptors, and in which order.
+//! Each property is stated for every strategy: [`Strategy::facts`] and the methods below it match
+//! without a wildcard, so that a new strategy does not compile until all are stated. The plan
+//! decides which strategies serve a pair of descriptors, and in which order.
 
 use std::fmt;
 
@@ -11,8 +11,10 @@ use crate::sys::Errno;
 
 /// A way to move bytes from one descriptor to another, named after its system call.
 ///
-/// The strategy changes how fast a transfer is, and nothing else: bytes, counts, cursors and errors
-/// are the same.
+/// All strategies give the same bytes, counts, cursors and errors. They differ in speed and in
+/// [page sharing](crate::Transfer::stable). The plan chooses the fastest one that serves the pair;
+/// request one with [`Transfer::strategy`](crate::Transfer::strategy) only to measure it or to make
+/// the transfer fail without it.
 ///
 /// # Examples
 ///
@@ -22,7 +24,7 @@ use crate::sys::Errno;
 /// let source = std::fs::File::open("/proc/version")?;
 /// let sink = std::fs::File::create("/dev/null")?;
 /// let report = Transfer::new(&source, &sink).strategy(Strategy::Splice).run();
-/// assert!(report.is_err(), "splice needs a pipe at one end");
+/// assert!(report.is_err(), "neither end is a pipe");
 ///
 /// let report = Transfer::new(&source, &sink).strategy(Strategy::Buffered).run()?;
 /// assert_eq!(report.strategy(), Strategy::Buffered);
@@ -32,61 +34,65 @@ use crate::sys::Errno;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// `ioctl(FICLONE)` and `ioctl(FICLONERANGE)`: two files share their blocks until one is
-    /// written to.
+    /// `ioctl(FICLONE)` and `ioctl(FICLONERANGE)`: makes two files share their blocks until one of
+    /// them is written to.
     Reflink,
-    /// `copy_file_range(2)`: the file system copies between two files of its own, or shares blocks.
+    /// `copy_file_range(2)`: lets the file system copy between two of its files, or share their
+    /// blocks.
     CopyFileRange,
-    /// `sendfile(2)`: from a file or device to a pipe, a socket or a character device.
+    /// `sendfile(2)`: moves bytes from a file or device to a pipe, a socket or a character device.
     Sendfile,
-    /// `splice(2)` where one end is a pipe already.
+    /// `splice(2)`: moves pages from or to a pipe. It serves pairs of which one end is a pipe.
     Splice,
-    /// `splice(2)` twice, through a private pipe.
+    /// `splice(2)` twice: moves pages from the source to a private pipe, and from there to the
+    /// sink.
     SplicePipe,
-    /// `read(2)` and `write(2)` with one buffer of 256 KiB. It serves every pair.
+    /// `read(2)` and `write(2)`: copies through a buffer of 256 KiB. It serves every pair.
     Buffered,
-    /// `tee(2)`: from one pipe to another without taking anything away. It serves several sinks, and
-    /// patterns that are repeated; never one source and one sink.
+    /// `tee(2)`: duplicates the content of one pipe in another. It serves several sinks and
+    /// [repeated](crate::Repeat) patterns, never one source and one sink.
     Tee,
 }
 
-/// The facts that hold for a strategy whatever it connects.
-#[allow(clippy::struct_excessive_bools, reason = "facts, one by one")]
+/// The properties of a strategy that do not depend on the endpoints.
+#[allow(clippy::struct_excessive_bools, reason = "independent properties")]
 pub(crate) struct Facts {
-    /// The name that is displayed.
+    /// The name that `Display` prints.
     pub(crate) name: &'static str,
-    /// The system call that it is.
+    /// The name of its system call in section 2 of the manual.
     pub(crate) call: &'static str,
     /// Whether it can serve several sinks, and repeat a pattern.
     pub(crate) serves_several: bool,
     /// Whether it serves every pair, so that no other strategy takes over from it.
     pub(crate) is_last_resort: bool,
-    /// Whether the kernel moves the bytes and this process does not see them. Otherwise they pass
-    /// through the buffer, and a step goes on with everything that is in flight.
+    /// Whether the bytes stay in the kernel. Otherwise they pass through the buffer, and a step
+    /// first writes the bytes that are in flight.
     pub(crate) is_offload: bool,
-    /// Whether its calls are `splice(2)` alone, which cannot pass the urgent mark of a stream.
+    /// Whether it calls only `splice(2)`, which cannot pass the urgent mark of a TCP stream.
     pub(crate) is_splice: bool,
-    /// Whether a step fills a private pipe from the source and drains it into the sink.
+    /// Whether a step fills a private pipe from the source and empties it into the sink.
     pub(crate) has_private_pipe: bool,
-    /// Whether its calls name a range of a file, which is reserved first if the transfer goes by the
-    /// cursor. Other calls take turns at the cursor with those of other processes, or have none.
+    /// Whether its calls name a range of a file. If the transfer uses the cursor, the range is
+    /// reserved first. The other strategies read and write at the cursor, where the kernel
+    /// serialises the calls of several processes, or use no file.
     pub(crate) reserves_ranges: bool,
-    /// Whether it moves bytes strictly in order, so that the result is well defined where source and
+    /// Whether it moves bytes strictly in order, so that the result is well defined if source and
     /// sink overlap in one file.
     pub(crate) moves_in_order: bool,
-    /// Whether a hole of the source becomes a hole of the sink without a search for holes. Only some
-    /// file systems keep them in `copy_file_range(2)`.
+    /// Whether a hole of the source becomes a hole of the sink without a search for holes.
+    /// `copy_file_range(2)` keeps holes only on some file systems.
     pub(crate) keeps_holes: bool,
-    /// Whether it hands the pages that the source holds to a pipe or socket, instead of a copy.
+    /// Whether a pipe or socket receives the pages of the source instead of a copy.
     pub(crate) hands_over_pages: bool,
-    /// Whether it holds pages of the source in a pipe until they are copied to the sink: the
-    /// caller's pipe, a private one, or the kernel's own in `copy_file_range(2)`.
+    /// Whether a pipe holds pages of the source until they are copied to the sink: the caller's
+    /// pipe, a private one, or the kernel's own in `copy_file_range(2)`.
     pub(crate) holds_pages: bool,
 }
 
 impl Strategy {
-    /// Every strategy that serves one source and one sink, the most specialised first: all that
-    /// stand before [`Tee`](Self::Tee) in the enum, so that the compiler misses one left out here.
+    /// All strategies that serve one source and one sink, the most specialised first. They stand
+    /// before [`Tee`](Self::Tee) in the enum, so that the length of this array is wrong if one is
+    /// missing.
     pub(crate) const PAIRWISE: [Self; Self::Tee as usize] = [
         Self::Reflink,
         Self::CopyFileRange,
@@ -96,131 +102,87 @@ impl Strategy {
         Self::Buffered,
     ];
 
-    /// The table of facts: one row for each strategy, which states every fact.
+    /// Returns the properties of the strategy.
     #[inline]
     pub(crate) const fn facts(self) -> Facts {
-        match self {
-            Self::Reflink => Facts {
-                name: "reflink",
-                call: "ioctl_ficlonerange",
-                serves_several: false,
-                is_last_resort: false,
-                is_offload: true,
-                is_splice: false,
-                has_private_pipe: false,
-                reserves_ranges: true,
-                moves_in_order: false,
-                keeps_holes: true,
-                hands_over_pages: false,
-                holds_pages: false,
+        use Strategy::{Buffered, CopyFileRange, Reflink, Sendfile, Splice, SplicePipe, Tee};
+
+        let (name, call) = match self {
+            Reflink => ("reflink", "ioctl_ficlonerange"),
+            CopyFileRange => ("copy_file_range", "copy_file_range"),
+            Sendfile => ("sendfile", "sendfile"),
+            Splice => ("splice", "splice"),
+            SplicePipe => ("splice_pipe", "splice"),
+            Buffered => ("buffered", "read"),
+            Tee => ("tee", "tee"),
+        };
+        Facts {
+            name,
+            call,
+            serves_several: match self {
+                Buffered | Tee => true,
+                Reflink | CopyFileRange | Sendfile | Splice | SplicePipe => false,
             },
-            Self::CopyFileRange => Facts {
-                name: "copy_file_range",
-                call: "copy_file_range",
-                serves_several: false,
-                is_last_resort: false,
-                is_offload: true,
-                is_splice: false,
-                has_private_pipe: false,
-                reserves_ranges: true,
-                moves_in_order: false,
-                keeps_holes: false,
-                hands_over_pages: false,
-                holds_pages: true,
+            is_last_resort: match self {
+                Buffered => true,
+                Reflink | CopyFileRange | Sendfile | Splice | SplicePipe | Tee => false,
             },
-            Self::Sendfile => Facts {
-                name: "sendfile",
-                call: "sendfile",
-                serves_several: false,
-                is_last_resort: false,
-                is_offload: true,
-                is_splice: false,
-                has_private_pipe: false,
-                reserves_ranges: true,
-                moves_in_order: false,
-                keeps_holes: false,
-                hands_over_pages: true,
-                holds_pages: true,
+            is_offload: match self {
+                Reflink | CopyFileRange | Sendfile | Splice | SplicePipe | Tee => true,
+                Buffered => false,
             },
-            Self::Splice => Facts {
-                name: "splice",
-                call: "splice",
-                serves_several: false,
-                is_last_resort: false,
-                is_offload: true,
-                is_splice: true,
-                has_private_pipe: false,
-                reserves_ranges: true,
-                moves_in_order: false,
-                keeps_holes: false,
-                hands_over_pages: true,
-                holds_pages: true,
+            is_splice: match self {
+                Splice | SplicePipe => true,
+                Reflink | CopyFileRange | Sendfile | Buffered | Tee => false,
             },
-            Self::SplicePipe => Facts {
-                name: "splice_pipe",
-                call: "splice",
-                serves_several: false,
-                is_last_resort: false,
-                is_offload: true,
-                is_splice: true,
-                has_private_pipe: true,
-                reserves_ranges: true,
-                moves_in_order: false,
-                keeps_holes: false,
-                hands_over_pages: true,
-                holds_pages: true,
+            has_private_pipe: match self {
+                SplicePipe => true,
+                Reflink | CopyFileRange | Sendfile | Splice | Buffered | Tee => false,
             },
-            Self::Buffered => Facts {
-                name: "buffered",
-                call: "read",
-                serves_several: true,
-                is_last_resort: true,
-                is_offload: false,
-                is_splice: false,
-                has_private_pipe: false,
-                reserves_ranges: false,
-                moves_in_order: true,
-                keeps_holes: false,
-                hands_over_pages: false,
-                holds_pages: false,
+            reserves_ranges: match self {
+                Reflink | CopyFileRange | Sendfile | Splice | SplicePipe => true,
+                Buffered | Tee => false,
             },
-            Self::Tee => Facts {
-                name: "tee",
-                call: "tee",
-                serves_several: true,
-                is_last_resort: false,
-                is_offload: true,
-                is_splice: false,
-                has_private_pipe: false,
-                reserves_ranges: false,
-                moves_in_order: false,
-                keeps_holes: false,
-                hands_over_pages: true,
-                holds_pages: true,
+            moves_in_order: match self {
+                Buffered => true,
+                Reflink | CopyFileRange | Sendfile | Splice | SplicePipe | Tee => false,
+            },
+            keeps_holes: match self {
+                Reflink => true,
+                CopyFileRange | Sendfile | Splice | SplicePipe | Buffered | Tee => false,
+            },
+            hands_over_pages: match self {
+                Sendfile | Splice | SplicePipe | Tee => true,
+                Reflink | CopyFileRange | Buffered => false,
+            },
+            holds_pages: match self {
+                CopyFileRange | Sendfile | Splice | SplicePipe | Tee => true,
+                Reflink | Buffered => false,
             },
         }
     }
 
-    /// Whether a step fills the buffer or a private pipe before it asks the sink, so that the sink
-    /// need not be ready until then.
+    /// Returns whether a step fills the buffer or a private pipe before it writes, so that it can
+    /// begin before the sink is ready.
     pub(crate) fn fills_first(self) -> bool {
         self.facts().has_private_pipe || !self.facts().is_offload
     }
 
-    /// Whether it may give a sink that is open with `O_DIRECT` anything but whole blocks. Through the
-    /// private pipe a file's own pages come whole, and what is left of the last one is written.
+    /// Returns whether a sink that is open with `O_DIRECT` may receive partial blocks from it. The
+    /// private pipe passes a file's pages whole, and the rest of the last page is written.
     ///
     /// # Kernel notes
     ///
-    /// Where the blocks of the sink lie in several extents, `iomap_dio_rw` asks of each extent in
-    /// turn whether the memory and the length suit the device. So `EINVAL` may come when the first
-    /// ones have been written, and the call then counts none of it
+    /// If the blocks of the sink lie in several extents, `iomap_dio_rw` checks for each extent in
+    /// turn whether the memory and the length suit the device. So `EINVAL` may come after the first
+    /// extents have been written, and the call then counts none of their bytes
     /// (`a_direct_sink_holds_no_more_than_is_reported`).
     pub(crate) fn divides_direct_blocks(self, source: &FdInfo) -> bool {
         match self {
             Self::Splice | Self::Sendfile => true,
             Self::SplicePipe => !source.is_seekable(),
-            // Here it is a splice inside the kernel. Servers copy by themselves.
+            // On these local file systems the kernel splices. The server of a network file system
+            // copies.
             Self::CopyFileRange => {
                 !matches!(source.file_system, FileSystem::Unknown | FileSystem::Other)
             }
@@ -228,12 +190,12 @@ impl Strategy {
         }
     }
 
-    /// Whether a call that returns 0 proves that a source of this kind has ended. Where it does not,
-    /// the source may be a file that hides its size, or a stream at its urgent mark.
+    /// Returns whether a call that returns 0 proves that a source of this kind has ended. If not,
+    /// the source may be a file that hides its size (`/proc`), or a stream at its urgent mark.
     pub(crate) fn proves_end(self, source: Kind, sink: Kind) -> bool {
         match self {
             Self::Buffered => true,
-            // Out of a pipe, a 0 may mean that the sink took nothing.
+            // With a pipe as the source, 0 may mean that the sink accepted nothing.
             Self::Splice => source == Kind::Pipe && sink == Kind::Pipe,
             Self::Reflink | Self::CopyFileRange | Self::Sendfile | Self::SplicePipe | Self::Tee => {
                 source == Kind::Pipe
@@ -241,12 +203,12 @@ impl Strategy {
         }
     }
 
-    /// Whether this errno fails the transfer although the strategy has moved nothing yet. Any other
-    /// errno lets the next strategy try.
+    /// Returns whether this errno fails the transfer even if the strategy has moved nothing yet.
+    /// After any other errno the next strategy is tried.
     ///
-    /// No room, no memory and no peer stay so for every strategy. `EIO` does too, except from
-    /// `copy_file_range`, which returns it on CIFS for pairs that read and write serve well
-    /// (gnulib, golang/go#42334).
+    /// Every strategy would fail with no space, no memory or no peer. The same holds for `EIO`,
+    /// except from `copy_file_range`, which returns it on CIFS for pairs that read and write serve
+    /// well (gnulib, golang/go#42334).
     pub(crate) fn is_fatal(self, errno: Errno) -> bool {
         match errno {
             Errno::NOSPC | Errno::DQUOT | Errno::NOMEM | Errno::PIPE | Errno::CONNRESET => true,
