@@ -48,11 +48,7 @@ impl Cause {
     pub(crate) fn errno(self) -> Option<Errno> {
         match self {
             Cause::Errno(errno) => Some(errno),
-            Cause::WriteZero
-            | Cause::Idle
-            | Cause::SharedCursor
-            | Cause::Gap
-            | Cause::LittleRoom => None,
+            _ => None,
         }
     }
 

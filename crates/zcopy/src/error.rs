@@ -266,7 +266,7 @@ impl Error {
     /// Returns whether the input was rejected before anything moved: a directory, a descriptor that
     /// is open the wrong way, an offset into a stream, or ranges that overlap.
     ///
-    /// Use it to tell a wrong call from a failure of the system.
+    /// Use it to distinguish a mistake of the caller from a failure of the system.
     ///
     /// # Examples
     ///

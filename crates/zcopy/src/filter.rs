@@ -33,9 +33,10 @@ pub trait Filter {
     /// `room`.
     ///
     /// It is called again, with the bytes that it has not consumed, until it returns
-    /// [`Filtered::NEED_MORE`]. By then everything that it produced goes to the sink. After the
-    /// next read it is called with the bytes that it left, followed by the new ones. If the sink
-    /// has failed, the bytes that it left may never be passed again, or only in a later run.
+    /// [`Filtered::NEED_MORE`]. Everything that it has produced is then written to the sink, if it
+    /// was not before. After the next read the filter is called with the bytes that it left,
+    /// followed by the new ones. If the sink has failed, the bytes that it left may never be passed
+    /// again, or only in a later run.
     ///
     /// `room` holds at least 64 KiB, all of which may be overwritten in each call. Its previous
     /// content has no meaning, and bytes behind the produced ones are discarded.

@@ -167,8 +167,10 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
     ///
     /// let source = std::fs::File::open("/proc/version")?;
     /// let null = std::fs::File::create("/dev/null")?;
-    /// let nothing = |input: Input<'_>, _: &mut [u8]| Filtered { consumed: input.bytes.len(), produced: 0 };
-    /// let plan = FilterTransfer::new(&null, nothing).plan(&source)?;
+    /// let discard = |input: Input<'_>, _: &mut [u8]| {
+    ///     Filtered { consumed: input.bytes.len(), produced: 0 }
+    /// };
+    /// let plan = FilterTransfer::new(&null, discard).plan(&source)?;
     /// assert_eq!(plan.strategy(), Strategy::Buffered);
     /// # Ok::<(), std::io::Error>(())
     /// ```

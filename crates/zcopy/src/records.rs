@@ -22,10 +22,10 @@ pub(crate) struct Records {
     /// Records that the rate limit allows and that have not gone to the sink yet.
     granted: u64,
     /// Delimiters among the bytes that the sink has accepted.
-    n: u64,
+    count: u64,
     /// How many bytes at the start of the buffer have been counted, and how many delimiters they
     /// hold.
-    waiting: Option<(usize, u64)>,
+    counted: Option<(usize, u64)>,
 }
 
 /// The unit in which the sink accepts bytes.
@@ -63,23 +63,23 @@ impl Records {
 
     /// Returns the number of delimiters among the bytes that the sink has accepted.
     pub(crate) fn count(&self) -> u64 {
-        self.n
+        self.count
     }
 
     /// Returns whether the sink has accepted as many records as the limit allows.
     pub(crate) fn is_at_limit(&self) -> bool {
-        self.left() == 0
+        self.records_left() == 0
     }
 
-    fn left(&self) -> u64 {
-        self.limit.map_or(u64::MAX, |limit| limit - self.n)
+    fn records_left(&self) -> u64 {
+        self.limit.map_or(u64::MAX, |limit| limit - self.count)
     }
 
     /// Returns how long the rate limit delays the bytes in the buffer, or `None` if some of them
     /// may go now.
     pub(crate) fn pause<K: Kernel>(&mut self, kernel: &K, waiting: &[u8]) -> Option<Duration> {
         self.rate_limiter?;
-        let wanted = self.count_waiting(waiting).min(self.left());
+        let wanted = self.count_waiting(waiting).min(self.records_left());
         if wanted <= self.granted {
             return None;
         }
@@ -95,7 +95,7 @@ impl Records {
     /// Returns how many of the bytes in the buffer may go: all if the limit and the rate limit
     /// allow it, otherwise up to the end of a record. A message goes whole or not at all.
     pub(crate) fn admit(&mut self, waiting: &[u8], framing: Framing) -> Admission {
-        let left = self.left();
+        let left = self.records_left();
         let granted = self.rate_limiter.map_or(u64::MAX, |_| self.granted);
         let Some(delimiter) = self.delimiter else {
             return Admission::Bytes(waiting.len());
@@ -125,7 +125,7 @@ impl Records {
 
     /// Returns whether the bytes in the buffer hold the last record that the limit allows.
     pub(crate) fn is_last_among(&mut self, waiting: &[u8]) -> bool {
-        self.limit.is_some() && self.count_waiting(waiting) >= self.left()
+        self.limit.is_some() && self.count_waiting(waiting) >= self.records_left()
     }
 
     /// Counts bytes that the sink has accepted.
@@ -133,13 +133,13 @@ impl Records {
         let Some(delimiter) = self.delimiter else {
             return;
         };
-        let n = match self.waiting {
-            Some((len, all)) if len == bytes.len() => all,
+        let n = match self.counted {
+            Some((len, n)) if len == bytes.len() => n,
             _ => count(bytes, delimiter),
         };
         let rest = |(len, all)| Some((usize::checked_sub(len, bytes.len())?, all - n));
-        self.waiting = self.waiting.and_then(rest).filter(|(len, _)| *len > 0);
-        self.n += n;
+        self.counted = self.counted.and_then(rest).filter(|(len, _)| *len > 0);
+        self.count += n;
         self.granted = self.granted.saturating_sub(n);
         if let Some(rate_limiter) = &mut self.rate_limiter {
             rate_limiter.spend(n);
@@ -149,7 +149,7 @@ impl Records {
     /// Subtracts `n` zeros at the end that the sink has not accepted after all.
     pub(crate) fn take_back_zeros(&mut self, n: u64) {
         if self.delimiter == Some(0) {
-            self.n -= n;
+            self.count -= n;
         }
     }
 
@@ -159,11 +159,11 @@ impl Records {
         let Some(delimiter) = self.delimiter else {
             return 0;
         };
-        match self.waiting {
+        match self.counted {
             Some((len, n)) if len == waiting.len() => n,
             _ => {
                 let n = count(waiting, delimiter);
-                self.waiting = Some((waiting.len(), n));
+                self.counted = Some((waiting.len(), n));
                 n
             }
         }

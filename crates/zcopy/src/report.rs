@@ -219,8 +219,8 @@ impl Report {
         self.hole_bytes
     }
 
-    /// Returns the number of bytes that the source could not be
-    /// [read](crate::Transfer::skip_errors) for. The sink received zeros in their place.
+    /// Returns the number of unreadable bytes of the source that were
+    /// [skipped](crate::Transfer::skip_errors). The sink received zeros in their place.
     #[must_use]
     pub fn skipped_bytes(&self) -> u64 {
         self.skipped_bytes
@@ -242,7 +242,8 @@ impl Report {
     /// let (_reader, writer) = std::io::pipe()?;
     ///
     /// let source = std::fs::File::open(&path)?;
-    /// assert!(Transfer::new(&source, &writer).source_offset(0).limit(33_000).run()?.shared_pages());
+    /// let report = Transfer::new(&source, &writer).source_offset(0).limit(33_000).run()?;
+    /// assert!(report.shared_pages());
     ///
     /// let (_reader, writer) = std::io::pipe()?;
     /// let report = Transfer::new(&source, &writer).stable(true).run()?;
@@ -266,7 +267,7 @@ impl Report {
     /// std::io::Write::write_all(&mut writer, b"hello")?;
     /// drop(writer);
     /// let sink = std::fs::File::create("/dev/null")?;
-    /// assert_eq!(Transfer::new(&source, &sink).run()?.grown_source(), None, "it is short");
+    /// assert_eq!(Transfer::new(&source, &sink).run()?.grown_source(), None, "5 bytes need no larger pipe");
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]
@@ -284,7 +285,7 @@ impl Report {
     ///
     /// let (_reader, writer) = std::io::pipe()?;
     /// let source = std::fs::File::open("/proc/version")?;
-    /// assert_eq!(Transfer::new(&source, &writer).run()?.grown_sink(), None, "it is short");
+    /// assert_eq!(Transfer::new(&source, &writer).run()?.grown_sink(), None, "a short file");
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]
@@ -369,8 +370,7 @@ impl fmt::Display for Report {
             write!(f, "\nrecords: {}", self.records)?;
         }
         if self.hole_bytes > 0 {
-            let holes = Bytes(self.hole_bytes);
-            write!(f, "\nholes: {holes} not written")?;
+            write!(f, "\nholes: {} not written", Bytes(self.hole_bytes))?;
         }
         if self.skipped_bytes > 0 {
             let skipped = Bytes(self.skipped_bytes);

@@ -8,6 +8,7 @@ use std::fmt;
 
 use crate::fd_info::{FdInfo, FileSystem, Kind};
 use crate::sys::Errno;
+use Strategy::{Buffered, CopyFileRange, Reflink, Sendfile, Splice, SplicePipe, Tee};
 
 /// A way to move bytes from one descriptor to another, named after its system call.
 ///
@@ -91,22 +92,20 @@ pub(crate) struct Facts {
 
 impl Strategy {
     /// All strategies that serve one source and one sink, the most specialised first. They stand
-    /// before [`Tee`](Self::Tee) in the enum, so that the length of this array is wrong if one is
+    /// before [`Tee`](Self::Tee) in the enum, so that the array does not compile if one is
     /// missing.
-    pub(crate) const PAIRWISE: [Self; Self::Tee as usize] = [
-        Self::Reflink,
-        Self::CopyFileRange,
-        Self::Sendfile,
-        Self::Splice,
-        Self::SplicePipe,
-        Self::Buffered,
+    pub(crate) const PAIRWISE: [Self; Tee as usize] = [
+        Reflink,
+        CopyFileRange,
+        Sendfile,
+        Splice,
+        SplicePipe,
+        Buffered,
     ];
 
     /// Returns the properties of the strategy.
     #[inline]
     pub(crate) const fn facts(self) -> Facts {
-        use Strategy::{Buffered, CopyFileRange, Reflink, Sendfile, Splice, SplicePipe, Tee};
-
         let (name, call) = match self {
             Reflink => ("reflink", "ioctl_ficlonerange"),
             CopyFileRange => ("copy_file_range", "copy_file_range"),
@@ -179,14 +178,12 @@ impl Strategy {
     /// (`a_direct_sink_holds_no_more_than_is_reported`).
     pub(crate) fn divides_direct_blocks(self, source: &FdInfo) -> bool {
         match self {
-            Self::Splice | Self::Sendfile => true,
-            Self::SplicePipe => !source.is_seekable(),
+            Splice | Sendfile => true,
+            SplicePipe => !source.is_seekable(),
             // On these local file systems the kernel splices. The server of a network file system
             // copies.
-            Self::CopyFileRange => {
-                !matches!(source.file_system, FileSystem::Unknown | FileSystem::Other)
-            }
-            Self::Reflink | Self::Buffered | Self::Tee => false,
+            CopyFileRange => !matches!(source.file_system, FileSystem::Unknown | FileSystem::Other),
+            Reflink | Buffered | Tee => false,
         }
     }
 
@@ -194,12 +191,10 @@ impl Strategy {
     /// the source may be a file that hides its size (`/proc`), or a stream at its urgent mark.
     pub(crate) fn proves_end(self, source: Kind, sink: Kind) -> bool {
         match self {
-            Self::Buffered => true,
+            Buffered => true,
             // With a pipe as the source, 0 may mean that the sink accepted nothing.
-            Self::Splice => source == Kind::Pipe && sink == Kind::Pipe,
-            Self::Reflink | Self::CopyFileRange | Self::Sendfile | Self::SplicePipe | Self::Tee => {
-                source == Kind::Pipe
-            }
+            Splice => source == Kind::Pipe && sink == Kind::Pipe,
+            Reflink | CopyFileRange | Sendfile | SplicePipe | Tee => source == Kind::Pipe,
         }
     }
 
@@ -213,13 +208,8 @@ impl Strategy {
         match errno {
             Errno::NOSPC | Errno::DQUOT | Errno::NOMEM | Errno::PIPE | Errno::CONNRESET => true,
             Errno::IO => match self {
-                Self::CopyFileRange => false,
-                Self::Reflink
-                | Self::Sendfile
-                | Self::Splice
-                | Self::SplicePipe
-                | Self::Buffered
-                | Self::Tee => true,
+                CopyFileRange => false,
+                Reflink | Sendfile | Splice | SplicePipe | Buffered | Tee => true,
             },
             _ => self.facts().is_last_resort,
         }

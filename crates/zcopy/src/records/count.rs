@@ -17,12 +17,12 @@ const BLOCK: usize = 4096;
 /// are widened before one can overflow. Measured: 60 GB/s from the second-level cache of an EPYC
 /// with SSE2 alone, and 2.6 GB/s when each match is added to a number of 64 bits.
 pub(super) fn count(bytes: &[u8], delimiter: u8) -> u64 {
-    let stretches = bytes.chunks(LANES * ROWS);
-    stretches.map(|stretch| count_few(stretch, delimiter)).sum()
+    let chunks = bytes.chunks(LANES * ROWS);
+    chunks.map(|chunk| count_chunk(chunk, delimiter)).sum()
 }
 
 /// Counts the delimiters in at most `LANES * ROWS` bytes.
-fn count_few(bytes: &[u8], delimiter: u8) -> u64 {
+fn count_chunk(bytes: &[u8], delimiter: u8) -> u64 {
     let (rows, rest) = bytes.as_chunks::<LANES>();
     let mut lanes = [0_u8; LANES];
     for row in rows {
@@ -38,18 +38,14 @@ fn count_few(bytes: &[u8], delimiter: u8) -> u64 {
 /// Returns how many bytes there are up to the `nth` delimiter, including it. The first delimiter
 /// has the number 1. Returns 0 if `nth` is 0, and `bytes.len()` if there are fewer delimiters.
 pub(super) fn end_of_nth(bytes: &[u8], delimiter: u8, nth: u64) -> usize {
-    if nth == 0 {
-        return 0;
-    }
     let mut missing = nth;
     let mut start = 0;
     for block in bytes.chunks(BLOCK) {
         let n = count(block, delimiter);
         if n >= missing {
-            let ends = block.iter().enumerate();
-            let mut ends = ends.filter(|(_, byte)| **byte == delimiter);
-            let found = ends.nth(missing as usize - 1);
-            return found.map_or(bytes.len(), |(index, _)| start + index + 1);
+            let records = block.split_inclusive(|byte| *byte == delimiter);
+            let len: usize = records.take(missing as usize).map(<[u8]>::len).sum();
+            return start + len;
         }
         missing -= n;
         start += block.len();

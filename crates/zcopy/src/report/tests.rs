@@ -1,4 +1,4 @@
-//! What a report prints.
+//! Tests of the text of a report.
 
 use super::{Attempt, Ended, PageSharing, Report, SinkReport, Undelivered};
 use crate::call_error::Cause;
@@ -98,7 +98,7 @@ fn a_report_prints_a_line_for_a_single_record_hole_skip_or_undelivered_byte() {
     }
 }
 
-/// Bytes that the last strategy moved, or an error that ended it, say by themselves that it was needed.
+/// If the last strategy moved bytes or failed, these explain why it was tried.
 #[test]
 fn only_a_last_attempt_without_bytes_or_error_found_the_end() {
     let moved = attempt(Strategy::Splice, 5, 1);
@@ -136,7 +136,9 @@ fn a_report_names_the_strategy_that_moved_most_and_of_two_the_first() {
     ] {
         let tried = attempts.iter();
         let report = Report {
-            attempts: tried.map(|(way, n)| attempt(*way, *n, 1)).collect(),
+            attempts: tried
+                .map(|(strategy, n)| attempt(*strategy, *n, 1))
+                .collect(),
             first_choice: Tee,
             ..plain()
         };
