@@ -205,7 +205,7 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
     ///   the first byte that the filter has not consumed. From any other source, these bytes are
     ///   [kept](Self::waiting) and are filtered first in the next run.
     /// - If neither side fails, the filter did not consume bytes that it [has to
-    ///   consume](Remaining). The source is rewound, or the bytes are kept, as above.
+    ///   consume](crate::Remaining). The source is rewound, or the bytes are kept, as above.
     ///
     /// # Panics
     ///
@@ -274,8 +274,8 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
         })
     }
 
-    /// Passes the remaining bytes to the filter as the [last](Remaining::End) ones and writes what
-    /// it produces.
+    /// Passes the remaining bytes to the filter as the [last](crate::Remaining::End) ones and
+    /// writes what it produces.
     ///
     /// Without this call, dropping the `FilterTransfer` discards the bytes that the filter has not
     /// consumed. The second example of [`FilterTransfer`] shows both.

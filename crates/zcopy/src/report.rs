@@ -267,7 +267,7 @@ impl Report {
     /// std::io::Write::write_all(&mut writer, b"hello")?;
     /// drop(writer);
     /// let sink = std::fs::File::create("/dev/null")?;
-    /// assert_eq!(Transfer::new(&source, &sink).run()?.grown_source(), None, "5 bytes need no larger pipe");
+    /// assert_eq!(Transfer::new(&source, &sink).run()?.grown_source(), None, "only 5 bytes");
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]
