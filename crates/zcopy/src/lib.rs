@@ -1,10 +1,9 @@
-//! Moves bytes between any two file descriptors by the best route the Linux kernel offers, says
-//! which route it took and why, and loses nothing when something fails.
+//! Moves bytes between any two Linux file descriptors by the fastest system calls that serve the
+//! pair, reports which ones it used and why, and loses no bytes when something fails.
 //!
-//! # One line
+//! # Copy everything
 //!
-//! [`copy`] moves everything from one descriptor to another. Files, pipes, sockets, devices:
-//! anything that has a descriptor will do.
+//! [`copy`] moves everything from one descriptor to another: files, pipes, sockets and devices.
 //!
 //! ```
 //! # use std::io::Write;
@@ -17,9 +16,9 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! # What happened
+//! # Set options and read the report
 //!
-//! [`Transfer`] is the same with options, and its [`Report`] tells what was done.
+//! [`Transfer`] copies with options, and returns a [`Report`] of what it did.
 //!
 //! ```
 //! # use zcopy::{Ended, Transfer};
@@ -32,10 +31,11 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! # What would happen
+//! # See the plan
 //!
-//! The route is chosen from what the descriptors are. [`Transfer::plan`] says which, and why, and
-//! touches nothing: every [`Strategy`] has its line, chosen, held in reserve, or skipped.
+//! A [`Strategy`] is one way to move bytes, named after its system call. The transfer chooses it by
+//! the types of both descriptors and by the options. [`Transfer::plan`] moves nothing and returns
+//! the choice: it lists every strategy as chosen, held in reserve or skipped, each with its reason.
 //!
 //! ```
 //! # use zcopy::{Strategy, Transfer};
@@ -47,63 +47,69 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! # Watching it
+//! # Show progress, and stop
 //!
-//! An observer is called after every step and, with a [`tick`](Transfer::tick), also while nothing
-//! moves. It can stop the transfer.
+//! The transfer calls an [observer](Transfer::observe) after every step and, with a
+//! [`tick`](Transfer::tick), also while it waits. The observer can stop the transfer.
 //!
 //! ```
 //! # use std::ops::ControlFlow;
 //! # use std::time::Duration;
-//! # use zcopy::Transfer;
+//! # use zcopy::{Ended, Transfer};
 //! # let source = std::fs::File::open("/dev/zero")?;
 //! # let sink = std::fs::File::create("/dev/null")?;
 //! let report = Transfer::new(&source, &sink)
 //!     .tick(Duration::from_millis(100))
 //!     .observe(|progress| {
 //!         eprint!("\r{} bytes", progress.bytes());
-//!         if progress.bytes() < 10 << 20 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+//!         match progress.bytes() {
+//!             0..10_000_000 => ControlFlow::Continue(()),
+//!             _ => ControlFlow::Break(()),
+//!         }
 //!     })
 //!     .run()?;
-//! assert!(report.bytes() >= 10 << 20);
+//! assert!(report.bytes() >= 10_000_000);
+//! assert_eq!(report.ended(), Ended::Stopped);
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! # The same for ever
+//! # Repeat a pattern
 //!
-//! [`Repeat`] has no source: it gives a sink one pattern over and over, at the speed at which pages
-//! can be shared.
+//! [`Repeat`] writes one pattern again and again, as `yes` does. It shares the same pages with a
+//! pipe each time, instead of copying them.
 //!
 //! ```
 //! # use zcopy::Repeat;
 //! let (reader, writer) = std::io::pipe()?;
 //! let report = Repeat::new("y\n").limit(10).run(&writer)?;
+//! assert_eq!(report.bytes(), 10);
 //! drop(writer);
 //! assert_eq!(std::io::read_to_string(reader)?, "y\ny\ny\ny\ny\n");
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! # Other bytes
+//! # Change the bytes
 //!
-//! [`FilterTransfer`] gives a sink what a [`Filter`] makes of the bytes of one source after the other, in the same memory however
-//! long they are. A filter takes what it can of what it is shown, and what it leaves is shown again when more has come.
+//! [`FilterTransfer`] passes the bytes of one source after another through a [`Filter`], and writes
+//! its output to a sink. Its memory does not grow with the input. A filter consumes as much of its
+//! input as it can; the next call offers the rest again, followed by new bytes.
 //!
 //! ```
 //! # use std::io::Write;
-//! use zcopy::{Input, FilterTransfer, Filtered};
+//! use zcopy::{FilterTransfer, Filtered, Input};
 //! # let (source, mut writer) = std::io::pipe()?;
 //! # writer.write_all(b"one\ntwo\n")?;
 //! # drop(writer);
 //! let (reader, sink) = std::io::pipe()?;
 //!
-//! let on_one_line = |input: Input<'_>, room: &mut [u8]| {
-//!     let n = input.bytes.len().min(room.len());
-//!     for (produced, byte) in room.iter_mut().zip(input.bytes) {
-//!         *produced = if *byte == b'\n' { b' ' } else { *byte };
+//! let join_lines = |input: Input<'_>, output: &mut [u8]| {
+//!     let n = input.bytes.len().min(output.len());
+//!     for (out, byte) in output.iter_mut().zip(input.bytes) {
+//!         *out = if *byte == b'\n' { b' ' } else { *byte };
 //!     }
 //!     Filtered { consumed: n, produced: n }
 //! };
-//! let mut filter = FilterTransfer::new(&sink, on_one_line);
+//! let mut filter = FilterTransfer::new(&sink, join_lines);
 //! let report = filter.run(&source)?;
 //! assert_eq!(report.bytes(), 8);
 //! filter.finish()?;
@@ -112,10 +118,10 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! # Several sinks
+//! # Copy to several sinks
 //!
-//! [`Transfer::also_to`] adds a sink for the same bytes. Pipes share the same pages, by `tee(2)`; what
-//! becomes of the transfer when one sink fails is the caller's [decision](OnSinkError).
+//! [`Transfer::also_to`] adds a sink that receives the same bytes. Pipes share the same pages, by
+//! `tee(2)`. [`OnSinkError`] decides whether the transfer continues when one sink fails.
 //!
 //! ```
 //! # use std::io::Write;
@@ -131,17 +137,18 @@
 //!     .on_sink_error(OnSinkError::Detach)
 //!     .run()?;
 //! assert_eq!(report.bytes(), 5);
-//! assert!(report.sinks()[1].error().is_some(), "the disk was full, and the pipe got everything");
+//! assert!(report.sinks()[1].error().is_some(), "/dev/full accepts no bytes");
 //! # drop(sink);
-//! # assert_eq!(std::io::read_to_string(reader)?, "hello");
+//! assert_eq!(std::io::read_to_string(reader)?, "hello");
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! # When something fails
+//! # Handle errors
 //!
-//! An [`Error`] says which call failed, on which side, and how many bytes the sink had accepted.
-//! Bytes that had been taken from the source by then are not lost: a file is rewound over them, and
-//! what came from a pipe or socket is [handed back](Error::undelivered).
+//! An [`Error`] contains the call that failed, its side, and the number of bytes that the sink had
+//! accepted. A transfer that fails loses no bytes: it moves the cursor of a file back to the first
+//! byte that the sink did not accept, and [returns](Error::undelivered) the bytes that it had
+//! already taken from a pipe or socket.
 //!
 //! ```
 //! # use std::io::Write;
@@ -156,41 +163,48 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! A disk that cannot be read everywhere need not be the end either: with
-//! [`skip_errors`](Transfer::skip_errors) its bad blocks become zeros.
+//! A read error of a damaged disk need not end the transfer: with
+//! [`skip_errors`](Transfer::skip_errors) the sink receives zeros in place of bad blocks.
 //!
 //! # Messages
 //!
-//! A datagram or seqpacket socket is read and written message by message. An empty datagram ends
-//! the transfer, as a read of 0 bytes does anywhere else. A [limit](Transfer::limit) cuts no message.
+//! The transfer reads and writes datagram and seqpacket sockets message by message. An empty
+//! datagram ends the transfer, as a read that returns 0 does on every source. A
+//! [limit](Transfer::limit) divides no message.
 //!
 //! # Page sharing
 //!
-//! From a file into a pipe or socket the kernel passes the page cache's own pages. It is what makes
-//! this fast, and it means that **a later write to the file can change bytes that were already
-//! moved and not yet read**. A pipe or socket as the source may hold pages of a file that somebody
-//! spliced or sent there, and they are passed on to another pipe or socket in the same way. Where
-//! that matters, ask for [`stable(true)`](Transfer::stable). Plan and report say whether pages are
-//! shared. What an offload saves is the copy through user space;
-//! the kernel may still copy on its own account.
+//! From a file to a pipe or socket the kernel passes the pages of the page cache instead of a copy.
+//! This makes the transfer fast, but **a later write to the file can change bytes that were already
+//! moved and not yet read**. A source that is a pipe or socket may hold pages of a file, too,
+//! because another process spliced or sent them there; the transfer passes them on to another pipe
+//! or socket in the same way. [`stable(true)`](Transfer::stable) forbids both. The plan and the
+//! report say whether pages are shared. Strategies other than read and write save the copy through
+//! user space; the kernel may still copy internally.
 //!
 //! # Signals
 //!
-//! `SIGPIPE` and `SIGXFSZ` are the process's own affair: see [`Transfer`].
+//! A write to a pipe or socket without a reader raises `SIGPIPE`, and a write beyond `RLIMIT_FSIZE`
+//! raises `SIGXFSZ`. The library neither blocks nor ignores them: see [`Transfer`].
 //!
 //! # Promises
 //!
-//! 1. The bytes reported are the bytes the sink accepted, whatever happened.
-//! 2. The strategy changes the speed, nothing else.
-//! 3. Falling back is invisible and exact.
-//! 4. Nothing surprising happens to the caller's descriptors.
+//! 1. The report and the error count exactly the bytes that the sink accepted.
+//! 2. The strategy changes the speed and nothing else.
+//! 3. A change of strategy neither loses nor doubles a byte, and the caller sees it in the report
+//!    only.
+//! 4. Descriptors stay open and keep their flags, and cursors end behind the last byte that
+//!    arrived.
 //! 5. Blocking and non-blocking descriptors both work.
-//! 6. No single call takes long, so that watching and stopping are prompt.
-//! 7. It is never slower than read and write, beyond noise.
-//! 8. Page sharing is never silent.
-//! 9. It is not alone: what others do with the same files, pipes and sockets meanwhile is kept.
+//! 6. Each call moves a bounded number of bytes, so that observers are called often and can stop
+//!    the transfer promptly.
+//! 7. A transfer is never slower than read and write, beyond noise.
+//! 8. The plan and the report say whether the kernel shares pages.
+//! 9. Other processes and threads may use the same files, pipes and sockets meanwhile: the transfer
+//!    neither overwrites, doubles nor skips their bytes.
 
-/// Chooses between items, as the crate `cfg-if` does. The name matters: rustfmt looks for modules in macros that bear it.
+/// Compiles one of two lists of items, as the crate `cfg-if` does. rustfmt finds the modules in it
+/// by its name. Without it, other systems would report an error for every module.
 macro_rules! cfg_if {
     (if #[cfg($condition:meta)] { $($item:item)* } else { $($other:item)* }) => {
         $(#[cfg($condition)] $item)*
@@ -200,71 +214,64 @@ macro_rules! cfg_if {
 
 cfg_if! {
     if #[cfg(any(target_os = "linux", target_os = "android"))] {
-        mod filter_transfer;
-        mod repeat;
+        // In the order of ARCHITECTURE.md: each module imports from later ones only.
         mod transfer;
-
+        mod repeat;
+        mod filter_transfer;
         mod drive;
-
         mod engine;
         mod fast_path;
-
         mod classify;
         mod context;
-        mod filter;
         mod plan;
         mod preflight;
-
+        mod step;
+        mod copy_state;
+        mod bad_blocks;
+        mod drop_window;
+        mod records;
+        mod sparse;
+        mod pacer;
+        mod reopened;
+        mod wait;
+        mod endpoint;
+        mod rate;
         mod error;
+        mod filter;
         mod options;
         mod progress;
         mod report;
-
-        mod step;
-
-        mod wait;
-
-        mod bad_blocks;
-        mod drop_window;
-        mod pacer;
-        mod rate;
-        mod records;
-        mod copy_state;
-        mod sparse;
-
-        mod buffer;
-        mod reopened;
-        mod endpoint;
+        mod strategy;
         mod fd_info;
+        mod buffer;
         mod call_error;
         mod pipe;
-        mod strategy;
-        mod side;
         mod sys;
+        mod side;
 
         #[cfg(test)]
         mod sim;
 
-        pub use repeat::Repeat;
-        pub use filter::{Input, Remaining, Filter, Filtered};
+        pub use filter::{Filter, Filtered, Input, Remaining};
         pub use filter_transfer::FilterTransfer;
+        pub use repeat::Repeat;
         pub use transfer::{Series, Transfer, copy};
 
         pub use options::{Cache, OnSinkError, Reflink, SkipErrors, Sparse, SyncData};
-        pub use rate::RateLimiter;
         pub use plan::{Candidate, Plan, Verdict};
         pub use progress::Progress;
-        pub use report::{Attempt, Ended, Report, SinkReport, BadRange};
+        pub use rate::RateLimiter;
+        pub use report::{Attempt, BadRange, Ended, Report, SinkReport};
         pub use strategy::Strategy;
 
         pub use error::{Error, Result};
         pub use side::Side;
     } else {
-        compile_error!("zcopy needs Linux or Android: no other kernel has the system calls that it makes");
+        compile_error!("zcopy needs Linux or Android: other kernels lack its system calls");
     }
 }
 
-/// The README's own example, so that it works when it is pasted.
+/// Compiles and runs the examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

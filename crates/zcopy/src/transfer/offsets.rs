@@ -1,14 +1,19 @@
-//! Where a [`Transfer`] reads and writes, if not at the cursors.
+//! Offsets: a [`Transfer`] that reads or writes at a position of its own, not at the cursor.
 
 use super::Transfer;
 
 impl Transfer<'_> {
-    /// Reads from this position, in bytes, and leaves the source's cursor where it is.
+    /// Reads from `bytes` bytes behind the start of the source [default: the cursor], and leaves
+    /// the cursor where it is.
+    ///
+    /// Choose an offset, rather than a seek, if other threads or processes use the same open file:
+    /// the transfer then neither reads nor moves the shared cursor. Two files whose offsets are
+    /// both 0 can be cloned whole, by one call. An offset rules out no strategy.
     ///
     /// # Errors
     ///
-    /// [`run`](Self::run) refuses an offset on anything but a regular file or block device
-    /// (`ESPIPE`), and one beyond 2⁶³−1 (`EINVAL`).
+    /// [`run`](Self::run) fails with `ESPIPE` if the source is neither a regular file nor a block
+    /// device, and with `EINVAL` beyond 2⁶³−1.
     ///
     /// # Examples
     ///
@@ -33,12 +38,18 @@ impl Transfer<'_> {
         self
     }
 
-    /// Writes from this position, in bytes, and leaves the sink's cursor where it is.
+    /// Writes from `bytes` bytes behind the start of the sink [default: the cursor], and leaves the
+    /// cursor where it is.
+    ///
+    /// It suits the same cases as [`source_offset`](Self::source_offset), and allows
+    /// `copy_file_range(2)` and a direct splice where the cursor does not. With
+    /// [several sinks](Self::also_to) it is the offset of the first.
     ///
     /// # Errors
     ///
-    /// As [`source_offset`](Self::source_offset); also on a sink opened with `O_APPEND` (`EINVAL`),
-    /// where Linux would ignore the offset.
+    /// [`run`](Self::run) fails with `ESPIPE` if the sink is neither a regular file nor a block
+    /// device, and with `EINVAL` beyond 2⁶³−1 or if the sink was opened with `O_APPEND`, for which
+    /// Linux would ignore the offset.
     ///
     /// # Examples
     ///

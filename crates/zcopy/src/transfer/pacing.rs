@@ -1,4 +1,4 @@
-//! What a [`Transfer`] can be told about its rate.
+//! Limits of a [`Transfer`]'s rate, in bytes per second.
 
 use std::num::NonZeroU64;
 
@@ -6,15 +6,18 @@ use super::Transfer;
 use crate::rate::RateLimiter;
 
 #[cfg(doc)]
-use crate::Sparse;
+use crate::{Sparse, Strategy};
 
 impl<'a> Transfer<'a> {
-    /// Moves at most this many bytes per second, with bursts of at most a tenth of a second's
-    /// worth. 0 is taken for 1.
+    /// Moves at most `bytes_per_second` bytes per second [default: no limit; 0 means 1], in bursts
+    /// of at most a tenth of a second's bytes.
     ///
-    /// The short form of a [`rate_limiter`](Self::rate_limiter) that is this transfer's own. The later of the two counts.
+    /// Choose it for a fixed rate of one transfer, and [`rate_limiter`](Self::rate_limiter) for a
+    /// rate that several transfers share or that changes. The last call of the two takes effect.
+    /// [`record_rate_limit`](Self::record_rate_limit) limits lines per second.
     ///
-    /// Holes that are [kept](Sparse::Keep) count as bytes and take no time, as nothing moves.
+    /// It rules out [`Strategy::Reflink`], because a clone moves no bytes. Holes that are
+    /// [kept](Sparse::Keep) count as bytes and take no time.
     ///
     /// # Examples
     ///
@@ -35,17 +38,32 @@ impl<'a> Transfer<'a> {
         self
     }
 
-    /// Shares a rate limiter with all other transfers that are given it. The later of this and
-    /// [`rate_limit`](Self::rate_limit) counts.
+    /// Limits the rate of this transfer and of all others with the same limiter to a common rate
+    /// [default: none].
     ///
-    /// Bursts and holes are as there. Its rate can be [changed](RateLimiter::set_rate) meanwhile, by the observer for
-    /// one.
+    /// Choose it, rather than [`rate_limit`](Self::rate_limit), for many small files that are to
+    /// move at the rate of one large one, or for a rate that the observer
+    /// [changes](RateLimiter::set_rate) during the transfer. The last call of the two takes effect.
+    ///
+    /// Bursts, holes and the strategies that it rules out are those of `rate_limit`.
     ///
     /// # Examples
     ///
-    /// See [`RateLimiter`].
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// use zcopy::{RateLimiter, Transfer};
+    ///
+    /// let zeros = std::fs::File::open("/dev/zero")?;
+    /// let sink = std::fs::File::create("/dev/null")?;
+    /// let limiter = RateLimiter::new(1_000_000);
+    /// let start = Instant::now();
+    /// Transfer::new(&zeros, &sink).limit(50_000).rate_limiter(&limiter).run()?;
+    /// Transfer::new(&zeros, &sink).limit(50_000).rate_limiter(&limiter).run()?;
+    /// assert!(start.elapsed() >= Duration::from_millis(95));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn rate_limiter(mut self, rate_limiter: &'a RateLimiter) -> Self {
-        // So that the plan knows of a rate, and clones nothing.
+        // The plan rules out a clone if there is a rate.
         self.options.rate_limit = NonZeroU64::new(rate_limiter.rate());
         self.rate_limiter = Some(rate_limiter);
         self

@@ -1,22 +1,24 @@
-//! What a [`Transfer`] can be told that is counted in records.
+//! Records, such as lines: their number, its limit, and its rate.
 
 use std::num::NonZeroU64;
 
 use super::Transfer;
 
 #[cfg(doc)]
-use crate::{Ended, Progress, Report};
+use crate::{Ended, Progress, Report, Strategy};
 
 impl Transfer<'_> {
-    /// Counts records, stretches of bytes that end in `delimiter`: lines in `b'\n'`, what
-    /// `find -print0` prints in 0.
+    /// Counts records: sequences of bytes that end in `delimiter` [default: not counted]. Lines end
+    /// in `b'\n'`, and the output of `find -print0` in 0.
     ///
-    /// Counted are the delimiters among the bytes that the sink has accepted, or all sinks have: what follows
-    /// the last of them is no record. [`Progress::records`] and [`Report::records`] have the number. The
-    /// zeros of a hole, whether the sink has it as one or not, and those of a [bad block](Self::skip_errors)
-    /// are bytes like others.
+    /// [`Progress::records`] and [`Report::records`] return the number of delimiters among the
+    /// bytes that the sink, or every sink, has accepted. Bytes behind the last delimiter are no
+    /// record. The zeros of a hole, and those that replace a [bad block](Self::skip_errors), count
+    /// as bytes with the value 0.
     ///
-    /// The bytes then have to pass through user space, and the plan says so.
+    /// Choose it to count without a callback. [`inspect`](Self::inspect) passes all bytes to a
+    /// callback of yours, at the same cost: the bytes must pass through user space, so that only
+    /// [`Strategy::Buffered`] remains.
     ///
     /// # Examples
     ///
@@ -38,21 +40,25 @@ impl Transfer<'_> {
         self
     }
 
-    /// Stops right behind the `n`th delimiter: not one byte more reaches the sink.
+    /// Stops right behind the `n`th delimiter [default: no limit]: the sink receives no further
+    /// byte. The transfer ends with [`Ended::Limit`].
     ///
-    /// Records are lines, unless [`records`](Self::records) says what ends one. Reading stops where a read
-    /// does, as nobody knows before where the delimiter is. What was read beyond it is given back: a file or
-    /// block device is left right behind the delimiter, and of anything else the report has
-    /// [the bytes](Report::undelivered). With a [limit](Self::limit) of bytes, whichever comes first
-    /// counts. The transfer ends by [`Ended::Limit`].
+    /// Records are lines, unless [`records`](Self::records) sets another delimiter. If there is
+    /// also a [`limit`](Self::limit) of bytes, the transfer ends at the first of the two. A limit
+    /// of bytes suits every strategy; a limit of records leaves only [`Strategy::Buffered`].
     ///
-    /// A message of a datagram socket is moved whole or, if it goes beyond the `n`th delimiter, be it by a
-    /// byte, not at all. It has been read then, and the report has it.
+    /// The transfer finds a delimiter only after reading it, and may therefore read beyond the last
+    /// one. It moves the cursor of a file or block device back to right behind the delimiter, and
+    /// returns the excess bytes of any other source in [`Report::undelivered`].
+    ///
+    /// A message of a datagram socket is moved whole. If it has a byte behind the `n`th delimiter,
+    /// the transfer moves none of it and returns it in the report.
     ///
     /// # Errors
     ///
-    /// [`run`](Self::run) refuses it for [several sinks](Self::also_to), or for one that is served as several
-    /// are (`EINVAL`).
+    /// [`run`](Self::run) fails with `EINVAL` for [several sinks](Self::also_to), and with an
+    /// option that serves a single sink as one of several: [`watch_readers`](Self::watch_readers),
+    /// or [`on_sink_error`](Self::on_sink_error) other than with its default.
     ///
     /// # Examples
     ///
@@ -75,17 +81,20 @@ impl Transfer<'_> {
         self
     }
 
-    /// Moves at most this many records per second, with bursts of at most a tenth of a second's worth, but
-    /// one at least. 0 is taken for 1.
+    /// Moves at most `records_per_second` records per second [default: no limit; 0 means 1], in
+    /// bursts of at most a tenth of a second's records, and of at least one.
     ///
-    /// Records are lines, unless [`records`](Self::records) says what ends one; one that is not complete yet
-    /// is not held back. What was read is kept until its time comes, a buffer full of it at the most, and is
-    /// given back if the transfer ends before, as by [`record_limit`](Self::record_limit). A message of a datagram socket is
-    /// moved whole; what it has too many counts against the next.
+    /// Records are lines, unless [`records`](Self::records) sets another delimiter. An incomplete
+    /// record is not delayed. The transfer holds at most one buffer of bytes until their time
+    /// comes. If it ends earlier, it returns them as [`record_limit`](Self::record_limit) does. A
+    /// message of a datagram socket is moved whole; records beyond the rate delay the next message.
+    ///
+    /// Choose [`rate_limit`](Self::rate_limit) for bytes per second: it keeps every strategy but
+    /// [`Strategy::Reflink`], where this leaves only [`Strategy::Buffered`].
     ///
     /// # Errors
     ///
-    /// As [`record_limit`](Self::record_limit).
+    /// [`run`](Self::run) fails with `EINVAL` as with [`record_limit`](Self::record_limit).
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! What a [`Transfer`] can be told about several sinks.
+//! Several sinks: how a [`Transfer`] is given them, and what it does when one fails.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -17,24 +17,37 @@ use crate::sys::Kernel;
 use crate::{Reflink, Sparse, Strategy};
 
 impl<'a> Transfer<'a> {
-    /// Moves the same bytes to one more sink. To be said for each.
+    /// Adds a sink that receives the same bytes [default: the sink of [`new`](Self::new) only].
+    /// Call it once for each further sink.
     ///
-    /// Sinks that take a splice share the pages, by `tee(2)`, and nothing is copied for them;
-    /// appending files, terminals and other sinks that must be written to are written to from one
-    /// buffer and do not keep the others from it. `/dev/null`, which throws everything away unseen, is
-    /// only told how much the others got. The slowest sink sets the pace. What the transfer
-    /// holds is bounded by the number of sinks: a pipe for each at the most, and one buffer; also a
-    /// buffer for each sink that turns out to refuse a splice.
+    /// Choose it, rather than one transfer for each sink, to read the source once: bytes of a pipe
+    /// or socket can be read only once, and the bytes of a file need be copied only once. All sinks
+    /// move in step, so that the slowest one sets the speed. Choose transfers of their own, in
+    /// threads of their own and with [source offsets](Self::source_offset), if the source is a file
+    /// and no sink may wait for another.
     ///
-    /// Holes are moved as zeros, and no blocks are shared. An
-    /// [offset for the sink](Self::sink_offset) is that of the first one.
+    /// Sinks that accept a splice share the pages, by `tee(2)`, so that no bytes are copied for
+    /// them. The transfer writes to appending files, terminals and other sinks that accept no
+    /// splice from one common buffer; the other sinks still share pages. `/dev/null` discards all
+    /// bytes, and the transfer only counts for it what the other sinks accept.
+    ///
+    /// Only [`Strategy::Tee`] and [`Strategy::Buffered`] remain. Holes are moved as zeros, and no
+    /// blocks are shared. The transfer holds at most one pipe for each sink and one buffer, and a
+    /// further buffer for each sink that turns out to refuse a splice.
     ///
     /// # Errors
     ///
-    /// [`run`](Self::run) refuses every strategy but [`Strategy::Tee`] and [`Strategy::Buffered`],
-    /// [`Reflink::Always`] and [`Sparse::Detect`], and everything if one of the sinks cannot be written to,
-    /// whatever is to be done with failures. What a sink's failure does later is told by
-    /// [`on_sink_error`](Self::on_sink_error).
+    /// [`run`](Self::run) fails before a byte moves:
+    ///
+    /// - with an error that [`is_unsuitable`](crate::Error::is_unsuitable), for a requested
+    ///   strategy other than [`Strategy::Tee`] and [`Strategy::Buffered`], and for
+    ///   [`Reflink::Always`];
+    /// - with `EINVAL`, for [`Sparse::Detect`], [`skip_errors`](Self::skip_errors),
+    ///   [`record_limit`](Self::record_limit) and [`record_rate_limit`](Self::record_rate_limit);
+    /// - if one of the sinks cannot be written to, whatever [`on_sink_error`](Self::on_sink_error)
+    ///   says.
+    ///
+    /// Later `on_sink_error` decides whether the failure of a sink ends the transfer.
     ///
     /// # Examples
     ///
@@ -58,8 +71,9 @@ impl<'a> Transfer<'a> {
     ///
     /// # Kernel notes
     ///
-    /// The bytes are spliced out of the source into a private pipe and shared from there. Others may read from the source
-    /// meanwhile: each byte goes to one reader.
+    /// The transfer splices the bytes from the source into a private pipe and shares them from
+    /// there. Other processes may read from the same source meanwhile: each byte goes to one
+    /// reader.
     ///
     /// # References
     /// - [tee(2)](https://man7.org/linux/man-pages/man2/tee.2.html)
@@ -68,23 +82,64 @@ impl<'a> Transfer<'a> {
         self
     }
 
-    /// What to do when one of several sinks fails. Default: [`OnSinkError::Stop`].
+    /// Decides whether the transfer continues when one of its sinks fails
+    /// [default: [`OnSinkError::Stop`]].
     ///
-    /// A single sink that may be detached is served as several are: see [`also_to`](Self::also_to).
+    /// Choose [`OnSinkError::Detach`] if the other sinks are to receive everything all the same;
+    /// [`Report::sinks`] then has the error of each detached sink. Choose
+    /// [`on_sink_error_with`](Self::on_sink_error_with) to decide by the error or the sink. The
+    /// last call of the two takes effect.
+    ///
+    /// With [`OnSinkError::Detach`] a single sink is served as one of several, with the strategies
+    /// and limits of [`also_to`](Self::also_to).
     ///
     /// # Examples
     ///
-    /// See [`SinkReport`].
+    /// ```
+    /// use zcopy::{Ended, OnSinkError, Transfer};
+    ///
+    /// let zeros = std::fs::File::open("/dev/zero")?;
+    /// let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
+    /// let transfer = Transfer::new(&zeros, &full).on_sink_error(OnSinkError::Detach);
+    /// assert_eq!(transfer.run()?.ended(), Ended::NoSink);
+    ///
+    /// let transfer = Transfer::new(&zeros, &full).on_sink_error(OnSinkError::Stop);
+    /// assert!(transfer.run().is_err());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn on_sink_error(mut self, decision: OnSinkError) -> Self {
         self.policy = SinkPolicy::Always(decision);
         self
     }
 
-    /// The same, decided for each failure when it happens.
+    /// Calls `decide` when a sink fails, to decide whether the transfer continues without it
+    /// [default: see [`on_sink_error`](Self::on_sink_error)].
+    ///
+    /// Choose it to detach sinks that fail with certain errors only. A single sink is served as one
+    /// of several, with the strategies and limits of [`also_to`](Self::also_to).
     ///
     /// # Examples
     ///
-    /// See [`OnSinkError`].
+    /// ```
+    /// use std::io::{ErrorKind, Write};
+    /// use zcopy::{OnSinkError, Transfer};
+    ///
+    /// let (source, mut writer) = std::io::pipe()?;
+    /// writer.write_all(b"hello")?;
+    /// drop(writer);
+    /// let null = std::fs::File::create("/dev/null")?;
+    /// let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
+    ///
+    /// let report = Transfer::new(&source, &null)
+    ///     .also_to(&full)
+    ///     .on_sink_error_with(|sink| match sink.error() {
+    ///         Some(error) if error.kind() == ErrorKind::StorageFull => OnSinkError::Detach,
+    ///         _ => OnSinkError::Stop,
+    ///     })
+    ///     .run()?;
+    /// assert_eq!(report.bytes(), 5);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn on_sink_error_with(
         mut self,
         decide: impl FnMut(&SinkReport) -> OnSinkError + 'a,
@@ -93,22 +148,25 @@ impl<'a> Transfer<'a> {
         self
     }
 
-    /// Whether a pipe or socket whose reader has gone counts as failed at once, rather than when
-    /// there is something to give it. Default: false.
+    /// Treats a pipe or socket whose reader has gone as failed at once, not only when the transfer
+    /// next writes to it [default: false].
     ///
-    /// So a transfer that detaches failing sinks ends with its last reader, though its source has
-    /// nothing to say. The error is `EPIPE`; while the transfer waits no signal is raised. A TCP socket
-    /// whose peer has closed is no broken one, until the peer answers by a reset. Nor is one whose
-    /// error queue holds completions of `MSG_ZEROCOPY` that nobody has read, though it polls as if it
-    /// were; such a socket is looked at ten times a second. A single sink is
-    /// served as several are: see [`also_to`](Self::also_to).
+    /// Choose it, with [`OnSinkError::Detach`], for a transfer that should end with its last reader
+    /// although its source sends nothing. The error is `EPIPE`; no signal is raised while the
+    /// transfer waits. It costs a `poll(2)` before most calls, and a single sink is served as one
+    /// of several, with the strategies and limits of [`also_to`](Self::also_to).
+    ///
+    /// A TCP socket whose peer has closed does not count as failed until the peer answers with a
+    /// reset. Nor does a socket whose error queue holds unread completions of `MSG_ZEROCOPY`,
+    /// although it polls as if it were broken; the transfer checks such a socket ten times per
+    /// second.
     ///
     /// # Examples
     ///
     /// ```
     /// use zcopy::{Ended, OnSinkError, Transfer};
     ///
-    /// // Nobody ever writes to this pipe, and nobody reads from the other.
+    /// // No process writes to the source, and none reads from the sink.
     /// let (source, _writer) = std::io::pipe()?;
     /// let (reader, sink) = std::io::pipe()?;
     /// drop(reader);
@@ -124,7 +182,7 @@ impl<'a> Transfer<'a> {
         self
     }
 
-    /// Whether there is more to do than one engine does for one sink.
+    /// Whether the engine for several sinks serves this transfer, be it of a single sink.
     pub(super) fn is_fanout(&self) -> bool {
         let detaches = !matches!(self.policy, SinkPolicy::Always(OnSinkError::Stop));
         !self.also_to.is_empty() || self.options.watch_readers || detaches
@@ -150,7 +208,7 @@ impl<'a> Transfer<'a> {
             .collect();
         let source_fd = own_source.as_ref().map_or(self.source, AsFd::as_fd);
         let source = Endpoint::new(source_fd, source, self.options.source_offset);
-        // The offset is the first sink's.
+        // Only the first sink can have an offset.
         let offsets = std::iter::once(self.options.sink_offset).chain(std::iter::repeat(None));
         let sink_fds = fds.iter().zip(&own_sinks);
         let sink_fds = sink_fds.map(|(fd, own)| own.as_ref().map_or(*fd, AsFd::as_fd));

@@ -1,4 +1,4 @@
-//! What a [`Transfer`] can be told about the sizes of buffers and pipes.
+//! Sizes of the buffer, the private pipe and the caller's pipes.
 
 use super::Transfer;
 use crate::buffer;
@@ -6,17 +6,23 @@ use crate::buffer;
 #[cfg(doc)]
 use crate::{Report, Strategy};
 
-/// A larger buffer or pipe does nobody any good, and a kernel makes no pipe beyond twice as much.
+/// The largest size of a buffer or pipe, in bytes. A larger one brings no speed, and no kernel
+/// makes pipes larger than twice this size.
 const LARGEST: usize = 1 << 30;
 
 impl Transfer<'_> {
-    /// Whether the caller's own pipes may be enlarged, the source as well as the sink. Default:
-    /// true.
+    /// Allows the transfer to enlarge the caller's own pipes, source and sink [default: true].
     ///
-    /// A pipe of 1 MiB instead of 64 KiB makes a file several times as fast to pass through it, and
-    /// so it is with two pipes if both are that large: what is saved are the turns between the
-    /// processes. Each is enlarged once, when more than 32 KiB are known to come or have come,
-    /// within the user's budget, and never shrunk; the [report](Report::grown_sink) says so.
+    /// A file passes through a pipe of 1 MiB several times as fast as through one of 64 KiB, and so
+    /// do bytes between two pipes if both have 1 MiB, because the processes at both ends wait for
+    /// each other less often. The transfer enlarges each pipe once, when more than 32 KiB are known
+    /// to come or have come, as far as the user's budget allows, and never shrinks it.
+    /// [`Report::grown_source`] and [`Report::grown_sink`] return the new size.
+    ///
+    /// Choose `false` if the user's budget (`/proc/sys/fs/pipe-user-pages-soft`) is needed for
+    /// other pipes, or if the pipe must stay small so that its writer is not far ahead of its
+    /// reader. [`pipe_size`](Self::pipe_size) sets the size instead.
+    /// [`buffer_size`](Self::buffer_size) concerns memory of the transfer's own.
     ///
     /// # Examples
     ///
@@ -34,12 +40,15 @@ impl Transfer<'_> {
         self
     }
 
-    /// What the caller's own pipes are enlarged to, if they [may be](Self::grow_pipes), in bytes. Default:
-    /// 1 MiB, and 1 GiB at the most.
+    /// Sets the size in bytes to which the transfer enlarges the caller's own pipes, if it
+    /// [may](Self::grow_pipes) [default: 1 MiB; at most 1 GiB].
     ///
-    /// It is what is asked for: the kernel rounds it up to a power of two, and of what an unprivileged user may
-    /// not have (`/proc/sys/fs/pipe-max-size`, 1 MiB as a rule) half is asked for, and half of that. A
-    /// pipe that is as large already stays as it is.
+    /// The kernel rounds the size up to a power of two. If it refuses the size to an unprivileged
+    /// user (beyond `/proc/sys/fs/pipe-max-size`, usually 1 MiB), the transfer asks for half, and
+    /// half again. A pipe that is as large already keeps its size.
+    ///
+    /// Choose a smaller size for many pipes within one user's budget. A larger one needs
+    /// privileges, and helps where the process at the other end is seldom scheduled.
     ///
     /// # Examples
     ///
@@ -61,18 +70,22 @@ impl Transfer<'_> {
         self
     }
 
-    /// How much is taken from the source at once: the size of the buffer of
-    /// [`Strategy::Buffered`], 256 KiB by default, and of the private pipe of
-    /// [`Strategy::SplicePipe`], 1 MiB by default.
+    /// Sets the size in bytes of the transfer's own memory: of the buffer of [`Strategy::Buffered`]
+    /// [default: 256 KiB] and of the private pipe of [`Strategy::SplicePipe`] [default: 1 MiB].
     ///
-    /// It is rounded up to whole pages of 4 KiB: at least one, at most 1 GiB. As with
-    /// [`pipe_size`](Self::pipe_size), the private pipe is made as large as the user's budget allows; a
-    /// smaller one is not made, but given so much at a time. A larger buffer makes steps larger, so that an
-    /// observer is told less often. The other strategies, which have neither, are left alone. With several sinks it
-    /// is the size of each of the private pipes.
+    /// Choose a smaller size for many transfers at once, or for an observer that is called more
+    /// often: a step moves at most this much. 256 KiB is the best block on the machines that GNU
+    /// coreutils measured; a larger buffer seldom helps. Strategies without a buffer or private
+    /// pipe ignore the size. [`grow_pipes`](Self::grow_pipes) and [`pipe_size`](Self::pipe_size)
+    /// concern the pipes of the caller.
     ///
-    /// A message of a datagram socket always finds room if it has 256 KiB or less, a record of a device if it has
-    /// 8 KiB or less, and a packet of a pipe, which has no more than a page.
+    /// The size is rounded up to whole pages of 4 KiB, to at least one and at most 1 GiB. The
+    /// private pipe is as large as the user's budget allows, as with `pipe_size`. No pipe is
+    /// smaller than the kernel's default, but the transfer fills it with at most this many bytes.
+    /// With several sinks it is the size of each private pipe.
+    ///
+    /// The buffer always has room for a message of 256 KiB from a datagram socket, for a record of
+    /// 8 KiB from a device, and for a packet of a pipe, which has at most a page.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! Who is told what while a [`Transfer`] runs.
+//! Callbacks: the observer of a [`Transfer`], its tick, and the inspector of its bytes.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -7,15 +7,17 @@ use super::Transfer;
 use crate::progress::Progress;
 
 #[cfg(doc)]
-use crate::Strategy;
+use crate::{Ended, Strategy};
 
 impl<'a> Transfer<'a> {
-    /// Calls the observer at least this often, also while the transfer is blocked.
+    /// Calls the [observer](Self::observe) at least once every `tick`, also while the transfer
+    /// waits [default: only after steps; at least 1 ms].
     ///
-    /// Less than a millisecond is taken for one.
+    /// Without a tick, a transfer on descriptors in blocking mode sleeps in the kernel until bytes
+    /// arrive, and does not call the observer meanwhile. Choose a tick for a display that must
+    /// move, or for a transfer that must stop while it waits. It has no effect without an observer.
     ///
-    /// Without it a transfer on descriptors in blocking mode sleeps in the kernel until bytes
-    /// arrive, and nobody is told.
+    /// It rules out no strategy, and costs a `poll(2)` before most calls.
     ///
     /// # Examples
     ///
@@ -24,7 +26,7 @@ impl<'a> Transfer<'a> {
     /// use std::time::Duration;
     /// use zcopy::{Ended, Transfer};
     ///
-    /// // Nobody ever writes to this pipe.
+    /// // No process writes to this pipe.
     /// let (reader, _writer) = std::io::pipe()?;
     /// let sink = std::fs::File::create("/dev/null")?;
     /// let mut ticks = 0;
@@ -42,59 +44,86 @@ impl<'a> Transfer<'a> {
     ///
     /// # Kernel notes
     ///
-    /// Before each call both sides are polled, so that the call itself does not sleep; a pipe that is
-    /// spliced by way of a private one is polled only after a call, told not to wait, has moved nothing.
-    /// A disk that is slow to answer is not covered: no call can be told not to wait for it. Two
-    /// processes at the same end of one named pipe, or of one socket by another strategy than
-    /// [`Buffered`](Strategy::Buffered), can make each other wait between the poll and the call.
+    /// The transfer polls both sides before each call, so that the call itself does not sleep. A
+    /// pipe that it splices through a private pipe it polls only after a non-blocking call has
+    /// moved nothing. It cannot bound the time that a disk takes, because no call can be told not
+    /// to wait for one. Two processes at the same end of one named pipe can make each other wait
+    /// between the poll and the call. So can two processes at the same end of one socket, with
+    /// another strategy than [`Strategy::Buffered`].
     ///
-    /// A terminal is opened once more, in non-blocking mode, for as long as the transfer lasts, so that
-    /// one that is stopped (`^S`) or that nobody reads holds nothing up. Where it cannot be opened
-    /// (`/dev/tty`, the master of a pseudo-terminal, another user's terminal, no `/proc`) it is given 256
-    /// bytes after each poll. Those still sleep if the terminal is stopped between the poll and the
-    /// write, or has less room than that, as a serial line may.
+    /// The transfer opens a terminal a second time, in non-blocking mode, so that a terminal that
+    /// is stopped (`^S`) or that nobody reads does not delay the tick. If it cannot (`/dev/tty`,
+    /// the master of a pseudo-terminal, another user's terminal, no `/proc`), it writes 256 bytes
+    /// after each poll. Such a write still sleeps if the terminal is stopped between the poll and
+    /// the write, or if it has less room, as a serial line may.
     pub fn tick(mut self, tick: Duration) -> Self {
         self.options.tick = Some(tick.max(Duration::from_millis(1)));
         self
     }
 
-    /// Calls `observer` after every step. [`ControlFlow::Break`] stops the transfer cleanly, with
-    /// everything accounted for.
+    /// Calls `observer` after every step, with the [`Progress`] so far. If it returns
+    /// [`ControlFlow::Break`], the transfer stops with [`Ended::Stopped`], and its report counts
+    /// exactly what arrived.
     ///
-    /// A step moves at most a few MiB on pipes and sockets and 64 MiB between files, unless a whole
-    /// file is cloned at once. A hole is stepped over in pieces, the first of 64 MiB and each of the
-    /// others twice as long as the one before.
+    /// Choose it to show or stop a transfer: it sees counts, not bytes, and rules out no strategy.
+    /// Add a [`tick`](Self::tick) if the observer must also run while nothing moves. Choose
+    /// [`inspect`](Self::inspect) to see the bytes.
     ///
-    /// The observer is also called when a signal interrupts a call that sleeps, if the signal's handler was installed without
-    /// `SA_RESTART`. So a handler that sets a flag can stop a transfer without a [`tick`](Self::tick). If it
-    /// runs right before the call, the call sleeps all the same: the signal has to be sent until the transfer returns.
+    /// A step moves at most 4 MiB, or the [`buffer_size`](Self::buffer_size), on pipes and sockets,
+    /// and 64 MiB between files, unless a whole file is cloned at once. The transfer skips a hole in
+    /// parts, the first of 64 MiB and each following one twice as long as the one before.
     ///
-    /// If a signal has cut short a call that fills a [reserved range](Transfer#shared-descriptors) of a file, a transfer that is
-    /// stopped then first fills the rest of the range, unless it can be given back.
+    /// The transfer also calls the observer when a signal interrupts a call that sleeps, if the
+    /// signal's handler was installed without `SA_RESTART`. So a handler that sets a flag can stop
+    /// a transfer without a tick. If the signal comes right before the call, the call sleeps all
+    /// the same: send the signal again until the transfer returns.
+    ///
+    /// If a signal interrupts a call that fills a [reserved range](Transfer#shared-descriptors) of
+    /// a file, a transfer that stops then first fills the rest of the range, unless it can be
+    /// released.
     ///
     /// # Panics
     ///
-    /// If the observer panics, the panic goes on to the caller of [`run`](Self::run); bytes that
-    /// are in flight at that moment are lost.
+    /// If the observer panics, the panic propagates to the caller of [`run`](Self::run); bytes in
+    /// flight at that moment are lost.
     ///
     /// # Examples
     ///
-    /// See [`Progress`].
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use zcopy::{Ended, Transfer};
+    ///
+    /// let zeros = std::fs::File::open("/dev/zero")?;
+    /// let sink = std::fs::File::create("/dev/null")?;
+    /// let mut seen = 0;
+    /// let report = Transfer::new(&zeros, &sink)
+    ///     .observe(|progress| {
+    ///         seen = progress.bytes();
+    ///         if seen < 3 << 20 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    ///     })
+    ///     .run()?;
+    /// assert_eq!((report.bytes(), report.ended()), (seen, Ended::Stopped));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn observe(mut self, observer: impl FnMut(&Progress) -> ControlFlow<()> + 'a) -> Self {
         self.options.observed = true;
         self.observer = Some(Box::new(observer));
         self
     }
 
-    /// Shows every byte that the sink accepted to `inspect`, once and in order.
+    /// Passes every byte that the sink accepts to `inspect`, once and in order.
     ///
-    /// The bytes then have to pass through user space, and the plan says so. Holes are shown as
-    /// zeros. A hole of a regular file that goes to another one, or to `/dev/null`, is not read for
-    /// that; the observer is called after every 64 MiB of it.
+    /// Choose it for a digest or a search; [`observe`](Self::observe) suits a display of progress.
+    /// The bytes must then pass through user space, so that only [`Strategy::Buffered`] remains, as
+    /// the plan says. To change the bytes, use a [`FilterTransfer`](crate::FilterTransfer).
+    ///
+    /// Holes are passed as zeros. The transfer does not read a hole of a regular file for that if
+    /// the sink is another regular file or `/dev/null`; it calls the observer after every 64 MiB of
+    /// it.
     ///
     /// # Panics
     ///
-    /// As [`observe`](Self::observe).
+    /// A panic of `inspect` propagates as with [`observe`](Self::observe).
     ///
     /// # Examples
     ///
