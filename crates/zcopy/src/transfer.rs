@@ -2,9 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::bad_blocks::OnSkip;
 use crate::classify;
-use crate::copy_state::Inspector;
 use crate::drive;
 use crate::endpoint::Endpoint;
 use crate::engine::{Callbacks, PairEngine, SinkPolicy};
@@ -12,7 +10,6 @@ use crate::error::{Result, RunError};
 use crate::fast_path::{self, FastPath, SeriesState};
 use crate::options::{Cache, OnSinkError, Options, Reflink, Sparse};
 use crate::plan::Plan;
-use crate::progress::Observer;
 use crate::rate::RateLimiter;
 use crate::report::Report;
 use crate::side::Side;
@@ -168,9 +165,7 @@ pub struct Transfer<'a> {
     also_to: Vec<BorrowedFd<'a>>,
     policy: SinkPolicy<'a>,
     options: Options,
-    observer: Option<Observer<'a>>,
-    inspect: Option<Inspector<'a>>,
-    on_skip: Option<OnSkip<'a>>,
+    callbacks: Callbacks<'a>,
     rate_limiter: Option<&'a RateLimiter>,
     series_state: Option<&'a SeriesState>,
 }
@@ -188,9 +183,7 @@ impl<'a> Transfer<'a> {
             also_to: Vec::new(),
             policy: SinkPolicy::Always(OnSinkError::default()),
             options: Options::default(),
-            observer: None,
-            inspect: None,
-            on_skip: None,
+            callbacks: Callbacks::default(),
             rate_limiter: None,
             series_state: None,
         }
@@ -441,17 +434,13 @@ impl<'a> Transfer<'a> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn plan(&self) -> Result<Plan> {
-        if self.is_fanout() {
-            let sinks = self.sinks();
-            let prepared = classify::prepare_several(&Linux, self.source, &sinks, &self.options);
-            return prepared
-                .map(|(_, _, plan)| plan)
-                .map_err(|unprepared| unprepared.into_error(sinks.len()));
+        if self.uses_fan_out() {
+            let (_, _, plan) = self.prepare_several(&Linux)?;
+            return Ok(plan);
         }
         let prepared = classify::prepare(&Linux, self.source, self.sink, &self.options);
-        prepared
-            .map(|(_, _, plan)| plan)
-            .map_err(RunError::before_anything_moved)
+        let (_, _, plan) = prepared.map_err(RunError::before_anything_moved)?;
+        Ok(plan)
     }
 
     /// Moves the bytes and returns the report.
@@ -517,17 +506,17 @@ impl<'a> Transfer<'a> {
 
     /// Runs on `kernel`; tests pass a simulated one.
     pub(crate) fn run_with<K: Kernel + Copy>(self, kernel: K) -> Result<Report> {
-        if self.is_fanout() {
+        if self.uses_fan_out() {
             return self.fan_out(kernel);
         }
         let (source_fd, sink_fd, options) = (self.source, self.sink, &self.options);
-        let short = match self.rate_limiter {
+        let fast_path = match self.rate_limiter {
             None => {
                 fast_path::try_fast_path(&kernel, source_fd, sink_fd, options, self.series_state)
             }
             Some(_) => fast_path::classify_both(&kernel, source_fd, sink_fd),
         };
-        let (source, sink, partial) = match short.map_err(RunError::before_anything_moved)? {
+        let (source, sink, partial) = match fast_path.map_err(RunError::before_anything_moved)? {
             FastPath::Done(report) => return Ok(report),
             FastPath::Continue(source, sink, partial) => (source, sink, partial),
         };
@@ -541,12 +530,7 @@ impl<'a> Transfer<'a> {
         let sink_fd = own_sink.as_ref().map_or(sink_fd, AsFd::as_fd);
         let source = Endpoint::new(source_fd, source, options.source_offset);
         let sink = Endpoint::new(sink_fd, sink, options.sink_offset);
-        let callbacks = Callbacks {
-            observer: self.observer,
-            inspect: self.inspect,
-            on_skip: self.on_skip,
-        };
-        let mut engine = PairEngine::new(kernel, source, sink, plan, self.options, callbacks);
+        let mut engine = PairEngine::new(kernel, source, sink, plan, self.options, self.callbacks);
         engine.keep(self.rate_limiter);
         engine.go_on(partial);
         drive::run(&mut engine)

@@ -1,14 +1,17 @@
 //! Several sinks: how a [`Transfer`] is given them, and what it does when one fails.
 
+use std::iter::{self, zip};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use super::Transfer;
 use crate::classify;
 use crate::drive;
 use crate::endpoint::Endpoint;
-use crate::engine::{Callbacks, FanOutEngine, SinkPolicy};
+use crate::engine::{FanOutEngine, SinkPolicy};
 use crate::error::Result;
+use crate::fd_info::FdInfo;
 use crate::options::OnSinkError;
+use crate::plan::Plan;
 use crate::report::{Report, SinkReport};
 use crate::side::Side;
 use crate::sys::Kernel;
@@ -183,45 +186,43 @@ impl<'a> Transfer<'a> {
     }
 
     /// Whether the engine for several sinks serves this transfer, be it of a single sink.
-    pub(super) fn is_fanout(&self) -> bool {
+    pub(super) fn uses_fan_out(&self) -> bool {
         let detaches = !matches!(self.policy, SinkPolicy::Always(OnSinkError::Stop));
         !self.also_to.is_empty() || self.options.watch_readers || detaches
     }
 
-    pub(super) fn sinks(&self) -> Vec<BorrowedFd<'a>> {
-        let mut sinks = vec![self.sink];
-        sinks.extend(&self.also_to);
-        sinks
+    fn sinks(&self) -> impl Iterator<Item = BorrowedFd<'a>> {
+        iter::once(self.sink).chain(self.also_to.iter().copied())
+    }
+
+    /// Classifies all descriptors, checks the input, and plans. Moves no byte.
+    pub(super) fn prepare_several<K: Kernel>(
+        &self,
+        kernel: &K,
+    ) -> Result<(FdInfo, Vec<FdInfo>, Plan)> {
+        let sinks: Vec<_> = self.sinks().collect();
+        classify::prepare_several(kernel, self.source, &sinks, &self.options)
+            .map_err(|unprepared| unprepared.into_error(sinks.len()))
     }
 
     pub(super) fn fan_out<K: Kernel + Copy>(self, kernel: K) -> Result<Report> {
-        let fds = self.sinks();
-        let prepared = classify::prepare_several(&kernel, self.source, &fds, &self.options);
-        let (mut source, mut sinks, plan) =
-            prepared.map_err(|unprepared| unprepared.into_error(fds.len()))?;
-        let reopen =
-            |fd, info: &mut _, side| classify::reopen(&kernel, fd, info, side, &self.options);
+        let (mut source, mut sinks, plan) = self.prepare_several(&kernel)?;
+        let options = self.options;
+        let reopen = |fd, info: &mut _, side| classify::reopen(&kernel, fd, info, side, &options);
         let own_source = reopen(self.source, &mut source, Side::Source);
-        let own_sinks = fds.iter().zip(&mut sinks);
-        let own_sinks: Vec<_> = own_sinks
-            .map(|(fd, info)| reopen(*fd, info, Side::Sink))
+        let own_sinks: Vec<_> = zip(self.sinks(), &mut sinks)
+            .map(|(fd, info)| reopen(fd, info, Side::Sink))
             .collect();
         let source_fd = own_source.as_ref().map_or(self.source, AsFd::as_fd);
-        let source = Endpoint::new(source_fd, source, self.options.source_offset);
+        let source = Endpoint::new(source_fd, source, options.source_offset);
         // Only the first sink can have an offset.
-        let offsets = std::iter::once(self.options.sink_offset).chain(std::iter::repeat(None));
-        let sink_fds = fds.iter().zip(&own_sinks);
-        let sink_fds = sink_fds.map(|(fd, own)| own.as_ref().map_or(*fd, AsFd::as_fd));
-        let sinks = sink_fds.zip(sinks).zip(offsets);
-        let sinks: Vec<_> = sinks
-            .map(|((fd, info), offset)| Endpoint::new(fd, info, offset))
+        let offsets = iter::once(options.sink_offset).chain(iter::repeat(None));
+        let sinks = zip(zip(self.sinks(), &own_sinks), zip(sinks, offsets))
+            .map(|((fd, own), (info, offset))| {
+                Endpoint::new(own.as_ref().map_or(fd, AsFd::as_fd), info, offset)
+            })
             .collect();
-        let callbacks = Callbacks {
-            observer: self.observer,
-            inspect: self.inspect,
-            on_skip: None,
-        };
-        let (options, policy) = (self.options, self.policy);
+        let (callbacks, policy) = (self.callbacks, self.policy);
         let mut engine =
             FanOutEngine::new(kernel, source, sinks, &plan, options, callbacks, policy);
         engine.keep(self.rate_limiter);

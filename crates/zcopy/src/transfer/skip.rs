@@ -98,7 +98,7 @@ impl<'a> Transfer<'a> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn on_skip(mut self, on_skip: impl FnMut(&BadRange) + 'a) -> Self {
-        self.on_skip = Some(Box::new(on_skip));
+        self.callbacks.on_skip = Some(Box::new(on_skip));
         self
     }
 }

@@ -70,8 +70,8 @@ impl<'a> Transfer<'a> {
     /// [`inspect`](Self::inspect) to see the bytes.
     ///
     /// A step moves at most 4 MiB, or the [`buffer_size`](Self::buffer_size), on pipes and sockets,
-    /// and 64 MiB between files, unless a whole file is cloned at once. The transfer skips a hole in
-    /// parts, the first of 64 MiB and each following one twice as long as the one before.
+    /// and 64 MiB between files, unless a whole file is cloned at once. The transfer skips a hole
+    /// in parts, the first of 64 MiB and each following one twice as long as the one before.
     ///
     /// The transfer also calls the observer when a signal interrupts a call that sleeps, if the
     /// signal's handler was installed without `SA_RESTART`. So a handler that sets a flag can stop
@@ -107,7 +107,7 @@ impl<'a> Transfer<'a> {
     /// ```
     pub fn observe(mut self, observer: impl FnMut(&Progress) -> ControlFlow<()> + 'a) -> Self {
         self.options.observed = true;
-        self.observer = Some(Box::new(observer));
+        self.callbacks.observer = Some(Box::new(observer));
         self
     }
 
@@ -143,7 +143,7 @@ impl<'a> Transfer<'a> {
     /// ```
     pub fn inspect(mut self, inspect: impl FnMut(&[u8]) + 'a) -> Self {
         self.options.inspected = true;
-        self.inspect = Some(Box::new(inspect));
+        self.callbacks.inspect = Some(Box::new(inspect));
         self
     }
 }
