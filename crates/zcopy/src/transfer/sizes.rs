@@ -48,7 +48,7 @@ impl Transfer<'_> {
     /// half again. A pipe that is as large already keeps its size.
     ///
     /// Choose a smaller size for many pipes within one user's budget. A larger one needs
-    /// privileges, and helps where the process at the other end is seldom scheduled.
+    /// privileges.
     ///
     /// # Examples
     ///

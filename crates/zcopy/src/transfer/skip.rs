@@ -21,11 +21,10 @@ impl<'a> Transfer<'a> {
     /// range.
     ///
     /// The transfer moves bytes by its fastest strategy up to the first bad block, and by
-    /// [`Strategy::Buffered`] from there. It loses no readable bytes around a bad block beyond the
-    /// smallest piece that the source can be read in: whole blocks of the file system, usually of 4
-    /// KiB, through the page cache; and pieces down to 512 bytes if the source is opened with
-    /// `O_DIRECT` or its file system is unknown. It skips nothing beyond the end of the source or
-    /// the limit.
+    /// [`Strategy::Buffered`] from there. The smallest piece that it skips is the smallest that the
+    /// source can be read in: a block of the file system, usually of 4 KiB, through the page cache;
+    /// or down to 512 bytes if the source is opened with `O_DIRECT` or its file system is unknown.
+    /// It skips nothing beyond the end of the source or the limit.
     ///
     /// # Errors
     ///
