@@ -71,7 +71,7 @@ pub(crate) struct Callbacks<'a> {
 /// What happens to the transfer when a sink fails.
 pub(crate) enum SinkPolicy<'a> {
     Always(OnSinkError),
-    StepBudget(Box<dyn FnMut(&SinkReport) -> OnSinkError + 'a>),
+    Ask(Box<dyn FnMut(&SinkReport) -> OnSinkError + 'a>),
 }
 
 impl SinkPolicy<'_> {
@@ -79,7 +79,7 @@ impl SinkPolicy<'_> {
     pub(crate) fn detaches(&mut self, sink: &SinkReport) -> bool {
         let decision = match self {
             SinkPolicy::Always(decision) => *decision,
-            SinkPolicy::StepBudget(budget) => budget(sink),
+            SinkPolicy::Ask(decide) => decide(sink),
         };
         decision == OnSinkError::Detach
     }

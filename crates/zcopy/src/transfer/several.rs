@@ -147,7 +147,7 @@ impl<'a> Transfer<'a> {
         mut self,
         decide: impl FnMut(&SinkReport) -> OnSinkError + 'a,
     ) -> Self {
-        self.policy = SinkPolicy::StepBudget(Box::new(decide));
+        self.policy = SinkPolicy::Ask(Box::new(decide));
         self
     }
 
