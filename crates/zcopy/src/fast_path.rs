@@ -21,6 +21,8 @@ use crate::step::{Step, buffered};
 use crate::strategy::Strategy;
 use crate::sys::{Blocking, Errno, Kernel};
 
+#[cfg(test)]
+mod tests;
 mod whole_file;
 
 /// The largest read of the fast path, in bytes. For a larger buffer the allocator asks the kernel

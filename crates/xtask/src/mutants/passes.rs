@@ -50,10 +50,10 @@ const TIMED_TESTS: &[&str] = &["lines_keep_their_rate"];
 const RANDOM_UNIT_TESTS: &[&str] = &[
     "properties::",
     "tests::bad_blocks::random::",
-    "tests::company::",
+    "tests::interference::",
     "tests::records::",
     "repeat::tests::",
-    "tests::fast_path::",
+    "fast_path::tests::",
 ];
 
 /// The passes in their order. A mutant is caught by the first one that fails.

@@ -2,20 +2,20 @@
 
 use proptest::prelude::*;
 
-use super::others::{Action, FAR, Interference, Moment, Target};
-use super::scenario::{Faults, Kind, Scenario, ScenarioOptions, SinkEnd, SourceEnd};
+use super::interference::{Action, FAR, Interference, Moment, Target};
+use super::scenario::{Faults, Kind, Scenario, ScenarioOptions, SinkSpec, SourceSpec};
 use super::script::{Call, Injection};
 use crate::options::RecordOptions;
 use crate::options::{Cache, Reflink, SkipErrors, Sparse, SyncData};
 use crate::sys::Errno;
 
-/// What random transfers meet besides errnos, short counts and slow peers.
+/// The rare conditions that random transfers meet, besides errnos, short counts and slow peers.
 #[derive(Clone, Copy, Debug)]
-#[allow(clippy::struct_excessive_bools, reason = "drawn one by one")]
-pub(crate) struct Drawn {
-    /// Others read and write through the same open file, or at the same pipe or socket.
+#[allow(clippy::struct_excessive_bools, reason = "chosen one by one")]
+pub(crate) struct Features {
+    /// Other processes read and write through the same open file, or at the same pipe or socket.
     pub(crate) sharing: bool,
-    /// Others lengthen, cut and punch the same files.
+    /// Other processes append to, truncate and punch holes into the same files.
     pub(crate) sizes: bool,
     /// Pipes are in packet mode.
     pub(crate) packets: bool,
@@ -25,34 +25,50 @@ pub(crate) struct Drawn {
     pub(crate) pages: bool,
 }
 
-/// What is drawn.
-pub(crate) const DRAWN: Drawn = Drawn {
-    sharing: true,
-    sizes: true,
-    packets: true,
-    urgent: true,
-    pages: true,
-};
+impl Features {
+    /// All of them.
+    pub(crate) const ALL: Self = Self {
+        sharing: true,
+        sizes: true,
+        packets: true,
+        urgent: true,
+        pages: true,
+    };
+
+    /// Only errnos, short counts and slow peers.
+    pub(crate) const NONE: Self = Self {
+        sharing: false,
+        sizes: false,
+        packets: false,
+        urgent: false,
+        pages: false,
+    };
+}
 
 /// Every transfer there is, as far as the simulated kernel can act it.
 pub(crate) fn scenarios() -> impl Strategy<Value = Scenario> {
-    scenarios_with(DRAWN, |_| {})
+    scenarios_with(Features::ALL, |_| {})
 }
 
 /// The same with no more than this, adapted so that it is met often.
 pub(crate) fn scenarios_with(
-    drawn: Drawn,
+    features: Features,
     adapt: impl Fn(&mut Scenario),
 ) -> impl Strategy<Value = Scenario> {
-    let ends = (source_ends(), sink_ends());
-    (ends, scenario_options(), faults(), company(drawn, 1)).prop_map(
-        move |((source, sink), options, faults, company)| {
+    let ends = (source_specs(), sink_specs());
+    (
+        ends,
+        scenario_options(),
+        faults(),
+        interferences(features, 1),
+    )
+        .prop_map(move |((source, sink), options, faults, interferences)| {
             let mut scenario = Scenario {
                 source,
                 sink,
                 options,
                 faults,
-                company,
+                interferences,
             };
             adapt(&mut scenario);
             if scenario.source.kind == Kind::Device {
@@ -66,20 +82,22 @@ pub(crate) fn scenarios_with(
             scenario.source.is_positional &= scenario.source.is_file();
             scenario.sink.is_positional &= scenario.sink.is_file() && !scenario.sink.appends;
             scenario.sink.appends &= scenario.sink.kind == Kind::File;
-            scenario.source.is_packet &= drawn.packets;
-            scenario.sink.is_packet &= drawn.packets;
-            scenario.source.is_aliased &= drawn.pages;
-            if !drawn.urgent {
-                scenario.source.marks.clear();
+            scenario.source.is_packet &= features.packets;
+            scenario.sink.is_packet &= features.packets;
+            scenario.source.sends_pages &= features.pages;
+            if !features.urgent {
+                scenario.source.urgent_marks.clear();
             }
-            scenario.settle_company();
+            scenario.drop_infeasible_interferences();
             scenario
-        },
-    )
+        })
 }
 
 /// What others do at up to this many sinks, and at the source.
-pub(crate) fn company(drawn: Drawn, n_sinks: usize) -> impl Strategy<Value = Vec<Interference>> {
+pub(crate) fn interferences(
+    features: Features,
+    n_sinks: usize,
+) -> impl Strategy<Value = Vec<Interference>> {
     let sizes = || prop_oneof![2 => 1..5000_usize, 1 => 1..100_000_usize];
     let places = || 0..600_000_u64;
     let read = sizes().prop_map(Action::Read);
@@ -99,14 +117,14 @@ pub(crate) fn company(drawn: Drawn, n_sinks: usize) -> impl Strategy<Value = Vec
     let source = Just(Target::Source(0));
     let sinks = move || (0..n_sinks).prop_map(Target::Sink);
     let shared = prop_oneof![(source, read), (sinks(), write)];
-    let several = |deed: BoxedStrategy<(Target, Action)>, calls: &[Call]| {
+    let several = |record: BoxedStrategy<(Target, Action)>, calls: &[Call]| {
         let any = prop_oneof![3 => 0..12_usize, 1 => 0..80_usize].prop_map(|nth| (None, nth));
         // Between a question and the call that relies on its answer, and inside calls that do not hold a position.
         let calls = calls.to_vec();
         let one = (prop::sample::select(calls), 0..6_usize);
         let one = one.prop_map(|(call, nth)| (Some(call), nth));
         let moment = prop::sample::select(vec![Moment::Before, Moment::Inside]);
-        let other = (moment, prop_oneof![any, one], deed);
+        let other = (moment, prop_oneof![any, one], record);
         let other = other.prop_map(|(moment, (call, nth), (target, action))| Interference {
             moment,
             call,
@@ -136,17 +154,17 @@ pub(crate) fn company(drawn: Drawn, n_sinks: usize) -> impl Strategy<Value = Vec
         &[Call::Write, Call::PunchHole, Call::Status],
     );
     let is_drawn = move |other: &Interference| match other.action {
-        Action::Read(_) | Action::Write(_) => drawn.sharing,
-        _ => drawn.sizes,
+        Action::Read(_) | Action::Write(_) => features.sharing,
+        _ => features.sizes,
     };
-    let (sharing, sizes) = (u32::from(drawn.sharing), u32::from(drawn.sizes));
-    let company = prop_oneof![
+    let (sharing, sizes) = (u32::from(features.sharing), u32::from(features.sizes));
+    let interferences = prop_oneof![
         2 => nobody,
         4 * sharing => by_sharing,
         3 * sizes => by_source,
         3 * sizes => by_sink,
     ];
-    company.prop_map(move |others| others.into_iter().filter(is_drawn).collect())
+    interferences.prop_map(move |others| others.into_iter().filter(is_drawn).collect())
 }
 
 fn kinds() -> impl Strategy<Value = Kind> {
@@ -183,34 +201,34 @@ fn timeouts() -> impl Strategy<Value = Option<u64>> {
     prop_oneof![6 => Just(None), 1 => (5..30_u64).prop_map(Some)]
 }
 
-pub(crate) fn source_ends() -> impl Strategy<Value = SourceEnd> {
+pub(crate) fn source_specs() -> impl Strategy<Value = SourceSpec> {
     use Kind::{Block, Device, File};
     let magics = prop::sample::select(vec![0xef53, 0x0102_1994, 0x9123_683e, 0x9123_683e, 0]);
     let zeros = prop::collection::vec((0..150_usize, 1..40_usize), 0..4);
-    let claims =
+    let claimed_size =
         prop_oneof![6 => Just(None), 1 => (0..=120_u64).prop_map(Some), 1 => Just(Some(0))];
     let starts = prop_oneof![3 => Just(0), 1 => Just(4096), 1 => 0..100_000_u64];
-    let marks = prop_oneof![
+    let urgent_marks = prop_oneof![
         3 => Just(Vec::new()),
         1 => prop::collection::btree_set(0..400_000_u64, 1..4)
-            .prop_map(|marks| marks.into_iter().collect()),
+            .prop_map(|urgent_marks| urgent_marks.into_iter().collect()),
     ];
     let pages = (prop::bool::weighted(0.3), prop::bool::weighted(0.3));
-    let peers = (chunks(), delays(), timeouts(), marks, pages);
+    let peers = (chunks(), delays(), timeouts(), urgent_marks, pages);
     let direct = prop::bool::weighted(0.15);
     let place = (starts, any::<bool>(), any::<bool>(), direct);
-    let file = (zeros, any::<bool>(), claims, magics);
+    let file = (zeros, any::<bool>(), claimed_size, magics);
     (kinds(), lengths(), place, file, peers).prop_map(
         |(
             kind,
             len,
             (start, is_positional, is_nonblocking, is_direct),
-            (zeros, is_sparse, claims, magic),
+            (zeros, is_sparse, claimed_size, magic),
             peer,
         )| {
-            let (chunks, delays, timeout, marks, (is_packet, is_aliased)) = peer;
+            let (chunks, delays, timeout, urgent_marks, (is_packet, sends_pages)) = peer;
             let is_nonblocking = is_nonblocking && !matches!(kind, File | Block | Device);
-            SourceEnd {
+            SourceSpec {
                 kind,
                 len,
                 start,
@@ -219,11 +237,11 @@ pub(crate) fn source_ends() -> impl Strategy<Value = SourceEnd> {
                 is_direct,
                 zeros,
                 is_sparse,
-                claims,
+                claimed_size,
                 magic,
-                is_packet: DRAWN.packets && is_packet && kind == Kind::Pipe,
-                is_aliased: DRAWN.pages && is_aliased,
-                marks: if DRAWN.urgent { marks } else { Vec::new() },
+                is_packet: is_packet && kind == Kind::Pipe,
+                sends_pages,
+                urgent_marks,
                 chunks,
                 delays,
                 timeout,
@@ -232,7 +250,7 @@ pub(crate) fn source_ends() -> impl Strategy<Value = SourceEnd> {
     )
 }
 
-pub(crate) fn sink_ends() -> impl Strategy<Value = SinkEnd> {
+pub(crate) fn sink_specs() -> impl Strategy<Value = SinkSpec> {
     use Kind::{Block, Device, File};
     let starts = prop_oneof![3 => Just(0), 1 => Just(8192), 1 => 0..100_000_u64];
     let lens = prop_oneof![3 => Just(0), 1 => 0..200_000_usize];
@@ -257,10 +275,16 @@ pub(crate) fn sink_ends() -> impl Strategy<Value = SinkEnd> {
     )
         .prop_map(
             |(kind, len, start, flags, capacity, chunks, delays, timeout)| {
-                let (is_positional, is_nonblocking, appends, is_direct, is_elsewhere, is_packet) =
-                    flags;
+                let (
+                    is_positional,
+                    is_nonblocking,
+                    appends,
+                    is_direct,
+                    is_on_other_device,
+                    is_packet,
+                ) = flags;
                 let is_nonblocking = is_nonblocking && !matches!(kind, File | Block | Device);
-                SinkEnd {
+                SinkSpec {
                     kind,
                     // A block device has room enough.
                     len: if kind == Block { 800_000 } else { len },
@@ -269,8 +293,8 @@ pub(crate) fn sink_ends() -> impl Strategy<Value = SinkEnd> {
                     is_nonblocking,
                     appends,
                     is_direct,
-                    is_elsewhere,
-                    is_packet: DRAWN.packets && is_packet && kind == Kind::Pipe,
+                    is_on_other_device,
+                    is_packet: is_packet && kind == Kind::Pipe,
                     capacity,
                     chunks,
                     delays,
@@ -324,7 +348,7 @@ pub(crate) fn scenario_options() -> impl Strategy<Value = ScenarioOptions> {
         3 => Just(None), 1 => (0..600_000_u64).prop_map(Some), 1 => (0..10_u64).prop_map(Some),
     ];
     (limits, rarely(1..20), rarely(1..10), breaks, switches, ways).prop_map(
-        |(limit, rate, tick, break_at, (stable, pipes, inspected, delimiter), ways)| {
+        |(limit, rate, tick, stop_at, (stable, pipes, inspected, delimiter), ways)| {
             let (grow_pipes, buffer_size) = pipes;
             let (strategy, reflink, sparse, (cache, sync_data)) = ways;
             ScenarioOptions {
@@ -341,11 +365,11 @@ pub(crate) fn scenario_options() -> impl Strategy<Value = ScenarioOptions> {
                 rate,
                 tick,
                 inspected,
-                counting: RecordOptions {
+                records: RecordOptions {
                     delimiter,
                     ..RecordOptions::default()
                 },
-                break_at,
+                stop_at,
             }
         },
     )
@@ -353,13 +377,13 @@ pub(crate) fn scenario_options() -> impl Strategy<Value = ScenarioOptions> {
 
 pub(crate) fn faults() -> impl Strategy<Value = Faults> {
     let injection = prop_oneof![
-        4 => Just(Injection::Straight),
+        4 => Just(Injection::Normal),
         2 => (1..10_usize).prop_map(Injection::Short),
         4 => (1..100_000_usize).prop_map(Injection::Short),
         3 => Just(Injection::Interrupted),
         2 => (0..10_u64).prop_map(Injection::Stalled),
-        2 => Just(Injection::FalseStart),
-        1 => Just(Injection::Nothing),
+        2 => Just(Injection::SpuriousWakeup),
+        1 => Just(Injection::ReturnsZero),
         2 => (0..8_usize).prop_map(Injection::Refused),
     ];
     let bad = |errnos: &[Errno]| {
@@ -385,7 +409,7 @@ pub(crate) fn faults() -> impl Strategy<Value = Faults> {
     let injections = prop_oneof![
         3 => prop::collection::vec(injection, 0..40),
         // Nothing but spurious wake-ups makes the engine give up on a strategy.
-        1 => prop::collection::vec(Just(Injection::FalseStart), 0..40),
+        1 => prop::collection::vec(Just(Injection::SpuriousWakeup), 0..40),
     ];
     let pipes = prop::sample::select(vec![
         (64 << 10, 1 << 20),
@@ -401,13 +425,13 @@ pub(crate) fn faults() -> impl Strategy<Value = Faults> {
         pipes,
     )
         .prop_map(|(injections, source, sink, disk_fails, knows, pipes)| {
-            let ((knows_nowait, has_proc), (pipe_capacity, pipe_max)) = (knows, pipes);
+            let ((supports_nowait, has_proc), (pipe_capacity, pipe_max)) = (knows, pipes);
             Faults {
                 injections,
                 source,
                 sink,
                 disk_fails,
-                knows_nowait,
+                supports_nowait,
                 has_proc,
                 pipe_capacity,
                 pipe_max,

@@ -19,39 +19,39 @@ pub(crate) struct Channel {
     /// Whether each write makes packets (`O_DIRECT` of a pipe).
     pub(crate) is_packet: bool,
     /// Before which bytes the peer of a TCP socket sends an urgent one.
-    pub(crate) marks: VecDeque<u64>,
+    pub(crate) urgent_marks: VecDeque<u64>,
     /// The file whose pages a feeding peer sends, if it does not send copies.
     pub(crate) pages_of: Option<usize>,
     /// Bytes that a feeding peer has sent.
-    pub(crate) fed: u64,
+    pub(crate) n_sent: u64,
     /// Bytes that have left, whoever took them.
-    pub(crate) gone: u64,
+    pub(crate) n_removed: u64,
     /// Bytes of packets that nobody will ever get.
     pub(crate) destroyed: u64,
     /// Bytes that came in as pages of a file.
-    pub(crate) aliased: u64,
+    pub(crate) shared_page_bytes: u64,
     pub(crate) peer: Peer,
     pub(crate) timing: Timing,
     /// After how many bytes it fails. A stream's failure is told once; then it has ended.
-    pub(crate) breaks: Option<(u64, Errno)>,
-    pub(crate) has_told: bool,
+    pub(crate) fails_after: Option<(u64, Errno)>,
+    pub(crate) has_reported_error: bool,
     /// Bytes that the transfer has taken or put so far.
-    pub(crate) passed: u64,
+    pub(crate) n_transferred: u64,
 }
 
 /// Whoever is at the other end of a channel.
 #[derive(Debug)]
 pub(crate) enum Peer {
     /// Nobody: a private pipe.
-    Nobody,
+    None,
     /// Feeds these bytes, in chunks of these sizes and then as much as fits, and closes.
-    Feeds {
+    Writes {
         rest: Vec<u8>,
         chunks: VecDeque<usize>,
         has_closed: bool,
     },
     /// Takes chunks of these sizes, and then everything.
-    Takes {
+    Reads {
         taken: Vec<u8>,
         chunks: VecDeque<usize>,
     },
@@ -88,47 +88,47 @@ impl Channel {
             is_stream,
             is_terminal: false,
             is_packet: false,
-            marks: VecDeque::new(),
+            urgent_marks: VecDeque::new(),
             pages_of: None,
-            fed: 0,
-            gone: 0,
+            n_sent: 0,
+            n_removed: 0,
             destroyed: 0,
-            aliased: 0,
+            shared_page_bytes: 0,
             peer,
             timing: Timing::default(),
-            breaks: None,
-            has_told: false,
-            passed: 0,
+            fails_after: None,
+            has_reported_error: false,
+            n_transferred: 0,
         }
     }
 
-    pub(crate) fn broken(&self) -> Option<Errno> {
-        self.breaks
-            .filter(|(after, _)| self.passed >= *after)
+    pub(crate) fn failure(&self) -> Option<Errno> {
+        self.fails_after
+            .filter(|(after, _)| self.n_transferred >= *after)
             .map(|(_, errno)| errno)
     }
 
     /// What passes before it breaks. A pipe's reader goes away between two calls.
-    pub(crate) fn until_break(&self) -> usize {
+    pub(crate) fn bytes_until_failure(&self) -> usize {
         if !self.is_stream {
             return usize::MAX;
         }
-        let (after, _) = self.breaks.unwrap_or((u64::MAX, Errno::IO));
-        usize::try_from(after - self.passed.min(after)).unwrap_or(usize::MAX)
+        let (after, _) = self.fails_after.unwrap_or((u64::MAX, Errno::IO));
+        usize::try_from(after - self.n_transferred.min(after)).unwrap_or(usize::MAX)
     }
 
     pub(crate) fn readable(&self) -> Found {
-        if let Some(errno) = self.broken() {
-            return if self.has_told {
+        if let Some(errno) = self.failure() {
+            return if self.has_reported_error {
                 Found::End
             } else {
                 Found::Failed(errno)
             };
         }
-        match (self.queue.len().min(self.until_break()), &self.peer) {
+        match (self.queue.len().min(self.bytes_until_failure()), &self.peer) {
             (
                 0,
-                Peer::Feeds {
+                Peer::Writes {
                     has_closed: true, ..
                 },
             ) => Found::End,
@@ -138,35 +138,37 @@ impl Channel {
     }
 
     pub(crate) fn writable(&self) -> Found {
-        match self.broken() {
-            Some(_) if self.has_told && self.is_stream => return Found::Failed(Errno::PIPE),
+        match self.failure() {
+            Some(_) if self.has_reported_error && self.is_stream => {
+                return Found::Failed(Errno::PIPE);
+            }
             Some(errno) => return Found::Failed(errno),
             None => {}
         }
-        match (self.capacity.saturating_sub(self.queue.len())).min(self.until_break()) {
+        match (self.capacity.saturating_sub(self.queue.len())).min(self.bytes_until_failure()) {
             0 => Found::Later,
             n => Found::Some(n),
         }
     }
 
     /// How many bytes come before the urgent byte that has arrived last.
-    pub(crate) fn until_mark(&self) -> Option<usize> {
-        let mark = *self.marks.front()?;
-        (mark >= self.gone && mark <= self.fed).then_some((mark - self.gone) as usize)
+    pub(crate) fn until_urgent_mark(&self) -> Option<usize> {
+        let mark = *self.urgent_marks.front()?;
+        (mark >= self.n_removed && mark <= self.n_sent).then_some((mark - self.n_removed) as usize)
     }
 
     /// Takes up to `n` bytes as `read(2)` does. It stops at an urgent byte, and goes past one that comes next.
     pub(crate) fn read(&mut self, n: usize) -> Vec<u8> {
-        let n = match self.until_mark() {
+        let n = match self.until_urgent_mark() {
             Some(0) => {
-                self.marks.pop_front();
+                self.urgent_marks.pop_front();
                 n
             }
             Some(before) => n.min(before),
             None => n,
         };
         let read = self.queue.read(n);
-        self.left(read.bytes.len() + read.destroyed);
+        self.note_removed(read.bytes.len() + read.destroyed);
         self.destroyed += read.destroyed as u64;
         read.bytes
     }
@@ -174,14 +176,18 @@ impl Channel {
     /// Takes up to `n` bytes as `splice(2)` does.
     pub(crate) fn take(&mut self, n: usize) -> Vec<Part> {
         let parts = self.queue.take(n);
-        self.left(parts.iter().map(|part| part.bytes.len()).sum());
+        self.note_removed(parts.iter().map(|part| part.bytes.len()).sum());
         parts
     }
 
-    fn left(&mut self, n: usize) {
-        self.gone += n as u64;
-        while self.marks.front().is_some_and(|mark| *mark < self.gone) {
-            self.marks.pop_front();
+    fn note_removed(&mut self, n: usize) {
+        self.n_removed += n as u64;
+        while self
+            .urgent_marks
+            .front()
+            .is_some_and(|mark| *mark < self.n_removed)
+        {
+            self.urgent_marks.pop_front();
         }
     }
 
@@ -199,7 +205,7 @@ impl Channel {
     pub(crate) fn share(&mut self, parts: Vec<Part>) {
         for part in parts {
             if part.page.is_some() {
-                self.aliased += part.bytes.len() as u64;
+                self.shared_page_bytes += part.bytes.len() as u64;
             }
             self.queue.push(part);
         }
@@ -209,7 +215,7 @@ impl Channel {
     pub(crate) fn has_slot(&self) -> bool {
         self.is_stream
             || self.capacity.saturating_sub(self.queue.len()) >= BLOCK
-            || self.broken().is_some()
+            || self.failure().is_some()
     }
 
     /// A third of a socket's buffer must be free (`sk_stream_is_writeable`), a slot of a pipe.
@@ -220,15 +226,15 @@ impl Channel {
         } else {
             free >= BLOCK
         };
-        has_room || self.broken().is_some()
+        has_room || self.failure().is_some()
     }
 
     /// The peer does the next thing that it has to do.
-    pub(crate) fn stir(&mut self) {
+    pub(crate) fn advance_peer(&mut self) {
         let free = self.capacity.saturating_sub(self.queue.len());
         match &mut self.peer {
-            Peer::Nobody => panic!("a private pipe is waited for"),
-            Peer::Feeds {
+            Peer::None => panic!("a private pipe is waited for"),
+            Peer::Writes {
                 rest,
                 chunks,
                 has_closed,
@@ -241,24 +247,28 @@ impl Channel {
                 let n = n.min(free).min(rest.len());
                 let page = self.pages_of.map(|object| Page {
                     object,
-                    position: self.fed,
+                    position: self.n_sent,
                 });
                 let part = Part {
                     page,
                     ..Part::copied(take_front(rest, n))
                 };
-                self.fed += n as u64;
+                self.n_sent += n as u64;
                 if self.is_packet {
                     self.queue.push_packets(&part);
                 } else {
                     self.queue.push(part);
                 }
                 // Of several urgent bytes a socket remembers the last.
-                while self.marks.get(1).is_some_and(|mark| *mark <= self.fed) {
-                    self.marks.pop_front();
+                while self
+                    .urgent_marks
+                    .get(1)
+                    .is_some_and(|mark| *mark <= self.n_sent)
+                {
+                    self.urgent_marks.pop_front();
                 }
             }
-            Peer::Takes { taken, chunks } => {
+            Peer::Reads { taken, chunks } => {
                 let n = chunks.pop_front().unwrap_or(usize::MAX).max(1);
                 let n = n.min(self.queue.len());
                 taken.append(&mut joined(&self.queue.take(n)));
@@ -269,7 +279,7 @@ impl Channel {
 
 impl Messages {
     /// A socket whose peer sends these messages and closes.
-    pub(crate) fn feeding(messages: &[Vec<u8>]) -> Self {
+    pub(crate) fn written_by_peer(messages: &[Vec<u8>]) -> Self {
         Self {
             rest: Some(messages.iter().cloned().collect()),
             ..Self::default()
@@ -284,7 +294,7 @@ impl Messages {
         }
     }
 
-    pub(crate) fn stir(&mut self) {
+    pub(crate) fn advance_peer(&mut self) {
         match &mut self.rest {
             Some(rest) => match rest.pop_front() {
                 Some(message) => self.queue.push_back(message),

@@ -11,8 +11,8 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
+use super::interference::{EffectRecord, Interference};
 use super::objects::Object;
-use super::others::{Deed, Interference};
 use super::script::{Call, Injection, Script};
 use crate::side::Side;
 use crate::sys::{Errno, FdAt, OFlags, Result};
@@ -37,7 +37,7 @@ pub(crate) struct State {
     /// Whether a call may sleep: not with a tick.
     pub(crate) may_sleep: bool,
     /// Whether `RWF_NOWAIT` is known to pipes and sockets.
-    pub(crate) knows_nowait: bool,
+    pub(crate) supports_nowait: bool,
     /// The capacity of a new pipe, and the largest that one may be given.
     pub(crate) pipe_capacity: usize,
     pub(crate) pipe_max: usize,
@@ -50,19 +50,19 @@ pub(crate) struct State {
     /// The calls that a script can inject into, and what they answered.
     pub(crate) log: Vec<(Call, Result<usize>)>,
     /// Failures that objects told, and the side that they stand on.
-    pub(crate) told: Vec<(Side, Errno)>,
+    pub(crate) errors_reported: Vec<(Side, Errno)>,
     /// The same, and the descriptors that were asked.
-    pub(crate) told_at: Vec<(RawFd, Errno)>,
+    pub(crate) errors_by_fd: Vec<(RawFd, Errno)>,
     /// Whether the source feeds several sinks. Then it is polled before it is asked, and nobody else
     /// reads from it: what it has it keeps until it is taken.
-    pub(crate) is_shared: bool,
+    pub(crate) has_several_sinks: bool,
     /// How often the buffer that is read into was another one than before.
     pub(crate) n_buffers: usize,
     pub(crate) last_buffer: usize,
     /// What peers have done.
     pub(crate) n_events: usize,
     /// How often nothing but time was waited for.
-    pub(crate) n_naps: usize,
+    pub(crate) n_sleeps: usize,
     /// The descriptors of both sides, in the order in which they were opened.
     pub(crate) sources: Vec<RawFd>,
     pub(crate) sinks: Vec<RawFd>,
@@ -71,11 +71,11 @@ pub(crate) struct State {
     /// What they will do inside the call that is being made.
     pub(crate) inside: Vec<Interference>,
     /// What they have done.
-    pub(crate) deeds: Vec<Deed>,
+    pub(crate) effects: Vec<EffectRecord>,
     /// Calls begun so far, of each kind and of all.
-    pub(crate) n_begun: HashMap<Option<Call>, usize>,
+    pub(crate) n_calls_begun: HashMap<Option<Call>, usize>,
     /// The open file whose position the last call asked for.
-    pub(crate) asked: Option<RawFd>,
+    pub(crate) position_read_of: Option<RawFd>,
     /// What was dropped from the page cache: the descriptor, the offset, and the length.
     pub(crate) dropped: Vec<(RawFd, u64, u64)>,
     /// What the transfer stepped over last, by `lseek(2)` from where the position was.
@@ -109,27 +109,27 @@ impl Default for State {
             script: Script::default(),
             clock: START,
             may_sleep: true,
-            knows_nowait: true,
+            supports_nowait: true,
             pipe_capacity: 64 << 10,
             pipe_max: 1 << 20,
             has_proc: true,
             disk_fails: false,
             max_calls: 100_000,
             log: Vec::new(),
-            told: Vec::new(),
-            told_at: Vec::new(),
-            is_shared: false,
+            errors_reported: Vec::new(),
+            errors_by_fd: Vec::new(),
+            has_several_sinks: false,
             n_buffers: 0,
             last_buffer: 0,
             n_events: 0,
-            n_naps: 0,
+            n_sleeps: 0,
             sources: Vec::new(),
             sinks: Vec::new(),
             interferences: Vec::new(),
             inside: Vec::new(),
-            deeds: Vec::new(),
-            n_begun: HashMap::new(),
-            asked: None,
+            effects: Vec::new(),
+            n_calls_begun: HashMap::new(),
+            position_read_of: None,
             dropped: Vec::new(),
             reserved: HashMap::new(),
         }
@@ -171,7 +171,7 @@ impl SimKernel {
     }
 
     /// Has others do something at some call.
-    pub(crate) fn interfere(&self, interference: Interference) {
+    pub(crate) fn schedule(&self, interference: Interference) {
         self.state.borrow_mut().interferences.push(interference);
     }
 
@@ -204,7 +204,7 @@ impl SimKernel {
     }
 
     /// The answers to one kind of call.
-    pub(crate) fn answers(&self, call: Call) -> Vec<Result<usize>> {
+    pub(crate) fn results(&self, call: Call) -> Vec<Result<usize>> {
         let state = self.state.borrow();
         let those = state.log.iter().filter(|(which, _)| *which == call);
         those.map(|(_, answer)| *answer).collect()
@@ -212,7 +212,7 @@ impl SimKernel {
 
     /// Whether no splice was to be had at some time, or no private pipe for one.
     pub(crate) fn has_refused_a_splice(&self) -> bool {
-        let answers = [Call::Splice, Call::Pipe].map(|call| self.answers(call));
+        let answers = [Call::Splice, Call::Pipe].map(|call| self.results(call));
         let mut answers = answers.iter().flatten();
         answers.any(|answer| !matches!(answer, Ok(_) | Err(Errno::AGAIN | Errno::INTR)))
     }
@@ -259,22 +259,22 @@ impl State {
     }
 
     /// Whether `O_DIRECT` forbids to move these bytes to or from here.
-    pub(crate) fn is_odd(&self, at: At, memory: &[u8], is_write: bool) -> bool {
+    pub(crate) fn is_misaligned(&self, at: At, memory: &[u8], is_write: bool) -> bool {
         let address = memory.as_ptr().addr();
         if is_write {
             self.is_direct(at)
-                && !is_whole(self.position(at) | memory.len() as u64 | address as u64)
+                && !is_sector_multiple(self.position(at) | memory.len() as u64 | address as u64)
         } else {
-            self.is_out_of_step(at, memory.len() | address)
+            self.is_misaligned_read(at, memory.len() | address)
         }
     }
 
     /// Whether `O_DIRECT` forbids to read so many bytes from here. At the end of a file nothing is forbidden.
-    pub(crate) fn is_out_of_step(&self, at: At, len: usize) -> bool {
+    pub(crate) fn is_misaligned_read(&self, at: At, len: usize) -> bool {
         let place = self.position(at);
         match &self.objects[at.object] {
             Object::File(file) if place < file.bytes.len() as u64 => {
-                self.is_direct(at) && !is_whole(place | len as u64)
+                self.is_direct(at) && !is_sector_multiple(place | len as u64)
             }
             _ => false,
         }
@@ -328,15 +328,15 @@ impl State {
     }
 
     /// How many bytes come before an urgent one.
-    pub(crate) fn until_mark(&self, at: At) -> Option<usize> {
+    pub(crate) fn until_urgent_mark(&self, at: At) -> Option<usize> {
         match &self.objects[at.object] {
-            Object::Channel(channel) => channel.until_mark(),
+            Object::Channel(channel) => channel.until_urgent_mark(),
             _ => None,
         }
     }
 
     /// Moves the call's own offset or the descriptor's cursor over `n` bytes.
-    pub(crate) fn passed(&mut self, at: &mut At, position: u64, n: usize) {
+    pub(crate) fn advance(&mut self, at: &mut At, position: u64, n: usize) {
         let next = position + n as u64;
         match &mut at.offset {
             Some(offset) => *offset = next,
@@ -345,10 +345,10 @@ impl State {
     }
 
     /// Lets everything happen whose time has come.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn run_due_events(&mut self) {
         for object in &mut self.objects {
             let had = object.timing().and_then(|timing| timing.due);
-            object.settle(self.clock);
+            object.run_due_events(self.clock);
             let has = object.timing().and_then(|timing| timing.due);
             self.n_events += usize::from(had != has);
         }
@@ -356,6 +356,6 @@ impl State {
 }
 
 /// Whether what was joined by `|` are whole sectors, all of it.
-fn is_whole(joined: u64) -> bool {
+fn is_sector_multiple(joined: u64) -> bool {
     joined.is_multiple_of(512)
 }

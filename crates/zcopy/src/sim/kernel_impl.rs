@@ -16,7 +16,7 @@ use crate::sys::{
 impl Kernel for &SimKernel {
     fn fstat(&self, fd: BorrowedFd<'_>) -> Result<Status> {
         let mut state = self.state.borrow_mut();
-        state.arrive(Call::Status);
+        state.begin_call(Call::Status);
         let object = state.descriptor(fd.as_raw_fd()).object;
         let mut status = Status {
             file_type: FileType::CharacterDevice,
@@ -123,9 +123,9 @@ impl Kernel for &SimKernel {
         if let Err(errno) = answer
             && errno != Errno::INTR
         {
-            state.told.push((Side::Sink, errno));
+            state.errors_reported.push((Side::Sink, errno));
         }
-        state.answered(Call::Close, answer, |()| 0)
+        state.log_call(Call::Close, answer, |()| 0)
     }
 
     fn socket_timeout(&self, fd: BorrowedFd<'_>, _side: Side) -> Result<Option<Duration>> {
@@ -135,7 +135,7 @@ impl Kernel for &SimKernel {
 
     fn socket_error(&self, fd: BorrowedFd<'_>) -> Result<Option<Errno>> {
         match self.state.borrow_mut().object(fd) {
-            Object::Channel(channel) => Ok(channel.broken()),
+            Object::Channel(channel) => Ok(channel.failure()),
             _ => Ok(None),
         }
     }
@@ -157,8 +157,8 @@ impl Kernel for &SimKernel {
     ) -> Result<usize> {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
-        if blocking == Blocking::Nonblocking && !state.knows_nowait {
-            return state.answered(Call::Read, Err(Errno::OPNOTSUPP), |n| n);
+        if blocking == Blocking::Nonblocking && !state.supports_nowait {
+            return state.log_call(Call::Read, Err(Errno::OPNOTSUPP), |n| n);
         }
         let may_wait = blocking == Blocking::MaySleep && !state.is_nonblocking(fd.as_raw_fd());
         let at = state.at((fd, offset), may_wait);
@@ -167,12 +167,12 @@ impl Kernel for &SimKernel {
             state.n_buffers += usize::from(address != state.last_buffer);
             state.last_buffer = address;
         }
-        let answer = if state.is_odd(at, buffer, false) {
+        let answer = if state.is_misaligned(at, buffer, false) {
             Err(Errno::INVAL)
         } else {
             state.read(at, buffer)
         };
-        state.answered(Call::Read, answer, |n| n)
+        state.log_call(Call::Read, answer, |n| n)
     }
 
     fn write(
@@ -185,17 +185,17 @@ impl Kernel for &SimKernel {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
         let is_file = matches!(state.object(fd), Object::File(_));
-        if blocking == Blocking::Nonblocking && !state.knows_nowait && !is_file {
-            return state.answered(Call::Write, Err(Errno::OPNOTSUPP), |n| n);
+        if blocking == Blocking::Nonblocking && !state.supports_nowait && !is_file {
+            return state.log_call(Call::Write, Err(Errno::OPNOTSUPP), |n| n);
         }
         let may_wait = blocking == Blocking::MaySleep && !state.is_nonblocking(fd.as_raw_fd());
         let at = state.at((fd, offset), may_wait);
-        let answer = if state.is_odd(at, bytes, true) {
+        let answer = if state.is_misaligned(at, bytes, true) {
             Err(Errno::INVAL)
         } else {
             state.write(at, bytes)
         };
-        state.answered(Call::Write, answer, |n| n)
+        state.log_call(Call::Write, answer, |n| n)
     }
 
     fn next_datagram(&self, fd: BorrowedFd<'_>, blocking: Blocking) -> Result<usize> {
@@ -205,8 +205,8 @@ impl Kernel for &SimKernel {
         let at = state.at((fd, None), may_wait);
         let injection = state.inject(Call::NextDatagram, 1, &[at], false);
         let found = injection.and_then(|_| state.await_bytes(at, state.clock));
-        let answer = found.map_err(|errno| state.tell(at, errno));
-        state.answered(Call::NextDatagram, answer, |n| n)
+        let answer = found.map_err(|errno| state.report_error(at, errno));
+        state.log_call(Call::NextDatagram, answer, |n| n)
     }
 
     fn splice(
@@ -218,7 +218,7 @@ impl Kernel for &SimKernel {
     ) -> Result<usize> {
         let mut state = self.state.borrow_mut();
         let answer = state.splice([source, sink], len, flags);
-        state.answered(Call::Splice, answer, |n| n)
+        state.log_call(Call::Splice, answer, |n| n)
     }
 
     fn tee(
@@ -230,26 +230,26 @@ impl Kernel for &SimKernel {
     ) -> Result<usize> {
         let mut state = self.state.borrow_mut();
         let answer = state.tee([source, sink], len, flags);
-        state.answered(Call::Tee, answer, |n| n)
+        state.log_call(Call::Tee, answer, |n| n)
     }
 
     fn sendfile(&self, sink: BorrowedFd<'_>, source: FdAt<'_>, len: usize) -> Result<usize> {
         let mut state = self.state.borrow_mut();
         let answer = state.sendfile(sink, source, len);
-        state.answered(Call::Sendfile, answer, |n| n)
+        state.log_call(Call::Sendfile, answer, |n| n)
     }
 
     fn copy_file_range(&self, source: FdAt<'_>, sink: FdAt<'_>, len: usize) -> Result<usize> {
         let mut state = self.state.borrow_mut();
         let (source, sink) = (state.at(source, false), state.at(sink, false));
         let answer = state.copy_file_range(source, sink, len);
-        state.answered(Call::CopyFileRange, answer, |n| n)
+        state.log_call(Call::CopyFileRange, answer, |n| n)
     }
 
     fn clone_file(&self, source: BorrowedFd<'_>, sink: BorrowedFd<'_>) -> Result<()> {
         let mut state = self.state.borrow_mut();
         let answer = state.clone(Call::CloneFile, [source, sink], None);
-        state.answered(Call::CloneFile, answer, |()| 0)
+        state.log_call(Call::CloneFile, answer, |()| 0)
     }
 
     fn clone_range(
@@ -263,22 +263,22 @@ impl Kernel for &SimKernel {
         let mut state = self.state.borrow_mut();
         let range = Some([source_offset, sink_offset, len]);
         let answer = state.clone(Call::CloneRange, [source, sink], range);
-        state.answered(Call::CloneRange, answer, |()| 0)
+        state.log_call(Call::CloneRange, answer, |()| 0)
     }
 
     fn pipe(&self) -> Result<(OwnedFd, OwnedFd)> {
         let mut state = self.state.borrow_mut();
         if let Err(errno) = state.inject(Call::Pipe, 1, &[], false) {
             return state
-                .answered(Call::Pipe, Err(errno), |()| 0)
+                .log_call(Call::Pipe, Err(errno), |()| 0)
                 .map(|()| unreachable!());
         }
         let capacity = state.pipe_capacity;
-        let pipe = Channel::new(capacity, false, Peer::Nobody);
+        let pipe = Channel::new(capacity, false, Peer::None);
         let reader = state.open(Object::Channel(pipe), OFlags::RDONLY, Side::Neither);
         let object = state.descriptor(reader.as_raw_fd()).object;
         let writer = state.name(object, OFlags::WRONLY, Side::Neither);
-        let _ = state.answered(Call::Pipe, Ok(()), |()| 0);
+        let _ = state.log_call(Call::Pipe, Ok(()), |()| 0);
         Ok((reader, writer))
     }
 
@@ -307,15 +307,15 @@ impl Kernel for &SimKernel {
             }
             _ => Err(Errno::BADF),
         };
-        state.answered(Call::SetPipeCapacity, answer, |n| n)
+        state.log_call(Call::SetPipeCapacity, answer, |n| n)
     }
 
     fn socket_pair(&self) -> Result<(OwnedFd, OwnedFd)> {
         let mut state = self.state.borrow_mut();
         let injection = state.inject(Call::SocketPair, 1, &[], false).map(|_| ());
-        state.answered(Call::SocketPair, injection, |()| 0)?;
+        state.log_call(Call::SocketPair, injection, |()| 0)?;
         // Of the two directions only one is used.
-        let stream = Channel::new(64 << 10, true, Peer::Nobody);
+        let stream = Channel::new(64 << 10, true, Peer::None);
         let flags = OFlags::RDWR | OFlags::NONBLOCK;
         let one = state.open(Object::Channel(stream), flags, Side::Neither);
         let object = state.descriptor(one.as_raw_fd()).object;
@@ -327,12 +327,13 @@ impl Kernel for &SimKernel {
         let mut state = self.state.borrow_mut();
         // To ask where a position is and to put it back are two calls. What others do between them nobody can help,
         // so that they are one here.
-        let is_pair = matches!(to, SeekFrom::Current(..0)) && state.asked == Some(fd.as_raw_fd());
+        let is_pair =
+            matches!(to, SeekFrom::Current(..0)) && state.position_read_of == Some(fd.as_raw_fd());
         if !is_pair {
-            state.arrive(Call::Seek);
+            state.begin_call(Call::Seek);
         }
         if to == SeekFrom::Current(0) {
-            state.asked = Some(fd.as_raw_fd());
+            state.position_read_of = Some(fd.as_raw_fd());
         }
         let cursor = state.descriptor(fd.as_raw_fd()).cursor;
         let Object::File(file) = state.object(fd) else {
@@ -353,7 +354,7 @@ impl Kernel for &SimKernel {
                 if let (Err(Errno::NXIO), Object::File(file)) = (found, state.object(fd)) {
                     file.resize_after_search();
                 }
-                state.answered(Call::SeekExtent, found, |n| n as usize)
+                state.log_call(Call::SeekExtent, found, |n| n as usize)
             }
             _ => found,
         };
@@ -372,7 +373,7 @@ impl Kernel for &SimKernel {
         if let (Ok(()), Object::File(file)) = (answer, state.object(fd)) {
             file.punch(offset as usize, len as usize);
         }
-        state.answered(Call::PunchHole, answer, |()| 0)
+        state.log_call(Call::PunchHole, answer, |()| 0)
     }
 
     fn write_out(&self, fd: BorrowedFd<'_>, _: u64, len: u64, _: WriteOut) -> Result<()> {
@@ -381,11 +382,11 @@ impl Kernel for &SimKernel {
             .inject(Call::WriteOut, len as usize, &[], false)
             .map(|_| ());
         if answer.is_ok() && state.disk_fails {
-            state.told.push((Side::Sink, Errno::IO));
-            state.told_at.push((fd.as_raw_fd(), Errno::IO));
+            state.errors_reported.push((Side::Sink, Errno::IO));
+            state.errors_by_fd.push((fd.as_raw_fd(), Errno::IO));
             answer = Err(Errno::IO);
         }
-        state.answered(Call::WriteOut, answer, |()| 0)
+        state.log_call(Call::WriteOut, answer, |()| 0)
     }
 
     fn sync_data(&self, fd: BorrowedFd<'_>) -> Result<()> {
@@ -396,10 +397,10 @@ impl Kernel for &SimKernel {
             answer => answer,
         };
         if let Err(errno @ (Errno::IO | Errno::NOSPC | Errno::DQUOT)) = answer {
-            state.told.push((Side::Sink, errno));
-            state.told_at.push((fd.as_raw_fd(), errno));
+            state.errors_reported.push((Side::Sink, errno));
+            state.errors_by_fd.push((fd.as_raw_fd(), errno));
         }
-        state.answered(Call::SyncData, answer, |()| 0)
+        state.log_call(Call::SyncData, answer, |()| 0)
     }
 
     fn drop_pages(&self, fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()> {
@@ -419,7 +420,7 @@ impl Kernel for &SimKernel {
     fn poll(&self, fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> Result<usize> {
         let mut state = self.state.borrow_mut();
         let answer = state.poll(fds, timeout);
-        state.answered(Call::Poll, answer, |n| n)
+        state.log_call(Call::Poll, answer, |n| n)
     }
 
     fn now(&self) -> Duration {

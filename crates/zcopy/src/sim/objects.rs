@@ -42,7 +42,7 @@ pub(crate) struct File {
     /// Which blocks hold data; the others are holes.
     pub(crate) has_data: Vec<bool>,
     /// The size it claims, if that is not the true one.
-    pub(crate) claims: Option<u64>,
+    pub(crate) claimed_size: Option<u64>,
     pub(crate) is_block_device: bool,
     pub(crate) device: u64,
     pub(crate) magic: u64,
@@ -101,7 +101,7 @@ impl File {
     }
 
     pub(crate) fn size(&self) -> u64 {
-        self.claims.unwrap_or(self.bytes.len() as u64)
+        self.claimed_size.unwrap_or(self.bytes.len() as u64)
     }
 
     pub(crate) fn allocated(&self) -> u64 {
@@ -208,8 +208,8 @@ impl Object {
     }
 
     /// The reading end of a pipe, or a stream socket, whose peer sends these bytes in chunks.
-    pub(crate) fn feeding(is_stream: bool, bytes: &[u8], chunks: &[usize]) -> Self {
-        let peer = Peer::Feeds {
+    pub(crate) fn written_by_peer(is_stream: bool, bytes: &[u8], chunks: &[usize]) -> Self {
+        let peer = Peer::Writes {
             rest: bytes.to_vec(),
             chunks: chunks.iter().copied().collect(),
             has_closed: false,
@@ -218,8 +218,8 @@ impl Object {
     }
 
     /// The writing end of a pipe, or a stream socket, of 64 KiB, whose peer takes everything.
-    pub(crate) fn taking(is_stream: bool) -> Self {
-        let peer = Peer::Takes {
+    pub(crate) fn read_by_peer(is_stream: bool) -> Self {
+        let peer = Peer::Reads {
             taken: Vec::new(),
             chunks: VecDeque::new(),
         };
@@ -228,7 +228,7 @@ impl Object {
 
     /// A pseudo-terminal whose reader takes everything.
     pub(crate) fn terminal() -> Self {
-        let Object::Channel(mut channel) = Self::taking(false) else {
+        let Object::Channel(mut channel) = Self::read_by_peer(false) else {
             unreachable!("`taking` makes a channel")
         };
         channel.is_terminal = true;
@@ -236,7 +236,7 @@ impl Object {
     }
 
     /// The same, whose peer takes so long for each move.
-    pub(crate) fn slowly(mut self, delay: Duration) -> Self {
+    pub(crate) fn with_delay(mut self, delay: Duration) -> Self {
         if let Some(timing) = self.timing_mut() {
             timing.delays = std::iter::repeat_n(delay, 1000).collect();
         }
@@ -244,7 +244,7 @@ impl Object {
     }
 
     /// The same, with a `SO_RCVTIMEO` or `SO_SNDTIMEO`.
-    pub(crate) fn timing_out(mut self, after: Duration) -> Self {
+    pub(crate) fn with_timeout(mut self, after: Duration) -> Self {
         if let Some(timing) = self.timing_mut() {
             timing.timeout = Some(after);
         }
@@ -304,9 +304,9 @@ impl Object {
     }
 
     /// Whether whoever was at the other end has gone.
-    pub(crate) fn is_broken(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         match self {
-            Object::Channel(channel) => channel.broken().is_some(),
+            Object::Channel(channel) => channel.failure().is_some(),
             _ => false,
         }
     }
@@ -326,7 +326,7 @@ impl Object {
             Object::File(file) => file.bytes[position as usize..][..n].to_vec(),
             Object::Channel(channel) => {
                 let bytes = channel.read(n);
-                channel.passed += bytes.len() as u64;
+                channel.n_transferred += bytes.len() as u64;
                 bytes
             }
             Object::Messages(messages) => {
@@ -348,7 +348,7 @@ impl Object {
         match self {
             Object::File(_) => vec![Part::of_file(own, position, self.read(position, n))],
             Object::Channel(channel) => {
-                channel.passed += n as u64;
+                channel.n_transferred += n as u64;
                 channel.take(n)
             }
             _ => vec![Part::copied(self.read(position, n))],
@@ -360,7 +360,7 @@ impl Object {
         match self {
             Object::File(file) => file.put(position, bytes),
             Object::Channel(channel) => {
-                channel.passed += bytes.len() as u64;
+                channel.n_transferred += bytes.len() as u64;
                 channel.write(bytes);
             }
             Object::Messages(messages) => messages.queue.push_back(bytes.to_vec()),
@@ -373,7 +373,7 @@ impl Object {
     pub(crate) fn put(&mut self, position: u64, parts: Vec<Part>) {
         match self {
             Object::Channel(channel) => {
-                channel.passed += parts
+                channel.n_transferred += parts
                     .iter()
                     .map(|part| part.bytes.len() as u64)
                     .sum::<u64>();
@@ -384,9 +384,9 @@ impl Object {
     }
 
     /// Notes that a failure was told.
-    pub(crate) fn told(&mut self) {
+    pub(crate) fn mark_error_reported(&mut self) {
         if let Object::Channel(channel) = self {
-            channel.has_told = true;
+            channel.has_reported_error = true;
         }
     }
 
@@ -411,7 +411,7 @@ impl Object {
         let is_private = matches!(
             self,
             Object::Channel(Channel {
-                peer: Peer::Nobody,
+                peer: Peer::None,
                 ..
             })
         );
@@ -430,7 +430,7 @@ impl Object {
     }
 
     /// Lets the peer move if its time has come.
-    pub(crate) fn settle(&mut self, now: Duration) {
+    pub(crate) fn run_due_events(&mut self, now: Duration) {
         let Some(timing) = self
             .timing_mut()
             .filter(|t| t.due.is_some_and(|due| due <= now))
@@ -439,8 +439,8 @@ impl Object {
         };
         timing.due = None;
         match self {
-            Object::Channel(channel) => channel.stir(),
-            Object::Messages(messages) => messages.stir(),
+            Object::Channel(channel) => channel.advance_peer(),
+            Object::Messages(messages) => messages.advance_peer(),
             _ => {}
         }
     }
@@ -450,9 +450,9 @@ impl Object {
         match self {
             Object::File(file) => file.bytes.clone(),
             Object::Channel(channel) => match &channel.peer {
-                Peer::Takes { taken, .. } => [&taken[..], &channel.queue.bytes()].concat(),
-                Peer::Feeds { rest, .. } => [&channel.queue.bytes()[..], rest].concat(),
-                Peer::Nobody => channel.queue.bytes(),
+                Peer::Reads { taken, .. } => [&taken[..], &channel.queue.bytes()].concat(),
+                Peer::Writes { rest, .. } => [&channel.queue.bytes()[..], rest].concat(),
+                Peer::None => channel.queue.bytes(),
             },
             Object::Messages(messages) => {
                 let rest = messages.rest.iter().flatten();

@@ -7,15 +7,15 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::SimKernel;
+use super::interference::{Effect, FAR};
 use super::objects::{File, Object};
-use super::others::{Effect, FAR};
-use super::scenario::{Kind, SinkEnd, SourceEnd};
+use super::scenario::{Kind, SinkSpec, SourceSpec};
 use super::script::Call;
 use crate::report::{Attempt, Report};
 use crate::sys::Errno;
 
 /// What a judge finds wrong.
-pub(crate) type Verdict<T> = Result<T, String>;
+pub(crate) type Check<T> = Result<T, String>;
 
 /// Whether a transfer may have left a gap in a sink or source that others use too.
 ///
@@ -65,8 +65,11 @@ fn pieces(
 ) -> Pieces {
     let state = kernel.state.borrow();
     let object = state.descriptor(fd.as_raw_fd()).object;
-    let deeds = state.deeds.iter().filter(|deed| deed.object == object);
-    let mut pieces: Vec<_> = deeds.filter_map(|deed| which(&deed.effect)).collect();
+    let effects = state
+        .effects
+        .iter()
+        .filter(|record| record.object == object);
+    let mut pieces: Vec<_> = effects.filter_map(|record| which(&record.effect)).collect();
     pieces.retain(|(_, bytes)| !bytes.is_empty());
     pieces.sort_by_key(|(place, _)| *place);
     pieces
@@ -76,9 +79,12 @@ fn pieces(
 fn read_at_last(kernel: &SimKernel, fd: &OwnedFd) -> Vec<u64> {
     let state = kernel.state.borrow();
     let object = state.descriptor(fd.as_raw_fd()).object;
-    let deeds = state.deeds.iter().filter(|deed| deed.object == object);
-    let late = deeds.filter(|deed| deed.n_calls == state.log.len());
-    let places = late.filter_map(|deed| match &deed.effect {
+    let effects = state
+        .effects
+        .iter()
+        .filter(|record| record.object == object);
+    let late = effects.filter(|record| record.n_calls == state.log.len());
+    let places = late.filter_map(|record| match &record.effect {
         Effect::Read(place, _) => Some(*place),
         _ => None,
     });
@@ -107,12 +113,12 @@ fn with_file<T>(kernel: &SimKernel, fd: &OwnedFd, look: impl FnOnce(&File) -> T)
 
 /// Judges a sink that has accepted the bytes `ours`: they and the bytes of others are whole and in order, nothing else has
 /// changed, and the position of the open file is behind them.
-pub(crate) fn judge_sink(
+pub(crate) fn check_sink(
     kernel: &SimKernel,
-    (fd, end): (&OwnedFd, &SinkEnd),
+    (fd, end): (&OwnedFd, &SinkSpec),
     ours: &[u8],
     gap: Gap,
-) -> Verdict<()> {
+) -> Check<()> {
     let mut image = if end.is_file() {
         end.bytes()
     } else {
@@ -180,7 +186,7 @@ fn extended(kernel: &SimKernel, fd: &OwnedFd) -> usize {
 }
 
 /// Whether a sink holds what it should, but for places where that is unknown.
-fn agrees(expected: &[u8], holds: &[u8], unknown: &[Range<u64>], n_bytes: usize) -> Verdict<()> {
+fn agrees(expected: &[u8], holds: &[u8], unknown: &[Range<u64>], n_bytes: usize) -> Check<()> {
     let is_known = |place: usize| !unknown.iter().any(|range| range.contains(&(place as u64)));
     if holds.len() > expected.len() {
         let (len, expected) = (holds.len(), expected.len());
@@ -221,11 +227,11 @@ pub(crate) struct Data {
 /// If others read a byte twice: the position of the open file went back.
 pub(crate) fn data(
     kernel: &SimKernel,
-    (fd, end): (&OwnedFd, &SourceEnd),
+    (fd, end): (&OwnedFd, &SourceSpec),
     bytes: &[u8],
-    (sink, sink_end, n): (&OwnedFd, &SinkEnd, usize),
+    (sink, sink_end, n): (&OwnedFd, &SinkSpec, usize),
     is_given_back: bool,
-) -> Verdict<Data> {
+) -> Check<Data> {
     let start = if end.is_file() { end.start } else { 0 };
     let versions = versions(kernel, fd);
     if !versions.is_empty() {
@@ -256,9 +262,12 @@ pub(crate) fn data(
 fn versions(kernel: &SimKernel, fd: &OwnedFd) -> Vec<(usize, Vec<u8>)> {
     let state = kernel.state.borrow();
     let object = state.descriptor(fd.as_raw_fd()).object;
-    let deeds = state.deeds.iter().filter(|deed| deed.object == object);
-    let before = deeds.filter_map(|deed| match &deed.effect {
-        Effect::Changed(before) => Some((deed.n_calls, before.clone())),
+    let effects = state
+        .effects
+        .iter()
+        .filter(|record| record.object == object);
+    let before = effects.filter_map(|record| match &record.effect {
+        Effect::Changed(before) => Some((record.n_calls, before.clone())),
         _ => None,
     });
     let mut versions: Vec<_> = before.collect();
@@ -269,7 +278,7 @@ fn versions(kernel: &SimKernel, fd: &OwnedFd) -> Vec<(usize, Vec<u8>)> {
 }
 
 /// The first `n` bytes that a sink has of the transfer; nobody else has written to it.
-fn delivered(kernel: &SimKernel, (fd, end): (&OwnedFd, &SinkEnd), n: usize) -> Vec<u8> {
+fn delivered(kernel: &SimKernel, (fd, end): (&OwnedFd, &SinkSpec), n: usize) -> Vec<u8> {
     let start = match end.kind {
         _ if end.appends => end.len,
         Kind::File | Kind::Block => end.start as usize,
@@ -349,12 +358,12 @@ fn cut_while_searched(kernel: &SimKernel, versions: &[(usize, Vec<u8>)]) -> Vec<
 }
 
 /// Judges the position of a source's open file, after a transfer that has delivered or handed back `n` bytes.
-pub(crate) fn judge_source_position(
+pub(crate) fn check_source_position(
     kernel: &SimKernel,
-    (fd, end): (&OwnedFd, &SourceEnd),
+    (fd, end): (&OwnedFd, &SourceSpec),
     n: u64,
     gap: Gap,
-) -> Verdict<()> {
+) -> Check<()> {
     let position = kernel.cursor(fd);
     let n_theirs = n_read(kernel, fd);
     let expected = if end.is_positional {
@@ -385,13 +394,13 @@ pub(crate) fn judge_source_position(
 }
 
 /// Judges whether the sink got pages of a file that a later write to the file can change.
-pub(crate) fn judge_pages(
+pub(crate) fn check_pages(
     kernel: &SimKernel,
     sink: &OwnedFd,
     (is_stable, source_is_file, is_reported): (bool, bool, bool),
-) -> Verdict<()> {
+) -> Check<()> {
     let n = kernel.with(sink, |object| match object {
-        Object::Channel(channel) => channel.aliased,
+        Object::Channel(channel) => channel.shared_page_bytes,
         _ => 0,
     });
     match n {
@@ -409,7 +418,7 @@ const MOST_LOOKS: u64 = 3;
 
 /// Judges the number of calls that the reports of successful transfers count: each call that moved bytes, and none that was
 /// not made. Reads that only confirm an end are not counted, and may bring bytes beside others.
-pub(crate) fn judge_calls(kernel: &SimKernel, reports: &[Report]) -> Verdict<()> {
+pub(crate) fn check_calls(kernel: &SimKernel, reports: &[Report]) -> Check<()> {
     let state = kernel.state.borrow();
     let moves = state.log.iter().filter(|(call, _)| call.moves_bytes());
     let n_moved = moves.clone().filter(|(_, n)| matches!(n, Ok(1..))).count() as u64;

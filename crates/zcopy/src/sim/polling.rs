@@ -55,15 +55,15 @@ impl State {
             fds.is_empty()
                 || was_told_to
                 || !self.may_sleep
-                || self.is_shared
+                || self.has_several_sinks
                 || timeout == Some(Duration::ZERO),
             "it waits, though nothing has blocked"
         );
-        self.arrive(Call::Poll);
+        self.begin_call(Call::Poll);
         if self.script.next(Call::Poll) == Injection::Interrupted {
             return Err(Errno::INTR);
         }
-        self.n_naps += usize::from(fds.is_empty());
+        self.n_sleeps += usize::from(fds.is_empty());
         let deadline = timeout.map(|timeout| self.clock + timeout);
         loop {
             let tokens = Polled::those();
@@ -78,7 +78,7 @@ impl State {
                         Found::End => &tokens.hung_up,
                         Found::Later => &tokens.idle,
                     },
-                    Side::Sink if object.is_broken() => &tokens.broken,
+                    Side::Sink if object.has_failed() => &tokens.broken,
                     Side::Sink if object.polls_as_writable(self.clock) => &tokens.ready,
                     Side::Sink => &tokens.idle,
                     Side::Neither => panic!("it polls the private pipe"),
@@ -106,7 +106,7 @@ impl State {
                 (next, deadline) => next.or(deadline).expect("it waits for ever"),
             };
             self.clock = self.clock.max(until);
-            self.settle();
+            self.run_due_events();
             if deadline.is_some_and(|deadline| deadline <= self.clock) {
                 return Ok(0);
             }

@@ -7,10 +7,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use super::channel::{Channel, Messages, Peer};
-use super::company::settle;
+use super::feasible::settle;
+use super::interference::Interference;
 use super::kernel::SimKernel;
 use super::objects::{BLOCK, File, Object, patterned};
-use super::others::Interference;
 use super::script::{Injection, Script};
 use crate::options::RecordOptions;
 use crate::options::{Cache, Options, Reflink, SkipErrors, Sparse, SyncData};
@@ -20,12 +20,12 @@ use crate::sys::{Errno, OFlags};
 /// One random transfer.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
-    pub(crate) source: SourceEnd,
-    pub(crate) sink: SinkEnd,
+    pub(crate) source: SourceSpec,
+    pub(crate) sink: SinkSpec,
     pub(crate) options: ScenarioOptions,
     pub(crate) faults: Faults,
     /// What others do in the meantime.
-    pub(crate) company: Vec<Interference>,
+    pub(crate) interferences: Vec<Interference>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(crate) enum Kind {
 
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "drawn one by one")]
-pub(crate) struct SourceEnd {
+pub(crate) struct SourceSpec {
     pub(crate) kind: Kind,
     pub(crate) len: usize,
     /// Where a file is read from.
@@ -53,14 +53,14 @@ pub(crate) struct SourceEnd {
     pub(crate) zeros: Vec<(usize, usize)>,
     pub(crate) is_sparse: bool,
     /// The size that a file claims, in hundredths of the true one.
-    pub(crate) claims: Option<u64>,
+    pub(crate) claimed_size: Option<u64>,
     pub(crate) magic: u64,
     /// Whether a pipe holds packets.
     pub(crate) is_packet: bool,
     /// Whether what comes through a pipe or socket are pages of a file.
-    pub(crate) is_aliased: bool,
+    pub(crate) sends_pages: bool,
     /// Before which bytes the peer of a stream socket sends an urgent one; in order.
-    pub(crate) marks: Vec<u64>,
+    pub(crate) urgent_marks: Vec<u64>,
     pub(crate) chunks: Vec<usize>,
     pub(crate) delays: Vec<u64>,
     pub(crate) timeout: Option<u64>,
@@ -68,7 +68,7 @@ pub(crate) struct SourceEnd {
 
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "drawn one by one")]
-pub(crate) struct SinkEnd {
+pub(crate) struct SinkSpec {
     pub(crate) kind: Kind,
     /// What a file holds before.
     pub(crate) len: usize,
@@ -77,7 +77,7 @@ pub(crate) struct SinkEnd {
     pub(crate) is_nonblocking: bool,
     pub(crate) appends: bool,
     pub(crate) is_direct: bool,
-    pub(crate) is_elsewhere: bool,
+    pub(crate) is_on_other_device: bool,
     pub(crate) is_packet: bool,
     pub(crate) capacity: usize,
     pub(crate) chunks: Vec<usize>,
@@ -101,9 +101,9 @@ pub(crate) struct ScenarioOptions {
     pub(crate) rate: Option<u64>,
     pub(crate) tick: Option<u64>,
     pub(crate) inspected: bool,
-    pub(crate) counting: RecordOptions,
+    pub(crate) records: RecordOptions,
     /// At which call the observer breaks off.
-    pub(crate) break_at: Option<usize>,
+    pub(crate) stop_at: Option<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -113,14 +113,14 @@ pub(crate) struct Faults {
     pub(crate) source: Option<(u64, Errno)>,
     pub(crate) sink: Option<(u64, Errno)>,
     pub(crate) disk_fails: bool,
-    pub(crate) knows_nowait: bool,
+    pub(crate) supports_nowait: bool,
     /// Whether files can be opened a second time. What needs whole blocks always can.
     pub(crate) has_proc: bool,
     pub(crate) pipe_capacity: usize,
     pub(crate) pipe_max: usize,
 }
 
-impl SourceEnd {
+impl SourceSpec {
     pub(crate) fn is_file(&self) -> bool {
         matches!(self.kind, Kind::File | Kind::Block)
     }
@@ -176,13 +176,13 @@ impl SourceEnd {
                 if self.kind == Kind::File {
                     // A hole beyond the true end would be one that can be copied.
                     let most = if self.is_sparse { 100 } else { 120 };
-                    let claims = self.claims.map(|percent| percent.min(most));
-                    file.claims = claims.map(|percent| self.len as u64 * percent / 100);
+                    let claimed_size = self.claimed_size.map(|percent| percent.min(most));
+                    file.claimed_size = claimed_size.map(|percent| self.len as u64 * percent / 100);
                 }
                 Object::File(file)
             }
             Kind::Pipe | Kind::Stream => {
-                let peer = Peer::Feeds {
+                let peer = Peer::Writes {
                     rest: bytes,
                     chunks: self.chunks.iter().copied().collect(),
                     has_closed: false,
@@ -192,14 +192,15 @@ impl SourceEnd {
                 channel.timing.delays = millis(&self.delays);
                 channel.is_packet = self.is_packet && !is_stream;
                 if is_stream {
-                    channel.marks = self.marks.iter().copied().collect();
+                    channel.urgent_marks = self.urgent_marks.iter().copied().collect();
                     channel.timing.timeout = self.timeout.map(Duration::from_millis);
-                    channel.breaks = faults.source.map(|(at, errno)| (at, socket_errno(errno)));
+                    channel.fails_after =
+                        faults.source.map(|(at, errno)| (at, socket_errno(errno)));
                 }
                 Object::Channel(channel)
             }
             Kind::Messages => {
-                let mut messages = Messages::feeding(&self.messages());
+                let mut messages = Messages::written_by_peer(&self.messages());
                 messages.timing.delays = millis(&self.delays);
                 messages.timing.timeout = self.timeout.map(Duration::from_millis);
                 Object::Messages(messages)
@@ -209,10 +210,10 @@ impl SourceEnd {
     }
 }
 
-impl SourceEnd {
+impl SourceSpec {
     /// Has the peer of an open source send pages of a file, if it is to.
-    pub(crate) fn lend_pages(&self, kernel: &SimKernel, source: &OwnedFd) {
-        if !self.is_aliased {
+    pub(crate) fn send_pages(&self, kernel: &SimKernel, source: &OwnedFd) {
+        if !self.sends_pages {
             return;
         }
         let mut state = kernel.state.borrow_mut();
@@ -240,7 +241,7 @@ fn millis(delays: &[u64]) -> VecDeque<Duration> {
     delays.iter().copied().map(Duration::from_millis).collect()
 }
 
-impl SinkEnd {
+impl SinkSpec {
     pub(crate) fn is_file(&self) -> bool {
         matches!(self.kind, Kind::File | Kind::Block)
     }
@@ -252,13 +253,13 @@ impl SinkEnd {
         bytes
     }
 
-    pub(crate) fn object(&self, source: &SourceEnd, faults: &Faults) -> Object {
+    pub(crate) fn object(&self, source: &SourceSpec, faults: &Faults) -> Object {
         match self.kind {
             Kind::File | Kind::Block => {
                 let mut file = File::holding(&self.bytes());
                 file.magic = source.magic;
                 file.is_block_device = self.kind == Kind::Block;
-                file.device += u64::from(self.is_elsewhere);
+                file.device += u64::from(self.is_on_other_device);
                 let start = if self.appends {
                     self.len as u64
                 } else {
@@ -268,7 +269,7 @@ impl SinkEnd {
                 Object::File(file)
             }
             Kind::Pipe | Kind::Stream => {
-                let peer = Peer::Takes {
+                let peer = Peer::Reads {
                     taken: Vec::new(),
                     chunks: self.chunks.iter().copied().collect(),
                 };
@@ -276,7 +277,7 @@ impl SinkEnd {
                 let mut channel = Channel::new(self.capacity, is_stream, peer);
                 channel.timing.delays = millis(&self.delays);
                 channel.is_packet = self.is_packet && !is_stream;
-                channel.breaks = faults.sink.map(|(at, errno)| match errno {
+                channel.fails_after = faults.sink.map(|(at, errno)| match errno {
                     _ if !is_stream => (at, Errno::PIPE),
                     Errno::NOSPC | Errno::IO => (at, Errno::PIPE),
                     errno => (at, socket_errno(errno)),
@@ -324,7 +325,7 @@ impl Scenario {
                 to.appends,
             ),
         );
-        from.lend_pages(&kernel, &source);
+        from.send_pages(&kernel, &source);
         // Cursors that are not to be used stand elsewhere.
         kernel.set_cursor(
             &source,
@@ -346,12 +347,12 @@ impl Scenario {
         state.script = Script::of(&self.faults.injections);
         state.has_proc = self.faults.has_proc || self.source.is_direct || self.sink.is_direct;
         state.may_sleep = self.options.tick.is_none();
-        state.knows_nowait = self.faults.knows_nowait;
+        state.supports_nowait = self.faults.supports_nowait;
         state.pipe_capacity = self.faults.pipe_capacity;
         state.pipe_max = self.faults.pipe_max;
         state.disk_fails = self.faults.disk_fails;
         state.max_calls = self.max_calls();
-        state.interferences.clone_from(&self.company);
+        state.interferences.clone_from(&self.interferences);
         drop(state);
         (kernel, source, sink)
     }
@@ -365,16 +366,20 @@ impl Scenario {
     }
 
     /// Leaves out what others cannot do here.
-    pub(crate) fn settle_company(&mut self) {
+    pub(crate) fn drop_infeasible_interferences(&mut self) {
         let may_sleep = self.options.tick.is_none();
         let sinks = [&self.sink];
         settle(
-            &mut self.company,
+            &mut self.interferences,
             &self.source,
             &sinks,
             (&self.faults, may_sleep),
         );
-        if self.company.iter().any(Interference::changes_sink_size) {
+        if self
+            .interferences
+            .iter()
+            .any(Interference::changes_sink_size)
+        {
             // Whether a clone that claims success was truncated shows by the size of the sink alone.
             self.source.magic = 0xef53;
         }
@@ -388,7 +393,7 @@ impl Scenario {
 
     /// Bytes a second: so many that all that there may be takes no more than one.
     pub(crate) fn rate(&self) -> Option<u64> {
-        let len = (self.source.most_len(&self.company) as u64).max(1);
+        let len = (self.source.most_len(&self.interferences) as u64).max(1);
         self.options.rate.map(|times| times * len)
     }
 
@@ -409,7 +414,7 @@ impl Scenario {
         let waits = stalls.chain(delays.copied()).sum::<u64>() as usize;
         let is_rate_limited = [
             self.options.rate.is_some(),
-            self.options.counting.rate.is_some(),
+            self.options.records.rate.is_some(),
         ];
         let rate_waits = 1100 * is_rate_limited.into_iter().filter(|is| *is).count();
         let n_ticks = if self.options.tick.is_some() {
@@ -418,8 +423,9 @@ impl Scenario {
             0
         };
         // Each may bring as much as there was, by other calls than before.
-        let n_others = self.company.len() * (100 + 8 * 150);
-        let n_turns = n_pages + n_chunks + self.source.marks.len() + self.faults.injections.len();
+        let n_others = self.interferences.len() * (100 + 8 * 150);
+        let n_turns =
+            n_pages + n_chunks + self.source.urgent_marks.len() + self.faults.injections.len();
         100 + 8 * n_turns + n_others + n_ticks + 2 * rate_waits
     }
 
@@ -440,7 +446,7 @@ impl Scenario {
             buffer_size: options.buffer_size,
             rate_limit: self.rate().and_then(NonZeroU64::new),
             tick: options.tick.map(Duration::from_millis),
-            records: options.counting,
+            records: options.records,
             watch_readers: false,
             inspected: options.inspected,
             observed: true,

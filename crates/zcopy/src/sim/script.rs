@@ -36,7 +36,7 @@ pub(crate) enum Call {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Injection {
     /// None.
-    Straight,
+    Normal,
     /// It moves no more than this many bytes.
     Short(usize),
     /// `EINTR`.
@@ -44,9 +44,9 @@ pub(crate) enum Injection {
     /// `EAGAIN`, and the side is not ready for this many milliseconds.
     Stalled(u64),
     /// `EAGAIN`, though the side polls as ready.
-    FalseStart,
+    SpuriousWakeup,
     /// Success, and nothing moved.
-    Nothing,
+    ReturnsZero,
     /// An errno that says "not this way", the n-th of those that this call has.
     Refused(usize),
     /// Exactly this errno.
@@ -77,7 +77,7 @@ impl Script {
     pub(crate) fn next(&mut self, call: Call) -> Injection {
         let own = self.by_call.get_mut(&call).and_then(VecDeque::pop_front);
         own.or_else(|| self.any.pop_front())
-            .unwrap_or(Injection::Straight)
+            .unwrap_or(Injection::Normal)
     }
 }
 

@@ -4,8 +4,8 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use super::SimKernel;
 use super::channel::{Channel, Peer};
+use super::interference::{Action, Effect, Interference, Target};
 use super::objects::{Object, patterned};
-use super::others::{Action, Effect, Interference, Target};
 use super::script::Call;
 use crate::sys::{Blocking, Errno, Kernel, OFlags, SeekFrom, SpliceFlags};
 
@@ -25,19 +25,19 @@ fn read(kernel: &SimKernel, fd: &OwnedFd, len: usize) -> Vec<u8> {
 /// A kernel, a pipe that holds `ours`, and an empty file.
 fn ours_and_a_file(mode: OFlags) -> (SimKernel, OwnedFd, OwnedFd) {
     let kernel = SimKernel::default();
-    let source = kernel.source(Object::feeding(false, b"ours", &[]), mode);
+    let source = kernel.source(Object::written_by_peer(false, b"ours", &[]), mode);
     let sink = kernel.sink(Object::file(b""), OFlags::empty());
     (kernel, source, sink)
 }
 
 /// Has somebody else do this inside the first such call.
 fn act_inside(kernel: &SimKernel, call: Call, target: Target, action: Action) {
-    kernel.interfere(Interference::inside(call, 0, target, action));
+    kernel.schedule(Interference::inside(call, 0, target, action));
 }
 
 /// A socket or pipe whose peer sends these bytes at once.
 fn channel(is_stream: bool, bytes: &[u8]) -> Channel {
-    match Object::feeding(is_stream, bytes, &[]) {
+    match Object::written_by_peer(is_stream, bytes, &[]) {
         Object::Channel(channel) => channel,
         _ => unreachable!(),
     }
@@ -79,14 +79,14 @@ fn a_splice_with_an_offset_leaves_the_position_to_others() {
 fn sendfile_without_an_offset_sends_what_others_read_inside_it() {
     let kernel = &SimKernel::default();
     let source = kernel.source(Object::file(b"0123456789"), OFlags::empty());
-    let sink = kernel.sink(Object::taking(true), OFlags::empty());
+    let sink = kernel.sink(Object::read_by_peer(true), OFlags::empty());
     act_inside(kernel, Call::Sendfile, Target::Source(0), Action::Read(3));
     let sent = kernel.sendfile(sink.as_fd(), (source.as_fd(), None), 5);
     assert_eq!(sent, Ok(5));
     assert_eq!(kernel.contents(&sink), b"01234");
-    let deeds = &kernel.state.borrow().deeds;
-    let Effect::Read(0, bytes) = &deeds[0].effect else {
-        panic!("{deeds:?}");
+    let effects = &kernel.state.borrow().effects;
+    let Effect::Read(0, bytes) = &effects[0].effect else {
+        panic!("{effects:?}");
     };
     assert_eq!(bytes, b"012");
 }
@@ -96,7 +96,7 @@ fn read_and_write_take_turns_with_others() {
     let kernel = &SimKernel::default();
     let sink = kernel.sink(Object::file(b""), OFlags::empty());
     act_inside(kernel, Call::Write, Target::Sink(0), Action::Write(3));
-    kernel.interfere(Interference::before(
+    kernel.schedule(Interference::before(
         Call::Write,
         1,
         Target::Sink(0),
@@ -114,11 +114,11 @@ fn a_splice_splits_packets_and_a_read_destroys_what_has_no_room() {
     let kernel = &SimKernel::default();
     let mut packets = channel(false, &patterned(700));
     packets.is_packet = true;
-    if let Peer::Feeds { chunks, .. } = &mut packets.peer {
+    if let Peer::Writes { chunks, .. } = &mut packets.peer {
         chunks.extend([100, 200]);
     }
     for _ in 0..3 {
-        packets.stir();
+        packets.advance_peer();
     }
     let source = kernel.source(Object::Channel(packets), OFlags::DIRECT);
     let (reader, writer) = kernel.pipe().unwrap();
@@ -139,8 +139,8 @@ fn a_splice_stops_at_an_urgent_byte_and_a_read_goes_past_it() {
     ] {
         let kernel = &SimKernel::default();
         let mut socket = channel(true, &patterned(1500));
-        socket.marks.push_back(1000);
-        socket.stir();
+        socket.urgent_marks.push_back(1000);
+        socket.advance_peer();
         let source = kernel.source(Object::Channel(socket), mode);
         let (_reader, writer) = kernel.pipe().unwrap();
         assert_eq!(splice(kernel, &source, &writer, 65536), Ok(1000));
@@ -154,8 +154,8 @@ fn a_splice_stops_at_an_urgent_byte_and_a_read_goes_past_it() {
 fn a_read_stops_before_an_urgent_byte_too() {
     let kernel = &SimKernel::default();
     let mut socket = channel(true, &patterned(1500));
-    socket.marks.push_back(1000);
-    socket.stir();
+    socket.urgent_marks.push_back(1000);
+    socket.advance_peer();
     let source = kernel.source(Object::Channel(socket), OFlags::empty());
     assert_eq!(read(kernel, &source, 4096).len(), 1000);
     assert_eq!(read(kernel, &source, 4096).len(), 500);
@@ -171,7 +171,7 @@ fn pages_of_a_file_change_until_they_are_copied_out() {
     let teed = kernel.tee(reader.as_fd(), other_writer.as_fd(), 100, BLOCKING);
     assert_eq!(teed, Ok(100));
     assert_eq!(read(kernel, &reader, 50), patterned(50));
-    kernel.interfere(Interference::before(
+    kernel.schedule(Interference::before(
         Call::Read,
         1,
         Target::Source(0),
@@ -192,7 +192,7 @@ fn pages_that_were_cut_off_or_punched_belong_to_the_file_no_more() {
         assert_eq!(splice(kernel, &source, &writer, 100), Ok(100));
         for action in [action, Action::Extend(100), Action::WriteAt(0, 9)] {
             let target = Target::Source(0);
-            kernel.interfere(Interference::before(Call::Read, 0, target, action));
+            kernel.schedule(Interference::before(Call::Read, 0, target, action));
         }
         assert_eq!(read(kernel, &reader, 100), patterned(100));
         assert!(

@@ -22,13 +22,14 @@ use crate::plan;
 use crate::progress::Progress;
 use crate::report::{Ended, Report};
 use crate::side::Side;
+use crate::sim::SimKernel;
 use crate::sim::arbitrary::scenarios;
 use crate::sim::objects::{Object, patterned};
-use crate::sim::oracle::{Gap, judge_sink};
+use crate::sim::oracle::{Gap, check_sink};
 use crate::sim::property::holds_for_all;
+use crate::sim::run::attempts;
 use crate::sim::scenario::{Kind, Scenario};
 use crate::sim::script::{Call, Injection};
-use crate::sim::{SimKernel, attempts};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
@@ -89,7 +90,7 @@ fn repetitions() -> impl prop::strategy::Strategy<Value = Repetition> {
             if is_pipe {
                 (scenario.sink.kind, scenario.sink.appends) = (Kind::Pipe, false);
             }
-            scenario.settle_company();
+            scenario.drop_infeasible_interferences();
             let strategy = scenario.options.strategy;
             scenario.options.strategy = strategy.map(|strategy| match strategy {
                 Strategy::Buffered => Strategy::Buffered,
@@ -130,16 +131,12 @@ fn check(repetition: &Repetition) -> Result<(), TestCaseError> {
         ..Options::default()
     };
     let before = kernel.capacity(&sink);
-    let (mut counts, mut times, mut has_broken) = (vec![0], vec![Duration::ZERO], false);
+    let (mut counts, mut times, mut has_stopped) = (vec![0], vec![Duration::ZERO], false);
     let observe = |progress: &Progress| {
         counts.push(progress.bytes());
         times.push(kernel.elapsed());
-        if scenario
-            .options
-            .break_at
-            .is_some_and(|at| counts.len() > at)
-        {
-            has_broken = true;
+        if scenario.options.stop_at.is_some_and(|at| counts.len() > at) {
+            has_stopped = true;
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
@@ -153,7 +150,7 @@ fn check(repetition: &Repetition) -> Result<(), TestCaseError> {
     }
     let report = result.as_ref().unwrap_or_else(Error::report);
     let ours = endless(&pattern, report.bytes() as usize);
-    judge_sink(&kernel, (&sink, &scenario.sink), &ours, Gap::after(&result))
+    check_sink(&kernel, (&sink, &scenario.sink), &ours, Gap::after(&result))
         .map_err(TestCaseError::fail)?;
     let told = report.attempts().iter().map(crate::Attempt::bytes);
     prop_assert_eq!(told.sum::<u64>(), report.bytes());
@@ -174,9 +171,9 @@ fn check(repetition: &Repetition) -> Result<(), TestCaseError> {
     match &result {
         Ok(report) if report.ended() == Ended::Limit => {
             prop_assert_eq!(report.bytes(), *limit);
-            prop_assert!(kernel.state.borrow().told.is_empty());
+            prop_assert!(kernel.state.borrow().errors_reported.is_empty());
         }
-        Ok(report) => prop_assert!(has_broken && report.ended() == Ended::Stopped),
+        Ok(report) => prop_assert!(has_stopped && report.ended() == Ended::Stopped),
         Err(error) => is_true(scenario, &kernel, error)?,
     }
     Ok(())
@@ -197,9 +194,14 @@ fn is_true(scenario: &Scenario, kernel: &SimKernel, error: &Error) -> Result<(),
         Some(Errno::INTR) => false,
         None => state.log.contains(&(Call::Write, Ok(0))),
         Some(Errno::AGAIN) => scenario.sink.timeout.is_some(),
-        Some(errno) => state.told.contains(&(Side::Sink, errno)),
+        Some(errno) => state.errors_reported.contains(&(Side::Sink, errno)),
     };
-    prop_assert!(is_true, "{:#}, but told was {:?}", error, state.told);
+    prop_assert!(
+        is_true,
+        "{:#}, but told was {:?}",
+        error,
+        state.errors_reported
+    );
     Ok(())
 }
 
@@ -208,7 +210,7 @@ const LIMIT: usize = 3_000_001;
 #[test]
 fn a_pipe_is_opened_by_writing_and_goes_on_by_tee() {
     let kernel = SimKernel::default();
-    let sink = kernel.sink(Object::taking(false), OFlags::empty());
+    let sink = kernel.sink(Object::read_by_peer(false), OFlags::empty());
     let report = repeat(&kernel, b"y\n", &sink, LIMIT);
     let told = attempts(&report);
     let [
@@ -234,16 +236,16 @@ fn a_pipe_is_opened_by_writing_and_goes_on_by_tee() {
 fn a_repetition_that_tee_breaks_off_is_brought_to_its_end_by_writing() {
     let pattern = patterned(1000);
     let kernel = SimKernel::default();
-    let sink = kernel.sink(Object::taking(false), OFlags::empty());
+    let sink = kernel.sink(Object::read_by_peer(false), OFlags::empty());
     // The pattern pipe takes fewer, and then the private pipe does.
-    kernel.inject(Call::Tee, &[Injection::Straight; 4]);
+    kernel.inject(Call::Tee, &[Injection::Normal; 4]);
     kernel.inject(
         Call::Tee,
         &[Injection::Short(99_999), Injection::Short(55_555)],
     );
     let report = repeat(&kernel, &pattern, &sink, LIMIT);
     assert!(kernel.contents(&sink) == endless(&pattern, LIMIT));
-    let tees = kernel.answers(Call::Tee);
+    let tees = kernel.results(Call::Tee);
     let after: Vec<_> = tees
         .iter()
         .skip_while(|n| **n != Ok(55_555))
@@ -262,9 +264,9 @@ fn after_a_tee_of_one_repetition_a_turn_is_a_page_again() {
     let (pattern, limit) = (patterned(3), 95_503);
     let kernel = SimKernel::default();
     kernel.state.borrow_mut().pipe_max = 64 << 10;
-    let sink = kernel.sink(Object::taking(false), OFlags::empty());
+    let sink = kernel.sink(Object::read_by_peer(false), OFlags::empty());
     // The first ones fill the pattern pipe.
-    kernel.inject(Call::Tee, &[Injection::Straight; 3]);
+    kernel.inject(Call::Tee, &[Injection::Normal; 3]);
     kernel.inject(Call::Tee, &[Injection::Short(3)]);
     repeat_by_tee(&kernel, &pattern, &sink, limit);
     let n_calls = kernel.state.borrow().log.len();
@@ -276,7 +278,7 @@ fn after_a_tee_of_one_repetition_a_turn_is_a_page_again() {
 fn a_pattern_pipe_that_takes_one_repetition_gives_way_to_the_pipe_that_it_came_from() {
     let (pattern, limit) = (patterned(3), 95_503);
     let kernel = SimKernel::default();
-    let sink = kernel.sink(Object::taking(false), OFlags::empty());
+    let sink = kernel.sink(Object::read_by_peer(false), OFlags::empty());
     kernel.inject(Call::Tee, &[Injection::Short(3)]);
     repeat_by_tee(&kernel, &pattern, &sink, limit);
     let n_calls = kernel.state.borrow().log.len();
@@ -305,8 +307,8 @@ fn a_tee_that_is_forbidden_later_gives_way_where_it_stands() {
                 continue;
             }
             let kernel = SimKernel::default();
-            let sink = kernel.sink(Object::taking(false), OFlags::empty());
-            kernel.inject(call, &vec![Injection::Straight; n_before]);
+            let sink = kernel.sink(Object::read_by_peer(false), OFlags::empty());
+            kernel.inject(call, &vec![Injection::Normal; n_before]);
             kernel.inject(call, &[Injection::Fails(refused)]);
             let report = repeat(&kernel, b"abc", &sink, LIMIT);
             assert!(kernel.contents(&sink) == endless(b"abc", LIMIT));
@@ -324,7 +326,7 @@ fn without_a_socket_the_pattern_pipe_is_made_of_pages() {
         (Call::Splice, Injection::Fails(Errno::INVAL)),
     ] {
         let kernel = SimKernel::default();
-        let sink = kernel.sink(Object::taking(false), OFlags::empty());
+        let sink = kernel.sink(Object::read_by_peer(false), OFlags::empty());
         kernel.inject(call, &[injection]);
         let report = repeat(&kernel, b"y\n", &sink, LIMIT);
         assert_eq!(report.strategy(), Strategy::Tee);
@@ -338,8 +340,8 @@ fn pipes_that_cannot_be_had_are_no_failure() {
     for n_before in 0..2 {
         for errno in [Errno::MFILE, Errno::NFILE] {
             let kernel = SimKernel::default();
-            let sink = kernel.sink(Object::taking(false), OFlags::empty());
-            kernel.inject(Call::Pipe, &vec![Injection::Straight; n_before]);
+            let sink = kernel.sink(Object::read_by_peer(false), OFlags::empty());
+            kernel.inject(Call::Pipe, &vec![Injection::Normal; n_before]);
             kernel.inject(Call::Pipe, &[Injection::Fails(errno); 2]);
             let report = repeat(&kernel, b"y\n", &sink, LIMIT);
             assert_eq!(report.strategy(), Strategy::Buffered);
@@ -351,14 +353,14 @@ fn pipes_that_cannot_be_had_are_no_failure() {
 #[test]
 fn spurious_wakeups_are_given_up_and_nothing_spins() {
     let kernel = SimKernel::default();
-    let sink = kernel.sink(Object::taking(false), OFlags::NONBLOCK);
+    let sink = kernel.sink(Object::read_by_peer(false), OFlags::NONBLOCK);
     // The first one fills the pattern pipe.
-    kernel.inject(Call::Splice, &[Injection::Straight]);
-    kernel.inject(Call::Splice, &[Injection::FalseStart; 20]);
+    kernel.inject(Call::Splice, &[Injection::Normal]);
+    kernel.inject(Call::Splice, &[Injection::SpuriousWakeup; 20]);
     let report = repeat(&kernel, b"y\n", &sink, LIMIT);
     assert_eq!(attempts(&report)[1], (Strategy::Tee, 0, Some(Errno::AGAIN)));
     assert!(kernel.contents(&sink) == endless(b"y\n", LIMIT));
-    let splices = kernel.answers(Call::Splice);
+    let splices = kernel.results(Call::Splice);
     let n_blocked = splices.iter().filter(|n| **n == Err(Errno::AGAIN)).count();
     assert_eq!(n_blocked, MAX_SPURIOUS_WAKEUPS as usize + 1);
 }
@@ -368,8 +370,8 @@ fn a_socket_s_own_time_out_ends_it() {
     for tick in [None, Some(Duration::from_millis(1))] {
         let kernel = SimKernel::default();
         kernel.state.borrow_mut().may_sleep = tick.is_none();
-        let sink = Object::taking(true).slowly(Duration::from_secs(60));
-        let sink = kernel.sink(sink.timing_out(Duration::from_millis(7)), OFlags::empty());
+        let sink = Object::read_by_peer(true).with_delay(Duration::from_secs(60));
+        let sink = kernel.sink(sink.with_timeout(Duration::from_millis(7)), OFlags::empty());
         let options = Options {
             tick,
             ..Options::default()
@@ -385,7 +387,7 @@ fn a_socket_s_own_time_out_ends_it() {
 #[test]
 fn one_line_costs_one_write() {
     let kernel = SimKernel::default();
-    let sink = kernel.sink(Object::taking(false), OFlags::empty());
+    let sink = kernel.sink(Object::read_by_peer(false), OFlags::empty());
     repeat(&kernel, b"y\n", &sink, 2);
     assert_eq!(kernel.state.borrow().log, [(Call::Write, Ok(2))]);
 }

@@ -21,8 +21,9 @@ use crate::sys::{Blocking, OFlags};
 fn a_stream_is_not_read_past_its_mark_before_it_answers() {
     let kernel = SimKernel::default();
     kernel.state.borrow_mut().may_sleep = false;
-    kernel.state.borrow_mut().knows_nowait = false;
-    let source = Object::feeding(true, &patterned(1000), &[]).slowly(Duration::from_secs(5));
+    kernel.state.borrow_mut().supports_nowait = false;
+    let source =
+        Object::written_by_peer(true, &patterned(1000), &[]).with_delay(Duration::from_secs(5));
     let source = kernel.source(source, OFlags::empty());
     let sink = kernel.sink(Object::Null(Vec::new()), OFlags::empty());
     let [from, to] = [&source, &sink].map(|fd| {
@@ -40,5 +41,5 @@ fn a_stream_is_not_read_past_its_mark_before_it_answers() {
         .fill_by_read(&&kernel, 1000, Blocking::Nonblocking)
         .unwrap();
     assert_eq!(answer, Some(Step::Blocked(Side::Source)));
-    assert!(kernel.answers(Call::Read).is_empty());
+    assert!(kernel.results(Call::Read).is_empty());
 }

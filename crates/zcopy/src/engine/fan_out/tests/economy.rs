@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::fan_out;
 use crate::options::{OnSinkError, Options};
 use crate::sim::SimKernel;
 use crate::sim::objects::{Object, patterned};
+use crate::sim::run::fan_out;
 use crate::sim::script::Call;
 use crate::strategy::Strategy;
 use crate::sys::OFlags;
@@ -25,10 +25,10 @@ fn pipes_grow_only_when_the_fan_out_is_long() {
         let source = if is_file {
             Object::file(&patterned(len))
         } else {
-            Object::feeding(false, &patterned(len), &[])
+            Object::written_by_peer(false, &patterned(len), &[])
         };
         let source = kernel.source(source, OFlags::empty());
-        let sinks = [(); 2].map(|()| kernel.sink(Object::taking(false), OFlags::empty()));
+        let sinks = [(); 2].map(|()| kernel.sink(Object::read_by_peer(false), OFlags::empty()));
         let ends = (&source, &sinks[..]);
         let report = fan_out(&kernel, ends, Options::default(), OnSinkError::Stop).unwrap();
         let what = format!("{len}, {is_file}");
@@ -46,7 +46,7 @@ fn the_pipes_behind_a_file_of_more_than_32_kib_grow_before_it_is_read() {
     for (len, is_first) in [(32 << 10, false), ((32 << 10) + 1, true)] {
         let kernel = SimKernel::default();
         let source = kernel.source(Object::file(&patterned(len)), OFlags::empty());
-        let sinks = [(); 2].map(|()| kernel.sink(Object::taking(false), OFlags::empty()));
+        let sinks = [(); 2].map(|()| kernel.sink(Object::read_by_peer(false), OFlags::empty()));
         let options = Options {
             strategy: Some(Strategy::Buffered),
             ..Options::default()
@@ -62,10 +62,10 @@ fn the_pipes_behind_a_file_of_more_than_32_kib_grow_before_it_is_read() {
 #[test]
 fn a_fan_out_that_watches_its_readers_sleeps_until_the_source_has_bytes() {
     let kernel = SimKernel::default();
-    let source = Object::feeding(false, &patterned(1000), &[500; 2]);
-    let source = source.slowly(Duration::from_secs(5));
+    let source = Object::written_by_peer(false, &patterned(1000), &[500; 2]);
+    let source = source.with_delay(Duration::from_secs(5));
     let source = kernel.source(source, OFlags::empty());
-    let sinks = [(); 2].map(|()| kernel.sink(Object::taking(false), OFlags::empty()));
+    let sinks = [(); 2].map(|()| kernel.sink(Object::read_by_peer(false), OFlags::empty()));
     let options = Options {
         watch_readers: true,
         ..Options::default()
@@ -73,6 +73,6 @@ fn a_fan_out_that_watches_its_readers_sleeps_until_the_source_has_bytes() {
     let report = fan_out(&kernel, (&source, &sinks), options, OnSinkError::Stop).unwrap();
     assert_eq!(report.bytes(), 1000);
     assert!(kernel.elapsed() >= Duration::from_secs(10));
-    let polls = kernel.answers(Call::Poll);
+    let polls = kernel.results(Call::Poll);
     assert!(polls.len() < 20, "{} polls", polls.len());
 }

@@ -3,14 +3,14 @@
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 
-use super::{Attendants, fan_out, fan_out_attended};
 use crate::options::{OnSinkError, Options, SyncData};
 use crate::progress::Observer;
 use crate::report::{Ended, Report, SinkReport};
 use crate::side::Side;
 use crate::sim::SimKernel;
+use crate::sim::interference::{Action, Interference, Target};
 use crate::sim::objects::{Object, patterned};
-use crate::sim::others::{Action, Interference, Target};
+use crate::sim::run::{Callbacks, fan_out, fan_out_with};
 use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
@@ -19,12 +19,12 @@ pub(super) const LONG: usize = 300_000;
 
 /// A source: a pipe, which is shared from directly, or a socket, which is not.
 pub(super) fn source(kernel: &SimKernel, is_stream: bool) -> OwnedFd {
-    let source = Object::feeding(is_stream, &patterned(LONG), &[]);
+    let source = Object::written_by_peer(is_stream, &patterned(LONG), &[]);
     kernel.source(source, OFlags::empty())
 }
 
 pub(super) fn pipe(kernel: &SimKernel) -> OwnedFd {
-    kernel.sink(Object::taking(false), OFlags::empty())
+    kernel.sink(Object::read_by_peer(false), OFlags::empty())
 }
 
 pub(super) fn file(kernel: &SimKernel) -> OwnedFd {
@@ -54,20 +54,20 @@ fn roles(kernel: &SimKernel, fails: usize, after: u64) -> Vec<OwnedFd> {
             match &mut object {
                 Object::File(file) => file.bad = Some((after, Errno::NOSPC)),
                 Object::Channel(channel) if channel.is_stream => {
-                    channel.breaks = Some((after, Errno::CONNRESET));
+                    channel.fails_after = Some((after, Errno::CONNRESET));
                 }
-                Object::Channel(channel) => channel.breaks = Some((after, Errno::PIPE)),
+                Object::Channel(channel) => channel.fails_after = Some((after, Errno::PIPE)),
                 _ => {}
             }
         }
         object
     };
     let sinks = [
-        (Object::taking(false), OFlags::empty()),
+        (Object::read_by_peer(false), OFlags::empty()),
         (Object::file(&[]), OFlags::empty()),
-        (Object::taking(true), OFlags::empty()),
+        (Object::read_by_peer(true), OFlags::empty()),
         (Object::file(&[]), OFlags::APPEND),
-        (Object::taking(false), OFlags::empty()),
+        (Object::read_by_peer(false), OFlags::empty()),
         (Object::file(&[]), OFlags::empty()),
     ];
     let sinks = sinks.into_iter().enumerate();
@@ -77,7 +77,7 @@ fn roles(kernel: &SimKernel, fails: usize, after: u64) -> Vec<OwnedFd> {
 }
 
 /// Stops the transfer when it has been observed more than `n` times.
-fn breaking_after(n: usize) -> Observer<'static> {
+fn stopping_after(n: usize) -> Observer<'static> {
     let mut n_observed = 0;
     Box::new(move |_| {
         n_observed += 1;
@@ -189,9 +189,9 @@ fn with_the_last_sink_the_transfer_ends_and_what_it_lacks_is_handed_back() {
             let kernel = SimKernel::default();
             let source = source(&kernel, is_stream);
             let broken = |after| {
-                let mut object = Object::taking(false);
+                let mut object = Object::read_by_peer(false);
                 if let Object::Channel(channel) = &mut object {
-                    channel.breaks = Some((after, Errno::PIPE));
+                    channel.fails_after = Some((after, Errno::PIPE));
                 }
                 kernel.sink(object, OFlags::empty())
             };
@@ -216,7 +216,7 @@ fn with_the_last_sink_the_transfer_ends_and_what_it_lacks_is_handed_back() {
 #[test]
 fn a_break_after_a_sink_has_gone_leaves_nothing_in_the_source_that_all_have() {
     for fails in [0, 1, 2] {
-        for breaks_at in 0..20 {
+        for stops_at in 0..20 {
             let kernel = SimKernel::default();
             let source = source(&kernel, false);
             let sinks = [0, 1, 5].map(|index| {
@@ -227,21 +227,21 @@ fn a_break_after_a_sink_has_gone_leaves_nothing_in_the_source_that_all_have() {
                 );
                 kernel_name(&kernel, &gone[index])
             });
-            let attendants = Attendants {
-                observe: breaking_after(breaks_at),
-                inspect: Box::new(|_| {}),
-                decide: Box::new(|_| OnSinkError::Detach),
+            let callbacks = Callbacks {
+                observe: Some(stopping_after(stops_at)),
+                on_sink_error: Some(Box::new(|_| OnSinkError::Detach)),
+                ..Callbacks::default()
             };
             let options = Options {
                 observed: true,
                 ..options()
             };
-            let report = fan_out_attended(&kernel, (&source, &sinks), options, attendants).unwrap();
+            let report = fan_out_with(&kernel, (&source, &sinks), options, callbacks).unwrap();
             let n = report.bytes() as usize;
             let rest = [report.undelivered(), &kernel.contents(&source)].concat();
             assert!(
                 rest == patterned(LONG)[n..],
-                "{fails}, {breaks_at}\n{report}"
+                "{fails}, {stops_at}\n{report}"
             );
         }
     }
@@ -253,24 +253,24 @@ fn who_inspects_has_seen_what_the_last_sink_has() {
     let kernel = SimKernel::default();
     let source = source(&kernel, false);
     let failing = |is_stream, after| {
-        let mut object = Object::taking(is_stream);
+        let mut object = Object::read_by_peer(is_stream);
         if let Object::Channel(channel) = &mut object {
-            channel.breaks = Some((after, Errno::CONNRESET));
+            channel.fails_after = Some((after, Errno::CONNRESET));
         }
         kernel.sink(object, OFlags::empty())
     };
     let sinks = [failing(true, 100_000), failing(true, 100_001)];
     let mut seen = Vec::new();
-    let attendants = Attendants {
-        observe: Box::new(|_| ControlFlow::Continue(())),
-        inspect: Box::new(|bytes| seen.extend_from_slice(bytes)),
-        decide: Box::new(|_| OnSinkError::Detach),
+    let callbacks = Callbacks {
+        inspect: Some(Box::new(|bytes| seen.extend_from_slice(bytes))),
+        on_sink_error: Some(Box::new(|_| OnSinkError::Detach)),
+        ..Callbacks::default()
     };
     let options = Options {
         inspected: true,
         ..options()
     };
-    let report = fan_out_attended(&kernel, (&source, &sinks), options, attendants).unwrap();
+    let report = fan_out_with(&kernel, (&source, &sinks), options, callbacks).unwrap();
     assert_eq!((report.bytes(), report.ended()), (100_001, Ended::NoSink));
     assert!(seen == patterned(100_001), "{} bytes", seen.len());
     let rest = [report.undelivered(), &kernel.contents(&source)].concat();
@@ -282,7 +282,7 @@ fn who_inspects_has_seen_what_the_last_sink_has() {
 fn a_disk_that_fails_to_sync_detaches_its_sink_and_the_rest_goes_on() {
     let kernel = SimKernel::default();
     let source = kernel.source(
-        Object::feeding(false, &patterned(100_000), &[]),
+        Object::written_by_peer(false, &patterned(100_000), &[]),
         OFlags::empty(),
     );
     let sinks = [(); 2].map(|()| kernel.sink(Object::file(&[]), OFlags::empty()));
@@ -299,7 +299,7 @@ fn a_disk_that_fails_to_sync_detaches_its_sink_and_the_rest_goes_on() {
     assert_eq!(failed, Some(Errno::IO.raw_os_error()));
     assert!(report.sinks()[1].error().is_none());
     assert_eq!(kernel.contents(&sinks[1]), patterned(100_000));
-    assert!(kernel.answers(Call::SyncData).len() > 2);
+    assert!(kernel.results(Call::SyncData).len() > 2);
 }
 
 /// Behind an urgent mark a read brings what a splice does not, and a write gives it to the private pipe.
@@ -307,13 +307,13 @@ fn a_disk_that_fails_to_sync_detaches_its_sink_and_the_rest_goes_on() {
 fn a_private_pipe_that_takes_nothing_is_no_sink_s_failure_and_loses_nothing() {
     const MARK: usize = 1000;
     for refused in [
-        &[Injection::Nothing][..],
-        &[Injection::Short(10), Injection::Nothing],
+        &[Injection::ReturnsZero][..],
+        &[Injection::Short(10), Injection::ReturnsZero],
     ] {
         let kernel = SimKernel::default();
-        let mut object = Object::feeding(true, &patterned(LONG), &[]);
+        let mut object = Object::written_by_peer(true, &patterned(LONG), &[]);
         if let Object::Channel(channel) = &mut object {
-            channel.marks.push_back(MARK as u64);
+            channel.urgent_marks.push_back(MARK as u64);
         }
         let source = kernel.source(object, OFlags::empty());
         let sinks = [pipe(&kernel), file(&kernel)];
@@ -339,30 +339,25 @@ fn a_private_pipe_that_takes_nothing_is_no_sink_s_failure_and_loses_nothing() {
 fn a_stop_leaves_no_gap_in_any_sink_that_others_write_to_too() {
     let data = patterned(LONG);
     for shared in [0, 1] {
-        for (nth, breaks_at) in (0..8).flat_map(|nth| (0..8).map(move |breaks_at| (nth, breaks_at)))
-        {
+        for (nth, stops_at) in (0..8).flat_map(|nth| (0..8).map(move |stops_at| (nth, stops_at))) {
             let kernel = SimKernel::default();
             let source = kernel.source(Object::file(&data), OFlags::empty());
             let sinks = [file(&kernel), file(&kernel)];
             // It fills the backlog, and gives the sinks little of that.
             let injections = [
-                Injection::Straight,
+                Injection::Normal,
                 Injection::Short(9000),
                 Injection::Short(9000),
             ];
             kernel.inject(Call::Splice, &injections);
             let theirs = (Target::Sink(shared), Action::Write(1));
-            kernel.interfere(Interference::before(Call::Splice, nth, theirs.0, theirs.1));
-            let attendants = Attendants {
-                observe: breaking_after(breaks_at),
-                inspect: Box::new(|_| {}),
-                decide: Box::new(|_| OnSinkError::Stop),
-            };
+            kernel.schedule(Interference::before(Call::Splice, nth, theirs.0, theirs.1));
+            let callbacks = Callbacks::observing(stopping_after(stops_at));
             let options = Options {
                 observed: true,
                 ..options()
             };
-            let report = fan_out_attended(&kernel, (&source, &sinks), options, attendants).unwrap();
+            let report = fan_out_with(&kernel, (&source, &sinks), options, callbacks).unwrap();
             for (fd, sink) in sinks.iter().zip(report.sinks()) {
                 let (holds, n) = (kernel.contents(fd), sink.bytes() as usize);
                 let theirs =
@@ -370,7 +365,7 @@ fn a_stop_leaves_no_gap_in_any_sink_that_others_write_to_too() {
                 let place = theirs.unwrap_or(n);
                 let behind = holds.get(place + 1..).unwrap_or_default();
                 let rest = &data[place.min(n)..n];
-                assert!(behind == rest, "{shared}, {nth}, {breaks_at}: {sink}");
+                assert!(behind == rest, "{shared}, {nth}, {stops_at}: {sink}");
             }
             assert_eq!(kernel.cursor(&source), report.bytes());
         }
@@ -383,7 +378,7 @@ fn a_call_for_a_pipe_that_is_no_refusal_is_told_as_it_was_met() {
         let kernel = SimKernel::default();
         let source = source(&kernel, false);
         let sinks = [pipe(&kernel), file(&kernel)];
-        kernel.inject(Call::Tee, &[Injection::Straight, Injection::Fails(errno)]);
+        kernel.inject(Call::Tee, &[Injection::Normal, Injection::Fails(errno)]);
         let error = fan_out(&kernel, (&source, &sinks), options(), OnSinkError::Stop).unwrap_err();
         assert_eq!((error.side(), error.call()), (Side::Sink, Some("tee")));
         assert_eq!(error.raw_os_error(), Some(errno.raw_os_error()));

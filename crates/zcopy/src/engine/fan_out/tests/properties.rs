@@ -7,21 +7,21 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::scenario::{Several, SinkCase, scenarios};
-use super::{Attendants, fan_out_attended};
 use crate::context::MAX_SPURIOUS_WAKEUPS;
 use crate::error::Error;
 use crate::options::OnSinkError;
 use crate::report::{Ended, Report};
 use crate::side::Side;
+use crate::sim::SimKernel;
 use crate::sim::objects::Object;
 use crate::sim::oracle::{
-    Data, Gap, data, judge_calls, judge_pages, judge_sink, judge_source_position, read,
+    Data, Gap, check_calls, check_pages, check_sink, check_source_position, data, read,
 };
 use crate::sim::property::holds_for_all;
 use crate::sim::queue::PACKET;
+use crate::sim::run::{Callbacks, fan_out_with, has_not_begun};
 use crate::sim::scenario::Kind;
 use crate::sim::script::Call;
-use crate::sim::{SimKernel, has_not_begun};
 use crate::strategy::Strategy;
 use crate::sys::Errno;
 
@@ -39,7 +39,7 @@ struct Seen {
     inspected: Vec<u8>,
     counts: Vec<u64>,
     times: Vec<Duration>,
-    has_broken: bool,
+    has_stopped: bool,
     detached: Vec<usize>,
 }
 
@@ -70,7 +70,7 @@ fn check(scenario: &Several) -> Result<(), TestCaseError> {
     });
     let bytes = scenario.source.bytes();
     let data = data(&kernel, ends, &bytes, delivered, is_given_back);
-    let judge = Judge {
+    let checks = Checks {
         scenario,
         data: data.map_err(TestCaseError::fail)?,
         gap: Gap::after(&outcome),
@@ -81,17 +81,17 @@ fn check(scenario: &Several) -> Result<(), TestCaseError> {
     };
     let report = match &outcome {
         Ok(report) => report,
-        Err(None) => return judge.nothing_happened(),
+        Err(None) => return checks.nothing_happened(),
         Err(Some(error)) => error.report(),
     };
-    judge.every_sink_holds_a_prefix(report)?;
-    judge.the_count_is_that_of_the_last(report)?;
-    judge.bytes_are_conserved(report)?;
-    judge.the_watchers_saw_them(report)?;
-    judge.the_end_is_true(&outcome, report)?;
-    judge.the_errors_are_true(&outcome, report)?;
+    checks.every_sink_holds_a_prefix(report)?;
+    checks.the_count_is_that_of_the_last(report)?;
+    checks.bytes_are_conserved(report)?;
+    checks.the_watchers_saw_them(report)?;
+    checks.the_end_is_true(&outcome, report)?;
+    checks.the_errors_are_true(&outcome, report)?;
     if matches!(report.ended(), Ended::Eof | Ended::Limit) {
-        judge_calls(&kernel, std::slice::from_ref(report)).map_err(TestCaseError::fail)?;
+        check_calls(&kernel, std::slice::from_ref(report)).map_err(TestCaseError::fail)?;
     }
     for (before, fd) in capacities.into_iter().zip(pipes()) {
         let after = kernel.capacity(fd);
@@ -99,8 +99,8 @@ fn check(scenario: &Several) -> Result<(), TestCaseError> {
         let is_asked = after == before || scenario.options.grow_pipes;
         prop_assert!(is_asked, "a pipe has grown unasked");
     }
-    judge.sleeps_come_of_spurious_wakeups()?;
-    let opened = kernel.answers(Call::Pipe);
+    checks.sleeps_come_of_spurious_wakeups()?;
+    let opened = kernel.results(Call::Pipe);
     let n_opened = opened.iter().filter(|answer| answer.is_ok()).count();
     // One more is closed at once: it tells whether a FIFO has a writer.
     let may_lack_writer = scenario.source.kind == Kind::Pipe && scenario.source.is_nonblocking;
@@ -125,18 +125,14 @@ fn run(
         inspected,
         counts,
         times,
-        has_broken,
+        has_stopped,
         detached,
     } = seen;
     let observe = |progress: &crate::Progress| {
         counts.push(progress.bytes());
         times.push(kernel.elapsed());
-        if scenario
-            .options
-            .break_at
-            .is_some_and(|at| counts.len() > at)
-        {
-            *has_broken = true;
+        if scenario.options.stop_at.is_some_and(|at| counts.len() > at) {
+            *has_stopped = true;
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
@@ -148,16 +144,17 @@ fn run(
         }
         OnSinkError::Stop
     };
-    let attendants = Attendants {
-        observe: Box::new(observe),
-        inspect: Box::new(|bytes| inspected.extend_from_slice(bytes)),
-        decide: Box::new(decide),
-    };
-    let outcome = fan_out_attended(kernel, (source, sinks), scenario.options(), attendants);
+    let options = scenario.options();
+    let mut callbacks = Callbacks::observing(observe);
+    callbacks.on_sink_error = Some(Box::new(decide));
+    if options.inspected {
+        callbacks.inspect = Some(Box::new(|bytes| inspected.extend_from_slice(bytes)));
+    }
+    let outcome = fan_out_with(kernel, (source, sinks), options, callbacks);
     outcome.map_err(|error| (!has_not_begun(&error)).then_some(error))
 }
 
-struct Judge<'a> {
+struct Checks<'a> {
     scenario: &'a Several,
     /// What there is to move.
     data: Data,
@@ -168,7 +165,7 @@ struct Judge<'a> {
     seen: &'a Seen,
 }
 
-impl Judge<'_> {
+impl Checks<'_> {
     /// Only a rate makes it sleep, or calls that block time and again though their sides poll as ready. A poll that a
     /// signal breaks off has found no side ready.
     fn sleeps_come_of_spurious_wakeups(&self) -> Result<(), TestCaseError> {
@@ -182,13 +179,13 @@ impl Judge<'_> {
             }
             most_blocked = most_blocked.max(n_blocked);
         }
-        let is_alone = self.scenario.company.is_empty();
+        let is_alone = self.scenario.interferences.is_empty();
         let is_rate_limited = self.scenario.options.rate.is_some();
-        let may_nap = is_rate_limited || most_blocked > MAX_SPURIOUS_WAKEUPS || !is_alone;
+        let may_pause = is_rate_limited || most_blocked > MAX_SPURIOUS_WAKEUPS || !is_alone;
         prop_assert!(
-            state.n_naps == 0 || may_nap,
+            state.n_sleeps == 0 || may_pause,
             "{} naps, though no more than {most_blocked} calls in a row blocked",
-            state.n_naps
+            state.n_sleeps
         );
         Ok(())
     }
@@ -214,11 +211,11 @@ impl Judge<'_> {
                 Some(_) => Gap::InLastReservation,
                 None => self.gap,
             };
-            let judged = judge_sink(self.kernel, (fd, end), &data[..n], gap);
-            judged.map_err(|why| TestCaseError::fail(format!("sink {index}: {why}")))?;
+            let checked = check_sink(self.kernel, (fd, end), &data[..n], gap);
+            checked.map_err(|why| TestCaseError::fail(format!("sink {index}: {why}")))?;
             let is_file = self.scenario.source.is_file();
             let shared = (self.scenario.options.stable, is_file, report.shared_pages());
-            judge_pages(self.kernel, fd, shared).map_err(TestCaseError::fail)?;
+            check_pages(self.kernel, fd, shared).map_err(TestCaseError::fail)?;
             if end.kind == Kind::Messages && self.scenario.source.kind == Kind::Messages {
                 let arrived = self.kernel.with(fd, |object| match object {
                     Object::Messages(messages) => {
@@ -263,7 +260,7 @@ impl Judge<'_> {
                 prop_assert!(back.is_empty() || !is_alone, "a file is rewound instead");
                 let n = (n + back.len()) as u64;
                 let source = (self.source, source);
-                return judge_source_position(self.kernel, source, n, self.gap)
+                return check_source_position(self.kernel, source, n, self.gap)
                     .map_err(TestCaseError::fail);
             }
             Kind::Device => self.kernel.with(self.source, |object| match object {
@@ -302,7 +299,7 @@ impl Judge<'_> {
             prop_assert_eq!(seen.inspected.len() as u64, n, "inspected bytes");
             prop_assert!(data.starts_with(&seen.inspected), "inspected bytes");
         }
-        if let Some(delimiter) = self.scenario.options.counting.delimiter {
+        if let Some(delimiter) = self.scenario.options.records.delimiter {
             let data = &self.data.bytes;
             let is_record = |byte: &&u8| **byte == delimiter;
             let n_records = data[..n as usize].iter().filter(is_record).count();
@@ -350,7 +347,7 @@ impl Judge<'_> {
                 prop_assert!(limit.is_some_and(|limit| n <= limit));
             }
             Ended::Limit => prop_assert_eq!(Some(n), limit),
-            Ended::Stopped => prop_assert!(self.seen.has_broken, "nobody stopped it"),
+            Ended::Stopped => prop_assert!(self.seen.has_stopped, "nobody stopped it"),
             Ended::NoSink => prop_assert!(all_are_gone, "a sink is left"),
             Ended::Failed => {}
         }
@@ -360,7 +357,7 @@ impl Judge<'_> {
     /// Every failure is told by the sink it came from, and by nobody else.
     fn the_errors_are_true(&self, outcome: &Outcome, report: &Report) -> Result<(), TestCaseError> {
         let state = self.kernel.state.borrow();
-        let told = |fd: &OwnedFd, errno| state.told_at.contains(&(fd.as_raw_fd(), errno));
+        let told = |fd: &OwnedFd, errno| state.errors_by_fd.contains(&(fd.as_raw_fd(), errno));
         let run_error = outcome.as_ref().err().and_then(Option::as_ref);
         if let Some(error) = run_error {
             prop_assert!(!error.is_refused());
@@ -386,7 +383,11 @@ impl Judge<'_> {
                     (Side::Neither, None) => state.log.contains(&(Call::Write, Ok(0))),
                     _ => false,
                 };
-                prop_assert!(is_true, "{error:#}, but told was {:?}", state.told);
+                prop_assert!(
+                    is_true,
+                    "{error:#}, but told was {:?}",
+                    state.errors_reported
+                );
             }
         }
         for (index, sink) in report.sinks().iter().enumerate() {
@@ -399,11 +400,11 @@ impl Judge<'_> {
                 Some(Some(Errno::PIPE)) if self.scenario.watches => true,
                 Some(Some(errno)) => told(&self.sinks[index], errno),
             };
-            prop_assert!(is_true, "{sink}, but told was {:?}", state.told_at);
+            prop_assert!(is_true, "{sink}, but told was {:?}", state.errors_by_fd);
         }
         // Nobody's failure is passed over, but for what was tried another way and given up then.
         let is_over = matches!(report.ended(), Ended::Eof | Ended::Limit);
-        for (fd, errno) in state.told_at.iter().filter(|_| is_over) {
+        for (fd, errno) in state.errors_by_fd.iter().filter(|_| is_over) {
             let index = self.sinks.iter().position(|sink| sink.as_raw_fd() == *fd);
             let index = index.ok_or_else(|| TestCaseError::fail("the source failed"))?;
             let error = report.sinks()[index].error();

@@ -2,12 +2,12 @@
 
 use std::os::fd::OwnedFd;
 
-use super::fan_out;
 use super::faults::{LONG, appending, by_the_plan, file, options, pipe, source};
 use crate::options::{OnSinkError, Options};
 use crate::report::Report;
 use crate::sim::SimKernel;
 use crate::sim::objects::{Object, patterned};
+use crate::sim::run::fan_out;
 use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
@@ -38,7 +38,7 @@ fn a_short_tee_on_one_of_three_sinks_duplicates_nothing() {
                 let kernel = SimKernel::default();
                 let source = source(&kernel, is_stream);
                 let sinks = [pipe(&kernel), pipe(&kernel), file(&kernel)];
-                kernel.inject(Call::Tee, &vec![Injection::Straight; nth]);
+                kernel.inject(Call::Tee, &vec![Injection::Normal; nth]);
                 kernel.inject(Call::Tee, &[Injection::Short(n)]);
                 let report = by_the_plan(&kernel, &source, &sinks);
                 assert_eq!(report.bytes(), LONG as u64);
@@ -74,7 +74,7 @@ fn the_sink_that_takes_the_bytes_out_may_refuse_in_the_middle() {
                 let sinks = [pipe(&kernel), file(&kernel)];
                 // Every other splice fills the private backlog.
                 kernel.inject(Call::Splice, &[Injection::Short(5000)]);
-                kernel.inject(Call::Splice, &vec![Injection::Straight; 2 * nth]);
+                kernel.inject(Call::Splice, &vec![Injection::Normal; 2 * nth]);
                 kernel.inject(Call::Splice, &[Injection::Fails(errno)]);
                 let report = by_the_plan(&kernel, &source, &sinks);
                 let what = format!("{is_stream}, {errno}, {nth}\n{report}");
@@ -120,7 +120,7 @@ fn where_tee_is_forbidden_every_sink_is_written_to() {
             let report = by_the_plan(&kernel, &source, &sinks);
             let what = format!("{is_stream}, {errno}\n{report}");
             assert_all_have_all(&kernel, &sinks, &what);
-            assert!(kernel.answers(Call::Tee).len() <= sinks.len(), "{what}");
+            assert!(kernel.results(Call::Tee).len() <= sinks.len(), "{what}");
             assert_eq!(ways(&report), [Strategy::Buffered; 3], "{what}");
             assert_eq!(report.strategy(), Strategy::Buffered, "{what}");
             let told = report.attempts()[0]
@@ -138,7 +138,7 @@ fn a_sink_without_a_private_pipe_is_written_to_and_the_others_are_not() {
         let source = source(&kernel, false);
         let sinks = [pipe(&kernel), file(&kernel), file(&kernel)];
         // The backlog's is opened first.
-        kernel.inject(Call::Pipe, &[Injection::Straight, Injection::Fails(errno)]);
+        kernel.inject(Call::Pipe, &[Injection::Normal, Injection::Fails(errno)]);
         let report = by_the_plan(&kernel, &source, &sinks);
         assert_all_have_all(&kernel, &sinks, &report.to_string());
         assert_eq!(ways(&report)[0], Strategy::Tee, "{report}");
@@ -160,7 +160,7 @@ fn a_lone_reader_without_a_pipe_of_its_own_is_tee_d_into() {
         let kernel = SimKernel::default();
         let source = source(&kernel, false);
         let sinks = [pipe(&kernel), file(&kernel)];
-        kernel.inject(Call::Pipe, &vec![Injection::Straight; nth]);
+        kernel.inject(Call::Pipe, &vec![Injection::Normal; nth]);
         kernel.inject(Call::Pipe, &[Injection::Fails(Errno::MFILE)]);
         let report = by_the_plan(&kernel, &source, &sinks);
         assert_all_have_all(&kernel, &sinks, &report.to_string());
@@ -172,7 +172,7 @@ fn a_lone_reader_without_a_pipe_of_its_own_is_tee_d_into() {
 fn without_a_pipe_for_the_backlog_all_are_written_to() {
     for (capacity, injection) in [
         (64 << 10, Injection::Fails(Errno::MFILE)),
-        (4096, Injection::Straight),
+        (4096, Injection::Normal),
     ] {
         let kernel = SimKernel::default();
         kernel.state.borrow_mut().pipe_capacity = capacity;
@@ -197,7 +197,7 @@ fn a_requested_tee_that_the_kernel_refuses_is_unsuitable_and_loses_nothing() {
             let kernel = SimKernel::default();
             let source = source(&kernel, is_stream);
             let sinks = [pipe(&kernel), pipe(&kernel), appending(&kernel)];
-            kernel.inject(Call::Tee, &vec![Injection::Straight; nth]);
+            kernel.inject(Call::Tee, &vec![Injection::Normal; nth]);
             kernel.inject(Call::Tee, &[Injection::Fails(Errno::NOSYS)]);
             let options = Options {
                 strategy: Some(Strategy::Tee),
@@ -239,8 +239,8 @@ fn a_splice_that_ends_before_the_source_gives_way_to_reads_unless_tee_was_asked_
             let source = kernel.source(source, OFlags::empty());
             let sinks = [pipe(&kernel), file(&kernel)];
             // Every other splice fills the private backlog.
-            kernel.inject(Call::Splice, &vec![Injection::Straight; 2 * n_before]);
-            kernel.inject(Call::Splice, &[Injection::Nothing]);
+            kernel.inject(Call::Splice, &vec![Injection::Normal; 2 * n_before]);
+            kernel.inject(Call::Splice, &[Injection::ReturnsZero]);
             let options = Options {
                 strategy,
                 ..options()

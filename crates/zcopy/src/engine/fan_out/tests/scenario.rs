@@ -9,11 +9,13 @@ use proptest::strategy::Strategy as _;
 
 use crate::options::Options;
 use crate::sim::SimKernel;
-use crate::sim::arbitrary::{DRAWN, company, faults, scenario_options, sink_ends, source_ends};
-use crate::sim::company::settle;
+use crate::sim::arbitrary::{
+    Features, faults, interferences, scenario_options, sink_specs, source_specs,
+};
+use crate::sim::feasible::settle;
+use crate::sim::interference::Interference;
 use crate::sim::objects::BLOCK;
-use crate::sim::others::Interference;
-use crate::sim::scenario::{Faults, Kind, ScenarioOptions, SinkEnd, SourceEnd};
+use crate::sim::scenario::{Faults, Kind, ScenarioOptions, SinkSpec, SourceSpec};
 use crate::sim::script::{Injection, Script};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
@@ -21,7 +23,7 @@ use crate::sys::{Errno, OFlags};
 /// One random fan-out.
 #[derive(Clone, Debug)]
 pub(super) struct Several {
-    pub(super) source: SourceEnd,
+    pub(super) source: SourceSpec,
     pub(super) sinks: Vec<SinkCase>,
     /// Holes, blocks and strategies aside.
     pub(super) options: ScenarioOptions,
@@ -29,13 +31,13 @@ pub(super) struct Several {
     pub(super) watches: bool,
     pub(super) faults: Faults,
     /// What others do in the meantime.
-    pub(super) company: Vec<Interference>,
+    pub(super) interferences: Vec<Interference>,
 }
 
 /// One of its sinks.
 #[derive(Clone, Debug)]
 pub(super) struct SinkCase {
-    pub(super) end: SinkEnd,
+    pub(super) end: SinkSpec,
     /// After how many bytes it begins to fail.
     pub(super) fault: Option<(u64, Errno)>,
     /// Whether it is then detached.
@@ -51,9 +53,9 @@ pub(super) fn scenarios() -> impl prop::strategy::Strategy<Value = Several> {
     ];
     let sinks = prop::collection::vec(sink_cases(), 1..6);
     let switches = (strategies, prop::bool::weighted(0.2));
-    let faults = (faults(), company(DRAWN, 6));
-    (source_ends(), sinks, scenario_options(), switches, faults).prop_map(
-        |(source, sinks, options, (strategy, watches), (faults, company))| {
+    let faults = (faults(), interferences(Features::ALL, 6));
+    (source_specs(), sinks, scenario_options(), switches, faults).prop_map(
+        |(source, sinks, options, (strategy, watches), (faults, interferences))| {
             let mut scenario = Several {
                 source,
                 sinks,
@@ -61,7 +63,7 @@ pub(super) fn scenarios() -> impl prop::strategy::Strategy<Value = Several> {
                 strategy,
                 watches,
                 faults,
-                company,
+                interferences,
             };
             if scenario.source.kind == Kind::Device {
                 // It has no end.
@@ -77,8 +79,9 @@ pub(super) fn scenarios() -> impl prop::strategy::Strategy<Value = Several> {
             }
             let sinks: Vec<_> = scenario.sinks.iter().map(|sink| &sink.end).collect();
             let may_sleep = scenario.options.tick.is_none() && !scenario.watches;
-            let (company, faults) = (&mut scenario.company, (&scenario.faults, may_sleep));
-            settle(company, &scenario.source, &sinks, faults);
+            let (interferences, faults) =
+                (&mut scenario.interferences, (&scenario.faults, may_sleep));
+            settle(interferences, &scenario.source, &sinks, faults);
             scenario
         },
     )
@@ -97,7 +100,7 @@ fn sink_cases() -> impl prop::strategy::Strategy<Value = SinkCase> {
     let places = prop_oneof![1 => Just(0), 2 => 1..300_000_u64, 1 => 300_000..600_000_u64];
     let fault = (places, prop::sample::select(errnos)).prop_map(Some);
     let faults = prop_oneof![4 => Just(None), 1 => fault];
-    (sink_ends(), faults, prop::bool::weighted(0.7)).prop_map(|(end, fault, detaches)| SinkCase {
+    (sink_specs(), faults, prop::bool::weighted(0.7)).prop_map(|(end, fault, detaches)| SinkCase {
         end,
         fault,
         detaches,
@@ -126,7 +129,7 @@ impl Several {
         let flags = mode(self.source.is_nonblocking)
             | packets(self.source.is_packet && self.source.kind == Kind::Pipe);
         let source = kernel.source(object, flags);
-        self.source.lend_pages(&kernel, &source);
+        self.source.send_pages(&kernel, &source);
         // Cursors that are not to be used stand elsewhere.
         let start = if self.source.is_positional {
             77
@@ -158,12 +161,12 @@ impl Several {
         let mut state = kernel.state.borrow_mut();
         state.script = Script::of(&self.faults.injections);
         state.may_sleep = self.options.tick.is_none() && !self.watches;
-        state.knows_nowait = self.faults.knows_nowait;
+        state.supports_nowait = self.faults.supports_nowait;
         state.pipe_capacity = self.faults.pipe_capacity;
         state.pipe_max = self.faults.pipe_max;
         state.disk_fails = self.faults.disk_fails;
         state.max_calls = self.max_calls();
-        state.interferences.clone_from(&self.company);
+        state.interferences.clone_from(&self.interferences);
         drop(state);
         (kernel, source, sinks)
     }
@@ -178,7 +181,7 @@ impl Several {
 
     /// Bytes a second: so many that all that there may be takes no more than one.
     pub(super) fn rate(&self) -> Option<u64> {
-        let len = (self.source.most_len(&self.company) as u64).max(1);
+        let len = (self.source.most_len(&self.interferences) as u64).max(1);
         self.options.rate.map(|times| times * len)
     }
 
@@ -205,8 +208,8 @@ impl Several {
             Some(_) => waits + rate_waits,
             None => 0,
         };
-        let n_marks = self.source.marks.len();
-        let n_others = 150 * self.company.len();
+        let n_marks = self.source.urgent_marks.len();
+        let n_others = 150 * self.interferences.len();
         let n_turns = n_pages + n_chunks + n_marks + n_others + self.faults.injections.len();
         200 + 8 * (self.sinks.len() + 1) * n_turns + n_ticks + 2 * rate_waits
     }
@@ -227,7 +230,7 @@ impl Several {
             rate_limit: self.rate().and_then(NonZeroU64::new),
             tick: options.tick.map(Duration::from_millis),
             watch_readers: self.watches,
-            records: options.counting,
+            records: options.records,
             inspected: options.inspected,
             observed: true,
             ..Options::default()

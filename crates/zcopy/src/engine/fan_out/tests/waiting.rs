@@ -5,13 +5,13 @@ use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use super::{Attendants, fan_out, fan_out_attended};
 use crate::context::MAX_SPURIOUS_WAKEUPS;
 use crate::options::{OnSinkError, Options};
 use crate::report::Ended;
 use crate::side::Side;
 use crate::sim::SimKernel;
 use crate::sim::objects::{Object, patterned};
+use crate::sim::run::{Callbacks, fan_out, fan_out_with};
 use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
@@ -24,13 +24,13 @@ fn millis(millis: u64) -> Duration {
 
 /// A pipe or socket that gives `len` bytes.
 fn source(kernel: &SimKernel, is_stream: bool, len: usize) -> OwnedFd {
-    let source = Object::feeding(is_stream, &patterned(len), &[]);
+    let source = Object::written_by_peer(is_stream, &patterned(len), &[]);
     kernel.source(source, OFlags::empty())
 }
 
 /// Pipes whose readers take so long for each move.
 fn slow_pipes(kernel: &SimKernel, n: usize, delay: u64, mode: OFlags) -> Vec<OwnedFd> {
-    let pipe = || Object::taking(false).slowly(millis(delay));
+    let pipe = || Object::read_by_peer(false).with_delay(millis(delay));
     (0..n).map(|_| kernel.sink(pipe(), mode)).collect()
 }
 
@@ -48,7 +48,7 @@ fn when_every_sink_is_full_it_is_the_sinks_that_are_waited_for() {
             OnSinkError::Stop,
         );
         assert_eq!(report.unwrap().bytes(), LONG as u64);
-        assert_eq!(kernel.state.borrow().n_naps, 0, "{n_sinks} sinks");
+        assert_eq!(kernel.state.borrow().n_sleeps, 0, "{n_sinks} sinks");
         // As many turns as a pipe is filled and emptied, in each of which little is asked.
         let n_turns = LONG / (64 << 10) + 2;
         let n_calls = kernel.state.borrow().log.len();
@@ -64,7 +64,7 @@ fn many_slow_sinks_are_not_given_pauses_on_top() {
     let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
     let sinks: Vec<_> = (0..13)
         .map(|n| {
-            let sink = Object::taking(true).slowly(millis(10 + n));
+            let sink = Object::read_by_peer(true).with_delay(millis(10 + n));
             kernel.sink(sink, OFlags::NONBLOCK)
         })
         .collect();
@@ -75,30 +75,30 @@ fn many_slow_sinks_are_not_given_pauses_on_top() {
         OnSinkError::Stop,
     );
     assert_eq!(report.unwrap().bytes(), LONG as u64);
-    assert_eq!(kernel.state.borrow().n_naps, 0);
+    assert_eq!(kernel.state.borrow().n_sleeps, 0);
 }
 
 /// Its poll says that it is ready, and its calls say that it is not.
 #[test]
 fn a_sink_that_lies_is_given_pauses_once_it_has_lied_too_often() {
-    for n_naps in [0, 1, 12] {
+    for n_sleeps in [0, 1, 12] {
         let kernel = SimKernel::default();
         let source = source(&kernel, false, 1000);
         let sinks = [
             kernel.sink(Object::file(&[]), OFlags::APPEND),
-            kernel.sink(Object::taking(true), OFlags::NONBLOCK),
+            kernel.sink(Object::read_by_peer(true), OFlags::NONBLOCK),
         ];
         // While the other sink is served, nothing is waited for.
-        let n_lies = 1 + MAX_SPURIOUS_WAKEUPS as usize + n_naps;
-        kernel.inject(Call::Write, &[Injection::Straight]);
-        kernel.inject(Call::Write, &vec![Injection::FalseStart; n_lies]);
+        let n_lies = 1 + MAX_SPURIOUS_WAKEUPS as usize + n_sleeps;
+        kernel.inject(Call::Write, &[Injection::Normal]);
+        kernel.inject(Call::Write, &vec![Injection::SpuriousWakeup; n_lies]);
         let options = Options {
             strategy: Some(Strategy::Buffered),
             ..Options::default()
         };
         let report = fan_out(&kernel, (&source, &sinks), options, OnSinkError::Stop).unwrap();
         assert_eq!(report.bytes(), 1000);
-        assert_eq!(kernel.state.borrow().n_naps, n_naps, "{n_lies} lies");
+        assert_eq!(kernel.state.borrow().n_sleeps, n_sleeps, "{n_lies} lies");
     }
 }
 
@@ -115,17 +115,13 @@ fn a_break_while_every_sink_is_full_takes_one_tick_and_says_so() {
         let source = source(&kernel, is_stream, LONG);
         let sinks = slow_pipes(&kernel, 2, 1000, OFlags::empty());
         let blocked = RefCell::new(Vec::new());
-        let attendants = Attendants {
-            observe: Box::new(|progress| match progress.blocked() {
-                None | Some(Side::Source) => ControlFlow::Continue(()),
-                Some(side) => {
-                    blocked.borrow_mut().push(side);
-                    ControlFlow::Break(())
-                }
-            }),
-            inspect: Box::new(|_| {}),
-            decide: Box::new(|_| OnSinkError::Stop),
-        };
+        let callbacks = Callbacks::observing(|progress| match progress.blocked() {
+            None | Some(Side::Source) => ControlFlow::Continue(()),
+            Some(side) => {
+                blocked.borrow_mut().push(side);
+                ControlFlow::Break(())
+            }
+        });
         let options = Options {
             tick: Some(millis(5)),
             grow_pipes: false,
@@ -133,7 +129,7 @@ fn a_break_while_every_sink_is_full_takes_one_tick_and_says_so() {
             strategy,
             ..Options::default()
         };
-        let report = fan_out_attended(&kernel, (&source, &sinks), options, attendants).unwrap();
+        let report = fan_out_with(&kernel, (&source, &sinks), options, callbacks).unwrap();
         assert_eq!(report.ended(), Ended::Stopped);
         assert_eq!(*blocked.borrow(), [Side::Sink], "{is_stream}, {strategy:?}");
         let took = kernel.elapsed();
@@ -147,8 +143,8 @@ fn a_storm_of_signals_is_weathered_by_every_call() {
         let kernel = SimKernel::default();
         let source = source(&kernel, false, LONG);
         let sinks = [
-            kernel.sink(Object::taking(false), OFlags::NONBLOCK),
-            kernel.sink(Object::taking(true), OFlags::empty()),
+            kernel.sink(Object::read_by_peer(false), OFlags::NONBLOCK),
+            kernel.sink(Object::read_by_peer(true), OFlags::empty()),
             kernel.sink(Object::file(&[]), OFlags::APPEND),
             kernel.sink(Object::file(&[]), OFlags::empty()),
         ];
@@ -175,17 +171,17 @@ fn a_socket_that_times_out_is_an_error_and_not_a_wait_for_ever() {
             kernel.state.borrow_mut().may_sleep = tick.is_none() && !watch_readers;
             let slow = |is_it: bool, object: Object| {
                 if is_it {
-                    object.slowly(millis(5000)).timing_out(millis(20))
+                    object.with_delay(millis(5000)).with_timeout(millis(20))
                 } else {
                     object
                 }
             };
-            let source = Object::feeding(true, &patterned(LONG), &[]);
+            let source = Object::written_by_peer(true, &patterned(LONG), &[]);
             let source = kernel.source(slow(side == Side::Source, source), OFlags::empty());
-            let sink = slow(side == Side::Sink, Object::taking(true));
+            let sink = slow(side == Side::Sink, Object::read_by_peer(true));
             let sinks = [
                 kernel.sink(sink, OFlags::empty()),
-                kernel.sink(Object::taking(false), OFlags::empty()),
+                kernel.sink(Object::read_by_peer(false), OFlags::empty()),
             ];
             let options = Options {
                 tick,
@@ -216,10 +212,10 @@ fn a_socket_that_times_out_is_detached_and_the_rest_goes_on() {
             let kernel = SimKernel::default();
             kernel.state.borrow_mut().may_sleep = !watch_readers;
             let source = source(&kernel, is_stream, LONG);
-            let slow = Object::taking(true).slowly(millis(5000));
+            let slow = Object::read_by_peer(true).with_delay(millis(5000));
             let sinks = [
                 kernel.sink(Object::file(&[]), OFlags::empty()),
-                kernel.sink(slow.timing_out(millis(20)), OFlags::empty()),
+                kernel.sink(slow.with_timeout(millis(20)), OFlags::empty()),
                 kernel.sink(Object::file(&[]), OFlags::APPEND),
             ];
             let options = Options {
@@ -234,7 +230,7 @@ fn a_socket_that_times_out_is_detached_and_the_rest_goes_on() {
             assert!(kernel.contents(&sinks[2]) == patterned(LONG), "{what}");
             let error = report.sinks()[1].error().unwrap();
             assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "{what}");
-            assert_eq!(kernel.state.borrow().n_naps, 0, "{what}");
+            assert_eq!(kernel.state.borrow().n_sleeps, 0, "{what}");
             assert!(kernel.elapsed() < millis(100), "{what}");
         }
     }
@@ -250,23 +246,26 @@ fn at_the_end_no_call_is_made_for_a_reader_that_has_everything_and_has_gone() {
             None => kernel.source(Object::file(&patterned(LONG)), OFlags::empty()),
         };
         let sinks = [(); 3].map(|()| {
-            let mut object = Object::taking(false);
+            let mut object = Object::read_by_peer(false);
             if let Object::Channel(channel) = &mut object {
-                channel.breaks = Some((LONG as u64, Errno::PIPE));
+                channel.fails_after = Some((LONG as u64, Errno::PIPE));
             }
             kernel.sink(object, OFlags::empty())
         });
         let ends = (&source, &sinks[..]);
         let report = fan_out(&kernel, ends, Options::default(), OnSinkError::Stop).unwrap();
         assert_eq!((report.bytes(), report.ended()), (LONG as u64, Ended::Eof));
-        assert!(kernel.state.borrow().told.is_empty(), "{is_stream:?}");
+        assert!(
+            kernel.state.borrow().errors_reported.is_empty(),
+            "{is_stream:?}"
+        );
     }
 }
 
 /// The source has nothing more for five seconds, and what it gave before is not kept from the sink until then.
 #[test]
 fn a_call_that_moved_nothing_is_made_again_before_the_source_is_waited_for() {
-    let refused = [Injection::Straight, Injection::Fails(Errno::INVAL)];
+    let refused = [Injection::Normal, Injection::Fails(Errno::INVAL)];
     for (strategy, call, injections) in [
         // The first splice fills the backlog.
         (None, Call::Splice, &refused[..]),
@@ -278,28 +277,24 @@ fn a_call_that_moved_nothing_is_made_again_before_the_source_is_waited_for() {
     ] {
         let kernel = SimKernel::default();
         kernel.state.borrow_mut().may_sleep = false;
-        let source = Object::feeding(false, &patterned(2000), &[1000; 2]);
-        let source = kernel.source(source.slowly(millis(5000)), OFlags::empty());
+        let source = Object::written_by_peer(false, &patterned(2000), &[1000; 2]);
+        let source = kernel.source(source.with_delay(millis(5000)), OFlags::empty());
         let sinks = [kernel.sink(Object::file(&[]), OFlags::empty())];
         kernel.inject(call, injections);
         let mut first_at = None;
-        let attendants = Attendants {
-            observe: Box::new(|progress| {
-                if progress.bytes() >= 1000 {
-                    first_at.get_or_insert(kernel.elapsed());
-                }
-                ControlFlow::Continue(())
-            }),
-            inspect: Box::new(|_| {}),
-            decide: Box::new(|_| OnSinkError::Stop),
-        };
+        let callbacks = Callbacks::observing(|progress| {
+            if progress.bytes() >= 1000 {
+                first_at.get_or_insert(kernel.elapsed());
+            }
+            ControlFlow::Continue(())
+        });
         let options = Options {
             tick: Some(millis(100)),
             observed: true,
             strategy,
             ..Options::default()
         };
-        let report = fan_out_attended(&kernel, (&source, &sinks), options, attendants).unwrap();
+        let report = fan_out_with(&kernel, (&source, &sinks), options, callbacks).unwrap();
         assert_eq!(report.bytes(), 2000);
         let first_at = first_at.unwrap();
         assert!(first_at < millis(5500), "{strategy:?}: {first_at:?}");
@@ -311,9 +306,9 @@ fn a_call_that_moved_nothing_is_made_again_before_the_source_is_waited_for() {
 fn a_source_that_is_empty_after_all_is_waited_for_tick_after_tick() {
     let kernel = SimKernel::default();
     kernel.state.borrow_mut().may_sleep = false;
-    let source = Object::feeding(true, &patterned(LONG), &[1000; 3]);
+    let source = Object::written_by_peer(true, &patterned(LONG), &[1000; 3]);
     let source = kernel.source(source, OFlags::NONBLOCK);
-    let sinks = [(); 2].map(|()| kernel.sink(Object::taking(false), OFlags::empty()));
+    let sinks = [(); 2].map(|()| kernel.sink(Object::read_by_peer(false), OFlags::empty()));
     kernel.inject(Call::Splice, &[Injection::Stalled(50)]);
     let options = Options {
         tick: Some(millis(5)),
@@ -334,11 +329,11 @@ fn a_fan_out_sleeps_for_an_empty_pipe_where_tee_is_forbidden() {
                 let kernel = SimKernel::default();
                 kernel.state.borrow_mut().may_sleep = false;
                 let bytes = patterned(1000 * PIECES);
-                let source = Object::feeding(false, &bytes, &[1000; PIECES]);
-                let source = kernel.source(source.slowly(millis(5)), OFlags::NONBLOCK);
+                let source = Object::written_by_peer(false, &bytes, &[1000; PIECES]);
+                let source = kernel.source(source.with_delay(millis(5)), OFlags::NONBLOCK);
                 let sink = |_| {
                     let object = if is_pipe {
-                        Object::taking(false)
+                        Object::read_by_peer(false)
                     } else {
                         Object::file(&[])
                     };
@@ -355,7 +350,7 @@ fn a_fan_out_sleeps_for_an_empty_pipe_where_tee_is_forbidden() {
                 let report = fan_out(&kernel, ends, options, OnSinkError::Stop).unwrap();
                 let what = format!("{errno}, {n_sinks}, {is_pipe}: {report}");
                 assert_eq!(report.bytes(), bytes.len() as u64, "{what}");
-                assert_eq!(kernel.state.borrow().n_naps, 0, "{what}");
+                assert_eq!(kernel.state.borrow().n_sleeps, 0, "{what}");
                 let n_calls = kernel.state.borrow().log.len();
                 assert!(n_calls <= 4 * PIECES * n_sinks, "{what}: {n_calls} calls");
             }

@@ -12,8 +12,8 @@ use crate::engine::filter::read_ahead::{input_buffer, read_all};
 use crate::filter_transfer::prepare;
 use crate::side::Side;
 use crate::sim::SimKernel;
+use crate::sim::interference::{Action, Interference, Target};
 use crate::sim::objects::{Object, patterned};
-use crate::sim::others::{Action, Interference, Target};
 use crate::sim::script::{Call, Injection};
 use crate::step::Step;
 use crate::sys::{Errno, OFlags};
@@ -33,7 +33,7 @@ fn source(kernel: &SimKernel, injection: Injection) -> (OwnedFd, OwnedFd) {
     kernel.set_cursor(&source, START as u64);
     kernel.inject(Call::Read, &[injection]);
     let theirs = Action::Read(THEIRS);
-    kernel.interfere(Interference::before(
+    kernel.schedule(Interference::before(
         Call::Read,
         0,
         Target::Source(0),

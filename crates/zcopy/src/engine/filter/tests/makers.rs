@@ -17,7 +17,7 @@ pub(super) enum Maker {
     /// Nothing, and in the end how many bytes there were, in lines of their own.
     Count {
         n: u64,
-        has_told: bool,
+        has_counted: bool,
     },
     /// It takes nothing, ever.
     Idle,
@@ -77,12 +77,12 @@ impl Filter for Maker {
                 None => self.copy(bytes, room, usize::MAX),
             },
             Self::Nothing => all,
-            Self::Count { n, has_told } => {
+            Self::Count { n, has_counted } => {
                 *n += bytes.len() as u64;
-                if !bytes.is_empty() || input.remaining != Remaining::End || *has_told {
+                if !bytes.is_empty() || input.remaining != Remaining::End || *has_counted {
                     return all;
                 }
-                *has_told = true;
+                *has_counted = true;
                 let told = format!("{n}\n").repeat(100);
                 room[..told.len()].copy_from_slice(told.as_bytes());
                 Filtered {

@@ -14,11 +14,11 @@ use crate::filter::Remaining;
 use crate::report::{Ended, Report};
 use crate::side::Side;
 use crate::sim::SimKernel;
-use crate::sim::arbitrary::{scenarios, source_ends};
-use crate::sim::oracle::{self, Gap, judge_calls, judge_sink, n_read};
-use crate::sim::others::{Action, Interference, Target};
+use crate::sim::arbitrary::{scenarios, source_specs};
+use crate::sim::interference::{Action, Interference, Target};
+use crate::sim::oracle::{self, Gap, check_calls, check_sink, n_read};
 use crate::sim::property::holds_for_all;
-use crate::sim::scenario::{Faults, Kind, Scenario, SourceEnd};
+use crate::sim::scenario::{Faults, Kind, Scenario, SourceSpec};
 use crate::sim::script::Call;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
@@ -33,7 +33,7 @@ const MAX_CALLS: usize = 5000;
 #[derive(Clone, Debug)]
 struct FilterCase {
     scenario: Scenario,
-    second: SourceEnd,
+    second: SourceSpec,
     maker: Maker,
 }
 
@@ -44,10 +44,10 @@ fn filter_cases() -> impl prop::strategy::Strategy<Value = FilterCase> {
         2 => (1000..60_000_usize).prop_map(Maker::Thrice),
         4 => Just(Maker::Lines),
         1 => Just(Maker::Nothing),
-        1 => Just(Maker::Count { n: 0, has_told: false }),
+        1 => Just(Maker::Count { n: 0, has_counted: false }),
         1 => Just(Maker::Idle),
     ];
-    (scenarios(), source_ends(), makers).prop_map(|(mut scenario, mut second, maker)| {
+    (scenarios(), source_specs(), makers).prop_map(|(mut scenario, mut second, maker)| {
         for source in [&mut scenario.source, &mut second] {
             source.is_positional = false;
             source.is_direct &= source.is_file();
@@ -58,13 +58,13 @@ fn filter_cases() -> impl prop::strategy::Strategy<Value = FilterCase> {
         }
         scenario.sink.is_positional = false;
         scenario.options.tick = None;
-        scenario.settle_company();
+        scenario.drop_infeasible_interferences();
         // Of a source that changes the filter is not asked what it was shown.
-        scenario.company.retain(|other| {
+        scenario.interferences.retain(|other| {
             matches!(other.target, Target::Sink(_)) || matches!(other.action, Action::Read(_))
         });
         let is_read = |other: &Interference| matches!(other.action, Action::Read(_));
-        if scenario.company.iter().any(is_read) {
+        if scenario.interferences.iter().any(is_read) {
             // A source that others read is not rewound.
             scenario.faults.sink = None;
         }
@@ -94,7 +94,7 @@ fn check(case: &FilterCase) -> Result<(), TestCaseError> {
         (another(&kernel, scenario, second), second),
     ];
     kernel.state.borrow_mut().max_calls = MAX_CALLS;
-    let written = || kernel.answers(Call::Write).into_iter().flatten().sum();
+    let written = || kernel.results(Call::Write).into_iter().flatten().sum();
     let mut filter = Watched::new(*maker, &written);
     let mut state = FilterState::new();
     let mut delivered = Vec::new();
@@ -130,7 +130,7 @@ fn check(case: &FilterCase) -> Result<(), TestCaseError> {
     }
     reports.extend(result);
     if reports.len() == sources.len() + 1 {
-        judge_calls(&kernel, &reports).map_err(TestCaseError::fail)?;
+        check_calls(&kernel, &reports).map_err(TestCaseError::fail)?;
     }
     let is_over = filter.made == expected;
     prop_assert!(is_over || filter.made == maker.makes(&filter.taken, false));
@@ -138,7 +138,7 @@ fn check(case: &FilterCase) -> Result<(), TestCaseError> {
 }
 
 /// The second source, which does not fail.
-fn another(kernel: &SimKernel, scenario: &Scenario, end: &SourceEnd) -> OwnedFd {
+fn another(kernel: &SimKernel, scenario: &Scenario, end: &SourceSpec) -> OwnedFd {
     let faults = Faults {
         source: None,
         ..scenario.faults.clone()
@@ -150,17 +150,17 @@ fn another(kernel: &SimKernel, scenario: &Scenario, end: &SourceEnd) -> OwnedFd 
         end.is_direct || end.is_packet && end.kind == Kind::Pipe,
     );
     let source = kernel.source(end.object(&faults), flags);
-    end.lend_pages(kernel, &source);
+    end.send_pages(kernel, &source);
     kernel.set_cursor(&source, start(end));
     kernel.state.borrow_mut().has_proc |= end.is_direct;
     source
 }
 
-fn start(end: &SourceEnd) -> u64 {
+fn start(end: &SourceSpec) -> u64 {
     if end.is_file() { end.start } else { 0 }
 }
 
-fn is_read_out(kernel: &SimKernel, source: &OwnedFd, end: &SourceEnd) -> bool {
+fn is_read_out(kernel: &SimKernel, source: &OwnedFd, end: &SourceSpec) -> bool {
     if end.is_file() {
         kernel.cursor(source) >= end.len as u64
     } else {
@@ -197,13 +197,13 @@ fn holds(
     delivered: &[u8],
     gap: Gap,
 ) -> Result<(), TestCaseError> {
-    judge_sink(kernel, (sink, &scenario.sink), delivered, gap).map_err(TestCaseError::fail)
+    check_sink(kernel, (sink, &scenario.sink), delivered, gap).map_err(TestCaseError::fail)
 }
 
 /// Whether each byte that was not taken is where it was, or waits. Says what waits.
 fn stays(
     kernel: &SimKernel,
-    (source, end): (&OwnedFd, &SourceEnd),
+    (source, end): (&OwnedFd, &SourceSpec),
     (waited, taken): (&[u8], &[u8]),
     filter: &Watched<'_>,
 ) -> Result<Vec<u8>, TestCaseError> {
@@ -221,7 +221,7 @@ fn stays(
             waited[n_taken..].to_vec()
         } else if filter.has_failed {
             // It is rewound only over bytes that a read finds before the cursor.
-            let reads = kernel.answers(Call::Read);
+            let reads = kernel.results(Call::Read);
             let is_unknown = reads.iter().any(|answer| !matches!(answer, Ok(1..)));
             prop_assert!(is_unknown || n_read(kernel, source) > 0, "it is rewound");
             filter.left.clone()
@@ -243,7 +243,7 @@ fn stays(
 /// Whether an error says what happened.
 fn is_true(
     scenario: &Scenario,
-    source: Option<&SourceEnd>,
+    source: Option<&SourceSpec>,
     kernel: &SimKernel,
     result: &Result<Report, Error>,
 ) -> Result<(), TestCaseError> {
@@ -259,8 +259,13 @@ fn is_true(
         (Some(Errno::INTR), _) => false,
         (Some(Errno::AGAIN), Side::Source) => source.is_some_and(|end| end.timeout.is_some()),
         (Some(Errno::AGAIN), _) => scenario.sink.timeout.is_some(),
-        (Some(errno), side) => state.told.contains(&(side, errno)),
+        (Some(errno), side) => state.errors_reported.contains(&(side, errno)),
     };
-    prop_assert!(is_true, "{:#}, but told was {:?}", error, state.told);
+    prop_assert!(
+        is_true,
+        "{:#}, but told was {:?}",
+        error,
+        state.errors_reported
+    );
     Ok(())
 }

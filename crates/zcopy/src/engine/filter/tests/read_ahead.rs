@@ -22,14 +22,14 @@ fn a_file_with_a_mebibyte_or_more_from_its_cursor_on_is_read_ahead_and_nothing_e
     ] {
         let kernel = SimKernel::default();
         let mut file = File::holding(b"");
-        file.claims = Some(size);
+        file.claimed_size = Some(size);
         let source = kernel.source(Object::File(file), OFlags::empty());
         kernel.set_cursor(&source, cursor);
         let mut info = FdInfo::of(&&kernel, source.as_fd()).unwrap();
         info.classify_fully(&&kernel, source.as_fd());
         assert_eq!(is_worth_it(&info), expected, "{size} bytes at {cursor}");
         // Of a pipe it is not known, and a read may wait for its writer.
-        let pipe = kernel.source(Object::feeding(false, b"", &[]), OFlags::empty());
+        let pipe = kernel.source(Object::written_by_peer(false, b"", &[]), OFlags::empty());
         let mut info = FdInfo::of(&&kernel, pipe.as_fd()).unwrap();
         info.size = Some(size);
         assert!(!is_worth_it(&info));

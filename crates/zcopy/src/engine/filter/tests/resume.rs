@@ -16,7 +16,7 @@ use crate::sys::{Errno, OFlags};
 
 const COUNT: Maker = Maker::Count {
     n: 0,
-    has_told: false,
+    has_counted: false,
 };
 
 fn file(kernel: &SimKernel, bytes: &[u8]) -> OwnedFd {
@@ -24,7 +24,7 @@ fn file(kernel: &SimKernel, bytes: &[u8]) -> OwnedFd {
 }
 
 fn pipe(kernel: &SimKernel, bytes: &[u8]) -> OwnedFd {
-    kernel.source(Object::feeding(false, bytes, &[]), OFlags::empty())
+    kernel.source(Object::written_by_peer(false, bytes, &[]), OFlags::empty())
 }
 
 fn empty_file(kernel: &SimKernel) -> OwnedFd {
@@ -133,7 +133,7 @@ fn what_a_pipe_cannot_take_back_is_filtered_before_more_is_read() {
     bytes.retain(|byte| *byte != b'\n');
     bytes[65_500] = b'\n';
     bytes[65_600] = b'\n';
-    let peer = Peer::Feeds {
+    let peer = Peer::Writes {
         rest: bytes.clone(),
         chunks: VecDeque::new(),
         has_closed: false,
@@ -157,10 +157,10 @@ fn what_a_pipe_cannot_take_back_is_filtered_before_more_is_read() {
     let mut state = FilterState::new();
     let error = run(&kernel, (&source, &sink), &mut first_line, &mut state).unwrap_err();
     assert_eq!(error.undelivered()[..65_501], bytes[..65_501]);
-    let n_reads = kernel.answers(Call::Read).len();
+    let n_reads = kernel.results(Call::Read).len();
 
     // The second line is there already.
-    let read: Vec<_> = kernel.answers(Call::Read);
+    let read: Vec<_> = kernel.results(Call::Read);
     let n_read: usize = read.into_iter().flatten().sum();
     assert!(n_read > 65_600, "{n_read} bytes were read");
     let mut same = Maker::Same;
@@ -189,7 +189,7 @@ fn a_filter_that_takes_nothing_fails_and_does_not_spin() {
             format!("{error:#}"),
             "the filter failed: it needs more input than it can be given"
         );
-        assert_eq!(kernel.answers(Call::Read).len(), n_reads);
+        assert_eq!(kernel.results(Call::Read).len(), n_reads);
     }
     // The bytes are there for another.
     run(&kernel, (&source, &sink), &mut Maker::Same, &mut state).unwrap();
@@ -267,7 +267,7 @@ fn lines_that_are_made_one_by_one_are_written_together() {
     )
     .unwrap();
     assert_eq!(report.bytes(), 700_000);
-    let n_writes = kernel.answers(Call::Write).len();
+    let n_writes = kernel.results(Call::Write).len();
     assert_eq!(n_writes, 700_000_usize.div_ceil(64 << 10));
 }
 
@@ -276,13 +276,13 @@ fn pipes_grow_when_much_comes() {
     for (n, grown) in [(10_000, None), (600_000, Some(1 << 20))] {
         let kernel = SimKernel::default();
         let source = pipe(&kernel, &patterned(n));
-        let sink = kernel.sink(Object::taking(false), OFlags::empty());
+        let sink = kernel.sink(Object::read_by_peer(false), OFlags::empty());
         let state = &mut FilterState::new();
         let report = run(&kernel, (&source, &sink), &mut Maker::Same, state).unwrap();
         assert_eq!((report.grown_source(), report.grown_sink()), (grown, grown));
 
         let file = kernel.source(Object::file(&patterned(n)), OFlags::empty());
-        let sink = kernel.sink(Object::taking(false), OFlags::empty());
+        let sink = kernel.sink(Object::read_by_peer(false), OFlags::empty());
         let state = &mut FilterState::new();
         let report = run(&kernel, (&file, &sink), &mut Maker::Same, state).unwrap();
         assert_eq!((report.grown_source(), report.grown_sink()), (None, grown));
@@ -299,8 +299,8 @@ fn whole_blocks_are_read_and_written_directly() {
     run(&kernel, (&source, &sink), &mut Maker::Same, state).unwrap();
     assert!(kernel.contents(&sink) == patterned(400 << 10));
     let refused = Err(Errno::INVAL);
-    assert!(!kernel.answers(Call::Write).contains(&refused));
-    assert!(!kernel.answers(Call::Read).contains(&refused));
+    assert!(!kernel.results(Call::Write).contains(&refused));
+    assert!(!kernel.results(Call::Read).contains(&refused));
 }
 
 fn messages(kernel: &SimKernel, fd: &OwnedFd) -> Vec<usize> {
@@ -330,7 +330,7 @@ fn messages_made_of_a_stream_are_as_long_as_every_family_takes() {
 fn what_is_made_of_a_message_is_a_message() {
     let kernel = SimKernel::default();
     let sent = [7, 1, 40_000, 2].map(patterned);
-    let source = Object::Messages(Messages::feeding(&sent));
+    let source = Object::Messages(Messages::written_by_peer(&sent));
     let source = kernel.source(source, OFlags::empty());
     let sink = kernel.sink(Object::Messages(Messages::default()), OFlags::empty());
     let (mut twice, mut state) = (Maker::Twice, FilterState::new());
@@ -338,7 +338,7 @@ fn what_is_made_of_a_message_is_a_message() {
     assert_eq!(messages(&kernel, &sink), [14, 2, 80_000, 4]);
 
     // In however many pieces it is made.
-    let source = Object::Messages(Messages::feeding(&[patterned(2500)]));
+    let source = Object::Messages(Messages::written_by_peer(&[patterned(2500)]));
     let source = kernel.source(source, OFlags::empty());
     let mut thrice = Maker::Thrice(1000);
     run(&kernel, (&source, &sink), &mut thrice, &mut state).unwrap();

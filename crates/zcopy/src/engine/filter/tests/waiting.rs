@@ -19,8 +19,8 @@ const BOTH_MODES: [OFlags; 2] = [OFlags::empty(), OFlags::NONBLOCK];
 fn bytes_that_came_are_written_before_more_is_waited_for() {
     for mode in BOTH_MODES {
         let kernel = SimKernel::default();
-        let source = Object::feeding(false, &patterned(30), &[10; 3]);
-        let source = kernel.source(source.slowly(Duration::from_secs(1)), mode);
+        let source = Object::written_by_peer(false, &patterned(30), &[10; 3]);
+        let source = kernel.source(source.with_delay(Duration::from_secs(1)), mode);
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
         run(
             &kernel,
@@ -41,9 +41,9 @@ fn bytes_that_came_are_written_before_more_is_waited_for() {
 #[test]
 fn an_interrupted_call_is_made_again() {
     let kernel = SimKernel::default();
-    let source = Object::feeding(false, &patterned(90_000), &[30_000; 3]);
+    let source = Object::written_by_peer(false, &patterned(90_000), &[30_000; 3]);
     let source = kernel.source(source, OFlags::NONBLOCK);
-    let sink = kernel.sink(Object::taking(true), OFlags::NONBLOCK);
+    let sink = kernel.sink(Object::read_by_peer(true), OFlags::NONBLOCK);
     for call in [Call::Read, Call::Write, Call::Poll] {
         kernel.inject(call, &[Injection::Interrupted; 20]);
     }
@@ -56,7 +56,7 @@ fn an_interrupted_call_is_made_again() {
     .unwrap();
     assert!(kernel.contents(&sink) == Maker::Twice.makes(&patterned(90_000), false));
     for call in [Call::Read, Call::Write, Call::Poll] {
-        let interrupted = kernel.answers(call);
+        let interrupted = kernel.results(call);
         let n = interrupted
             .iter()
             .filter(|answer| **answer == Err(Errno::INTR));
@@ -71,8 +71,8 @@ fn a_side_that_is_slow_is_not_one_that_lies() {
     let slow = Duration::from_millis(3);
     for maker in [Maker::Nothing, Maker::Same] {
         let kernel = SimKernel::default();
-        let source = Object::feeding(false, &patterned(5000), &[100; 50]);
-        let source = kernel.source(source.slowly(slow), OFlags::NONBLOCK);
+        let source = Object::written_by_peer(false, &patterned(5000), &[100; 50]);
+        let source = kernel.source(source.with_delay(slow), OFlags::NONBLOCK);
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
         run(
             &kernel,
@@ -81,16 +81,16 @@ fn a_side_that_is_slow_is_not_one_that_lies() {
             &mut FilterState::new(),
         )
         .unwrap();
-        assert_eq!(kernel.state.borrow().n_naps, 0, "{maker:?}");
+        assert_eq!(kernel.state.borrow().n_sleeps, 0, "{maker:?}");
     }
     let kernel = SimKernel::default();
-    let peer = Peer::Takes {
+    let peer = Peer::Reads {
         taken: Vec::new(),
         chunks: [4096; 100].into(),
     };
     let sink = Object::Channel(Channel::new(16 << 10, false, peer));
     kernel.state.borrow_mut().pipe_max = 4096;
-    let sink = kernel.sink(sink.slowly(slow), OFlags::NONBLOCK);
+    let sink = kernel.sink(sink.with_delay(slow), OFlags::NONBLOCK);
     let source = kernel.source(Object::file(&patterned(200_000)), OFlags::empty());
     run(
         &kernel,
@@ -99,18 +99,18 @@ fn a_side_that_is_slow_is_not_one_that_lies() {
         &mut FilterState::new(),
     )
     .unwrap();
-    assert!(kernel.answers(Call::Poll).len() > 30);
-    assert_eq!(kernel.state.borrow().n_naps, 0);
+    assert!(kernel.results(Call::Poll).len() > 30);
+    assert_eq!(kernel.state.borrow().n_sleeps, 0);
 }
 
 #[test]
 fn a_side_that_lies_is_napped_for() {
     for call in [Call::Read, Call::Write] {
         let kernel = SimKernel::default();
-        let source = Object::feeding(false, &patterned(1000), &[]);
+        let source = Object::written_by_peer(false, &patterned(1000), &[]);
         let source = kernel.source(source, OFlags::NONBLOCK);
-        let sink = kernel.sink(Object::taking(false), OFlags::NONBLOCK);
-        kernel.inject(call, &[Injection::FalseStart; 20]);
+        let sink = kernel.sink(Object::read_by_peer(false), OFlags::NONBLOCK);
+        kernel.inject(call, &[Injection::SpuriousWakeup; 20]);
         run(
             &kernel,
             (&source, &sink),
@@ -119,8 +119,8 @@ fn a_side_that_lies_is_napped_for() {
         )
         .unwrap();
         assert_eq!(kernel.contents(&sink), patterned(1000));
-        let n_naps = kernel.state.borrow().n_naps;
-        assert_eq!(n_naps, 20 - MAX_SPURIOUS_WAKEUPS as usize, "{call:?}");
+        let n_sleeps = kernel.state.borrow().n_sleeps;
+        assert_eq!(n_sleeps, 20 - MAX_SPURIOUS_WAKEUPS as usize, "{call:?}");
     }
 }
 
@@ -128,8 +128,8 @@ fn a_side_that_lies_is_napped_for() {
 fn a_socket_s_own_time_out_ends_it_and_it_can_go_on() {
     let (soon, late) = (Duration::from_millis(5), Duration::from_millis(20));
     let kernel = SimKernel::default();
-    let source = Object::feeding(true, &patterned(20), &[10; 2]);
-    let source = kernel.source(source.slowly(late).timing_out(soon), OFlags::empty());
+    let source = Object::written_by_peer(true, &patterned(20), &[10; 2]);
+    let source = kernel.source(source.with_delay(late).with_timeout(soon), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
     let (mut twice, mut state) = (Maker::Twice, FilterState::new());
     let mut n_failed = 0;
@@ -145,7 +145,9 @@ fn a_socket_s_own_time_out_ends_it_and_it_can_go_on() {
         Maker::Twice.makes(&patterned(20), false)
     );
 
-    let sink = Object::taking(true).slowly(late).timing_out(soon);
+    let sink = Object::read_by_peer(true)
+        .with_delay(late)
+        .with_timeout(soon);
     let sink = kernel.sink(sink, OFlags::empty());
     let source = kernel.source(Object::file(&patterned(200_000)), OFlags::empty());
     let error = run(&kernel, (&source, &sink), &mut Maker::Same, &mut state).unwrap_err();

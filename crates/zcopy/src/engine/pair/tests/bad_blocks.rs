@@ -1,15 +1,15 @@
 //! Sources that cannot be read everywhere: in scripts here, and at [`random`].
 
 use std::num::NonZeroU64;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 
-use super::{attempts, transfer, transfer_told};
 use crate::options::{Options, SkipErrors};
 use crate::report::{BadRange, Ended, Report};
 use crate::side::Side;
 use crate::sim::SimKernel;
 use crate::sim::objects::{File, Object, patterned};
+use crate::sim::run::{Callbacks, attempts, transfer, transfer_with};
 use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
@@ -33,12 +33,8 @@ fn run(
         kernel.inject(*call, &[*injection]);
     }
     let mut skipped = Vec::new();
-    let callbacks = (
-        |_: &_| ControlFlow::Continue(()),
-        |_: &[u8]| {},
-        |stretch: &BadRange| skipped.push(*stretch),
-    );
-    let outcome = transfer_told(&kernel, (&source, &sink), options, callbacks);
+    let callbacks = Callbacks::skipping(|stretch: &BadRange| skipped.push(*stretch));
+    let outcome = transfer_with(&kernel, (&source, &sink), options, callbacks);
     let report = outcome.unwrap();
     (kernel, [source, sink], report, skipped)
 }
@@ -74,8 +70,18 @@ fn ways() -> [(Strategy, Call, &'static [Call], Object); 4] {
             &[Pipe],
             Object::file(&[]),
         ),
-        (Strategy::Splice, Splice, &[Pipe], Object::taking(false)),
-        (Strategy::Sendfile, Sendfile, &[Pipe], Object::taking(true)),
+        (
+            Strategy::Splice,
+            Splice,
+            &[Pipe],
+            Object::read_by_peer(false),
+        ),
+        (
+            Strategy::Sendfile,
+            Sendfile,
+            &[Pipe],
+            Object::read_by_peer(true),
+        ),
     ]
 }
 
@@ -241,7 +247,7 @@ fn a_source_that_is_bad_altogether_costs_some_dozens_of_failing_reads() {
     assert_eq!((report.bytes(), report.skipped_bytes()), (1 << 20, 1 << 20));
     assert!(kernel.contents(&sink) == vec![0; 1 << 20]);
     let failed = kernel
-        .answers(Call::Read)
+        .results(Call::Read)
         .iter()
         .filter(|answer| answer.is_err())
         .count();
@@ -257,7 +263,7 @@ fn a_long_bad_block_is_left_exactly_where_it_ends() {
     assert_eq!(report.skipped_bytes(), bad.end - bad.start);
     assert!(kernel.contents(&sink) == zeroed(1 << 20, 40_960..786_432));
     let failed = kernel
-        .answers(Call::Read)
+        .results(Call::Read)
         .iter()
         .filter(|answer| answer.is_err())
         .count();
@@ -277,7 +283,7 @@ fn a_bad_block_of_one_piece_costs_three_failing_reads() {
     assert_eq!(skipped, [expected]);
     let failed = [Call::Splice, Call::Read]
         .iter()
-        .flat_map(|call| kernel.answers(*call));
+        .flat_map(|call| kernel.results(*call));
     assert_eq!(failed.filter(Result::is_err).count(), 3);
 }
 
@@ -288,7 +294,7 @@ fn the_map_of_holes_may_be_bad_too() {
         bytes[40_960..409_600].fill(0);
         let mut file = File::sparse(&bytes);
         file.bad_blocks = vec![(0..4096, Errno::IO)];
-        let mut injections = vec![(Call::SeekExtent, Injection::Straight); nth];
+        let mut injections = vec![(Call::SeekExtent, Injection::Normal); nth];
         injections.push((Call::SeekExtent, Injection::Fails(Errno::IO)));
         let (kernel, [source, sink], report, _) = run(file, adaptive(), &injections);
         assert_eq!(report.skipped_bytes(), 4096, "{nth}");
@@ -329,7 +335,7 @@ fn nothing_is_skipped_beyond_the_limit() {
 fn a_source_that_claims_to_be_empty_is_not_skipped_through() {
     let kernel = SimKernel::default();
     let mut file = bad_file(50_000, 8192..12_288, Errno::IO);
-    file.claims = Some(0);
+    file.claimed_size = Some(0);
     let source = kernel.source(Object::File(file), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
     let error = transfer(&kernel, (&source, &sink), adaptive()).unwrap_err();
@@ -346,12 +352,9 @@ fn what_waits_for_a_block_is_not_skipped_and_comes_before() {
     let sink = kernel.sink(Object::file(&[]), OFlags::DIRECT);
     kernel.set_cursor(&sink, 100);
     let mut skipped = Vec::new();
-    let callbacks = (
-        |_: &_| ControlFlow::Continue(()),
-        |_: &[u8]| {},
-        |stretch: &BadRange| skipped.push((stretch.offset(), stretch.bytes())),
-    );
-    let outcome = transfer_told(&kernel, (&source, &sink), adaptive(), callbacks);
+    let callbacks =
+        Callbacks::skipping(|stretch: &BadRange| skipped.push((stretch.offset(), stretch.bytes())));
+    let outcome = transfer_with(&kernel, (&source, &sink), adaptive(), callbacks);
     let report = outcome.unwrap();
     assert_eq!(skipped, [(8192, 4096)]);
     assert_eq!(report.skipped_bytes(), 4096);
@@ -370,7 +373,7 @@ fn a_disk_of_large_sectors_is_read_in_such_though_there_is_a_reopened_file() {
     let report = transfer(&kernel, (&source, &sink), adaptive()).unwrap();
     assert_eq!(report.bytes(), 1 << 20);
     assert_eq!(report.skipped_bytes(), 200_704 - 8192);
-    let n_bad = kernel.answers(Call::Read);
+    let n_bad = kernel.results(Call::Read);
     let n_bad = n_bad.iter().filter(|answer| **answer == Err(Errno::IO));
     assert!(n_bad.count() < 30, "each of them takes seconds");
 }

@@ -2,13 +2,13 @@
 
 use std::os::fd::OwnedFd;
 
-use super::transfer;
 use crate::options::Options;
 use crate::report::Report;
 use crate::side::Side;
+use crate::sim::interference::{Action, Interference, Target};
 use crate::sim::kernel::SimKernel;
 use crate::sim::objects::{File, Object, patterned};
-use crate::sim::others::{Action, Interference, Target};
+use crate::sim::run::transfer;
 use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
@@ -32,7 +32,7 @@ fn kernel(has_proc: bool) -> SimKernel {
 /// A pipe that brings odd lengths.
 fn oddly(kernel: &SimKernel) -> OwnedFd {
     let chunks = [100, 3, 5000, 1, 513, 20_000];
-    let source = Object::feeding(false, &patterned(LEN), &chunks);
+    let source = Object::written_by_peer(false, &patterned(LEN), &chunks);
     kernel.source(source, OFlags::empty())
 }
 
@@ -48,7 +48,7 @@ fn whole_blocks_are_gathered_and_written_directly_and_the_rest_goes_the_other_wa
     assert_eq!(run(&kernel, &source, &sink).bytes(), LEN as u64);
     assert_eq!(kernel.contents(&sink), patterned(LEN));
     assert_eq!(kernel.cursor(&sink), LEN as u64);
-    let writes = kernel.answers(Call::Write);
+    let writes = kernel.results(Call::Write);
     let [whole @ .., refused, rest] = &writes[..] else {
         panic!("{writes:?}");
     };
@@ -92,7 +92,7 @@ fn a_source_at_an_odd_place_is_read_the_other_way_up_to_its_next_block() {
     assert_eq!(run(&kernel, &source, &sink).bytes(), n as u64);
     assert_eq!(kernel.contents(&sink), patterned(LEN)[100..]);
     assert_eq!(kernel.cursor(&source), LEN as u64);
-    let reads = kernel.answers(Call::Read);
+    let reads = kernel.results(Call::Read);
     assert_eq!(reads[..2], [Err(Errno::INVAL), Ok(3996)]);
     assert!(!reads[2..].contains(&Err(Errno::INVAL)), "{reads:?}");
 }
@@ -100,17 +100,17 @@ fn a_source_at_an_odd_place_is_read_the_other_way_up_to_its_next_block() {
 /// It has grown since it was looked at. What is read there moves the cursor, as any read does.
 #[test]
 fn a_source_that_is_longer_than_it_claims_is_read_on_from_an_odd_place_and_each_byte_once() {
-    for claims in [50, 100, 150] {
+    for claimed in [50, 100, 150] {
         let kernel = kernel(true);
         let mut file = File::holding(&patterned(LEN));
-        file.claims = Some(claims);
+        file.claimed_size = Some(claimed);
         let source = kernel.source(Object::File(file), OFlags::DIRECT);
         kernel.set_cursor(&source, 100);
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
         let n = LEN - 100;
-        assert_eq!(run(&kernel, &source, &sink).bytes(), n as u64, "{claims}");
-        assert!(kernel.contents(&sink) == patterned(LEN)[100..], "{claims}");
-        assert_eq!(kernel.cursor(&source), LEN as u64, "{claims}");
+        assert_eq!(run(&kernel, &source, &sink).bytes(), n as u64, "{claimed}");
+        assert!(kernel.contents(&sink) == patterned(LEN)[100..], "{claimed}");
+        assert_eq!(kernel.cursor(&source), LEN as u64, "{claimed}");
     }
 }
 
@@ -125,7 +125,7 @@ fn a_short_read_at_an_odd_place_keeps_its_range_if_others_have_read_on() {
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
         kernel.inject(Call::Read, &[Injection::Short(short)]);
         let (source_end, theirs) = (Target::Source(0), Action::Read(5000));
-        kernel.interfere(Interference::before(Call::Read, 0, source_end, theirs));
+        kernel.schedule(Interference::before(Call::Read, 0, source_end, theirs));
         run(&kernel, &source, &sink);
         let data = patterned(LEN);
         let expected = [&data[100..4096], &data[4096 + 5000..]].concat();
@@ -142,7 +142,7 @@ fn what_is_not_written_is_handed_back_wherever_it_fails() {
         let source = oddly(&kernel);
         let sink = kernel.sink(Object::file(&[]), OFlags::DIRECT);
         kernel.set_cursor(&sink, 100);
-        let mut injections = vec![Injection::Straight; nth];
+        let mut injections = vec![Injection::Normal; nth];
         injections.push(Injection::Fails(Errno::IO));
         kernel.inject(Call::Write, &injections);
         let (n, undelivered) = match transfer(&kernel, (&source, &sink), buffered()) {
@@ -170,7 +170,7 @@ fn a_write_of_nothing_to_an_appending_sink_moves_no_cursor() {
     let held = vec![7; 4096];
     let sink = kernel.sink(Object::file(&held), OFlags::DIRECT | OFlags::APPEND);
     kernel.set_cursor(&sink, 5);
-    kernel.inject(Call::Write, &[Injection::Nothing]);
+    kernel.inject(Call::Write, &[Injection::ReturnsZero]);
     let error = transfer(&kernel, (&source, &sink), buffered()).unwrap_err();
     assert_eq!((error.side(), error.bytes()), (Side::Sink, 0));
     assert_eq!(error.kind(), std::io::ErrorKind::WriteZero);
@@ -190,15 +190,15 @@ fn nothing_but_whole_blocks_at_whole_places_is_spliced_to_a_direct_sink() {
         let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
         assert_eq!(report.bytes(), LONG as u64);
         assert!(kernel.contents(&sink)[start as usize..] == patterned(LONG));
-        let spliced = kernel.answers(Call::Splice);
+        let spliced = kernel.results(Call::Splice);
         assert!(
             !spliced.is_empty() && spliced.iter().all(Result::is_ok),
             "{spliced:?}"
         );
         let drained = spliced.iter().flatten().skip(1).step_by(2);
-        let is_odd = drained.copied().any(|n| n % 4096 != 0);
+        let is_misaligned = drained.copied().any(|n| n % 4096 != 0);
         assert!(
-            !is_odd && (start != 100 || spliced.len() == 1),
+            !is_misaligned && (start != 100 || spliced.len() == 1),
             "{start}: {spliced:?}"
         );
     }
@@ -213,7 +213,7 @@ fn an_error_at_the_close_of_the_second_opening_fails_the_transfer() {
         let sink = kernel.sink(Object::file(&[]), OFlags::DIRECT);
         kernel.inject(Call::Close, &[Injection::Fails(errno)]);
         let outcome = transfer(&kernel, (&source, &sink), buffered());
-        assert_eq!(kernel.answers(Call::Close), [Err(errno)]);
+        assert_eq!(kernel.results(Call::Close), [Err(errno)]);
         assert_eq!(kernel.contents(&sink), patterned(LEN));
         let error = outcome.err().filter(|_| is_failure);
         assert_eq!(error.is_some(), is_failure);

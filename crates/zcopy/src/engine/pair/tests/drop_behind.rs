@@ -2,11 +2,11 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use super::transfer;
 use crate::options::{Cache, Options};
 use crate::sim::SimKernel;
+use crate::sim::interference::{Action, Effect, Interference, Target};
 use crate::sim::objects::Object;
-use crate::sim::others::{Action, Effect, Interference, Target};
+use crate::sim::run::transfer;
 use crate::sim::script::Call;
 use crate::strategy::Strategy;
 use crate::sys::OFlags;
@@ -46,7 +46,7 @@ fn in_company(
     let kernel = SimKernel::default();
     let source = kernel.source(Object::file(&vec![7; 40 * MIB]), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-    kernel.interfere(Interference::before(call, nth, target, action));
+    kernel.schedule(Interference::before(call, nth, target, action));
     let options = Options {
         cache: Cache::DropBehind,
         strategy,
@@ -60,7 +60,7 @@ fn in_company(
         assert_eq!(all_dropped(&kernel, fd).last(), Some(&(0, all)));
     }
     let state = kernel.state.borrow();
-    let place = match &state.deeds[0].effect {
+    let place = match &state.effects[0].effect {
         Effect::Read(place, _) | Effect::Wrote(place, _) => *place,
         Effect::Changed(bytes) => panic!("{bytes:?}"),
     };
@@ -129,7 +129,7 @@ fn pages_are_dropped_8_mib_at_a_time_and_those_of_the_sink_a_window_later() {
     let written: Vec<_> = windows(4).chain(everything).collect();
     assert_eq!(all_dropped(&kernel, &sink), written);
     assert_eq!(
-        kernel.answers(Call::WriteOut).len(),
+        kernel.results(Call::WriteOut).len(),
         5 + 4 + 1,
         "each window is sent, all but the last are waited for, and then all that is left"
     );

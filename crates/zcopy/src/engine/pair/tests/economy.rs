@@ -1,11 +1,11 @@
 //! What a transfer spends: calls, pipes and memory.
 
-use super::{attempts, transfer};
 use crate::buffer;
 use crate::options::{Options, Sparse};
 use crate::plan;
 use crate::sim::kernel::SimKernel;
 use crate::sim::objects::{File, Object, patterned};
+use crate::sim::run::{attempts, transfer};
 use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
@@ -13,19 +13,19 @@ use crate::sys::{Errno, OFlags};
 #[test]
 fn short_messages_of_a_stream_stay_with_read_and_write() {
     let kernel = SimKernel::default();
-    let source = Object::feeding(true, &patterned(200_000), &[1000; 200]);
+    let source = Object::written_by_peer(true, &patterned(200_000), &[1000; 200]);
     let source = kernel.source(source, OFlags::empty());
-    let sink = kernel.sink(Object::taking(true), OFlags::empty());
+    let sink = kernel.sink(Object::read_by_peer(true), OFlags::empty());
     let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
     assert_eq!(attempts(&report), [(Strategy::Buffered, 200_000, None)]);
-    assert!(kernel.answers(Call::Pipe).is_empty());
+    assert!(kernel.results(Call::Pipe).is_empty());
 }
 
 #[test]
 fn a_stream_that_fills_its_buffer_is_upgraded_to_the_private_pipe() {
     for is_stream in [true, false] {
         let kernel = SimKernel::default();
-        let source = Object::feeding(is_stream, &patterned(600_000), &[64 << 10; 10]);
+        let source = Object::written_by_peer(is_stream, &patterned(600_000), &[64 << 10; 10]);
         let source = kernel.source(source, OFlags::empty());
         let sink = kernel.sink(Object::Null(Vec::new()), OFlags::empty());
         let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
@@ -50,10 +50,10 @@ fn pipes_grow_only_when_the_transfer_is_long() {
     for (len, grown) in [(10_000, 64 << 10), (600_000, 1 << 20)] {
         let kernel = SimKernel::default();
         let source = kernel.source(
-            Object::feeding(false, &patterned(len), &[]),
+            Object::written_by_peer(false, &patterned(len), &[]),
             OFlags::empty(),
         );
-        let sink = kernel.sink(Object::taking(false), OFlags::empty());
+        let sink = kernel.sink(Object::read_by_peer(false), OFlags::empty());
         transfer(&kernel, (&source, &sink), Options::default()).unwrap();
         assert_eq!(kernel.capacity(&source), grown);
         assert_eq!(kernel.capacity(&sink), grown);
@@ -82,7 +82,7 @@ fn pipes_grow_as_far_as_the_budget_allows_and_never_shrink() {
         let kernel = SimKernel::default();
         kernel.state.borrow_mut().pipe_max = max;
         let source = kernel.source(Object::file(&patterned(600_000)), OFlags::empty());
-        let mut sink = Object::taking(false);
+        let mut sink = Object::read_by_peer(false);
         if let Object::Channel(channel) = &mut sink {
             channel.capacity = before;
         }
@@ -102,7 +102,7 @@ fn pipes_grow_as_far_as_the_budget_allows_and_never_shrink() {
 fn pipes_do_not_grow_unasked() {
     let kernel = SimKernel::default();
     let source = kernel.source(Object::file(&patterned(600_000)), OFlags::empty());
-    let sink = kernel.sink(Object::taking(false), OFlags::empty());
+    let sink = kernel.sink(Object::read_by_peer(false), OFlags::empty());
     let options = Options {
         grow_pipes: false,
         ..Options::default()
@@ -118,11 +118,11 @@ fn pipes_do_not_grow_unasked() {
 #[test]
 fn a_transfer_allocates_at_most_two_buffers() {
     let mut lying = File::holding(&patterned(1_000_000));
-    lying.claims = Some(0);
+    lying.claimed_size = Some(0);
     for source in [
         Object::file(&patterned(1_000_000)),
         Object::File(lying),
-        Object::feeding(true, &patterned(1_000_000), &[]),
+        Object::written_by_peer(true, &patterned(1_000_000), &[]),
     ] {
         let kernel = SimKernel::default();
         let source = kernel.source(source, OFlags::empty());
@@ -141,7 +141,7 @@ fn a_transfer_allocates_at_most_two_buffers() {
 #[test]
 fn a_file_of_4_gib_is_read_into_the_largest_buffer() {
     let mut long = File::holding(&patterned(1_000_000));
-    long.claims = Some(1 << 32);
+    long.claimed_size = Some(1 << 32);
     let kernel = SimKernel::default();
     let source = kernel.source(Object::File(long), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
@@ -151,7 +151,7 @@ fn a_file_of_4_gib_is_read_into_the_largest_buffer() {
         ..Options::default()
     };
     transfer(&kernel, (&source, &sink), options).unwrap();
-    let reads = kernel.answers(Call::Read);
+    let reads = kernel.results(Call::Read);
     assert_eq!(reads[0], Ok(buffer::FULL), "{reads:?}");
 }
 
@@ -177,7 +177,7 @@ fn a_short_file_costs_a_read_a_write_and_the_read_that_finds_its_end() {
 fn the_end_of_a_spliced_stream_costs_one_read_more() {
     for strategy in [None, Some(Strategy::SplicePipe)] {
         let kernel = SimKernel::default();
-        let source = Object::feeding(true, &patterned(600_000), &[64 << 10; 10]);
+        let source = Object::written_by_peer(true, &patterned(600_000), &[64 << 10; 10]);
         let source = kernel.source(source, OFlags::empty());
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
         let options = Options {
@@ -227,7 +227,7 @@ fn only_a_file_that_has_holes_is_searched_for_them() {
             ..Options::default()
         };
         transfer(&kernel, (&source, &sink), options).unwrap();
-        let searches = kernel.answers(Call::SeekExtent);
+        let searches = kernel.results(Call::SeekExtent);
         assert_eq!(!searches.is_empty(), is_searched, "{searches:?}");
     }
 }

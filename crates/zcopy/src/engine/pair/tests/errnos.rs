@@ -2,12 +2,12 @@
 
 use std::os::fd::OwnedFd;
 
-use super::{attempts, transfer};
 use crate::options::Options;
 use crate::report::Ended;
 use crate::side::Side;
 use crate::sim::kernel::SimKernel;
 use crate::sim::objects::{BLOCK, File, Object, patterned};
+use crate::sim::run::{attempts, transfer};
 use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
@@ -44,12 +44,17 @@ fn pairs() -> [(Strategy, Call, usize, Object); 4] {
             Object::file(&[]),
         ),
         (Strategy::SplicePipe, Call::Splice, LONG, Object::file(&[])),
-        (Strategy::Splice, Call::Splice, SHORT, Object::taking(false)),
+        (
+            Strategy::Splice,
+            Call::Splice,
+            SHORT,
+            Object::read_by_peer(false),
+        ),
         (
             Strategy::Sendfile,
             Call::Sendfile,
             LONG,
-            Object::taking(true),
+            Object::read_by_peer(true),
         ),
     ]
 }
@@ -156,7 +161,7 @@ fn after_progress_any_other_errno_is_final() {
         let (kernel, source, _) = two_files(len);
         let sink = kernel.sink(sink, OFlags::empty());
         let moved = match strategy {
-            Strategy::SplicePipe => vec![Injection::Short(3000), Injection::Straight],
+            Strategy::SplicePipe => vec![Injection::Short(3000), Injection::Normal],
             _ => vec![Injection::Short(3000)],
         };
         kernel.inject(call, &moved);
@@ -220,9 +225,9 @@ fn a_source_that_fails_is_named_though_the_call_speaks_of_both_ends() {
 fn a_sockets_first_error_is_not_taken_for_its_end() {
     for after in [0, 10_000, 300_000] {
         let kernel = SimKernel::default();
-        let mut source = Object::feeding(true, &patterned(LONG), &[]);
+        let mut source = Object::written_by_peer(true, &patterned(LONG), &[]);
         if let Object::Channel(channel) = &mut source {
-            channel.breaks = Some((after, Errno::TIMEDOUT));
+            channel.fails_after = Some((after, Errno::TIMEDOUT));
         }
         let source = kernel.source(source, OFlags::empty());
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
@@ -234,7 +239,7 @@ fn a_sockets_first_error_is_not_taken_for_its_end() {
 
 #[test]
 fn residue_in_the_private_pipe_is_drained_by_read_and_write_when_the_sink_refuses_splice() {
-    for refusal in [Injection::Refused(0), Injection::Nothing] {
+    for refusal in [Injection::Refused(0), Injection::ReturnsZero] {
         let (kernel, source, sink) = two_files(LONG);
         kernel.inject(
             Call::Splice,
@@ -247,7 +252,7 @@ fn residue_in_the_private_pipe_is_drained_by_read_and_write_when_the_sink_refuse
             (Strategy::SplicePipe, 20_000)
         );
         // The read of a file never asks for the 30,000 bytes that are left in the pipe.
-        let reads = kernel.answers(Call::Read);
+        let reads = kernel.results(Call::Read);
         assert_eq!(reads[0], Ok(30_000));
         assert!(kernel.contents(&sink) == patterned(LONG));
     }
@@ -268,14 +273,14 @@ fn residue_is_rewound_over_when_the_sink_is_fatal() {
 fn residue_of_a_stream_is_handed_back_through_any_number_of_signals() {
     let kernel = SimKernel::default();
     let source = kernel.source(
-        Object::feeding(true, &patterned(LONG), &[]),
+        Object::written_by_peer(true, &patterned(LONG), &[]),
         OFlags::empty(),
     );
     let mut file = File::holding(&[]);
     file.bad = Some((400_000, Errno::NOSPC));
     let sink = kernel.sink(Object::File(file), OFlags::empty());
     // Reads of the source come first, then those of the private pipe.
-    kernel.inject(Call::Read, &[Injection::Straight; 3]);
+    kernel.inject(Call::Read, &[Injection::Normal; 3]);
     kernel.inject(Call::Read, &[Injection::Interrupted; 20]);
     kernel.inject(Call::Read, &[Injection::Short(1); 20]);
     let error = transfer(&kernel, (&source, &sink), Options::default()).unwrap_err();
@@ -310,7 +315,7 @@ fn a_private_pipe_of_one_page_is_not_used() {
         attempts(&report)[0],
         (Strategy::SplicePipe, 0, Some(Errno::NOBUFS))
     );
-    assert!(kernel.answers(Call::Splice).is_empty());
+    assert!(kernel.results(Call::Splice).is_empty());
     assert!(kernel.contents(&sink) == patterned(LONG));
 }
 
@@ -319,7 +324,7 @@ fn a_first_0_is_confirmed_by_a_read() {
     for (strategy, call, len, sink) in pairs() {
         let (kernel, source, _) = two_files(len);
         let sink = kernel.sink(sink, OFlags::empty());
-        kernel.inject(call, &[Injection::Nothing]);
+        kernel.inject(call, &[Injection::ReturnsZero]);
         let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
         assert_eq!(report.strategy(), Strategy::Buffered);
         assert!(kernel.contents(&sink) == patterned(len), "{strategy}");
@@ -332,7 +337,7 @@ fn a_strategy_that_was_asked_for_and_stops_early_is_an_error_not_an_end() {
         for (strategy, call, len, sink) in pairs() {
             let (kernel, source, _) = two_files(len);
             let sink = kernel.sink(sink, OFlags::empty());
-            kernel.inject(call, &[Injection::Nothing]);
+            kernel.inject(call, &[Injection::ReturnsZero]);
             kernel.inject(Call::Read, &vec![Injection::Interrupted; signals]);
             let options = Options {
                 strategy: Some(strategy),
@@ -348,7 +353,7 @@ fn a_strategy_that_was_asked_for_and_stops_early_is_an_error_not_an_end() {
 #[test]
 fn a_strategy_that_was_refused_is_not_said_to_have_found_the_end() {
     let kernel = SimKernel::default();
-    let source = Object::feeding(true, &patterned(LONG), &[]);
+    let source = Object::written_by_peer(true, &patterned(LONG), &[]);
     let source = kernel.source(source, OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
     kernel.inject(Call::Splice, &[Injection::Refused(0)]);
@@ -366,11 +371,14 @@ fn a_strategy_that_was_refused_is_not_said_to_have_found_the_end() {
 fn a_sink_that_takes_nothing_is_not_taken_for_the_end_of_a_pipe() {
     for strategy in [None, Some(Strategy::Splice)] {
         let kernel = SimKernel::default();
-        let source = Object::feeding(false, &patterned(SHORT), &[]);
+        let source = Object::written_by_peer(false, &patterned(SHORT), &[]);
         let source = kernel.source(source, OFlags::empty());
         let sink = kernel.sink(Object::Null(Vec::new()), OFlags::empty());
         // The pipe has bytes by then.
-        kernel.inject(Call::Splice, &[Injection::Short(10), Injection::Nothing]);
+        kernel.inject(
+            Call::Splice,
+            &[Injection::Short(10), Injection::ReturnsZero],
+        );
         let options = Options {
             strategy,
             ..Options::default()
@@ -385,7 +393,7 @@ fn a_sink_that_takes_nothing_is_not_taken_for_the_end_of_a_pipe() {
 #[test]
 fn a_write_that_takes_nothing_is_an_error() {
     let (kernel, source, sink) = two_files(1000);
-    kernel.inject(Call::Write, &[Injection::Nothing]);
+    kernel.inject(Call::Write, &[Injection::ReturnsZero]);
     let error = transfer(&kernel, (&source, &sink), Options::default()).unwrap_err();
     assert_eq!((error.side(), error.bytes()), (Side::Sink, 0));
     assert_eq!(error.kind(), std::io::ErrorKind::WriteZero);
@@ -403,7 +411,7 @@ fn a_source_that_cannot_be_read_has_not_ended() {
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
     kernel.inject(
         Call::CopyFileRange,
-        &[Injection::Straight, Injection::Nothing],
+        &[Injection::Normal, Injection::ReturnsZero],
     );
     let options = Options {
         strategy: Some(Strategy::CopyFileRange),

@@ -3,13 +3,13 @@
 use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use super::{attempts, transfer, transfer_watched};
 use crate::options::{Options, Sparse};
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::side::Side;
 use crate::sim::kernel::SimKernel;
 use crate::sim::objects::{BLOCK, File, Object, patterned};
+use crate::sim::run::{Callbacks, attempts, transfer, transfer_with};
 use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
@@ -29,7 +29,7 @@ fn the_trailing_hole_that_cannot_be_given_its_length_is_not_counted() {
     let source = kernel.source(Object::file(&ending_in_zeros()), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
     let injections = [
-        Injection::Straight,
+        Injection::Normal,
         Injection::Interrupted,
         Injection::Fails(Errno::FBIG),
     ];
@@ -52,10 +52,10 @@ fn the_trailing_hole_that_cannot_be_given_its_length_is_not_counted() {
 #[test]
 fn the_zeros_of_a_trailing_hole_that_failed_are_handed_back() {
     let kernel = SimKernel::default();
-    let source = Object::feeding(false, &ending_in_zeros(), &[]);
+    let source = Object::written_by_peer(false, &ending_in_zeros(), &[]);
     let source = kernel.source(source, OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-    let injections = [Injection::Straight, Injection::Fails(Errno::FBIG)];
+    let injections = [Injection::Normal, Injection::Fails(Errno::FBIG)];
     kernel.inject(Call::Write, &injections);
     let options = Options {
         sparse: Sparse::Detect,
@@ -117,7 +117,7 @@ fn a_sink_is_not_lengthened_for_a_hole_that_cannot_be_punched() {
     let (source, sink) = ending_in_hole(&kernel, None);
     kernel.inject(Call::PunchHole, &[Injection::Refused(0)]);
     // The zeros are taken out of the source, and not accepted.
-    let injections = [Injection::Straight; 3].into_iter();
+    let injections = [Injection::Normal; 3].into_iter();
     let injections: Vec<_> = injections.chain([Injection::Fails(Errno::IO)]).collect();
     kernel.inject(Call::Splice, &injections);
     let error = transfer(&kernel, (&source, &sink), Options::default()).unwrap_err();
@@ -178,7 +178,7 @@ fn a_hole_that_is_kept_takes_no_time_at_any_rate() {
 fn the_end_that_extents_claim_is_confirmed_by_a_read() {
     let kernel = SimKernel::default();
     let mut file = File::holding(&patterned(200_000));
-    file.claims = Some(100_000);
+    file.claimed_size = Some(100_000);
     file.has_data[1] = false;
     file.bytes[BLOCK..2 * BLOCK].fill(0);
     for has_data in &mut file.has_data[25..] {
@@ -205,7 +205,7 @@ fn on_btrfs(len: usize) -> (SimKernel, File, File) {
 
 #[test]
 fn a_truncated_clone_that_claims_success_is_finished_by_another_strategy() {
-    for injection in [Injection::Short(8192), Injection::Nothing] {
+    for injection in [Injection::Short(8192), Injection::ReturnsZero] {
         let (kernel, source, sink) = on_btrfs(200_000);
         let source = kernel.source(Object::File(source), OFlags::empty());
         let sink = kernel.sink(Object::File(sink), OFlags::empty());
@@ -335,11 +335,16 @@ fn only_a_hole_that_nothing_follows_is_given_a_length() {
             }
             ControlFlow::Continue(())
         };
-        let outcome = transfer_watched(&kernel, (&source, &sink), options, observe, |_| {});
+        let outcome = transfer_with(
+            &kernel,
+            (&source, &sink),
+            options,
+            Callbacks::observing(observe),
+        );
         let report = outcome.unwrap();
         assert_eq!(report.hole_bytes(), 10 * BLOCK as u64);
-        assert!(kernel.answers(Call::Write).is_empty());
-        assert!(kernel.answers(Call::PunchHole).is_empty());
+        assert!(kernel.results(Call::Write).is_empty());
+        assert!(kernel.results(Call::PunchHole).is_empty());
         let left = if is_truncated { 100 } else { bytes.len() };
         assert!(kernel.contents(&sink) == bytes[..left]);
     }
@@ -431,20 +436,14 @@ fn inspected(
         ..options
     };
     let inspect = |bytes: &[u8]| seen.extend_from_slice(bytes);
-    let outcome = transfer_watched(
-        kernel,
-        ends,
-        options,
-        |_| ControlFlow::Continue(()),
-        inspect,
-    );
+    let outcome = transfer_with(kernel, ends, options, Callbacks::inspecting(inspect));
     let report = outcome.unwrap();
     (report, seen)
 }
 
 /// How many bytes the reads of a transfer brought.
 fn bytes_read(kernel: &SimKernel) -> usize {
-    kernel.answers(Call::Read).into_iter().flatten().sum()
+    kernel.results(Call::Read).into_iter().flatten().sum()
 }
 
 #[test]

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{has_not_begun, transfer_told};
 use crate::error::Error;
 use crate::options::Sparse;
 use crate::plan;
@@ -14,13 +13,14 @@ use crate::report::{BadRange, Ended, Report};
 use crate::side::Side;
 use crate::sim::SimKernel;
 use crate::sim::arbitrary::scenarios;
+use crate::sim::interference::{Action, Interference};
 use crate::sim::objects::{BLOCK, Object};
 use crate::sim::oracle::{
-    Data, Gap, data, judge_calls, judge_pages, judge_sink, judge_source_position, read,
+    Data, Gap, check_calls, check_pages, check_sink, check_source_position, data, read,
 };
-use crate::sim::others::{Action, Interference};
 use crate::sim::property::holds_for_all;
 use crate::sim::queue::PACKET;
+use crate::sim::run::{Callbacks, has_not_begun, transfer_with};
 use crate::sim::scenario::{Kind, Scenario};
 use crate::sim::script::Call;
 use crate::sys::Errno;
@@ -41,7 +41,7 @@ struct Seen {
     counts: Vec<u64>,
     records: Vec<u64>,
     times: Vec<Duration>,
-    has_broken: bool,
+    has_stopped: bool,
 }
 
 /// Runs one transfer, and judges it.
@@ -73,7 +73,7 @@ pub(super) fn check_as(
         delivered,
         false,
     );
-    let judge = Judge {
+    let checks = Checks {
         scenario,
         data: data.map_err(TestCaseError::fail)?,
         gap: Gap::after(&outcome),
@@ -84,22 +84,22 @@ pub(super) fn check_as(
     };
     let report = match &outcome {
         Ok(report) => report,
-        Err(None) => return judge.nothing_happened().map(|()| None),
+        Err(None) => return checks.nothing_happened().map(|()| None),
         Err(Some(error)) => error.report(),
     };
-    judge.bytes_are_conserved(report)?;
-    judge.the_sink_holds_them(report)?;
+    checks.bytes_are_conserved(report)?;
+    checks.the_sink_holds_them(report)?;
     // The last hole could not be given a length.
-    judge.the_watchers_saw_them(report)?;
-    judge.the_records_are_those_of_the_sink(report)?;
+    checks.the_watchers_saw_them(report)?;
+    checks.the_records_are_those_of_the_sink(report)?;
     // No strategy writes the zero that ends a hole, and a page that could not be read may be read again on its own.
     let is_plain = report.hole_bytes() == 0 && seen.skipped.is_empty();
     if is_plain && matches!(report.ended(), Ended::Eof | Ended::Limit) {
-        judge_calls(&kernel, std::slice::from_ref(report)).map_err(TestCaseError::fail)?;
+        check_calls(&kernel, std::slice::from_ref(report)).map_err(TestCaseError::fail)?;
     }
     match &outcome {
-        Ok(report) => judge.the_end_is_true(report)?,
-        Err(Some(error)) => judge.the_error_is_true(error)?,
+        Ok(report) => checks.the_end_is_true(report)?,
+        Err(Some(error)) => checks.the_error_is_true(error)?,
         Err(None) => {}
     }
     for (before, fd) in capacities.into_iter().zip([&source, &sink]) {
@@ -127,30 +127,29 @@ fn run(
         counts,
         records,
         times,
-        has_broken,
+        has_stopped,
     } = seen;
-    let inspect = |bytes: &[u8]| inspected.extend_from_slice(bytes);
     let observe = |progress: &crate::Progress| {
         counts.push(progress.bytes());
         records.push(progress.records());
         times.push(kernel.elapsed());
-        if scenario
-            .options
-            .break_at
-            .is_some_and(|at| counts.len() > at)
-        {
-            *has_broken = true;
+        if scenario.options.stop_at.is_some_and(|at| counts.len() > at) {
+            *has_stopped = true;
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
     };
-    let on_skip = |stretch: &BadRange| skipped.push(*stretch);
     let options = scenario.options();
-    let outcome = transfer_told(kernel, ends, options, (observe, inspect, on_skip));
+    let mut callbacks = Callbacks::observing(observe);
+    callbacks.on_skip = Some(Box::new(|range| skipped.push(*range)));
+    if options.inspected {
+        callbacks.inspect = Some(Box::new(|bytes| inspected.extend_from_slice(bytes)));
+    }
+    let outcome = transfer_with(kernel, ends, options, callbacks);
     outcome.map_err(|error| (!has_not_begun(&error)).then_some(error))
 }
 
-struct Judge<'a> {
+struct Checks<'a> {
     scenario: &'a Scenario,
     /// What there is to move.
     data: Data,
@@ -161,7 +160,7 @@ struct Judge<'a> {
     seen: &'a Seen,
 }
 
-impl Judge<'_> {
+impl Checks<'_> {
     /// What there is to move.
     fn data(&self) -> &[u8] {
         &self.data.bytes
@@ -198,7 +197,7 @@ impl Judge<'_> {
                 prop_assert!(back.is_empty() || !is_alone, "a file is rewound instead");
                 let n = (n + back.len()) as u64;
                 let source = (self.source, source);
-                return judge_source_position(self.kernel, source, n, self.gap)
+                return check_source_position(self.kernel, source, n, self.gap)
                     .map_err(TestCaseError::fail);
             }
             Kind::Device => self.kernel.with(self.source, |object| match object {
@@ -234,12 +233,12 @@ impl Judge<'_> {
         let (n, sink) = (report.bytes() as usize, &self.scenario.sink);
         // `/dev/null` is not given the holes of the source; the inspector is shown them.
         if sink.kind != Kind::Device || report.hole_bytes() == 0 {
-            judge_sink(self.kernel, (self.sink, sink), &data[..n], self.gap)
+            check_sink(self.kernel, (self.sink, sink), &data[..n], self.gap)
                 .map_err(TestCaseError::fail)?;
         }
         let is_file = self.scenario.source.is_file();
         let told = (self.scenario.options.stable, is_file, report.shared_pages());
-        judge_pages(self.kernel, self.sink, told).map_err(TestCaseError::fail)?;
+        check_pages(self.kernel, self.sink, told).map_err(TestCaseError::fail)?;
         if sink.kind == Kind::Messages && self.scenario.source.kind == Kind::Messages {
             let arrived = self.kernel.with(self.sink, |object| match object {
                 Object::Messages(messages) => messages
@@ -307,8 +306,8 @@ impl Judge<'_> {
     }
 
     fn the_records_are_those_of_the_sink(&self, report: &Report) -> Result<(), TestCaseError> {
-        let counting = self.scenario.options.counting;
-        let Some(delimiter) = counting.delimiter else {
+        let records = self.scenario.options.records;
+        let Some(delimiter) = records.delimiter else {
             prop_assert_eq!(report.records(), 0);
             return Ok(());
         };
@@ -318,7 +317,7 @@ impl Judge<'_> {
         data.resize(data.len().max(most.unwrap_or(0) as usize), 0);
         let is_changed = self
             .scenario
-            .company
+            .interferences
             .iter()
             .any(Interference::changes_source);
         let is_hole = is_changed || self.data().starts_with(&data);
@@ -335,7 +334,7 @@ impl Judge<'_> {
             at = *bytes;
             prop_assert_eq!(*records, n, "records under way");
         }
-        if let Some(limit) = counting.limit
+        if let Some(limit) = records.limit
             && report.records() >= limit
         {
             prop_assert_eq!(report.records(), limit, "records beyond the limit");
@@ -346,7 +345,7 @@ impl Judge<'_> {
                 "bytes behind the nth"
             );
         }
-        if let Some(rate) = counting.rate
+        if let Some(rate) = records.rate
             && self.scenario.source.kind != Kind::Messages
         {
             let allowed = self.kernel.elapsed().as_nanos() * u128::from(rate.get());
@@ -359,7 +358,7 @@ impl Judge<'_> {
     fn the_end_is_true(&self, report: &Report) -> Result<(), TestCaseError> {
         let (n, limit) = (report.bytes(), self.scenario.options.limit);
         let (least, most) = (self.data.least as u64, self.data().len() as u64);
-        let record_limit = self.scenario.options.counting.limit;
+        let record_limit = self.scenario.options.records.limit;
         match report.ended() {
             Ended::Eof => {
                 prop_assert!((least..=most).contains(&n), "the end came early");
@@ -371,11 +370,11 @@ impl Judge<'_> {
                 prop_assert!(limit.is_some_and(|limit| n <= limit) || record_limit.is_some());
             }
             Ended::Limit => prop_assert_eq!(Some(n), limit),
-            Ended::Stopped => prop_assert!(self.seen.has_broken, "nobody stopped it"),
+            Ended::Stopped => prop_assert!(self.seen.has_stopped, "nobody stopped it"),
             Ended::NoSink => prop_assert!(false, "its one sink cannot be detached"),
             Ended::Failed => prop_assert!(false, "a success that failed"),
         }
-        let mut told = self.kernel.state.borrow().told.clone();
+        let mut told = self.kernel.state.borrow().errors_reported.clone();
         told.retain(|(side, errno)| *side != Side::Sink || !self.is_moot(*errno, n));
         let is_stopped = report.ended() == Ended::Stopped;
         prop_assert!(told.is_empty() || is_stopped, "{told:?} was not reported");
@@ -386,8 +385,8 @@ impl Judge<'_> {
     /// source held there, before zeros could be written instead.
     fn is_moot(&self, errno: Errno, n: u64) -> bool {
         let cuts = |other: &Interference| matches!(other.action, Action::Truncate(_));
-        let mut company = self.scenario.company.iter();
-        let is_cut = company.any(|other| other.changes_source() && cuts(other));
+        let mut interferences = self.scenario.interferences.iter();
+        let is_cut = interferences.any(|other| other.changes_source() && cuts(other));
         let bad = self.scenario.faults.sink;
         let is_behind = bad.is_some_and(|(at, said)| said == errno && at >= n);
         is_cut && is_behind && self.scenario.options.sparse != Sparse::Fill
@@ -407,7 +406,7 @@ impl Judge<'_> {
             (Side::Sink, None) => state.log.contains(&(Call::Write, Ok(0))),
             (Side::Source, Some(Errno::AGAIN)) => self.scenario.source.timeout.is_some(),
             (Side::Sink, Some(Errno::AGAIN)) => self.scenario.sink.timeout.is_some(),
-            (side, Some(errno)) if state.told.contains(&(side, errno)) => true,
+            (side, Some(errno)) if state.errors_reported.contains(&(side, errno)) => true,
             // A strategy that was asked for and has moved bytes takes these for a limit of the sink.
             (Side::Sink, Some(Errno::PERM | Errno::FBIG)) => {
                 error.bytes() > 0 && plan::requested(&self.scenario.options()).is_some()
@@ -418,7 +417,7 @@ impl Judge<'_> {
             is_true,
             "{error:#} on {:?}, but told was {:?}",
             error.side(),
-            state.told
+            state.errors_reported
         );
         Ok(())
     }

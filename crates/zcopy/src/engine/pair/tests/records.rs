@@ -7,15 +7,15 @@ use proptest::prelude::*;
 use proptest::strategy::Strategy as _;
 
 use super::properties::check_as;
-use super::{attempts, transfer, transfer_watched};
 use crate::options::RecordOptions;
 use crate::options::{Options, Sparse};
 use crate::report::Ended;
 use crate::sim::SimKernel;
 use crate::sim::arbitrary::scenarios;
+use crate::sim::interference::Interference;
 use crate::sim::objects::Object;
-use crate::sim::others::Interference;
 use crate::sim::property::holds_for_all;
+use crate::sim::run::{Callbacks, attempts, transfer, transfer_with};
 use crate::sim::scenario::Scenario;
 use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
@@ -38,12 +38,16 @@ fn cases() -> impl prop::strategy::Strategy<Value = Scenario> {
     (scenarios(), delimiters, limits, rates).prop_map(|(mut scenario, delimiter, limit, rate)| {
         let n = n_of(&scenario.data(), delimiter) as u64;
         // As many as take no more than a second.
-        let most = if scenario.company.iter().any(Interference::changes_source) {
-            scenario.source.most_len(&scenario.company) as u64
+        let most = if scenario
+            .interferences
+            .iter()
+            .any(Interference::changes_source)
+        {
+            scenario.source.most_len(&scenario.interferences) as u64
         } else {
             n
         };
-        scenario.options.counting = RecordOptions {
+        scenario.options.records = RecordOptions {
             delimiter: Some(delimiter),
             limit: limit.map(|(part, few)| n * part / 1000 + few),
             rate: rate.and_then(|times| NonZeroU64::new(times * most.max(1))),
@@ -77,7 +81,10 @@ fn lines_up_to(n: u64) -> Options {
 
 /// A source that is cut into such pieces.
 fn stream(kernel: &SimKernel, bytes: &[u8], pieces: &[usize]) -> std::os::fd::OwnedFd {
-    kernel.source(Object::feeding(true, bytes, pieces), OFlags::empty())
+    kernel.source(
+        Object::written_by_peer(true, bytes, pieces),
+        OFlags::empty(),
+    )
 }
 
 #[test]
@@ -168,7 +175,7 @@ fn zeros_of_a_hole_that_could_not_be_made_are_not_counted() {
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
     kernel.inject(
         Call::Write,
-        &[Injection::Straight, Injection::Fails(Errno::IO)],
+        &[Injection::Normal, Injection::Fails(Errno::IO)],
     );
     let mut options = Options {
         sparse: Sparse::Detect,
@@ -196,7 +203,12 @@ fn a_rate_limit_of_records_lets_them_go_one_after_the_other_and_what_is_no_recor
         assert_eq!(progress.records(), progress.bytes() / 2);
         ControlFlow::Continue(())
     };
-    let outcome = transfer_watched(&kernel, (&source, &sink), options, observe, |_| {});
+    let outcome = transfer_with(
+        &kernel,
+        (&source, &sink),
+        options,
+        Callbacks::observing(observe),
+    );
     outcome.unwrap();
     assert_eq!(seen, [(100, 2), (200, 4), (300, 7)]);
 }
@@ -213,7 +225,7 @@ fn a_message_that_goes_beyond_the_limit_is_handed_back_whole() {
             b"e\n".to_vec(),
         ];
         let source = kernel.source(
-            Object::Messages(Messages::feeding(&messages)),
+            Object::Messages(Messages::written_by_peer(&messages)),
             OFlags::empty(),
         );
         let sink = if to_messages {

@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use super::transfer_watched;
 use crate::options::Options;
 use crate::report::{Ended, Report};
 use crate::sim::SimKernel;
 use crate::sim::objects::{Object, patterned};
+use crate::sim::run::{Callbacks, transfer_with};
 use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::OFlags;
@@ -24,7 +24,7 @@ fn stopped(
     kernel: &SimKernel,
     ends: (&OwnedFd, &OwnedFd),
     strategy: Option<Strategy>,
-    is_shared: bool,
+    cursor_is_shared: bool,
 ) -> Report {
     let options = Options {
         strategy,
@@ -32,31 +32,31 @@ fn stopped(
         ..Options::default()
     };
     let stop = |_: &_| {
-        if is_shared {
+        if cursor_is_shared {
             kernel.set_cursor(ends.1, kernel.cursor(ends.1) + WRITTEN);
         }
         ControlFlow::Break(())
     };
-    transfer_watched(kernel, ends, options, stop, |_| {}).unwrap()
+    transfer_with(kernel, ends, options, Callbacks::observing(stop)).unwrap()
 }
 
 #[test]
 fn what_was_taken_for_a_reserved_range_is_put_there_before_a_stop() {
-    for is_shared in [false, true] {
+    for cursor_is_shared in [false, true] {
         for cut in [Injection::Short(SHORT), Injection::Interrupted] {
             let kernel = SimKernel::default();
-            let source = Object::feeding(false, &patterned(LEN), &[]);
+            let source = Object::written_by_peer(false, &patterned(LEN), &[]);
             let source = kernel.source(source, OFlags::empty());
             let sink = kernel.sink(Object::file(&[]), OFlags::empty());
-            kernel.inject(Call::Splice, &[Injection::Straight, cut, cut]);
+            kernel.inject(Call::Splice, &[Injection::Normal, cut, cut]);
             let strategy = Some(Strategy::SplicePipe);
-            let report = stopped(&kernel, (&source, &sink), strategy, is_shared);
+            let report = stopped(&kernel, (&source, &sink), strategy, cursor_is_shared);
             assert_eq!(report.ended(), Ended::Stopped);
             assert_eq!(report.undelivered(), b"");
             let n_moved = report.bytes() as usize;
             assert!(n_moved > 2 * SHORT, "{n_moved} bytes");
             assert!(kernel.contents(&sink) == patterned(n_moved));
-            let n_written = if is_shared { WRITTEN } else { 0 };
+            let n_written = if cursor_is_shared { WRITTEN } else { 0 };
             assert_eq!(kernel.cursor(&sink), report.bytes() + n_written);
         }
     }
@@ -65,24 +65,21 @@ fn what_was_taken_for_a_reserved_range_is_put_there_before_a_stop() {
 #[test]
 fn ranges_of_two_files_are_given_back_or_filled_before_a_stop() {
     for strategy in [Strategy::CopyFileRange, Strategy::SplicePipe] {
-        for is_shared in [false, true] {
+        for cursor_is_shared in [false, true] {
             let kernel = SimKernel::default();
             let source = kernel.source(Object::file(&patterned(LEN)), OFlags::empty());
             let sink = kernel.sink(Object::file(&[]), OFlags::empty());
             kernel.inject(Call::CopyFileRange, &[Injection::Short(SHORT)]);
-            kernel.inject(
-                Call::Splice,
-                &[Injection::Straight, Injection::Short(SHORT)],
-            );
-            let report = stopped(&kernel, (&source, &sink), Some(strategy), is_shared);
-            let case = format!("{strategy:?}, {is_shared}");
+            kernel.inject(Call::Splice, &[Injection::Normal, Injection::Short(SHORT)]);
+            let report = stopped(&kernel, (&source, &sink), Some(strategy), cursor_is_shared);
+            let case = format!("{strategy:?}, {cursor_is_shared}");
             assert_eq!(report.ended(), Ended::Stopped, "{case}");
             let n_moved = report.bytes();
-            let gives_back = strategy == Strategy::CopyFileRange && !is_shared;
+            let gives_back = strategy == Strategy::CopyFileRange && !cursor_is_shared;
             assert_eq!(n_moved == SHORT as u64, gives_back, "{case}");
             assert!(kernel.contents(&sink) == patterned(n_moved as usize));
             assert_eq!(kernel.cursor(&source), n_moved, "{case}");
-            let n_written = if is_shared { WRITTEN } else { 0 };
+            let n_written = if cursor_is_shared { WRITTEN } else { 0 };
             assert_eq!(kernel.cursor(&sink), n_moved + n_written, "{case}");
         }
     }
@@ -91,11 +88,13 @@ fn ranges_of_two_files_are_given_back_or_filled_before_a_stop() {
 /// A signal's handler may have told the observer something, and no tick would ask it.
 #[test]
 fn an_observer_is_asked_when_a_signal_interrupts_a_wait() {
-    let silent = || Object::feeding(false, &patterned(10), &[]).slowly(Duration::from_secs(1000));
+    let silent = || {
+        Object::written_by_peer(false, &patterned(10), &[]).with_delay(Duration::from_secs(1000))
+    };
     for rate in [None, std::num::NonZeroU64::new(1)] {
         let kernel = SimKernel::default();
         let source = kernel.source(silent(), OFlags::NONBLOCK);
-        let sink = kernel.sink(Object::taking(false), OFlags::empty());
+        let sink = kernel.sink(Object::read_by_peer(false), OFlags::empty());
         kernel.inject(Call::Poll, &[Injection::Interrupted]);
         let options = Options {
             observed: true,
@@ -103,7 +102,12 @@ fn an_observer_is_asked_when_a_signal_interrupts_a_wait() {
             ..Options::default()
         };
         let stop = |_: &_| ControlFlow::Break(());
-        let outcome = transfer_watched(&kernel, (&source, &sink), options, stop, |_| {});
+        let outcome = transfer_with(
+            &kernel,
+            (&source, &sink),
+            options,
+            Callbacks::observing(stop),
+        );
         let report = outcome.unwrap();
         assert_eq!((report.bytes(), report.ended()), (0, Ended::Stopped));
         assert_eq!(kernel.elapsed(), Duration::ZERO, "{rate:?}");

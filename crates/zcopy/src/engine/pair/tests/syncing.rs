@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 
-use super::{transfer, transfer_watched};
 use crate::options::{Options, Sparse, SyncData};
 use crate::side::Side;
 use crate::sim::kernel::SimKernel;
 use crate::sim::objects::{File, Object, patterned};
+use crate::sim::run::{Callbacks, transfer, transfer_with};
 use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
@@ -38,7 +38,7 @@ fn every_step_is_synced_before_its_bytes_are_told_of() {
         };
         let told = RefCell::new(Vec::new());
         let observe = |progress: &crate::progress::Progress| {
-            let n_synced = kernel.answers(Call::SyncData).len();
+            let n_synced = kernel.results(Call::SyncData).len();
             let mut told = told.borrow_mut();
             if told.last() != Some(&(progress.bytes(), n_synced)) {
                 told.push((progress.bytes(), n_synced));
@@ -46,7 +46,7 @@ fn every_step_is_synced_before_its_bytes_are_told_of() {
             ControlFlow::Continue(())
         };
         let ends = (&source, &sink);
-        let report = transfer_watched(&kernel, ends, options, observe, |_| {}).unwrap();
+        let report = transfer_with(&kernel, ends, options, Callbacks::observing(observe)).unwrap();
         assert_eq!(report.bytes(), LONG as u64);
         let told = told.into_inner();
         for (step, (_, n_synced)) in told.iter().enumerate() {
@@ -60,8 +60,8 @@ fn every_step_is_synced_before_its_bytes_are_told_of() {
 fn nothing_is_synced_unasked_nor_where_there_is_no_disk() {
     for (sink, options) in [
         (Object::file(&[]), Options::default()),
-        (Object::taking(false), each_step()),
-        (Object::taking(true), each_step()),
+        (Object::read_by_peer(false), each_step()),
+        (Object::read_by_peer(true), each_step()),
         (Object::Null(Vec::new()), each_step()),
     ] {
         let kernel = SimKernel::default();
@@ -69,7 +69,7 @@ fn nothing_is_synced_unasked_nor_where_there_is_no_disk() {
         let sink = kernel.sink(sink, OFlags::empty());
         let report = transfer(&kernel, (&source, &sink), options).unwrap();
         assert_eq!(report.bytes(), LONG as u64);
-        assert_eq!(kernel.answers(Call::SyncData), []);
+        assert_eq!(kernel.results(Call::SyncData), []);
     }
 }
 
@@ -84,7 +84,7 @@ fn a_disk_that_fails_is_the_sinks_failure_and_what_was_accepted_counts() {
     };
     let faults = [
         Injection::Interrupted,
-        Injection::Straight,
+        Injection::Normal,
         Injection::Fails(Errno::IO),
     ];
     kernel.inject(Call::SyncData, &faults);

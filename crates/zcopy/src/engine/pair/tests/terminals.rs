@@ -8,6 +8,7 @@ use crate::options::{OnSinkError, Options};
 use crate::report::Report;
 use crate::sim::SimKernel;
 use crate::sim::objects::{Object, patterned};
+use crate::sim::run::transfer;
 use crate::sim::script::Call;
 use crate::sys::OFlags;
 use crate::{Repeat, Transfer};
@@ -35,7 +36,7 @@ fn a_ticking_transfer_writes_as_much_as_a_reopened_terminal_takes() {
                 state.has_proc = has_proc;
                 state.may_sleep = false;
                 // A terminal refuses `RWF_NOWAIT`.
-                state.knows_nowait = false;
+                state.supports_nowait = false;
             }
             let terminal = kernel.sink(Object::terminal(), OFlags::empty());
             let options = Options {
@@ -44,7 +45,7 @@ fn a_ticking_transfer_writes_as_much_as_a_reopened_terminal_takes() {
             };
             let report = write(&kernel, &terminal, options).unwrap();
             assert_eq!(report.bytes(), LEN as u64, "{name}");
-            let writes = kernel.answers(Call::Write);
+            let writes = kernel.results(Call::Write);
             let longest = writes.into_iter().flatten().max().unwrap();
             if has_proc {
                 assert!(longest > WRITE_WITHOUT_REOPENING, "{name}: {longest}");
@@ -57,16 +58,14 @@ fn a_ticking_transfer_writes_as_much_as_a_reopened_terminal_takes() {
 
 fn by_transfer(kernel: &SimKernel, sink: &OwnedFd, options: Options) -> Result<Report, Error> {
     let source = kernel.source(Object::file(&patterned(LEN)), OFlags::empty());
-    let transfer = Transfer::new(&source, sink).with_options(options);
-    transfer.run_with(kernel)
+    transfer(kernel, (&source, sink), options)
 }
 
 fn by_fan_out(kernel: &SimKernel, sink: &OwnedFd, options: Options) -> Result<Report, Error> {
     let source = kernel.source(Object::file(&patterned(LEN)), OFlags::empty());
+    // The engine of fan-outs serves a single sink too, if it may be detached.
     let transfer = Transfer::new(&source, sink).with_options(options);
-    // A sink that may be detached is served as several are.
-    let fan_out = transfer.on_sink_error(OnSinkError::Detach);
-    fan_out.run_with(kernel)
+    transfer.on_sink_error(OnSinkError::Detach).run_with(kernel)
 }
 
 fn by_repeat(kernel: &SimKernel, sink: &OwnedFd, options: Options) -> Result<Report, Error> {

@@ -4,16 +4,16 @@ use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use super::{attempts, has_not_begun, transfer, transfer_watched};
 use crate::context::MAX_SPURIOUS_WAKEUPS;
 use crate::options::Options;
 use crate::report::Ended;
 use crate::side::Side;
 use crate::sim::channel::Messages;
+use crate::sim::interference::{Action, Interference, Target};
 use crate::sim::kernel::SimKernel;
 use crate::sim::objects::{Object, patterned};
 use crate::sim::oracle::n_read;
-use crate::sim::others::{Action, Interference, Target};
+use crate::sim::run::{Callbacks, attempts, has_not_begun, transfer, transfer_with};
 use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
@@ -37,8 +37,8 @@ fn a_storm_of_signals_is_weathered_by_every_call() {
     for strategy in Strategy::PAIRWISE {
         for sink in [
             Object::file(&[]),
-            Object::taking(false),
-            Object::taking(true),
+            Object::read_by_peer(false),
+            Object::read_by_peer(true),
         ] {
             let kernel = SimKernel::default();
             let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
@@ -51,13 +51,7 @@ fn a_storm_of_signals_is_weathered_by_every_call() {
                 ..Options::default()
             };
             let ends = (&source, &sink);
-            match transfer_watched(
-                &kernel,
-                ends,
-                options,
-                |_| ControlFlow::Continue(()),
-                |_| {},
-            ) {
+            match transfer(&kernel, ends, options) {
                 Ok(report) => assert_eq!(report.bytes(), LONG as u64),
                 // Not every strategy serves every pair.
                 Err(error) => assert!(has_not_begun(&error), "{error:#}"),
@@ -76,8 +70,8 @@ fn a_socket_that_times_out_is_an_error_not_a_spin() {
         let kernel = SimKernel::default();
         kernel.state.borrow_mut().may_sleep = tick.is_none();
         kernel.state.borrow_mut().max_calls = 50;
-        let source = Object::feeding(true, &patterned(LONG), &[]);
-        let source = source.slowly(millis(1000)).timing_out(millis(20));
+        let source = Object::written_by_peer(true, &patterned(LONG), &[]);
+        let source = source.with_delay(millis(1000)).with_timeout(millis(20));
         let source = kernel.source(source, OFlags::empty());
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
         let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
@@ -88,8 +82,8 @@ fn a_socket_that_times_out_is_an_error_not_a_spin() {
         kernel.state.borrow_mut().may_sleep = tick.is_none();
         kernel.state.borrow_mut().max_calls = 50;
         let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
-        let sink = Object::taking(true).slowly(millis(1000));
-        let sink = kernel.sink(sink.timing_out(millis(20)), OFlags::empty());
+        let sink = Object::read_by_peer(true).with_delay(millis(1000));
+        let sink = kernel.sink(sink.with_timeout(millis(20)), OFlags::empty());
         let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
         assert_eq!(error.side(), Side::Sink, "{error:#}");
         assert_eq!(error.bytes() as usize, kernel.contents(&sink).len());
@@ -108,10 +102,10 @@ fn a_filter_on_the_calls_that_do_not_wait_is_no_error() {
         let kernel = SimKernel::default();
         kernel.state.borrow_mut().may_sleep = false;
         let source = kernel.source(
-            Object::feeding(true, &patterned(1000), &[]),
+            Object::written_by_peer(true, &patterned(1000), &[]),
             OFlags::empty(),
         );
-        let sink = kernel.sink(Object::taking(true), OFlags::empty());
+        let sink = kernel.sink(Object::read_by_peer(true), OFlags::empty());
         kernel.inject(refused, &[Injection::Fails(Errno::PERM)]);
         let report = transfer(&kernel, (&source, &sink), options).unwrap();
         assert_eq!(report.bytes(), 1000, "{refused:?}");
@@ -125,10 +119,10 @@ fn a_socket_without_a_time_out_does_not_time_out() {
     for refused in [Call::Read, Call::Write] {
         let kernel = SimKernel::default();
         let source = kernel.source(
-            Object::feeding(true, &patterned(1000), &[]),
+            Object::written_by_peer(true, &patterned(1000), &[]),
             OFlags::empty(),
         );
-        let sink = kernel.sink(Object::taking(true), OFlags::empty());
+        let sink = kernel.sink(Object::read_by_peer(true), OFlags::empty());
         kernel.inject(refused, &[Injection::Fails(Errno::AGAIN)]);
         let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
         assert_eq!(report.bytes(), 1000, "{refused:?}");
@@ -145,17 +139,17 @@ fn a_socket_times_out_when_it_says_and_not_at_the_next_tick() {
     for side in [Side::Source, Side::Sink] {
         let impatient = |is_impatient: bool, object: Object| {
             if is_impatient {
-                object.slowly(millis(5000)).timing_out(millis(20))
+                object.with_delay(millis(5000)).with_timeout(millis(20))
             } else {
-                object.slowly(millis(1))
+                object.with_delay(millis(1))
             }
         };
         let kernel = SimKernel::default();
         kernel.state.borrow_mut().may_sleep = false;
-        let source = Object::feeding(true, &patterned(LONG), &[]);
+        let source = Object::written_by_peer(true, &patterned(LONG), &[]);
         let source = impatient(side == Side::Source, source);
         let source = kernel.source(source, OFlags::empty());
-        let sink = impatient(side == Side::Sink, Object::taking(true));
+        let sink = impatient(side == Side::Sink, Object::read_by_peer(true));
         let sink = kernel.sink(sink, OFlags::empty());
         let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
@@ -171,8 +165,8 @@ fn a_nonblocking_socket_has_no_time_out_and_does_not_spin() {
     let kernel = SimKernel::default();
     kernel.state.borrow_mut().may_sleep = false;
     kernel.state.borrow_mut().max_calls = 100;
-    let source = Object::feeding(true, &patterned(1000), &[]);
-    let source = source.slowly(millis(200)).timing_out(millis(20));
+    let source = Object::written_by_peer(true, &patterned(1000), &[]);
+    let source = source.with_delay(millis(200)).with_timeout(millis(20));
     let source = kernel.source(source, OFlags::NONBLOCK);
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
     let options = Options {
@@ -188,16 +182,16 @@ fn spurious_wakeups_change_the_strategy_instead_of_spinning() {
     let kernel = SimKernel::default();
     kernel.state.borrow_mut().max_calls = 100;
     let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
-    let sink = kernel.sink(Object::taking(false), OFlags::NONBLOCK);
-    kernel.inject(Call::Splice, &[Injection::Straight]);
-    kernel.inject(Call::Splice, &[Injection::FalseStart; 20]);
+    let sink = kernel.sink(Object::read_by_peer(false), OFlags::NONBLOCK);
+    kernel.inject(Call::Splice, &[Injection::Normal]);
+    kernel.inject(Call::Splice, &[Injection::SpuriousWakeup; 20]);
     let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
     assert_eq!(
         attempts(&report)[0],
         (Strategy::SplicePipe, 0, Some(Errno::AGAIN))
     );
     assert!(kernel.contents(&sink) == patterned(LONG));
-    let splices = kernel.answers(Call::Splice);
+    let splices = kernel.results(Call::Splice);
     let n_blocked = splices.iter().filter(|n| **n == Err(Errno::AGAIN)).count();
     assert_eq!(n_blocked, MAX_SPURIOUS_WAKEUPS as usize + 1);
 }
@@ -206,8 +200,8 @@ fn spurious_wakeups_change_the_strategy_instead_of_spinning() {
 fn spurious_wakeups_of_a_strategy_that_was_asked_for_are_tried_again_at_leisure() {
     let kernel = SimKernel::default();
     let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
-    let sink = kernel.sink(Object::taking(false), OFlags::NONBLOCK);
-    kernel.inject(Call::Splice, &[Injection::FalseStart; 108]);
+    let sink = kernel.sink(Object::read_by_peer(false), OFlags::NONBLOCK);
+    kernel.inject(Call::Splice, &[Injection::SpuriousWakeup; 108]);
     let options = Options {
         strategy: Some(Strategy::Splice),
         ..Options::default()
@@ -215,7 +209,7 @@ fn spurious_wakeups_of_a_strategy_that_was_asked_for_are_tried_again_at_leisure(
     let report = transfer(&kernel, (&source, &sink), options).unwrap();
     assert_eq!(report.bytes(), LONG as u64);
     assert_eq!(
-        kernel.state.borrow().n_naps,
+        kernel.state.borrow().n_sleeps,
         108 - MAX_SPURIOUS_WAKEUPS as usize
     );
     let took = kernel.elapsed();
@@ -226,7 +220,7 @@ fn spurious_wakeups_of_a_strategy_that_was_asked_for_are_tried_again_at_leisure(
 fn a_tick_observes_while_blocked_and_can_stop() {
     let kernel = SimKernel::default();
     kernel.state.borrow_mut().may_sleep = false;
-    let source = Object::feeding(false, &patterned(LONG), &[]).slowly(millis(1000));
+    let source = Object::written_by_peer(false, &patterned(LONG), &[]).with_delay(millis(1000));
     let source = kernel.source(source, OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
     let options = Options {
@@ -247,7 +241,12 @@ fn a_tick_observes_while_blocked_and_can_stop() {
             ControlFlow::Break(())
         }
     };
-    let outcome = transfer_watched(&kernel, (&source, &sink), options, observe, |_| {});
+    let outcome = transfer_with(
+        &kernel,
+        (&source, &sink),
+        options,
+        Callbacks::observing(observe),
+    );
     let report = outcome.unwrap();
     assert_eq!(report.ended(), Ended::Stopped);
     assert_eq!(times, [10, 20, 30, 40, 50].map(millis));
@@ -258,13 +257,13 @@ fn a_transfer_takes_its_bytes_divided_by_its_rate() {
     const RATE: u64 = 100_000;
     let sources = [
         Object::file(&patterned(LONG)),
-        Object::feeding(false, &patterned(LONG), &[]),
+        Object::written_by_peer(false, &patterned(LONG), &[]),
     ];
     for source in sources {
         let kernel = SimKernel::default();
-        let source = kernel.source(source.slowly(Duration::ZERO), OFlags::empty());
+        let source = kernel.source(source.with_delay(Duration::ZERO), OFlags::empty());
         let sink = kernel.sink(
-            Object::taking(false).slowly(Duration::ZERO),
+            Object::read_by_peer(false).with_delay(Duration::ZERO),
             OFlags::empty(),
         );
         let options = Options {
@@ -288,7 +287,7 @@ fn messages_keep_to_the_rate() {
     let kernel = SimKernel::default();
     let messages = vec![vec![7; 5000]; 20];
     let source = kernel.source(
-        Object::Messages(Messages::feeding(&messages)),
+        Object::Messages(Messages::written_by_peer(&messages)),
         OFlags::empty(),
     );
     let sink = kernel.sink(Object::Messages(Messages::default()), OFlags::empty());
@@ -308,11 +307,17 @@ fn messages_keep_to_the_rate() {
 fn a_tick_does_not_sleep_in_a_read_that_another_reader_has_forestalled() {
     let messages = vec![patterned(10_000); 3];
     let sources = [
-        (Call::Read, Object::feeding(false, &patterned(1000), &[])),
-        (Call::Read, Object::feeding(true, &patterned(1000), &[])),
+        (
+            Call::Read,
+            Object::written_by_peer(false, &patterned(1000), &[]),
+        ),
+        (
+            Call::Read,
+            Object::written_by_peer(true, &patterned(1000), &[]),
+        ),
         (
             Call::NextDatagram,
-            Object::Messages(Messages::feeding(&messages)),
+            Object::Messages(Messages::written_by_peer(&messages)),
         ),
     ];
     for (call, source) in sources {
@@ -327,7 +332,7 @@ fn a_tick_does_not_sleep_in_a_read_that_another_reader_has_forestalled() {
             ..Options::default()
         };
         transfer(&kernel, (&source, &sink), options).unwrap();
-        assert_eq!(kernel.answers(call)[0], Err(Errno::AGAIN));
+        assert_eq!(kernel.results(call)[0], Err(Errno::AGAIN));
     }
 }
 
@@ -338,15 +343,15 @@ fn a_pipe_that_another_reader_has_emptied_has_not_ended() {
     for has_descriptors in [true, false] {
         for nth in 0..6 {
             let kernel = SimKernel::default();
-            let source = Object::feeding(false, &patterned(LONG), &[10, 10]);
+            let source = Object::written_by_peer(false, &patterned(LONG), &[10, 10]);
             let source = kernel.source(source, OFlags::NONBLOCK);
-            let sink = kernel.sink(Object::taking(true), OFlags::empty());
-            kernel.inject(Call::Splice, &[Injection::Straight, Injection::Nothing]);
+            let sink = kernel.sink(Object::read_by_peer(true), OFlags::empty());
+            kernel.inject(Call::Splice, &[Injection::Normal, Injection::ReturnsZero]);
             if !has_descriptors {
                 kernel.inject(Call::Pipe, &[Injection::Refused(0); 9]);
             }
             let steal = Action::Read(10);
-            kernel.interfere(Interference::before(
+            kernel.schedule(Interference::before(
                 Call::Poll,
                 nth,
                 Target::Source(0),
@@ -378,13 +383,13 @@ fn the_read_that_asks_an_emptied_pipe_for_its_end_keeps_to_the_limit() {
     for limit in [None, Some(9)] {
         for nth in 0..12 {
             let kernel = SimKernel::default();
-            let source = Object::feeding(false, &patterned(LONG), &[10; 50]);
-            let source = kernel.source(source.slowly(millis(5)), OFlags::empty());
-            let sink = kernel.sink(Object::taking(true), OFlags::empty());
-            kernel.inject(Call::Splice, &[Injection::Short(5), Injection::Nothing]);
+            let source = Object::written_by_peer(false, &patterned(LONG), &[10; 50]);
+            let source = kernel.source(source.with_delay(millis(5)), OFlags::empty());
+            let sink = kernel.sink(Object::read_by_peer(true), OFlags::empty());
+            kernel.inject(Call::Splice, &[Injection::Short(5), Injection::ReturnsZero]);
             kernel.inject(Call::Pipe, &[Injection::Refused(0); 9]);
             let steal = Action::Read(10);
-            kernel.interfere(Interference::before(
+            kernel.schedule(Interference::before(
                 Call::Poll,
                 nth,
                 Target::Source(0),
@@ -413,10 +418,10 @@ fn the_read_that_asks_an_emptied_pipe_for_its_end_keeps_to_the_limit() {
 fn whether_a_call_can_be_told_not_to_wait_is_asked_once() {
     let kernel = SimKernel::default();
     kernel.state.borrow_mut().may_sleep = false;
-    kernel.state.borrow_mut().knows_nowait = false;
-    let source = Object::feeding(false, &patterned(60_000), &[]);
+    kernel.state.borrow_mut().supports_nowait = false;
+    let source = Object::written_by_peer(false, &patterned(60_000), &[]);
     let source = kernel.source(source, OFlags::empty());
-    let sink = kernel.sink(Object::taking(false), OFlags::empty());
+    let sink = kernel.sink(Object::read_by_peer(false), OFlags::empty());
     let options = Options {
         tick: Some(millis(10)),
         strategy: Some(Strategy::Buffered),
@@ -424,7 +429,7 @@ fn whether_a_call_can_be_told_not_to_wait_is_asked_once() {
     };
     transfer(&kernel, (&source, &sink), options).unwrap();
     for call in [Call::Read, Call::Write] {
-        let answers = kernel.answers(call);
+        let answers = kernel.results(call);
         let refusals = answers.iter().filter(|it| **it == Err(Errno::OPNOTSUPP));
         assert_eq!(refusals.count(), 1, "{call:?}");
     }
@@ -436,10 +441,10 @@ fn whether_a_call_can_be_told_not_to_wait_is_asked_once() {
 fn a_tick_does_not_cut_messages() {
     let kernel = SimKernel::default();
     kernel.state.borrow_mut().may_sleep = false;
-    kernel.state.borrow_mut().knows_nowait = false;
+    kernel.state.borrow_mut().supports_nowait = false;
     let messages = vec![patterned(10_000); 3];
     let source = kernel.source(
-        Object::Messages(Messages::feeding(&messages)),
+        Object::Messages(Messages::written_by_peer(&messages)),
         OFlags::empty(),
     );
     let sink = kernel.sink(Object::Messages(Messages::default()), OFlags::empty());

@@ -1,7 +1,7 @@
 //! Random transfers from sources with random bad blocks.
 
 use std::num::NonZeroU64;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use proptest::strategy::Strategy as _;
 
 use super::super::properties::check_as;
 use super::super::records::n_of;
-use super::super::{has_not_begun, transfer_told};
+
 use super::block;
 use crate::bad_blocks::IN_A_ROW;
 use crate::options::RecordOptions;
@@ -19,6 +19,7 @@ use crate::sim::SimKernel;
 use crate::sim::arbitrary::scenarios;
 use crate::sim::objects::Object;
 use crate::sim::property::holds_for_all;
+use crate::sim::run::{Callbacks, has_not_begun, transfer_with};
 use crate::sim::scenario::{Kind, Scenario};
 use crate::strategy::Strategy;
 use crate::sys::Errno;
@@ -66,9 +67,9 @@ fn cases() -> impl prop::strategy::Strategy<Value = Case> {
                 scenario.source.kind = if is_block { Kind::Block } else { Kind::File };
                 scenario.source.is_nonblocking = false;
             }
-            scenario.source.claims = None;
+            scenario.source.claimed_size = None;
             scenario.faults.source = None;
-            scenario.company.clear();
+            scenario.interferences.clear();
             scenario.options.skip_errors = policy;
             if scenario.options.strategy != Some(Strategy::Buffered) {
                 scenario.options.strategy = None;
@@ -84,7 +85,7 @@ fn cases() -> impl prop::strategy::Strategy<Value = Case> {
             if let Some((delimiter, part, rate)) = records {
                 let bytes = scenario.source.bytes();
                 let n = n_of(&bytes, delimiter) as u64;
-                scenario.options.counting = RecordOptions {
+                scenario.options.records = RecordOptions {
                     delimiter: Some(delimiter),
                     limit: Some(n * part / 1000),
                     rate: rate.and_then(|times| NonZeroU64::new(times * n.max(bytes.len() as u64))),
@@ -193,13 +194,9 @@ impl Case {
         let (kernel, source, sink) = self.scenario.kernel();
         self.tamper(&kernel, &source);
         let mut skipped = Vec::new();
-        let callbacks = (
-            |_: &_| ControlFlow::Continue(()),
-            |_: &[u8]| {},
-            |stretch: &BadRange| skipped.push(*stretch),
-        );
+        let callbacks = Callbacks::skipping(|stretch: &BadRange| skipped.push(*stretch));
         let options = self.scenario.options();
-        if let Err(error) = transfer_told(&kernel, (&source, &sink), options, callbacks) {
+        if let Err(error) = transfer_with(&kernel, (&source, &sink), options, callbacks) {
             assert!(!has_not_begun(&error), "{error:#}");
         }
         skipped

@@ -1,16 +1,16 @@
 //! What others can do to the ends of a random transfer.
 
-use super::others::{Action, Interference, Target};
-use super::scenario::{Faults, Kind, SinkEnd, SourceEnd};
+use super::interference::{Action, Interference, Target};
+use super::scenario::{Faults, Kind, SinkSpec, SourceSpec};
 
 /// Leaves out what others cannot do to these ends, or what nobody could judge.
 pub(crate) fn settle(
-    company: &mut Vec<Interference>,
-    source: &SourceEnd,
-    sinks: &[&SinkEnd],
+    interferences: &mut Vec<Interference>,
+    source: &SourceSpec,
+    sinks: &[&SinkSpec],
     (faults, may_sleep): (&Faults, bool),
 ) {
-    company.retain(|other| match other.target {
+    interferences.retain(|other| match other.target {
         Target::Source(_) => {
             let is_readable = faults.source.is_none() || !other.changes_source();
             is_readable && source.admits(other.action, may_sleep)
@@ -21,16 +21,16 @@ pub(crate) fn settle(
         }
     });
     // Of a source that changes it is seen in the sink what it held.
-    if company.iter().any(Interference::changes_source) {
-        company.retain(Interference::changes_source);
+    if interferences.iter().any(Interference::changes_source) {
+        interferences.retain(Interference::changes_source);
     }
 }
 
-impl SourceEnd {
+impl SourceSpec {
     /// How long it may become by what others do.
-    pub(crate) fn most_len(&self, company: &[Interference]) -> usize {
+    pub(crate) fn most_len(&self, interferences: &[Interference]) -> usize {
         let actions = || {
-            let others = company.iter();
+            let others = interferences.iter();
             let others = others.filter(|other| matches!(other.target, Target::Source(_)));
             others.map(|other| other.action)
         };
@@ -47,7 +47,7 @@ impl SourceEnd {
 
     /// Whether others can do this to it, and what becomes of it can be told.
     pub(crate) fn admits(&self, action: Action, may_sleep: bool) -> bool {
-        let is_file = self.kind == Kind::File && self.claims.is_none();
+        let is_file = self.kind == Kind::File && self.claimed_size.is_none();
         let is_channel = matches!(self.kind, Kind::Pipe | Kind::Stream);
         match action {
             // Who reads a part of a packet destroys the rest.
@@ -60,7 +60,7 @@ impl SourceEnd {
     }
 }
 
-impl SinkEnd {
+impl SinkSpec {
     /// Whether others can do this to it, and what becomes of it can be told.
     pub(crate) fn admits(&self, action: Action, may_sleep: bool) -> bool {
         let is_file = self.kind == Kind::File && !self.is_direct;

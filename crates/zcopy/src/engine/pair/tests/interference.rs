@@ -1,16 +1,16 @@
 //! Transfers whose ends others use in the meantime.
 
 use super::properties::check;
-use super::transfer;
 use crate::options::RecordOptions;
 use crate::options::{Options, Reflink, Sparse};
 use crate::side::Side;
-use crate::sim::arbitrary::{DRAWN, Drawn, scenarios_with};
+use crate::sim::arbitrary::{Features, scenarios_with};
+use crate::sim::interference::{Action, Effect, Interference, Target};
 use crate::sim::kernel::SimKernel;
 use crate::sim::objects::{BLOCK, Object, patterned};
-use crate::sim::others::{Action, Effect, Interference, Target};
 use crate::sim::property::holds_for_all;
-use crate::sim::scenario::{Kind, Scenario, SourceEnd};
+use crate::sim::run::transfer;
+use crate::sim::scenario::{Kind, Scenario, SourceSpec};
 use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
@@ -18,21 +18,13 @@ use crate::sys::{Errno, OFlags};
 /// Enough to meet every pair in company; the environment can ask for more.
 const CASES: u32 = 1000;
 
-const ALONE: Drawn = Drawn {
-    sharing: false,
-    sizes: false,
-    packets: false,
-    urgent: false,
-    pages: false,
-};
-
 /// Runs random transfers that meet nothing else that is rare, in scenarios that are made to meet it often.
-fn run(drawn: Drawn, adapt: fn(&mut Scenario)) {
-    let scenarios = scenarios_with(drawn, move |scenario| {
+fn run(features: Features, adapt: fn(&mut Scenario)) {
+    let scenarios = scenarios_with(features, move |scenario| {
         // What looks at bytes reads and writes them all.
         if scenario.options.strategy.is_none() {
             scenario.options.inspected = false;
-            scenario.options.counting = RecordOptions::default();
+            scenario.options.records = RecordOptions::default();
         }
         adapt(scenario);
     });
@@ -43,9 +35,9 @@ fn make_file(kind: &mut Kind, is_direct: &mut bool) {
     (*kind, *is_direct) = (Kind::File, false);
 }
 
-fn make_source_file(source: &mut SourceEnd) {
+fn make_source_file(source: &mut SourceSpec) {
     make_file(&mut source.kind, &mut source.is_direct);
-    (source.is_nonblocking, source.claims) = (false, None);
+    (source.is_nonblocking, source.claimed_size) = (false, None);
 }
 
 /// Ends the source in a hole, which the sink is to have too.
@@ -61,8 +53,11 @@ fn end_in_hole(scenario: &mut Scenario) {
 
 #[test]
 fn what_others_write_at_a_shared_position_is_neither_lost_nor_torn() {
-    let sharing = DRAWN.sharing;
-    run(Drawn { sharing, ..ALONE }, |scenario| {
+    let features = Features {
+        sharing: true,
+        ..Features::NONE
+    };
+    run(features, |scenario| {
         let sink = &mut scenario.sink;
         make_file(&mut sink.kind, &mut sink.is_direct);
         (sink.is_positional, sink.is_nonblocking) = (false, false);
@@ -78,7 +73,7 @@ fn no_more_of_a_sink_is_reserved_than_a_source_at_an_offset_holds() {
         let kernel = SimKernel::default();
         let source = kernel.source(Object::file(&bytes), OFlags::empty());
         let sink = kernel.sink(Object::file(b""), OFlags::empty());
-        kernel.interfere(Interference::inside(
+        kernel.schedule(Interference::inside(
             call,
             nth,
             Target::Sink(0),
@@ -103,8 +98,8 @@ fn a_gap_that_a_shorter_source_leaves_is_an_error() {
     let source = kernel.source(Object::file(&patterned(100_000)), OFlags::empty());
     let sink = kernel.sink(Object::file(b""), OFlags::empty());
     let inside = |target, action| Interference::inside(Call::CopyFileRange, 0, target, action);
-    kernel.interfere(inside(Target::Source(0), Action::Truncate(10)));
-    kernel.interfere(inside(Target::Sink(0), Action::Write(9)));
+    kernel.schedule(inside(Target::Source(0), Action::Truncate(10)));
+    kernel.schedule(inside(Target::Sink(0), Action::Write(9)));
     let options = Options {
         strategy: Some(Strategy::CopyFileRange),
         ..Options::default()
@@ -122,8 +117,8 @@ fn a_source_that_becomes_shorter_leaves_no_gap_on_a_local_file_system() {
         let source = kernel.source(Object::file(&patterned(len)), OFlags::empty());
         let sink = kernel.sink(Object::file(b""), OFlags::empty());
         let inside = |target, action| Interference::inside(Call::CopyFileRange, 0, target, action);
-        kernel.interfere(inside(Target::Source(0), Action::Truncate(10)));
-        kernel.interfere(inside(Target::Sink(0), Action::Write(9)));
+        kernel.schedule(inside(Target::Source(0), Action::Truncate(10)));
+        kernel.schedule(inside(Target::Sink(0), Action::Write(9)));
         // Neither is there a private pipe, after which it would come.
         kernel.inject(Call::Pipe, &[Injection::Fails(Errno::MFILE)]);
         let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
@@ -143,19 +138,22 @@ fn nothing_is_kept_reserved_beyond_the_end_of_a_shared_source() {
         let source = kernel.source(Object::file(&patterned(LEN)), OFlags::empty());
         let sink = kernel.sink(Object::file(b""), OFlags::empty());
         let before = |call, nth, action| Interference::before(call, nth, Target::Source(0), action);
-        kernel.interfere(before(Call::Seek, nth, Action::Read(5000)));
-        kernel.interfere(before(Call::CopyFileRange, 0, Action::Append(LEN)));
-        kernel.interfere(before(Call::CopyFileRange, 0, Action::Read(700)));
+        kernel.schedule(before(Call::Seek, nth, Action::Read(5000)));
+        kernel.schedule(before(Call::CopyFileRange, 0, Action::Append(LEN)));
+        kernel.schedule(before(Call::CopyFileRange, 0, Action::Read(700)));
         let options = Options {
             strategy: Some(Strategy::CopyFileRange),
             ..Options::default()
         };
         transfer(&kernel, (&source, &sink), options).unwrap();
         let state = kernel.state.borrow();
-        let read = state.deeds.iter().filter_map(|deed| match &deed.effect {
-            Effect::Read(place, bytes) => Some((*place as usize, bytes.len())),
-            _ => None,
-        });
+        let read = state
+            .effects
+            .iter()
+            .filter_map(|record| match &record.effect {
+                Effect::Read(place, bytes) => Some((*place as usize, bytes.len())),
+                _ => None,
+            });
         let read: Vec<_> = read.collect();
         if let [(_, 5000), (place, 700)] = read[..] {
             assert_eq!(place, LEN, "{nth}");
@@ -176,17 +174,17 @@ fn a_source_that_is_cut_and_grows_again_is_read_on_where_the_cursor_is() {
     kernel.state.borrow_mut().pipe_max = 64 << 10;
     let source = kernel.source(Object::file(&patterned(LEN)), OFlags::empty());
     let sink = kernel.sink(Object::file(b""), OFlags::empty());
-    kernel.inject(Call::Splice, &[Injection::Straight; 2]);
+    kernel.inject(Call::Splice, &[Injection::Normal; 2]);
     kernel.inject(Call::Splice, &[Injection::Short(1000)]);
     let of_source = |moment: fn(Call, usize, Target, Action) -> Interference, call, nth, action| {
         moment(call, nth, Target::Source(0), action)
     };
     let before = Interference::before;
     let reads = Action::Read(5000);
-    kernel.interfere(of_source(Interference::inside, Call::Splice, 0, reads));
-    kernel.interfere(of_source(Interference::inside, Call::Splice, 2, reads));
-    kernel.interfere(of_source(before, Call::Read, 0, Action::Truncate(500)));
-    kernel.interfere(of_source(before, Call::Read, 1, Action::Extend(LEN as u64)));
+    kernel.schedule(of_source(Interference::inside, Call::Splice, 0, reads));
+    kernel.schedule(of_source(Interference::inside, Call::Splice, 2, reads));
+    kernel.schedule(of_source(before, Call::Read, 0, Action::Truncate(500)));
+    kernel.schedule(of_source(before, Call::Read, 1, Action::Extend(LEN as u64)));
     let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
     assert_eq!(report.bytes(), LEN as u64 - 2 * 5000);
     assert_eq!(kernel.cursor(&source), LEN as u64);
@@ -194,8 +192,11 @@ fn a_source_that_is_cut_and_grows_again_is_read_on_where_the_cursor_is() {
 
 #[test]
 fn what_others_read_at_a_shared_position_is_not_delivered_too() {
-    let sharing = DRAWN.sharing;
-    run(Drawn { sharing, ..ALONE }, |scenario| {
+    let features = Features {
+        sharing: true,
+        ..Features::NONE
+    };
+    run(features, |scenario| {
         let is_direct = scenario.source.is_direct;
         make_source_file(&mut scenario.source);
         (scenario.source.is_direct, scenario.source.is_positional) = (is_direct, false);
@@ -204,8 +205,11 @@ fn what_others_read_at_a_shared_position_is_not_delivered_too() {
 
 #[test]
 fn others_at_the_same_pipe_or_socket_lose_nothing() {
-    let sharing = DRAWN.sharing;
-    run(Drawn { sharing, ..ALONE }, |scenario| {
+    let features = Features {
+        sharing: true,
+        ..Features::NONE
+    };
+    run(features, |scenario| {
         scenario.options.tick = None;
         if scenario.source.is_file() {
             scenario.source.kind = Kind::Pipe;
@@ -218,61 +222,78 @@ fn others_at_the_same_pipe_or_socket_lose_nothing() {
 
 #[test]
 fn a_file_that_others_change_gives_bytes_that_it_had() {
-    let sizes = DRAWN.sizes;
-    run(Drawn { sizes, ..ALONE }, |scenario| {
+    let features = Features {
+        sizes: true,
+        ..Features::NONE
+    };
+    run(features, |scenario| {
         make_source_file(&mut scenario.source);
         scenario.faults.source = None;
         make_file(&mut scenario.sink.kind, &mut scenario.sink.is_direct);
         scenario.sink.is_nonblocking = false;
         end_in_hole(scenario);
-        scenario.company.retain(Interference::changes_source);
+        scenario.interferences.retain(Interference::changes_source);
     });
 }
 
 #[test]
 fn what_others_put_behind_the_range_of_a_transfer_stays() {
-    let sizes = DRAWN.sizes;
-    run(Drawn { sizes, ..ALONE }, |scenario| {
+    let features = Features {
+        sizes: true,
+        ..Features::NONE
+    };
+    run(features, |scenario| {
         make_file(&mut scenario.sink.kind, &mut scenario.sink.is_direct);
         (scenario.sink.is_nonblocking, scenario.sink.appends) = (false, false);
         make_source_file(&mut scenario.source);
         end_in_hole(scenario);
-        scenario.company.retain(|other| !other.changes_source());
+        scenario
+            .interferences
+            .retain(|other| !other.changes_source());
     });
 }
 
 #[test]
 fn no_packet_loses_its_rest() {
-    let packets = DRAWN.packets;
-    run(Drawn { packets, ..ALONE }, |scenario| {
+    let features = Features {
+        packets: true,
+        ..Features::NONE
+    };
+    run(features, |scenario| {
         scenario.source.kind = Kind::Pipe;
-        scenario.source.is_packet = DRAWN.packets;
+        scenario.source.is_packet = true;
     });
 }
 
 #[test]
 fn an_urgent_byte_does_not_end_a_transfer() {
-    let urgent = DRAWN.urgent;
-    run(Drawn { urgent, ..ALONE }, |scenario| {
+    let features = Features {
+        urgent: true,
+        ..Features::NONE
+    };
+    run(features, |scenario| {
         let source = &mut scenario.source;
         (source.kind, source.len) = (Kind::Stream, source.len + 200_000);
         if scenario.sink.kind == Kind::Block {
             // A block device has room enough.
             scenario.sink.len += 200_000;
         }
-        source.marks = vec![source.len as u64 / 4, source.len as u64 * 3 / 4];
+        source.urgent_marks = vec![source.len as u64 / 4, source.len as u64 * 3 / 4];
         scenario.options.limit = None;
     });
 }
 
 #[test]
 fn a_stable_transfer_shares_no_pages_that_came_through_a_pipe_or_socket() {
-    let pages = DRAWN.pages;
-    run(Drawn { pages, ..ALONE }, |scenario| {
+    let features = Features {
+        pages: true,
+        ..Features::NONE
+    };
+    run(features, |scenario| {
         scenario.options.stable = true;
         if scenario.source.is_file() {
             scenario.source.kind = Kind::Stream;
         }
-        scenario.source.is_aliased = DRAWN.pages;
+        scenario.source.sends_pages = true;
     });
 }

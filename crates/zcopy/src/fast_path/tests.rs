@@ -1,12 +1,19 @@
-//! The fast path of small files: it makes the calls of read and write, and whatever they answer comes to what it
-//! comes to without it.
+//! The fast path of small files makes the calls of [`Strategy::Buffered`], and a transfer comes to the same result with it as
+//! without it.
+
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test that panics fails"
+)]
+
+mod whole_file;
 
 use std::os::fd::OwnedFd;
 
 use proptest::prelude::*;
 use proptest::strategy::Strategy as _;
 
-use super::{attempts, transfer};
 use crate::Series;
 use crate::error::Error;
 use crate::options::Options;
@@ -15,6 +22,7 @@ use crate::side::Side;
 use crate::sim::SimKernel;
 use crate::sim::objects::{File, Object, pattern, patterned};
 use crate::sim::property::holds_for_all;
+use crate::sim::run::{attempts, transfer};
 use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
@@ -35,7 +43,7 @@ fn a_file_that_holds_more_than_it_claims_is_copied_whole() {
     for (claimed, len) in [(1, 4000), (1, 5000), (4096, 4097), (1, 300_000)] {
         let kernel = SimKernel::default();
         let mut file = File::holding(&patterned(len));
-        file.claims = Some(claimed);
+        file.claimed_size = Some(claimed);
         let source = kernel.source(Object::File(file), OFlags::empty());
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
         let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
@@ -49,7 +57,7 @@ fn a_file_that_holds_more_than_it_claims_is_copied_whole() {
 fn a_file_that_holds_less_than_it_claims_is_copied_whole() {
     let kernel = SimKernel::default();
     let mut file = File::holding(&patterned(21));
-    file.claims = Some(4096);
+    file.claimed_size = Some(4096);
     let source = kernel.source(Object::File(file), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
     let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
@@ -68,16 +76,16 @@ fn what_the_sink_does_not_take_at_once_it_is_given_again() {
             Injection::Short(300),
             Injection::Interrupted,
             Injection::Short(1),
-            Injection::FalseStart,
+            Injection::SpuriousWakeup,
         ],
     );
     let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
     assert_eq!(attempts(&report), [(Strategy::Buffered, 1000, None)]);
-    assert_eq!(kernel.answers(Call::Read), [Ok(1000), Ok(0)]);
+    assert_eq!(kernel.results(Call::Read), [Ok(1000), Ok(0)]);
     assert!(kernel.contents(&sink) == patterned(1000));
     let made = kernel.state.borrow().log.len() as u64;
     // A poll moves nothing.
-    let polls = kernel.answers(Call::Poll).len() as u64;
+    let polls = kernel.results(Call::Poll).len() as u64;
     assert_eq!(report.attempts()[0].calls(), made - polls);
 }
 
@@ -97,7 +105,7 @@ fn an_error_of_the_source_is_told_once_and_believed() {
         attempts(error.report()),
         [(Strategy::Buffered, 400, Some(Errno::IO))]
     );
-    assert_eq!(kernel.answers(Call::Read), [Ok(400), Err(Errno::IO)]);
+    assert_eq!(kernel.results(Call::Read), [Ok(400), Err(Errno::IO)]);
     assert!(kernel.contents(&sink) == patterned(400));
 }
 
@@ -137,7 +145,7 @@ fn transfers_of_a_series_share_one_buffer() {
 #[test]
 fn flags_that_change_in_the_middle_of_a_series_are_heeded() {
     let kernel = SimKernel::default();
-    let sink = kernel.sink(Object::taking(false), OFlags::empty());
+    let sink = kernel.sink(Object::read_by_peer(false), OFlags::empty());
     let series = Series::new(&sink);
     for flags in [OFlags::empty(), OFlags::NONBLOCK] {
         let fd = std::os::fd::AsRawFd::as_raw_fd(&sink);
@@ -178,11 +186,11 @@ type Draw = (usize, Vec<Injection>, Option<u64>);
 
 fn draws() -> impl prop::strategy::Strategy<Value = Vec<Draw>> {
     let injection = prop_oneof![
-        6 => Just(Injection::Straight),
+        6 => Just(Injection::Normal),
         3 => (1..5000_usize).prop_map(Injection::Short),
         2 => Just(Injection::Interrupted),
-        1 => Just(Injection::FalseStart),
-        1 => Just(Injection::Nothing),
+        1 => Just(Injection::SpuriousWakeup),
+        1 => Just(Injection::ReturnsZero),
         1 => Just(Injection::Fails(Errno::IO)),
     ];
     let len = prop_oneof![4 => 0..10_000_usize, 1 => 30_000..40_000_usize, 1 => 0..100_000_usize];
@@ -197,7 +205,7 @@ fn a_series_delivers_what_its_transfers_report_and_nothing_of_one_in_another() {
         let sink = match kind {
             0 => Object::file(&[]),
             1 => Object::Null(Vec::new()),
-            _ => Object::taking(false),
+            _ => Object::read_by_peer(false),
         };
         let sink = kernel.sink(sink, OFlags::empty());
         let series = Series::new(&sink);

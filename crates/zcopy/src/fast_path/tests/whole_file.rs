@@ -1,14 +1,13 @@
 //! Whole files that are to share their blocks.
 
-use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
-use super::{attempts, has_not_begun, transfer, transfer_watched};
 use crate::options::{Options, Reflink};
 use crate::report::Ended;
 use crate::side::Side;
 use crate::sim::SimKernel;
 use crate::sim::objects::{BLOCK, File, Object, patterned};
+use crate::sim::run::{attempts, has_not_begun, transfer};
 use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::OFlags;
@@ -51,8 +50,8 @@ fn a_whole_file_is_cloned_by_one_call_and_nothing_is_read() {
         (report.ended(), report.attempts()[0].calls()),
         (Ended::Eof, 1)
     );
-    assert_eq!(kernel.answers(Call::CloneFile).len(), 1);
-    assert_eq!(kernel.answers(Call::Read), []);
+    assert_eq!(kernel.results(Call::CloneFile).len(), 1);
+    assert_eq!(kernel.results(Call::Read), []);
     assert!(kernel.contents(&sink) == patterned(LEN));
 }
 
@@ -114,7 +113,7 @@ fn a_longer_sink_keeps_its_end() {
     let (source, sink) = ends_holding(&kernel, &patterned(n), &[7; 4 * BLOCK]);
     let report = transfer(&kernel, (&source, &sink), whole()).unwrap();
     assert_eq!(attempts(&report), [(Strategy::Reflink, n as u64, None)]);
-    assert_eq!(kernel.answers(Call::CloneFile), []);
+    assert_eq!(kernel.results(Call::CloneFile), []);
     let mut expected = patterned(n);
     expected.resize(4 * BLOCK, 7);
     assert!(kernel.contents(&sink) == expected);
@@ -146,7 +145,5 @@ fn what_cannot_be_cloned_into_is_not_touched() {
 }
 
 fn is_refused(kernel: &SimKernel, ends: (&OwnedFd, &OwnedFd)) -> bool {
-    let nobody = |_: &_| ControlFlow::Continue(());
-    let outcome = transfer_watched(kernel, ends, whole(), nobody, |_| {});
-    outcome.is_err_and(|error| has_not_begun(&error))
+    transfer(kernel, ends, whole()).is_err_and(|error| has_not_begun(&error))
 }

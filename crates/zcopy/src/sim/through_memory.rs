@@ -21,26 +21,27 @@ impl State {
         match timeout.map(|timeout| since + timeout) {
             Some(deadline) if deadline < event => {
                 self.clock = deadline;
-                self.settle();
+                self.run_due_events();
                 return Err(Errno::AGAIN);
             }
             _ => self.clock = event,
         }
-        self.settle();
+        self.run_due_events();
         Ok(())
     }
 
     /// Notes that the caller hears of a failure. One that comes after some bytes waits for the next
     /// call.
-    pub(crate) fn tell(&mut self, at: At, errno: Errno) -> Errno {
+    pub(crate) fn report_error(&mut self, at: At, errno: Errno) -> Errno {
         let is_bad_block = matches!(&self.objects[at.object],
             Object::File(file) if !file.bad_blocks.is_empty());
         if matches!(errno, Errno::AGAIN | Errno::INTR) || is_bad_block {
             return errno;
         }
-        self.told.push((self.descriptor(at.fd).side, errno));
-        self.told_at.push((at.fd, errno));
-        self.objects[at.object].told();
+        self.errors_reported
+            .push((self.descriptor(at.fd).side, errno));
+        self.errors_by_fd.push((at.fd, errno));
+        self.objects[at.object].mark_error_reported();
         errno
     }
 
@@ -87,23 +88,25 @@ impl State {
         zero: bool,
     ) -> Result<Option<usize>> {
         assert!(len > 0, "{call:?} asks for nothing");
-        self.arrive(call);
+        self.begin_call(call);
         match self.script.next(call) {
             Injection::Short(n) => Ok(Some(n.clamp(1, len))),
             Injection::Interrupted => Err(Errno::INTR),
-            injection @ (Injection::Stalled(_) | Injection::FalseStart) => {
+            injection @ (Injection::Stalled(_) | Injection::SpuriousWakeup) => {
                 let clock = self.clock;
                 let is_peered = |at: &&At| {
                     let keeps_its_bytes = |channel: &Channel| match channel.peer {
-                        Peer::Nobody => true,
-                        Peer::Feeds { .. } => {
-                            self.is_shared && !channel.is_stream && !channel.queue.is_empty()
+                        Peer::None => true,
+                        Peer::Writes { .. } => {
+                            self.has_several_sinks
+                                && !channel.is_stream
+                                && !channel.queue.is_empty()
                         }
-                        Peer::Takes { .. } => false,
+                        Peer::Reads { .. } => false,
                     };
                     // What has gone is known at once.
                     !at.may_wait
-                        && !self.objects[at.object].is_broken()
+                        && !self.objects[at.object].has_failed()
                         && !matches!(&self.objects[at.object], Object::Channel(channel)
                             if keeps_its_bytes(channel))
                 };
@@ -118,15 +121,15 @@ impl State {
                 }
                 Err(Errno::AGAIN)
             }
-            Injection::Nothing if zero => Ok(Some(0)),
-            Injection::Straight | Injection::Nothing => Ok(None),
+            Injection::ReturnsZero if zero => Ok(Some(0)),
+            Injection::Normal | Injection::ReturnsZero => Ok(None),
             Injection::Refused(n) => call.refusal(n).map_or(Ok(None), Err),
             Injection::Fails(errno) => Err(errno),
         }
     }
 
     /// Writes down what a call answered.
-    pub(crate) fn answered<T: Copy>(
+    pub(crate) fn log_call<T: Copy>(
         &mut self,
         call: Call,
         answer: Result<T>,
@@ -159,7 +162,7 @@ impl State {
         }
         let whole = self.objects[at.object].fails_as_a_whole(position, buffer.len());
         let found = whole.map_or_else(|| self.await_bytes(at, self.clock), Err);
-        let found = found.map_err(|errno| self.tell(at, errno))?;
+        let found = found.map_err(|errno| self.report_error(at, errno))?;
         let short = short.filter(|_| !self.is_message(at) && !self.begins_with_packet(at));
         let short = short.map(|short| {
             if direct {
@@ -174,7 +177,7 @@ impl State {
         }
         let bytes = self.objects[at.object].read(position, n);
         buffer[..bytes.len()].copy_from_slice(&bytes);
-        self.passed(&mut at, position, bytes.len());
+        self.advance(&mut at, position, bytes.len());
         Ok(bytes.len())
     }
 
@@ -201,10 +204,10 @@ impl State {
                     let position = self.position(at);
                     self.objects[at.object].write(position, &rest[..n]);
                     self.refresh_pages(at.object);
-                    self.passed(&mut at, position, n);
+                    self.advance(&mut at, position, n);
                     written += n;
                 }
-                Err(errno) if written == 0 => return Err(self.tell(at, errno)),
+                Err(errno) if written == 0 => return Err(self.report_error(at, errno)),
                 Err(_) => break,
             }
         }
@@ -235,7 +238,7 @@ impl State {
         else {
             return Err(Errno::INVAL);
         };
-        if source.magic != BTRFS || sink.magic != BTRFS || source.claims.is_some() {
+        if source.magic != BTRFS || sink.magic != BTRFS || source.claimed_size.is_some() {
             return Err(Errno::OPNOTSUPP);
         }
         if source.device != sink.device {

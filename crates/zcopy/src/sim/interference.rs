@@ -62,7 +62,7 @@ pub(crate) enum Action {
 
 /// What somebody else has done.
 #[derive(Clone, Debug)]
-pub(crate) struct Deed {
+pub(crate) struct EffectRecord {
     pub(crate) object: usize,
     /// How many calls had been answered.
     pub(crate) n_calls: usize,
@@ -114,12 +114,12 @@ impl Interference {
 
 impl State {
     /// Lets others act before a call, and notes what they will do inside it.
-    pub(crate) fn arrive(&mut self, call: Call) {
-        self.asked = None;
-        self.interfere();
+    pub(crate) fn begin_call(&mut self, call: Call) {
+        self.position_read_of = None;
+        self.act_inside_call();
         let (mut before, mut inside) = (Vec::new(), Vec::new());
         for which in [None, Some(call)] {
-            let counter = self.n_begun.entry(which).or_default();
+            let counter = self.n_calls_begun.entry(which).or_default();
             let nth = *counter;
             *counter += 1;
             for interference in &self.interferences {
@@ -139,7 +139,7 @@ impl State {
     }
 
     /// Lets others act inside a call.
-    pub(crate) fn interfere(&mut self) {
+    pub(crate) fn act_inside_call(&mut self) {
         for interference in std::mem::take(&mut self.inside) {
             self.act(interference);
         }
@@ -164,7 +164,7 @@ impl State {
         };
         if let Some(effect) = effect {
             let n_calls = self.log.len();
-            self.deeds.push(Deed {
+            self.effects.push(EffectRecord {
                 object,
                 n_calls,
                 effect,
@@ -173,15 +173,15 @@ impl State {
     }
 
     /// Bytes that tell who wrote them, and which of his writes it was.
-    fn strange(&self, n: usize) -> Vec<u8> {
-        let first = self.deeds.len() as u8 % 26;
+    fn letters(&self, n: usize) -> Vec<u8> {
+        let first = self.effects.len() as u8 % 26;
         let letters = (0..26).cycle().skip(usize::from(first));
         letters.take(n).map(|letter| b'A' + letter).collect()
     }
 
     fn write_along(&mut self, fd: RawFd, n: usize) -> Option<Effect> {
         let descriptor = *self.descriptor(fd);
-        let bytes = self.strange(n);
+        let bytes = self.letters(n);
         let Object::File(file) = &mut self.objects[descriptor.object] else {
             return None;
         };
@@ -217,7 +217,7 @@ impl State {
 
     /// A write of one packet or less is atomic, so that it goes in whole or not at all.
     fn write_among(&mut self, object: usize, n: usize) -> Option<Effect> {
-        let bytes = self.strange(n.min(PACKET));
+        let bytes = self.letters(n.min(PACKET));
         let object = &mut self.objects[object];
         let place = object.contents().len() as u64;
         let Object::Channel(channel) = object else {
@@ -226,7 +226,7 @@ impl State {
         // A slot that holds a packet counts as more than it has.
         let free = channel.capacity.saturating_sub(channel.queue.len());
         let has_room = free >= bytes.len() && channel.has_slot();
-        if !has_room || channel.broken().is_some() || !matches!(channel.peer, Peer::Takes { .. }) {
+        if !has_room || channel.failure().is_some() || !matches!(channel.peer, Peer::Reads { .. }) {
             return None;
         }
         channel.write(&bytes);
@@ -238,8 +238,8 @@ impl State {
         let Object::Channel(channel) = &mut self.objects[object] else {
             return None;
         };
-        let is_fed = matches!(channel.peer, Peer::Feeds { .. });
-        if !is_fed || channel.queue.is_empty() || !channel.marks.is_empty() {
+        let is_fed = matches!(channel.peer, Peer::Writes { .. });
+        if !is_fed || channel.queue.is_empty() || !channel.urgent_marks.is_empty() {
             return None;
         }
         let n = if channel.queue.begins_with_packet() {
@@ -247,14 +247,14 @@ impl State {
         } else {
             n
         };
-        let place = channel.gone;
+        let place = channel.n_removed;
         Some(Effect::Read(place, channel.read(n)))
     }
 
     fn change(&mut self, object: usize, action: Action) -> Option<Effect> {
-        let strange = |n: usize| self.strange(n);
-        let strange = match action {
-            Action::WriteAt(_, n) => strange(n),
+        let letters = |n: usize| self.letters(n);
+        let letters = match action {
+            Action::WriteAt(_, n) => letters(n),
             _ => Vec::new(),
         };
         let Object::File(file) = &mut self.objects[object] else {
@@ -268,15 +268,15 @@ impl State {
                 false
             }
             Action::WriteAt(place, _) => {
-                file.put(place, &strange);
+                file.put(place, &letters);
                 self.refresh_pages(object);
                 let n_calls = self.log.len();
-                self.deeds.push(Deed {
+                self.effects.push(EffectRecord {
                     object,
                     n_calls,
                     effect: Effect::Changed(before),
                 });
-                return Some(Effect::Wrote(place, strange));
+                return Some(Effect::Wrote(place, letters));
             }
             Action::Truncate(to) if to < len => {
                 file.resize(to as usize);

@@ -9,7 +9,7 @@ use crate::sys::{Errno, FdAt, Result, SpliceFlags};
 
 /// When a call without an offset stores the position of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stores {
+enum StorePosition {
     Always,
     IfMoved,
 }
@@ -50,15 +50,21 @@ impl State {
         // A blocking socket takes all that the pipe holds before the call returns.
         let since = self.clock;
         let is_to_socket = pipes.0 && !pipes.1 && len > 0;
-        self.pinned([source, sink], Stores::Always, |state, source, sink| {
-            let len = if is_to_socket {
-                let found = state.await_bytes(*source, since);
-                found.map_err(|errno| state.tell(*source, errno))?.min(len)
-            } else {
-                len
-            };
-            state.carry(source, sink, len, is_to_socket)
-        })
+        self.at_fixed_positions(
+            [source, sink],
+            StorePosition::Always,
+            |state, source, sink| {
+                let len = if is_to_socket {
+                    let found = state.await_bytes(*source, since);
+                    found
+                        .map_err(|errno| state.report_error(*source, errno))?
+                        .min(len)
+                } else {
+                    len
+                };
+                state.move_bytes(source, sink, len, is_to_socket)
+            },
+        )
     }
 
     /// The bytes stay where they are. A pipe that is full of little refuses more, so that a short
@@ -81,12 +87,12 @@ impl State {
         }
         let since = self.clock;
         let found = self.await_bytes(source, since);
-        let found = found.map_err(|errno| self.tell(source, errno))?;
+        let found = found.map_err(|errno| self.report_error(source, errno))?;
         if found == 0 {
             return Ok(0);
         }
         let room = self.await_room(sink, since, true);
-        let room = room.map_err(|errno| self.tell(sink, errno))?;
+        let room = room.map_err(|errno| self.report_error(sink, errno))?;
         let n = found.min(room).min(short.unwrap_or(len));
         let Object::Channel(channel) = &self.objects[source.object] else {
             return Err(Errno::INVAL);
@@ -96,7 +102,7 @@ impl State {
         let parts = channel.queue.first(n);
         let position = self.position(sink);
         self.objects[sink.object].put(position, parts);
-        self.passed(&mut sink, position, n);
+        self.advance(&mut sink, position, n);
         Ok(n)
     }
 
@@ -123,9 +129,11 @@ impl State {
             .unwrap_or(len)
             .min(usize::try_from(left).unwrap_or(usize::MAX));
         let is_to_pipe = self.is_pipe(to);
-        self.pinned([source, sink], Stores::IfMoved, |state, source, sink| {
-            state.carry(source, sink, len, !is_to_pipe)
-        })
+        self.at_fixed_positions(
+            [source, sink],
+            StorePosition::IfMoved,
+            |state, source, sink| state.move_bytes(source, sink, len, !is_to_pipe),
+        )
     }
 
     pub(crate) fn copy_file_range(&mut self, source: At, sink: At, len: usize) -> Result<usize> {
@@ -145,9 +153,11 @@ impl State {
         let len = short
             .unwrap_or(len)
             .min(usize::try_from(left).unwrap_or(usize::MAX));
-        self.pinned([source, sink], Stores::IfMoved, |state, source, sink| {
-            state.carry(source, sink, len, false)
-        })
+        self.at_fixed_positions(
+            [source, sink],
+            StorePosition::IfMoved,
+            |state, source, sink| state.move_bytes(source, sink, len, false),
+        )
     }
 
     /// Makes a call that moves bytes inside the kernel, at offsets of its own.
@@ -155,18 +165,18 @@ impl State {
     /// A call without an offset reads the position of an open file at its start and stores the new one at its end.
     /// Unlike `read`, `write` and `lseek` it keeps nobody else from the position in between. `splice` stores it in
     /// any case, the other calls if something moved.
-    fn pinned(
+    fn at_fixed_positions(
         &mut self,
         [mut source, mut sink]: [At; 2],
-        stores: Stores,
+        store: StorePosition,
         call: impl FnOnce(&mut Self, &mut At, &mut At) -> Result<usize>,
     ) -> Result<usize> {
         let shared = [source, sink].map(|at| self.shared_position(at));
         source.offset = source.offset.or(shared[0]);
         sink.offset = sink.offset.or(shared[1]);
-        self.interfere();
+        self.act_inside_call();
         let moved = call(self, &mut source, &mut sink);
-        if stores == Stores::Always || moved.is_ok_and(|n| n > 0) {
+        if store == StorePosition::Always || moved.is_ok_and(|n| n > 0) {
             for (at, position) in [source, sink].into_iter().zip(shared) {
                 if let (Some(_), Some(now)) = (position, at.offset) {
                     self.descriptor_mut(at.fd).cursor = now;
@@ -184,7 +194,7 @@ impl State {
 
     /// Moves bytes inside the kernel: once, or until `len` are moved if the call does not return
     /// before.
-    fn carry(
+    fn move_bytes(
         &mut self,
         source: &mut At,
         sink: &mut At,
@@ -194,14 +204,14 @@ impl State {
         let since = self.clock;
         let mut moved = 0;
         while moved < len {
-            if self.is_out_of_step(*source, len - moved) {
+            if self.is_misaligned_read(*source, len - moved) {
                 return if moved > 0 {
                     Ok(moved)
                 } else {
                     Err(Errno::INVAL)
                 };
             }
-            if let Some(n) = self.stops_at_mark(*source) {
+            if let Some(n) = self.result_at_urgent_mark(*source) {
                 return if moved > 0 { Ok(moved) } else { n };
             }
             let position = self.position(*source);
@@ -217,17 +227,19 @@ impl State {
             };
             match n {
                 Ok(n) => {
-                    let until_mark = self.until_mark(*source).filter(|n| *n > 0);
-                    let n = n.min(len - moved).min(until_mark.unwrap_or(usize::MAX));
+                    let until_urgent_mark = self.until_urgent_mark(*source).filter(|n| *n > 0);
+                    let n = n
+                        .min(len - moved)
+                        .min(until_urgent_mark.unwrap_or(usize::MAX));
                     let (from, to) = (self.position(*source), self.position(*sink));
                     let parts = self.objects[source.object].take(source.object, from, n);
                     self.objects[sink.object].put(to, parts);
                     self.refresh_pages(sink.object);
-                    self.passed(source, from, n);
-                    self.passed(sink, to, n);
+                    self.advance(source, from, n);
+                    self.advance(sink, to, n);
                     moved += n;
                 }
-                Err((at, errno)) if moved == 0 => return Err(self.tell(at, errno)),
+                Err((at, errno)) if moved == 0 => return Err(self.report_error(at, errno)),
                 Err(_) => break,
             }
             if !until_all {
@@ -238,8 +250,8 @@ impl State {
     }
 
     /// What a splice answers at an urgent byte: `tcp_splice_read` does not go past it, and waits for nothing that is there.
-    fn stops_at_mark(&self, source: At) -> Option<Result<usize>> {
-        let is_there = self.until_mark(source) == Some(0);
+    fn result_at_urgent_mark(&self, source: At) -> Option<Result<usize>> {
+        let is_there = self.until_urgent_mark(source) == Some(0);
         is_there.then(|| {
             if self.is_nonblocking(source.fd) {
                 Err(Errno::AGAIN)
