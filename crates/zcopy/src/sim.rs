@@ -1,8 +1,9 @@
-//! A kernel that does on demand what a real one does rarely: for the tests of whatever makes calls.
+//! A simulated kernel for unit tests, which injects faults that a real kernel produces rarely.
 //!
-//! [`kernel`] is that kernel, [`objects`] what its descriptors stand for, [`script`] its whims, and [`others`] what other
-//! processes do to the same objects.
-//! A random transfer takes place in a [`scenario`].
+//! [`kernel`] holds the kernel, [`objects`] the files, pipes and sockets behind its descriptors,
+//! [`script`] the injections, and [`interference`] the calls of other processes on the same
+//! objects. [`scenario`] describes random transfers, [`arbitrary`] generates them, and [`oracle`]
+//! checks their results. [`run`] is the harness that all unit tests share.
 
 #![allow(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! What is read, probed and skipped next.
+//! The sequence of reads, probes and skips at bad blocks.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics fails")]
 
@@ -19,7 +19,7 @@ fn adaptive() -> BadBlocks<'static> {
     bad
 }
 
-/// The read of a piece fails, and what is skipped for it is delivered. Returns the zeros.
+/// Reports a failed read of a piece, delivers the zeros for it, and returns their number.
 fn skip_piece(bad: &mut BadBlocks<'_>, position: u64, end: u64) -> u64 {
     bad.could_not_read(position, GRANULARITY, end, Errno::IO);
     match bad.next() {
@@ -50,7 +50,8 @@ fn reads_behind_a_bad_block_double_in_length_until_they_fill_the_buffer() {
     assert_eq!(bad.next(), Next::Read(u64::MAX));
 }
 
-/// Fails as many pieces in a row as are skipped one by one, and one more. Returns where that is.
+/// Fails as many pieces in a row as are skipped one by one, and one more. Returns the position of
+/// the last one.
 fn fail_in_a_row(bad: &mut BadBlocks<'_>, end: u64) -> u64 {
     skip_piece(bad, 0, end);
     for nth in 0..u64::from(IN_A_ROW) {
@@ -77,7 +78,7 @@ fn the_end_of_a_long_bad_block_is_looked_for_at_distances_that_double_and_then_i
     let mut good = from + distance;
     assert_eq!(bad.next(), Next::Probe(good));
     bad.probed(good, Probed::Good);
-    // All from the second piece on is good.
+    // Everything from the second piece on is readable.
     while good > from + GRANULARITY {
         let middle = from + (good - from) / 2;
         assert_eq!(bad.next(), Next::Probe(middle));

@@ -1,5 +1,5 @@
-//! The fast path of small files makes the calls of [`Strategy::Buffered`], and a transfer comes to the same result with it as
-//! without it.
+//! The fast path of small files makes the calls of [`Strategy::Buffered`], and a transfer comes to
+//! the same result with it as without it.
 
 #![allow(
     clippy::expect_used,
@@ -27,7 +27,7 @@ use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
-/// One transfer of a series.
+/// Runs one transfer of a series.
 fn next(
     kernel: &SimKernel,
     series: &Series<'_>,
@@ -84,7 +84,7 @@ fn what_the_sink_does_not_take_at_once_it_is_given_again() {
     assert_eq!(kernel.results(Call::Read), [Ok(1000), Ok(0)]);
     assert!(kernel.contents(&sink) == patterned(1000));
     let made = kernel.state.borrow().log.len() as u64;
-    // A poll moves nothing.
+    // The report does not count polls.
     let polls = kernel.results(Call::Poll).len() as u64;
     assert_eq!(report.attempts()[0].calls(), made - polls);
 }
@@ -141,7 +141,7 @@ fn transfers_of_a_series_share_one_buffer() {
     assert_eq!(kernel.state.borrow().n_buffers, 1);
 }
 
-/// A pipe that was put into non-blocking mode behind the transfer's back is waited for all the same.
+/// The transfer waits also for a pipe that another process has put into non-blocking mode.
 #[test]
 fn flags_that_change_in_the_middle_of_a_series_are_heeded() {
     let kernel = SimKernel::default();
@@ -159,7 +159,8 @@ fn flags_that_change_in_the_middle_of_a_series_are_heeded() {
     assert!(kernel.contents(&sink) == patterned(30_000).repeat(20));
 }
 
-/// From the second file on nobody asks for a small source's flags, so that the calls have to complain of them.
+/// From the second small source on the series skips `F_GETFL`: a wrong access mode makes the read
+/// fail.
 #[test]
 fn a_source_of_a_series_that_is_open_in_another_way_is_refused_or_read_by_blocks() {
     let kernel = SimKernel::default();
@@ -181,7 +182,7 @@ fn a_source_of_a_series_that_is_open_in_another_way_is_refused_or_read_by_blocks
     assert_eq!(error.raw_os_error(), Some(Errno::BADF.raw_os_error()));
 }
 
-/// A file of a series, what befalls it, and whether it is wanted whole.
+/// A file of a series: its length, the injections, and the limit of the transfer.
 type Draw = (usize, Vec<Injection>, Option<u64>);
 
 fn draws() -> impl prop::strategy::Strategy<Value = Vec<Draw>> {
@@ -211,7 +212,7 @@ fn a_series_delivers_what_its_transfers_report_and_nothing_of_one_in_another() {
         let series = Series::new(&sink);
         let mut expected = Vec::new();
         for (nth, (len, injections, limit)) in draws.iter().enumerate() {
-            // No two files of a series hold the same.
+            // The files of a series have different contents.
             let place = nth as u64 * 1_000_000;
             let bytes: Vec<_> = (place..).take(*len).map(pattern).collect();
             let source = kernel.source(Object::file(&bytes), OFlags::empty());
@@ -227,7 +228,7 @@ fn a_series_delivers_what_its_transfers_report_and_nothing_of_one_in_another() {
             };
             let n = report.bytes() as usize;
             expected.extend(&bytes[..n]);
-            // Where the file could not be compared, what was read is handed back instead.
+            // If the position could not be put back, the report hands back the bytes read.
             let back = report.undelivered();
             prop_assert_eq!(kernel.cursor(&source), (n + back.len()) as u64);
             prop_assert!(back == &bytes[n..n + back.len()]);

@@ -45,12 +45,12 @@ impl Features {
     };
 }
 
-/// Every transfer there is, as far as the simulated kernel can act it.
+/// Generates every kind of transfer that the simulated kernel supports.
 pub(crate) fn scenarios() -> impl Strategy<Value = Scenario> {
     scenarios_with(Features::ALL, |_| {})
 }
 
-/// The same with no more than this, adapted so that it is met often.
+/// Generates transfers with only these features, which `adapt` can make frequent.
 pub(crate) fn scenarios_with(
     features: Features,
     adapt: impl Fn(&mut Scenario),
@@ -72,7 +72,7 @@ pub(crate) fn scenarios_with(
             };
             adapt(&mut scenario);
             if scenario.source.kind == Kind::Device {
-                // It has no end.
+                // The device has no end.
                 let len = scenario.source.len as u64;
                 scenario.options.limit =
                     Some(scenario.options.limit.map_or(len, |limit| limit.min(len)));
@@ -93,7 +93,7 @@ pub(crate) fn scenarios_with(
         })
 }
 
-/// What others do at up to this many sinks, and at the source.
+/// Generates interference at the source and at up to this many sinks.
 pub(crate) fn interferences(
     features: Features,
     n_sinks: usize,
@@ -119,7 +119,8 @@ pub(crate) fn interferences(
     let shared = prop_oneof![(source, read), (sinks(), write)];
     let several = |record: BoxedStrategy<(Target, Action)>, calls: &[Call]| {
         let any = prop_oneof![3 => 0..12_usize, 1 => 0..80_usize].prop_map(|nth| (None, nth));
-        // Between a question and the call that relies on its answer, and inside calls that do not hold a position.
+        // Interference between a query and the call that relies on its result, and inside calls
+        // that do not lock the position.
         let calls = calls.to_vec();
         let one = (prop::sample::select(calls), 0..6_usize);
         let one = one.prop_map(|(call, nth)| (Some(call), nth));
@@ -286,7 +287,7 @@ pub(crate) fn sink_specs() -> impl Strategy<Value = SinkSpec> {
                 let is_nonblocking = is_nonblocking && !matches!(kind, File | Block | Device);
                 SinkSpec {
                     kind,
-                    // A block device has room enough.
+                    // A block device cannot grow, so that it must be large enough.
                     len: if kind == Block { 800_000 } else { len },
                     start,
                     is_positional,
@@ -408,7 +409,7 @@ pub(crate) fn faults() -> impl Strategy<Value = Faults> {
     ]);
     let injections = prop_oneof![
         3 => prop::collection::vec(injection, 0..40),
-        // Nothing but spurious wake-ups makes the engine give up on a strategy.
+        // Only a run of spurious wake-ups makes the engine change the strategy.
         1 => prop::collection::vec(Just(Injection::SpuriousWakeup), 0..40),
     ];
     let pipes = prop::sample::select(vec![

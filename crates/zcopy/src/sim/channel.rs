@@ -1,4 +1,4 @@
-//! Pipes and sockets, and whoever is at their other end.
+//! Pipes and sockets, and their peers.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::objects::{BLOCK, Found};
 use super::queue::{Page, Part, Queue, joined};
 use crate::sys::Errno;
 
-/// A pipe, or one direction of a stream socket. It moves when somebody waits for it.
+/// A pipe, or one direction of a stream socket. Its peer acts only while the transfer waits for it.
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "facts, one by one")]
 pub(crate) struct Channel {
@@ -18,39 +18,40 @@ pub(crate) struct Channel {
     pub(crate) is_terminal: bool,
     /// Whether each write makes packets (`O_DIRECT` of a pipe).
     pub(crate) is_packet: bool,
-    /// Before which bytes the peer of a TCP socket sends an urgent one.
+    /// The positions before which the peer of a TCP socket sends an urgent byte.
     pub(crate) urgent_marks: VecDeque<u64>,
-    /// The file whose pages a feeding peer sends, if it does not send copies.
+    /// The file whose pages a writing peer sends [default: it sends copies].
     pub(crate) pages_of: Option<usize>,
-    /// Bytes that a feeding peer has sent.
+    /// The number of bytes that a writing peer has sent.
     pub(crate) n_sent: u64,
-    /// Bytes that have left, whoever took them.
+    /// The number of bytes that have been removed by any process.
     pub(crate) n_removed: u64,
-    /// Bytes of packets that nobody will ever get.
+    /// The number of bytes of packets that reads have discarded.
     pub(crate) destroyed: u64,
-    /// Bytes that came in as pages of a file.
+    /// The number of bytes that arrived as pages of a file.
     pub(crate) shared_page_bytes: u64,
     pub(crate) peer: Peer,
     pub(crate) timing: Timing,
-    /// After how many bytes it fails. A stream's failure is told once; then it has ended.
+    /// The number of bytes after which it fails, and the errno. A stream returns its error once,
+    /// and then reports its end.
     pub(crate) fails_after: Option<(u64, Errno)>,
     pub(crate) has_reported_error: bool,
-    /// Bytes that the transfer has taken or put so far.
+    /// The number of bytes that the transfer has read or written.
     pub(crate) n_transferred: u64,
 }
 
-/// Whoever is at the other end of a channel.
+/// The process at the other end of a channel.
 #[derive(Debug)]
 pub(crate) enum Peer {
-    /// Nobody: a private pipe.
+    /// None: this is a private pipe.
     None,
-    /// Feeds these bytes, in chunks of these sizes and then as much as fits, and closes.
+    /// Writes these bytes, in chunks of these sizes and then as much as fits, and closes.
     Writes {
         rest: Vec<u8>,
         chunks: VecDeque<usize>,
         has_closed: bool,
     },
-    /// Takes chunks of these sizes, and then everything.
+    /// Reads chunks of these sizes, and then everything.
     Reads {
         taken: Vec<u8>,
         chunks: VecDeque<usize>,
@@ -61,20 +62,20 @@ pub(crate) enum Peer {
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     pub(crate) queue: VecDeque<Vec<u8>>,
-    /// What a feeding peer has yet to send; none of a taking one.
+    /// The messages that a writing peer has yet to send; `None` for a reading peer.
     pub(crate) rest: Option<VecDeque<Vec<u8>>>,
     pub(crate) has_closed: bool,
     pub(crate) taken: Vec<Vec<u8>>,
     pub(crate) timing: Timing,
 }
 
-/// When a peer moves.
+/// When a peer acts.
 #[derive(Debug, Default)]
 pub(crate) struct Timing {
     pub(crate) delays: VecDeque<Duration>,
-    /// When the peer, being waited for, will move.
+    /// The time of the peer's next action, once the transfer waits for it.
     pub(crate) due: Option<Duration>,
-    /// Nothing is to be had before, whatever the peer does.
+    /// The time before which the object is not ready, whatever the peer does.
     pub(crate) stalled_until: Duration,
     /// `SO_RCVTIMEO` or `SO_SNDTIMEO`.
     pub(crate) timeout: Option<Duration>,
@@ -108,7 +109,8 @@ impl Channel {
             .map(|(_, errno)| errno)
     }
 
-    /// What passes before it breaks. A pipe's reader goes away between two calls.
+    /// Returns the number of bytes before a stream fails. The reader of a pipe closes it between
+    /// two calls.
     pub(crate) fn bytes_until_failure(&self) -> usize {
         if !self.is_stream {
             return usize::MAX;
@@ -151,13 +153,14 @@ impl Channel {
         }
     }
 
-    /// How many bytes come before the urgent byte that has arrived last.
+    /// Returns the number of bytes before the urgent byte that arrived last.
     pub(crate) fn until_urgent_mark(&self) -> Option<usize> {
         let mark = *self.urgent_marks.front()?;
         (mark >= self.n_removed && mark <= self.n_sent).then_some((mark - self.n_removed) as usize)
     }
 
-    /// Takes up to `n` bytes as `read(2)` does. It stops at an urgent byte, and goes past one that comes next.
+    /// Removes up to `n` bytes as `read(2)` does: it stops before an urgent byte, and starts past
+    /// one at its position.
     pub(crate) fn read(&mut self, n: usize) -> Vec<u8> {
         let n = match self.until_urgent_mark() {
             Some(0) => {
@@ -173,7 +176,7 @@ impl Channel {
         read.bytes
     }
 
-    /// Takes up to `n` bytes as `splice(2)` does.
+    /// Removes up to `n` bytes as `splice(2)` does.
     pub(crate) fn take(&mut self, n: usize) -> Vec<Part> {
         let parts = self.queue.take(n);
         self.note_removed(parts.iter().map(|part| part.bytes.len()).sum());
@@ -191,7 +194,7 @@ impl Channel {
         }
     }
 
-    /// Takes in what `write(2)` brings.
+    /// Adds the bytes of a `write(2)`.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         let part = Part::copied(bytes.to_vec());
         if self.is_packet {
@@ -201,7 +204,7 @@ impl Channel {
         }
     }
 
-    /// Takes in what `splice(2)` or `tee(2)` brings.
+    /// Adds the pages of a `splice(2)` or `tee(2)`.
     pub(crate) fn share(&mut self, parts: Vec<Part>) {
         for part in parts {
             if part.page.is_some() {
@@ -211,14 +214,15 @@ impl Channel {
         }
     }
 
-    /// What a splice into it finds: a pipe takes pages, and a page needs a slot.
+    /// Returns whether a pipe has a free slot, which each page needs.
     pub(crate) fn has_slot(&self) -> bool {
         self.is_stream
             || self.capacity.saturating_sub(self.queue.len()) >= BLOCK
             || self.failure().is_some()
     }
 
-    /// A third of a socket's buffer must be free (`sk_stream_is_writeable`), a slot of a pipe.
+    /// Returns whether `poll(2)` reports it as writable: a third of a socket's buffer is free
+    /// (`sk_stream_is_writeable`), or a slot of a pipe.
     pub(crate) fn polls_as_writable(&self) -> bool {
         let free = self.capacity.saturating_sub(self.queue.len());
         let has_room = if self.is_stream {
@@ -229,7 +233,7 @@ impl Channel {
         has_room || self.failure().is_some()
     }
 
-    /// The peer does the next thing that it has to do.
+    /// Lets the peer make its next read or write.
     pub(crate) fn advance_peer(&mut self) {
         let free = self.capacity.saturating_sub(self.queue.len());
         match &mut self.peer {
@@ -259,7 +263,7 @@ impl Channel {
                 } else {
                     self.queue.push(part);
                 }
-                // Of several urgent bytes a socket remembers the last.
+                // A socket remembers only the last urgent byte.
                 while self
                     .urgent_marks
                     .get(1)
@@ -278,7 +282,7 @@ impl Channel {
 }
 
 impl Messages {
-    /// A socket whose peer sends these messages and closes.
+    /// Returns a socket whose peer sends these messages and closes.
     pub(crate) fn written_by_peer(messages: &[Vec<u8>]) -> Self {
         Self {
             rest: Some(messages.iter().cloned().collect()),
@@ -305,7 +309,7 @@ impl Messages {
     }
 }
 
-/// The first `n` bytes, taken away.
+/// Removes and returns the first `n` bytes.
 pub(crate) fn take_front(bytes: &mut Vec<u8>, n: usize) -> Vec<u8> {
     let rest = bytes.split_off(n);
     std::mem::replace(bytes, rest)

@@ -1,9 +1,10 @@
-//! What others can do to the ends of a random transfer.
+//! The interference that is possible at the descriptors of a random transfer.
 
 use super::interference::{Action, Interference, Target};
 use super::scenario::{Faults, Kind, SinkSpec, SourceSpec};
 
-/// Leaves out what others cannot do to these ends, or what nobody could judge.
+/// Removes interference that is impossible at these descriptors, or whose result the oracle cannot
+/// check.
 pub(crate) fn settle(
     interferences: &mut Vec<Interference>,
     source: &SourceSpec,
@@ -20,14 +21,14 @@ pub(crate) fn settle(
             sink.is_some_and(|sink| sink.admits(other.action, may_sleep))
         }
     });
-    // Of a source that changes it is seen in the sink what it held.
+    // The sink shows what a changing source held only if no other process reads or writes there.
     if interferences.iter().any(Interference::changes_source) {
         interferences.retain(Interference::changes_source);
     }
 }
 
 impl SourceSpec {
-    /// How long it may become by what others do.
+    /// Returns the greatest length that other processes may give it.
     pub(crate) fn most_len(&self, interferences: &[Interference]) -> usize {
         let actions = || {
             let others = interferences.iter();
@@ -45,12 +46,12 @@ impl SourceSpec {
         longest.fold(self.len, usize::max) + appended.sum::<usize>()
     }
 
-    /// Whether others can do this to it, and what becomes of it can be told.
+    /// Returns whether other processes can do this, and the oracle can check the result.
     pub(crate) fn admits(&self, action: Action, may_sleep: bool) -> bool {
         let is_file = self.kind == Kind::File && self.claimed_size.is_none();
         let is_channel = matches!(self.kind, Kind::Pipe | Kind::Stream);
         match action {
-            // Who reads a part of a packet destroys the rest.
+            // A read of a part of a packet discards the rest.
             Action::Read(_) => is_file || is_channel && may_sleep && !self.is_packet,
             Action::Write(_) | Action::WriteAt(..) => false,
             Action::Append(_) | Action::Truncate(_) | Action::Extend(_) | Action::Punch(..) => {
@@ -61,7 +62,7 @@ impl SourceSpec {
 }
 
 impl SinkSpec {
-    /// Whether others can do this to it, and what becomes of it can be told.
+    /// Returns whether other processes can do this, and the oracle can check the result.
     pub(crate) fn admits(&self, action: Action, may_sleep: bool) -> bool {
         let is_file = self.kind == Kind::File && !self.is_direct;
         let is_channel = matches!(self.kind, Kind::Pipe | Kind::Stream);

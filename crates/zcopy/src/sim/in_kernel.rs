@@ -1,4 +1,5 @@
-//! The calls that move bytes inside the kernel, with the injections of the script.
+//! `splice(2)`, `tee(2)`, `sendfile(2)` and `copy_file_range(2)`, with the injections of the
+//! script.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -23,8 +24,8 @@ impl State {
     ) -> Result<usize> {
         let [from, to] = ends.map(|(fd, _)| fd.as_raw_fd());
         let pipes = (self.is_pipe(from), self.is_pipe(to));
-        // `do_splice`: the flag, or a pipe's own mode, speaks for both pipes; everything else has
-        // its own mode.
+        // `do_splice`: the flag, or the mode of either pipe, applies to both pipes; every other
+        // file has its own mode.
         let flagged = flags.contains(SpliceFlags::NONBLOCK)
             || pipes.0 && self.is_nonblocking(from)
             || pipes.1 && self.is_nonblocking(to);
@@ -37,7 +38,7 @@ impl State {
         };
         let source = self.at(ends[0], waits(pipes.0, from));
         let sink = self.at(ends[1], waits(pipes.1, to));
-        // A pipe or socket gives 0 at its end alone; but what a pipe is spliced to may take
+        // A pipe or socket returns 0 only at its end, but the destination of a pipe may accept
         // nothing.
         let is_file = matches!(self.objects[source.object], Object::File(_));
         let found = self.objects[source.object].readable(0, self.clock);
@@ -47,7 +48,7 @@ impl State {
             return Err(Errno::INVAL);
         }
         let len = short.unwrap_or(len);
-        // A blocking socket takes all that the pipe holds before the call returns.
+        // A call that sends to a blocking socket returns only when the pipe is empty.
         let since = self.clock;
         let is_to_socket = pipes.0 && !pipes.1 && len > 0;
         self.at_fixed_positions(
@@ -67,8 +68,8 @@ impl State {
         )
     }
 
-    /// The bytes stay where they are. A pipe that is full of little refuses more, so that a short
-    /// count is normal.
+    /// Duplicates bytes, which stay in the source. A pipe whose slots are all used accepts no more
+    /// even if they are nearly empty, so that a short count is normal.
     pub(crate) fn tee(
         &mut self,
         ends: [BorrowedFd<'_>; 2],
@@ -97,7 +98,7 @@ impl State {
         let Object::Channel(channel) = &self.objects[source.object] else {
             return Err(Errno::INVAL);
         };
-        // It is short at the end of a slot, and a packet has one.
+        // The call stops at the end of a slot, and a packet occupies a slot of its own.
         let n = channel.queue.whole_packets(n).min(len);
         let parts = channel.queue.first(n);
         let position = self.position(sink);
@@ -160,11 +161,11 @@ impl State {
         )
     }
 
-    /// Makes a call that moves bytes inside the kernel, at offsets of its own.
+    /// Makes a call that moves bytes inside the kernel, with the position read at its start.
     ///
-    /// A call without an offset reads the position of an open file at its start and stores the new one at its end.
-    /// Unlike `read`, `write` and `lseek` it keeps nobody else from the position in between. `splice` stores it in
-    /// any case, the other calls if something moved.
+    /// A call without an offset reads the position of an open file at its start and stores the new
+    /// one at its end. Unlike `read`, `write` and `lseek` it does not lock the position in between.
+    /// `splice` always stores it; the other calls do if they moved bytes.
     fn at_fixed_positions(
         &mut self,
         [mut source, mut sink]: [At; 2],
@@ -186,14 +187,14 @@ impl State {
         moved
     }
 
-    /// The position of the open file, if this end of a call goes by it.
+    /// Returns the position of the open file if the call uses it.
     fn shared_position(&self, at: At) -> Option<u64> {
         let is_file = matches!(self.objects[at.object], Object::File(_));
         (is_file && at.offset.is_none()).then(|| self.position(at))
     }
 
-    /// Moves bytes inside the kernel: once, or until `len` are moved if the call does not return
-    /// before.
+    /// Moves bytes inside the kernel: one piece, or pieces until `len` bytes are moved if
+    /// `until_all`.
     fn move_bytes(
         &mut self,
         source: &mut At,
@@ -249,7 +250,8 @@ impl State {
         Ok(moved)
     }
 
-    /// What a splice answers at an urgent byte: `tcp_splice_read` does not go past it, and waits for nothing that is there.
+    /// Returns the result of a splice at an urgent byte: `tcp_splice_read` does not go past it, and
+    /// does not wait because the byte is there.
     fn result_at_urgent_mark(&self, source: At) -> Option<Result<usize>> {
         let is_there = self.until_urgent_mark(source) == Some(0);
         is_there.then(|| {

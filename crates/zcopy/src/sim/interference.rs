@@ -1,4 +1,4 @@
-//! Others, who use the same open files, files, pipes and sockets in the meantime.
+//! Interference: other processes that use the same open files, files, pipes and sockets.
 
 use std::os::fd::RawFd;
 
@@ -9,11 +9,11 @@ use super::queue::PACKET;
 use super::script::Call;
 use crate::sys::OFlags;
 
-/// One thing that somebody else does while a transfer is under way.
+/// One call of another process during a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interference {
     pub(crate) moment: Moment,
-    /// The calls that `nth` counts: those of one kind, or all of them.
+    /// The kind of calls that `nth` counts [default: all].
     pub(crate) call: Option<Call>,
     /// Counted from 0.
     pub(crate) nth: usize,
@@ -21,66 +21,68 @@ pub(crate) struct Interference {
     pub(crate) action: Action,
 }
 
-/// Where [`Action::WriteAt`] is behind everything that a random transfer writes.
+/// A position behind everything that a random transfer writes, for [`Action::WriteAt`].
 pub(crate) const FAR: u64 = 2 << 20;
 
-/// When somebody else acts.
+/// When another process acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
     /// Before the call.
     Before,
-    /// After a call without an offset has read the position of the open file, and before it stores the new one.
-    /// A call that does both in one turn (`read`, `write`, `lseek`) is over first.
+    /// After a call without an offset has read the position of the open file, and before it stores
+    /// the new one. A call that locks the position (`read`, `write`, `lseek`) completes first.
     Inside,
 }
 
-/// Whose descriptor, or file, somebody else uses: those of the n-th source or sink that was opened.
+/// The descriptor that another process uses: that of the n-th source or sink, in the order of
+/// opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Source(usize),
     Sink(usize),
 }
 
-/// What somebody else does.
+/// The call that another process makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// `write(2)` of this many bytes through the same open file, or into the same pipe or socket.
     Write(usize),
-    /// `read(2)` of up to this many bytes, likewise.
+    /// `read(2)` of up to this many bytes, in the same way.
     Read(usize),
-    /// `write(2)` of this many bytes through another, appending, opening.
+    /// `write(2)` of this many bytes through another open file with `O_APPEND`.
     Append(usize),
-    /// `pwrite(2)` at this place, of this many bytes.
+    /// `pwrite(2)` at this position, of this many bytes.
     WriteAt(u64, usize),
     /// `ftruncate(2)` to this length, if the file is longer.
     Truncate(u64),
     /// `ftruncate(2)` to this length, if the file is shorter.
     Extend(u64),
-    /// `fallocate(2)` punches a hole of this length at this place.
+    /// `fallocate(2)` punches a hole at this position, of this length.
     Punch(u64, u64),
 }
 
-/// What somebody else has done.
+/// An effect of interference.
 #[derive(Clone, Debug)]
 pub(crate) struct EffectRecord {
     pub(crate) object: usize,
-    /// How many calls had been answered.
+    /// The number of calls that the transfer had completed.
     pub(crate) n_calls: usize,
     pub(crate) effect: Effect,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Effect {
-    /// These bytes went in at this place: of a pipe or socket, after this many bytes.
+    /// These bytes were written at this position. In a pipe or socket this is the number of bytes
+    /// before them.
     Wrote(u64, Vec<u8>),
-    /// These bytes went out.
+    /// These bytes were read.
     Read(u64, Vec<u8>),
-    /// Another opening changed the file, which held these bytes before.
+    /// The file was changed through another open file. It held these bytes before.
     Changed(Vec<u8>),
 }
 
 impl Interference {
-    /// `action` before the n-th call of one kind, counted from 0.
+    /// Returns `action` before the n-th call of one kind, counted from 0.
     pub(crate) fn before(call: Call, nth: usize, target: Target, action: Action) -> Self {
         let (moment, call) = (Moment::Before, Some(call));
         Self {
@@ -92,7 +94,7 @@ impl Interference {
         }
     }
 
-    /// `action` inside the n-th call of one kind, counted from 0.
+    /// Returns `action` inside the n-th call of one kind, counted from 0.
     pub(crate) fn inside(call: Call, nth: usize, target: Target, action: Action) -> Self {
         Self {
             moment: Moment::Inside,
@@ -102,7 +104,7 @@ impl Interference {
 }
 
 impl Interference {
-    /// Whether it changes the file that the transfer reads.
+    /// Returns whether it changes the file that the transfer reads.
     pub(crate) fn changes_source(&self) -> bool {
         matches!(self.target, Target::Source(_)) && !matches!(self.action, Action::Read(_))
     }
@@ -113,7 +115,7 @@ impl Interference {
 }
 
 impl State {
-    /// Lets others act before a call, and notes what they will do inside it.
+    /// Performs the interference before a call, and keeps the interference inside it for later.
     pub(crate) fn begin_call(&mut self, call: Call) {
         self.position_read_of = None;
         self.act_inside_call();
@@ -138,7 +140,7 @@ impl State {
         }
     }
 
-    /// Lets others act inside a call.
+    /// Performs the interference inside a call.
     pub(crate) fn act_inside_call(&mut self) {
         for interference in std::mem::take(&mut self.inside) {
             self.act(interference);
@@ -172,7 +174,8 @@ impl State {
         }
     }
 
-    /// Bytes that tell who wrote them, and which of his writes it was.
+    /// Returns capital letters, by which bytes of another process are recognized. The first letter
+    /// differs from write to write.
     fn letters(&self, n: usize) -> Vec<u8> {
         let first = self.effects.len() as u8 % 26;
         let letters = (0..26).cycle().skip(usize::from(first));
@@ -215,7 +218,7 @@ impl State {
         Some(Effect::Read(position, bytes))
     }
 
-    /// A write of one packet or less is atomic, so that it goes in whole or not at all.
+    /// A write of at most `PIPE_BUF` is atomic: it is complete, or writes nothing.
     fn write_among(&mut self, object: usize, n: usize) -> Option<Effect> {
         let bytes = self.letters(n.min(PACKET));
         let object = &mut self.objects[object];
@@ -223,7 +226,7 @@ impl State {
         let Object::Channel(channel) = object else {
             return None;
         };
-        // A slot that holds a packet counts as more than it has.
+        // A packet occupies a whole slot, even if it is shorter.
         let free = channel.capacity.saturating_sub(channel.queue.len());
         let has_room = free >= bytes.len() && channel.has_slot();
         if !has_room || channel.failure().is_some() || !matches!(channel.peer, Peer::Reads { .. }) {
@@ -233,7 +236,7 @@ impl State {
         Some(Effect::Wrote(place, bytes))
     }
 
-    /// It has room for a whole packet, and reads no socket that has urgent bytes.
+    /// Reads with room for a whole packet. It leaves alone a socket with urgent bytes.
     fn read_among(&mut self, object: usize, n: usize) -> Option<Effect> {
         let Object::Channel(channel) = &mut self.objects[object] else {
             return None;
@@ -296,7 +299,7 @@ impl State {
             _ => return None,
         };
         if has_shrunk {
-            // What had been handed out belongs to the file no more.
+            // Pages that pipes and sockets refer to are no longer those of the file.
             for other in &mut self.objects {
                 if let Object::Channel(channel) = other {
                     channel.queue.detach(object);
@@ -308,7 +311,7 @@ impl State {
         Some(Effect::Changed(before))
     }
 
-    /// Shows a write to a file to whoever holds its pages.
+    /// Updates the pages of a file in all pipes and sockets after a write to the file.
     pub(crate) fn refresh_pages(&mut self, object: usize) {
         let (before, rest) = self.objects.split_at_mut(object);
         let Some((Object::File(file), after)) = rest.split_first_mut() else {

@@ -1,9 +1,9 @@
-//! A kernel in memory: it does what Linux does, and what a script tells it to.
+//! The simulated kernel: it does what Linux does, and what a script injects.
 //!
-//! Every descriptor is a real one, of `/dev/null`, and serves as a token for a simulated object.
-//! Time is simulated too: nothing but waiting takes any. The kernel itself watches for what no
-//! transfer may do: ask for nothing, sleep in a call although a tick was asked for, wait for ever,
-//! wait without having been told to, shrink a pipe, or spin.
+//! Every descriptor is a real one of `/dev/null` and stands for a simulated object. Time is
+//! simulated: it passes only while the transfer waits. The kernel asserts that no transfer makes a
+//! call for 0 bytes, sleeps in a call although a tick was requested, waits for ever, waits although
+//! no call has returned `EAGAIN`, shrinks a pipe, or loops.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -17,14 +17,14 @@ use super::script::{Call, Injection, Script};
 use crate::side::Side;
 use crate::sys::{Errno, FdAt, OFlags, Result};
 
-/// The simulated kernel. [`Kernel`] is implemented for a reference to it, so that a test can look
-/// into it afterwards.
+/// The simulated kernel. [`Kernel`](crate::sys::Kernel) is implemented for a reference to it, so
+/// that a test can inspect it afterwards.
 #[derive(Debug, Default)]
 pub(crate) struct SimKernel {
     pub(crate) state: RefCell<State>,
 }
 
-/// When the simulated clock starts.
+/// The time at which the simulated clock starts.
 const START: Duration = Duration::from_secs(1000);
 
 #[derive(Debug)]
@@ -34,51 +34,51 @@ pub(crate) struct State {
     pub(crate) objects: Vec<Object>,
     pub(crate) script: Script,
     pub(crate) clock: Duration,
-    /// Whether a call may sleep: not with a tick.
+    /// Whether a call may sleep. With a tick it must not.
     pub(crate) may_sleep: bool,
-    /// Whether `RWF_NOWAIT` is known to pipes and sockets.
+    /// Whether pipes and sockets support `RWF_NOWAIT`.
     pub(crate) supports_nowait: bool,
-    /// The capacity of a new pipe, and the largest that one may be given.
+    /// The capacity of a new pipe, and `/proc/sys/fs/pipe-max-size`, in bytes.
     pub(crate) pipe_capacity: usize,
     pub(crate) pipe_max: usize,
-    /// Whether files can be opened once more.
+    /// Whether `/proc` is mounted, by which files are reopened.
     pub(crate) has_proc: bool,
-    /// `EIO` when dirty pages are written out.
+    /// Whether writing dirty pages to the disk fails with `EIO`.
     pub(crate) disk_fails: bool,
-    /// More calls than this are a spin.
+    /// The number of calls that counts as a busy loop.
     pub(crate) max_calls: usize,
-    /// The calls that a script can inject into, and what they answered.
+    /// The calls that a script can inject into, and their results.
     pub(crate) log: Vec<(Call, Result<usize>)>,
-    /// Failures that objects told, and the side that they stand on.
+    /// The errors that objects have returned, with their sides.
     pub(crate) errors_reported: Vec<(Side, Errno)>,
-    /// The same, and the descriptors that were asked.
+    /// The same errors with the descriptors of the calls.
     pub(crate) errors_by_fd: Vec<(RawFd, Errno)>,
-    /// Whether the source feeds several sinks. Then it is polled before it is asked, and nobody else
-    /// reads from it: what it has it keeps until it is taken.
+    /// Whether the source feeds several sinks. Then a transfer polls it before it reads, and no
+    /// other process reads it: bytes stay until the transfer takes them.
     pub(crate) has_several_sinks: bool,
-    /// How often the buffer that is read into was another one than before.
+    /// The number of reads into another buffer than the read before.
     pub(crate) n_buffers: usize,
     pub(crate) last_buffer: usize,
-    /// What peers have done.
+    /// The number of actions of peers.
     pub(crate) n_events: usize,
-    /// How often nothing but time was waited for.
+    /// The number of sleeps: calls of `poll(2)` without descriptors.
     pub(crate) n_sleeps: usize,
-    /// The descriptors of both sides, in the order in which they were opened.
+    /// The descriptors of both sides, in the order of opening.
     pub(crate) sources: Vec<RawFd>,
     pub(crate) sinks: Vec<RawFd>,
-    /// What others will do.
+    /// The interference of the test.
     pub(crate) interferences: Vec<Interference>,
-    /// What they will do inside the call that is being made.
+    /// The interference inside the current call.
     pub(crate) inside: Vec<Interference>,
-    /// What they have done.
+    /// The effects of interference so far.
     pub(crate) effects: Vec<EffectRecord>,
-    /// Calls begun so far, of each kind and of all.
+    /// The number of calls begun so far, of each kind and in all.
     pub(crate) n_calls_begun: HashMap<Option<Call>, usize>,
-    /// The open file whose position the last call asked for.
+    /// The descriptor whose position the last call queried.
     pub(crate) position_read_of: Option<RawFd>,
-    /// What was dropped from the page cache: the descriptor, the offset, and the length.
+    /// The ranges dropped from the page cache: descriptor, offset and length.
     pub(crate) dropped: Vec<(RawFd, u64, u64)>,
-    /// What the transfer stepped over last, by `lseek(2)` from where the position was.
+    /// The range that the transfer last reserved on each descriptor by `lseek(2)`.
     pub(crate) reserved: HashMap<RawFd, Range<u64>>,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Descriptor {
     pub(crate) cursor: u64,
     pub(crate) flags: OFlags,
     pub(crate) side: Side,
-    /// Whether the transfer opened it, so that nobody else uses its cursor.
+    /// Whether the transfer opened it, so that no other process uses its cursor.
     pub(crate) is_own: bool,
 }
 
@@ -136,7 +136,7 @@ impl Default for State {
     }
 }
 
-/// A token: a descriptor of its own.
+/// Opens a descriptor that stands for a simulated object.
 pub(crate) fn token() -> OwnedFd {
     let null = std::fs::File::options()
         .read(true)
@@ -160,17 +160,17 @@ impl SimKernel {
         fd
     }
 
-    /// The simulated time that has passed.
+    /// Returns the simulated time since the start.
     pub(crate) fn elapsed(&self) -> Duration {
         self.state.borrow().clock.saturating_sub(START)
     }
 
-    /// Twists the next calls of one kind.
+    /// Injects into the next calls of one kind.
     pub(crate) fn inject(&self, call: Call, injections: &[Injection]) {
         self.state.borrow_mut().script.at(call, injections);
     }
 
-    /// Has others do something at some call.
+    /// Schedules interference.
     pub(crate) fn schedule(&self, interference: Interference) {
         self.state.borrow_mut().interferences.push(interference);
     }
@@ -195,7 +195,8 @@ impl SimKernel {
         self.with(fd, Object::contents)
     }
 
-    /// The capacity of a pipe, or of the buffer of a socket; 0 for any other file.
+    /// Returns the capacity of a pipe or of the buffer of a socket, in bytes, and 0 for other
+    /// files.
     pub(crate) fn capacity(&self, fd: &OwnedFd) -> usize {
         self.with(fd, |object| match object {
             Object::Channel(channel) => channel.capacity,
@@ -203,14 +204,14 @@ impl SimKernel {
         })
     }
 
-    /// The answers to one kind of call.
+    /// Returns the results of all calls of one kind.
     pub(crate) fn results(&self, call: Call) -> Vec<Result<usize>> {
         let state = self.state.borrow();
         let those = state.log.iter().filter(|(which, _)| *which == call);
         those.map(|(_, answer)| *answer).collect()
     }
 
-    /// Whether no splice was to be had at some time, or no private pipe for one.
+    /// Returns whether a splice, or a private pipe for one, has been refused.
     pub(crate) fn has_refused_a_splice(&self) -> bool {
         let answers = [Call::Splice, Call::Pipe].map(|call| self.results(call));
         let mut answers = answers.iter().flatten();
@@ -233,7 +234,7 @@ impl State {
             side,
             is_own: false,
         };
-        // The number may be that of a private pipe that has been closed.
+        // The descriptor may have the number of a private pipe that has been closed.
         self.descriptors.insert(fd.as_raw_fd(), descriptor);
         fd
     }
@@ -258,7 +259,7 @@ impl State {
         self.descriptor(fd).flags.contains(OFlags::NONBLOCK)
     }
 
-    /// Whether `O_DIRECT` forbids to move these bytes to or from here.
+    /// Returns whether `O_DIRECT` forbids to move these bytes to or from here.
     pub(crate) fn is_misaligned(&self, at: At, memory: &[u8], is_write: bool) -> bool {
         let address = memory.as_ptr().addr();
         if is_write {
@@ -269,7 +270,8 @@ impl State {
         }
     }
 
-    /// Whether `O_DIRECT` forbids to read so many bytes from here. At the end of a file nothing is forbidden.
+    /// Returns whether `O_DIRECT` forbids to read this many bytes from here. At the end of a file
+    /// it forbids nothing.
     pub(crate) fn is_misaligned_read(&self, at: At, len: usize) -> bool {
         let place = self.position(at);
         match &self.objects[at.object] {
@@ -292,7 +294,7 @@ impl State {
         }
     }
 
-    /// A message is moved whole.
+    /// Returns whether the object moves whole messages.
     pub(crate) fn is_message(&self, at: At) -> bool {
         matches!(self.objects[at.object], Object::Messages(_))
     }
@@ -321,13 +323,13 @@ impl State {
         at.offset.unwrap_or_else(|| self.descriptor(at.fd).cursor)
     }
 
-    /// Whether a read takes one packet, or none.
+    /// Returns whether a read takes exactly one packet.
     pub(crate) fn begins_with_packet(&self, at: At) -> bool {
         matches!(&self.objects[at.object],
             Object::Channel(channel) if channel.queue.begins_with_packet())
     }
 
-    /// How many bytes come before an urgent one.
+    /// Returns the number of bytes before the next urgent byte.
     pub(crate) fn until_urgent_mark(&self, at: At) -> Option<usize> {
         match &self.objects[at.object] {
             Object::Channel(channel) => channel.until_urgent_mark(),
@@ -335,7 +337,7 @@ impl State {
         }
     }
 
-    /// Moves the call's own offset or the descriptor's cursor over `n` bytes.
+    /// Advances the offset of the call or the cursor of the descriptor by `n` bytes.
     pub(crate) fn advance(&mut self, at: &mut At, position: u64, n: usize) {
         let next = position + n as u64;
         match &mut at.offset {
@@ -344,7 +346,7 @@ impl State {
         }
     }
 
-    /// Lets everything happen whose time has come.
+    /// Lets all peers act whose time has come.
     pub(crate) fn run_due_events(&mut self) {
         for object in &mut self.objects {
             let had = object.timing().and_then(|timing| timing.due);
@@ -355,7 +357,7 @@ impl State {
     }
 }
 
-/// Whether what was joined by `|` are whole sectors, all of it.
+/// Returns whether all values that were combined by `|` are multiples of the sector size.
 fn is_sector_multiple(joined: u64) -> bool {
     joined.is_multiple_of(512)
 }

@@ -1,4 +1,4 @@
-//! The simulated kernel as the `Kernel` that the crate calls.
+//! The implementation of `Kernel` by the simulated kernel.
 
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -314,7 +314,7 @@ impl Kernel for &SimKernel {
         let mut state = self.state.borrow_mut();
         let injection = state.inject(Call::SocketPair, 1, &[], false).map(|_| ());
         state.log_call(Call::SocketPair, injection, |()| 0)?;
-        // Of the two directions only one is used.
+        // Only one of the two directions is used.
         let stream = Channel::new(64 << 10, true, Peer::None);
         let flags = OFlags::RDWR | OFlags::NONBLOCK;
         let one = state.open(Object::Channel(stream), flags, Side::Neither);
@@ -325,8 +325,8 @@ impl Kernel for &SimKernel {
 
     fn seek(&self, fd: BorrowedFd<'_>, to: SeekFrom) -> Result<u64> {
         let mut state = self.state.borrow_mut();
-        // To ask where a position is and to put it back are two calls. What others do between them nobody can help,
-        // so that they are one here.
+        // A query of the position and the call that puts it back count as one, because no transfer
+        // can prevent interference between them.
         let is_pair =
             matches!(to, SeekFrom::Current(..0)) && state.position_read_of == Some(fd.as_raw_fd());
         if !is_pair {
@@ -426,7 +426,7 @@ impl Kernel for &SimKernel {
     fn now(&self) -> Duration {
         self.state.borrow().clock
     }
-    /// Its state is shared by reference, without locks.
+    /// The state is not `Sync`.
     fn for_another_thread(&self) -> Option<impl Kernel + Send + 'static> {
         None::<Linux>
     }

@@ -1,4 +1,4 @@
-//! What the simulated kernel's descriptors stand for.
+//! The files, pipes, sockets and devices behind the descriptors of the simulated kernel.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,28 +9,28 @@ use super::channel::{Channel, Messages, Peer, Timing};
 use super::queue::{Part, joined};
 use crate::sys::Errno;
 
-/// The granularity of holes, and a pipe's slot.
+/// The granularity of holes and the size of a pipe's slot, in bytes.
 pub(crate) const BLOCK: usize = 4096;
 
-/// One thing that bytes come from or go to.
+/// A file, pipe, socket or device.
 #[derive(Debug)]
 pub(crate) enum Object {
     File(File),
     Channel(Channel),
     Messages(Messages),
     Null(Vec<u8>),
-    /// Endless, and not to be rewound: `/dev/urandom`, with bytes that [`pattern`] foretells.
-    /// Counts those taken.
+    /// `/dev/urandom`, which has no end and cannot be rewound. Its bytes are those of [`pattern`].
+    /// Counts the bytes read.
     Random(u64),
 }
 
-/// What a call finds at an object.
+/// The readiness of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// So many bytes can be taken, or so much room is left.
+    /// The number of bytes that can be read or written.
     Some(usize),
     End,
-    /// Nothing for now.
+    /// Nothing until an event.
     Later,
     Failed(Errno),
 }
@@ -39,40 +39,42 @@ pub(crate) enum Found {
 #[derive(Debug, Default)]
 pub(crate) struct File {
     pub(crate) bytes: Vec<u8>,
-    /// Which blocks hold data; the others are holes.
+    /// Whether each block holds data; the others are holes.
     pub(crate) has_data: Vec<bool>,
-    /// The size it claims, if that is not the true one.
+    /// The size that `fstat(2)` reports [default: the true size].
     pub(crate) claimed_size: Option<u64>,
     pub(crate) is_block_device: bool,
     pub(crate) device: u64,
     pub(crate) magic: u64,
-    /// Where reads of it, or writes to it, begin to fail.
+    /// The position from which reads and writes fail, and the errno.
     pub(crate) bad: Option<(u64, Errno)>,
-    /// What a device is read in, in bytes.
+    /// The logical block size of a device, in bytes.
     pub(crate) granularity: u64,
-    /// Where it cannot be read, though it can be behind, and what it says there.
+    /// Ranges that cannot be read, and their errnos.
     pub(crate) bad_blocks: Vec<(Range<u64>, Errno)>,
-    /// Whether a read that meets a bad block fails as a whole, rather than bring what lies before.
+    /// Whether a read that meets a bad block fails as a whole, instead of returning the bytes
+    /// before it.
     pub(crate) fails_whole: bool,
-    /// Bytes that somebody appends to it the moment it is cloned.
+    /// The number of bytes that another process appends when the file is cloned.
     pub(crate) grows_when_cloned: usize,
-    /// To what somebody cuts it off, just before it is first cloned.
+    /// The length to which another process truncates the file just before it is first cloned.
     pub(crate) cut_when_cloned: Option<usize>,
-    /// The length that somebody gives it, by appending or by cutting it off, right after a search found no more data.
+    /// The length to which another process extends or truncates the file right after a search found
+    /// no more data.
     pub(crate) resized_when_searched: Option<usize>,
-    /// What others cut off or punched, and nobody has written since.
+    /// The ranges that other processes truncated or punched, and that have not been written since.
     pub(crate) cut: Vec<Range<u64>>,
-    /// The greatest length that others gave it without writing.
+    /// The greatest length that another process gave the file by `ftruncate(2)`.
     pub(crate) extended: usize,
 }
 
-/// The byte at a place of every source: never 0, so that a hole cannot be taken for data.
+/// Returns the byte at a position of every source. It is never 0, so that a hole differs from data.
 pub(crate) fn pattern(place: u64) -> u8 {
     let mixed = place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     (mixed % 255) as u8 + 1
 }
 
-/// The first `len` bytes of the pattern.
+/// Returns the first `len` bytes of the pattern.
 pub(crate) fn patterned(len: usize) -> Vec<u8> {
     static PATTERN: OnceLock<Vec<u8>> = OnceLock::new();
     let all = PATTERN.get_or_init(|| (0..1 << 20).map(pattern).collect());
@@ -91,7 +93,7 @@ impl File {
         }
     }
 
-    /// The same with every block of zeros a hole.
+    /// Returns a file in which every block of zeros is a hole.
     pub(crate) fn sparse(bytes: &[u8]) -> Self {
         let mut file = Self::holding(bytes);
         for (block, has_data) in bytes.chunks(BLOCK).zip(&mut file.has_data) {
@@ -131,7 +133,7 @@ impl File {
         }
     }
 
-    /// What is said to whoever wants these bytes, if one of them is in a bad block.
+    /// Returns the errno of the first bad block within this range.
     fn fails_at(&self, range: Range<u64>) -> Option<Errno> {
         let mut bad_blocks = self.bad_blocks.iter();
         let found = bad_blocks.find(|(bad, _)| bad.start < range.end && range.start < bad.end);
@@ -159,8 +161,8 @@ impl File {
         self.has_data.resize(len.div_ceil(BLOCK), false);
     }
 
-    /// Gives it the length that somebody was to give it when a search found no more data. What is appended
-    /// is data, of the pattern.
+    /// Extends or truncates the file to `resized_when_searched`. Appended bytes are those of the
+    /// pattern.
     pub(crate) fn resize_after_search(&mut self) {
         let Some(len) = self.resized_when_searched.take() else {
             return;
@@ -181,7 +183,7 @@ impl File {
         }
     }
 
-    /// The first place at or after `position` that holds data, or does not.
+    /// Returns the first position at or after `position` that holds data, or that is in a hole.
     pub(crate) fn seek_extent(&self, position: u64, data: bool) -> Result<u64, Errno> {
         let size = self.size();
         if position >= size {
@@ -191,7 +193,7 @@ impl File {
         let blocks = first..(size as usize).div_ceil(BLOCK);
         let found = blocks
             .into_iter()
-            // What is claimed and does not exist is no hole.
+            // A range beyond the true size is no hole.
             .find(|block| self.has_data.get(*block).copied().unwrap_or(true) == data);
         match found {
             Some(block) => Ok(position.max((block * BLOCK) as u64)),
@@ -202,12 +204,12 @@ impl File {
 }
 
 impl Object {
-    /// A regular file on ext4.
+    /// Returns a regular file on ext4.
     pub(crate) fn file(bytes: &[u8]) -> Self {
         Object::File(File::holding(bytes))
     }
 
-    /// The reading end of a pipe, or a stream socket, whose peer sends these bytes in chunks.
+    /// Returns the read end of a pipe, or a stream socket, whose peer writes these bytes in chunks.
     pub(crate) fn written_by_peer(is_stream: bool, bytes: &[u8], chunks: &[usize]) -> Self {
         let peer = Peer::Writes {
             rest: bytes.to_vec(),
@@ -217,7 +219,7 @@ impl Object {
         Object::Channel(Channel::new(64 << 10, is_stream, peer))
     }
 
-    /// The writing end of a pipe, or a stream socket, of 64 KiB, whose peer takes everything.
+    /// Returns the write end of a pipe, or a stream socket, of 64 KiB, whose peer reads everything.
     pub(crate) fn read_by_peer(is_stream: bool) -> Self {
         let peer = Peer::Reads {
             taken: Vec::new(),
@@ -226,7 +228,7 @@ impl Object {
         Object::Channel(Channel::new(64 << 10, is_stream, peer))
     }
 
-    /// A pseudo-terminal whose reader takes everything.
+    /// Returns a pseudo-terminal whose reader reads everything.
     pub(crate) fn terminal() -> Self {
         let Object::Channel(mut channel) = Self::read_by_peer(false) else {
             unreachable!("`taking` makes a channel")
@@ -235,7 +237,7 @@ impl Object {
         Object::Channel(channel)
     }
 
-    /// The same, whose peer takes so long for each move.
+    /// Makes the peer wait this long before each action.
     pub(crate) fn with_delay(mut self, delay: Duration) -> Self {
         if let Some(timing) = self.timing_mut() {
             timing.delays = std::iter::repeat_n(delay, 1000).collect();
@@ -243,7 +245,7 @@ impl Object {
         self
     }
 
-    /// The same, with a `SO_RCVTIMEO` or `SO_SNDTIMEO`.
+    /// Sets `SO_RCVTIMEO` or `SO_SNDTIMEO`.
     pub(crate) fn with_timeout(mut self, after: Duration) -> Self {
         if let Some(timing) = self.timing_mut() {
             timing.timeout = Some(after);
@@ -253,7 +255,7 @@ impl Object {
 }
 
 impl Object {
-    /// What a read of so many bytes says if it fails for one of them.
+    /// Returns the errno of a read of `len` bytes that fails as a whole.
     pub(crate) fn fails_as_a_whole(&self, position: u64, len: usize) -> Option<Errno> {
         match self {
             Object::File(file) if file.fails_whole => {
@@ -289,13 +291,13 @@ impl Object {
         match self {
             Object::File(file) => file.found(position, i64::MAX as u64),
             Object::Channel(channel) => channel.writable(),
-            // Two messages fill it.
+            // Two messages fill the socket.
             Object::Messages(messages) if messages.queue.len() >= 2 => Found::Later,
             Object::Messages(_) | Object::Null(_) | Object::Random(_) => Found::Some(usize::MAX),
         }
     }
 
-    /// As `writable`, for a call that hands over pages.
+    /// Returns the readiness for a call that hands over pages, each of which needs a slot.
     pub(crate) fn spliceable(&self, position: u64, now: Duration) -> Found {
         match self {
             Object::Channel(channel) if !channel.has_slot() => Found::Later,
@@ -303,7 +305,7 @@ impl Object {
         }
     }
 
-    /// Whether whoever was at the other end has gone.
+    /// Returns whether the peer has closed its end.
     pub(crate) fn has_failed(&self) -> bool {
         match self {
             Object::Channel(channel) => channel.failure().is_some(),
@@ -320,7 +322,7 @@ impl Object {
         }
     }
 
-    /// What `read(2)` takes: up to `n` bytes.
+    /// Removes up to `n` bytes, as `read(2)` does.
     pub(crate) fn read(&mut self, position: u64, n: usize) -> Vec<u8> {
         match self {
             Object::File(file) => file.bytes[position as usize..][..n].to_vec(),
@@ -343,7 +345,7 @@ impl Object {
         }
     }
 
-    /// What `splice(2)` takes of this, the `own`th object: the pages themselves, if it has some.
+    /// Removes `n` bytes, as `splice(2)` does: as pages, if this is a file, whose index is `own`.
     pub(crate) fn take(&mut self, own: usize, position: u64, n: usize) -> Vec<Part> {
         match self {
             Object::File(_) => vec![Part::of_file(own, position, self.read(position, n))],
@@ -355,7 +357,7 @@ impl Object {
         }
     }
 
-    /// Takes in what `write(2)` brings.
+    /// Adds the bytes of a `write(2)`.
     pub(crate) fn write(&mut self, position: u64, bytes: &[u8]) {
         match self {
             Object::File(file) => file.put(position, bytes),
@@ -369,7 +371,7 @@ impl Object {
         }
     }
 
-    /// Takes in what `splice(2)` or `tee(2)` brings.
+    /// Adds the pages of a `splice(2)` or `tee(2)`.
     pub(crate) fn put(&mut self, position: u64, parts: Vec<Part>) {
         match self {
             Object::Channel(channel) => {
@@ -383,7 +385,7 @@ impl Object {
         }
     }
 
-    /// Notes that a failure was told.
+    /// Records that a call has returned the error of this object.
     pub(crate) fn mark_error_reported(&mut self) {
         if let Object::Channel(channel) = self {
             channel.has_reported_error = true;
@@ -406,7 +408,7 @@ impl Object {
         }
     }
 
-    /// When something will happen here, given that somebody waits for it.
+    /// Returns the time of the next event, which a waiting caller makes the peer schedule.
     pub(crate) fn next_event(&mut self, now: Duration) -> Option<Duration> {
         let is_private = matches!(
             self,
@@ -429,7 +431,7 @@ impl Object {
         Some(due)
     }
 
-    /// Lets the peer move if its time has come.
+    /// Lets the peer act if its time has come.
     pub(crate) fn run_due_events(&mut self, now: Duration) {
         let Some(timing) = self
             .timing_mut()
@@ -445,7 +447,7 @@ impl Object {
         }
     }
 
-    /// Everything that has arrived here, whether or not a peer has taken it yet.
+    /// Returns all bytes that have arrived, including those that a peer has read.
     pub(crate) fn contents(&self) -> Vec<u8> {
         match self {
             Object::File(file) => file.bytes.clone(),

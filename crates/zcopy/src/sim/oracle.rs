@@ -1,7 +1,8 @@
-//! What two ends must hold after a transfer in company: what `read(2)` and `write(2)` would have kept.
+//! Checks what the source and the sink hold after a transfer: with interference, what `read(2)` and
+//! `write(2)` would have left.
 //!
-//! Everybody's bytes are there whole, in order and once. Others' bytes are taken out by their places; what is left is
-//! the transfer's own.
+//! The bytes of every process must be present, in order and exactly once. The oracle removes the
+//! bytes of other processes by their positions; the rest are those of the transfer.
 
 use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -14,17 +15,17 @@ use super::script::Call;
 use crate::report::{Attempt, Report};
 use crate::sys::Errno;
 
-/// What a judge finds wrong.
+/// The result of a check, with a description of the violation.
 pub(crate) type Check<T> = Result<T, String>;
 
-/// Whether a transfer may have left a gap in a sink or source that others use too.
+/// Whether a transfer may leave a gap in a sink or source that other processes use too.
 ///
-/// A transfer that reserves bytes at a shared position by `lseek(2)`, and then cannot fill them, can give them back only
-/// while the position is where it left it. Once somebody else has gone on from there the rest of the last reservation
-/// stays as it was.
+/// A transfer reserves a range at a shared position by `lseek(2)`. If it cannot fill the range, it
+/// can give it back only while the position is unchanged. Once another process has moved the
+/// position, the rest of the last reservation remains as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Gap {
-    /// The transfer went well.
+    /// The transfer succeeded.
     Never,
     /// The transfer failed.
     InLastReservation,
@@ -39,10 +40,10 @@ impl Gap {
     }
 }
 
-/// Pieces that others wrote or read, at their places.
+/// The positions and bytes that other processes wrote or read.
 type Pieces = Vec<(u64, Vec<u8>)>;
 
-/// What others wrote to the object of this descriptor, by place.
+/// Returns what other processes wrote to this object, sorted by position.
 fn written(kernel: &SimKernel, fd: &OwnedFd) -> Pieces {
     pieces(kernel, fd, |effect| match effect {
         Effect::Wrote(place, bytes) => Some((*place, bytes.clone())),
@@ -50,7 +51,7 @@ fn written(kernel: &SimKernel, fd: &OwnedFd) -> Pieces {
     })
 }
 
-/// What others read, by place.
+/// Returns what other processes read, sorted by position.
 pub(crate) fn read(kernel: &SimKernel, fd: &OwnedFd) -> Pieces {
     pieces(kernel, fd, |effect| match effect {
         Effect::Read(place, bytes) => Some((*place, bytes.clone())),
@@ -75,7 +76,8 @@ fn pieces(
     pieces
 }
 
-/// Where others read after the last call that the transfer made, but for those that give something back.
+/// Returns the positions of reads by other processes after the last logged call of the transfer.
+/// The calls by which it gives bytes back are not logged.
 fn read_at_last(kernel: &SimKernel, fd: &OwnedFd) -> Vec<u64> {
     let state = kernel.state.borrow();
     let object = state.descriptor(fd.as_raw_fd()).object;
@@ -91,13 +93,13 @@ fn read_at_last(kernel: &SimKernel, fd: &OwnedFd) -> Vec<u64> {
     places.collect()
 }
 
-/// Bytes that others read, in all.
+/// Returns the number of bytes that other processes read.
 pub(crate) fn n_read(kernel: &SimKernel, fd: &OwnedFd) -> u64 {
     let read = read(kernel, fd);
     read.iter().map(|(_, bytes)| bytes.len() as u64).sum()
 }
 
-/// The last range that the transfer stepped over by `lseek(2)`.
+/// Returns the range that the transfer last reserved by `lseek(2)`.
 fn reserved(kernel: &SimKernel, fd: &OwnedFd) -> Range<u64> {
     let state = kernel.state.borrow();
     let reserved = state.reserved.get(&fd.as_raw_fd());
@@ -111,8 +113,9 @@ fn with_file<T>(kernel: &SimKernel, fd: &OwnedFd, look: impl FnOnce(&File) -> T)
     })
 }
 
-/// Judges a sink that has accepted the bytes `ours`: they and the bytes of others are whole and in order, nothing else has
-/// changed, and the position of the open file is behind them.
+/// Checks a sink that has accepted the bytes `ours`: they and the bytes of other processes are
+/// complete and in order, nothing else has changed, and the position of the open file is behind
+/// them.
 pub(crate) fn check_sink(
     kernel: &SimKernel,
     (fd, end): (&OwnedFd, &SinkSpec),
@@ -161,7 +164,7 @@ pub(crate) fn check_sink(
         image[range].copy_from_slice(bytes);
     }
     image.resize(image.len().max(extended(kernel, fd)), 0);
-    // What others cut off is gone.
+    // Bytes that another process truncated are gone.
     let cut = with_file(kernel, fd, |file| file.cut.clone());
     unknown.extend(cut.unwrap_or_default());
     agrees(&image, &kernel.contents(fd), &unknown, ours.len())?;
@@ -180,12 +183,13 @@ pub(crate) fn check_sink(
     Ok(())
 }
 
-/// How long others made a file by truncation, at least.
+/// Returns the greatest length that another process gave a file by `ftruncate(2)`.
 fn extended(kernel: &SimKernel, fd: &OwnedFd) -> usize {
     with_file(kernel, fd, |file| file.extended).unwrap_or(0)
 }
 
-/// Whether a sink holds what it should, but for places where that is unknown.
+/// Compares the contents of a sink with the expected bytes, except in ranges whose contents are
+/// unknown.
 fn agrees(expected: &[u8], holds: &[u8], unknown: &[Range<u64>], n_bytes: usize) -> Check<()> {
     let is_known = |place: usize| !unknown.iter().any(|range| range.contains(&(place as u64)));
     if holds.len() > expected.len() {
@@ -211,20 +215,22 @@ fn agrees(expected: &[u8], holds: &[u8], unknown: &[Range<u64>], n_bytes: usize)
     }
 }
 
-/// What there is to move, and how much of it an end of file must have delivered.
+/// The bytes that a source offered, and the least number of them that a transfer to the end of the
+/// file must deliver.
 #[derive(Debug)]
 pub(crate) struct Data {
     pub(crate) bytes: Vec<u8>,
     pub(crate) least: usize,
 }
 
-/// What there was to move from a source that holds `bytes`: what others read is not, and of a file that others changed
-/// every byte is one that the file had there at some time. `sink` holds `n` bytes. If bytes are given back to the source in the end,
-/// others may have read them since, which the transfer had read before.
+/// Returns the bytes that a source offered to the transfer. It excludes what other processes read.
+/// If another process changed the file, every byte is one that the file held there at some time.
+/// `sink` has accepted `n` bytes. If the transfer gives bytes back to the source at its end, other
+/// processes may have read them afterwards.
 ///
 /// # Errors
 ///
-/// If others read a byte twice: the position of the open file went back.
+/// Fails if other processes read a byte twice, because the position of the open file went back.
 pub(crate) fn data(
     kernel: &SimKernel,
     (fd, end): (&OwnedFd, &SourceSpec),
@@ -258,7 +264,8 @@ pub(crate) fn data(
     Ok(Data { bytes: data, least })
 }
 
-/// Every content that the file has had, with the number of calls after which it changed. None if it never did.
+/// Returns each content that the file has had, with the number of calls after which it changed, or
+/// nothing if it never did.
 fn versions(kernel: &SimKernel, fd: &OwnedFd) -> Vec<(usize, Vec<u8>)> {
     let state = kernel.state.borrow();
     let object = state.descriptor(fd.as_raw_fd()).object;
@@ -277,7 +284,7 @@ fn versions(kernel: &SimKernel, fd: &OwnedFd) -> Vec<(usize, Vec<u8>)> {
     versions
 }
 
-/// The first `n` bytes that a sink has of the transfer; nobody else has written to it.
+/// Returns the first `n` bytes that a sink has received. No other process has written to it.
 fn delivered(kernel: &SimKernel, (fd, end): (&OwnedFd, &SinkSpec), n: usize) -> Vec<u8> {
     let start = match end.kind {
         _ if end.appends => end.len,
@@ -331,16 +338,17 @@ fn changed(
     Data { bytes, least }
 }
 
-/// The places that a file had before a search for data, and after it, and not at the time. If it found none there, that is
-/// taken for a hole: the size of a file and where its data is are two questions, and nobody can help what others do
-/// between them.
+/// Returns the ranges that a file had before and after a search for data, and not during it. The
+/// transfer takes such a range for a hole if the search found no data there: it queries the size of
+/// a file and the position of its data by two calls, and cannot exclude a change between them.
 fn cut_while_searched(kernel: &SimKernel, versions: &[(usize, Vec<u8>)]) -> Vec<Range<usize>> {
     let state = kernel.state.borrow();
     let log = state.log.iter().enumerate();
     let searches = log.filter(|(_, entry)| **entry == (Call::SeekExtent, Err(Errno::NXIO)));
     let mut places = Vec::new();
     for (nth, _) in searches {
-        // What others do inside a call is noted before it, and what they do behind it before the next.
+        // Interference inside a call is recorded before the call, and interference after it is
+        // recorded before the next one.
         let is_near = |(until, _): &&(usize, Vec<u8>)| *until == nth || *until == nth + 1;
         let Some(first) = versions.iter().position(|version| is_near(&version)) else {
             continue;
@@ -357,7 +365,8 @@ fn cut_while_searched(kernel: &SimKernel, versions: &[(usize, Vec<u8>)]) -> Vec<
     places
 }
 
-/// Judges the position of a source's open file, after a transfer that has delivered or handed back `n` bytes.
+/// Checks the position of a source's open file after a transfer that has delivered or handed back
+/// `n` bytes.
 pub(crate) fn check_source_position(
     kernel: &SimKernel,
     (fd, end): (&OwnedFd, &SourceSpec),
@@ -393,7 +402,7 @@ pub(crate) fn check_source_position(
     ))
 }
 
-/// Judges whether the sink got pages of a file that a later write to the file can change.
+/// Checks whether the sink shares pages of a file, which a later write to the file would change.
 pub(crate) fn check_pages(
     kernel: &SimKernel,
     sink: &OwnedFd,
@@ -413,16 +422,17 @@ pub(crate) fn check_pages(
     }
 }
 
-/// How many reads a transfer makes at most to confirm an end.
+/// The greatest number of reads that a transfer makes to confirm an end of file.
 const MOST_LOOKS: u64 = 3;
 
-/// Judges the number of calls that the reports of successful transfers count: each call that moved bytes, and none that was
-/// not made. Reads that only confirm an end are not counted, and may bring bytes beside others.
+/// Checks the number of calls that reports of successful transfers count: every call that moved
+/// bytes, and no call that was not made. Reads that only confirm an end are not counted; they may
+/// return bytes if other processes write.
 pub(crate) fn check_calls(kernel: &SimKernel, reports: &[Report]) -> Check<()> {
     let state = kernel.state.borrow();
     let moves = state.log.iter().filter(|(call, _)| call.moves_bytes());
     let n_moved = moves.clone().filter(|(_, n)| matches!(n, Ok(1..))).count() as u64;
-    // A look at the next message counts, if it finds none.
+    // A query for the next message counts if there is none.
     let looks = state
         .log
         .iter()

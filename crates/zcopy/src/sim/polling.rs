@@ -1,4 +1,4 @@
-//! `poll(2)`: what the simulated kernel does when it is waited for.
+//! `poll(2)` of the simulated kernel, in which simulated time passes.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::OnceLock;
@@ -10,14 +10,14 @@ use super::script::{Call, Injection};
 use crate::side::Side;
 use crate::sys::{Errno, PollFd, Result};
 
-/// Descriptors of which it is known how they poll, whatever is asked of them.
+/// Real descriptors with known results of `poll(2)`.
 ///
-/// Only the kernel writes the `revents` of a [`PollFd`], so that the real one is asked about these.
+/// Only the real kernel can write the `revents` of a [`PollFd`], so that it polls these.
 struct Polled {
     ready: OwnedFd,
     idle: OwnedFd,
     hung_up: OwnedFd,
-    /// A pipe that nobody reads.
+    /// A pipe without a reader.
     broken: OwnedFd,
     /// Keeps `idle` from hanging up.
     _writer: OwnedFd,
@@ -90,7 +90,7 @@ impl State {
                 polled.push(token);
             }
             let is_at_once = timeout == Some(Duration::ZERO) && !fds.is_empty();
-            // Whether that is what they are asked for, the real kernel knows.
+            // The real kernel compares the state with the requested events.
             let mut found = fds.to_vec();
             for (fd, token) in found.iter_mut().zip(polled) {
                 fd.set_fd(token);

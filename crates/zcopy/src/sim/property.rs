@@ -5,11 +5,12 @@ use std::fmt::Debug;
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, TestCaseResult, TestError, TestRunner};
 
-/// Checks a property of `n_cases` random values, or of as many as `PROPTEST_CASES` says.
+/// Checks a property of `n_cases` random values, or of `PROPTEST_CASES` values if that variable is
+/// set.
 ///
 /// # Panics
 ///
-/// If the property does not hold; prints the smallest value found for which it does not.
+/// Panics if the property does not hold, and prints the smallest counterexample found.
 #[track_caller]
 pub(crate) fn holds_for_all<S>(
     values: S,
@@ -20,8 +21,7 @@ pub(crate) fn holds_for_all<S>(
     S::Value: Debug,
 {
     let mut config = Config {
-        // A value for which it fails becomes a test of its own, with a name that says what went
-        // wrong.
+        // A counterexample becomes a test of its own, whose name says what went wrong.
         failure_persistence: None,
         ..Config::default()
     };

@@ -11,18 +11,18 @@ pub(crate) struct Part {
     pub(crate) bytes: Vec<u8>,
     /// The file whose pages these are. A later write to the file changes them.
     pub(crate) page: Option<Page>,
-    /// Whether a read with less room destroys the rest (`PIPE_BUF_FLAG_PACKET`).
+    /// Whether a read with less room discards the rest (`PIPE_BUF_FLAG_PACKET`).
     pub(crate) is_packet: bool,
 }
 
-/// A place in a file.
+/// A position in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Page {
     pub(crate) object: usize,
     pub(crate) position: u64,
 }
 
-/// What a pipe or socket holds, in order.
+/// The contents of a pipe or socket.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queue {
     parts: VecDeque<Part>,
@@ -30,7 +30,7 @@ pub(crate) struct Queue {
 }
 
 impl Part {
-    /// Bytes that nothing can change any more.
+    /// Returns a copy of bytes.
     pub(crate) fn copied(bytes: Vec<u8>) -> Self {
         Self {
             bytes,
@@ -39,7 +39,7 @@ impl Part {
         }
     }
 
-    /// Pages of a file, from this position on.
+    /// Returns pages of a file from this position on.
     pub(crate) fn of_file(object: usize, position: u64, bytes: Vec<u8>) -> Self {
         Self {
             bytes,
@@ -48,7 +48,7 @@ impl Part {
         }
     }
 
-    /// Takes the first `n` bytes away. Both pieces keep the page and the packet's mark.
+    /// Splits off the first `n` bytes. Both pieces keep the page and the flag of a packet.
     fn split_front(&mut self, n: usize) -> Self {
         let rest = self.bytes.split_off(n);
         let front = Self {
@@ -62,7 +62,7 @@ impl Part {
     }
 }
 
-/// The bytes of some parts.
+/// Returns the bytes of all parts.
 pub(crate) fn joined(parts: &[Part]) -> Vec<u8> {
     let bytes: Vec<&[u8]> = parts.iter().map(|part| &part.bytes[..]).collect();
     bytes.concat()
@@ -94,7 +94,7 @@ impl Queue {
         }
     }
 
-    /// Puts each 4 KiB in as a packet of its own, as `write(2)` does in packet mode.
+    /// Adds each 4 KiB as a packet of its own, as `write(2)` does in packet mode.
     pub(crate) fn push_packets(&mut self, part: &Part) {
         let mut page = part.page;
         for packet in part.bytes.chunks(PACKET) {
@@ -109,12 +109,12 @@ impl Queue {
         }
     }
 
-    /// Whether the next byte to be read belongs to a packet.
+    /// Returns whether the next byte belongs to a packet.
     pub(crate) fn begins_with_packet(&self) -> bool {
         self.parts.front().is_some_and(|part| part.is_packet)
     }
 
-    /// Takes up to `n` bytes as `splice(2)` does: a packet is split without loss.
+    /// Removes up to `n` bytes as `splice(2)` does, which splits a packet without loss.
     pub(crate) fn take(&mut self, n: usize) -> Vec<Part> {
         let (mut taken, mut left) = (Vec::new(), n.min(self.len));
         self.len -= left;
@@ -132,9 +132,8 @@ impl Queue {
         taken
     }
 
-    /// Takes up to `n` bytes as `read(2)` does: a packet ends the read, and what of it has no room is destroyed.
-    ///
-    /// Returns the bytes read, and how many were destroyed.
+    /// Removes up to `n` bytes as `read(2)` does: a packet ends the read, and the part of it that
+    /// does not fit is discarded.
     pub(crate) fn read(&mut self, n: usize) -> Read {
         let mut read = Read::default();
         while read.bytes.len() < n
@@ -157,7 +156,7 @@ impl Queue {
         read
     }
 
-    /// `n` bytes, and the rest of a packet that ends behind them.
+    /// Returns `n`, rounded up to the end of a packet.
     pub(crate) fn whole_packets(&self, n: usize) -> usize {
         let mut end = 0;
         for part in &self.parts {
@@ -169,12 +168,12 @@ impl Queue {
         n
     }
 
-    /// References to the first `n` bytes, which stay (`tee(2)`).
+    /// Returns references to the first `n` bytes, which stay in the queue, as `tee(2)` does.
     pub(crate) fn first(&self, n: usize) -> Vec<Part> {
         self.clone().take(n)
     }
 
-    /// Brings the pages of a file up to date after a write to it.
+    /// Updates the pages of a file after a write to it.
     pub(crate) fn refresh(&mut self, object: usize, contents: &[u8]) {
         let parts = self.parts.iter_mut();
         for (part, page) in parts.filter_map(|part| part.page.map(|page| (part, page))) {
@@ -187,7 +186,7 @@ impl Queue {
         }
     }
 
-    /// Leaves the pages of a file as they are: they belong to it no more.
+    /// Detaches pages from a file, whose later writes no longer change them.
     pub(crate) fn detach(&mut self, object: usize) {
         for part in &mut self.parts {
             part.page = part.page.filter(|page| page.object != object);
@@ -195,10 +194,10 @@ impl Queue {
     }
 }
 
-/// What a read of a queue did.
+/// The result of [`Queue::read`].
 #[derive(Debug, Default)]
 pub(crate) struct Read {
     pub(crate) bytes: Vec<u8>,
-    /// Bytes of a packet that had no room.
+    /// The number of bytes of a packet that did not fit.
     pub(crate) destroyed: usize,
 }

@@ -123,12 +123,12 @@ fn run<'a>(
     transfer.run_with(kernel)
 }
 
-/// Whether a transfer was refused before anything was tried.
+/// Returns whether a transfer was refused before its first call.
 pub(crate) fn has_not_begun(error: &Error) -> bool {
     (error.is_refused() || error.is_unsuitable()) && error.report().attempts().is_empty()
 }
 
-/// Every strategy that was tried, with the bytes it moved and the errno that ended it.
+/// Returns each attempt of a report: its strategy, the bytes it moved, and the errno that ended it.
 pub(crate) fn attempts(report: &Report) -> Vec<(Strategy, u64, Option<Errno>)> {
     let attempts = report.attempts().iter();
     attempts

@@ -1,4 +1,4 @@
-//! Random transfers: what stands at both ends, what is asked for, and what goes wrong.
+//! The description of a random transfer: its two descriptors, its options and its faults.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
@@ -24,7 +24,7 @@ pub(crate) struct Scenario {
     pub(crate) sink: SinkSpec,
     pub(crate) options: ScenarioOptions,
     pub(crate) faults: Faults,
-    /// What others do in the meantime.
+    /// The calls of other processes.
     pub(crate) interferences: Vec<Interference>,
 }
 
@@ -44,22 +44,24 @@ pub(crate) enum Kind {
 pub(crate) struct SourceSpec {
     pub(crate) kind: Kind,
     pub(crate) len: usize,
-    /// Where a file is read from.
+    /// The position in a file at which the transfer starts.
     pub(crate) start: u64,
     pub(crate) is_positional: bool,
     pub(crate) is_nonblocking: bool,
     pub(crate) is_direct: bool,
-    /// Blocks of zeros, which are holes if the file is sparse.
+    /// The first block and the number of blocks of each range of zeros. They are holes if the file
+    /// is sparse.
     pub(crate) zeros: Vec<(usize, usize)>,
     pub(crate) is_sparse: bool,
-    /// The size that a file claims, in hundredths of the true one.
+    /// The size that `fstat(2)` reports, in percent of the true size [default: the true size].
     pub(crate) claimed_size: Option<u64>,
     pub(crate) magic: u64,
     /// Whether a pipe holds packets.
     pub(crate) is_packet: bool,
-    /// Whether what comes through a pipe or socket are pages of a file.
+    /// Whether the peer of a pipe or socket sends pages of a file, as `splice(2)` does.
     pub(crate) sends_pages: bool,
-    /// Before which bytes the peer of a stream socket sends an urgent one; in order.
+    /// The positions before which the peer of a stream socket sends an urgent byte, in ascending
+    /// order.
     pub(crate) urgent_marks: Vec<u64>,
     pub(crate) chunks: Vec<usize>,
     pub(crate) delays: Vec<u64>,
@@ -70,7 +72,7 @@ pub(crate) struct SourceSpec {
 #[allow(clippy::struct_excessive_bools, reason = "drawn one by one")]
 pub(crate) struct SinkSpec {
     pub(crate) kind: Kind,
-    /// What a file holds before.
+    /// The length of a file before the transfer.
     pub(crate) len: usize,
     pub(crate) start: u64,
     pub(crate) is_positional: bool,
@@ -97,24 +99,25 @@ pub(crate) struct ScenarioOptions {
     pub(crate) sync_data: SyncData,
     pub(crate) grow_pipes: bool,
     pub(crate) buffer_size: Option<usize>,
-    /// Of the length that the source may have, a second.
+    /// The rate limit, in multiples of the greatest length of the source a second.
     pub(crate) rate: Option<u64>,
     pub(crate) tick: Option<u64>,
     pub(crate) inspected: bool,
     pub(crate) records: RecordOptions,
-    /// At which call the observer breaks off.
+    /// The number of calls after which the observer stops the transfer.
     pub(crate) stop_at: Option<usize>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Faults {
     pub(crate) injections: Vec<Injection>,
-    /// Where the source begins to fail, from where the transfer starts.
+    /// The distance from the start of the transfer at which the source fails, and the errno.
     pub(crate) source: Option<(u64, Errno)>,
     pub(crate) sink: Option<(u64, Errno)>,
     pub(crate) disk_fails: bool,
     pub(crate) supports_nowait: bool,
-    /// Whether files can be opened a second time. What needs whole blocks always can.
+    /// Whether `/proc` is mounted, by which files are reopened. A file with `O_DIRECT` can always
+    /// be reopened.
     pub(crate) has_proc: bool,
     pub(crate) pipe_capacity: usize,
     pub(crate) pipe_max: usize,
@@ -125,7 +128,7 @@ impl SourceSpec {
         matches!(self.kind, Kind::File | Kind::Block)
     }
 
-    /// All its bytes, those before the start included.
+    /// Returns all its bytes, including those before the start.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = patterned(self.len);
         for (first, n) in &self.zeros {
@@ -138,14 +141,14 @@ impl SourceSpec {
         bytes
     }
 
-    /// Where it has no bytes on the disk.
+    /// Returns the ranges of its holes.
     pub(crate) fn holes(&self) -> impl Iterator<Item = Range<u64>> {
         let is_sparse = self.is_sparse && self.kind == Kind::File;
         let holes = self.zeros.iter().filter(move |_| is_sparse);
         holes.map(|(first, n)| (first * BLOCK) as u64..((first + n) * BLOCK) as u64)
     }
 
-    /// The messages of a socket that has such.
+    /// Returns the messages that a datagram socket receives.
     pub(crate) fn messages(&self) -> Vec<Vec<u8>> {
         let bytes = self.bytes();
         let (mut rest, mut messages) = (&bytes[..], Vec::new());
@@ -169,12 +172,12 @@ impl SourceSpec {
                 };
                 file.magic = self.magic;
                 file.is_block_device = self.kind == Kind::Block;
-                // A block is read whole, or not at all.
+                // A block fails as a whole.
                 let granularity = if self.is_direct { BLOCK as u64 } else { 1 };
                 let bad = |at: u64| (self.start + at) / granularity * granularity;
                 file.bad = faults.source.map(|(at, errno)| (bad(at), errno));
                 if self.kind == Kind::File {
-                    // A hole beyond the true end would be one that can be copied.
+                    // A hole beyond the true end could be copied like any other.
                     let most = if self.is_sparse { 100 } else { 120 };
                     let claimed_size = self.claimed_size.map(|percent| percent.min(most));
                     file.claimed_size = claimed_size.map(|percent| self.len as u64 * percent / 100);
@@ -211,7 +214,7 @@ impl SourceSpec {
 }
 
 impl SourceSpec {
-    /// Has the peer of an open source send pages of a file, if it is to.
+    /// Makes the peer of an open source send pages of a file, if the description says so.
     pub(crate) fn send_pages(&self, kernel: &SimKernel, source: &OwnedFd) {
         if !self.sends_pages {
             return;
@@ -228,7 +231,7 @@ impl SourceSpec {
     }
 }
 
-/// What becomes of an errno that a socket would not know.
+/// Replaces an errno that no socket returns.
 fn socket_errno(errno: Errno) -> Errno {
     match errno {
         Errno::IO | Errno::INVAL => Errno::CONNRESET,
@@ -246,7 +249,7 @@ impl SinkSpec {
         matches!(self.kind, Kind::File | Kind::Block)
     }
 
-    /// What a file holds before anything is moved.
+    /// Returns the contents of a file before the transfer.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = vec![b'x'; self.len];
         bytes.iter_mut().step_by(7).for_each(|byte| *byte = b'y');
@@ -298,7 +301,7 @@ impl SinkSpec {
 }
 
 impl Scenario {
-    /// The simulated kernel in which it takes place, and both ends.
+    /// Returns a simulated kernel with this scenario, and descriptors of the source and the sink.
     pub(crate) fn kernel(&self) -> (SimKernel, OwnedFd, OwnedFd) {
         let kernel = SimKernel::default();
         let flags = |is_nonblocking, is_direct, appends| {
@@ -326,7 +329,7 @@ impl Scenario {
             ),
         );
         from.send_pages(&kernel, &source);
-        // Cursors that are not to be used stand elsewhere.
+        // A cursor that the transfer must not use is set to 77.
         kernel.set_cursor(
             &source,
             if self.source.is_positional {
@@ -365,7 +368,7 @@ impl Scenario {
         }
     }
 
-    /// Leaves out what others cannot do here.
+    /// Removes interference that is impossible here.
     pub(crate) fn drop_infeasible_interferences(&mut self) {
         let may_sleep = self.options.tick.is_none();
         let sinks = [&self.sink];
@@ -380,25 +383,25 @@ impl Scenario {
             .iter()
             .any(Interference::changes_sink_size)
         {
-            // Whether a clone that claims success was truncated shows by the size of the sink alone.
+            // Only the size of the sink shows that a clone was truncated although it succeeded.
             self.source.magic = 0xef53;
         }
     }
 
-    /// What there is to move.
+    /// Returns the bytes from the start of the source.
     pub(crate) fn data(&self) -> Vec<u8> {
         let mut bytes = self.source.bytes();
         bytes.split_off((self.source_start() as usize).min(bytes.len()))
     }
 
-    /// Bytes a second: so many that all that there may be takes no more than one.
+    /// Returns the rate limit, in bytes a second. The whole source takes at most one second.
     pub(crate) fn rate(&self) -> Option<u64> {
         let len = (self.source.most_len(&self.interferences) as u64).max(1);
         self.options.rate.map(|times| times * len)
     }
 
-    /// A bound that any spin breaks: a few calls for each page, injection, chunk, tick and quantum of
-    /// the rate.
+    /// Returns a bound on the number of calls that only a busy loop exceeds: a few for each page,
+    /// injection, write of a peer, tick, and quantum of the rate.
     fn max_calls(&self) -> usize {
         let n_pages = self.source.len / BLOCK;
         let n_chunks = self.source.chunks.len() + self.sink.chunks.len();
@@ -422,7 +425,7 @@ impl Scenario {
         } else {
             0
         };
-        // Each may bring as much as there was, by other calls than before.
+        // Each may add as many bytes as there were, which other calls may move.
         let n_others = self.interferences.len() * (100 + 8 * 150);
         let n_turns =
             n_pages + n_chunks + self.source.urgent_marks.len() + self.faults.injections.len();

@@ -1,10 +1,10 @@
-//! What the simulated kernel does that a healthy one rarely does.
+//! The injections: deviations that a test requests from the simulated kernel.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::sys::Errno;
 
-/// The calls that a script can inject into.
+/// The system calls that a script can inject into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Call {
     Read,
@@ -25,40 +25,41 @@ pub(crate) enum Call {
     SyncData,
     Close,
     Poll,
-    /// `lseek(2)`. A script injects only into those for data and holes ([`Call::SeekExtent`]).
+    /// `lseek(2)`. A script injects only into `SEEK_DATA` and `SEEK_HOLE`, which are
+    /// [`Call::SeekExtent`].
     Seek,
-    /// `fstat(2)`, into which nothing is injected.
+    /// `fstat(2)`. A script injects nothing into it.
     Status,
 }
 
-/// One departure from the easy course of a call. An injection that a real kernel could not take at that
-/// call is not taken.
+/// The result that a script requests of one call. The call ignores an injection that a real kernel
+/// could not produce there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Injection {
-    /// None.
+    /// No deviation.
     Normal,
-    /// It moves no more than this many bytes.
+    /// The call moves at most this many bytes.
     Short(usize),
     /// `EINTR`.
     Interrupted,
-    /// `EAGAIN`, and the side is not ready for this many milliseconds.
+    /// The call fails with `EAGAIN`, and the descriptor is not ready for this many milliseconds.
     Stalled(u64),
-    /// `EAGAIN`, though the side polls as ready.
+    /// The call fails with `EAGAIN` although `poll(2)` reports the descriptor as ready.
     SpuriousWakeup,
-    /// Success, and nothing moved.
+    /// The call returns 0.
     ReturnsZero,
-    /// An errno that says "not this way", the n-th of those that this call has.
+    /// The call fails with the n-th errno of [`Call::refusal`].
     Refused(usize),
-    /// Exactly this errno.
+    /// The call fails with this errno.
     Fails(Errno),
 }
 
-/// The injections to come.
+/// The injections that are left.
 #[derive(Debug, Default)]
 pub(crate) struct Script {
-    /// For whatever call comes next.
+    /// For the next call of any kind.
     any: VecDeque<Injection>,
-    /// For the next calls of one kind. These go first.
+    /// For the next calls of one kind. They take precedence.
     by_call: HashMap<Call, VecDeque<Injection>>,
 }
 
@@ -82,7 +83,7 @@ impl Script {
 }
 
 impl Call {
-    /// Whether it moves bytes. A clone answers 0, whatever it has moved.
+    /// Returns whether the call moves bytes. A clone returns 0 however much it has cloned.
     pub(crate) fn moves_bytes(self) -> bool {
         matches!(
             self,
@@ -97,7 +98,7 @@ impl Call {
         )
     }
 
-    /// The n-th of the errnos by which a real kernel refuses this call to a pair that read and
+    /// Returns the n-th errno by which a real kernel refuses this call for a pair that read and
     /// write can serve.
     pub(crate) fn refusal(self, n: usize) -> Option<Errno> {
         const SPLICE: &[Errno] = &[

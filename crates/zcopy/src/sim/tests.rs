@@ -1,4 +1,5 @@
-//! The simulated kernel in company: what Linux 6.18 was seen to do with the same calls.
+//! The simulated kernel under interference does what Linux 6.18 was observed to do with the same
+//! calls.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -22,7 +23,7 @@ fn read(kernel: &SimKernel, fd: &OwnedFd, len: usize) -> Vec<u8> {
     room
 }
 
-/// A kernel, a pipe that holds `ours`, and an empty file.
+/// Returns a kernel, a pipe that holds `ours`, and an empty file.
 fn ours_and_a_file(mode: OFlags) -> (SimKernel, OwnedFd, OwnedFd) {
     let kernel = SimKernel::default();
     let source = kernel.source(Object::written_by_peer(false, b"ours", &[]), mode);
@@ -30,12 +31,12 @@ fn ours_and_a_file(mode: OFlags) -> (SimKernel, OwnedFd, OwnedFd) {
     (kernel, source, sink)
 }
 
-/// Has somebody else do this inside the first such call.
+/// Makes another process act inside the first call of this kind.
 fn act_inside(kernel: &SimKernel, call: Call, target: Target, action: Action) {
     kernel.schedule(Interference::inside(call, 0, target, action));
 }
 
-/// A socket or pipe whose peer sends these bytes at once.
+/// Returns a socket or pipe whose peer sends these bytes at once.
 fn channel(is_stream: bool, bytes: &[u8]) -> Channel {
     match Object::written_by_peer(is_stream, bytes, &[]) {
         Object::Channel(channel) => channel,

@@ -1,4 +1,5 @@
-//! The calls that move bytes through memory, and clones, as Linux makes them, with the injections of the script.
+//! `read(2)`, `write(2)` and the clone ioctls, and what all calls share: waiting, injections and
+//! the log.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use super::script::{Call, Injection};
 use crate::sys::{Errno, OFlags, Result};
 
 impl State {
-    /// Sleeps in a call that began at `since`, until something happens at this end.
+    /// Sleeps in a call that began at `since` until an event of this object, or its time-out.
     fn sleep(&mut self, at: At, since: Duration) -> Result<()> {
         assert!(at.may_wait, "a call that may not wait waits");
         assert!(self.may_sleep, "a call sleeps, though there is a tick");
@@ -30,7 +31,7 @@ impl State {
         Ok(())
     }
 
-    /// Notes that the caller hears of a failure. One that comes after some bytes waits for the next
+    /// Records an error that a call returns. An error after some bytes is returned by the next
     /// call.
     pub(crate) fn report_error(&mut self, at: At, errno: Errno) -> Errno {
         let is_bad_block = matches!(&self.objects[at.object],
@@ -45,7 +46,7 @@ impl State {
         errno
     }
 
-    /// Waits until bytes can be taken from here; 0 is the end.
+    /// Waits until bytes can be read, and returns their number; 0 is the end of the file.
     pub(crate) fn await_bytes(&mut self, at: At, since: Duration) -> Result<usize> {
         loop {
             let position = self.position(at);
@@ -59,7 +60,8 @@ impl State {
         }
     }
 
-    /// Waits until there is room here.
+    /// Waits until bytes can be written, and returns their number. `pages` says whether the call
+    /// hands over pages.
     pub(crate) fn await_room(&mut self, at: At, since: Duration, pages: bool) -> Result<usize> {
         loop {
             let position = self.position(at);
@@ -79,7 +81,8 @@ impl State {
         }
     }
 
-    /// What the script has for this call: an answer, or the most that it may move.
+    /// Applies the next injection to this call. Returns its error, or the most bytes that the call
+    /// may move.
     pub(crate) fn inject(
         &mut self,
         call: Call,
@@ -104,7 +107,7 @@ impl State {
                         }
                         Peer::Reads { .. } => false,
                     };
-                    // What has gone is known at once.
+                    // A closed peer is known at once.
                     !at.may_wait
                         && !self.objects[at.object].has_failed()
                         && !matches!(&self.objects[at.object], Object::Channel(channel)
@@ -128,7 +131,7 @@ impl State {
         }
     }
 
-    /// Writes down what a call answered.
+    /// Logs the result of a call.
     pub(crate) fn log_call<T: Copy>(
         &mut self,
         call: Call,
@@ -192,7 +195,7 @@ impl State {
         while written < bytes.len() {
             let rest = &bytes[written..];
             let n = match self.await_room(at, since, false) {
-                // At most `PIPE_BUF` go into a pipe at once or not at all.
+                // A write of at most `PIPE_BUF` is atomic.
                 Ok(n) if n < rest.len().min(BLOCK) && self.is_pipe(at.fd) && !at.may_wait => {
                     Err(Errno::AGAIN)
                 }
@@ -214,7 +217,7 @@ impl State {
         Ok(written)
     }
 
-    /// Clones a range, or (without one) the whole file.
+    /// Clones a range, or the whole file if `range` is `None`.
     pub(crate) fn clone(
         &mut self,
         call: Call,
@@ -260,8 +263,8 @@ impl State {
         if !fits || is_ragged && (at + len != size || to + len < sink.bytes.len() as u64) {
             return Err(Errno::INVAL);
         }
-        // A truncated clone that claims success (openzfs#15728), where it shows: past the sink's
-        // end.
+        // A truncated clone that succeeds (openzfs#15728). It shows only behind the end of the
+        // sink.
         let len = match short {
             Some(short) if sink.bytes.len() as u64 <= to => len.min(short as u64),
             _ => len,

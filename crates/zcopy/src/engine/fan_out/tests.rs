@@ -1,7 +1,7 @@
-//! Fan-outs against a kernel that does on demand what a real one does rarely
-//! ([`crate::sim`]).
+//! The engine of fan-outs in the simulated kernel ([`crate::sim`]).
 //!
-//! In [`properties`] random fan-outs run into random faults; the other tests have a script each.
+//! [`properties`] runs random fan-outs with random faults; every other test has a script of its
+//! own.
 
 #![allow(
     clippy::expect_used,

@@ -1,6 +1,7 @@
-//! The loop against a kernel that does on demand what a real one does rarely ([`crate::sim`]).
+//! The engine of filters in the simulated kernel ([`crate::sim`]).
 //!
-//! In [`properties`] random sources are filtered into random faults; the other tests have a script each.
+//! [`properties`] filters random sources with random faults; every other test has a script of its
+//! own.
 
 #![allow(
     clippy::expect_used,
@@ -24,7 +25,7 @@ mod read_ahead;
 mod resume;
 mod waiting;
 
-/// A filter that is only borrowed.
+/// A borrowed filter.
 type Asked<'a> = &'a mut dyn FnMut(Input<'_>, &mut [u8]) -> Filtered;
 
 /// Filters one source in the simulated kernel, as `FilterTransfer::run` does in the real one.
@@ -39,7 +40,7 @@ fn run<R: Filter>(
     })
 }
 
-/// Says that nothing more will come, as `FilterTransfer::finish` does.
+/// Ends the input, as `FilterTransfer::finish` does.
 fn finish<R: Filter>(
     kernel: &SimKernel,
     sink: &OwnedFd,
@@ -49,7 +50,7 @@ fn finish<R: Filter>(
     at_desk(sink, filter, state, |filter| filter.finish_with(kernel))
 }
 
-/// Calls `act` with a `FilterTransfer` that asks this filter and goes on with this desk.
+/// Calls `act` with a `FilterTransfer` that calls this filter and resumes from this state.
 fn at_desk<R: Filter>(
     sink: &OwnedFd,
     filter: &mut R,

@@ -1,6 +1,7 @@
-//! The engine against a kernel that does on demand what a real one does rarely ([`crate::sim`]).
+//! The engine of pairs in the simulated kernel ([`crate::sim`]).
 //!
-//! In [`properties`] random transfers run into random faults; the other tests have a script each.
+//! [`properties`] runs random transfers with random faults; every other test has a script of its
+//! own.
 
 #![allow(
     clippy::expect_used,

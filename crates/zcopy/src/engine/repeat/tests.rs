@@ -1,4 +1,4 @@
-//! A pattern repeated for ever, in the simulated kernel.
+//! Endless repetitions of a pattern, in the simulated kernel.
 
 #![allow(
     clippy::expect_used,
@@ -33,7 +33,7 @@ use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
-/// Fewer than of transfers: there is less to choose, and each is longer.
+/// Fewer cases than for transfers: a repetition has fewer options, and takes longer.
 const CASES: u32 = 600;
 
 /// Repeats a pattern in the simulated kernel, as `Repeat::run` does in the real one.
@@ -51,7 +51,7 @@ fn repeat_watched(
     repeat.run_with(kernel, sink.as_fd())
 }
 
-/// The same, up to a limit, with nobody looking on.
+/// Repeats a pattern up to a limit, without an observer.
 fn repeat(kernel: &SimKernel, pattern: &[u8], sink: &OwnedFd, limit: usize) -> Report {
     let options = Options {
         limit: Some(limit as u64),
@@ -61,14 +61,14 @@ fn repeat(kernel: &SimKernel, pattern: &[u8], sink: &OwnedFd, limit: usize) -> R
     repeat_watched(kernel, pattern, sink, options, observe).unwrap()
 }
 
-/// The first `len` bytes of the endless repetition.
+/// Returns the first `len` bytes of the endless repetition.
 fn endless(pattern: &[u8], len: usize) -> Vec<u8> {
     let mut bytes = pattern.repeat(len.div_ceil(pattern.len()));
     bytes.truncate(len);
     bytes
 }
 
-/// A repetition: what a random transfer has but a source, and a pattern.
+/// A random repetition: a random transfer whose source is replaced by a pattern.
 #[derive(Clone, Debug)]
 struct Repetition {
     scenario: Scenario,
@@ -110,7 +110,7 @@ fn the_sink_holds_the_beginning_of_the_endless_repetition_and_the_count_is_its_l
     holds_for_all(repetitions(), CASES, check);
 }
 
-/// Runs one repetition, and judges it.
+/// Runs one repetition, and checks its result.
 fn check(repetition: &Repetition) -> Result<(), TestCaseError> {
     let Repetition {
         scenario,
@@ -179,8 +179,9 @@ fn check(repetition: &Repetition) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// A bound that any spin breaks. A tee that was short moves as little as one repetition, for which it takes a tee and
-/// a splice, and a try and a poll more if the sink is not ready.
+/// Returns a bound on the number of calls that only a busy loop exceeds. A short tee moves as
+/// little as one repetition, for which it takes a tee and a splice, and a try and a poll more if
+/// the sink is not ready.
 fn max_calls(pattern_len: usize, limit: usize) -> usize {
     20_000 + 4 * limit / pattern_len
 }
@@ -221,8 +222,9 @@ fn a_pipe_is_opened_by_writing_and_goes_on_by_tee() {
         panic!("{told:?}");
     };
     assert!((plan::OPENING..LIMIT as u64 / 2).contains(&opening));
-    // Two writes; the pattern pipe comes full, and is shared thrice more, and each fill but the first and the last
-    // takes two splices. The calls that make the pattern pipe move nothing to the sink.
+    // Two writes come first. Then the full pattern pipe is duplicated three more times, and each
+    // fill but the first and the last takes two splices. The calls that fill the pattern pipe move
+    // nothing to the sink.
     let calls = report.attempts().iter().map(crate::Attempt::calls);
     assert_eq!(calls.collect::<Vec<_>>(), [2, 3 + 6], "{report}");
     assert_eq!(opening + rest, LIMIT as u64);
@@ -230,14 +232,14 @@ fn a_pipe_is_opened_by_writing_and_goes_on_by_tee() {
     assert!(kernel.contents(&sink) == endless(b"y\n", LIMIT));
 }
 
-/// Were the head of the pattern pipe shared again after a short tee, its first bytes would follow what was
-/// broken off.
+/// If the head of the pattern pipe were duplicated again after a short tee, its first bytes would
+/// follow an incomplete repetition.
 #[test]
 fn a_repetition_that_tee_breaks_off_is_brought_to_its_end_by_writing() {
     let pattern = patterned(1000);
     let kernel = SimKernel::default();
     let sink = kernel.sink(Object::read_by_peer(false), OFlags::empty());
-    // The pattern pipe takes fewer, and then the private pipe does.
+    // The pattern pipe accepts fewer bytes, and then the private pipe does.
     kernel.inject(Call::Tee, &[Injection::Normal; 4]);
     kernel.inject(
         Call::Tee,
@@ -258,14 +260,15 @@ fn a_repetition_that_tee_breaks_off_is_brought_to_its_end_by_writing() {
     );
 }
 
-/// The length of a short tee was taken for what the private pipe holds, down to one repetition a turn.
+/// The transfer took the length of a short tee for the capacity of the private pipe, down to one
+/// repetition a round.
 #[test]
 fn after_a_tee_of_one_repetition_a_turn_is_a_page_again() {
     let (pattern, limit) = (patterned(3), 95_503);
     let kernel = SimKernel::default();
     kernel.state.borrow_mut().pipe_max = 64 << 10;
     let sink = kernel.sink(Object::read_by_peer(false), OFlags::empty());
-    // The first ones fill the pattern pipe.
+    // The first calls fill the pattern pipe.
     kernel.inject(Call::Tee, &[Injection::Normal; 3]);
     kernel.inject(Call::Tee, &[Injection::Short(3)]);
     repeat_by_tee(&kernel, &pattern, &sink, limit);
@@ -273,7 +276,7 @@ fn after_a_tee_of_one_repetition_a_turn_is_a_page_again() {
     assert!(n_calls < 100, "{n_calls} calls");
 }
 
-/// The pattern pipe was the pipe that the last tee went to, though the other one held more.
+/// The last pipe filled by tee served as the pattern pipe, although the other one held more.
 #[test]
 fn a_pattern_pipe_that_takes_one_repetition_gives_way_to_the_pipe_that_it_came_from() {
     let (pattern, limit) = (patterned(3), 95_503);
@@ -303,7 +306,7 @@ fn a_tee_that_is_forbidden_later_gives_way_where_it_stands() {
     for refused in [Errno::PERM, Errno::NOSYS, Errno::INVAL, Errno::NOMEM] {
         for (call, n_before) in [(Call::Tee, 9), (Call::Tee, 0), (Call::Splice, 3)] {
             if (refused, call) == (Errno::NOMEM, Call::Splice) {
-                // Of the sink it would be an answer.
+                // From the sink this errno would be an error.
                 continue;
             }
             let kernel = SimKernel::default();
@@ -354,7 +357,7 @@ fn pipes_that_cannot_be_had_are_no_failure() {
 fn spurious_wakeups_are_given_up_and_nothing_spins() {
     let kernel = SimKernel::default();
     let sink = kernel.sink(Object::read_by_peer(false), OFlags::NONBLOCK);
-    // The first one fills the pattern pipe.
+    // The first call fills the pattern pipe.
     kernel.inject(Call::Splice, &[Injection::Normal]);
     kernel.inject(Call::Splice, &[Injection::SpuriousWakeup; 20]);
     let report = repeat(&kernel, b"y\n", &sink, LIMIT);

@@ -1,4 +1,4 @@
-//! Whole files that are to share their blocks.
+//! Whole files that are cloned by one call.
 
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
@@ -14,7 +14,7 @@ use crate::sys::OFlags;
 
 const LEN: usize = 70_000;
 
-/// Both from their beginnings, and nothing but shared blocks.
+/// Returns options for a clone of the whole file, without a fallback.
 fn whole() -> Options {
     Options {
         reflink: Reflink::Always,
@@ -83,7 +83,7 @@ fn a_clone_that_fails_once_or_is_cut_short_ends_in_all_bytes_or_an_error() {
     }
 }
 
-/// What a sink that holds something would not show.
+/// Only the length of an empty sink shows that a clone was truncated.
 #[test]
 fn of_a_source_that_becomes_shorter_no_byte_is_reported_that_did_not_come() {
     for (left, before) in [(0, 0), (0, LEN), (4096, 0), (4096, LEN), (4096, 4096)] {

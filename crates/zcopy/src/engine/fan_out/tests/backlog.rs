@@ -1,4 +1,4 @@
-//! Where bytes wait for all sinks.
+//! The backlog, in which bytes wait for all sinks.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use crate::sim::script::Call;
 use crate::step::Step;
 use crate::sys::{Blocking, OFlags};
 
-/// Another reader of the same socket may have taken what came behind an urgent mark. Where the kernel cannot be told not to
-/// wait, a read would sleep.
+/// Another reader of the same socket may have taken the bytes behind an urgent byte. Without
+/// `RWF_NOWAIT` a read would then sleep.
 #[test]
 fn a_stream_is_not_read_past_its_mark_before_it_answers() {
     let kernel = SimKernel::default();

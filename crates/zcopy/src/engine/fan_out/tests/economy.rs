@@ -1,4 +1,4 @@
-//! What a fan-out spends: pipes that grow, and polls.
+//! The costs of a fan-out: larger pipes, and polls.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::sim::script::Call;
 use crate::strategy::Strategy;
 use crate::sys::OFlags;
 
-/// That more may come is known of a file before it is read, and of a pipe once 32 KiB have come.
+/// A file is known to be long before it is read, and a pipe once it has delivered 32 KiB.
 #[test]
 fn pipes_grow_only_when_the_fan_out_is_long() {
     const USUAL: usize = 64 << 10;
@@ -58,7 +58,7 @@ fn the_pipes_behind_a_file_of_more_than_32_kib_grow_before_it_is_read() {
     }
 }
 
-/// Poll tells when a reader goes, and nothing has to be looked at meanwhile.
+/// `poll(2)` reports that a reader has closed its end, so that no other query is needed.
 #[test]
 fn a_fan_out_that_watches_its_readers_sleeps_until_the_source_has_bytes() {
     let kernel = SimKernel::default();

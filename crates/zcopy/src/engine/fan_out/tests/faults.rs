@@ -1,4 +1,4 @@
-//! Sinks that fail, in every role and at every place.
+//! Sinks that fail, in every role and at every position.
 
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
@@ -17,7 +17,7 @@ use crate::sys::{Errno, OFlags};
 
 pub(super) const LONG: usize = 300_000;
 
-/// A source: a pipe, which is shared from directly, or a socket, which is not.
+/// Opens a source: a pipe, from which sinks share directly, or a socket, from which they do not.
 pub(super) fn source(kernel: &SimKernel, is_stream: bool) -> OwnedFd {
     let source = Object::written_by_peer(is_stream, &patterned(LONG), &[]);
     kernel.source(source, OFlags::empty())
@@ -35,7 +35,7 @@ pub(super) fn appending(kernel: &SimKernel) -> OwnedFd {
     kernel.sink(Object::file(&[]), OFlags::APPEND)
 }
 
-/// In steps of 64 KiB.
+/// Returns options with steps of 64 KiB.
 pub(super) fn options() -> Options {
     Options {
         grow_pipes: false,
@@ -47,7 +47,7 @@ pub(super) fn by_the_plan(kernel: &SimKernel, source: &OwnedFd, sinks: &[OwnedFd
     fan_out(kernel, (source, sinks), options(), OnSinkError::Stop).unwrap()
 }
 
-/// The sinks of every role, and the one of them that fails.
+/// Opens sinks of every role, of which one fails.
 fn roles(kernel: &SimKernel, fails: usize, after: u64) -> Vec<OwnedFd> {
     let breaking = |mut object: Object, index| {
         if index == fails {
@@ -76,7 +76,7 @@ fn roles(kernel: &SimKernel, fails: usize, after: u64) -> Vec<OwnedFd> {
         .collect()
 }
 
-/// Stops the transfer when it has been observed more than `n` times.
+/// Returns an observer that stops the transfer when it has been called more than `n` times.
 fn stopping_after(n: usize) -> Observer<'static> {
     let mut n_observed = 0;
     Box::new(move |_| {
@@ -89,7 +89,8 @@ fn stopping_after(n: usize) -> Observer<'static> {
     })
 }
 
-/// With the appending one and without, so that each is tee'd, drained, poured into and written to.
+/// With and without the appending sink, so that every sink receives bytes by tee, by draining, by
+/// splice and by write.
 #[test]
 fn a_sink_that_fails_in_any_role_after_any_step_loses_nothing() {
     let all = [0, 1, 2, 3, 4, 5];
@@ -103,7 +104,8 @@ fn a_sink_that_fails_in_any_role_after_any_step_loses_nothing() {
     ] {
         for fails in kept.iter().copied() {
             for after in [0, 1, 100_000, 200_000, LONG as u64 - 1] {
-                // Whoever reads a pipe goes between two calls, and the last one brings more than a byte.
+                // The reader of a pipe closes it between two calls, the last of which moves more
+                // than a byte.
                 if matches!(fails, 0 | 4) && after == LONG as u64 - 1 {
                     continue;
                 }
@@ -154,7 +156,8 @@ fn a_sink_that_fails_in_any_role_after_any_step_loses_nothing() {
     }
 }
 
-/// The others have it all, and the last, which takes the bytes out, nothing: all is still there.
+/// The other sinks have all bytes, and the last one, which removes them from the source, has none:
+/// the source still holds all of them.
 #[test]
 fn the_last_sink_failing_while_the_others_are_ahead_hands_everything_back() {
     for is_stream in [false, true] {
@@ -167,14 +170,14 @@ fn the_last_sink_failing_while_the_others_are_ahead_hands_everything_back() {
         assert_eq!(report.sinks()[2].strategy(), Strategy::Splice);
         assert_eq!((error.bytes(), report.sinks()[2].bytes()), (0, 0));
         assert!(report.sinks()[0].bytes() > 0 && report.sinks()[1].bytes() > 0);
-        // A file takes the bytes, so that they were shared from a private pipe.
+        // With a file among the sinks, bytes are shared from a private pipe.
         assert!(!error.undelivered().is_empty());
         let rest = [error.undelivered(), &kernel.contents(&source)].concat();
         assert!(rest == patterned(LONG));
     }
 }
 
-/// Another descriptor of the same object.
+/// Opens another descriptor of the same object.
 fn kernel_name(kernel: &SimKernel, fd: &OwnedFd) -> OwnedFd {
     use std::os::fd::AsRawFd;
     let mut state = kernel.state.borrow_mut();
@@ -211,8 +214,8 @@ fn with_the_last_sink_the_transfer_ends_and_what_it_lacks_is_handed_back() {
     }
 }
 
-/// When the sink that should have taken the bytes out is gone, what all others have still lies in the
-/// source, and whoever reads on would get it twice.
+/// When the sink that should have removed the bytes is gone, the source still holds bytes that all
+/// other sinks have, and the next reader would get them twice.
 #[test]
 fn a_break_after_a_sink_has_gone_leaves_nothing_in_the_source_that_all_have() {
     for fails in [0, 1, 2] {
@@ -247,7 +250,7 @@ fn a_break_after_a_sink_has_gone_leaves_nothing_in_the_source_that_all_have() {
     }
 }
 
-/// In one step both fail, and the one that counts has more than the other.
+/// Both sinks fail in one step, and the one whose bytes count has more than the other.
 #[test]
 fn who_inspects_has_seen_what_the_last_sink_has() {
     let kernel = SimKernel::default();
@@ -277,7 +280,7 @@ fn who_inspects_has_seen_what_the_last_sink_has() {
     assert!(rest == patterned(LONG)[100_001..], "{report}");
 }
 
-/// Each sink is brought to its disk; one whose disk fails is that sink's failure alone.
+/// Each sink is synced by itself, so that a failing disk is an error of its sink alone.
 #[test]
 fn a_disk_that_fails_to_sync_detaches_its_sink_and_the_rest_goes_on() {
     let kernel = SimKernel::default();
@@ -302,7 +305,8 @@ fn a_disk_that_fails_to_sync_detaches_its_sink_and_the_rest_goes_on() {
     assert!(kernel.results(Call::SyncData).len() > 2);
 }
 
-/// Behind an urgent mark a read brings what a splice does not, and a write gives it to the private pipe.
+/// A read returns the bytes behind an urgent byte, which a splice does not, and a write puts them
+/// into the private pipe.
 #[test]
 fn a_private_pipe_that_takes_nothing_is_no_sink_s_failure_and_loses_nothing() {
     const MARK: usize = 1000;
@@ -334,7 +338,8 @@ fn a_private_pipe_that_takes_nothing_is_no_sink_s_failure_and_loses_nothing() {
     }
 }
 
-/// Others had moved the cursor of a sink behind a range of which a short splice had filled a part.
+/// Another process moved the cursor of a sink behind a range of which a short splice had filled a
+/// part.
 #[test]
 fn a_stop_leaves_no_gap_in_any_sink_that_others_write_to_too() {
     let data = patterned(LONG);
@@ -343,7 +348,7 @@ fn a_stop_leaves_no_gap_in_any_sink_that_others_write_to_too() {
             let kernel = SimKernel::default();
             let source = kernel.source(Object::file(&data), OFlags::empty());
             let sinks = [file(&kernel), file(&kernel)];
-            // It fills the backlog, and gives the sinks little of that.
+            // It fills the backlog, and moves few of these bytes to the sinks.
             let injections = [
                 Injection::Normal,
                 Injection::Short(9000),

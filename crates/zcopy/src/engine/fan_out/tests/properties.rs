@@ -1,4 +1,4 @@
-//! What holds of every fan-out, whatever the kernel does to it.
+//! Properties of every fan-out, with random faults.
 
 use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -25,7 +25,7 @@ use crate::sim::script::Call;
 use crate::strategy::Strategy;
 use crate::sys::Errno;
 
-/// Enough to meet every kind of sink in every role; the environment can ask for more.
+/// Enough cases for every kind of sink in every role; `PROPTEST_CASES` sets another number.
 const CASES: u32 = 1000;
 
 #[test]
@@ -33,7 +33,7 @@ fn every_sink_holds_a_prefix_and_what_some_lack_is_handed_back_once_and_in_order
     holds_for_all(scenarios(), CASES, check);
 }
 
-/// What a run has shown to those who look on.
+/// What the callbacks of a run have received.
 #[derive(Default)]
 struct Seen {
     inspected: Vec<u8>,
@@ -43,7 +43,7 @@ struct Seen {
     detached: Vec<usize>,
 }
 
-/// Runs one fan-out, and judges it.
+/// Runs one fan-out, and checks its result.
 fn check(scenario: &Several) -> Result<(), TestCaseError> {
     let (kernel, source, sinks) = scenario.kernel();
     let pipes = || std::iter::once(&source).chain(&sinks);
@@ -54,7 +54,7 @@ fn check(scenario: &Several) -> Result<(), TestCaseError> {
         Ok(report) => Some(report),
         Err(error) => error.as_ref().map(Error::report),
     };
-    // Every sink holds the beginning of what the first among them holds.
+    // Every sink holds a prefix of the bytes of the sink that has the most.
     let told = |index: usize| {
         let told = report.and_then(|report| report.sinks().get(index));
         told.map_or(0, |told| told.bytes() as usize)
@@ -63,7 +63,8 @@ fn check(scenario: &Several) -> Result<(), TestCaseError> {
     let first = first.ok_or_else(|| TestCaseError::fail("it has no sink"))?;
     let delivered = (&sinks[first], &scenario.sinks[first].end, told(first));
     let ends = (&source, &scenario.source);
-    // A file has again what is not handed back as bytes. At the end all sinks have the same; before, some may have more.
+    // A file is rewound over bytes that are not handed back in the report. At the end all sinks
+    // have the same bytes; before, some may have more.
     let is_given_back = report.is_some_and(|report| {
         let is_over = matches!(report.ended(), Ended::Eof | Ended::Limit);
         scenario.source.is_file() && !is_over && report.undelivered().is_empty()
@@ -102,9 +103,10 @@ fn check(scenario: &Several) -> Result<(), TestCaseError> {
     checks.sleeps_come_of_spurious_wakeups()?;
     let opened = kernel.results(Call::Pipe);
     let n_opened = opened.iter().filter(|answer| answer.is_ok()).count();
-    // One more is closed at once: it tells whether a FIFO has a writer.
+    // Another pipe is opened and closed to find out whether a FIFO has a writer.
     let may_lack_writer = scenario.source.kind == Kind::Pipe && scenario.source.is_nonblocking;
-    // Once no pipe is shared any more, that of the backlog is closed; another takes parts of packets out of the source.
+    // Once no pipe is shared any more, that of the backlog is closed; another one removes parts of
+    // packets from the source.
     let may_read_parts = scenario.source.kind == Kind::Pipe && kernel.has_refused_a_splice();
     let more = [may_lack_writer, may_read_parts].map(usize::from);
     let n_allowed = sinks.len() + 1 + more.iter().sum::<usize>();
@@ -112,7 +114,7 @@ fn check(scenario: &Several) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What came of a fan-out. An error of `None` is one that was not even begun.
+/// The result of a fan-out. The error is `None` if the plan was refused.
 type Outcome = Result<Report, Option<Error>>;
 
 fn run(
@@ -156,7 +158,7 @@ fn run(
 
 struct Checks<'a> {
     scenario: &'a Several,
-    /// What there is to move.
+    /// Returns the bytes from the start of the source.
     data: Data,
     gap: Gap,
     kernel: &'a SimKernel,
@@ -166,8 +168,8 @@ struct Checks<'a> {
 }
 
 impl Checks<'_> {
-    /// Only a rate makes it sleep, or calls that block time and again though their sides poll as ready. A poll that a
-    /// signal breaks off has found no side ready.
+    /// A fan-out sleeps only for a rate limit, or after repeated `EAGAIN` from descriptors that
+    /// poll as ready. A poll that a signal interrupts has found no descriptor ready.
     fn sleeps_come_of_spurious_wakeups(&self) -> Result<(), TestCaseError> {
         let state = self.kernel.state.borrow();
         let (mut n_blocked, mut most_blocked) = (0, 0);
@@ -190,7 +192,7 @@ impl Checks<'_> {
         Ok(())
     }
 
-    /// Only a strategy that was insisted on can be refused, and then nothing is touched.
+    /// Only a requested strategy can be refused, and then no call is made.
     fn nothing_happened(&self) -> Result<(), TestCaseError> {
         prop_assert!(self.scenario.strategy == Some(Strategy::Tee));
         prop_assert!(self.kernel.state.borrow().log.is_empty());
@@ -233,7 +235,8 @@ impl Checks<'_> {
         Ok(())
     }
 
-    /// Of those that are left; if none is, that of the one that was detached last.
+    /// The count is the least of the sinks that are left, or that of the sink detached last if none
+    /// is left.
     fn the_count_is_that_of_the_last(&self, report: &Report) -> Result<(), TestCaseError> {
         let detached = &self.seen.detached;
         let left = report.sinks().iter();
@@ -270,7 +273,7 @@ impl Checks<'_> {
             Kind::Pipe | Kind::Stream | Kind::Messages => data.len() - left.len(),
         };
         if source.is_packet && self.kernel.has_refused_a_splice() {
-            // Nothing but a splice takes a part of a packet and leaves the rest.
+            // Only a splice removes a part of a packet and leaves the rest.
             prop_assert!(consumed >= n + back.len(), "bytes consumed");
             return Ok(());
         }
@@ -281,7 +284,7 @@ impl Checks<'_> {
         if let Some(limit) = self.scenario.options.limit {
             let most = report.sinks().iter().map(crate::SinkReport::bytes).max();
             let most = most.max(Some(consumed as u64));
-            // A packet is taken whole; what the limit does not want of it is handed back.
+            // A packet is read whole; the part beyond the limit is handed back.
             let surplus = if source.is_packet { PACKET } else { 0 };
             let most_allowed = limit + surplus as u64;
             prop_assert!(
@@ -321,7 +324,7 @@ impl Checks<'_> {
             && self.scenario.source.kind != Kind::Messages
         {
             let allowed = now.as_nanos() * u128::from(rate);
-            // What is read with room for a packet, where no splice takes a part of one, runs ahead.
+            // A read with room for a packet may exceed the rate, if splices are refused.
             let may_overdraw =
                 self.scenario.source.kind == Kind::Pipe && self.kernel.has_refused_a_splice();
             let ahead = if may_overdraw { PACKET as u64 } else { 0 };
@@ -354,7 +357,7 @@ impl Checks<'_> {
         Ok(())
     }
 
-    /// Every failure is told by the sink it came from, and by nobody else.
+    /// Every error is reported for the sink that returned it, and for no other.
     fn the_errors_are_true(&self, outcome: &Outcome, report: &Report) -> Result<(), TestCaseError> {
         let state = self.kernel.state.borrow();
         let told = |fd: &OwnedFd, errno| state.errors_by_fd.contains(&(fd.as_raw_fd(), errno));
@@ -379,7 +382,7 @@ impl Checks<'_> {
                         let is_alone = errnos.len() == 1 || self.scenario.faults.disk_fails;
                         is_alone && errnos.contains(&error.raw_os_error())
                     }
-                    // What was read past an urgent mark goes into the private pipe by a write.
+                    // Bytes read past an urgent byte are written into the private pipe.
                     (Side::Neither, None) => state.log.contains(&(Call::Write, Ok(0))),
                     _ => false,
                 };
@@ -402,7 +405,7 @@ impl Checks<'_> {
             };
             prop_assert!(is_true, "{sink}, but told was {:?}", state.errors_by_fd);
         }
-        // Nobody's failure is passed over, but for what was tried another way and given up then.
+        // No error is ignored, except those of calls that another strategy replaced.
         let is_over = matches!(report.ended(), Ended::Eof | Ended::Limit);
         for (fd, errno) in state.errors_by_fd.iter().filter(|_| is_over) {
             let index = self.sinks.iter().position(|sink| sink.as_raw_fd() == *fd);
@@ -410,7 +413,7 @@ impl Checks<'_> {
             let error = report.sinks()[index].error();
             let has_failed = error.is_some();
             let first = error.and_then(|error| error.raw_os_error());
-            // What a splice was refused for a write may meet again, or something else first.
+            // A write may return the errno of a refused splice again, or another one first.
             let is_refusal = !Strategy::Splice.is_fatal(*errno);
             let is_late = self.scenario.faults.disk_fails && *errno == Errno::IO;
             let is_told =

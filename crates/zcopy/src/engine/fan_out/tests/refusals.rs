@@ -1,4 +1,5 @@
-//! Short shares, and sinks, pipes and calls that are refused: whoever is concerned goes another way, and nobody else.
+//! Short tees, and sinks, pipes and calls that are refused: only the sink concerned changes its
+//! strategy.
 
 use std::os::fd::OwnedFd;
 
@@ -63,7 +64,7 @@ fn a_tee_that_is_always_short_is_slow_and_exact() {
     assert_all_have_all(&kernel, &sinks, "short");
 }
 
-/// What it had taken out of the backlog by then stays taken out.
+/// Bytes that it has already removed from the backlog stay removed.
 #[test]
 fn the_sink_that_takes_the_bytes_out_may_refuse_in_the_middle() {
     for is_stream in [false, true] {
@@ -72,7 +73,7 @@ fn the_sink_that_takes_the_bytes_out_may_refuse_in_the_middle() {
                 let kernel = SimKernel::default();
                 let source = source(&kernel, is_stream);
                 let sinks = [pipe(&kernel), file(&kernel)];
-                // Every other splice fills the private backlog.
+                // Every other splice fills the private pipe of the backlog.
                 kernel.inject(Call::Splice, &[Injection::Short(5000)]);
                 kernel.inject(Call::Splice, &vec![Injection::Normal; 2 * nth]);
                 kernel.inject(Call::Splice, &[Injection::Fails(errno)]);
@@ -80,7 +81,7 @@ fn the_sink_that_takes_the_bytes_out_may_refuse_in_the_middle() {
                 let what = format!("{is_stream}, {errno}, {nth}\n{report}");
                 let expected = match (is_stream, nth) {
                     (true, _) | (false, 0..=2) => [Strategy::Tee, Strategy::Buffered],
-                    // This one drains the lone reader's own pipe.
+                    // This splice drains the own pipe of the only reader.
                     (false, _) => [Strategy::Buffered, Strategy::Splice],
                 };
                 assert_eq!(ways(&report), expected, "{what}");
@@ -92,7 +93,7 @@ fn the_sink_that_takes_the_bytes_out_may_refuse_in_the_middle() {
 
 #[test]
 fn a_sink_that_refuses_what_lies_in_its_private_pipe_is_written_to_and_alone() {
-    // The first fills the private backlog.
+    // The first splice fills the private pipe of the backlog.
     for nth in 1..3 {
         let kernel = SimKernel::default();
         let source = source(&kernel, false);
@@ -108,7 +109,7 @@ fn a_sink_that_refuses_what_lies_in_its_private_pipe_is_written_to_and_alone() {
     }
 }
 
-/// As a filter does that knows no `tee`.
+/// A seccomp filter without `tee` does this.
 #[test]
 fn where_tee_is_forbidden_every_sink_is_written_to() {
     for is_stream in [false, true] {
@@ -137,7 +138,7 @@ fn a_sink_without_a_private_pipe_is_written_to_and_the_others_are_not() {
         let kernel = SimKernel::default();
         let source = source(&kernel, false);
         let sinks = [pipe(&kernel), file(&kernel), file(&kernel)];
-        // The backlog's is opened first.
+        // The pipe of the backlog is opened first.
         kernel.inject(Call::Pipe, &[Injection::Normal, Injection::Fails(errno)]);
         let report = by_the_plan(&kernel, &source, &sinks);
         assert_all_have_all(&kernel, &sinks, &report.to_string());
@@ -147,12 +148,12 @@ fn a_sink_without_a_private_pipe_is_written_to_and_the_others_are_not() {
     }
 }
 
-/// The backlog's private pipe is the first to be opened, and the lone reader's the second.
+/// The pipe of the backlog is opened first, and that of the only reader second.
 #[test]
 fn a_lone_reader_without_a_pipe_of_its_own_is_tee_d_into() {
     use Strategy::{Buffered, Splice, SplicePipe, Tee};
     for (nth, expected) in [
-        // Nothing is shared out of the source itself, where others may take bytes out.
+        // Bytes are not shared from the source itself, from which other processes may remove bytes.
         (0, [Buffered, Buffered]),
         (1, [Tee, Splice]),
         (2, [SplicePipe, Splice]),
@@ -213,7 +214,7 @@ fn a_requested_tee_that_the_kernel_refuses_is_unsuitable_and_loses_nothing() {
     }
 }
 
-/// The others have none, and may be pipes.
+/// The other sinks have no position, and may be pipes.
 #[test]
 fn an_offset_of_the_first_sink_is_not_asked_of_the_others() {
     let kernel = SimKernel::default();
@@ -229,7 +230,7 @@ fn an_offset_of_the_first_sink_is_not_asked_of_the_others() {
     assert!(kernel.contents(&sinks[2]) == patterned(LONG));
 }
 
-/// As files in `/proc` do that do not know their own size.
+/// Files in `/proc` report a size of 0.
 #[test]
 fn a_splice_that_ends_before_the_source_gives_way_to_reads_unless_tee_was_asked_for() {
     for strategy in [None, Some(Strategy::Tee)] {
@@ -238,7 +239,7 @@ fn a_splice_that_ends_before_the_source_gives_way_to_reads_unless_tee_was_asked_
             let source = Object::file(&patterned(LONG));
             let source = kernel.source(source, OFlags::empty());
             let sinks = [pipe(&kernel), file(&kernel)];
-            // Every other splice fills the private backlog.
+            // Every other splice fills the private pipe of the backlog.
             kernel.inject(Call::Splice, &vec![Injection::Normal; 2 * n_before]);
             kernel.inject(Call::Splice, &[Injection::ReturnsZero]);
             let options = Options {

@@ -1,4 +1,4 @@
-//! Random fan-outs: what stands at all ends, what is asked for, and what goes wrong.
+//! The description of a random fan-out: its descriptors, its options and its faults.
 
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
@@ -25,26 +25,26 @@ use crate::sys::{Errno, OFlags};
 pub(super) struct Several {
     pub(super) source: SourceSpec,
     pub(super) sinks: Vec<SinkCase>,
-    /// Holes, blocks and strategies aside.
+    /// The options, except those of holes, `O_DIRECT` and strategies.
     pub(super) options: ScenarioOptions,
     pub(super) strategy: Option<Strategy>,
     pub(super) watches: bool,
     pub(super) faults: Faults,
-    /// What others do in the meantime.
+    /// The calls of other processes.
     pub(super) interferences: Vec<Interference>,
 }
 
-/// One of its sinks.
+/// A sink of a fan-out.
 #[derive(Clone, Debug)]
 pub(super) struct SinkCase {
     pub(super) end: SinkSpec,
-    /// After how many bytes it begins to fail.
+    /// The number of bytes after which the sink fails, and the errno.
     pub(super) fault: Option<(u64, Errno)>,
-    /// Whether it is then detached.
+    /// Whether it is detached when it fails.
     pub(super) detaches: bool,
 }
 
-/// Every fan-out there is, as far as the simulated kernel can act it.
+/// Generates every kind of fan-out that the simulated kernel supports.
 pub(super) fn scenarios() -> impl prop::strategy::Strategy<Value = Several> {
     let strategies = prop_oneof![
         4 => Just(None),
@@ -66,7 +66,7 @@ pub(super) fn scenarios() -> impl prop::strategy::Strategy<Value = Several> {
                 interferences,
             };
             if scenario.source.kind == Kind::Device {
-                // It has no end.
+                // The device has no end.
                 let len = scenario.source.len as u64;
                 scenario.options.limit =
                     Some(scenario.options.limit.map_or(len, |limit| limit.min(len)));
@@ -96,7 +96,7 @@ fn sink_cases() -> impl prop::strategy::Strategy<Value = SinkCase> {
         Errno::PERM,
         Errno::INVAL,
     ];
-    // At once, in the middle, and at the very end or never.
+    // At once, in the middle, and at the end or never.
     let places = prop_oneof![1 => Just(0), 2 => 1..300_000_u64, 1 => 300_000..600_000_u64];
     let fault = (places, prop::sample::select(errnos)).prop_map(Some);
     let faults = prop_oneof![4 => Just(None), 1 => fault];
@@ -108,7 +108,7 @@ fn sink_cases() -> impl prop::strategy::Strategy<Value = SinkCase> {
 }
 
 impl Several {
-    /// The simulated kernel in which it takes place, and all ends.
+    /// Returns a simulated kernel with this scenario, and descriptors of the source and the sinks.
     pub(super) fn kernel(&self) -> (SimKernel, OwnedFd, Vec<OwnedFd>) {
         let kernel = SimKernel::default();
         let mode = |is_nonblocking: bool| {
@@ -130,7 +130,7 @@ impl Several {
             | packets(self.source.is_packet && self.source.kind == Kind::Pipe);
         let source = kernel.source(object, flags);
         self.source.send_pages(&kernel, &source);
-        // Cursors that are not to be used stand elsewhere.
+        // A cursor that the transfer must not use is set to 77.
         let start = if self.source.is_positional {
             77
         } else {
@@ -179,14 +179,14 @@ impl Several {
         }
     }
 
-    /// Bytes a second: so many that all that there may be takes no more than one.
+    /// Returns the rate limit, in bytes a second. The whole source takes at most one second.
     pub(super) fn rate(&self) -> Option<u64> {
         let len = (self.source.most_len(&self.interferences) as u64).max(1);
         self.options.rate.map(|times| times * len)
     }
 
-    /// A bound that any spin breaks: a few calls for each sink and each page, injection and chunk, and for
-    /// each tick and quantum of the rate.
+    /// A bound that any spin breaks: a few calls for each sink and each page, injection and chunk,
+    /// and for each tick and quantum of the rate.
     fn max_calls(&self) -> usize {
         let sinks = || self.sinks.iter().map(|sink| &sink.end);
         let n_pages = self.source.len / BLOCK;

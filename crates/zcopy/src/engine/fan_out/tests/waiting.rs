@@ -22,19 +22,19 @@ fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// A pipe or socket that gives `len` bytes.
+/// Opens a pipe or socket whose peer writes `len` bytes.
 fn source(kernel: &SimKernel, is_stream: bool, len: usize) -> OwnedFd {
     let source = Object::written_by_peer(is_stream, &patterned(len), &[]);
     kernel.source(source, OFlags::empty())
 }
 
-/// Pipes whose readers take so long for each move.
+/// Opens pipes whose readers wait `delay` milliseconds before each read.
 fn slow_pipes(kernel: &SimKernel, n: usize, delay: u64, mode: OFlags) -> Vec<OwnedFd> {
     let pipe = || Object::read_by_peer(false).with_delay(millis(delay));
     (0..n).map(|_| kernel.sink(pipe(), mode)).collect()
 }
 
-/// Of the source it is known that it has bytes: to wait for it would be to spin.
+/// The source is known to have bytes, so that waiting for it would be a busy loop.
 #[test]
 fn when_every_sink_is_full_it_is_the_sinks_that_are_waited_for() {
     for n_sinks in [1, 2, 3] {
@@ -49,7 +49,7 @@ fn when_every_sink_is_full_it_is_the_sinks_that_are_waited_for() {
         );
         assert_eq!(report.unwrap().bytes(), LONG as u64);
         assert_eq!(kernel.state.borrow().n_sleeps, 0, "{n_sinks} sinks");
-        // As many turns as a pipe is filled and emptied, in each of which little is asked.
+        // A pipe is filled and emptied this many times, with a few calls each time.
         let n_turns = LONG / (64 << 10) + 2;
         let n_calls = kernel.state.borrow().log.len();
         let most = 8 * n_turns * (n_sinks + 1);
@@ -57,7 +57,7 @@ fn when_every_sink_is_full_it_is_the_sinks_that_are_waited_for() {
     }
 }
 
-/// Each of them comes late in its turn, and none of that is a spurious wake-up.
+/// Each sink becomes ready late in its turn, which is no spurious wake-up.
 #[test]
 fn many_slow_sinks_are_not_given_pauses_on_top() {
     let kernel = SimKernel::default();
@@ -78,7 +78,7 @@ fn many_slow_sinks_are_not_given_pauses_on_top() {
     assert_eq!(kernel.state.borrow().n_sleeps, 0);
 }
 
-/// Its poll says that it is ready, and its calls say that it is not.
+/// `poll(2)` reports the sink as ready, and its calls return `EAGAIN`.
 #[test]
 fn a_sink_that_lies_is_given_pauses_once_it_has_lied_too_often() {
     for n_sleeps in [0, 1, 12] {
@@ -88,7 +88,7 @@ fn a_sink_that_lies_is_given_pauses_once_it_has_lied_too_often() {
             kernel.sink(Object::file(&[]), OFlags::APPEND),
             kernel.sink(Object::read_by_peer(true), OFlags::NONBLOCK),
         ];
-        // While the other sink is served, nothing is waited for.
+        // The transfer does not wait while it serves the other sink.
         let n_lies = 1 + MAX_SPURIOUS_WAKEUPS as usize + n_sleeps;
         kernel.inject(Call::Write, &[Injection::Normal]);
         kernel.inject(Call::Write, &vec![Injection::SpuriousWakeup; n_lies]);
@@ -162,7 +162,7 @@ fn a_storm_of_signals_is_weathered_by_every_call() {
     }
 }
 
-/// With and without a tick, and while readers are watched: whatever makes the calls impatient.
+/// With and without a tick, and with watched readers: everything that makes calls non-blocking.
 #[test]
 fn a_socket_that_times_out_is_an_error_and_not_a_wait_for_ever() {
     for (tick, watch_readers) in [(None, false), (Some(millis(3)), false), (None, true)] {
@@ -199,7 +199,7 @@ fn a_socket_that_times_out_is_an_error_and_not_a_wait_for_ever() {
     }
 }
 
-/// It was the only one that still lacked something: nothing is waited for after it.
+/// It was the only sink without all bytes, so that the transfer waits for nothing after it.
 #[test]
 fn a_socket_that_times_out_is_detached_and_the_rest_goes_on() {
     for (strategy, is_stream) in [
@@ -236,7 +236,7 @@ fn a_socket_that_times_out_is_detached_and_the_rest_goes_on() {
     }
 }
 
-/// A call would raise `SIGPIPE`, though there is nothing to give.
+/// A write would raise `SIGPIPE`, although there is nothing to write.
 #[test]
 fn at_the_end_no_call_is_made_for_a_reader_that_has_everything_and_has_gone() {
     for is_stream in [None, Some(false), Some(true)] {
@@ -262,7 +262,7 @@ fn at_the_end_no_call_is_made_for_a_reader_that_has_everything_and_has_gone() {
     }
 }
 
-/// The source has nothing more for five seconds, and what it gave before is not kept from the sink until then.
+/// The source sends nothing for five seconds, and the sink receives the earlier bytes before that.
 #[test]
 fn a_call_that_moved_nothing_is_made_again_before_the_source_is_waited_for() {
     let refused = [Injection::Normal, Injection::Fails(Errno::INVAL)];
@@ -301,7 +301,7 @@ fn a_call_that_moved_nothing_is_made_again_before_the_source_is_waited_for() {
     }
 }
 
-/// A poll said that it was ready, and others have taken what there was.
+/// `poll(2)` reported the source as ready, and another process took the bytes.
 #[test]
 fn a_source_that_is_empty_after_all_is_waited_for_tick_after_tick() {
     let kernel = SimKernel::default();
@@ -319,7 +319,8 @@ fn a_source_that_is_empty_after_all_is_waited_for_tick_after_tick() {
     assert!(kernel.elapsed() >= millis(50), "{:?}", kernel.elapsed());
 }
 
-/// tee(2) does not tell whether the source has a writer. A step finds the source empty, and `wait_after` sleeps.
+/// tee(2) does not report whether the source has a writer. A step finds the source empty, and
+/// `wait_after` sleeps.
 #[test]
 fn a_fan_out_sleeps_for_an_empty_pipe_where_tee_is_forbidden() {
     const PIECES: usize = 100;

@@ -1,4 +1,4 @@
-//! Sources that are open with `O_DIRECT`, at a cursor that others move too.
+//! Sources that are open with `O_DIRECT`, whose cursor other processes move too.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::AtomicBool;
@@ -20,14 +20,15 @@ use crate::sys::{Errno, OFlags};
 
 const LEN: usize = 100_000;
 
-/// Where it stands, which is no block, and where the next block is.
+/// The position of the cursor, which is unaligned, and that of the next block.
 const START: usize = 100;
 const BLOCK: usize = 4096;
 
-/// How much another reader takes, once the bytes before the next block are reserved.
+/// The number of bytes that another process reads once the bytes before the next block are
+/// reserved.
 const THEIRS: usize = 5000;
 
-/// A source of which the first read, of these bytes, is injected.
+/// Opens a source with an injection into the first read of these bytes.
 fn source(kernel: &SimKernel, injection: Injection) -> (OwnedFd, OwnedFd) {
     let source = kernel.source(Object::file(&patterned(LEN)), OFlags::DIRECT);
     kernel.set_cursor(&source, START as u64);
@@ -42,7 +43,7 @@ fn source(kernel: &SimKernel, injection: Injection) -> (OwnedFd, OwnedFd) {
     (source, kernel.sink(Object::file(&[]), OFlags::empty()))
 }
 
-/// What others have not read.
+/// Returns the bytes that other processes have not read.
 fn rest() -> Vec<u8> {
     let data = patterned(LEN);
     [&data[START..BLOCK], &data[BLOCK + THEIRS..]].concat()
@@ -63,7 +64,7 @@ fn what_is_reserved_is_read_before_anything_behind_it() {
     }
 }
 
-/// It was taken from everybody, and nobody got it.
+/// The range was reserved, and no process received its bytes.
 #[test]
 fn what_a_read_that_failed_had_reserved_waits_for_the_next_source() {
     let kernel = SimKernel::default();
@@ -75,7 +76,7 @@ fn what_a_read_that_failed_had_reserved_waits_for_the_next_source() {
     assert_eq!(kernel.cursor(&source), (BLOCK + THEIRS) as u64);
 }
 
-/// The thread reads by an end of its own.
+/// The thread reads through a descriptor of its own.
 #[test]
 fn what_the_thread_had_reserved_is_not_forgotten_with_it() {
     for (injection, is_read) in [

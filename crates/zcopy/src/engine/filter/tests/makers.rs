@@ -1,30 +1,30 @@
-//! Rewriters, and one that watches another and what it is shown.
+//! Filters for tests, and one that checks what it is shown while it calls another.
 
 use crate::filter::{Filter, Filtered, Input, Remaining};
 
-/// What a test makes of bytes.
+/// A filter for tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Maker {
-    /// The same.
+    /// Copies the bytes.
     Same,
-    /// Each byte twice, as many as there is room for.
+    /// Writes each byte twice, as far as there is room.
     Twice,
-    /// Each byte three times, so many at once.
+    /// Writes each byte three times, this many bytes at once.
     Thrice(usize),
-    /// Whole lines, one at a time. Of one that is too long, what there is.
+    /// Copies whole lines, one at a time. A line that is too long is copied in pieces.
     Lines,
     Nothing,
-    /// Nothing, and in the end how many bytes there were, in lines of their own.
+    /// Writes nothing, and at the end the number of bytes in lines of their own.
     Count {
         n: u64,
         has_counted: bool,
     },
-    /// It takes nothing, ever.
+    /// Consumes nothing.
     Idle,
 }
 
 impl Maker {
-    /// What it makes of bytes, before the end and there.
+    /// Returns the output for all these bytes, including that at the end.
     pub(super) fn makes(self, bytes: &[u8], is_over: bool) -> Vec<u8> {
         let times = match self {
             Self::Same | Self::Lines => 1,
@@ -95,19 +95,19 @@ impl Filter for Maker {
     }
 }
 
-/// A filter that is watched.
+/// A filter whose calls are checked.
 pub(super) struct Watched<'a> {
     pub(super) maker: Maker,
-    /// How many bytes the sink has been given.
+    /// The number of bytes written to the sink.
     pub(super) written: &'a dyn Fn() -> usize,
-    /// Bytes that it took, of all sources, and that it made.
+    /// The bytes that it consumed, of all sources, and that it produced.
     pub(super) taken: Vec<u8>,
     pub(super) made: Vec<u8>,
-    /// Bytes that were made and that the sink will never get.
+    /// The number of bytes that were produced and will never be written.
     pub(super) lost: usize,
-    /// Bytes that it was shown last, and did not take.
+    /// The bytes that it was shown last and did not consume.
     pub(super) left: Vec<u8>,
-    /// What was said to it when it asked for more, if it did last.
+    /// The state of the input when it last asked for more, if its last call did.
     pub(super) asked: Option<Remaining>,
     pub(super) has_failed: bool,
 }
@@ -136,7 +136,7 @@ impl Filter for Watched<'_> {
             assert!(is_same, "it is shown what it left");
             let has_more = bytes.len() > self.left.len();
             match (self.asked, remaining) {
-                // It has asked for nothing.
+                // The filter has not asked for more.
                 (None, _) => assert!(!has_more && remaining != Remaining::Full),
                 (Some(_), Remaining::More) => assert!(has_more, "it is asked again for nothing"),
                 (Some(Remaining::More), Remaining::Full) => {

@@ -26,7 +26,8 @@ use crate::sys::{Errno, OFlags};
 /// Fewer than of transfers: there is less to choose, and each has two sources.
 const CASES: u32 = 300;
 
-/// A bound that any spin breaks: the sources are not a megabyte together, and what is made of them not three.
+/// A bound that any spin breaks: the sources are not a megabyte together, and what is made of them
+/// not three.
 const MAX_CALLS: usize = 5000;
 
 /// Two sources, the second without trouble of its own, and a sink.
@@ -52,7 +53,7 @@ fn filter_cases() -> impl prop::strategy::Strategy<Value = FilterCase> {
             source.is_positional = false;
             source.is_direct &= source.is_file();
             if source.kind == Kind::Device {
-                // It has no end.
+                // The device has no end.
                 source.kind = Kind::Pipe;
             }
         }

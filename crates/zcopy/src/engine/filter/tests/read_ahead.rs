@@ -1,4 +1,4 @@
-//! When a source is read ahead by a thread of its own.
+//! Sources that a thread of its own reads ahead.
 
 use std::os::fd::AsFd;
 
@@ -28,7 +28,7 @@ fn a_file_with_a_mebibyte_or_more_from_its_cursor_on_is_read_ahead_and_nothing_e
         let mut info = FdInfo::of(&&kernel, source.as_fd()).unwrap();
         info.classify_fully(&&kernel, source.as_fd());
         assert_eq!(is_worth_it(&info), expected, "{size} bytes at {cursor}");
-        // Of a pipe it is not known, and a read may wait for its writer.
+        // The length of a pipe's contents is unknown, and a read may wait for its writer.
         let pipe = kernel.source(Object::written_by_peer(false, b"", &[]), OFlags::empty());
         let mut info = FdInfo::of(&&kernel, pipe.as_fd()).unwrap();
         info.size = Some(size);

@@ -1,4 +1,4 @@
-//! One source after the other, what fails between them, and what it costs.
+//! Consecutive sources: failures between them, and the costs.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -31,7 +31,7 @@ fn empty_file(kernel: &SimKernel) -> OwnedFd {
     kernel.sink(Object::file(&[]), OFlags::empty())
 }
 
-/// A filter that must not be asked.
+/// Returns a filter that must not be called.
 fn never(_: Input<'_>, _: &mut [u8]) -> Filtered {
     panic!("there is nothing to filter")
 }
@@ -114,7 +114,8 @@ fn a_file_is_rewound_over_what_the_filter_has_not_come_to() {
     kernel.inject(Call::Write, &[Injection::Fails(Errno::NOSPC)]);
     let error = run(&kernel, (&source, &sink), &mut thrice, &mut state).unwrap_err();
     assert_eq!((error.side(), error.bytes()), (Side::Sink, 0));
-    // After 50,000 bytes, 14 thousand times 3 more: the next 50,000 would not have left the room there has to be.
+    // After 50,000 bytes, 14,000 times 3 more. The next 50,000 would not leave the room that is
+    // required.
     let made = Maker::Thrice(0).makes(&patterned(65_536), false);
     assert!(error.undelivered() == &made[..196_608]);
     assert_eq!(kernel.cursor(&source), 65_536);
@@ -124,7 +125,7 @@ fn a_file_is_rewound_over_what_the_filter_has_not_come_to() {
     assert!(kernel.contents(&sink) == rest);
 }
 
-/// It was more than there is room for in front of what is read, and the next run panicked.
+/// The rest did not fit in front of the bytes read, and the next run panicked.
 #[test]
 fn what_a_pipe_cannot_take_back_is_filtered_before_more_is_read() {
     let kernel = SimKernel::default();
@@ -140,14 +141,14 @@ fn what_a_pipe_cannot_take_back_is_filtered_before_more_is_read() {
     };
     let source = Object::Channel(Channel::new(bytes.len(), true, peer));
     let source = kernel.source(source, OFlags::empty());
-    // 65,500 bytes of a line first, then 64 KiB with its end and that of the next one.
+    // 65,500 bytes of a line come first, then 64 KiB with its end and the end of the next line.
     kernel.inject(Call::Read, &[Injection::Short(65_500)]);
     kernel.inject(Call::Write, &[Injection::Fails(Errno::NOSPC)]);
     let mut first_line = |input: Input<'_>, room: &mut [u8]| {
         let Some(end) = input.bytes.iter().position(|byte| *byte == b'\n') else {
             return Filtered::NEED_MORE;
         };
-        // The room is filled, so that the sink has its turn before the second line.
+        // The output buffer is full, so that the engine writes it before the second line.
         room[..=end].copy_from_slice(&input.bytes[..=end]);
         Filtered {
             consumed: end + 1,
@@ -159,7 +160,7 @@ fn what_a_pipe_cannot_take_back_is_filtered_before_more_is_read() {
     assert_eq!(error.undelivered()[..65_501], bytes[..65_501]);
     let n_reads = kernel.results(Call::Read).len();
 
-    // The second line is there already.
+    // The second line has been read already.
     let read: Vec<_> = kernel.results(Call::Read);
     let n_read: usize = read.into_iter().flatten().sum();
     assert!(n_read > 65_600, "{n_read} bytes were read");
@@ -181,7 +182,7 @@ fn a_filter_that_takes_nothing_fails_and_does_not_spin() {
     let sink = empty_file(&kernel);
     let source = pipe(&kernel, &patterned(300_000));
     let (mut idle, mut state) = (Maker::Idle, FilterState::new());
-    // It goes on failing, and reads no more meanwhile.
+    // The source keeps failing, and the engine does not read it again.
     for n_reads in [1, 1] {
         let error = run(&kernel, (&source, &sink), &mut idle, &mut state).unwrap_err();
         assert_eq!((error.side(), error.call()), (Side::Neither, None));
@@ -191,11 +192,11 @@ fn a_filter_that_takes_nothing_fails_and_does_not_spin() {
         );
         assert_eq!(kernel.results(Call::Read).len(), n_reads);
     }
-    // The bytes are there for another.
+    // The bytes are left for another filter.
     run(&kernel, (&source, &sink), &mut Maker::Same, &mut state).unwrap();
     assert!(kernel.contents(&sink) == patterned(300_000));
 
-    // A few it may leave, until the end.
+    // The filter may leave a few bytes before the end.
     let source = pipe(&kernel, b"a few");
     run(&kernel, (&source, &sink), &mut idle, &mut state).unwrap();
     let error = finish(&kernel, &sink, &mut idle, &mut state).unwrap_err();
@@ -253,7 +254,7 @@ fn a_small_file_costs_a_read_a_write_and_the_read_that_finds_its_end() {
     assert_eq!(kernel.state.borrow().log, log, "and the end costs nothing");
 }
 
-/// What is made of what was read at once is written at once, in how many pieces it may have been made.
+/// The output of one read is written by one call, in however many pieces the filter produced it.
 #[test]
 fn lines_that_are_made_one_by_one_are_written_together() {
     let kernel = SimKernel::default();
@@ -289,7 +290,7 @@ fn pipes_grow_when_much_comes() {
     }
 }
 
-/// What is made begins where `O_DIRECT` allows it. Without `/proc` there is no reopened file.
+/// The output buffer is aligned for `O_DIRECT`. Without `/proc` the file cannot be reopened.
 #[test]
 fn whole_blocks_are_read_and_written_directly() {
     let kernel = SimKernel::default();
@@ -313,7 +314,7 @@ fn messages(kernel: &SimKernel, fd: &OwnedFd) -> Vec<usize> {
     })
 }
 
-/// 256 KiB at once, which was tried, is more than most families take.
+/// 256 KiB at once, which was tried, is more than most socket families accept.
 #[test]
 fn messages_made_of_a_stream_are_as_long_as_every_family_takes() {
     let kernel = SimKernel::default();
@@ -337,7 +338,7 @@ fn what_is_made_of_a_message_is_a_message() {
     run(&kernel, (&source, &sink), &mut twice, &mut state).unwrap();
     assert_eq!(messages(&kernel, &sink), [14, 2, 80_000, 4]);
 
-    // In however many pieces it is made.
+    // The number of pieces in which the filter produces it does not matter.
     let source = Object::Messages(Messages::written_by_peer(&[patterned(2500)]));
     let source = kernel.source(source, OFlags::empty());
     let mut thrice = Maker::Thrice(1000);

@@ -1,4 +1,4 @@
-//! Sides that are not ready, and calls that are interrupted.
+//! Descriptors that are not ready, and interrupted calls.
 
 use std::time::Duration;
 
@@ -64,8 +64,8 @@ fn an_interrupted_call_is_made_again() {
     }
 }
 
-/// Each of these waits was taken for a spurious wake-up, though bytes had come, or gone, in between: and then a sleep was taken
-/// before every one.
+/// The engine took each of these waits for a spurious wake-up, although bytes had moved in between,
+/// and then slept before every one.
 #[test]
 fn a_side_that_is_slow_is_not_one_that_lies() {
     let slow = Duration::from_millis(3);

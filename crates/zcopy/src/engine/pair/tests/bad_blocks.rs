@@ -1,4 +1,4 @@
-//! Sources that cannot be read everywhere: in scripts here, and at [`random`].
+//! Sources with bad blocks: scripts here, and random ones in [`random`].
 
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -20,7 +20,8 @@ fn block(n: u64) -> SkipErrors {
     SkipErrors::Block(NonZeroU64::new(n).unwrap())
 }
 
-/// A file with bad blocks, an empty sink, and all that was skipped.
+/// Runs a transfer of a file with bad blocks into an empty file. Returns the kernel, the
+/// descriptors, the report and the skipped ranges.
 fn run(
     file: File,
     options: Options,
@@ -58,8 +59,8 @@ fn zeroed(len: usize, bad: Range<usize>) -> Vec<u8> {
     bytes
 }
 
-/// For every strategy: a sink for which it comes first, given that the calls before it in the plan are
-/// refused, and its own call.
+/// For every strategy: its call, and a sink for which the plan puts it first if the calls of the
+/// strategies before it fail.
 fn ways() -> [(Strategy, Call, &'static [Call], Object); 4] {
     use Call::{CopyFileRange, Pipe, Sendfile, Splice};
     [
@@ -85,7 +86,7 @@ fn ways() -> [(Strategy, Call, &'static [Call], Object); 4] {
     ]
 }
 
-/// Among them are the reads that look where a bad block ends.
+/// The count includes the reads that search for the end of a bad block.
 #[test]
 fn every_read_of_a_source_with_a_bad_block_is_counted() {
     let bad = bad_file(600_000, 409_600..417_792, Errno::IO);
@@ -108,7 +109,7 @@ fn every_strategy_gives_way_to_read_and_write_at_the_first_bad_block() {
             kernel.inject(*call, &[Injection::Refused(0)]);
         }
         let options = Options {
-            // At a cursor it would have to reserve a range.
+            // At a cursor the strategy would have to reserve a range.
             sink_offset: (way == Strategy::CopyFileRange).then_some(0),
             ..adaptive()
         };
@@ -129,7 +130,7 @@ fn every_strategy_gives_way_to_read_and_write_at_the_first_bad_block() {
     }
 }
 
-/// A short step comes first, so that something is in flight, or has gone, wherever the error comes.
+/// A short step comes first, so that bytes are in flight or delivered when the error comes.
 #[test]
 fn an_error_at_any_step_that_does_not_come_again_loses_nothing() {
     for nth in 0..6 {
@@ -142,7 +143,7 @@ fn an_error_at_any_step_that_does_not_come_again_loses_nothing() {
             }
             kernel.inject(call, &vec![Injection::Short(70_001); nth]);
             kernel.inject(call, &[Injection::Fails(Errno::IO)]);
-            // A splice into the sink that fails is the sink's doing.
+            // A failing splice into the sink is an error of the sink.
             let is_drain = way == Strategy::SplicePipe && nth % 2 == 1;
             let n = match transfer(&kernel, (&source, &sink), adaptive()) {
                 Ok(report) => {
@@ -304,7 +305,7 @@ fn the_map_of_holes_may_be_bad_too() {
     }
 }
 
-/// Kernels before 5.10 look into the bad last page once more.
+/// Kernels before 5.10 read the bad last page a second time.
 #[test]
 fn an_error_at_the_size_is_the_end() {
     let file = bad_file(20_000, 16_384..20_480, Errno::IO);
@@ -330,7 +331,7 @@ fn nothing_is_skipped_beyond_the_limit() {
     }
 }
 
-/// `/proc/self/mem` is such a file: no size says how far to go.
+/// `/proc/self/mem` is such a file: its size does not bound the search.
 #[test]
 fn a_source_that_claims_to_be_empty_is_not_skipped_through() {
     let kernel = SimKernel::default();
@@ -342,7 +343,8 @@ fn a_source_that_claims_to_be_empty_is_not_skipped_through() {
     assert_eq!((error.side(), error.bytes()), (Side::Source, 8192));
 }
 
-/// Both told of a place that was short of the true one by what waited for a block, and that counted as skipped.
+/// The report and the callback gave an offset that was too small by the bytes that waited for a
+/// whole block, and counted those bytes as skipped.
 #[test]
 fn what_waits_for_a_block_is_not_skipped_and_comes_before() {
     let kernel = SimKernel::default();
@@ -360,8 +362,8 @@ fn what_waits_for_a_block_is_not_skipped_and_comes_before() {
     assert_eq!(report.skipped_bytes(), 4096);
 }
 
-/// The reopened file, by which too small a read goes as well, hid that pieces have to be larger; then a probe was
-/// refused.
+/// The reopened file accepts reads that are too small, which hid that the pieces must be larger.
+/// Then the kernel refused a probe.
 #[test]
 fn a_disk_of_large_sectors_is_read_in_such_though_there_is_a_reopened_file() {
     let kernel = SimKernel::default();
@@ -378,8 +380,8 @@ fn a_disk_of_large_sectors_is_read_in_such_though_there_is_a_reopened_file() {
     assert!(n_bad.count() < 30, "each of them takes seconds");
 }
 
-/// The zeros for the first pieces wait with the odd rest of a block in the buffer, so that a probe behind them has no
-/// whole block of memory.
+/// The zeros of the first pieces wait in the buffer with an unaligned rest, so that a probe after
+/// them has no whole block of memory.
 #[test]
 fn a_bad_block_behind_an_odd_rest_is_skipped_to_the_block() {
     const START: usize = 100;
@@ -398,7 +400,8 @@ fn a_bad_block_behind_an_odd_rest_is_skipped_to_the_block() {
     }
 }
 
-/// The kernel keeps a page that could not be read unread with all others of its folio, unless that is dropped.
+/// The kernel keeps a page that failed to read, with all pages of its folio, until the folio is
+/// dropped.
 #[test]
 fn the_whole_folio_of_a_page_is_dropped_before_that_is_probed() {
     const FOLIO: u64 = 8 << 20;

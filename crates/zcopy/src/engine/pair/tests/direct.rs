@@ -1,4 +1,4 @@
-//! `O_DIRECT`, where the file can be opened once more and where it cannot.
+//! `O_DIRECT`, with files that can be reopened and files that cannot.
 
 use std::os::fd::OwnedFd;
 
@@ -22,14 +22,14 @@ fn buffered() -> Options {
     }
 }
 
-/// A kernel in which files can be opened once more, or not.
+/// Returns a kernel in which files can be reopened, or not.
 fn kernel(has_proc: bool) -> SimKernel {
     let kernel = SimKernel::default();
     kernel.state.borrow_mut().has_proc = has_proc;
     kernel
 }
 
-/// A pipe that brings odd lengths.
+/// Returns a pipe whose peer writes chunks that are no multiples of a block.
 fn oddly(kernel: &SimKernel) -> OwnedFd {
     let chunks = [100, 3, 5000, 1, 513, 20_000];
     let source = Object::written_by_peer(false, &patterned(LEN), &chunks);
@@ -97,7 +97,7 @@ fn a_source_at_an_odd_place_is_read_the_other_way_up_to_its_next_block() {
     assert!(!reads[2..].contains(&Err(Errno::INVAL)), "{reads:?}");
 }
 
-/// It has grown since it was looked at. What is read there moves the cursor, as any read does.
+/// The file has grown since `fstat`. Reads of the new bytes advance the cursor, as any read does.
 #[test]
 fn a_source_that_is_longer_than_it_claims_is_read_on_from_an_odd_place_and_each_byte_once() {
     for claimed in [50, 100, 150] {
@@ -114,8 +114,8 @@ fn a_source_that_is_longer_than_it_claims_is_read_on_from_an_odd_place_and_each_
     }
 }
 
-/// Whatever a short read of an odd place did not bring was given back as if it lay behind the end: the other reader got
-/// bytes that it had read before, and nobody got these.
+/// The transfer gave back the bytes that a short read at an unaligned position did not return, as
+/// if they lay behind the end. Another reader read bytes twice, and these bytes were lost.
 #[test]
 fn a_short_read_at_an_odd_place_keeps_its_range_if_others_have_read_on() {
     for short in [10, 412, 3995] {
@@ -134,7 +134,8 @@ fn a_short_read_at_an_odd_place_keeps_its_range_if_others_have_read_on() {
     }
 }
 
-/// A failure in the middle of the odd rest, or of the blocks before it, loses no count.
+/// A failure within the unaligned rest, or within the blocks before it, loses no bytes from the
+/// count.
 #[test]
 fn what_is_not_written_is_handed_back_wherever_it_fails() {
     for nth in 0..12 {
@@ -162,7 +163,7 @@ fn what_is_not_written_is_handed_back_wherever_it_fails() {
     }
 }
 
-/// The other opening's cursor is led by what it has written, and stands at 0 before.
+/// The cursor of the reopened file follows its writes, and is 0 before the first one.
 #[test]
 fn a_write_of_nothing_to_an_appending_sink_moves_no_cursor() {
     let kernel = kernel(true);
@@ -178,7 +179,7 @@ fn a_write_of_nothing_to_an_appending_sink_moves_no_cursor() {
     assert!(kernel.contents(&sink) == held);
 }
 
-/// A splice that is refused in the end may have written a part, and counts none of it.
+/// A splice that fails may have written a part, and returns none of it.
 #[test]
 fn nothing_but_whole_blocks_at_whole_places_is_spliced_to_a_direct_sink() {
     const LONG: usize = 600_000;
@@ -204,7 +205,7 @@ fn nothing_but_whole_blocks_at_whole_places_is_spliced_to_a_direct_sink() {
     }
 }
 
-/// NFS reports then that the server has refused what was written.
+/// NFS reports at `close(2)` that the server has rejected written bytes.
 #[test]
 fn an_error_at_the_close_of_the_second_opening_fails_the_transfer() {
     for (errno, is_failure) in [(Errno::IO, true), (Errno::INTR, false)] {

@@ -1,4 +1,4 @@
-//! Drop-behind leaves the pages of others alone.
+//! Drop-behind leaves the pages of other processes in the cache.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -13,7 +13,8 @@ use crate::sys::OFlags;
 
 const MIB: usize = 1 << 20;
 
-/// What was dropped of one end: the furthest byte, which is the largest there is if it was all the rest.
+/// Returns the end of the furthest range dropped from one file, or the largest offset if a range
+/// reached to the end of the file.
 fn dropped(kernel: &SimKernel, fd: &OwnedFd) -> u64 {
     let state = kernel.state.borrow();
     let those = state
@@ -24,7 +25,7 @@ fn dropped(kernel: &SimKernel, fd: &OwnedFd) -> u64 {
     ends.max().unwrap_or(0)
 }
 
-/// All that was dropped of one end, in order.
+/// Returns all ranges dropped from one file, in order.
 fn all_dropped(kernel: &SimKernel, fd: &OwnedFd) -> Vec<(usize, usize)> {
     let state = kernel.state.borrow();
     let those = state
@@ -36,8 +37,8 @@ fn all_dropped(kernel: &SimKernel, fd: &OwnedFd) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// Moves 40 MiB while somebody else moves the cursor of `target` at the nth call of that kind. What was dropped of the source
-/// and of the sink, and where the other began.
+/// Moves 40 MiB while another process moves the cursor of `target` at the n-th call of that kind.
+/// Returns what was dropped from the source and from the sink, and where the other process began.
 fn in_company(
     strategy: Option<Strategy>,
     (call, nth): (Call, usize),
@@ -54,7 +55,7 @@ fn in_company(
     };
     transfer(&kernel, (&source, &sink), options).unwrap();
     let (from, to) = (dropped(&kernel, &source), dropped(&kernel, &sink));
-    // A page may lie in two windows, and is dropped with all that is known.
+    // A page may lie in two windows; it is dropped with the later one.
     for (fd, n) in [(&source, from), (&sink, to)] {
         let all = if n == u64::MAX { 0 } else { n as usize };
         assert_eq!(all_dropped(&kernel, fd).last(), Some(&(0, all)));
@@ -67,10 +68,12 @@ fn in_company(
     ([from, to], place)
 }
 
-/// What the cursor was thought to have passed was dropped, though others had read or written there.
+/// The transfer dropped a range that it took for its own, although another process had read or
+/// written there.
 #[test]
 fn pages_that_others_read_or_wrote_by_the_same_cursor_stay() {
-    // With reads and writes of 256 KiB, and splices of 64 KiB through a private pipe or within the kernel.
+    // Reads and writes of 256 KiB, and splices of 64 KiB through a private pipe or inside the
+    // kernel.
     for (strategy, reads, writes) in [
         (Some(Strategy::Buffered), Call::Read, Call::Write),
         (Some(Strategy::SplicePipe), Call::Splice, Call::Splice),
@@ -110,7 +113,8 @@ fn pages_that_others_read_or_wrote_by_the_same_cursor_stay() {
     }
 }
 
-/// Smaller windows would cost a call each; larger ones would leave more of the disk's cache to this transfer.
+/// Smaller windows would cost more calls; larger ones would leave more of the cache to this
+/// transfer.
 #[test]
 fn pages_are_dropped_8_mib_at_a_time_and_those_of_the_sink_a_window_later() {
     let kernel = SimKernel::default();
@@ -122,7 +126,7 @@ fn pages_are_dropped_8_mib_at_a_time_and_those_of_the_sink_a_window_later() {
     };
     transfer(&kernel, (&source, &sink), options).unwrap();
     let windows = |n: usize| (0..n).map(|nth| (nth * 8 * MIB, 8 * MIB));
-    // The end is dropped as a whole, from the beginning.
+    // The last call drops the whole file from the beginning.
     let everything = [(0, 0)];
     let read: Vec<_> = windows(5).chain(everything).collect();
     assert_eq!(all_dropped(&kernel, &source), read);
@@ -135,7 +139,7 @@ fn pages_are_dropped_8_mib_at_a_time_and_those_of_the_sink_a_window_later() {
     );
 }
 
-/// The kernel has read ahead, and nobody but the transfer wants those pages.
+/// The kernel has read ahead, and no other process uses those pages.
 #[test]
 fn what_was_read_ahead_of_a_limit_is_dropped_too_and_what_lies_8_mib_behind_it_is_not() {
     for (limit, len) in [(30, 38), (31, 39), (32, 0), (33, 0)] {

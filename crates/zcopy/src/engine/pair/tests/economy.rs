@@ -1,4 +1,4 @@
-//! What a transfer spends: calls, pipes and memory.
+//! The costs of a transfer: calls, pipes and memory.
 
 use crate::buffer;
 use crate::options::{Options, Sparse};
@@ -114,7 +114,7 @@ fn pipes_do_not_grow_unasked() {
     );
 }
 
-/// Another buffer for each step would cost its pages each time.
+/// A new buffer for each step would cost its page faults each time.
 #[test]
 fn a_transfer_allocates_at_most_two_buffers() {
     let mut lying = File::holding(&patterned(1_000_000));
@@ -137,7 +137,8 @@ fn a_transfer_allocates_at_most_two_buffers() {
     }
 }
 
-/// On 32-bit targets 4 GiB and a byte looked like a byte, and the file was read in the smallest pieces.
+/// On 32-bit targets 4 GiB and a byte were truncated to a byte, and the file was read in the
+/// smallest pieces.
 #[test]
 fn a_file_of_4_gib_is_read_into_the_largest_buffer() {
     let mut long = File::holding(&patterned(1_000_000));
@@ -172,7 +173,7 @@ fn a_short_file_costs_a_read_a_write_and_the_read_that_finds_its_end() {
     );
 }
 
-/// A 0 from a splice of a stream may be its urgent mark.
+/// A splice from a stream returns 0 at an urgent byte too.
 #[test]
 fn the_end_of_a_spliced_stream_costs_one_read_more() {
     for strategy in [None, Some(Strategy::SplicePipe)] {
@@ -199,7 +200,7 @@ fn the_end_of_a_spliced_stream_costs_one_read_more() {
     }
 }
 
-/// The search takes a descriptor and two calls for each stretch.
+/// The search costs a descriptor, and two calls for each range of data.
 #[test]
 fn only_a_file_that_has_holes_is_searched_for_them() {
     let mut with_hole = patterned(600_000);

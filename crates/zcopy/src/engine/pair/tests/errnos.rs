@@ -1,4 +1,4 @@
-//! The tables of errnos, row by row.
+//! The reaction to each errno of each strategy's table.
 
 use std::os::fd::OwnedFd;
 
@@ -12,12 +12,13 @@ use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
-/// Too long for read and write alone, too short for a private pipe to come first.
+/// A length that is too long for read and write alone, and too short for a private pipe to come
+/// first.
 const SHORT: usize = 200_000;
-/// Long enough for the private pipe to come first.
+/// A length for which the private pipe comes first.
 const LONG: usize = 600_000;
 
-/// A kernel with two files on one ext4, the second one empty.
+/// Returns a kernel with two files on one ext4, of which the second is empty.
 fn two_files(len: usize) -> (SimKernel, OwnedFd, OwnedFd) {
     let kernel = SimKernel::default();
     let source = kernel.source(Object::file(&patterned(len)), OFlags::empty());
@@ -25,16 +26,16 @@ fn two_files(len: usize) -> (SimKernel, OwnedFd, OwnedFd) {
     (kernel, source, sink)
 }
 
-/// Options with which the plan puts a strategy first for its pair.
+/// Returns options with which the plan puts this strategy first for its pair.
 fn wanting(strategy: Strategy) -> Options {
     Options {
-        // At a cursor it would have to reserve a range.
+        // At a cursor the strategy would have to reserve a range.
         sink_offset: (strategy == Strategy::CopyFileRange).then_some(0),
         ..Options::default()
     }
 }
 
-/// For every strategy: a pair for which the plan puts it first, and the call it makes.
+/// For every strategy: its call, and a pair for which the plan puts it first.
 fn pairs() -> [(Strategy, Call, usize, Object); 4] {
     [
         (
@@ -93,7 +94,7 @@ fn before_the_first_byte_copy_file_range_may_fail_as_it_likes() {
     }
 }
 
-/// A hole that was stepped over is nothing that the call moved.
+/// A skipped hole does not count as bytes that the call moved.
 #[test]
 fn behind_a_leading_hole_too_copy_file_range_may_fail_as_it_likes() {
     let mut bytes = patterned(SHORT);
@@ -114,7 +115,8 @@ fn behind_a_leading_hole_too_copy_file_range_may_fail_as_it_likes() {
     }
 }
 
-/// The same of a strategy that the caller insists on: it has moved nothing, so that the kernel's refusal is the pair's.
+/// A requested strategy that has moved nothing is refused for the pair, as the kernel refused its
+/// call.
 #[test]
 fn behind_a_leading_hole_a_refusal_is_not_taken_for_a_limit_of_the_sink() {
     let mut bytes = patterned(SHORT);
@@ -138,7 +140,8 @@ fn after_progress_a_refusal_continues_in_place_with_the_next_strategy() {
             let (kernel, source, _) = two_files(len);
             let sink = kernel.sink(sink, OFlags::empty());
             let moved = match strategy {
-                // Filling, draining; and what is left in the private pipe stays to be drained.
+                // The calls fill and drain the private pipe; the rest of its bytes remain to be
+                // drained.
                 Strategy::SplicePipe => vec![Injection::Short(5000), Injection::Short(3000)],
                 _ => vec![Injection::Short(3000)],
             };
@@ -219,8 +222,8 @@ fn a_source_that_fails_is_named_though_the_call_speaks_of_both_ends() {
     }
 }
 
-/// A socket tells its error once and then ends: another strategy would have taken that for the end
-/// of the source.
+/// A socket returns its error once and then its end, which another strategy would have taken for
+/// the end of the source.
 #[test]
 fn a_sockets_first_error_is_not_taken_for_its_end() {
     for after in [0, 10_000, 300_000] {
@@ -251,7 +254,7 @@ fn residue_in_the_private_pipe_is_drained_by_read_and_write_when_the_sink_refuse
             (attempts[0].0, attempts[0].1),
             (Strategy::SplicePipe, 20_000)
         );
-        // The read of a file never asks for the 30,000 bytes that are left in the pipe.
+        // A read of a file never has the length 30,000 of the rest in the pipe.
         let reads = kernel.results(Call::Read);
         assert_eq!(reads[0], Ok(30_000));
         assert!(kernel.contents(&sink) == patterned(LONG));
@@ -279,7 +282,7 @@ fn residue_of_a_stream_is_handed_back_through_any_number_of_signals() {
     let mut file = File::holding(&[]);
     file.bad = Some((400_000, Errno::NOSPC));
     let sink = kernel.sink(Object::File(file), OFlags::empty());
-    // Reads of the source come first, then those of the private pipe.
+    // The reads of the source come first, then those of the private pipe.
     kernel.inject(Call::Read, &[Injection::Normal; 3]);
     kernel.inject(Call::Read, &[Injection::Interrupted; 20]);
     kernel.inject(Call::Read, &[Injection::Short(1); 20]);
@@ -349,7 +352,8 @@ fn a_strategy_that_was_asked_for_and_stops_early_is_an_error_not_an_end() {
     }
 }
 
-/// The strategies stand in the order of their first steps, so that the last one need not be the one that came to the end.
+/// Attempts are listed in the order of their first steps, so that the last one need not be the one
+/// that reached the end.
 #[test]
 fn a_strategy_that_was_refused_is_not_said_to_have_found_the_end() {
     let kernel = SimKernel::default();
@@ -365,8 +369,7 @@ fn a_strategy_that_was_refused_is_not_said_to_have_found_the_end() {
     assert!(!text.contains("found the end"), "{text}");
 }
 
-/// A splice out of a pipe returns 0 at the pipe's end, and also when what it goes to has taken
-/// nothing.
+/// A splice from a pipe returns 0 at the pipe's end, and also if its destination accepted nothing.
 #[test]
 fn a_sink_that_takes_nothing_is_not_taken_for_the_end_of_a_pipe() {
     for strategy in [None, Some(Strategy::Splice)] {
@@ -374,7 +377,7 @@ fn a_sink_that_takes_nothing_is_not_taken_for_the_end_of_a_pipe() {
         let source = Object::written_by_peer(false, &patterned(SHORT), &[]);
         let source = kernel.source(source, OFlags::empty());
         let sink = kernel.sink(Object::Null(Vec::new()), OFlags::empty());
-        // The pipe has bytes by then.
+        // The pipe holds bytes by then.
         kernel.inject(
             Call::Splice,
             &[Injection::Short(10), Injection::ReturnsZero],
@@ -400,8 +403,8 @@ fn a_write_that_takes_nothing_is_an_error() {
     assert_eq!(kernel.cursor(&source), 0);
 }
 
-/// `ENODATA` of a bad sector, told by the read that tells a source that has ended from one that has
-/// failed.
+/// `ENODATA` from a bad sector, returned by the read that distinguishes the end of a source from
+/// its failure.
 #[test]
 fn a_source_that_cannot_be_read_has_not_ended() {
     let mut file = File::holding(&patterned(SHORT));

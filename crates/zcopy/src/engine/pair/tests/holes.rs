@@ -1,4 +1,4 @@
-//! Holes and clones that do not come out as they should.
+//! Holes and clones that fail, or differ from what was requested.
 
 use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -48,7 +48,7 @@ fn the_trailing_hole_that_cannot_be_given_its_length_is_not_counted() {
     assert!(kernel.contents(&sink) == patterned(2 * BLOCK));
 }
 
-/// A pipe cannot be rewound over the zeros that did not become a hole.
+/// A pipe cannot be rewound when punching a hole fails.
 #[test]
 fn the_zeros_of_a_trailing_hole_that_failed_are_handed_back() {
     let kernel = SimKernel::default();
@@ -90,17 +90,18 @@ fn a_hole_that_cannot_be_punched_is_filled_with_zeros() {
     }
 }
 
-/// As many bytes of data as of a hole, so many that no fast path is taken.
+/// The length of the data and of the hole, in bytes: too long for the fast path.
 const HALF: usize = 50 * BLOCK;
 
-/// Where a sink ends that does so within that hole.
+/// The length of a sink that ends within that hole.
 const WITHIN: usize = HALF + BLOCK + 5;
 
 fn half_hole() -> Vec<u8> {
     [patterned(HALF), vec![0; HALF]].concat()
 }
 
-/// A sparse file that ends in a hole, and a sink of a file system that is not known, which ends within that hole.
+/// Returns a sparse file that ends in a hole, and a sink on an unknown file system that ends within
+/// that hole.
 fn ending_in_hole(kernel: &SimKernel, bad: Option<(u64, Errno)>) -> (OwnedFd, OwnedFd) {
     let source = Object::File(File::sparse(&half_hole()));
     let mut sink = File::holding(&vec![b'x'; WITHIN]);
@@ -110,13 +111,13 @@ fn ending_in_hole(kernel: &SimKernel, bad: Option<(u64, Errno)>) -> (OwnedFd, Ow
     (source, sink)
 }
 
-/// It had been lengthened for the hole before the kernel refused to punch that out.
+/// The sink was extended for the hole before the kernel refused to punch it.
 #[test]
 fn a_sink_is_not_lengthened_for_a_hole_that_cannot_be_punched() {
     let kernel = SimKernel::default();
     let (source, sink) = ending_in_hole(&kernel, None);
     kernel.inject(Call::PunchHole, &[Injection::Refused(0)]);
-    // The zeros are taken out of the source, and not accepted.
+    // The zeros have been read from the source, and the sink has not accepted them.
     let injections = [Injection::Normal; 3].into_iter();
     let injections: Vec<_> = injections.chain([Injection::Fails(Errno::IO)]).collect();
     kernel.inject(Call::Splice, &injections);
@@ -147,7 +148,7 @@ fn a_hole_that_reaches_beyond_the_end_of_the_sink_has_its_length() {
     assert!(kernel.contents(&sink) == half_hole());
 }
 
-/// A hole of 1 GiB at 1 MiB a second is not waited for: nothing moves.
+/// A hole of 1 GiB at 1 MiB a second takes no time, because no bytes move.
 #[test]
 fn a_hole_that_is_kept_takes_no_time_at_any_rate() {
     const RATE: u64 = 8192;
@@ -173,7 +174,7 @@ fn a_hole_that_is_kept_takes_no_time_at_any_rate() {
     }
 }
 
-/// Files of some FUSE file systems claim a size that is not theirs, and to have no blocks.
+/// Some FUSE file systems report a wrong size and no blocks.
 #[test]
 fn the_end_that_extents_claim_is_confirmed_by_a_read() {
     let kernel = SimKernel::default();
@@ -196,7 +197,7 @@ fn the_end_that_extents_claim_is_confirmed_by_a_read() {
     assert!(kernel.contents(&sink) == expected);
 }
 
-/// A source and an empty sink on one btrfs.
+/// Returns a source and an empty sink on one btrfs.
 fn on_btrfs(len: usize) -> (SimKernel, File, File) {
     let (mut source, mut sink) = (File::holding(&patterned(len)), File::holding(&[]));
     (source.magic, sink.magic) = (BTRFS, BTRFS);
@@ -230,7 +231,7 @@ fn a_clone_that_is_refused_leaves_the_rest_to_another_strategy() {
     }
 }
 
-/// Between the question for its size and the clone, somebody appends to the source.
+/// Another process appends to the source between `fstat` and the clone.
 #[test]
 fn a_source_that_grows_while_it_is_cloned_does_not_exceed_the_limit() {
     let (kernel, mut source, sink) = on_btrfs(200_000);
@@ -247,8 +248,9 @@ fn a_source_that_grows_while_it_is_cloned_does_not_exceed_the_limit() {
     assert_eq!(kernel.cursor(&source), 200_000);
 }
 
-/// A kernel with a source of 20 blocks of data and 20 of a hole, which somebody gives another length in blocks right after a
-/// search has found no more data; and an empty sink.
+/// Returns a kernel with an empty sink and a source of 20 blocks of data and a hole of 20 blocks.
+/// Another process changes the length of the source, in blocks, right after a search has found no
+/// more data.
 fn ending_in_a_hole(resized_to: usize) -> (SimKernel, OwnedFd, OwnedFd) {
     let kernel = SimKernel::default();
     let mut bytes = patterned(40 * BLOCK);
@@ -310,8 +312,8 @@ fn where_the_source_cannot_be_opened_again_holes_are_found_by_looking_at_the_byt
     }
 }
 
-/// The data behind a hole gives the sink its length, without any call for the hole. If it is shorter in the end, somebody
-/// has truncated it, and it stays so.
+/// The data behind a hole extends the sink, so that no call is made for the hole. If the sink is
+/// shorter in the end, another process has truncated it, and it stays so.
 #[test]
 fn only_a_hole_that_nothing_follows_is_given_a_length() {
     let mut bytes = patterned(600_000);
@@ -350,7 +352,7 @@ fn only_a_hole_that_nothing_follows_is_given_a_length() {
     }
 }
 
-/// A sink on a file system that may have no holes is not known to hold one until it does.
+/// Whether a file system supports holes is unknown until one has been punched.
 #[test]
 fn where_a_sink_cannot_be_written_past_its_end_zeros_are_written() {
     const FUSE: u64 = 0x6573_5546;
@@ -369,7 +371,8 @@ fn where_a_sink_cannot_be_written_past_its_end_zeros_are_written() {
     }
 }
 
-/// The last byte of a hole is no block. Where it cannot be written by another opening, zeros are.
+/// The last byte of a hole is no whole block. If the file cannot be reopened to write it, zeros are
+/// written instead.
 #[test]
 fn a_direct_sink_without_another_opening_gets_zeros_for_a_hole_at_its_end() {
     for has_proc in [true, false] {
@@ -391,7 +394,7 @@ fn a_direct_sink_without_another_opening_gets_zeros_for_a_hole_at_its_end() {
     }
 }
 
-/// A long file would be spliced. The report says why it was not.
+/// A long file would be spliced; the report says why this one is not.
 #[test]
 fn a_long_source_that_cannot_be_opened_again_is_read_for_the_sake_of_its_holes() {
     let mut bytes = patterned(250 * BLOCK);
@@ -424,7 +427,7 @@ fn a_long_source_that_cannot_be_opened_again_is_read_for_the_sake_of_its_holes()
     }
 }
 
-/// A transfer whose bytes an inspector collects.
+/// Runs a transfer and returns the bytes that its inspector was shown.
 fn inspected(
     kernel: &SimKernel,
     ends: (&OwnedFd, &OwnedFd),
@@ -441,7 +444,7 @@ fn inspected(
     (report, seen)
 }
 
-/// How many bytes the reads of a transfer brought.
+/// Returns the number of bytes that a transfer has read.
 fn bytes_read(kernel: &SimKernel) -> usize {
     kernel.results(Call::Read).into_iter().flatten().sum()
 }
@@ -463,7 +466,7 @@ fn a_hole_is_shown_to_an_inspector_without_being_read() {
     }
 }
 
-/// Another sink must be given the zeros, and where holes cannot be found they are read.
+/// Other sinks need the zeros, and holes that cannot be found are read.
 #[test]
 fn elsewhere_an_inspected_hole_is_read() {
     let mut bytes = patterned(40 * BLOCK);
@@ -483,7 +486,7 @@ fn elsewhere_an_inspected_hole_is_read() {
     }
 }
 
-/// A NUL may end a record.
+/// A NUL may be the delimiter of records.
 #[test]
 fn records_in_a_hole_are_counted() {
     let mut bytes = patterned(40 * BLOCK);

@@ -1,4 +1,4 @@
-//! Transfers whose ends others use in the meantime.
+//! Transfers whose source or sink other processes use at the same time.
 
 use super::properties::check;
 use crate::options::RecordOptions;
@@ -15,13 +15,14 @@ use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
-/// Enough to meet every pair in company; the environment can ask for more.
+/// Enough cases for every pair with interference; `PROPTEST_CASES` sets another number.
 const CASES: u32 = 1000;
 
-/// Runs random transfers that meet nothing else that is rare, in scenarios that are made to meet it often.
+/// Runs random transfers with only these features, which `adapt` makes frequent.
 fn run(features: Features, adapt: fn(&mut Scenario)) {
     let scenarios = scenarios_with(features, move |scenario| {
-        // What looks at bytes reads and writes them all.
+        // Inspecting or counting bytes requires read and write, which rules out the other
+        // strategies.
         if scenario.options.strategy.is_none() {
             scenario.options.inspected = false;
             scenario.options.records = RecordOptions::default();
@@ -40,7 +41,7 @@ fn make_source_file(source: &mut SourceSpec) {
     (source.is_nonblocking, source.claimed_size) = (false, None);
 }
 
-/// Ends the source in a hole, which the sink is to have too.
+/// Makes the source end in a hole that the sink must have too.
 fn end_in_hole(scenario: &mut Scenario) {
     scenario.source.len += 10 * BLOCK;
     let n_blocks = scenario.source.len / BLOCK;
@@ -64,10 +65,12 @@ fn what_others_write_at_a_shared_position_is_neither_lost_nor_torn() {
     });
 }
 
-/// The sink's range was as long as the call may be, and what somebody else wrote meanwhile stood behind all of it.
+/// The transfer reserved as much of the sink as the call may move, and another process wrote behind
+/// that range.
 #[test]
 fn no_more_of_a_sink_is_reserved_than_a_source_at_an_offset_holds() {
-    // By a range that was too long, or by going back over it: the call in which somebody else writes.
+    // The call during which another process writes: the copy of a range that is too long, or the
+    // `lseek` back over it.
     for (len, call, nth) in [(100_000, Call::CopyFileRange, 0), (0, Call::Seek, 2)] {
         let bytes = patterned(len);
         let kernel = SimKernel::default();
@@ -91,7 +94,7 @@ fn no_more_of_a_sink_is_reserved_than_a_source_at_an_offset_holds() {
     }
 }
 
-/// The transfer returned `Ok`, and zeros stood before what somebody else had written.
+/// The transfer returned `Ok` although it left a gap of zeros before the bytes of another process.
 #[test]
 fn a_gap_that_a_shorter_source_leaves_is_an_error() {
     let kernel = SimKernel::default();
@@ -109,7 +112,7 @@ fn a_gap_that_a_shorter_source_leaves_is_an_error() {
     assert!(error.to_string().contains("lseek"), "{error:#}");
 }
 
-/// `copy_file_range`, in which others act here, is not asked.
+/// The plan does not use `copy_file_range`, which is where the interference is scheduled.
 #[test]
 fn a_source_that_becomes_shorter_leaves_no_gap_on_a_local_file_system() {
     for len in [100_000, 200_000, 600_000] {
@@ -119,7 +122,7 @@ fn a_source_that_becomes_shorter_leaves_no_gap_on_a_local_file_system() {
         let inside = |target, action| Interference::inside(Call::CopyFileRange, 0, target, action);
         kernel.schedule(inside(Target::Source(0), Action::Truncate(10)));
         kernel.schedule(inside(Target::Sink(0), Action::Write(9)));
-        // Neither is there a private pipe, after which it would come.
+        // A private pipe, after which the plan would try it, is refused.
         kernel.inject(Call::Pipe, &[Injection::Fails(Errno::MFILE)]);
         let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
         assert_eq!(report.bytes(), len as u64);
@@ -127,8 +130,8 @@ fn a_source_that_becomes_shorter_leaves_no_gap_on_a_local_file_system() {
     }
 }
 
-/// Somebody has read on before the range was reserved, so that it would reach beyond the end. What is appended then is for
-/// whoever reads first.
+/// Another process has read before the range was reserved, so that the range would reach beyond the
+/// end. Bytes appended later belong to the first reader.
 #[test]
 fn nothing_is_kept_reserved_beyond_the_end_of_a_shared_source() {
     const LEN: usize = 300_000;
@@ -166,7 +169,8 @@ fn nothing_is_kept_reserved_beyond_the_end_of_a_shared_source() {
     );
 }
 
-/// What was reserved of it is gone, and the cursor, which others have moved on, is not at its end.
+/// The reserved range has been truncated, and other processes have moved the cursor, which is not
+/// at the end of the range.
 #[test]
 fn a_source_that_is_cut_and_grows_again_is_read_on_where_the_cursor_is() {
     const LEN: usize = 600_000;
@@ -275,7 +279,7 @@ fn an_urgent_byte_does_not_end_a_transfer() {
         let source = &mut scenario.source;
         (source.kind, source.len) = (Kind::Stream, source.len + 200_000);
         if scenario.sink.kind == Kind::Block {
-            // A block device has room enough.
+            // A block device cannot grow, so that it must be large enough.
             scenario.sink.len += 200_000;
         }
         source.urgent_marks = vec![source.len as u64 / 4, source.len as u64 * 3 / 4];

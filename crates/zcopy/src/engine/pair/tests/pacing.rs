@@ -1,4 +1,4 @@
-//! A rate limiter that several transfers keep together.
+//! A rate limiter that several transfers share.
 
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
@@ -15,7 +15,7 @@ use crate::sys::OFlags;
 
 const RATE: u64 = 100_000;
 
-/// Runs a transfer that has a rate limiter.
+/// Runs a transfer with a rate limiter.
 fn paced(
     kernel: &SimKernel,
     (source, sink): (&OwnedFd, &OwnedFd),
@@ -46,14 +46,14 @@ fn many_small_files_take_as_long_as_one_of_their_length() {
         }
         let took = kernel.elapsed();
         let ideal = Duration::from_secs(5);
-        // A burst is a tenth of a second's worth, a quantum a fiftieth.
+        // A burst is a tenth of the bytes of a second, and a quantum a fiftieth.
         let slack = Duration::from_millis(100);
         let is_kept = took + slack >= ideal && took <= ideal + slack;
         assert!(is_kept, "{n_files} files of {len}: {took:?}");
     }
 }
 
-/// It would take twenty days: the observer, told at every tick of the long wait, changes that.
+/// The transfer would take twenty days. The observer is called at every tick and raises the rate.
 #[test]
 fn a_new_rate_ends_a_long_wait_at_the_next_tick() {
     let kernel = SimKernel::default();
@@ -64,7 +64,7 @@ fn a_new_rate_ends_a_long_wait_at_the_next_tick() {
         tick: Some(Duration::from_millis(10)),
         ..Options::default()
     };
-    // What was moved in advance is to be waited for, too.
+    // The transfer waits also for the bytes it has moved ahead of the rate.
     let rate_limiter = RateLimiter::new(1);
     rate_limiter.begin(kernel.state.borrow().clock);
     rate_limiter.spend(1_000_000);

@@ -1,4 +1,4 @@
-//! What holds of every transfer, whatever the kernel does to it.
+//! Properties of every transfer, with random faults.
 
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
@@ -25,7 +25,7 @@ use crate::sim::scenario::{Kind, Scenario};
 use crate::sim::script::Call;
 use crate::sys::Errno;
 
-/// Enough to meet every pair and option; the environment can ask for more.
+/// Enough cases for every pair and option; `PROPTEST_CASES` sets another number.
 const CASES: u32 = 3000;
 
 #[test]
@@ -33,7 +33,7 @@ fn bytes_consumed_are_bytes_delivered_and_bytes_handed_back_in_order_and_never_t
     holds_for_all(scenarios(), CASES, check);
 }
 
-/// What a run has shown to those who look on.
+/// What the callbacks of a run have received.
 #[derive(Default)]
 struct Seen {
     inspected: Vec<u8>,
@@ -44,13 +44,13 @@ struct Seen {
     has_stopped: bool,
 }
 
-/// Runs one transfer, and judges it.
+/// Runs one transfer, and checks its result.
 pub(super) fn check(scenario: &Scenario) -> Result<(), TestCaseError> {
     check_as(scenario, &scenario.source.bytes(), |_, _| {}).map(|_| ())
 }
 
-/// Runs one transfer in a kernel that has been tampered with, and judges it by what its source is to be
-/// read as. Returns what was reported, and skipped.
+/// Runs one transfer in a kernel that `tamper` has modified, and checks its result against the
+/// bytes `read_as` of the source. Returns the report and the skipped ranges.
 pub(super) fn check_as(
     scenario: &Scenario,
     read_as: &[u8],
@@ -89,10 +89,10 @@ pub(super) fn check_as(
     };
     checks.bytes_are_conserved(report)?;
     checks.the_sink_holds_them(report)?;
-    // The last hole could not be given a length.
     checks.the_watchers_saw_them(report)?;
     checks.the_records_are_those_of_the_sink(report)?;
-    // No strategy writes the zero that ends a hole, and a page that could not be read may be read again on its own.
+    // No strategy counts the write of the zero that ends a hole, and a page that failed to read may
+    // be read a second time on its own.
     let is_plain = report.hole_bytes() == 0 && seen.skipped.is_empty();
     if is_plain && matches!(report.ended(), Ended::Eof | Ended::Limit) {
         check_calls(&kernel, std::slice::from_ref(report)).map_err(TestCaseError::fail)?;
@@ -114,7 +114,7 @@ pub(super) fn check_as(
     Ok(Some((report, seen.skipped)))
 }
 
-/// An error of `None` is a plan that was refused.
+/// Runs the transfer. The error is `None` if the plan was refused.
 fn run(
     scenario: &Scenario,
     kernel: &SimKernel,
@@ -151,7 +151,7 @@ fn run(
 
 struct Checks<'a> {
     scenario: &'a Scenario,
-    /// What there is to move.
+    /// Returns the bytes from the start of the source.
     data: Data,
     gap: Gap,
     kernel: &'a SimKernel,
@@ -161,12 +161,12 @@ struct Checks<'a> {
 }
 
 impl Checks<'_> {
-    /// What there is to move.
+    /// Returns the bytes from the start of the source.
     fn data(&self) -> &[u8] {
         &self.data.bytes
     }
 
-    /// Only a strategy that was insisted on can be refused, and then nothing is touched.
+    /// Only a requested strategy can be refused, and then no call is made.
     fn nothing_happened(&self) -> Result<(), TestCaseError> {
         prop_assert!(plan::requested(&self.scenario.options()).is_some());
         prop_assert!(self.kernel.state.borrow().log.is_empty());
@@ -207,7 +207,7 @@ impl Checks<'_> {
             Kind::Pipe | Kind::Stream | Kind::Messages => data.len() - left.len(),
         };
         if source.is_packet && self.kernel.has_refused_a_splice() {
-            // Nothing but a splice takes a part of a packet and leaves the rest.
+            // Only a splice removes a part of a packet and leaves the rest.
             prop_assert!(consumed >= n + back.len(), "bytes consumed");
             return Ok(());
         }
@@ -218,7 +218,7 @@ impl Checks<'_> {
         if source.kind != Kind::Messages
             && let Some(limit) = self.scenario.options.limit
         {
-            // A packet is taken whole; what the limit does not want of it is handed back.
+            // A packet is read whole; the part beyond the limit is handed back.
             let surplus = if source.is_packet { PACKET } else { 0 };
             prop_assert!(
                 consumed as u64 <= limit + surplus as u64,
@@ -231,7 +231,7 @@ impl Checks<'_> {
     fn the_sink_holds_them(&self, report: &Report) -> Result<(), TestCaseError> {
         let data = self.data();
         let (n, sink) = (report.bytes() as usize, &self.scenario.sink);
-        // `/dev/null` is not given the holes of the source; the inspector is shown them.
+        // Holes are not written to `/dev/null`, although the inspector is shown them.
         if sink.kind != Kind::Device || report.hole_bytes() == 0 {
             check_sink(self.kernel, (self.sink, sink), &data[..n], self.gap)
                 .map_err(TestCaseError::fail)?;
@@ -286,9 +286,9 @@ impl Checks<'_> {
             && self.scenario.source.kind != Kind::Messages
         {
             let allowed = now.as_nanos() * u128::from(rate);
-            // Whole blocks run ahead of it.
+            // Whole blocks may exceed the rate for a moment.
             let is_direct = self.scenario.source.is_direct || self.scenario.sink.is_direct;
-            // So does what is read with room for a packet, where no splice takes a part of one.
+            // So may a read with room for a packet, if splices are refused.
             let may_overdraw =
                 self.scenario.source.kind == Kind::Pipe && self.kernel.has_refused_a_splice();
             let ahead = match (is_direct, may_overdraw) {
@@ -311,7 +311,8 @@ impl Checks<'_> {
             prop_assert_eq!(report.records(), 0);
             return Ok(());
         };
-        // What was counted under way and not delivered after all was a hole, of which the source may hold nothing any more.
+        // Bytes that were counted before and not delivered in the end were a hole, of which the
+        // source may hold nothing any more.
         let mut data = self.data()[..report.bytes() as usize].to_vec();
         let most = self.seen.counts.iter().max().copied();
         data.resize(data.len().max(most.unwrap_or(0) as usize), 0);
@@ -381,8 +382,9 @@ impl Checks<'_> {
         Ok(())
     }
 
-    /// Whether a sink said this of the last byte of a hole, which in the end it was not to have: others have cut off what the
-    /// source held there, before zeros could be written instead.
+    /// Returns whether a sink returned this errno for the last byte of a hole that was not needed
+    /// in the end: another process truncated the source there before zeros could be written
+    /// instead.
     fn is_moot(&self, errno: Errno, n: u64) -> bool {
         let cuts = |other: &Interference| matches!(other.action, Action::Truncate(_));
         let mut interferences = self.scenario.interferences.iter();
@@ -407,7 +409,7 @@ impl Checks<'_> {
             (Side::Source, Some(Errno::AGAIN)) => self.scenario.source.timeout.is_some(),
             (Side::Sink, Some(Errno::AGAIN)) => self.scenario.sink.timeout.is_some(),
             (side, Some(errno)) if state.errors_reported.contains(&(side, errno)) => true,
-            // A strategy that was asked for and has moved bytes takes these for a limit of the sink.
+            // A requested strategy that has moved bytes takes these errnos for a limit of the sink.
             (Side::Sink, Some(Errno::PERM | Errno::FBIG)) => {
                 error.bytes() > 0 && plan::requested(&self.scenario.options()).is_some()
             }

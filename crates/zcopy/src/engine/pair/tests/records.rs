@@ -1,4 +1,4 @@
-//! Records, whatever the kernel does.
+//! Counts and limits of records, with random faults.
 
 use std::num::NonZeroU64;
 use std::ops::ControlFlow;
@@ -21,13 +21,13 @@ use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
-/// Enough to meet every pair with every bound; the environment can ask for more.
+/// Enough cases for every pair with every limit; `PROPTEST_CASES` sets another number.
 const CASES: u32 = 2000;
 
-/// Transfers whose records are counted, and mostly limited or paced.
+/// Generates transfers whose records are counted, and mostly limited in number or rate.
 fn cases() -> impl prop::strategy::Strategy<Value = Scenario> {
     let delimiters = prop_oneof![Just(0), Just(b'\n'), any::<u8>()];
-    // Of all the records that there are, in thousandths; and few.
+    // Thousandths of all records; and small numbers.
     let limits = prop_oneof![
         2 => Just(None),
         2 => (0..1100_u64).prop_map(|part| Some((part, 0))),
@@ -37,7 +37,7 @@ fn cases() -> impl prop::strategy::Strategy<Value = Scenario> {
     let rates = prop_oneof![3 => Just(None), 1 => (1..10_u64).prop_map(Some)];
     (scenarios(), delimiters, limits, rates).prop_map(|(mut scenario, delimiter, limit, rate)| {
         let n = n_of(&scenario.data(), delimiter) as u64;
-        // As many as take no more than a second.
+        // All records take at most a second.
         let most = if scenario
             .interferences
             .iter()
@@ -59,7 +59,7 @@ fn cases() -> impl prop::strategy::Strategy<Value = Scenario> {
     })
 }
 
-/// How many delimiters there are.
+/// Returns the number of delimiters.
 pub(super) fn n_of(bytes: &[u8], delimiter: u8) -> usize {
     bytes.split(|byte| *byte == delimiter).count() - 1
 }
@@ -79,7 +79,7 @@ fn lines_up_to(n: u64) -> Options {
     options
 }
 
-/// A source that is cut into such pieces.
+/// Returns a stream socket whose peer writes these chunks.
 fn stream(kernel: &SimKernel, bytes: &[u8], pieces: &[usize]) -> std::os::fd::OwnedFd {
     kernel.source(
         Object::written_by_peer(true, bytes, pieces),
@@ -108,7 +108,7 @@ fn every_limit_ends_behind_its_record_wherever_reads_and_writes_are_cut() {
     }
 }
 
-/// A limit that waited for the rest of a block would take more than is wanted, or wait for ever.
+/// A limit that waited for the rest of a block would read too much, or wait for ever.
 #[test]
 fn the_last_record_goes_at_once_where_blocks_are_gathered() {
     let kernel = SimKernel::default();
@@ -122,7 +122,7 @@ fn the_last_record_goes_at_once_where_blocks_are_gathered() {
     assert_eq!(kernel.contents(&source), LINES[10..]);
 }
 
-/// What had been counted was taken for all that waits, though more had come behind it.
+/// The transfer took the counted bytes for everything in the pipe, although more had arrived.
 #[test]
 fn what_comes_to_complete_a_block_is_counted_too() {
     let kernel = SimKernel::default();
@@ -145,7 +145,7 @@ fn what_has_no_delimiter_at_its_end_is_moved_and_not_counted() {
     assert_eq!(kernel.contents(&sink), LINES);
 }
 
-/// A clone or a splice would let bytes go that nobody has counted.
+/// A clone or a splice would move bytes that have not been counted.
 #[test]
 fn records_are_counted_by_read_and_write_and_holes_as_zeros() {
     for sparse in [Sparse::Keep, Sparse::Fill, Sparse::Detect] {

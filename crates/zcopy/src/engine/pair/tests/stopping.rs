@@ -1,4 +1,5 @@
-//! Transfers that their observers stop: what stays reserved, and when an observer is asked.
+//! Transfers that their observers stop: the reserved range, and the moments at which an observer is
+//! called.
 
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
@@ -14,12 +15,13 @@ use crate::strategy::Strategy;
 use crate::sys::OFlags;
 
 const LEN: usize = 200_000;
-/// What the call moves that a signal cuts short.
+/// The number of bytes that the interrupted call moves.
 const SHORT: usize = 1000;
-/// What somebody else writes at the same cursor meanwhile.
+/// The number of bytes that another process writes at the same cursor meanwhile.
 const WRITTEN: u64 = 500;
 
-/// Runs a transfer that is stopped after its first step. Somebody may write to the sink by the same cursor before that.
+/// Runs a transfer that is stopped after its first step. If `cursor_is_shared`, another process
+/// writes to the sink at the same cursor before that.
 fn stopped(
     kernel: &SimKernel,
     ends: (&OwnedFd, &OwnedFd),
@@ -85,7 +87,7 @@ fn ranges_of_two_files_are_given_back_or_filled_before_a_stop() {
     }
 }
 
-/// A signal's handler may have told the observer something, and no tick would ask it.
+/// A signal handler may have set a flag for the observer, and without a tick nothing else calls it.
 #[test]
 fn an_observer_is_asked_when_a_signal_interrupts_a_wait() {
     let silent = || {

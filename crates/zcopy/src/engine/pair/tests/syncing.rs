@@ -1,4 +1,4 @@
-//! What was accepted is brought to the disk before anybody hears of it.
+//! Accepted bytes are written to the disk before they are reported.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -114,7 +114,7 @@ fn a_file_without_a_disk_is_let_be() {
     }
 }
 
-/// The last call gives the file its length.
+/// The last call sets the length of the file.
 #[test]
 fn a_hole_at_the_end_is_synced_too() {
     let kernel = SimKernel::default();

@@ -1,4 +1,4 @@
-//! Terminals that a tick must not be held up by: they are opened once more, in non-blocking mode.
+//! Terminals do not delay a tick, because they are reopened in non-blocking mode.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -15,10 +15,11 @@ use crate::{Repeat, Transfer};
 
 const LEN: usize = 51_200;
 
-/// What the library writes to a terminal that cannot be opened once more, after each poll.
+/// The number of bytes that the library writes after each poll to a terminal that cannot be
+/// reopened.
 const WRITE_WITHOUT_REOPENING: usize = 256;
 
-/// One way to write [`LEN`] bytes to a terminal.
+/// Writes [`LEN`] bytes to a terminal.
 type Write = fn(&SimKernel, &OwnedFd, Options) -> Result<Report, Error>;
 
 #[test]

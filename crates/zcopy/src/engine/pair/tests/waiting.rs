@@ -1,4 +1,4 @@
-//! Signals, descriptors that are not ready, ticks and rates.
+//! Signals, descriptors that are not ready, ticks and rate limits.
 
 use std::num::NonZeroU64;
 use std::ops::ControlFlow;
@@ -91,7 +91,8 @@ fn a_socket_that_times_out_is_an_error_not_a_spin() {
     }
 }
 
-/// A seccomp filter may forbid the calls that can be told not to wait. The plain ones speak the truth.
+/// A seccomp filter may forbid `preadv2(2)` and `pwritev2(2)`. `read(2)` and `write(2)` then report
+/// the real error.
 #[test]
 fn a_filter_on_the_calls_that_do_not_wait_is_no_error() {
     let options = Options {
@@ -113,7 +114,8 @@ fn a_filter_on_the_calls_that_do_not_wait_is_no_error() {
     }
 }
 
-/// `EAGAIN` of a socket in blocking mode that has no time-out: somebody else who has it open changed its mode for a moment.
+/// `EAGAIN` from a socket in blocking mode without a time-out: another process with the same open
+/// file changed its mode for a moment.
 #[test]
 fn a_socket_without_a_time_out_does_not_time_out() {
     for refused in [Call::Read, Call::Write] {
@@ -129,7 +131,8 @@ fn a_socket_without_a_time_out_does_not_time_out() {
     }
 }
 
-/// A tick wakes the transfer to observe, and has no say in when a socket's time-out expires.
+/// A tick wakes the transfer to call the observer; it does not change when a socket's time-out
+/// expires.
 #[test]
 fn a_socket_times_out_when_it_says_and_not_at_the_next_tick() {
     let options = Options {
@@ -159,7 +162,7 @@ fn a_socket_times_out_when_it_says_and_not_at_the_next_tick() {
     }
 }
 
-/// `SO_RCVTIMEO` speaks of calls that block. A socket in non-blocking mode makes none.
+/// `SO_RCVTIMEO` limits calls that block; a socket in non-blocking mode never blocks.
 #[test]
 fn a_nonblocking_socket_has_no_time_out_and_does_not_spin() {
     let kernel = SimKernel::default();
@@ -279,8 +282,7 @@ fn a_transfer_takes_its_bytes_divided_by_its_rate() {
     }
 }
 
-/// A message is moved whole, however small the rate: what it took too much, the next ones have to
-/// wait for.
+/// A message is moved whole, however low the rate. The next messages wait for the excess.
 #[test]
 fn messages_keep_to_the_rate() {
     const RATE: u64 = 10_000;
@@ -301,8 +303,8 @@ fn messages_keep_to_the_rate() {
     assert!(took >= Duration::from_secs(9), "{took:?}");
 }
 
-/// Between the poll and the read somebody else has taken the bytes. `SO_RCVTIMEO` and the like aside, a
-/// call that sleeps then would sleep past every tick.
+/// Another process reads the bytes between the poll and the read. A call that then slept would
+/// sleep past every tick, unless the socket has a time-out.
 #[test]
 fn a_tick_does_not_sleep_in_a_read_that_another_reader_has_forestalled() {
     let messages = vec![patterned(10_000); 3];
@@ -336,8 +338,9 @@ fn a_tick_does_not_sleep_in_a_read_that_another_reader_has_forestalled() {
     }
 }
 
-/// A splice that moves nothing may have ended, or its sink may have taken nothing. By the time the pipe was asked another
-/// reader had emptied it, and that was taken for its end.
+/// A splice returns 0 at the end of its source, or if its sink accepted nothing. By the time the
+/// transfer queried the pipe, another reader had emptied it, and the transfer took that for the
+/// end.
 #[test]
 fn a_pipe_that_another_reader_has_emptied_has_not_ended() {
     for has_descriptors in [true, false] {
@@ -365,7 +368,7 @@ fn a_pipe_that_another_reader_has_emptied_has_not_ended() {
             let result = transfer(&kernel, (&source, &sink), options);
             let (n, back) = match &result {
                 Ok(report) => (report.bytes(), &[][..]),
-                // It is known that the splice, and not the pipe, has moved nothing.
+                // The splice moved nothing although the pipe had bytes.
                 Err(error) => (error.bytes(), error.undelivered()),
             };
             let n_read = n_read(&kernel, &source);
@@ -377,7 +380,8 @@ fn a_pipe_that_another_reader_has_emptied_has_not_ended() {
     }
 }
 
-/// The pipe may be empty then, and nothing tells whether it has ended but a read, which brings what comes later.
+/// The pipe may be empty then. Only a read shows whether it has ended, and the read may return
+/// later bytes.
 #[test]
 fn the_read_that_asks_an_emptied_pipe_for_its_end_keeps_to_the_limit() {
     for limit in [None, Some(9)] {
@@ -413,7 +417,7 @@ fn the_read_that_asks_an_emptied_pipe_for_its_end_keeps_to_the_limit() {
     }
 }
 
-/// The question costs a call; the answer stays the same.
+/// The query costs a call, and its result never changes.
 #[test]
 fn whether_a_call_can_be_told_not_to_wait_is_asked_once() {
     let kernel = SimKernel::default();
@@ -435,8 +439,7 @@ fn whether_a_call_can_be_told_not_to_wait_is_asked_once() {
     }
 }
 
-/// Where `RWF_NOWAIT` is not known a write is made in pieces that cannot sleep; a message has no
-/// pieces.
+/// Without `RWF_NOWAIT` bytes are written in pieces that cannot sleep; a message cannot be divided.
 #[test]
 fn a_tick_does_not_cut_messages() {
     let kernel = SimKernel::default();

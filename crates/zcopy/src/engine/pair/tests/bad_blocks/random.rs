@@ -24,17 +24,17 @@ use crate::sim::scenario::{Kind, Scenario};
 use crate::strategy::Strategy;
 use crate::sys::Errno;
 
-/// Enough to meet every pair of policy and pair; the environment can ask for more.
+/// Enough cases for every policy with every pair; `PROPTEST_CASES` sets another number.
 const CASES: u32 = 800;
 
 /// A random transfer from a source with bad blocks.
 #[derive(Clone, Debug)]
 struct Case {
     scenario: Scenario,
-    /// What the source is read in.
+    /// The logical block size of the source, in bytes.
     granularity: u64,
     fails_whole: bool,
-    /// In grains; merged.
+    /// The bad ranges, in blocks of `granularity`, merged and in ascending order.
     bad: Vec<Range<u64>>,
 }
 
@@ -55,7 +55,7 @@ fn cases() -> impl prop::strategy::Strategy<Value = Case> {
         any::<bool>(),
         any::<bool>(),
     );
-    // Of all bytes that could be delimiters, in thousandths; and of the others, a second.
+    // The limit of records, in thousandths of all delimiters, and their rate.
     let records = prop_oneof![
         2 => Just(None),
         1 => (prop::sample::select(vec![0, 7]), 0..1100_u64, prop::option::weighted(0.3, 1..10_u64)).prop_map(Some),
@@ -74,7 +74,7 @@ fn cases() -> impl prop::strategy::Strategy<Value = Case> {
             if scenario.options.strategy != Some(Strategy::Buffered) {
                 scenario.options.strategy = None;
             }
-            // A clone that is insisted on does not read.
+            // A requested clone does not read.
             if scenario.options.reflink == Reflink::Always {
                 scenario.options.reflink = Reflink::Auto;
             }
@@ -127,7 +127,7 @@ fn merged(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     merged
 }
 
-/// What is left of `ranges`: nothing is read of a hole, so that nothing is bad there.
+/// Removes the holes from `ranges`, because no byte of a hole is read.
 fn without(mut ranges: Vec<Range<u64>>, holes: Vec<Range<u64>>) -> Vec<Range<u64>> {
     for hole in holes {
         ranges = ranges
@@ -144,7 +144,7 @@ fn without(mut ranges: Vec<Range<u64>>, holes: Vec<Range<u64>>) -> Vec<Range<u64
 }
 
 impl Case {
-    /// Bad blocks, in bytes.
+    /// Returns the bad ranges, in bytes.
     fn bad_bytes(&self) -> impl Iterator<Item = Range<usize>> {
         let (granularity, len) = (self.granularity, self.scenario.source.len);
         let bytes = move |n: u64| ((n * granularity) as usize).min(len);
@@ -153,7 +153,7 @@ impl Case {
             .map(move |range| bytes(range.start)..bytes(range.end))
     }
 
-    /// Where `n` bytes after a bad one lie that a block policy skips too.
+    /// Returns the end of the block that a block policy skips for this bad byte.
     fn skips_to(&self, bad: usize) -> Option<usize> {
         let SkipErrors::Block(n) = self.scenario.options.skip_errors else {
             return None;
@@ -167,7 +167,7 @@ impl Case {
         Some((bad / n + 1) * n)
     }
 
-    /// The source as it is to be read.
+    /// Returns the bytes that the transfer must deliver, with zeros for what the policy skips.
     fn read_as(&self) -> Vec<u8> {
         let mut bytes = self.scenario.source.bytes();
         let mut at = self.scenario.source.start as usize;
@@ -182,14 +182,15 @@ impl Case {
         bytes
     }
 
-    /// Whether good pieces may be lost: between bad ones, once too many in a row were bad.
+    /// Returns whether good pieces between bad ones may be lost, because too many pieces in a row
+    /// were bad.
     fn may_lose(&self) -> bool {
         let is_long = |range: &Range<u64>| range.end - range.start > u64::from(IN_A_ROW);
         let is_adaptive = self.scenario.options.skip_errors == SkipErrors::Adaptive;
         is_adaptive && self.bad.len() > 1 && self.bad.iter().any(is_long)
     }
 
-    /// What is told of a transfer that nobody stops.
+    /// Runs the transfer without stopping it, and returns the ranges that it reports as skipped.
     fn skipped(&self) -> Vec<BadRange> {
         let (kernel, source, sink) = self.scenario.kernel();
         self.tamper(&kernel, &source);
@@ -202,8 +203,8 @@ impl Case {
         skipped
     }
 
-    /// The source as it is read if all this is skipped: each stretch has to begin and to end in a bad block, or
-    /// before one.
+    /// Returns the bytes with zeros in the skipped ranges. Each range must begin in a bad block,
+    /// and end in or before one.
     fn read_without(&self, skipped: &[BadRange]) -> Result<Vec<u8>, TestCaseError> {
         let start = self.scenario.source.start;
         let (mut bytes, len) = (
