@@ -13,9 +13,9 @@ use crate::options::OnSinkError;
 use crate::report::{Ended, Report};
 use crate::side::Side;
 use crate::sim::SimKernel;
-use crate::sim::objects::Object;
 use crate::sim::oracle::{
-    Data, Gap, check_calls, check_pages, check_sink, check_source_position, data, read,
+    Data, Gap, check_boundaries, check_calls, check_capacities, check_consumed, check_pages,
+    check_sink, check_ticks, data,
 };
 use crate::sim::property::holds_for_all;
 use crate::sim::queue::PACKET;
@@ -94,12 +94,8 @@ fn check(scenario: &Several) -> Result<(), TestCaseError> {
     if matches!(report.ended(), Ended::Eof | Ended::Limit) {
         check_calls(&kernel, std::slice::from_ref(report)).map_err(TestCaseError::fail)?;
     }
-    for (before, fd) in capacities.into_iter().zip(pipes()) {
-        let after = kernel.capacity(fd);
-        prop_assert!(after >= before, "a pipe has shrunk");
-        let is_asked = after == before || scenario.options.grow_pipes;
-        prop_assert!(is_asked, "a pipe has grown unasked");
-    }
+    check_capacities(&kernel, pipes(), &capacities, scenario.options.grow_pipes)
+        .map_err(TestCaseError::fail)?;
     checks.sleeps_come_of_spurious_wakeups()?;
     let opened = kernel.results(Call::Pipe);
     let n_opened = opened.iter().filter(|answer| answer.is_ok()).count();
@@ -158,7 +154,7 @@ fn run(
 
 struct Checks<'a> {
     scenario: &'a Several,
-    /// Returns the bytes from the start of the source.
+    /// The bytes that the source offered.
     data: Data,
     gap: Gap,
     kernel: &'a SimKernel,
@@ -218,19 +214,8 @@ impl Checks<'_> {
             let is_file = self.scenario.source.is_file();
             let shared = (self.scenario.options.stable, is_file, report.shared_pages());
             check_pages(self.kernel, fd, shared).map_err(TestCaseError::fail)?;
-            if end.kind == Kind::Messages && self.scenario.source.kind == Kind::Messages {
-                let arrived = self.kernel.with(fd, |object| match object {
-                    Object::Messages(messages) => {
-                        let all = messages.taken.iter().chain(&messages.queue);
-                        all.cloned().collect()
-                    }
-                    _ => Vec::new(),
-                });
-                prop_assert!(
-                    self.scenario.source.messages().starts_with(&arrived),
-                    "boundaries"
-                );
-            }
+            check_boundaries(self.kernel, &self.scenario.source, (fd, end))
+                .map_err(TestCaseError::fail)?;
         }
         Ok(())
     }
@@ -250,38 +235,12 @@ impl Checks<'_> {
     }
 
     fn bytes_are_conserved(&self, report: &Report) -> Result<(), TestCaseError> {
-        let data = &self.data.bytes;
-        let (n, back) = (report.bytes() as usize, report.undelivered());
-        prop_assert!(n + back.len() <= data.len());
-        let is_next = back == &data[n..n + back.len()];
-        prop_assert!(is_next, "what is handed back is something else");
-        let source = &self.scenario.source;
-        let left = self.kernel.contents(self.source);
-        let consumed = match source.kind {
-            Kind::File | Kind::Block => {
-                let is_alone = read(self.kernel, self.source).is_empty();
-                prop_assert!(back.is_empty() || !is_alone, "a file is rewound instead");
-                let n = (n + back.len()) as u64;
-                let source = (self.source, source);
-                return check_source_position(self.kernel, source, n, self.gap)
-                    .map_err(TestCaseError::fail);
-            }
-            Kind::Device => self.kernel.with(self.source, |object| match object {
-                Object::Random(taken) => *taken as usize,
-                _ => unreachable!(),
-            }),
-            Kind::Pipe | Kind::Stream | Kind::Messages => data.len() - left.len(),
-        };
-        if source.is_packet && self.kernel.has_refused_a_splice() {
-            // Only a splice removes a part of a packet and leaves the rest.
-            prop_assert!(consumed >= n + back.len(), "bytes consumed");
-            return Ok(());
-        }
-        prop_assert_eq!(consumed, n + back.len(), "bytes consumed");
-        if source.kind != Kind::Device {
-            prop_assert!(left == data[consumed..], "the source was stirred");
-        }
-        if let Some(limit) = self.scenario.options.limit {
+        let (source, data) = (&self.scenario.source, &self.data.bytes);
+        let consumed = check_consumed(self.kernel, (self.source, source), data, report, self.gap)
+            .map_err(TestCaseError::fail)?;
+        if let Some(limit) = self.scenario.options.limit
+            && let Some(consumed) = consumed
+        {
             let most = report.sinks().iter().map(crate::SinkReport::bytes).max();
             let most = most.max(Some(consumed as u64));
             // A packet is read whole; the part beyond the limit is handed back.
@@ -309,17 +268,9 @@ impl Checks<'_> {
             prop_assert_eq!(report.records(), n_records as u64, "records");
         }
         prop_assert!(seen.counts.is_sorted());
+        check_ticks(self.kernel, &seen.times, self.scenario.options.tick)
+            .map_err(TestCaseError::fail)?;
         let now = self.kernel.elapsed();
-        if let Some(tick) = self.scenario.options.tick {
-            let tick = Duration::from_millis(tick);
-            let times = [Duration::ZERO]
-                .into_iter()
-                .chain(seen.times.iter().copied());
-            let times: Vec<_> = times.chain([now]).collect();
-            let gaps = times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
-            let gap = gaps.max();
-            prop_assert!(gap <= Some(tick), "{gap:?} without a tick");
-        }
         if let Some(rate) = self.scenario.rate()
             && self.scenario.source.kind != Kind::Messages
         {

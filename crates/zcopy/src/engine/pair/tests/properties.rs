@@ -14,9 +14,10 @@ use crate::side::Side;
 use crate::sim::SimKernel;
 use crate::sim::arbitrary::scenarios;
 use crate::sim::interference::{Action, Interference};
-use crate::sim::objects::{BLOCK, Object};
+use crate::sim::objects::BLOCK;
 use crate::sim::oracle::{
-    Data, Gap, check_calls, check_pages, check_sink, check_source_position, data, read,
+    Data, Gap, check_boundaries, check_calls, check_capacities, check_consumed, check_pages,
+    check_sink, check_ticks, data,
 };
 use crate::sim::property::holds_for_all;
 use crate::sim::queue::PACKET;
@@ -102,14 +103,9 @@ pub(super) fn check_as(
         Err(Some(error)) => checks.the_error_is_true(error)?,
         Err(None) => {}
     }
-    for (before, fd) in capacities.into_iter().zip([&source, &sink]) {
-        let after = kernel.capacity(fd);
-        prop_assert!(after >= before, "a pipe has shrunk");
-        prop_assert!(
-            after == before || scenario.options.grow_pipes,
-            "a pipe has grown unasked"
-        );
-    }
+    let (fds, may_grow) = ([&source, &sink], scenario.options.grow_pipes);
+    check_capacities(&kernel, fds.into_iter(), &capacities, may_grow)
+        .map_err(TestCaseError::fail)?;
     let report = report.clone();
     Ok(Some((report, seen.skipped)))
 }
@@ -151,7 +147,7 @@ fn run(
 
 struct Checks<'a> {
     scenario: &'a Scenario,
-    /// Returns the bytes from the start of the source.
+    /// The bytes that the source offered.
     data: Data,
     gap: Gap,
     kernel: &'a SimKernel,
@@ -161,7 +157,7 @@ struct Checks<'a> {
 }
 
 impl Checks<'_> {
-    /// Returns the bytes from the start of the source.
+    /// Returns the bytes that the source offered.
     fn data(&self) -> &[u8] {
         &self.data.bytes
     }
@@ -174,49 +170,16 @@ impl Checks<'_> {
     }
 
     fn bytes_are_conserved(&self, report: &Report) -> Result<(), TestCaseError> {
-        let data = self.data();
-        let (n, back) = (report.bytes() as usize, report.undelivered());
         let attempts = report.attempts().iter();
         let by_attempts: u64 = attempts.map(crate::report::Attempt::bytes).sum();
         prop_assert_eq!(by_attempts, report.bytes(), "bytes by strategy");
-        prop_assert!(
-            n + back.len() <= data.len(),
-            "{} bytes of {}",
-            n + back.len(),
-            data.len()
-        );
-        prop_assert!(
-            back == &data[n..n + back.len()],
-            "what is handed back is something else"
-        );
         let source = &self.scenario.source;
-        let left = self.kernel.contents(self.source);
-        let consumed = match source.kind {
-            Kind::File | Kind::Block => {
-                let is_alone = read(self.kernel, self.source).is_empty();
-                prop_assert!(back.is_empty() || !is_alone, "a file is rewound instead");
-                let n = (n + back.len()) as u64;
-                let source = (self.source, source);
-                return check_source_position(self.kernel, source, n, self.gap)
-                    .map_err(TestCaseError::fail);
-            }
-            Kind::Device => self.kernel.with(self.source, |object| match object {
-                Object::Random(taken) => *taken as usize,
-                _ => unreachable!(),
-            }),
-            Kind::Pipe | Kind::Stream | Kind::Messages => data.len() - left.len(),
-        };
-        if source.is_packet && self.kernel.has_refused_a_splice() {
-            // Only a splice removes a part of a packet and leaves the rest.
-            prop_assert!(consumed >= n + back.len(), "bytes consumed");
-            return Ok(());
-        }
-        prop_assert_eq!(consumed, n + back.len(), "bytes consumed");
-        if source.kind != Kind::Device {
-            prop_assert!(left == data[consumed..], "the source was stirred");
-        }
+        let ends = (self.source, source);
+        let consumed = check_consumed(self.kernel, ends, self.data(), report, self.gap)
+            .map_err(TestCaseError::fail)?;
         if source.kind != Kind::Messages
             && let Some(limit) = self.scenario.options.limit
+            && let Some(consumed) = consumed
         {
             // A packet is read whole; the part beyond the limit is handed back.
             let surplus = if source.is_packet { PACKET } else { 0 };
@@ -239,22 +202,8 @@ impl Checks<'_> {
         let is_file = self.scenario.source.is_file();
         let told = (self.scenario.options.stable, is_file, report.shared_pages());
         check_pages(self.kernel, self.sink, told).map_err(TestCaseError::fail)?;
-        if sink.kind == Kind::Messages && self.scenario.source.kind == Kind::Messages {
-            let arrived = self.kernel.with(self.sink, |object| match object {
-                Object::Messages(messages) => messages
-                    .taken
-                    .iter()
-                    .chain(&messages.queue)
-                    .cloned()
-                    .collect(),
-                _ => Vec::new(),
-            });
-            prop_assert!(
-                self.scenario.source.messages().starts_with(&arrived),
-                "boundaries"
-            );
-        }
-        Ok(())
+        check_boundaries(self.kernel, &self.scenario.source, (self.sink, sink))
+            .map_err(TestCaseError::fail)
     }
 
     fn the_watchers_saw_them(&self, report: &Report) -> Result<(), TestCaseError> {
@@ -268,20 +217,9 @@ impl Checks<'_> {
             prop_assert_eq!(seen.inspected.len() as u64, n, "inspected bytes");
         }
         prop_assert!(seen.counts.is_sorted());
+        check_ticks(self.kernel, &seen.times, self.scenario.options.tick)
+            .map_err(TestCaseError::fail)?;
         let now = self.kernel.elapsed();
-        if let Some(tick) = self.scenario.options.tick {
-            let tick = Duration::from_millis(tick);
-            let times = [Duration::ZERO]
-                .into_iter()
-                .chain(seen.times.iter().copied())
-                .chain([now]);
-            let times: Vec<_> = times.collect();
-            let gap = times
-                .windows(2)
-                .map(|pair| pair[1].saturating_sub(pair[0]))
-                .max();
-            prop_assert!(gap <= Some(tick), "{gap:?} without a tick");
-        }
         if let Some(rate) = self.scenario.rate()
             && self.scenario.source.kind != Kind::Messages
         {
