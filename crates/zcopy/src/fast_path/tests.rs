@@ -66,7 +66,7 @@ fn a_file_that_holds_less_than_it_claims_is_copied_whole() {
 }
 
 #[test]
-fn what_the_sink_does_not_take_at_once_it_is_given_again() {
+fn bytes_that_the_sink_did_not_accept_are_written_again() {
     let kernel = SimKernel::default();
     let source = kernel.source(Object::file(&patterned(1000)), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
@@ -90,7 +90,7 @@ fn what_the_sink_does_not_take_at_once_it_is_given_again() {
 }
 
 #[test]
-fn an_error_of_the_source_is_told_once_and_believed() {
+fn an_error_of_the_source_is_reported_once_and_not_retried() {
     let kernel = SimKernel::default();
     let source = kernel.source(Object::file(&patterned(1000)), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
@@ -99,8 +99,11 @@ fn an_error_of_the_source_is_told_once_and_believed() {
         &[Injection::Short(400), Injection::Fails(Errno::IO)],
     );
     let error = transfer(&kernel, (&source, &sink), Options::default()).unwrap_err();
-    let told = (error.side(), error.bytes(), error.raw_os_error());
-    assert_eq!(told, (Side::Source, 400, Some(Errno::IO.raw_os_error())));
+    let reported = (error.side(), error.bytes(), error.raw_os_error());
+    assert_eq!(
+        reported,
+        (Side::Source, 400, Some(Errno::IO.raw_os_error()))
+    );
     assert_eq!(
         attempts(error.report()),
         [(Strategy::Buffered, 400, Some(Errno::IO))]
@@ -119,8 +122,11 @@ fn the_source_is_put_back_over_what_a_full_sink_did_not_take() {
         &[Injection::Short(400), Injection::Fails(Errno::NOSPC)],
     );
     let error = transfer(&kernel, (&source, &sink), Options::default()).unwrap_err();
-    let told = (error.side(), error.bytes(), error.raw_os_error());
-    assert_eq!(told, (Side::Sink, 400, Some(Errno::NOSPC.raw_os_error())));
+    let reported = (error.side(), error.bytes(), error.raw_os_error());
+    assert_eq!(
+        reported,
+        (Side::Sink, 400, Some(Errno::NOSPC.raw_os_error()))
+    );
     assert_eq!(kernel.cursor(&source), 400);
     assert!(kernel.contents(&sink) == patterned(400));
 }

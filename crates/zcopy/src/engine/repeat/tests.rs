@@ -152,9 +152,9 @@ fn check(repetition: &Repetition) -> Result<(), TestCaseError> {
     let ours = endless(&pattern, report.bytes() as usize);
     check_sink(&kernel, (&sink, &scenario.sink), &ours, Gap::after(&result))
         .map_err(TestCaseError::fail)?;
-    let told = report.attempts().iter().map(crate::Attempt::bytes);
-    prop_assert_eq!(told.sum::<u64>(), report.bytes());
-    prop_assert_eq!(report.undelivered(), b"", "nobody has lost anything");
+    let by_attempts = report.attempts().iter().map(crate::Attempt::bytes);
+    prop_assert_eq!(by_attempts.sum::<u64>(), report.bytes());
+    prop_assert_eq!(report.undelivered(), b"", "bytes are handed back");
     prop_assert!(counts.is_sorted());
     let after = kernel.capacity(&sink);
     prop_assert!(after == before || after > before && options.grow_pipes);
@@ -199,7 +199,7 @@ fn is_true(scenario: &Scenario, kernel: &SimKernel, error: &Error) -> Result<(),
     };
     prop_assert!(
         is_true,
-        "{:#}, but told was {:?}",
+        "{:#}, but the kernel returned {:?}",
         error,
         state.errors_reported
     );
@@ -213,13 +213,13 @@ fn a_pipe_is_opened_by_writing_and_goes_on_by_tee() {
     let kernel = SimKernel::default();
     let sink = kernel.sink(Object::read_by_peer(false), OFlags::empty());
     let report = repeat(&kernel, b"y\n", &sink, LIMIT);
-    let told = attempts(&report);
+    let tried = attempts(&report);
     let [
         (Strategy::Buffered, opening, None),
         (Strategy::Tee, rest, None),
-    ] = told[..]
+    ] = tried[..]
     else {
-        panic!("{told:?}");
+        panic!("{tried:?}");
     };
     assert!((plan::OPENING..LIMIT as u64 / 2).contains(&opening));
     // Two writes come first. Then the full pattern pipe is duplicated three more times, and each
@@ -315,8 +315,8 @@ fn a_tee_that_is_forbidden_later_gives_way_where_it_stands() {
             kernel.inject(call, &[Injection::Fails(refused)]);
             let report = repeat(&kernel, b"abc", &sink, LIMIT);
             assert!(kernel.contents(&sink) == endless(b"abc", LIMIT));
-            let told = attempts(&report);
-            assert_eq!((told[1].0, told[1].2), (Strategy::Tee, Some(refused)));
+            let tried = attempts(&report);
+            assert_eq!((tried[1].0, tried[1].2), (Strategy::Tee, Some(refused)));
             assert_eq!(report.ended(), Ended::Limit);
         }
     }

@@ -85,7 +85,7 @@ fn a_clone_that_fails_once_or_is_cut_short_ends_in_all_bytes_or_an_error() {
 
 /// Only the length of an empty sink shows that a clone was truncated.
 #[test]
-fn of_a_source_that_becomes_shorter_no_byte_is_reported_that_did_not_come() {
+fn a_source_that_becomes_shorter_is_not_reported_beyond_its_end() {
     for (left, before) in [(0, 0), (0, LEN), (4096, 0), (4096, LEN), (4096, 4096)] {
         let kernel = SimKernel::default();
         let mut cut = on_btrfs(&patterned(LEN));

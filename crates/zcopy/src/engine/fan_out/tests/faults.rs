@@ -127,11 +127,15 @@ fn a_sink_that_fails_in_any_role_after_any_step_loses_nothing() {
                         Ok(report) => report,
                         Err(error) => error.report(),
                     };
-                    for (sink, told) in sinks.iter().zip(report.sinks()) {
-                        let n = told.bytes() as usize;
+                    for (sink, sink_report) in sinks.iter().zip(report.sinks()) {
+                        let n = sink_report.bytes() as usize;
                         assert!(kernel.contents(sink) == data[..n], "{what}\n{report}");
-                        let has_failed = told.index() == failing;
-                        assert_eq!(told.error().is_some(), has_failed, "{what}\n{report}");
+                        let has_failed = sink_report.index() == failing;
+                        assert_eq!(
+                            sink_report.error().is_some(),
+                            has_failed,
+                            "{what}\n{report}"
+                        );
                     }
                     assert!(report.sinks()[failing].bytes() <= after.next_multiple_of(64 << 10));
                     match &outcome {
@@ -252,7 +256,7 @@ fn a_break_after_a_sink_has_gone_leaves_nothing_in_the_source_that_all_have() {
 
 /// Both sinks fail in one step, and the one whose bytes count has more than the other.
 #[test]
-fn who_inspects_has_seen_what_the_last_sink_has() {
+fn the_inspector_has_seen_what_the_last_sink_has() {
     let kernel = SimKernel::default();
     let source = source(&kernel, false);
     let failing = |is_stream, after| {
@@ -378,7 +382,7 @@ fn a_stop_leaves_no_gap_in_any_sink_that_others_write_to_too() {
 }
 
 #[test]
-fn a_call_for_a_pipe_that_is_no_refusal_is_told_as_it_was_met() {
+fn an_error_of_pipe_creation_that_is_no_refusal_is_reported_unchanged() {
     for errno in [Errno::PIPE, Errno::IO] {
         let kernel = SimKernel::default();
         let source = source(&kernel, false);

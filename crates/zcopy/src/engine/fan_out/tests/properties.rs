@@ -55,13 +55,13 @@ fn check(scenario: &Several) -> Result<(), TestCaseError> {
         Err(error) => error.as_ref().map(Error::report),
     };
     // Every sink holds a prefix of the bytes of the sink that has the most.
-    let told = |index: usize| {
-        let told = report.and_then(|report| report.sinks().get(index));
-        told.map_or(0, |told| told.bytes() as usize)
+    let accepted = |index: usize| {
+        let sink = report.and_then(|report| report.sinks().get(index));
+        sink.map_or(0, |sink| sink.bytes() as usize)
     };
-    let first = (0..sinks.len()).max_by_key(|index| told(*index));
+    let first = (0..sinks.len()).max_by_key(|index| accepted(*index));
     let first = first.ok_or_else(|| TestCaseError::fail("it has no sink"))?;
-    let delivered = (&sinks[first], &scenario.sinks[first].end, told(first));
+    let delivered = (&sinks[first], &scenario.sinks[first].end, accepted(first));
     let ends = (&source, &scenario.source);
     // A file is rewound over bytes that are not handed back in the report. At the end all sinks
     // have the same bytes; before, some may have more.
@@ -182,7 +182,7 @@ impl Checks<'_> {
         let may_pause = is_rate_limited || most_blocked > MAX_SPURIOUS_WAKEUPS || !is_alone;
         prop_assert!(
             state.n_sleeps == 0 || may_pause,
-            "{} naps, though no more than {most_blocked} calls in a row blocked",
+            "{} sleeps, though no more than {most_blocked} calls in a row blocked",
             state.n_sleeps
         );
         Ok(())
@@ -201,11 +201,11 @@ impl Checks<'_> {
         for (index, (fd, SinkCase { end, .. })) in
             self.sinks.iter().zip(&self.scenario.sinks).enumerate()
         {
-            let told = &report.sinks()[index];
-            prop_assert_eq!(told.index(), index);
-            let n = told.bytes() as usize;
+            let sink_report = &report.sinks()[index];
+            prop_assert_eq!(sink_report.index(), index);
+            let n = sink_report.bytes() as usize;
             prop_assert!(n <= data.len(), "sink {} took {} bytes", index, n);
-            let gap = match told.error() {
+            let gap = match sink_report.error() {
                 Some(_) => Gap::InLastReservation,
                 None => self.gap,
             };
@@ -301,7 +301,7 @@ impl Checks<'_> {
                 prop_assert!(limit.is_some_and(|limit| n <= limit));
             }
             Ended::Limit => prop_assert_eq!(Some(n), limit),
-            Ended::Stopped => prop_assert!(self.seen.has_stopped, "nobody stopped it"),
+            Ended::Stopped => prop_assert!(self.seen.has_stopped, "the observer did not stop it"),
             Ended::NoSink => prop_assert!(all_are_gone, "a sink is left"),
             Ended::Failed => {}
         }
@@ -311,7 +311,8 @@ impl Checks<'_> {
     /// Every error is reported for the sink that returned it, and for no other.
     fn the_errors_are_true(&self, outcome: &Outcome, report: &Report) -> Result<(), TestCaseError> {
         let state = self.kernel.state.borrow();
-        let told = |fd: &OwnedFd, errno| state.errors_by_fd.contains(&(fd.as_raw_fd(), errno));
+        let has_returned =
+            |fd: &OwnedFd, errno| state.errors_by_fd.contains(&(fd.as_raw_fd(), errno));
         let run_error = outcome.as_ref().err().and_then(Option::as_ref);
         if let Some(error) = run_error {
             prop_assert!(!error.is_refused());
@@ -321,7 +322,7 @@ impl Checks<'_> {
                 let errno = error.raw_os_error().map(Errno::from_raw_os_error);
                 let is_true = match (error.side(), errno) {
                     (Side::Source, Some(Errno::AGAIN)) => self.scenario.source.timeout.is_some(),
-                    (Side::Source, Some(errno)) => told(self.source, errno),
+                    (Side::Source, Some(errno)) => has_returned(self.source, errno),
                     (Side::Sink, _) => {
                         let failed = report.sinks().iter();
                         let failed = failed.filter(|sink| {
@@ -339,7 +340,7 @@ impl Checks<'_> {
                 };
                 prop_assert!(
                     is_true,
-                    "{error:#}, but told was {:?}",
+                    "{error:#}, but the kernel returned {:?}",
                     state.errors_reported
                 );
             }
@@ -352,9 +353,13 @@ impl Checks<'_> {
                 Some(None) => state.log.contains(&(Call::Write, Ok(0))),
                 Some(Some(Errno::AGAIN)) => end.timeout.is_some(),
                 Some(Some(Errno::PIPE)) if self.scenario.watches => true,
-                Some(Some(errno)) => told(&self.sinks[index], errno),
+                Some(Some(errno)) => has_returned(&self.sinks[index], errno),
             };
-            prop_assert!(is_true, "{sink}, but told was {:?}", state.errors_by_fd);
+            prop_assert!(
+                is_true,
+                "{sink}, but the kernel returned {:?}",
+                state.errors_by_fd
+            );
         }
         // No error is ignored, except those of calls that another strategy replaced.
         let is_over = matches!(report.ended(), Ended::Eof | Ended::Limit);
@@ -367,9 +372,9 @@ impl Checks<'_> {
             // A write may return the errno of a refused splice again, or another one first.
             let is_refusal = !Strategy::Splice.is_fatal(*errno);
             let is_late = self.scenario.faults.disk_fails && *errno == Errno::IO;
-            let is_told =
+            let is_reported =
                 first == Some(errno.raw_os_error()) || has_failed && (is_late || is_refusal);
-            prop_assert!(is_told, "{errno} of sink {index} was not reported");
+            prop_assert!(is_reported, "{errno} of sink {index} was not reported");
         }
         Ok(())
     }

@@ -124,10 +124,10 @@ fn where_tee_is_forbidden_every_sink_is_written_to() {
             assert!(kernel.results(Call::Tee).len() <= sinks.len(), "{what}");
             assert_eq!(ways(&report), [Strategy::Buffered; 3], "{what}");
             assert_eq!(report.strategy(), Strategy::Buffered, "{what}");
-            let told = report.attempts()[0]
+            let reported = report.attempts()[0]
                 .error()
                 .and_then(|error| error.raw_os_error());
-            assert_eq!(told, Some(errno.raw_os_error()), "{what}");
+            assert_eq!(reported, Some(errno.raw_os_error()), "{what}");
         }
     }
 }

@@ -80,7 +80,7 @@ fn many_slow_sinks_are_not_given_pauses_on_top() {
 
 /// `poll(2)` reports the sink as ready, and its calls return `EAGAIN`.
 #[test]
-fn a_sink_that_lies_is_given_pauses_once_it_has_lied_too_often() {
+fn a_sink_with_too_many_spurious_wakeups_is_retried_after_pauses() {
     for n_sleeps in [0, 1, 12] {
         let kernel = SimKernel::default();
         let source = source(&kernel, false, 1000);
@@ -89,16 +89,20 @@ fn a_sink_that_lies_is_given_pauses_once_it_has_lied_too_often() {
             kernel.sink(Object::read_by_peer(true), OFlags::NONBLOCK),
         ];
         // The transfer does not wait while it serves the other sink.
-        let n_lies = 1 + MAX_SPURIOUS_WAKEUPS as usize + n_sleeps;
+        let n_spurious = 1 + MAX_SPURIOUS_WAKEUPS as usize + n_sleeps;
         kernel.inject(Call::Write, &[Injection::Normal]);
-        kernel.inject(Call::Write, &vec![Injection::SpuriousWakeup; n_lies]);
+        kernel.inject(Call::Write, &vec![Injection::SpuriousWakeup; n_spurious]);
         let options = Options {
             strategy: Some(Strategy::Buffered),
             ..Options::default()
         };
         let report = fan_out(&kernel, (&source, &sinks), options, OnSinkError::Stop).unwrap();
         assert_eq!(report.bytes(), 1000);
-        assert_eq!(kernel.state.borrow().n_sleeps, n_sleeps, "{n_lies} lies");
+        assert_eq!(
+            kernel.state.borrow().n_sleeps,
+            n_sleeps,
+            "{n_spurious} spurious wake-ups"
+        );
     }
 }
 

@@ -83,11 +83,11 @@ impl Filter for Maker {
                     return all;
                 }
                 *has_counted = true;
-                let told = format!("{n}\n").repeat(100);
-                room[..told.len()].copy_from_slice(told.as_bytes());
+                let lines = format!("{n}\n").repeat(100);
+                room[..lines.len()].copy_from_slice(lines.as_bytes());
                 Filtered {
                     consumed: 0,
-                    produced: told.len(),
+                    produced: lines.len(),
                 }
             }
             Self::Idle => Filtered::NEED_MORE,

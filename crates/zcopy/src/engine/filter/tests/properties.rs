@@ -1,4 +1,4 @@
-//! Random sources, filtered in random ways into random faults.
+//! Properties of random filters, with random sources and random faults.
 
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
@@ -23,14 +23,14 @@ use crate::sim::script::Call;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
-/// Fewer than of transfers: there is less to choose, and each has two sources.
+/// Fewer cases than for transfers: a filter has fewer options, and each case has two sources.
 const CASES: u32 = 300;
 
-/// A bound that any spin breaks: the sources are not a megabyte together, and what is made of them
-/// not three.
+/// Returns a bound on the number of calls that only a busy loop exceeds: the sources hold less than
+/// a megabyte together, and the filter's output is less than three.
 const MAX_CALLS: usize = 5000;
 
-/// Two sources, the second without trouble of its own, and a sink.
+/// Two sources, of which the second has no faults of its own, and a sink.
 #[derive(Clone, Debug)]
 struct FilterCase {
     scenario: Scenario,
@@ -60,13 +60,13 @@ fn filter_cases() -> impl prop::strategy::Strategy<Value = FilterCase> {
         scenario.sink.is_positional = false;
         scenario.options.tick = None;
         scenario.drop_infeasible_interferences();
-        // Of a source that changes the filter is not asked what it was shown.
+        // The property does not check what a filter was shown of a source that changes.
         scenario.interferences.retain(|other| {
             matches!(other.target, Target::Sink(_)) || matches!(other.action, Action::Read(_))
         });
         let is_read = |other: &Interference| matches!(other.action, Action::Read(_));
         if scenario.interferences.iter().any(is_read) {
-            // A source that others read is not rewound.
+            // A source that other processes read is not rewound.
             scenario.faults.sink = None;
         }
         FilterCase {
@@ -82,7 +82,7 @@ fn the_sink_holds_what_was_made_of_what_was_taken_and_the_rest_is_where_it_was()
     holds_for_all(filter_cases(), CASES, check);
 }
 
-/// Runs one case, and judges it after each source.
+/// Runs one case, and checks the result after each source.
 fn check(case: &FilterCase) -> Result<(), TestCaseError> {
     let FilterCase {
         scenario,
@@ -169,7 +169,7 @@ fn is_read_out(kernel: &SimKernel, source: &OwnedFd, end: &SourceSpec) -> bool {
     }
 }
 
-/// Whether what was made since the last time is what the report says, and nothing else is lost.
+/// Checks that the report counts the output since the last run, and that nothing else is lost.
 fn arrives(
     result: &Result<Report, Error>,
     filter: &mut Watched<'_>,
@@ -183,14 +183,14 @@ fn arrives(
     prop_assert!(result.is_err() || lost.is_empty());
     delivered.extend_from_slice(accepted);
     filter.lost += lost.len();
-    let told = report.attempts().iter().map(crate::Attempt::bytes);
-    prop_assert_eq!(told.sum::<u64>(), report.bytes());
+    let by_attempts = report.attempts().iter().map(crate::Attempt::bytes);
+    prop_assert_eq!(by_attempts.sum::<u64>(), report.bytes());
     prop_assert_eq!(report.strategy(), Strategy::Buffered);
     prop_assert_eq!(report.ended() == Ended::Eof, result.is_ok());
     Ok(())
 }
 
-/// Whether the sink holds what it has accepted, and nothing else has changed.
+/// Checks that the sink holds what it has accepted, and that nothing else has changed.
 fn holds(
     scenario: &Scenario,
     kernel: &SimKernel,
@@ -201,7 +201,8 @@ fn holds(
     check_sink(kernel, (sink, &scenario.sink), delivered, gap).map_err(TestCaseError::fail)
 }
 
-/// Whether each byte that was not taken is where it was, or waits. Says what waits.
+/// Checks that each byte that was not consumed is still in the source or in the input buffer.
+/// Returns the bytes in the buffer.
 fn stays(
     kernel: &SimKernel,
     (source, end): (&OwnedFd, &SourceSpec),
@@ -221,7 +222,7 @@ fn stays(
         let left = if filter.has_failed && is_rewound {
             waited[n_taken..].to_vec()
         } else if filter.has_failed {
-            // It is rewound only over bytes that a read finds before the cursor.
+            // The source is rewound only over bytes that a read finds before the cursor.
             let reads = kernel.results(Call::Read);
             let is_unknown = reads.iter().any(|answer| !matches!(answer, Ok(1..)));
             prop_assert!(is_unknown || n_read(kernel, source) > 0, "it is rewound");
@@ -241,7 +242,7 @@ fn stays(
     Ok(left)
 }
 
-/// Whether an error says what happened.
+/// Checks that an error is one that the kernel has returned.
 fn is_true(
     scenario: &Scenario,
     source: Option<&SourceSpec>,
@@ -264,7 +265,7 @@ fn is_true(
     };
     prop_assert!(
         is_true,
-        "{:#}, but told was {:?}",
+        "{:#}, but the kernel returned {:?}",
         error,
         state.errors_reported
     );

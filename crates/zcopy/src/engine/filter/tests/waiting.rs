@@ -104,7 +104,7 @@ fn a_side_that_is_slow_is_not_one_that_lies() {
 }
 
 #[test]
-fn a_side_that_lies_is_napped_for() {
+fn repeated_spurious_wakeups_lead_to_sleeps() {
     for call in [Call::Read, Call::Write] {
         let kernel = SimKernel::default();
         let source = Object::written_by_peer(false, &patterned(1000), &[]);

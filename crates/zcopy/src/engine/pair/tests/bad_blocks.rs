@@ -203,7 +203,7 @@ fn errors_of_one_place_are_skipped_and_others_are_final() {
 }
 
 #[test]
-fn without_being_told_to_nothing_is_skipped() {
+fn nothing_is_skipped_by_default() {
     let kernel = SimKernel::default();
     let source = bad_file(50_000, 8192..12_288, Errno::IO);
     let source = kernel.source(Object::File(source), OFlags::empty());

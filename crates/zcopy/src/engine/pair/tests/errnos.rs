@@ -203,7 +203,7 @@ fn no_space_is_never_retried_away() {
 }
 
 #[test]
-fn a_source_that_fails_is_named_though_the_call_speaks_of_both_ends() {
+fn a_source_that_fails_is_named_though_the_call_has_two_ends() {
     for errno in [Errno::IO, Errno::TIMEDOUT] {
         for (strategy, _, len, sink) in pairs() {
             let (kernel, ..) = two_files(0);

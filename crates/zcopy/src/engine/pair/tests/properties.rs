@@ -200,8 +200,8 @@ impl Checks<'_> {
                 .map_err(TestCaseError::fail)?;
         }
         let is_file = self.scenario.source.is_file();
-        let told = (self.scenario.options.stable, is_file, report.shared_pages());
-        check_pages(self.kernel, self.sink, told).map_err(TestCaseError::fail)?;
+        let sharing = (self.scenario.options.stable, is_file, report.shared_pages());
+        check_pages(self.kernel, self.sink, sharing).map_err(TestCaseError::fail)?;
         check_boundaries(self.kernel, &self.scenario.source, (self.sink, sink))
             .map_err(TestCaseError::fail)
     }
@@ -309,14 +309,17 @@ impl Checks<'_> {
                 prop_assert!(limit.is_some_and(|limit| n <= limit) || record_limit.is_some());
             }
             Ended::Limit => prop_assert_eq!(Some(n), limit),
-            Ended::Stopped => prop_assert!(self.seen.has_stopped, "nobody stopped it"),
+            Ended::Stopped => prop_assert!(self.seen.has_stopped, "the observer did not stop it"),
             Ended::NoSink => prop_assert!(false, "its one sink cannot be detached"),
             Ended::Failed => prop_assert!(false, "a success that failed"),
         }
-        let mut told = self.kernel.state.borrow().errors_reported.clone();
-        told.retain(|(side, errno)| *side != Side::Sink || !self.is_moot(*errno, n));
+        let mut unreported = self.kernel.state.borrow().errors_reported.clone();
+        unreported.retain(|(side, errno)| *side != Side::Sink || !self.is_moot(*errno, n));
         let is_stopped = report.ended() == Ended::Stopped;
-        prop_assert!(told.is_empty() || is_stopped, "{told:?} was not reported");
+        prop_assert!(
+            unreported.is_empty() || is_stopped,
+            "{unreported:?} was not reported"
+        );
         Ok(())
     }
 
@@ -355,7 +358,7 @@ impl Checks<'_> {
         };
         prop_assert!(
             is_true,
-            "{error:#} on {:?}, but told was {:?}",
+            "{error:#} on {:?}, but the kernel returned {:?}",
             error.side(),
             state.errors_reported
         );

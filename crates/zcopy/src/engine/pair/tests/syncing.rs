@@ -23,7 +23,7 @@ fn each_step() -> Options {
 }
 
 #[test]
-fn every_step_is_synced_before_its_bytes_are_told_of() {
+fn every_step_is_synced_before_its_bytes_are_reported() {
     for strategy in [
         Strategy::Buffered,
         Strategy::SplicePipe,
@@ -36,23 +36,23 @@ fn every_step_is_synced_before_its_bytes_are_told_of() {
             strategy: Some(strategy),
             ..each_step()
         };
-        let told = RefCell::new(Vec::new());
+        let observed = RefCell::new(Vec::new());
         let observe = |progress: &crate::progress::Progress| {
             let n_synced = kernel.results(Call::SyncData).len();
-            let mut told = told.borrow_mut();
-            if told.last() != Some(&(progress.bytes(), n_synced)) {
-                told.push((progress.bytes(), n_synced));
+            let mut observed = observed.borrow_mut();
+            if observed.last() != Some(&(progress.bytes(), n_synced)) {
+                observed.push((progress.bytes(), n_synced));
             }
             ControlFlow::Continue(())
         };
         let ends = (&source, &sink);
         let report = transfer_with(&kernel, ends, options, Callbacks::observing(observe)).unwrap();
         assert_eq!(report.bytes(), LONG as u64);
-        let told = told.into_inner();
-        for (step, (_, n_synced)) in told.iter().enumerate() {
-            assert_eq!(*n_synced, step + 1, "{strategy}: {told:?}");
+        let observed = observed.into_inner();
+        for (step, (_, n_synced)) in observed.iter().enumerate() {
+            assert_eq!(*n_synced, step + 1, "{strategy}: {observed:?}");
         }
-        assert!(!told.is_empty());
+        assert!(!observed.is_empty());
     }
 }
 

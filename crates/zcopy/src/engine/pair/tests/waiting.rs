@@ -419,7 +419,7 @@ fn the_read_that_asks_an_emptied_pipe_for_its_end_keeps_to_the_limit() {
 
 /// The query costs a call, and its result never changes.
 #[test]
-fn whether_a_call_can_be_told_not_to_wait_is_asked_once() {
+fn support_for_nowait_calls_is_queried_once() {
     let kernel = SimKernel::default();
     kernel.state.borrow_mut().may_sleep = false;
     kernel.state.borrow_mut().supports_nowait = false;

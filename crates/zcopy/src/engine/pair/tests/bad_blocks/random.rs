@@ -261,7 +261,7 @@ fn check(case: &Case) -> Result<(), TestCaseError> {
     let start = (case.scenario.source.start as usize).min(bytes.len());
     let (bytes, read_as) = (&bytes[start..], &read_as[start..]);
     let n = report.bytes() as usize;
-    let (mut told, mut delivered) = (vec![false; bytes.len()], 0);
+    let (mut reported, mut delivered) = (vec![false; bytes.len()], 0);
     for stretch in &skipped {
         let range = stretch.offset as usize..(stretch.offset + stretch.bytes) as usize;
         let is_within_limit = case
@@ -272,14 +272,17 @@ fn check(case: &Case) -> Result<(), TestCaseError> {
         prop_assert!(is_within_limit, "{stretch:?} goes beyond the limit");
         prop_assert!(!range.is_empty() && range.end <= bytes.len(), "{stretch:?}");
         delivered += range.end.min(n).saturating_sub(range.start);
-        for told in &mut told[range] {
-            prop_assert!(!*told, "told twice");
-            *told = true;
+        for reported in &mut reported[range] {
+            prop_assert!(!*reported, "reported twice");
+            *reported = true;
         }
     }
     let has_sink_failed = report.ended() == Ended::Failed;
     prop_assert!(report.skipped_bytes() == delivered as u64 || has_sink_failed);
     let lost = (0..n).filter(|at| bytes[*at] != read_as[*at]);
-    prop_assert!(lost.into_iter().all(|at| told[at]), "lost, and not told");
+    prop_assert!(
+        lost.into_iter().all(|at| reported[at]),
+        "lost, and not reported"
+    );
     Ok(())
 }
