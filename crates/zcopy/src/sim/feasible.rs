@@ -5,11 +5,12 @@ use super::scenario::{Faults, Kind, SinkSpec, SourceSpec};
 
 /// Removes interference that is impossible at these descriptors, or whose result the oracle cannot
 /// check.
-pub(crate) fn settle(
+pub(crate) fn retain_feasible(
     interferences: &mut Vec<Interference>,
     source: &SourceSpec,
     sinks: &[&SinkSpec],
-    (faults, may_sleep): (&Faults, bool),
+    faults: &Faults,
+    may_sleep: bool,
 ) {
     interferences.retain(|other| match other.target {
         Target::Source(_) => {

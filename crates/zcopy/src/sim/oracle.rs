@@ -403,20 +403,25 @@ pub(crate) fn check_source_position(
     ))
 }
 
+/// What a transfer promised and reported about pages of a file that its sink shares.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PageSharing {
+    /// Whether the transfer was requested to be stable.
+    pub(crate) is_forbidden: bool,
+    pub(crate) source_is_file: bool,
+    pub(crate) is_reported: bool,
+}
+
 /// Checks whether the sink shares pages of a file, which a later write to the file would change.
-pub(crate) fn check_pages(
-    kernel: &SimKernel,
-    sink: &OwnedFd,
-    (is_stable, source_is_file, is_reported): (bool, bool, bool),
-) -> Check<()> {
+pub(crate) fn check_pages(kernel: &SimKernel, sink: &OwnedFd, sharing: PageSharing) -> Check<()> {
     let n = kernel.with(sink, |object| match object {
         Object::Channel(channel) => channel.shared_page_bytes,
         _ => 0,
     });
     match n {
         0 => Ok(()),
-        n if is_stable => Err(format!("the sink shares {n} bytes with a file")),
-        n if source_is_file && !is_reported => {
+        n if sharing.is_forbidden => Err(format!("the sink shares {n} bytes with a file")),
+        n if sharing.source_is_file && !sharing.is_reported => {
             Err(format!("{n} bytes are shared, and the report is silent"))
         }
         _ => Ok(()),

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use super::channel::{Channel, Messages, Peer};
-use super::feasible::settle;
+use super::feasible::retain_feasible;
 use super::interference::Interference;
 use super::kernel::SimKernel;
 use super::objects::{BLOCK, File, Object, patterned};
@@ -372,11 +372,12 @@ impl Scenario {
     pub(crate) fn drop_infeasible_interferences(&mut self) {
         let may_sleep = self.options.tick.is_none();
         let sinks = [&self.sink];
-        settle(
+        retain_feasible(
             &mut self.interferences,
             &self.source,
             &sinks,
-            (&self.faults, may_sleep),
+            &self.faults,
+            may_sleep,
         );
         if self
             .interferences

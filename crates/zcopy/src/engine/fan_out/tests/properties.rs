@@ -14,8 +14,8 @@ use crate::report::{Ended, Report};
 use crate::side::Side;
 use crate::sim::SimKernel;
 use crate::sim::oracle::{
-    Data, Gap, check_boundaries, check_calls, check_capacities, check_consumed, check_pages,
-    check_sink, check_ticks, data,
+    Data, Gap, PageSharing, check_boundaries, check_calls, check_capacities, check_consumed,
+    check_pages, check_sink, check_ticks, data,
 };
 use crate::sim::property::holds_for_all;
 use crate::sim::queue::PACKET;
@@ -211,9 +211,12 @@ impl Checks<'_> {
             };
             let checked = check_sink(self.kernel, (fd, end), &data[..n], gap);
             checked.map_err(|why| TestCaseError::fail(format!("sink {index}: {why}")))?;
-            let is_file = self.scenario.source.is_file();
-            let shared = (self.scenario.options.stable, is_file, report.shared_pages());
-            check_pages(self.kernel, fd, shared).map_err(TestCaseError::fail)?;
+            let sharing = PageSharing {
+                is_forbidden: self.scenario.options.stable,
+                source_is_file: self.scenario.source.is_file(),
+                is_reported: report.shared_pages(),
+            };
+            check_pages(self.kernel, fd, sharing).map_err(TestCaseError::fail)?;
             check_boundaries(self.kernel, &self.scenario.source, (fd, end))
                 .map_err(TestCaseError::fail)?;
         }

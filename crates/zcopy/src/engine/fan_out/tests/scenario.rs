@@ -12,7 +12,7 @@ use crate::sim::SimKernel;
 use crate::sim::arbitrary::{
     Features, faults, interferences, scenario_options, sink_specs, source_specs,
 };
-use crate::sim::feasible::settle;
+use crate::sim::feasible::retain_feasible;
 use crate::sim::interference::Interference;
 use crate::sim::objects::BLOCK;
 use crate::sim::scenario::{Faults, Kind, ScenarioOptions, SinkSpec, SourceSpec};
@@ -79,9 +79,13 @@ pub(super) fn scenarios() -> impl prop::strategy::Strategy<Value = Several> {
             }
             let sinks: Vec<_> = scenario.sinks.iter().map(|sink| &sink.end).collect();
             let may_sleep = scenario.options.tick.is_none() && !scenario.watches;
-            let (interferences, faults) =
-                (&mut scenario.interferences, (&scenario.faults, may_sleep));
-            settle(interferences, &scenario.source, &sinks, faults);
+            retain_feasible(
+                &mut scenario.interferences,
+                &scenario.source,
+                &sinks,
+                &scenario.faults,
+                may_sleep,
+            );
             scenario
         },
     )

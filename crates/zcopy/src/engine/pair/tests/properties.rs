@@ -16,8 +16,8 @@ use crate::sim::arbitrary::scenarios;
 use crate::sim::interference::{Action, Interference};
 use crate::sim::objects::BLOCK;
 use crate::sim::oracle::{
-    Data, Gap, check_boundaries, check_calls, check_capacities, check_consumed, check_pages,
-    check_sink, check_ticks, data,
+    Data, Gap, PageSharing, check_boundaries, check_calls, check_capacities, check_consumed,
+    check_pages, check_sink, check_ticks, data,
 };
 use crate::sim::property::holds_for_all;
 use crate::sim::queue::PACKET;
@@ -199,8 +199,11 @@ impl Checks<'_> {
             check_sink(self.kernel, (self.sink, sink), &data[..n], self.gap)
                 .map_err(TestCaseError::fail)?;
         }
-        let is_file = self.scenario.source.is_file();
-        let sharing = (self.scenario.options.stable, is_file, report.shared_pages());
+        let sharing = PageSharing {
+            is_forbidden: self.scenario.options.stable,
+            source_is_file: self.scenario.source.is_file(),
+            is_reported: report.shared_pages(),
+        };
         check_pages(self.kernel, self.sink, sharing).map_err(TestCaseError::fail)?;
         check_boundaries(self.kernel, &self.scenario.source, (self.sink, sink))
             .map_err(TestCaseError::fail)
