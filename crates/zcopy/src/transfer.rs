@@ -389,7 +389,7 @@ impl<'a> Transfer<'a> {
     ///
     /// let directory = std::fs::File::open("/")?;
     /// let error = Transfer::new(&directory, &sink).run().unwrap_err();
-    /// assert_eq!(error.to_string(), "the source is refused: it is a directory");
+    /// assert_eq!(error.to_string(), "the source cannot be used: it is a directory");
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn run(self) -> Result<Report> {
