@@ -54,7 +54,8 @@ pub(crate) trait Engine<'a> {
 pub(crate) enum Flow {
     /// Bytes may have moved: the driver calls the observer and takes the next step.
     Continue,
-    /// Nothing moved, and the next step goes another way: the driver takes it at once.
+    /// The sink received nothing: bytes wait in the buffer or private pipe, or another strategy has
+    /// its turn. The driver takes the next step without a call to the observer.
     NextStrategy,
     Wait(Wait),
     Ended(Ended),

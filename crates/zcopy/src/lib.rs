@@ -33,7 +33,7 @@
 //!
 //! # See the plan
 //!
-//! A [`Strategy`] is one way to move bytes, named after its system call. The transfer chooses it by
+//! A [`Strategy`] is one way to move bytes, by one or two system calls. The transfer chooses it by
 //! the types of both descriptors and by the options. [`Transfer::plan`] moves nothing and returns
 //! the choice: it lists every strategy as chosen, held in reserve or skipped, each with its reason.
 //!

@@ -158,8 +158,8 @@ fn check_requested(
     Err(RunError::unsuitable(requested, reason))
 }
 
-/// Returns the strategies in the order in which a transfer tries them. The README's table and
-/// `benches/ratios.rs` have the measurements.
+/// Returns the strategies in the order in which a transfer tries them. `docs/strategies.md`
+/// has them in a table, and `benches/ratios.rs` has the measurements.
 ///
 /// `reflink` comes first, because it moves no data, and `buffered` last, because it serves every
 /// pair. A private pipe of 1 MiB moves the most bytes at a time. Between two files it is faster

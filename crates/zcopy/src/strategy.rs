@@ -10,7 +10,7 @@ use crate::fd_info::{FdInfo, FileSystem, Kind};
 use crate::sys::Errno;
 use Strategy::{Buffered, CopyFileRange, Reflink, Sendfile, Splice, SplicePipe, Tee};
 
-/// A way to move bytes from one descriptor to another, named after its system call.
+/// A way to move bytes from one descriptor to another, by one or two system calls.
 ///
 /// All strategies give the same bytes, counts, cursors and errors. They differ in speed and in
 /// [page sharing](crate::Transfer::stable). The plan chooses the fastest one that serves the pair;
