@@ -1,4 +1,5 @@
-//! The table "Which strategy for which pair" of `docs/strategies.md`, compared with the plan, row by row.
+//! The table "Which strategy for which pair" of `docs/strategies.md`, compared with the plan, row
+//! by row.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,13 +15,14 @@ use crate::mounts::Fs;
 
 const PAGE: &str = include_str!("../../../../docs/strategies.md");
 
-/// Sources and sinks, each with each.
+/// Sources and sinks; each source is paired with each sink.
 type Pairs = &'static [(&'static [S], &'static [K])];
 
-/// The rows that speak of a pair, whatever the options. Their order is in the table.
+/// The rows that hold whatever the options, in the order of the table.
 const ROWS: &[(&str, Pairs)] = &[
     (
-        "file that claims size 0 (`/proc`), `/dev/null`, terminal, datagram socket, unknown device → any",
+        "file that claims size 0 (`/proc`), `/dev/null`, terminal, datagram socket, \
+         unknown device → any",
         &[(
             &[S::ProcVersion, S::ProcStatus, S::Terminal, S::UnixDatagram],
             &K::ALL,
@@ -109,7 +111,7 @@ const ANY: &[S] = &[
     S::Zero,
     S::Block,
 ];
-/// Sinks that some source reaches without read and write.
+/// Sinks that are no pipes and take bytes from some source without read and write.
 const NO_PIPES: &[K] = &[
     EXT4,
     TMPFS,
@@ -120,10 +122,11 @@ const NO_PIPES: &[K] = &[
     K::Block,
 ];
 
-/// The rows that speak of options and lengths. Each has a test of its own.
+/// The rows that depend on options and lengths. Each has a test of its own.
 const INSPECTED: &str = "any → any, with `inspect`; any → regular, with `Sparse::Detect`";
 const STABLE: &str = "file that can still change, pipe, socket → pipe, socket, with `stable(true)`";
-const STABLE_FILE: &str = "file that can still change → file, block device, with `stable(true)`, where no blocks can be shared";
+const STABLE_FILE: &str = "file that can still change → file, block device, with `stable(true)`, \
+                           where no blocks can be shared";
 const STABLE_CLONE: &str = "the same, where blocks may be shared";
 const SMALL: &str = "any → any, at most 32 KiB by size or limit";
 const SMALL_FILE: &str =
@@ -136,7 +139,7 @@ const DIRECT_FILE: &str =
     "regular, memfd, block device → sink with `O_DIRECT`, where no blocks can be shared";
 const SHORT: &str = "any of these, at most 256 KiB by size or limit";
 
-/// First and second cell of every row.
+/// The first and the second cell of every row.
 fn table() -> Vec<(&'static str, &'static str)> {
     let mut lines = PAGE.lines();
     lines.find(|line| *line == "| source → sink | order |");
@@ -150,8 +153,8 @@ fn table() -> Vec<(&'static str, &'static str)> {
         .collect()
 }
 
-/// The strategies that a row names, with the one that it ends with; and what the transfer begins
-/// with.
+/// The strategies that a row names, followed by the one that every row ends with, and the strategy
+/// that the transfer begins with.
 fn order(row: &str) -> (Vec<Strategy>, Option<Strategy>) {
     let table = table();
     let cell = table.iter().find(|(pair, _)| *pair == row);
@@ -181,9 +184,9 @@ fn planned(plan: &Plan) -> (Vec<Strategy>, Option<Strategy>) {
     (used.map(Candidate::strategy).collect(), plan.opening())
 }
 
-/// The plan for a pair with `len` bytes to move: by the source's size, by a limit where it has
-/// none. Only a long stream goes without either. None, said aloud, where this machine has no such
-/// pair.
+/// The plan for a pair with `len` bytes to move. The source has this size, or a limit where it has
+/// no size; only a long stream has neither. Returns `None`, and reports a skip, if this machine has
+/// no such pair.
 fn plan(
     (from, to): (S, K),
     len: usize,
@@ -199,7 +202,7 @@ fn plan(
     Some(transfer.plan().unwrap())
 }
 
-/// Longer than what counts as short.
+/// Longer than a short transfer.
 const LONG: usize = 1 << 20;
 
 fn pairs(pairs: Pairs) -> impl Iterator<Item = (S, K)> {
@@ -224,9 +227,9 @@ fn the_table_has_the_rows_that_are_tested() {
 
 #[test]
 fn each_pair_is_planned_as_its_row_says() {
-    for (row, of_row) in ROWS {
+    for (row, pairs_of_row) in ROWS {
         let expected = order(row);
-        for pair in pairs(of_row) {
+        for pair in pairs(pairs_of_row) {
             let Some(plan) = plan(pair, LONG, |it| it) else {
                 continue;
             };
@@ -237,12 +240,12 @@ fn each_pair_is_planned_as_its_row_says() {
 
 #[test]
 fn short_transfers_take_the_same_strategies_in_the_order_of_the_last_row() {
-    let (by_preparation, _) = order(SHORT);
-    for (row, of_row) in ROWS {
+    let (short_order, _) = order(SHORT);
+    for (row, pairs_of_row) in ROWS {
         let (mut expected, _) = order(row);
-        expected.sort_by_key(|it| by_preparation.iter().position(|other| other == it));
-        for pair in pairs(of_row) {
-            // Nothing lies between for files on ext4 and tmpfs.
+        expected.sort_by_key(|it| short_order.iter().position(|other| other == it));
+        for pair in pairs(pairs_of_row) {
+            // Files on ext4 and tmpfs have no lengths between small and long.
             for len in [small(pair) + 1, 256 << 10]
                 .into_iter()
                 .filter(|len| small(pair) < *len && *len <= 256 << 10)
@@ -263,8 +266,8 @@ fn small_transfers_are_read_and_written() {
     for row in [SMALL_FILE, SMALL_LOCAL, SMALL_ACROSS] {
         assert_eq!(order(row), expected, "{row}");
     }
-    for (row, of_row) in ROWS {
-        for pair in pairs(of_row) {
+    for (row, pairs_of_row) in ROWS {
+        for pair in pairs(pairs_of_row) {
             let Some(plan) = plan(pair, small(pair), |it| it) else {
                 continue;
             };
@@ -273,7 +276,7 @@ fn small_transfers_are_read_and_written() {
     }
 }
 
-/// The most that the rows for small transfers speak of.
+/// The largest length to which a row for small transfers applies.
 fn small((from, to): (S, K)) -> usize {
     const MEMFD: &str = "a tmpfs of its own";
     let source = match from {
@@ -296,10 +299,10 @@ fn small((from, to): (S, K)) -> usize {
 }
 
 #[test]
-fn what_must_pass_through_user_space_is_read_and_written() {
+fn inspected_bytes_and_detected_zeros_are_read_and_written() {
     let expected = order(INSPECTED);
-    for (row, of_row) in ROWS {
-        for pair in pairs(of_row) {
+    for (row, pairs_of_row) in ROWS {
+        for pair in pairs(pairs_of_row) {
             if let Some(plan) = plan(pair, LONG, |it| it.inspect(|_| ())) {
                 assert_eq!(planned(&plan), expected, "{row}: {pair:?}\n{plan}");
             }
@@ -313,27 +316,27 @@ fn what_must_pass_through_user_space_is_read_and_written() {
 }
 
 #[test]
-fn stable_reads_and_writes_what_could_change_and_nothing_else() {
-    for (row, of_row) in ROWS {
-        for pair in pairs(of_row) {
+fn stable_reads_and_writes_only_bytes_that_could_change() {
+    for (row, pairs_of_row) in ROWS {
+        for pair in pairs(pairs_of_row) {
             use S::{Block, Fifo, Memfd, Pipe, Regular, Tcp, UnixStream};
             // A pipe or socket may hold pages of a file.
-            let can_change = matches!(
+            let may_change = matches!(
                 pair.0,
                 Regular(_) | Memfd | Block | Pipe | Fifo | Tcp | UnixStream
             );
-            let is_shared = matches!(pair.1, K::Pipe | K::Fifo | K::Tcp | K::UnixStream);
+            let shares_pages = matches!(pair.1, K::Pipe | K::Fifo | K::Tcp | K::UnixStream);
             let is_file = matches!(pair.1, K::Regular(_) | K::Memfd | K::Block);
-            let changes = matches!(pair.0, Regular(_) | Memfd | Block) && is_file;
+            let is_file_to_file = matches!(pair.0, Regular(_) | Memfd | Block) && is_file;
             let clones = matches!(
                 pair,
                 (Regular(Fs::Btrfs), K::Regular(Fs::Btrfs))
                     | (Regular(Fs::Xfs), K::Regular(Fs::Xfs))
             );
             let expected = order(match () {
-                () if can_change && is_shared => STABLE,
-                () if changes && clones => STABLE_CLONE,
-                () if changes => STABLE_FILE,
+                () if may_change && shares_pages => STABLE,
+                () if is_file_to_file && clones => STABLE_CLONE,
+                () if is_file_to_file => STABLE_FILE,
                 () => row,
             });
             let Some(plan) = plan(pair, LONG, |it| it.stable(true)) else {
